@@ -1,0 +1,3 @@
+//! HLO text from the IR.
+
+pub mod shape;
