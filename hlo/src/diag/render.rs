@@ -98,7 +98,7 @@ fn excerpt<'a>(
             };
             let begin = at(span.start);
             let end = at(span.end.max(span.start)).max(begin);
-            mapped[i] = Some((begin..end, label, kind.clone()));
+            mapped[i] = Some((begin..end, label, *kind));
         }
         text.push('\n');
         line += 1;
