@@ -1,0 +1,33 @@
+# The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
+# (Debian, Ubuntu). The others are for people who work on the project.
+.PHONY: demo test setup lint bless bench fuzz clean
+export PATH := $(PATH):$(HOME)/.cargo/bin
+CARGO ?= cargo
+
+demo: setup
+	$(CARGO) build --release --locked -p hlo-conformance --bins
+	@printf '\n--- one training step of a digit classifier, dumped by JAX (docs/demo), against what XLA:CPU recorded\n\n'
+	target/release/hlo run docs/demo/train_step.hlo --inputs docs/demo/inputs.npz --expected docs/demo/expected.npz -v
+	@printf '\n--- a broken program: every error, with its place\n\n'
+	target/release/hlo verify docs/demo/broken.hlo || [ $$? = 4 ]
+
+test: setup
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+setup:
+	@bash .ci/setup
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	bash .ci/invariants
+
+# Rewrites golden files from what the program says now; read the diff. Refused in CI.
+bless: setup
+	HLO_BLESS=1 $(CARGO) test --workspace --locked --no-fail-fast
+
+bench: setup
+	$(CARGO) bench --workspace --locked
+
+clean:
+	$(CARGO) clean
