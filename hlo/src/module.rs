@@ -197,12 +197,14 @@ pub struct TextStyle {
     pub program_shape: bool,
     /// Shapes show their layouts.
     pub layouts: bool,
-    /// Computations' names are repeated after the closing brace.
+    /// `} // name` after computations of more than five instructions.
     pub name_after_brace: bool,
     /// `%t#1` for get-tuple-element.
     pub compact_gte: bool,
-    /// The attribute is there though it is empty, and the like: spaces before `(` of a signature.
-    pub entry_percent: bool,
+    /// `negate-start(..)` for an `async-start` of a computation that holds one instruction.
+    pub async_sugar: bool,
+    /// The text ends with an empty line, as XLA writes it (and not where somebody stripped it).
+    pub final_blank_line: bool,
 }
 
 impl TextStyle {
@@ -215,7 +217,8 @@ impl TextStyle {
         layouts: true,
         name_after_brace: false,
         compact_gte: false,
-        entry_percent: true,
+        async_sugar: true,
+        final_blank_line: true,
     };
     /// XLA's `HloPrintOptions::ShortParsable`.
     pub const SHORT: TextStyle = TextStyle {
@@ -226,7 +229,8 @@ impl TextStyle {
         layouts: true,
         name_after_brace: false,
         compact_gte: false,
-        entry_percent: false,
+        async_sugar: true,
+        final_blank_line: true,
     };
 }
 

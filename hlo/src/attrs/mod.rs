@@ -37,7 +37,8 @@ pub type Ints = SmallVec<[i64; 2]>;
 
 macro_rules! define_attrs {
     ($($(#[$doc:meta])* $variant:ident = $text:literal : $kind:ident,)*) => {
-        /// The keys of attributes. The order of the variants is the order in which a printer writes them.
+        /// The keys of attributes. The order of the variants is the order in which a printer writes them (`reduce-scatter` alone
+        /// has `use_global_device_ids` before `dimensions`).
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum AttrKey { $($(#[$doc])* $variant),* }
 
@@ -163,14 +164,67 @@ define_values! {
 }
 
 define_attrs! {
+    // In text the operand.
     /// The literal of a `constant`; in text it is the operand.
     ConstantValue = "constant" : Literal,
     /// The number of a `parameter`; in text it is the operand.
     ParameterNumber = "parameter" : Int,
 
-    // Per opcode, in printing order.
+    // Of one opcode or family.
+    /// `parameter`
+    ParameterReplication = "parameter_replication" : Bools,
+    /// `batch-norm-*`
+    Epsilon = "epsilon" : Float,
+    /// `batch-norm-*`
+    FeatureIndex = "feature_index" : Int,
+    /// `fft`
+    FftType = "fft_type" : FftType,
+    /// `fft`
+    FftLength = "fft_length" : Ints,
+    /// `compare`
+    Direction = "direction" : Direction,
+    /// `compare`
+    CompareType = "type" : CompareType,
+    /// `triangular-solve`
+    LeftSide = "left_side" : Bool,
+    /// `triangular-solve`, `cholesky`
+    Lower = "lower" : Bool,
+    /// `triangular-solve`
+    UnitDiagonal = "unit_diagonal" : Bool,
+    /// `triangular-solve`
+    TransposeA = "transpose_a" : Transpose,
+    /// `topk`
+    K = "k" : Int,
+    /// `topk`
+    Largest = "largest" : Bool,
+    /// collectives, `send`, `recv`
+    ChannelId = "channel_id" : Int,
+    /// `send`, `recv`
+    IsHostTransfer = "is_host_transfer" : Bool,
+    /// collectives
+    ReplicaGroups = "replica_groups" : ReplicaGroups,
+    /// `collective-permute`
+    SourceTargetPairs = "source_target_pairs" : IntLists,
+    /// `collective-permute` in place
+    PermuteSliceSizes = "slice_sizes" : IntLists,
+    /// collectives
+    ConstrainLayout = "constrain_layout" : Bool,
+    /// `collective-broadcast`
+    HasDynamicRoot = "has_dynamic_root" : Bool,
     /// `broadcast`, `concatenate`, `reduce`, `transpose`, `sort`, collectives, ...
     Dimensions = "dimensions" : Ints,
+    /// collectives
+    UseGlobalDeviceIds = "use_global_device_ids" : Bool,
+    /// `all-reduce`
+    CollectiveMode = "mode" : CollectiveMode,
+    /// `scan`
+    NumCarries = "num_carries" : Int,
+    /// `scan`
+    IsReverse = "is_reverse" : Bool,
+    /// `scan`
+    IsAssociative = "is_associative" : Bool,
+    /// `sort`, `topk`
+    IsStable = "is_stable" : Bool,
     /// `iota`
     IotaDimension = "iota_dimension" : Int,
     /// `window`
@@ -183,8 +237,44 @@ define_attrs! {
     BatchGroupCount = "batch_group_count" : Int,
     /// `convolution`
     ConvKind = "convolution_kind" : ConvKind,
+    /// dot family
+    LhsBatchDims = "lhs_batch_dims" : Ints,
+    /// dot family
+    LhsContractingDims = "lhs_contracting_dims" : Ints,
+    /// dot family
+    RhsBatchDims = "rhs_batch_dims" : Ints,
+    /// dot family
+    RhsContractingDims = "rhs_contracting_dims" : Ints,
+    /// `ragged-dot`
+    LhsRaggedDims = "lhs_ragged_dims" : Ints,
+    /// `ragged-dot`
+    RhsGroupDims = "rhs_group_dims" : Ints,
+    /// dot family, `convolution`, `custom-call`
+    OperandPrecision = "operand_precision" : Precisions,
+    /// dot family, `convolution`
+    DotAlgorithm = "algorithm" : DotAlgorithm,
     /// `convolution`
     SparsityConfig = "sparsity_config" : Sparsity,
+    /// `custom-call`
+    PaddingType = "padding_type" : PaddingType,
+    /// `custom-call`
+    CustomCallTarget = "custom_call_target" : Str,
+    /// `custom-call`
+    OperandLayoutConstraints = "operand_layout_constraints" : Shapes,
+    /// `custom-call`
+    CustomCallHasSideEffect = "custom_call_has_side_effect" : Bool,
+    /// `custom-call`
+    Literal = "literal" : Literal,
+    /// `async-start`
+    AsyncExecutionThread = "async_execution_thread" : Str,
+    /// `fusion`
+    FusionKind = "kind" : FusionKind,
+    /// `custom-call`, `fusion`, `async-*`
+    OutputToOperandAliasing = "output_to_operand_aliasing" : OperandAliasing,
+    /// `custom-call`
+    Schedule = "schedule" : Schedule,
+    /// `custom-call`
+    ApiVersion = "api_version" : ApiVersion,
     /// `slice`
     Slice = "slice" : Slices,
     /// `dynamic-slice`
@@ -217,48 +307,12 @@ define_attrs! {
     IndexVectorDim = "index_vector_dim" : Int,
     /// `gather`
     SliceSizes = "slice_sizes" : Ints,
-    /// `collective-permute` in place
-    PermuteSliceSizes = "slice_sizes" : IntLists,
     /// `gather`, `scatter`
     IndicesAreSorted = "indices_are_sorted" : Bool,
     /// `scatter`
     UniqueIndices = "unique_indices" : Bool,
     /// `get-tuple-element`
     Index = "index" : Int,
-    /// `compare`
-    Direction = "direction" : Direction,
-    /// `compare`
-    CompareType = "type" : CompareType,
-    /// dot family
-    LhsBatchDims = "lhs_batch_dims" : Ints,
-    /// dot family
-    LhsContractingDims = "lhs_contracting_dims" : Ints,
-    /// dot family
-    RhsBatchDims = "rhs_batch_dims" : Ints,
-    /// dot family
-    RhsContractingDims = "rhs_contracting_dims" : Ints,
-    /// `ragged-dot`
-    LhsRaggedDims = "lhs_ragged_dims" : Ints,
-    /// `ragged-dot`
-    RhsGroupDims = "rhs_group_dims" : Ints,
-    /// `fft`
-    FftType = "fft_type" : FftType,
-    /// `fft`
-    FftLength = "fft_length" : Ints,
-    /// `triangular-solve`
-    LeftSide = "left_side" : Bool,
-    /// `triangular-solve`, `cholesky`
-    Lower = "lower" : Bool,
-    /// `triangular-solve`
-    UnitDiagonal = "unit_diagonal" : Bool,
-    /// `triangular-solve`
-    TransposeA = "transpose_a" : Transpose,
-    /// `sort`, `topk`
-    IsStable = "is_stable" : Bool,
-    /// `topk`
-    K = "k" : Int,
-    /// `topk`
-    Largest = "largest" : Bool,
     /// `reduce-precision`
     ExponentBits = "exponent_bits" : Int,
     /// `reduce-precision`
@@ -269,68 +323,16 @@ define_attrs! {
     Delta = "delta" : Int,
     /// `rng-bit-generator`
     RngAlgorithm = "algorithm" : RngAlgorithm,
-    /// `batch-norm-*`
-    Epsilon = "epsilon" : Float,
-    /// `batch-norm-*`
-    FeatureIndex = "feature_index" : Int,
-    /// `scan`
-    NumCarries = "num_carries" : Int,
-    /// `scan`
-    IsReverse = "is_reverse" : Bool,
-    /// `scan`
-    IsAssociative = "is_associative" : Bool,
-    /// `custom-call`
-    CustomCallTarget = "custom_call_target" : Str,
     /// `infeed`
     InfeedConfig = "infeed_config" : Str,
     /// `outfeed`
     OutfeedShape = "outfeed_shape" : Shape,
     /// `outfeed`
     OutfeedConfig = "outfeed_config" : Str,
-    /// collectives, `send`, `recv`
-    ChannelId = "channel_id" : Int,
-    /// `send`, `recv`
-    IsHostTransfer = "is_host_transfer" : Bool,
-    /// collectives
-    ReplicaGroups = "replica_groups" : ReplicaGroups,
-    /// `collective-permute`
-    SourceTargetPairs = "source_target_pairs" : IntLists,
-    /// collectives
-    ConstrainLayout = "constrain_layout" : Bool,
-    /// collectives
-    UseGlobalDeviceIds = "use_global_device_ids" : Bool,
-    /// `collective-broadcast`
-    HasDynamicRoot = "has_dynamic_root" : Bool,
-    /// `all-reduce`
-    CollectiveMode = "mode" : CollectiveMode,
     /// `copy-start`
     CrossProgramPrefetchIndex = "cross_program_prefetch_index" : Int,
-    /// `async-start`
-    AsyncExecutionThread = "async_execution_thread" : Str,
-    /// `fusion`
-    FusionKind = "kind" : FusionKind,
-    /// `custom-call`, `fusion`, `async-*`
-    OutputToOperandAliasing = "output_to_operand_aliasing" : OperandAliasing,
-    /// `custom-call`
-    OperandLayoutConstraints = "operand_layout_constraints" : Shapes,
-    /// `custom-call`
-    CustomCallHasSideEffect = "custom_call_has_side_effect" : Bool,
-    /// `custom-call`
-    Literal = "literal" : Literal,
-    /// `custom-call`
-    PaddingType = "padding_type" : PaddingType,
-    /// `custom-call`
-    Schedule = "schedule" : Schedule,
-    /// `custom-call`
-    ApiVersion = "api_version" : ApiVersion,
     /// `domain`
     Domain = "domain" : Domain,
-    /// dot family, `convolution`, `custom-call`
-    OperandPrecision = "operand_precision" : Precisions,
-    /// dot family, `convolution`
-    DotAlgorithm = "algorithm" : DotAlgorithm,
-    /// `call`
-    IsComposite = "is_composite" : Bool,
 
     // Called computations.
     /// `while`
@@ -353,20 +355,20 @@ define_attrs! {
     Calls = "calls" : Computation,
     /// `custom-call`
     CalledComputations = "called_computations" : Computations,
+    /// `call`
+    IsComposite = "is_composite" : Bool,
 
-    // Common to all opcodes.
+    // Common to all opcodes; `control-predecessors` is printed before `statistics`.
     /// How the value is divided among devices.
     Sharding = "sharding" : Sharding,
     /// User data.
     FrontendAttributes = "frontend_attributes" : FrontendAttributes,
-    /// `parameter`
-    ParameterReplication = "parameter_replication" : Bools,
+    /// Numbers for visualization.
+    Statistics = "statistics" : Statistics,
     /// Accuracy asked of an elementary function.
     ResultAccuracy = "result_accuracy" : ResultAccuracy,
     /// Which value of the original program this is.
     Origin = "origin" : OriginalValue,
-    /// Numbers for visualization.
-    Statistics = "statistics" : Statistics,
     /// Where it came from.
     Metadata = "metadata" : Metadata,
     /// Opaque data of a backend.
