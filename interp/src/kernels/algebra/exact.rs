@@ -1,0 +1,198 @@
+//! Exact sums of exact products.
+
+use std::marker::PhantomData;
+
+use super::{Algebra, plain_step};
+use crate::sum::fast::{self, U, halves, two_product, two_sum};
+use crate::sum::{Long, Rounded};
+
+/// Exponent of the lowest set bit of a finite nonzero `x`.
+fn lowest_bit(x: f64) -> Option<i32> {
+    if x == 0.0 || !x.is_finite() {
+        return None;
+    }
+    let bits = x.to_bits();
+    let field = ((bits >> 52) & 0x7ff) as i32;
+    let fraction = bits & ((1 << 52) - 1);
+    Some(match (field, fraction) {
+        (0, fraction) => fraction.trailing_zeros() as i32 - 1074,
+        (field, fraction) => (fraction | 1 << 52).trailing_zeros() as i32 + field - 1075,
+    })
+}
+
+/// Upper bound of `sum|a b|` by Cauchy and Schwarz, from computed sums of squares of `k` elements.
+///
+/// Computing a sum of squares loses at most a relative `(k + 1) u` and, below the normal range, `k` times `eta / 2`.
+fn bound(k: usize, (a, b): (f64, f64)) -> f64 {
+    let tiny = k as f64 * f64::from_bits(1);
+    (a + tiny).sqrt() * (b + tiny).sqrt() * 1.001
+}
+
+/// The exact sum of products of two `f64` (or narrower), beginning with +0, rounded once.
+fn long_dot<O: Rounded>(terms: impl Iterator<Item = (f64, f64)>) -> O {
+    let mut long = Long::new();
+    long.add(0.0);
+    terms.for_each(|(a, b)| long.add_product(a, b));
+    O::from_long(&long)
+}
+
+/// Exact products and sums of `f32`.
+///
+/// A product of two `f32` is exact in `f64` (48 bits, exponents -298 to 256), so only the additions round: with `k`
+/// terms added in any order to a zero, at most `(k - 1) u sum|a b|`. No finite operands can overflow, so the computed sum
+/// is final if it is not finite.
+pub struct ExactF32<O>(PhantomData<O>);
+
+impl<O: Rounded> Algebra for ExactF32<O> {
+    type In = f32;
+    type Word = f64;
+    const W: usize = 1;
+    type Tile = [[f64; 4]; 4];
+    type Out = O;
+    const MR: usize = 4;
+    const NR: usize = 4;
+    const NORMS: bool = true;
+
+    fn zero() -> Self::Tile {
+        [[0.0; 4]; 4]
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [f64], _lanes: usize, lane: usize, x: f32) {
+        words[lane] = f64::from(x);
+    }
+
+    #[inline(always)]
+    fn square(x: f32) -> f64 {
+        f64::from(x) * f64::from(x)
+    }
+
+    #[inline]
+    fn step(a: &[f64], b: &[f64], tile: &mut Self::Tile) {
+        plain_step(a, b, tile, |acc, a, b| acc + a * b);
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<O> {
+        let s = tile[i][j];
+        if !s.is_finite() {
+            return Some(O::from_f64(s));
+        }
+        fast::settle(s, k.saturating_sub(1) as f64 * U * bound(0, squares))
+    }
+
+    fn settle_on_grid(
+        tile: &Self::Tile,
+        (i, j): (usize, usize),
+        quantum: Option<i32>,
+        squares: (f64, f64),
+    ) -> Option<O> {
+        on_grid(quantum, squares).then(|| O::from_f64(tile[i][j]))
+    }
+
+    fn lowest_bit(x: f32) -> Option<i32> {
+        lowest_bit(f64::from(x))
+    }
+
+    fn slowly(terms: impl Iterator<Item = (f32, f32)>) -> O {
+        long_dot(terms.map(|(a, b)| (f64::from(a), f64::from(b))))
+    }
+}
+
+/// Whether `f64` arithmetic on multiples of 2^`quantum`, of bounded absolute sum, is exact throughout: all partial sums
+/// are multiples, and below 2^53 times the quantum. The products of halves of operands are multiples as well.
+fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
+    match quantum {
+        // No nonzero product at all.
+        None => true,
+        Some(quantum) => (-1022..=900).contains(&quantum) && bound(0, squares) < 2.0f64.powi(quantum + 52),
+    }
+}
+
+/// Exact products and sums of `f64`: a compensated dot product (Ogita, Rump, Oishi: `Dot2`).
+///
+/// `a_i b_i = p_i + pi_i` up to `5 eta` and `s_i + sigma_i = s_(i-1) + p_i` exactly. With `T = sum|a b|`:
+/// `|pi_i| <= u |a_i b_i|`, `|sigma_i| <= u |s_i| <= 1.001 u T`, so `sum|pi + sigma| <= 1.001 (k + 1) u T`; `c` sums
+/// `fl(pi_i + sigma_i)` along a tree of height `k + 1`, hence is off by at most `1.01 (k + 1)^2 u^2 T`. Underflow adds
+/// `5 eta` for each product; the bound has 16.
+pub struct ExactF64<O>(PhantomData<O>);
+
+/// Accumulators of [`ExactF64`].
+#[derive(Clone, Copy)]
+pub struct Compensated {
+    s: [[f64; 4]; 2],
+    c: [[f64; 4]; 2],
+}
+
+impl<O: Rounded> Algebra for ExactF64<O> {
+    type In = f64;
+    type Word = f64;
+    /// The value and its halves.
+    const W: usize = 3;
+    type Tile = Compensated;
+    type Out = O;
+    const MR: usize = 2;
+    const NR: usize = 4;
+    const NORMS: bool = true;
+
+    fn zero() -> Self::Tile {
+        Compensated { s: [[0.0; 4]; 2], c: [[0.0; 4]; 2] }
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [f64], lanes: usize, lane: usize, x: f64) {
+        let (high, low) = halves(x);
+        words[lane] = x;
+        words[lanes + lane] = high;
+        words[2 * lanes + lane] = low;
+    }
+
+    #[inline(always)]
+    fn square(x: f64) -> f64 {
+        x * x
+    }
+
+    #[inline]
+    fn step(a: &[f64], b: &[f64], tile: &mut Self::Tile) {
+        let Compensated { mut s, mut c } = *tile;
+        for (a, b) in a.as_chunks::<6>().0.iter().zip(b.as_chunks::<12>().0) {
+            for i in 0..2 {
+                for j in 0..4 {
+                    let (p, pi) = two_product(a[i], (a[2 + i], a[4 + i]), b[j], (b[4 + j], b[8 + j]));
+                    let (sum, sigma) = two_sum(s[i][j], p);
+                    s[i][j] = sum;
+                    c[i][j] += pi + sigma;
+                }
+            }
+        }
+        *tile = Compensated { s, c };
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<O> {
+        let terms = k as f64;
+        let (n, tiny) = (terms + 1.0, terms * f64::from_bits(16));
+        let err = 1.01 * n * n * (U * U) * bound(k, squares) + tiny;
+        fast::Partial { s: tile.s[i][j], c: tile.c[i][j], err }.settle()
+    }
+
+    fn settle_on_grid(
+        tile: &Self::Tile,
+        (i, j): (usize, usize),
+        quantum: Option<i32>,
+        squares: (f64, f64),
+    ) -> Option<O> {
+        // Sums of squares that have underflowed bound nothing; the quantum keeps them apart from 0.
+        let normal = squares.0 > 1e-290 && squares.1 > 1e-290;
+        let exact = quantum.is_none() || (normal && on_grid(quantum, squares));
+        (exact && tile.s[i][j].is_finite() && tile.c[i][j].is_finite()).then(|| O::from_f64(tile.s[i][j]))
+    }
+
+    fn lowest_bit(x: f64) -> Option<i32> {
+        lowest_bit(x)
+    }
+
+    fn slowly(terms: impl Iterator<Item = (f64, f64)>) -> O {
+        long_dot(terms)
+    }
+}

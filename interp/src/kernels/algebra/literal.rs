@@ -1,0 +1,191 @@
+//! Sums of products taken literally, term by term: the region mode of floats, and integers.
+
+use std::marker::PhantomData;
+
+use num_complex::Complex;
+use num_traits::{WrappingAdd, WrappingMul};
+
+use super::{Algebra, plain_step};
+use crate::kernels::{Integer, Real};
+use crate::sum::Rounded;
+
+/// `acc = fl(acc + fl(a b))` from +0 in the operands' type, rounded once more into `O` at the end.
+pub(in crate::kernels) struct RegionReal<T, O>(PhantomData<(T, O)>);
+
+impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
+    type In = T;
+    type Word = T;
+    const W: usize = 1;
+    type Tile = [[T; 8]; 4];
+    type Out = O;
+    const MR: usize = 4;
+    const NR: usize = 8;
+    const NORMS: bool = false;
+
+    fn zero() -> Self::Tile {
+        [[T::default(); 8]; 4]
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [T], _lanes: usize, lane: usize, x: T) {
+        words[lane] = x;
+    }
+
+    #[inline(always)]
+    fn square(x: T) -> f64 {
+        x.widen() * x.widen()
+    }
+
+    #[inline]
+    fn step(a: &[T], b: &[T], tile: &mut Self::Tile) {
+        plain_step(a, b, tile, |acc, a, b| acc + a * b);
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<O> {
+        Some(O::from_f64(tile[i][j].widen()))
+    }
+
+    fn slowly(terms: impl Iterator<Item = (T, T)>) -> O {
+        O::from_f64(terms.fold(T::default(), |acc, (a, b)| acc + a * b).widen())
+    }
+}
+
+/// The same for complex numbers: `a b` is `(fl(fl(ar br) - fl(ai bi)), fl(fl(ar bi) + fl(ai br)))`.
+pub(in crate::kernels) struct RegionComplex<T, O>(PhantomData<(T, O)>);
+
+#[inline(always)]
+fn complex_mac<T: Real>(acc: Complex<T>, a: Complex<T>, b: Complex<T>) -> Complex<T> {
+    let re = a.re * b.re - a.im * b.im;
+    let im = a.re * b.im + a.im * b.re;
+    Complex { re: acc.re + re, im: acc.im + im }
+}
+
+fn round_complex<T: Real, O: Rounded>(x: Complex<T>) -> Complex<O> {
+    Complex { re: O::from_f64(x.re.widen()), im: O::from_f64(x.im.widen()) }
+}
+
+impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
+    type In = Complex<T>;
+    type Word = Complex<T>;
+    const W: usize = 1;
+    type Tile = [[Complex<T>; 2]; 2];
+    type Out = Complex<O>;
+    const MR: usize = 2;
+    const NR: usize = 2;
+    const NORMS: bool = false;
+
+    fn zero() -> Self::Tile {
+        Self::Tile::default()
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [Complex<T>], _lanes: usize, lane: usize, x: Complex<T>) {
+        words[lane] = x;
+    }
+
+    #[inline(always)]
+    fn square(x: Complex<T>) -> f64 {
+        x.re.widen() * x.re.widen() + x.im.widen() * x.im.widen()
+    }
+
+    #[inline]
+    fn step(a: &[Complex<T>], b: &[Complex<T>], tile: &mut Self::Tile) {
+        plain_step(a, b, tile, complex_mac);
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<Complex<O>> {
+        Some(round_complex(tile[i][j]))
+    }
+
+    fn slowly(terms: impl Iterator<Item = (Complex<T>, Complex<T>)>) -> Complex<O> {
+        round_complex(terms.fold(Complex::default(), |acc, (a, b)| complex_mac(acc, a, b)))
+    }
+}
+
+/// Integers modulo 2^width.
+pub(in crate::kernels) struct Wrapping<T>(PhantomData<T>);
+
+impl<T: Integer> Algebra for Wrapping<T> {
+    type In = T;
+    type Word = T;
+    const W: usize = 1;
+    type Tile = [[T; 8]; 4];
+    type Out = T;
+    const MR: usize = 4;
+    const NR: usize = 8;
+    const NORMS: bool = false;
+
+    fn zero() -> Self::Tile {
+        Self::Tile::default()
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [T], _lanes: usize, lane: usize, x: T) {
+        words[lane] = x;
+    }
+
+    #[inline(always)]
+    fn square(_x: T) -> f64 {
+        0.0
+    }
+
+    #[inline]
+    fn step(a: &[T], b: &[T], tile: &mut Self::Tile) {
+        plain_step(a, b, tile, |acc: T, a, b| acc.wrapping_add(&a.wrapping_mul(&b)));
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<T> {
+        Some(tile[i][j])
+    }
+
+    fn slowly(terms: impl Iterator<Item = (T, T)>) -> T {
+        terms.fold(T::default(), |acc, (a, b)| acc.wrapping_add(&a.wrapping_mul(&b)))
+    }
+}
+
+/// Integers accumulated in 64 bits (which wrap) and saturated to the result type at the end: convolution.
+pub(in crate::kernels) struct Saturating<T>(PhantomData<T>);
+
+impl<T: Integer> Algebra for Saturating<T> {
+    type In = T;
+    type Word = T::Wide;
+    const W: usize = 1;
+    type Tile = [[T::Wide; 4]; 4];
+    type Out = T;
+    const MR: usize = 4;
+    const NR: usize = 4;
+    const NORMS: bool = false;
+
+    fn zero() -> Self::Tile {
+        Self::Tile::default()
+    }
+
+    #[inline(always)]
+    fn put(words: &mut [T::Wide], _lanes: usize, lane: usize, x: T) {
+        words[lane] = x.wide();
+    }
+
+    #[inline(always)]
+    fn square(_x: T) -> f64 {
+        0.0
+    }
+
+    #[inline]
+    fn step(a: &[T::Wide], b: &[T::Wide], tile: &mut Self::Tile) {
+        plain_step(a, b, tile, |acc: T::Wide, a, b| acc.wrapping_add(&a.wrapping_mul(&b)));
+    }
+
+    #[inline]
+    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<T> {
+        Some(T::saturate(tile[i][j]))
+    }
+
+    fn slowly(terms: impl Iterator<Item = (T, T)>) -> T {
+        let sum =
+            terms.fold(T::Wide::default(), |acc, (a, b)| acc.wrapping_add(&a.wide().wrapping_mul(&b.wide())));
+        T::saturate(sum)
+    }
+}

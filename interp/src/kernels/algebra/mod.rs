@@ -1,0 +1,86 @@
+//! What a matrix product computes with: one [`Algebra`] for each accumulation rule. The blocked loops around it are in
+//! [`super::engine`].
+
+mod exact;
+mod literal;
+
+pub(super) use exact::{ExactF32, ExactF64};
+pub(super) use literal::{RegionComplex, RegionReal, Saturating, Wrapping};
+
+/// Element arithmetic of a blocked matrix product.
+///
+/// The engine packs operands into panels of [`Algebra::put`] words, in which the `W` words of `MR` rows (or `NR` columns)
+/// of one `k` lie together, and calls [`Algebra::step`] for each `MR` x `NR` tile and each block of `k`, in increasing
+/// order of `k`; a tile's accumulators live on between blocks. Rows and columns that pad a tile are zeros and ignored.
+pub trait Algebra: Sync {
+    /// Operand elements; the default is zero.
+    type In: Copy + Default + Send + Sync;
+    /// What panels are made of.
+    type Word: Copy + Default + Send + Sync;
+    /// Words for each packed element.
+    const W: usize;
+    /// Accumulators of a tile.
+    type Tile: Copy + Send;
+    /// Result elements.
+    type Out: Copy;
+    /// Rows of a tile.
+    const MR: usize;
+    /// Columns of a tile.
+    const NR: usize;
+    /// Whether [`Algebra::settle`] uses sums of squares.
+    const NORMS: bool;
+
+    /// Accumulators at zero.
+    fn zero() -> Self::Tile;
+
+    /// Packs `x` as number `lane` of `lanes` into the words of one `k`.
+    fn put(words: &mut [Self::Word], lanes: usize, lane: usize, x: Self::In);
+
+    /// The square of `x` in `f64`, rounded; not finite if `x` is not.
+    fn square(x: Self::In) -> f64;
+
+    /// `tile += a * b` over one block of `k`, in order.
+    fn step(a: &[Self::Word], b: &[Self::Word], tile: &mut Self::Tile);
+
+    /// The result at `(i, j)` of a tile, if it is decided, for `k` products of a row and a column with these computed
+    /// sums of squares.
+    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<Self::Out>;
+
+    /// The result if the computed sum is exact because every product is a multiple of 2^`quantum` (`None`: every product
+    /// is zero). Only asked after [`Algebra::settle`] declined.
+    fn settle_on_grid(
+        _tile: &Self::Tile,
+        _at: (usize, usize),
+        _quantum: Option<i32>,
+        _squares: (f64, f64),
+    ) -> Option<Self::Out> {
+        None
+    }
+
+    /// The exponent of the lowest set bit of `x`; `None` if it is zero or not finite.
+    fn lowest_bit(_x: Self::In) -> Option<i32> {
+        None
+    }
+
+    /// The result from its terms, in order.
+    fn slowly(terms: impl Iterator<Item = (Self::In, Self::In)>) -> Self::Out;
+}
+
+/// `tile[i][j] = mac(tile[i][j], a[i], b[j])` for each `k`.
+#[inline(always)]
+fn plain_step<W: Copy, T: Copy, const M: usize, const N: usize>(
+    a: &[W],
+    b: &[W],
+    tile: &mut [[T; N]; M],
+    mac: impl Fn(T, W, W) -> T,
+) {
+    let mut acc = *tile;
+    for (a, b) in a.as_chunks::<M>().0.iter().zip(b.as_chunks::<N>().0) {
+        for i in 0..M {
+            for j in 0..N {
+                acc[i][j] = mac(acc[i][j], a[i], b[j]);
+            }
+        }
+    }
+    *tile = acc;
+}

@@ -1,0 +1,271 @@
+//! The blocked loops of a matrix product, over any [`Algebra`] and any way to read the operands.
+//!
+//! The result is cut into blocks of at most `ROWS` x `COLUMNS`; for each, blocks of `DEPTH` terms of both operands are
+//! packed into panels (which convert the elements and collect the norms that error bounds need) and multiplied tile by
+//! tile in registers. A block is computed by one thread from beginning to end.
+
+use rayon::prelude::*;
+
+use super::SEQUENTIAL;
+use super::algebra::Algebra;
+
+/// Rows of a block: with `DEPTH` and 8-byte words a packed operand is a quarter of a 1 MB second-level cache.
+const ROWS: usize = 128;
+/// Columns of a block.
+const COLUMNS: usize = 128;
+/// Terms packed at a time.
+const DEPTH: usize = 256;
+
+/// The left operand: `rows` of `k` terms each. The rows of all batches are numbered on.
+pub(super) trait Lhs<T>: Sync {
+    /// Some terms may be absent ([`Lhs::present`]).
+    const HOLES: bool;
+
+    /// Reads the terms from `k` on of a row; an absent term reads as zero.
+    fn fill(&self, row: usize, k: usize, out: &mut [T]);
+
+    /// Whether the term exists: an absent one contributes nothing, whatever the right operand holds.
+    fn present(&self, row: usize, k: usize) -> bool;
+}
+
+/// The right operand: `k` rows of columns, in each batch.
+pub(super) trait Rhs<T>: Sync {
+    /// Reads the elements from `column` on of row `k`.
+    fn fill(&self, batch: usize, k: usize, column: usize, out: &mut [T]);
+
+    /// One element.
+    fn get(&self, batch: usize, k: usize, column: usize) -> T;
+}
+
+/// Extents of a product: `batch` products of `m` x `k` by `k` x `n`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extents {
+    pub(super) batch: usize,
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+}
+
+/// Buffers of one thread.
+struct Scratch<A: Algebra> {
+    line: Vec<A::In>,
+    a: Vec<A::Word>,
+    b: Vec<A::Word>,
+    tiles: Vec<A::Tile>,
+    row_squares: Vec<f64>,
+    column_squares: Vec<f64>,
+}
+
+impl<A: Algebra> Scratch<A> {
+    fn new() -> Self {
+        Scratch {
+            line: Vec::new(),
+            a: Vec::new(),
+            b: Vec::new(),
+            tiles: Vec::new(),
+            row_squares: Vec::new(),
+            column_squares: Vec::new(),
+        }
+    }
+}
+
+/// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`; `put` stores a result by column in it.
+pub(super) fn multiply<A, L, R, E, P>(dims: Extents, lhs: &L, rhs: &R, out: &mut [E], stride: usize, put: &P)
+where
+    A: Algebra,
+    L: Lhs<A::In>,
+    R: Rhs<A::In>,
+    E: Copy + Default + Send,
+    P: Fn(&mut [E], usize, A::Out) + Sync,
+{
+    let rows = dims.batch * dims.m;
+    if rows == 0 || dims.n == 0 || stride == 0 {
+        return;
+    }
+    let product = Product::<A, L, R, P> { dims, lhs, rhs, put, algebra: std::marker::PhantomData };
+    let work = rows.saturating_mul(dims.n).saturating_mul(dims.k.max(1));
+    let threads = rayon::current_num_threads();
+    if work < SEQUENTIAL || threads == 1 {
+        product.rows(&mut Scratch::new(), 0, 0..dims.n, out, stride);
+        return;
+    }
+    let band = rows.div_ceil(4 * threads).next_multiple_of(A::MR).min(ROWS);
+    out.par_chunks_mut(band * stride).enumerate().for_each_init(Scratch::new, |scratch, (index, out)| {
+        product.rows(scratch, index * band, 0..dims.n, out, stride);
+    });
+}
+
+struct Product<'a, A, L, R, P> {
+    dims: Extents,
+    lhs: &'a L,
+    rhs: &'a R,
+    put: &'a P,
+    algebra: std::marker::PhantomData<fn() -> A>,
+}
+
+/// A block of the result: `m` rows from `row` on, all in `batch`, and `n` columns from `column` on.
+#[derive(Clone, Copy)]
+struct Block {
+    batch: usize,
+    row: usize,
+    column: usize,
+    m: usize,
+    n: usize,
+}
+
+impl<A, L, R, P> Product<'_, A, L, R, P>
+where
+    A: Algebra,
+    L: Lhs<A::In>,
+    R: Rhs<A::In>,
+{
+    const NORMS: bool = A::NORMS || L::HOLES;
+
+    /// Computes the rows that `out` has room for, from `first` on.
+    fn rows<E>(
+        &self,
+        scratch: &mut Scratch<A>,
+        first: usize,
+        columns: std::ops::Range<usize>,
+        out: &mut [E],
+        stride: usize,
+    ) where
+        P: Fn(&mut [E], usize, A::Out),
+    {
+        let end = first + out.len() / stride;
+        for column in columns.clone().step_by(COLUMNS) {
+            let n = COLUMNS.min(columns.end - column);
+            let mut row = first;
+            while row < end {
+                let batch = row / self.dims.m;
+                let m = ROWS.min(end - row).min((batch + 1) * self.dims.m - row);
+                let block = Block { batch, row, column, m, n };
+                self.block(scratch, block, &mut out[(row - first) * stride..], stride);
+                row += m;
+            }
+        }
+    }
+
+    fn block<E>(&self, scratch: &mut Scratch<A>, block: Block, out: &mut [E], stride: usize)
+    where
+        P: Fn(&mut [E], usize, A::Out),
+    {
+        let (tile_rows, tile_columns) = (block.m.div_ceil(A::MR), block.n.div_ceil(A::NR));
+        scratch.tiles.clear();
+        scratch.tiles.resize(tile_rows * tile_columns, A::zero());
+        scratch.row_squares.clear();
+        scratch.row_squares.resize(block.m, 0.0);
+        scratch.column_squares.clear();
+        scratch.column_squares.resize(block.n, 0.0);
+        for k in (0..self.dims.k).step_by(DEPTH) {
+            let depth = DEPTH.min(self.dims.k - k);
+            self.pack_lhs(scratch, block, k, depth);
+            self.pack_rhs(scratch, block, k, depth);
+            let (a_panel, b_panel) = (depth * A::MR * A::W, depth * A::NR * A::W);
+            for (j, b) in scratch.b.chunks_exact(b_panel).enumerate() {
+                for (i, a) in scratch.a.chunks_exact(a_panel).enumerate() {
+                    A::step(a, b, &mut scratch.tiles[j * tile_rows + i]);
+                }
+            }
+        }
+        let mut grid = Grid::default();
+        for j in 0..block.n {
+            for i in 0..block.m {
+                let tile = &scratch.tiles[j / A::NR * tile_rows + i / A::MR];
+                let at = (i % A::MR, j % A::NR);
+                let squares = (scratch.row_squares[i], scratch.column_squares[j]);
+                let hole = L::HOLES && !squares.1.is_finite();
+                let quick = if hole { None } else { A::settle(tile, at.0, at.1, self.dims.k, squares) };
+                let value = quick
+                    .or_else(|| {
+                        let quantum = if hole { return None } else { self.quantum(&mut grid, block, i, j) };
+                        A::settle_on_grid(tile, at, quantum, squares)
+                    })
+                    .unwrap_or_else(|| self.slowly(block, i, j));
+                (self.put)(&mut out[i * stride..(i + 1) * stride], block.column + j, value);
+            }
+        }
+    }
+
+    /// Packs `depth` terms from `k` on of the block's rows into panels of `MR` rows.
+    fn pack_lhs(&self, scratch: &mut Scratch<A>, block: Block, k: usize, depth: usize) {
+        let width = A::MR * A::W;
+        let panel = depth * width;
+        scratch.a.clear();
+        scratch.a.resize(block.m.div_ceil(A::MR) * panel, A::Word::default());
+        scratch.line.resize(depth.max(COLUMNS), A::In::default());
+        let line = &mut scratch.line[..depth];
+        for i in 0..block.m {
+            self.lhs.fill(block.row + i, k, line);
+            let panel = &mut scratch.a[i / A::MR * panel..][..panel];
+            for (words, &x) in panel.chunks_exact_mut(width).zip(line.iter()) {
+                A::put(words, A::MR, i % A::MR, x);
+            }
+            if Self::NORMS {
+                scratch.row_squares[i] += line.iter().map(|&x| A::square(x)).sum::<f64>();
+            }
+        }
+    }
+
+    /// Packs `depth` terms from `k` on of the block's columns into panels of `NR` columns.
+    fn pack_rhs(&self, scratch: &mut Scratch<A>, block: Block, k: usize, depth: usize) {
+        let width = A::NR * A::W;
+        let panel = depth * width;
+        scratch.b.clear();
+        scratch.b.resize(block.n.div_ceil(A::NR) * panel, A::Word::default());
+        scratch.line.resize(depth.max(COLUMNS), A::In::default());
+        let line = &mut scratch.line[..block.n];
+        for term in 0..depth {
+            self.rhs.fill(block.batch, k + term, block.column, line);
+            for (j, line) in line.chunks(A::NR).enumerate() {
+                let words = &mut scratch.b[j * panel + term * width..][..width];
+                for (lane, &x) in line.iter().enumerate() {
+                    A::put(words, A::NR, lane, x);
+                }
+            }
+            if Self::NORMS {
+                for (square, &x) in scratch.column_squares.iter_mut().zip(line.iter()) {
+                    *square += A::square(x);
+                }
+            }
+        }
+    }
+
+    /// The grid that the products of a row and a column lie on, computed once for each row and column.
+    fn quantum(&self, grid: &mut Grid, block: Block, i: usize, j: usize) -> Option<i32> {
+        if grid.rows.is_empty() {
+            grid.rows.resize(block.m, None);
+            grid.columns.resize(block.n, None);
+        }
+        let k = self.dims.k;
+        let row = *grid.rows[i].get_or_insert_with(|| {
+            let mut line = vec![A::In::default(); k];
+            self.lhs.fill(block.row + i, 0, &mut line);
+            line.into_iter().filter_map(A::lowest_bit).min()
+        });
+        let column = *grid.columns[j].get_or_insert_with(|| {
+            (0..k).filter_map(|k| A::lowest_bit(self.rhs.get(block.batch, k, block.column + j))).min()
+        });
+        Some(row? + column?)
+    }
+
+    #[cold]
+    fn slowly(&self, block: Block, i: usize, j: usize) -> A::Out {
+        let (row, column) = (block.row + i, block.column + j);
+        let mut line = vec![A::In::default(); self.dims.k];
+        self.lhs.fill(row, 0, &mut line);
+        A::slowly(
+            line.into_iter()
+                .enumerate()
+                .filter(|&(k, _)| !L::HOLES || self.lhs.present(row, k))
+                .map(|(k, a)| (a, self.rhs.get(block.batch, k, column))),
+        )
+    }
+}
+
+/// Lowest bits of a block's rows and columns, as far as they were asked for.
+#[derive(Default)]
+struct Grid {
+    rows: Vec<Option<Option<i32>>>,
+    columns: Vec<Option<Option<i32>>>,
+}
