@@ -1,5 +1,31 @@
 //! The reference interpreter for HLO.
+//!
+//! [`Interpreter`] runs a verified module and gives the value that the program has by its own definition: SEMANTICS.md says
+//! opcode by opcode and to the bit what that is. **Invariants:** the result depends on the program, the arguments and
+//! [`Options`] alone, not on the machine or the number of threads; no verified program makes it panic, overflow the
+//! stack, or allocate past its limit.
+//!
+//! | part | holds |
+//! |---|---|
+//! | [`value`] | arrays, tuples, tokens |
+//! | [`engine`] | plans and runs computations: control flow, fuel, memory |
+//! | `ops` | one file a family of opcodes |
+//! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
+//! | `region` | computations that are applied to elements, as tapes over blocks of lanes |
+
 #![forbid(unsafe_code)]
 
+pub mod engine;
+pub mod error;
 pub mod kernels;
+mod memory;
+mod ops;
+mod plan;
+mod region;
 pub mod sum;
+pub mod value;
+
+pub use engine::{Device, Interpreter, Options, RunStats};
+pub use error::{ErrorKind, RunError};
+pub use sum::Accumulate;
+pub use value::{Tensor, Value};

@@ -1,0 +1,383 @@
+//! Runs computations.
+//!
+//! **Invariants:** calls, fusions, loops and conditionals use a stack of frames on the heap, so that no depth of nesting
+//! in a program can overflow the thread's stack; only computations that are applied to elements and are not a
+//! [`Region`] tape recurse, at most [`MAX_NESTING`] deep. Every executed instruction costs fuel before it runs, and every
+//! value is asked for from the [`Meter`](crate::memory::Meter) before it is allocated.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use hlo::diag::codes;
+use hlo::{ComputationId, ConstantValue, Instruction, Module, Opcode, Shape};
+use smallvec::SmallVec;
+
+use crate::error::{ErrorKind, Result, RunError};
+use crate::memory::Meter;
+use crate::ops::{self, Args, Cx, Outcome};
+use crate::plan::{self, Plan, Step};
+use crate::region::Region;
+use crate::sum::Accumulate;
+use crate::value::Value;
+
+/// How deep computations that are applied to elements may nest.
+pub const MAX_NESTING: u32 = 64;
+
+/// Where an instance of the program runs, among the devices of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Device {
+    /// `replica-id`
+    pub replica: u32,
+    /// `partition-id`
+    pub partition: u32,
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How sums of floats round.
+    pub accumulate: Accumulate,
+    /// The most instructions that are executed, applications of computations to elements included; `None`: no limit.
+    pub fuel: Option<u64>,
+    /// The most bytes of values that are alive at once.
+    pub memory_limit_bytes: u64,
+    /// Seed of `rng`.
+    pub seed: u64,
+    /// Which device this is.
+    pub device: Device,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            accumulate: Accumulate::Exact,
+            fuel: None,
+            memory_limit_bytes: 8 << 30,
+            seed: 0,
+            device: Device::default(),
+        }
+    }
+}
+
+/// A verified module, ready to run any number of times.
+#[derive(Debug)]
+pub struct Interpreter<'m> {
+    module: &'m Module,
+    options: Options,
+    plans: Vec<Option<Plan>>,
+    regions: Vec<OnceLock<Arc<Region>>>,
+}
+
+/// What a run used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunStats {
+    /// Instructions executed.
+    pub fuel: u64,
+    /// The most bytes of values that were alive at once.
+    pub peak_bytes: u64,
+}
+
+/// The state of one run.
+#[derive(Debug)]
+pub(crate) struct Session<'m> {
+    pub(crate) interpreter: &'m Interpreter<'m>,
+    fuel: AtomicU64,
+    pub(crate) meter: Arc<Meter>,
+}
+
+impl<'m> Interpreter<'m> {
+    /// Prepares a module, which the verifier must have accepted.
+    pub fn new(module: &'m Module, options: Options) -> Self {
+        let effects = plan::side_effects(module);
+        let mut plans: Vec<Option<Plan>> = (0..module.computation_capacity()).map(|_| None).collect();
+        for &c in module.computations() {
+            plans[c.index()] = Some(Plan::new(module, c, &effects));
+        }
+        let regions = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
+        Self { module, options, plans, regions }
+    }
+
+    /// The module.
+    pub fn module(&self) -> &'m Module {
+        self.module
+    }
+
+    /// The options.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Runs the entry computation. `args` are its parameters' values in order.
+    pub fn run(&self, args: Vec<Value>) -> Result<Value> {
+        self.run_with_stats(args).map(|(value, _)| value)
+    }
+
+    /// Runs the entry computation, and says what that used.
+    pub fn run_with_stats(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
+        let entry = self.module.entry();
+        self.check_arguments(entry, &args)?;
+        let session = Session {
+            interpreter: self,
+            fuel: AtomicU64::new(0),
+            meter: Meter::new(self.options.memory_limit_bytes),
+        };
+        let args = args
+            .into_iter()
+            .map(|mut v| {
+                v.charge(&session.meter);
+                v
+            })
+            .collect();
+        let value = session.run(entry, args, 0)?;
+        let stats = RunStats { fuel: session.fuel.load(Ordering::Relaxed), peak_bytes: session.meter.peak() };
+        Ok((value, stats))
+    }
+
+    /// The region of a computation that is applied to elements.
+    pub(crate) fn region(&self, computation: ComputationId) -> Arc<Region> {
+        self.regions[computation.index()]
+            .get_or_init(|| Arc::new(Region::compile(self.module, computation)))
+            .clone()
+    }
+
+    fn plan(&self, computation: ComputationId) -> &Plan {
+        self.plans[computation.index()]
+            .as_ref()
+            .expect("invariant: every computation of the module has a plan")
+    }
+
+    fn check_arguments(&self, entry: ComputationId, args: &[Value]) -> Result<()> {
+        let parameters = self.module.computation(entry).parameters();
+        let wrong =
+            |message: String| RunError::outside(ErrorKind::Arguments, codes::WRONG_ARGUMENTS, message);
+        if args.len() != parameters.len() {
+            return Err(wrong(format!(
+                "the entry computation has {} parameters, but {} arguments were given",
+                parameters.len(),
+                args.len()
+            )));
+        }
+        for (n, (arg, parameter)) in args.iter().zip(parameters).enumerate() {
+            let id = parameter.expect("invariant: the verifier checked that parameters have no holes");
+            let shape = &self.module.instr(id).shape;
+            if !fits(arg, shape) {
+                return Err(wrong(format!(
+                    "argument {n} has shape {}, but parameter {n} is {}",
+                    arg.shape(),
+                    shape.without_layout()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value may be bound to a parameter of a shape.
+fn fits(value: &Value, shape: &Shape) -> bool {
+    match (value, shape) {
+        (Value::Array(t), Shape::Array(a)) => {
+            t.element_type() == a.element_type
+                && t.rank() == a.rank()
+                && t.dims().iter().enumerate().all(|(i, &d)| {
+                    d == a.dims[i] || a.is_dynamic_dim(i) && (a.dims[i] == hlo::UNBOUNDED || d <= a.dims[i])
+                })
+        }
+        (Value::Tuple(v), Shape::Tuple(s)) => {
+            v.len() == s.len() && v.iter().zip(s.iter()).all(|(v, s)| fits(v, s))
+        }
+        (Value::Token, Shape::Token) => true,
+        (_, Shape::Buffer(inner)) => fits(value, inner),
+        (
+            Value::Array(_) | Value::Tuple(_) | Value::Token,
+            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
+        ) => false,
+    }
+}
+
+/// A computation that is being run.
+struct Frame<'p> {
+    plan: &'p Plan,
+    env: Vec<Option<Value>>,
+    next: usize,
+    then: Then,
+}
+
+/// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands at.
+enum Then {
+    /// It is the result of the run.
+    Finish,
+    /// It is the result of the step.
+    Bind,
+    /// It is wrapped as the result of an `async-start` of these operands.
+    BindAsync(Args),
+    /// It says whether the body of a loop runs on this state.
+    Test { condition: ComputationId, body: ComputationId, state: Value },
+    /// It is the new state of a loop.
+    Loop { condition: ComputationId, body: ComputationId },
+}
+
+impl<'m> Session<'m> {
+    /// Runs a computation to its end. `depth` counts the runs that are waiting for this one.
+    pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
+        let mut stack = vec![self.frame(computation, args, Then::Finish)];
+        loop {
+            let frame = stack.last_mut().expect("invariant: the bottom frame returns from this function");
+            let Some(step) = frame.plan.steps.get(frame.next) else {
+                let root = frame.plan.root as usize;
+                let result = frame.env[root].take().expect("invariant: the root was computed");
+                let Some(done) = stack.pop() else { unreachable!("invariant: there was a frame") };
+                match self.resume(&mut stack, done.then, result)? {
+                    Some(result) => return Ok(result),
+                    None => continue,
+                }
+            };
+            let instr = self.module().instr(step.id);
+            self.spend(instr, 1)?;
+            if let Some(index) = step.take {
+                let tuple = frame.env[step.operands[0].slot as usize].as_mut();
+                let element = tuple.and_then(|t| t.take_element(index));
+                let element = element.expect("invariant: the verifier checked the index of a tuple");
+                if step.operands[0].last {
+                    frame.env[step.operands[0].slot as usize] = None;
+                }
+                frame.bind(step, element);
+                continue;
+            }
+            if instr.opcode == Opcode::Constant {
+                let value = self.constant(step, instr)?;
+                frame.bind(step, value);
+                continue;
+            }
+            let args = frame.gather(step);
+            let cx = Cx { session: self, id: step.id, instr, depth };
+            match ops::eval(&cx, args)? {
+                Outcome::Value(mut value) => {
+                    value.charge(&self.meter);
+                    frame.bind(step, value);
+                }
+                Outcome::Call(callee, args) => stack.push(self.frame(callee, args, Then::Bind)),
+                Outcome::Async(callee, args) => {
+                    let kept = args.clone();
+                    stack.push(self.frame(callee, args, Then::BindAsync(kept)));
+                }
+                Outcome::While { condition, body, state } => {
+                    let args = SmallVec::from_elem(state.clone(), 1);
+                    stack.push(self.frame(condition, args, Then::Test { condition, body, state }));
+                }
+            }
+        }
+    }
+
+    /// Hands the result of a frame to the one below; the result of the bottom frame comes back.
+    fn resume(&self, stack: &mut Vec<Frame<'m>>, then: Then, result: Value) -> Result<Option<Value>> {
+        let value = match then {
+            Then::Finish => return Ok(Some(result)),
+            Then::Bind => result,
+            Then::BindAsync(args) => Value::tuple([Value::tuple(args), result]),
+            Then::Test { condition, body, state } => {
+                if result.expect_array().slice::<bool>()[0] {
+                    let args = SmallVec::from_elem(state, 1);
+                    stack.push(self.frame(body, args, Then::Loop { condition, body }));
+                    return Ok(None);
+                }
+                state
+            }
+            Then::Loop { condition, body } => {
+                let args = SmallVec::from_elem(result.clone(), 1);
+                stack.push(self.frame(condition, args, Then::Test { condition, body, state: result }));
+                return Ok(None);
+            }
+        };
+        let frame = stack.last_mut().expect("invariant: only the bottom frame finishes");
+        frame.bind(&frame.plan.steps[frame.next], value);
+        Ok(None)
+    }
+
+    fn frame(&self, computation: ComputationId, args: Args, then: Then) -> Frame<'m> {
+        let plan = self.interpreter.plan(computation);
+        let mut env = vec![None; plan.slots];
+        for (arg, slot) in args.into_iter().zip(&plan.parameters) {
+            if let Some(slot) = slot {
+                env[*slot as usize] = Some(arg);
+            }
+        }
+        Frame { plan, env, next: 0, then }
+    }
+
+    fn constant(&self, step: &Step, instr: &Instruction) -> Result<Value> {
+        if let Some(value) = step.constant.get() {
+            return Ok(value.clone());
+        }
+        let value = match instr.attrs.constant_value() {
+            Some(ConstantValue::Given(literal)) => Value::from_shared_literal(literal),
+            Some(ConstantValue::Elided) => {
+                let bytes = instr.shape.checked_bytes().and_then(|b| u64::try_from(b).ok());
+                self.check_memory(instr, bytes)?;
+                let literal = hlo::elided::elided_literal(&instr.name, &instr.shape);
+                Value::from_literal(literal.ok_or_else(|| {
+                    RunError::unsupported(instr, &format!("of shape {} whose value is elided", instr.shape))
+                })?)
+            }
+            None => return Err(RunError::unsupported(instr, "without a value")),
+        };
+        Ok(step.constant.get_or_init(|| value).clone())
+    }
+
+    pub(crate) fn module(&self) -> &'m Module {
+        self.interpreter.module
+    }
+
+    /// Takes fuel.
+    pub(crate) fn spend(&self, instr: &Instruction, amount: u64) -> Result<()> {
+        let used = self.fuel.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        match self.interpreter.options.fuel {
+            Some(limit) if used > limit => Err(RunError::at(
+                instr,
+                ErrorKind::OutOfFuel,
+                codes::OUT_OF_FUEL,
+                format!("out of fuel: the limit is {limit} executed instructions"),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Refuses an allocation that would pass the limit; `None` is more than can be counted.
+    pub(crate) fn check_memory(&self, instr: &Instruction, bytes: Option<u64>) -> Result<()> {
+        if bytes.is_some_and(|b| self.meter.check(b)) {
+            return Ok(());
+        }
+        let wanted = bytes.map_or_else(|| "more than 2^63".to_owned(), |b| b.to_string());
+        Err(RunError::at(
+            instr,
+            ErrorKind::OutOfMemory,
+            codes::OUT_OF_MEMORY,
+            format!(
+                "{} wants {wanted} bytes; {} are alive and the limit is {}",
+                instr.opcode,
+                self.meter.live(),
+                self.meter.limit()
+            ),
+        ))
+    }
+}
+
+impl Frame<'_> {
+    /// The operands of a step, moved out of the environment at their last use.
+    fn gather(&mut self, step: &Step) -> Args {
+        step.operands
+            .iter()
+            .map(|operand| {
+                let slot = &mut self.env[operand.slot as usize];
+                let value = if operand.last { slot.take() } else { slot.clone() };
+                value.expect("invariant: the verifier checked that operands come before their users")
+            })
+            .collect()
+    }
+
+    fn bind(&mut self, step: &Step, value: Value) {
+        if !step.unused {
+            self.env[step.slot as usize] = Some(value);
+        }
+        self.next += 1;
+    }
+}

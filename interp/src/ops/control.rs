@@ -1,0 +1,93 @@
+//! Calls, loops, branches, tuples, asynchronous pairs and what only passes its operand on.
+
+use hlo::{AttrKey, ComputationId};
+use smallvec::smallvec;
+
+use super::{Args, Cx, Outcome};
+use crate::error::Result;
+use crate::value::{Tensor, Value};
+
+fn computation(cx: &Cx<'_>, key: AttrKey) -> Result<ComputationId> {
+    cx.attrs().computation(key).ok_or_else(|| cx.unsupported(&format!("without {}", key.text())))
+}
+
+/// `call`, `fusion`: the result of a computation.
+pub(super) fn call(cx: &Cx<'_>, key: AttrKey, args: Args) -> Result<Outcome> {
+    Ok(Outcome::Call(computation(cx, key)?, args))
+}
+
+/// `while`: the state when the condition first is false.
+pub(super) fn while_loop(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    Ok(Outcome::While {
+        condition: computation(cx, AttrKey::Condition)?,
+        body: computation(cx, AttrKey::Body)?,
+        state: first(args),
+    })
+}
+
+/// `conditional`: a predicate chooses between two computations; an `s32` index among several, the last one if it is out
+/// of range.
+pub(super) fn conditional(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    let mut args = args.into_iter();
+    let selector = args.next().ok_or_else(|| cx.unsupported("without operands"))?.into_array();
+    let selector = (selector.element_type(), selector.index_at(0));
+    let called = cx.attrs().called_computations();
+    let chosen = match selector {
+        (hlo::ElementType::Pred, condition) => usize::from(condition == 0),
+        (_, index) => usize::try_from(index).unwrap_or(usize::MAX).min(called.len().saturating_sub(1)),
+    };
+    match (called.get(chosen), args.nth(chosen)) {
+        (Some(&branch), Some(arg)) => Ok(Outcome::Call(branch, smallvec![arg])),
+        (Some(_) | None, _) => Err(cx.unsupported("without a computation and an operand for each branch")),
+    }
+}
+
+/// `async-start`: runs its computation at once. Its result is `((operands), result)`, with contexts after that.
+pub(super) fn async_start(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    Ok(Outcome::Async(computation(cx, AttrKey::Calls)?, args))
+}
+
+/// `async-update`: passes on what it waits for.
+pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    if args.len() > 1 {
+        return Err(cx.unsupported("with late operands"));
+    }
+    Ok(first(args))
+}
+
+/// `async-done`: the result inside the tuple of `async-start`.
+pub(super) fn async_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    element(cx, args, 1)
+}
+
+/// `copy-start`: (destination, source, context).
+pub(super) fn copy_start(args: Args) -> Value {
+    let source = first(args);
+    Value::tuple([source.clone(), source, Value::Array(Tensor::scalar(0u32))])
+}
+
+/// `copy-done`: the destination inside the tuple of `copy-start`.
+pub(super) fn copy_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    element(cx, args, 0)
+}
+
+/// `get-tuple-element`.
+pub(super) fn get_tuple_element(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let index = cx.attrs().int(AttrKey::Index).and_then(|i| usize::try_from(i).ok());
+    element(cx, args, index.ok_or_else(|| cx.unsupported("without an index"))?)
+}
+
+fn element(cx: &Cx<'_>, args: Args, index: usize) -> Result<Value> {
+    let mut tuple = first(args);
+    tuple.take_element(index).ok_or_else(|| cx.unsupported("of anything but a tuple with that element"))
+}
+
+/// What passes its first operand on: `copy`, `opt-barrier`, `domain`, `add-dependency`.
+pub(super) fn first(args: Args) -> Value {
+    args.into_iter().next().expect("invariant: the verifier checked the number of operands")
+}
+
+/// `partition-id`, `replica-id`.
+pub(super) fn device_number(number: u32) -> Value {
+    Value::Array(Tensor::scalar(number))
+}

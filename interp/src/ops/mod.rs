@@ -1,0 +1,277 @@
+//! Operations: one file a family, reached by one exhaustive `match` on the opcode.
+//!
+//! An operation is a function of its instruction ([`Cx`]) and its operands' values ([`Args`]). Operands come in by value: one
+//! whose storage nobody else holds may be written in place ([`Tensor::unique`]). An operation asks [`Cx::vec`] or
+//! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
+//! operands where the instruction's shape is dynamic.
+
+#![allow(dead_code, reason = "some users are being written")]
+
+mod control;
+
+use std::sync::Arc;
+
+use hlo::diag::{Code, codes};
+use hlo::{ArrayShape, Attrs, ComputationId, Element, InstrId, Instruction, Module, Opcode};
+use smallvec::SmallVec;
+
+use crate::engine::{Options, Session};
+use crate::error::{ErrorKind, Result, RunError};
+use crate::region::Region;
+use crate::sum::Accumulate;
+use crate::value::Value;
+
+/// The operands of an instruction, or the arguments of a computation.
+pub(crate) type Args = SmallVec<[Value; 2]>;
+
+/// What an operation comes to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Its result.
+    Value(Value),
+    /// Its result is that of a computation.
+    Call(ComputationId, Args),
+    /// Its result is `((operands), result)` of a computation.
+    Async(ComputationId, Args),
+    /// Its result is the state of a loop at its end.
+    While {
+        /// Whether to go on, of the state.
+        condition: ComputationId,
+        /// The next state.
+        body: ComputationId,
+        /// The first state.
+        state: Value,
+    },
+}
+
+impl From<Value> for Outcome {
+    fn from(value: Value) -> Outcome {
+        Outcome::Value(value)
+    }
+}
+
+/// What an operation knows besides its operands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cx<'a> {
+    pub(crate) session: &'a Session<'a>,
+    pub(crate) id: InstrId,
+    pub(crate) instr: &'a Instruction,
+    /// How many runs of computations wait for this one.
+    pub(crate) depth: u32,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn module(&self) -> &'a Module {
+        self.session.module()
+    }
+
+    pub(crate) fn options(&self) -> &'a Options {
+        self.session.interpreter.options()
+    }
+
+    pub(crate) fn accumulate(&self) -> Accumulate {
+        self.options().accumulate
+    }
+
+    pub(crate) fn attrs(&self) -> &'a Attrs {
+        &self.instr.attrs
+    }
+
+    /// The shape of an array result.
+    pub(crate) fn array_shape(&self) -> &'a ArrayShape {
+        self.instr.shape.expect_array()
+    }
+
+    /// The shape of an array operand.
+    pub(crate) fn operand_shape(&self, n: usize) -> &'a ArrayShape {
+        self.module().instr(self.instr.operands()[n]).shape.expect_array()
+    }
+
+    /// The error that this form of the opcode is not supported; `why` says which form, without the opcode.
+    pub(crate) fn unsupported(&self, why: &str) -> RunError {
+        RunError::unsupported(self.instr, why)
+    }
+
+    /// The error that the program did what it must not.
+    pub(crate) fn trap(&self, code: Code, message: impl Into<String>) -> RunError {
+        RunError::at(self.instr, ErrorKind::Trap, code, message)
+    }
+
+    /// Asks for the memory of `n` elements of a type.
+    pub(crate) fn reserve<T: Element>(&self, n: usize) -> Result<()> {
+        self.session.check_memory(self.instr, (n as u64).checked_mul(size_of::<T>() as u64))
+    }
+
+    /// `n` elements of zero, if the memory limit allows.
+    pub(crate) fn vec<T: Element>(&self, n: usize) -> Result<Vec<T>> {
+        self.reserve::<T>(n)?;
+        Ok(vec![T::default(); n])
+    }
+
+    /// Takes fuel beyond the one unit that every instruction takes.
+    pub(crate) fn spend(&self, amount: u64) -> Result<()> {
+        self.session.spend(self.instr, amount)
+    }
+
+    /// The computation that the instruction applies to elements.
+    pub(crate) fn region(&self, key: hlo::AttrKey) -> Result<Arc<Region>> {
+        let computation = self.attrs().computation(key);
+        let computation = computation.ok_or_else(|| self.unsupported(&format!("without {}", key.text())))?;
+        Ok(self.session.interpreter.region(computation))
+    }
+
+    /// Runs a computation to its end. Only for computations that are applied to elements and are not a tape.
+    pub(crate) fn apply(&self, computation: ComputationId, args: Args) -> Result<Value> {
+        if self.depth >= crate::engine::MAX_NESTING {
+            return Err(self.trap(
+                codes::NESTED_TOO_DEEP,
+                format!("more than {} applied computations are nested", crate::engine::MAX_NESTING),
+            ));
+        }
+        self.session.run(computation, args, self.depth + 1)
+    }
+}
+
+/// Runs one instruction.
+pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    let value = match cx.instr.opcode {
+        Opcode::Constant | Opcode::Parameter => {
+            unreachable!("invariant: the engine binds constants and parameters itself")
+        }
+
+        Opcode::Call => return control::call(cx, hlo::AttrKey::ToApply, args),
+        Opcode::Fusion => return control::call(cx, hlo::AttrKey::Calls, args),
+        Opcode::While => return control::while_loop(cx, args),
+        Opcode::Conditional => return control::conditional(cx, args),
+        Opcode::AsyncStart => return control::async_start(cx, args),
+        Opcode::AsyncUpdate => control::async_update(cx, args)?,
+        Opcode::AsyncDone => control::async_done(cx, args)?,
+        Opcode::CopyStart => control::copy_start(args),
+        Opcode::CopyDone => control::copy_done(cx, args)?,
+        Opcode::Tuple => Value::tuple(args),
+        Opcode::GetTupleElement => control::get_tuple_element(cx, args)?,
+        Opcode::AfterAll => Value::Token,
+        Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency | Opcode::Copy => control::first(args),
+        Opcode::PartitionId => control::device_number(cx.options().device.partition),
+        Opcode::ReplicaId => control::device_number(cx.options().device.replica),
+
+        Opcode::Abs
+        | Opcode::Acos
+        | Opcode::Acosh
+        | Opcode::Asin
+        | Opcode::Asinh
+        | Opcode::Atanh
+        | Opcode::Cbrt
+        | Opcode::Ceil
+        | Opcode::Convert
+        | Opcode::Cosine
+        | Opcode::Cosh
+        | Opcode::CountLeadingZeros
+        | Opcode::Erf
+        | Opcode::Exponential
+        | Opcode::ExponentialMinusOne
+        | Opcode::Floor
+        | Opcode::Imag
+        | Opcode::IsFinite
+        | Opcode::Log
+        | Opcode::LogPlusOne
+        | Opcode::Logistic
+        | Opcode::Negate
+        | Opcode::Not
+        | Opcode::Popcnt
+        | Opcode::Real
+        | Opcode::ReducePrecision
+        | Opcode::RoundNearestAfz
+        | Opcode::RoundNearestEven
+        | Opcode::Rsqrt
+        | Opcode::Sign
+        | Opcode::Sine
+        | Opcode::Sinh
+        | Opcode::Sqrt
+        | Opcode::Tan
+        | Opcode::Tanh
+        | Opcode::Add
+        | Opcode::And
+        | Opcode::Atan2
+        | Opcode::Compare
+        | Opcode::Complex
+        | Opcode::Divide
+        | Opcode::Maximum
+        | Opcode::Minimum
+        | Opcode::Mulhi
+        | Opcode::Multiply
+        | Opcode::Or
+        | Opcode::Power
+        | Opcode::Remainder
+        | Opcode::ShiftLeft
+        | Opcode::ShiftRightArithmetic
+        | Opcode::ShiftRightLogical
+        | Opcode::StochasticConvert
+        | Opcode::Subtract
+        | Opcode::Xor
+        | Opcode::Clamp
+        | Opcode::Select => return Err(cx.unsupported("")),
+
+        Opcode::Bitcast
+        | Opcode::BitcastConvert
+        | Opcode::Broadcast
+        | Opcode::Concatenate
+        | Opcode::DynamicReshape
+        | Opcode::DynamicSlice
+        | Opcode::DynamicUpdateSlice
+        | Opcode::GetDimensionSize
+        | Opcode::Iota
+        | Opcode::Pad
+        | Opcode::Reshape
+        | Opcode::Reverse
+        | Opcode::SetDimensionSize
+        | Opcode::Slice
+        | Opcode::Transpose
+        | Opcode::Map => return Err(cx.unsupported("")),
+
+        Opcode::Gather => return Err(cx.unsupported("")),
+        Opcode::Scatter => return Err(cx.unsupported("")),
+        Opcode::Convolution => return Err(cx.unsupported("")),
+        Opcode::Dot => return Err(cx.unsupported("")),
+        Opcode::RaggedDot => return Err(cx.unsupported("")),
+        Opcode::ScaledDot => return Err(cx.unsupported("")),
+        Opcode::Reduce => return Err(cx.unsupported("")),
+        Opcode::ReduceWindow => return Err(cx.unsupported("")),
+        Opcode::Scan => return Err(cx.unsupported("")),
+        Opcode::SelectAndScatter => return Err(cx.unsupported("")),
+        Opcode::Sort => return Err(cx.unsupported("")),
+        Opcode::Topk => return Err(cx.unsupported("")),
+        Opcode::BatchNormGrad => return Err(cx.unsupported("")),
+        Opcode::BatchNormInference => return Err(cx.unsupported("")),
+        Opcode::BatchNormTraining => return Err(cx.unsupported("")),
+        Opcode::Cholesky => return Err(cx.unsupported("")),
+        Opcode::Fft => return Err(cx.unsupported("")),
+        Opcode::TriangularSolve => return Err(cx.unsupported("")),
+        Opcode::Rng => return Err(cx.unsupported("")),
+        Opcode::RngBitGenerator => return Err(cx.unsupported("")),
+        Opcode::RngGetAndUpdateState => return Err(cx.unsupported("")),
+        Opcode::CustomCall => return Err(cx.unsupported("")),
+
+        Opcode::Infeed
+        | Opcode::Outfeed
+        | Opcode::Recv
+        | Opcode::RecvDone
+        | Opcode::Send
+        | Opcode::SendDone
+        | Opcode::AllGather
+        | Opcode::AllGatherStart
+        | Opcode::AllGatherDone
+        | Opcode::AllReduce
+        | Opcode::AllReduceStart
+        | Opcode::AllReduceDone
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectiveReduce
+        | Opcode::RaggedAllToAll
+        | Opcode::ReduceScatter => return Err(cx.unsupported("")),
+    };
+    Ok(Outcome::Value(value))
+}

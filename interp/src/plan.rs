@@ -1,0 +1,148 @@
+//! What is known about a computation before it runs: the order of its instructions, where their values are kept, and
+//! which use of a value is its last.
+//!
+//! **Invariant:** a value is moved out of the environment at its last use, so an operation that finds its operand's storage
+//! unshared may write its result there. Instructions that neither the root nor a side effect needs are not in the plan.
+
+use std::sync::OnceLock;
+
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::value::Value;
+
+/// One computation, ready to run.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    /// For each parameter number the slot of its instruction; `None` if nothing needs it.
+    pub(crate) parameters: Vec<Option<u32>>,
+    pub(crate) slots: usize,
+    pub(crate) root: u32,
+}
+
+/// One instruction.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) id: InstrId,
+    pub(crate) slot: u32,
+    pub(crate) operands: SmallVec<[Operand; 3]>,
+    /// Nothing reads the result (a side effect is why the instruction runs).
+    pub(crate) unused: bool,
+    /// For `get-tuple-element`: the element may be moved out of the tuple, because every user of the tuple is a
+    /// `get-tuple-element` and this is the last one of its index.
+    pub(crate) take: Option<usize>,
+    /// For `constant`: its value, made at the first use.
+    pub(crate) constant: OnceLock<Value>,
+}
+
+/// An operand of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
+    pub(crate) slot: u32,
+    /// This is the last use of the value.
+    pub(crate) last: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(module: &Module, computation: ComputationId, effects: &[bool]) -> Plan {
+        let order: Vec<InstrId> = module.instructions(computation).collect();
+        let slot_of: FxHashMap<InstrId, u32> = order.iter().zip(0..).map(|(&id, slot)| (id, slot)).collect();
+        let root = slot_of[&module.root(computation)];
+
+        let mut live = vec![false; order.len()];
+        live[root as usize] = true;
+        for (slot, &id) in order.iter().enumerate().rev() {
+            if !live[slot] && !has_effect(module, id, effects) {
+                continue;
+            }
+            live[slot] = true;
+            let instr = module.instr(id);
+            for operand in instr.operands().iter().chain(&instr.control_predecessors) {
+                live[slot_of[operand] as usize] = true;
+            }
+        }
+
+        let mut parameters = vec![None; module.computation(computation).parameters().len()];
+        let mut steps = Vec::with_capacity(order.len());
+        for (slot, &id) in order.iter().enumerate().filter(|&(slot, _)| live[slot]) {
+            let instr = module.instr(id);
+            if instr.opcode == Opcode::Parameter {
+                let number = instr.parameter_number().and_then(|n| usize::try_from(n).ok());
+                let number = number.expect("invariant: the verifier checked the parameter's number");
+                parameters[number] = Some(slot as u32);
+                continue;
+            }
+            let operands =
+                instr.operands().iter().map(|o| Operand { slot: slot_of[o], last: false }).collect();
+            let (slot, constant) = (slot as u32, OnceLock::new());
+            steps.push(Step { id, slot, operands, unused: false, take: None, constant });
+        }
+        mark_uses(module, &mut steps, order.len(), root);
+        Plan { steps, parameters, slots: order.len(), root }
+    }
+}
+
+/// Finds last uses, unused results and elements that may be moved out of their tuples, from the end backwards.
+fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
+    let mut used = vec![false; slots];
+    used[root as usize] = true;
+    // Slots that something other than a get-tuple-element looks at as a whole.
+    let mut whole = vec![false; slots];
+    whole[root as usize] = true;
+    let mut taken: FxHashMap<(u32, usize), ()> = FxHashMap::default();
+    for step in steps.iter() {
+        if module.instr(step.id).opcode != Opcode::GetTupleElement {
+            step.operands.iter().for_each(|o| whole[o.slot as usize] = true);
+        }
+    }
+    for step in steps.iter_mut().rev() {
+        step.unused = !used[step.slot as usize];
+        // Of an operand that is named twice, the later place is the last use.
+        for operand in step.operands.iter_mut().rev() {
+            operand.last = !std::mem::replace(&mut used[operand.slot as usize], true);
+        }
+        let instr = module.instr(step.id);
+        if instr.opcode == Opcode::GetTupleElement {
+            let tuple = step.operands[0].slot;
+            let index = instr.attrs.int(hlo::AttrKey::Index).and_then(|i| usize::try_from(i).ok());
+            step.take = index.filter(|&i| !whole[tuple as usize] && taken.insert((tuple, i), ()).is_none());
+        }
+    }
+}
+
+/// For each computation (by index) whether running it may have a side effect.
+pub(crate) fn side_effects(module: &Module) -> Vec<bool> {
+    let mut effects = vec![false; module.computation_capacity()];
+    // Callees mostly come first in the text; until nothing changes, for those that do not.
+    loop {
+        let mut changed = false;
+        for &c in module.computations() {
+            if !effects[c.index()] && module.instructions(c).any(|id| has_effect(module, id, &effects)) {
+                effects[c.index()] = true;
+                changed = true;
+            }
+        }
+        if !changed {
+            return effects;
+        }
+    }
+}
+
+fn has_effect(module: &Module, id: InstrId, effects: &[bool]) -> bool {
+    let instr = module.instr(id);
+    let flags = instr.opcode.flags();
+    flags.collective
+        || flags.side_effect && !is_pure_form(module, id)
+        || instr.attrs.called_computations().iter().any(|c| effects[c.index()])
+}
+
+/// Whether an instruction of an opcode with side effects has none that anybody could see.
+fn is_pure_form(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    matches!(
+        instr.opcode,
+        Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone | Opcode::CopyStart | Opcode::CopyDone
+    ) || instr.opcode == Opcode::CustomCall && !instr.attrs.bool(hlo::AttrKey::CustomCallHasSideEffect)
+}

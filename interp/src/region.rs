@@ -1,0 +1,162 @@
+//! Computations that are applied to elements: reducers, comparators, combiners, the computation of a `map`.
+//!
+//! A [`Region`] is made once from a computation and applied to blocks of up to [`LANES`] elements at a time: a caller fills
+//! input columns, calls [`Region::eval`], and reads output columns. Lane `i` of the outputs depends on lane `i` of the inputs
+//! alone.
+
+#![allow(dead_code, reason = "its users are being written")]
+
+use hlo::literal::{Buffer, BufferOf};
+use hlo::{ComputationId, ElementType, Module, Opcode, with_element_type};
+
+use crate::error::Result;
+use crate::ops::{Args, Cx};
+use crate::value::{Tensor, Value};
+
+/// The most elements that are evaluated at a time.
+pub(crate) const LANES: usize = 1024;
+
+/// How a comparator orders two rows: by one of their keys alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Order {
+    /// The operand of the sort that is the key.
+    pub(crate) key: usize,
+    /// Larger keys first.
+    pub(crate) descending: bool,
+    /// What floats compare by.
+    pub(crate) floats: FloatOrder,
+}
+
+/// An order of floats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FloatOrder {
+    /// `<` of IEEE 754: nothing is less or greater than a NaN, and the zeros are equal.
+    Partial,
+    /// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+    Total,
+    /// As `Total`, but all NaNs are equal and largest, and the zeros are equal.
+    Merged,
+}
+
+/// A computation ready to be applied to elements.
+#[derive(Debug)]
+pub(crate) struct Region {
+    computation: ComputationId,
+    parameters: Vec<ElementType>,
+    results: Vec<ElementType>,
+    /// Whether the result is a tuple (of one element, perhaps).
+    tuple: bool,
+}
+
+/// Columns of a region's inputs and outputs, to be used by one thread.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    inputs: Vec<Buffer>,
+    outputs: Vec<Buffer>,
+}
+
+impl Lanes {
+    /// The column of input `i`, [`LANES`] elements. Panics on another type, as [`Tensor::slice`].
+    pub(crate) fn input<T: BufferOf>(&mut self, i: usize) -> &mut [T] {
+        T::slice_mut(&mut self.inputs[i]).expect("invariant: the verifier checked the types of a region")
+    }
+
+    /// The column of output `i`; as many elements are valid as [`Region::eval`] was asked for.
+    pub(crate) fn output<T: BufferOf>(&self, i: usize) -> &[T] {
+        T::slice(&self.outputs[i]).expect("invariant: the verifier checked the types of a region")
+    }
+
+    /// The column of input `i`, of whatever type.
+    pub(crate) fn input_buffer(&mut self, i: usize) -> &mut Buffer {
+        &mut self.inputs[i]
+    }
+
+    /// The column of output `i`, of whatever type.
+    pub(crate) fn output_buffer(&self, i: usize) -> &Buffer {
+        &self.outputs[i]
+    }
+
+    /// Makes output `from` the next input `to`: an accumulator's step. The output is gone after that.
+    pub(crate) fn carry(&mut self, from: usize, to: usize) {
+        std::mem::swap(&mut self.outputs[from], &mut self.inputs[to]);
+    }
+}
+
+impl Region {
+    /// Prepares a computation whose parameters and results the verifier found to be scalars.
+    pub(crate) fn compile(module: &Module, computation: ComputationId) -> Region {
+        let program =
+            module.program_shape(computation).expect("invariant: a verified computation has a root");
+        let scalar = |s: &hlo::Shape| s.expect_array().element_type;
+        let parameters = program.parameters.iter().map(scalar).collect();
+        let results = program.result.leaves().into_iter().map(scalar).collect();
+        let tuple = program.result.as_tuple().is_some();
+        Region { computation, parameters, results, tuple }
+    }
+
+    /// Types of the inputs.
+    pub(crate) fn parameters(&self) -> &[ElementType] {
+        &self.parameters
+    }
+
+    /// Types of the outputs.
+    pub(crate) fn results(&self) -> &[ElementType] {
+        &self.results
+    }
+
+    /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either
+    /// order, and nothing else.
+    pub(crate) fn as_binary(&self) -> Option<(Opcode, ElementType)> {
+        None
+    }
+
+    /// If the result is whether the first of two rows comes before the second by one key.
+    pub(crate) fn as_order(&self) -> Option<Order> {
+        None
+    }
+
+    /// If the result is parameter `n`, unchanged.
+    pub(crate) fn as_parameter(&self) -> Option<usize> {
+        None
+    }
+
+    /// Columns for one thread.
+    pub(crate) fn lanes(&self) -> Lanes {
+        let column = |&ty: &ElementType| Buffer::zeros(ty, LANES);
+        Lanes {
+            inputs: self.parameters.iter().map(column).collect(),
+            outputs: self.results.iter().map(column).collect(),
+        }
+    }
+
+    /// Applies the computation to the first `n` lanes of the inputs.
+    pub(crate) fn eval(&self, cx: &Cx<'_>, lanes: &mut Lanes, n: usize) -> Result<()> {
+        for lane in 0..n {
+            let args: Args = lanes.inputs.iter().map(|column| Value::Array(scalar(column, lane))).collect();
+            let result = cx.apply(self.computation, args)?;
+            if self.tuple {
+                for (value, column) in result.expect_tuple().iter().zip(&mut lanes.outputs) {
+                    put(column, lane, value.expect_array());
+                }
+            } else {
+                put(&mut lanes.outputs[0], lane, result.expect_array());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scalar(column: &Buffer, lane: usize) -> Tensor {
+    fn of<T: BufferOf>(column: &Buffer, lane: usize) -> Tensor {
+        Tensor::scalar(T::slice(column).expect("invariant: the match is on this column's type")[lane])
+    }
+    with_element_type!(column.element_type(), T => of::<T>(column, lane))
+}
+
+fn put(column: &mut Buffer, lane: usize, value: &Tensor) {
+    fn of<T: BufferOf>(column: &mut Buffer, lane: usize, value: &Tensor) {
+        let column = T::slice_mut(column).expect("invariant: the match is on this column's type");
+        column[lane] = value.slice::<T>()[0];
+    }
+    with_element_type!(column.element_type(), T => of::<T>(column, lane, value));
+}

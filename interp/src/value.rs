@@ -1,0 +1,351 @@
+//! Values: what instructions yield.
+//!
+//! **Invariants:** a tensor's storage holds exactly the product of its dimensions, in row-major order. The dimensions of a
+//! tensor are those at run time: where an instruction's shape says `<=N`, the tensor has the actual size, and the storage
+//! no padding. Storage is shared between clones and written only while nobody shares it.
+
+use std::sync::Arc;
+
+use hlo::literal::{ArrayLiteral, Buffer, BufferOf, Literal};
+use hlo::{ArrayShape, Dims, ElementType, Shape, with_buffer};
+use ndarray::{ArrayViewD, IxDyn};
+
+use crate::memory::{Charge, Meter};
+
+/// A value: an array, a tuple, or a token. Clones share their storage.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// An array.
+    Array(Tensor),
+    /// A tuple.
+    Tuple(Arc<[Value]>),
+    /// A token.
+    Token,
+}
+
+/// An array of run-time dimensions over shared storage.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    dims: Dims,
+    storage: Arc<Storage>,
+}
+
+#[derive(Debug)]
+struct Storage {
+    source: Source,
+    /// What the engine charged for it; values that came from outside and are not bound yet have none.
+    charge: Option<Charge>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Owned(Buffer),
+    /// An array literal of the module, not copied.
+    Shared(Arc<Literal>),
+}
+
+impl Storage {
+    fn buffer(&self) -> &Buffer {
+        match &self.source {
+            Source::Owned(b) => b,
+            Source::Shared(l) => &l.as_array().expect("invariant: only array literals are shared").buffer,
+        }
+    }
+
+    fn owned_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut self.source {
+            Source::Owned(b) => Some(b),
+            Source::Shared(_) => None,
+        }
+    }
+}
+
+impl Tensor {
+    /// From parts. Panics if the number of elements is not the product of the dimensions: that is a bug of the caller.
+    pub fn new(dims: impl Into<Dims>, buffer: Buffer) -> Self {
+        let dims = dims.into();
+        assert_eq!(elements(&dims), buffer.len(), "a tensor of dimensions {dims:?}");
+        Self { dims, storage: Arc::new(Storage { source: Source::Owned(buffer), charge: None }) }
+    }
+
+    /// From a typed vector, as [`Tensor::new`].
+    pub fn from_vec<T: BufferOf>(dims: impl Into<Dims>, elements: Vec<T>) -> Self {
+        Self::new(dims, T::wrap(elements))
+    }
+
+    /// A scalar.
+    pub fn scalar<T: BufferOf>(value: T) -> Self {
+        Self::from_vec(Dims::new(), vec![value])
+    }
+
+    /// The array inside a literal that others may hold too; `None` if it is not an array.
+    pub fn from_shared(literal: Arc<Literal>) -> Option<Self> {
+        let dims = literal.as_array()?.dims.clone();
+        Some(Self { dims, storage: Arc::new(Storage { source: Source::Shared(literal), charge: None }) })
+    }
+
+    /// Dimensions at run time.
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    /// Dimensions for indexing.
+    pub fn sizes(&self) -> Sizes {
+        sizes(&self.dims)
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// Type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.buffer().element_type()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.buffer().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in row-major order.
+    pub fn buffer(&self) -> &Buffer {
+        self.storage.buffer()
+    }
+
+    /// The elements. Panics if they are of another type, which the verifier has ruled out.
+    pub fn slice<T: BufferOf>(&self) -> &[T] {
+        T::slice(self.buffer()).expect("invariant: the verifier checked the element type")
+    }
+
+    /// The elements as a view of [`Tensor::dims`].
+    pub fn view<T: BufferOf>(&self) -> ArrayViewD<'_, T> {
+        ArrayViewD::from_shape(IxDyn(&self.sizes()), self.slice())
+            .expect("invariant: the storage holds the product of the dimensions")
+    }
+
+    /// The elements to write in place, if nobody shares them.
+    pub fn unique(&mut self) -> Option<&mut Buffer> {
+        Arc::get_mut(&mut self.storage)?.owned_mut()
+    }
+
+    /// Whether [`Tensor::unique`] would succeed.
+    pub fn is_unique(&mut self) -> bool {
+        self.unique().is_some()
+    }
+
+    /// The elements, copied if somebody shares them.
+    pub fn into_buffer(self) -> Buffer {
+        match Arc::try_unwrap(self.storage) {
+            Ok(storage) => match storage.source {
+                Source::Owned(b) => b,
+                Source::Shared(l) => match Arc::try_unwrap(l) {
+                    Ok(Literal::Array(a)) => a.buffer,
+                    Ok(Literal::Tuple(_) | Literal::Token) => {
+                        unreachable!("invariant: only array literals are shared")
+                    }
+                    Err(l) => l.as_array().expect("invariant: only array literals are shared").buffer.clone(),
+                },
+            },
+            Err(shared) => shared.buffer().clone(),
+        }
+    }
+
+    /// The elements, copied if somebody shares them. Panics on another type, as [`Tensor::slice`].
+    pub fn into_vec<T: BufferOf>(self) -> Vec<T> {
+        T::unwrap(self.into_buffer()).expect("invariant: the verifier checked the element type")
+    }
+
+    /// The same elements in other dimensions. Panics if their product is another: that is a bug of the caller.
+    #[must_use]
+    pub fn reshaped(mut self, dims: impl Into<Dims>) -> Self {
+        let dims = dims.into();
+        assert_eq!(elements(&dims), self.len(), "a reshape from {:?} to {dims:?}", self.dims);
+        self.dims = dims;
+        self
+    }
+
+    /// Its shape, static and without a layout.
+    pub fn shape(&self) -> ArrayShape {
+        ArrayShape::new(self.element_type(), &self.dims)
+    }
+
+    /// Bytes of its storage.
+    pub fn bytes(&self) -> u64 {
+        self.len() as u64 * self.element_type().storage_bytes() as u64
+    }
+
+    /// One element of an integer (or `pred`) tensor as an index; a `u64` beyond `i64` saturates.
+    pub fn index_at(&self, i: usize) -> i64 {
+        use hlo::literal::Bits;
+        let ty = self.element_type();
+        let bits = with_buffer!(self.buffer(), v => v[i].bits()) as u64;
+        if ty.is_signed_integer() {
+            let unused = 64 - ty.bits();
+            (bits << unused) as i64 >> unused
+        } else {
+            i64::try_from(bits).unwrap_or(i64::MAX)
+        }
+    }
+
+    /// Charges the storage to `meter` if nothing was charged for it yet.
+    fn charge(&mut self, meter: &Arc<Meter>) {
+        if self.storage.charge.is_none() {
+            let bytes = self.bytes();
+            if let Some(storage) = Arc::get_mut(&mut self.storage) {
+                storage.charge = Some(Charge::new(meter, bytes));
+            }
+        }
+    }
+}
+
+/// Sizes as `usize`.
+pub type Sizes = smallvec::SmallVec<[usize; 4]>;
+
+/// Dimensions of a tensor as sizes.
+pub fn sizes(dims: &[i64]) -> Sizes {
+    dims.iter().map(|&d| usize::try_from(d).expect("invariant: sizes of tensors are not negative")).collect()
+}
+
+/// Number of elements of a tensor.
+pub fn elements(dims: &[i64]) -> usize {
+    sizes(dims).iter().product()
+}
+
+impl Value {
+    /// A tuple.
+    pub fn tuple(elements: impl IntoIterator<Item = Value>) -> Self {
+        Value::Tuple(elements.into_iter().collect())
+    }
+
+    /// The array, if it is one.
+    pub fn as_array(&self) -> Option<&Tensor> {
+        match self {
+            Value::Array(t) => Some(t),
+            Value::Tuple(_) | Value::Token => None,
+        }
+    }
+
+    /// The array that the verifier found this to be.
+    pub fn expect_array(&self) -> &Tensor {
+        self.as_array().expect("invariant: the verifier checked that this is an array")
+    }
+
+    /// The array that the verifier found this to be.
+    pub fn into_array(self) -> Tensor {
+        match self {
+            Value::Array(t) => t,
+            Value::Tuple(_) | Value::Token => panic!("invariant: the verifier checked that this is an array"),
+        }
+    }
+
+    /// The elements of a tuple.
+    pub fn as_tuple(&self) -> Option<&[Value]> {
+        match self {
+            Value::Tuple(t) => Some(t),
+            Value::Array(_) | Value::Token => None,
+        }
+    }
+
+    /// The elements of what the verifier found to be a tuple.
+    pub fn expect_tuple(&self) -> &[Value] {
+        self.as_tuple().expect("invariant: the verifier checked that this is a tuple")
+    }
+
+    /// Moves an element out of a tuple that nobody shares and will not look at it again; otherwise shares it.
+    pub(crate) fn take_element(&mut self, index: usize) -> Option<Value> {
+        match self {
+            Value::Tuple(t) => match Arc::get_mut(t) {
+                Some(elements) => elements.get_mut(index).map(|e| std::mem::replace(e, Value::Token)),
+                None => t.get(index).cloned(),
+            },
+            Value::Array(_) | Value::Token => None,
+        }
+    }
+
+    /// All arrays, tuples flattened in order.
+    pub fn arrays(&self) -> Vec<&Tensor> {
+        fn collect<'a>(value: &'a Value, out: &mut Vec<&'a Tensor>) {
+            match value {
+                Value::Array(t) => out.push(t),
+                Value::Tuple(t) => t.iter().for_each(|v| collect(v, out)),
+                Value::Token => {}
+            }
+        }
+        let mut out = Vec::new();
+        collect(self, &mut out);
+        out
+    }
+
+    /// Its shape, static and without layouts.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Value::Array(t) => Shape::Array(t.shape()),
+            Value::Tuple(t) => Shape::tuple(t.iter().map(Value::shape)),
+            Value::Token => Shape::Token,
+        }
+    }
+
+    /// A value that holds a literal; arrays are moved.
+    pub fn from_literal(literal: Literal) -> Self {
+        match literal {
+            Literal::Array(a) => Value::Array(Tensor::new(a.dims, a.buffer)),
+            Literal::Tuple(t) => Value::tuple(t.into_iter().map(Value::from_literal)),
+            Literal::Token => Value::Token,
+        }
+    }
+
+    /// A value that holds a literal which others may hold too: an array is not copied.
+    pub fn from_shared_literal(literal: &Arc<Literal>) -> Self {
+        match &**literal {
+            Literal::Array(_) => Value::Array(
+                Tensor::from_shared(literal.clone()).expect("invariant: the match says it is an array"),
+            ),
+            Literal::Tuple(t) => Value::tuple(t.iter().cloned().map(Value::from_literal)),
+            Literal::Token => Value::Token,
+        }
+    }
+
+    /// As a literal; storage that nobody shares is moved.
+    pub fn into_literal(self) -> Literal {
+        match self {
+            Value::Array(t) => {
+                let dims = t.dims.clone();
+                Literal::Array(ArrayLiteral { dims, buffer: t.into_buffer() })
+            }
+            mut tuple @ Value::Tuple(_) => {
+                let n = tuple.expect_tuple().len();
+                Literal::Tuple(
+                    (0..n).filter_map(|i| tuple.take_element(i)).map(Value::into_literal).collect(),
+                )
+            }
+            Value::Token => Literal::Token,
+        }
+    }
+
+    /// Charges all storage inside that was not charged yet.
+    pub(crate) fn charge(&mut self, meter: &Arc<Meter>) {
+        match self {
+            Value::Array(t) => t.charge(meter),
+            Value::Tuple(t) => {
+                // A shared tuple was bound before, so its elements are charged.
+                if let Some(elements) = Arc::get_mut(t) {
+                    elements.iter_mut().for_each(|e| e.charge(meter));
+                }
+            }
+            Value::Token => {}
+        }
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(t: Tensor) -> Value {
+        Value::Array(t)
+    }
+}
