@@ -1,2 +1,11 @@
-//! placeholder
+//! The programs `hlo` and `run_hlo_module`: engines, inputs, comparison, the corpus runner, filetests and the command line.
+//!
+//! **Invariants:** only this crate reads files, prints, or looks at the environment; every way to end is an [`exit::Exit`];
+//! results never depend on threads, time or the machine.
+
 #![forbid(unsafe_code)]
+
+pub mod exit;
+pub mod files;
+pub mod guard;
+pub mod npz;
