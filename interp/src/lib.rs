@@ -10,6 +10,7 @@
 //! | [`value`] | arrays, tuples, tokens |
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | `ops` | one file a family of opcodes |
+//! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
 //! | `region` | computations that are applied to elements, as tapes over blocks of lanes |
 
@@ -22,6 +23,7 @@ mod memory;
 mod ops;
 mod plan;
 mod region;
+pub mod scalar;
 pub mod sum;
 pub mod value;
 
