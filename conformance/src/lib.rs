@@ -5,7 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
+pub mod element;
 pub mod exit;
 pub mod files;
 pub mod guard;
 pub mod npz;
+pub mod residual;
