@@ -8,7 +8,9 @@
 //! - `power` and `cbrt`: the error is below 2^-90 of the modulus of the result; for `power` times the modulus of
 //!   `exponent * log(base)` where that is larger than 1. A part that is exactly 0 because the base lies on an axis or a
 //!   diagonal and the exponent is real is 0.
-//! - `atan2`: an error below 2^-90 of the modulus of the result.
+//!   An exponent with a part of 2^100 or more is evaluated in f64: its angle has no certain digit in any case.
+//! - `atan2`: an error below 2^-90 of the modulus of the result; on the cut, where the angle is pi or -pi, the sign may
+//!   be lost with that error.
 //! - The inverse functions of c128 lose bits when an operand has a part below 2^-900 that is not 0.
 //!
 //! Operands that are not finite, signed zeros and branch cuts follow C99 Annex G; where that differs from XLA:CPU,
@@ -318,10 +320,9 @@ pub(super) fn cbrt(z: Operand) -> Parts {
         return [real::exp(third), Wide::from(z.im)];
     }
     if is_finite(z) {
-        let third = log_modulus(z).to_dd() / Dd::from(3.0);
-        let angle = trig::atan2(Dd::from(z.im), Dd::from(z.re));
-        let modulus = real::exp(third);
-        let [re, im] = direction(angle.to_dd() / Dd::from(3.0));
+        let modulus = real::exp(log_modulus(z).to_dd() / Dd::from(3.0));
+        let angle = trig::atan2(Dd::from(z.im), Dd::from(z.re)) / Wide::from(3.0);
+        let [re, im] = direction(angle);
         return [modulus * re, modulus * im];
     }
     if !is_infinite(z) || z.re.is_nan() || z.im.is_nan() {
@@ -332,8 +333,12 @@ pub(super) fn cbrt(z: Operand) -> Parts {
 }
 
 /// cos and sin.
-fn direction(angle: Dd) -> Parts {
-    let (sin, cos) = trig::sin_cos_dd(angle);
+fn direction(angle: Wide) -> Parts {
+    let angle = angle.normalize();
+    if angle.exponent < -60 {
+        return [Wide::from(1.0), angle]; // the next terms, a^2/2 and a^3/6, are below the last bit
+    }
+    let (sin, cos) = trig::sin_cos_dd(angle.to_dd());
     [Wide::from(cos), Wide::from(sin)]
 }
 
@@ -357,7 +362,8 @@ pub(super) fn power(base: Operand, exponent: Operand) -> Parts {
         return power_at_infinity(base, exponent);
     }
     let log = log_modulus(base).to_dd();
-    let angle = trig::atan2(Dd::from(base.im), Dd::from(base.re)).to_dd();
+    let wide_angle = trig::atan2(Dd::from(base.im), Dd::from(base.re));
+    let angle = wide_angle.to_dd();
     let (c, d) = (Dd::from(exponent.re), Dd::from(exponent.im));
     let modulus = real::exp(c * log - d * angle);
     // On an axis or a diagonal the angle is a multiple of a right angle: exactly, while the exponent is real.
@@ -368,10 +374,11 @@ pub(super) fn power(base: Operand, exponent: Operand) -> Parts {
                 let (sin, cos) = trig::sin_cos_pi(exponent.re * count);
                 [Wide::from(cos), Wide::from(sin)]
             } else {
-                direction(c * angle)
+                direction(Wide::from(c) * wide_angle)
             }
         }
-        _ => direction(d * log + c * angle),
+        _ if exponent.im == 0.0 => direction(Wide::from(c) * wide_angle),
+        _ => direction(Wide::from(d * log + c * angle)),
     };
     [modulus * re, modulus * im]
 }

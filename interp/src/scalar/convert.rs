@@ -17,6 +17,8 @@ use hlo::{
 };
 use num_complex::Complex;
 
+use super::float::canonical;
+
 /// An element type as [`convert()`] sees it.
 pub trait Scalar: Element + PartialEq {
     /// What holds every value of the type exactly.
@@ -216,7 +218,7 @@ macro_rules! wide_floats {
 
             #[inline]
             fn from_f64(x: f64) -> Self {
-                if x.is_nan() { <$name as super::Float>::NAN } else { x as $name }
+                canonical(x as $name)
             }
         }
 

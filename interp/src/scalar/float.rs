@@ -42,6 +42,12 @@ pub trait Float: Scalar + PartialOrd + Number {
         _ => 1 << (Self::BITS - 1),
     };
 
+    /// The pattern of [`Float::NAN`].
+    const NAN_RAW: u64;
+
+    /// The pattern of infinity in an IEEE type.
+    const INFINITY_RAW: u64 = ((1 << (Self::BITS - 1 - Self::MANTISSA_BITS)) - 1) << Self::MANTISSA_BITS;
+
     /// Whether this is a NaN.
     #[inline]
     fn is_nan(self) -> bool {
@@ -100,25 +106,16 @@ pub trait Float: Scalar + PartialOrd + Number {
     /// IEEE 754-2019 maximum: NaN if either is, -0 < +0.
     #[inline]
     fn maximum(self, rhs: Self) -> Self {
-        if self.is_nan() || rhs.is_nan() {
-            Self::NAN
-        } else if self > rhs || (self == rhs && rhs.is_negative()) {
-            self
-        } else {
-            rhs
-        }
+        // Nothing compares with a NaN: a NaN on the right falls to the last branch.
+        let first = self > rhs || self.is_nan() || (self == rhs && rhs.is_negative());
+        canonical(if first { self } else { rhs })
     }
 
     /// IEEE 754-2019 minimum: NaN if either is, -0 < +0.
     #[inline]
     fn minimum(self, rhs: Self) -> Self {
-        if self.is_nan() || rhs.is_nan() {
-            Self::NAN
-        } else if self < rhs || (self == rhs && self.is_negative()) {
-            self
-        } else {
-            rhs
-        }
+        let first = self < rhs || self.is_nan() || (self == rhs && self.is_negative());
+        canonical(if first { self } else { rhs })
     }
 
     /// `minimum(high, maximum(self, low))`: NaN if any is, `high` if `low > high`.
@@ -194,9 +191,19 @@ pub trait Float: Scalar + PartialOrd + Number {
 }
 
 /// `x`, or the canonical NaN.
+///
+/// Decided on the pattern, in integers: LLVM takes the sign and payload of a NaN that arithmetic gives for undetermined
+/// and would fold a selection between it and a NaN constant into nothing.
 #[inline]
 pub(super) fn canonical<T: Float>(x: T) -> T {
-    if x.is_nan() { T::NAN } else { x }
+    let raw = x.to_raw();
+    let is_nan = match T::SPECIALS {
+        Specials::Ieee => raw & !T::SIGN > T::INFINITY_RAW,
+        Specials::FiniteNan | Specials::NanIsNegativeZero | Specials::NumbersOnly | Specials::Scale => {
+            x.is_nan()
+        }
+    };
+    T::from_raw(if is_nan { T::NAN_RAW } else { raw })
 }
 
 macro_rules! native_floats {
@@ -206,6 +213,7 @@ macro_rules! native_floats {
             const MANTISSA_BITS: u32 = <$name>::MANTISSA_DIGITS - 1;
             const SPECIALS: Specials = Specials::Ieee;
             const NAN: Self = <$name>::from_bits($canonical_nan);
+            const NAN_RAW: u64 = $canonical_nan;
             const MAX: Self = <$name>::MAX;
             const INFINITY: Option<Self> = Some(<$name>::INFINITY);
 
@@ -294,13 +302,8 @@ macro_rules! native_floats {
 
             #[inline]
             fn sign(self) -> Self {
-                if self.is_nan() {
-                    <$name as Float>::NAN
-                } else if self == 0.0 {
-                    self
-                } else {
-                    <$name>::copysign(1.0, self)
-                }
+                let keep = self.is_nan() || self == 0.0;
+                canonical(if keep { self } else { <$name>::copysign(1.0, self) })
             }
         }
     )*};
@@ -318,6 +321,7 @@ macro_rules! narrow_floats {
             const MANTISSA_BITS: u32 = $format.mantissa_bits;
             const SPECIALS: Specials = $format.specials;
             const NAN: Self = $name::from_bits($format.converted_nan_bits() as $raw);
+            const NAN_RAW: u64 = $format.converted_nan_bits() as u64;
             const MAX: Self = $name::from_bits($format.max_bits() as $raw);
             const INFINITY: Option<Self> = match $format.infinity_bits() {
                 Some(bits) => Some($name::from_bits(bits as $raw)),

@@ -4,8 +4,9 @@
 //! proves it; `sqrt` by IEEE 754), with one exception: `logistic` is evaluated to a relative error below 2^-95 and
 //! rounded, so it is correctly rounded unless the exact value is that close to the middle between two numbers.
 //! Narrower types take the correctly rounded f64 value and round it again. That is wrong only where the f64 value is
-//! a midpoint of the narrow type although the exact value is not; a test shows that no f16, bf16 or smaller operand of a
-//! unary function meets that.
+//! a midpoint of the narrow type although the exact value is not; a test of every operand shows that no unary function of
+//! f16, bf16 or a smaller type meets that. (The steps of `f8e8m0fnu` are no rounding to nearest: for it the f64 value is
+//! part of the definition.)
 //!
 //! NaN results are canonical. Poles and zeros are those of IEEE 754 section 9.2: log(±0) = -inf, rsqrt(±0) = ±inf,
 //! rsqrt(-1) = NaN, and so on.
