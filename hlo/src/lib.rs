@@ -24,6 +24,7 @@ pub mod diag;
 pub mod element_type;
 pub mod elided;
 mod ids;
+pub mod infer;
 pub mod layout;
 pub mod literal;
 mod module;

@@ -1,9 +1,11 @@
 //! The codes of all diagnostics, with the pages that `hlo explain` prints. One table a stage.
 
+mod infer;
 mod parse;
 mod run;
 mod verify;
 
+pub use infer::*;
 pub use parse::*;
 pub use run::*;
 pub use verify::*;
@@ -50,7 +52,10 @@ impl Eq for Code {}
 
 /// All codes, in order.
 pub fn all() -> impl Iterator<Item = Code> {
-    parse::TABLE.iter().chain(verify::TABLE).chain(run::TABLE).map(|&c| Code(c))
+    // The verifier's own codes stand before and after those of shape inference.
+    let before = verify::TABLE.iter().take_while(|c| c.code < "V0100");
+    let after = verify::TABLE.iter().skip_while(|c| c.code < "V0100");
+    parse::TABLE.iter().chain(before).chain(infer::TABLE).chain(after).chain(run::TABLE).map(|&c| Code(c))
 }
 
 /// Declares codes: `NAME = "V0001" "title" "page",`.
