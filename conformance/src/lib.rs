@@ -10,5 +10,7 @@ pub mod element;
 pub mod exit;
 pub mod files;
 pub mod guard;
+pub mod inputs;
 pub mod npz;
+pub mod report;
 pub mod residual;
