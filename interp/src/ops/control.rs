@@ -82,7 +82,15 @@ fn element(cx: &Cx<'_>, args: Args, index: usize) -> Result<Value> {
     tuple.take_element(index).ok_or_else(|| cx.unsupported("of anything but a tuple with that element"))
 }
 
-/// What passes its first operand on: `copy`, `opt-barrier`, `domain`, `add-dependency`.
+/// `copy`: the operand, in the element type of the result (the verifier lets float types be mixed).
+pub(super) fn copy(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    Ok(match (first(args), cx.instr.shape.element_type()) {
+        (Value::Array(x), Some(ty)) => Value::Array(super::elementwise::convert(cx, x, ty)?),
+        (x, _) => x,
+    })
+}
+
+/// What passes its first operand on: `opt-barrier`, `domain`, `add-dependency`.
 pub(super) fn first(args: Args) -> Value {
     args.into_iter().next().expect("invariant: the verifier checked the number of operands")
 }

@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "some users are being written")]
 
 mod control;
+pub(crate) mod elementwise;
 
 use std::sync::Arc;
 
@@ -151,7 +152,8 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Tuple => Value::tuple(args),
         Opcode::GetTupleElement => control::get_tuple_element(cx, args)?,
         Opcode::AfterAll => Value::Token,
-        Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency | Opcode::Copy => control::first(args),
+        Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => control::first(args),
+        Opcode::Copy => control::copy(cx, args)?,
         Opcode::PartitionId => control::device_number(cx.options().device.partition),
         Opcode::ReplicaId => control::device_number(cx.options().device.replica),
 
@@ -210,7 +212,10 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         | Opcode::Subtract
         | Opcode::Xor
         | Opcode::Clamp
-        | Opcode::Select => return Err(cx.unsupported("")),
+        | Opcode::Select => {
+            let kind = elementwise::kind::kind(cx.instr.opcode);
+            elementwise::eval(cx, kind.expect("invariant: these opcodes are elementwise"), args)?
+        }
 
         Opcode::Bitcast
         | Opcode::BitcastConvert

@@ -1,0 +1,517 @@
+//! Kernels: one operation over slices of one element type.
+//!
+//! A kernel is a loop compiled for one operation and one type; [`Lane`] finds it by their names. The loops know nothing of
+//! shapes, threads or blocks: the drivers in the parent module and the tapes of [`crate::region`] share them.
+
+use hlo::attrs::Direction;
+use hlo::half::{bf16, f16};
+use hlo::literal::BufferOf;
+use hlo::num_complex::Complex;
+use hlo::small_float::{
+    F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
+    F8E8M0FNU,
+};
+use hlo::small_int::{S1, S2, S4, U1, U2, U4};
+
+use super::kind::{Binary, Part, Unary};
+use crate::scalar::{self, ComplexNumber, Elementary, Float, Int, Number, Scalar};
+
+/// A kernel of one operand.
+pub(crate) type K1<A, O> = fn(&[A], &mut [O]);
+/// A kernel of two operands.
+pub(crate) type K2<A, O> = fn(&[A], &[A], &mut [O]);
+/// A kernel of three operands.
+pub(crate) type K3<A, O> = fn(&[A], &[A], &[A], &mut [O]);
+
+/// An element type and its kernels. `None`: the type has no such operation.
+pub(crate) trait Lane: BufferOf + Scalar<Carrier: BufferOf> {
+    /// The type of a real part.
+    type Part: BufferOf;
+
+    /// Operations whose result has the type of their operand.
+    fn unary(op: Unary) -> Option<K1<Self, Self>>;
+    /// Operations whose result has the type of their operands.
+    fn binary(op: Binary) -> Option<K2<Self, Self>>;
+    /// Comparisons; `total` by the total order of floats.
+    fn compare(direction: Direction, total: bool) -> Option<K2<Self, bool>>;
+    /// Parts of complex numbers.
+    fn part(part: Part) -> Option<K1<Self, Self::Part>>;
+    /// From parts.
+    fn from_parts() -> Option<K2<Self::Part, Self>>;
+    /// Whether a float is neither infinite nor NaN.
+    fn is_finite() -> Option<K1<Self, bool>>;
+    /// `clamp` of (low, x, high).
+    fn clamp() -> Option<K3<Self, Self>>;
+    /// `reduce-precision`, of one element.
+    fn reduce_precision() -> Option<fn(Self, u32, u32) -> Self>;
+}
+
+/// Applies `f` along slices of one length.
+#[inline(always)]
+fn each1<A: Copy, O>(a: &[A], out: &mut [O], f: impl Fn(A) -> O) {
+    for (o, &a) in out.iter_mut().zip(a) {
+        *o = f(a);
+    }
+}
+
+#[inline(always)]
+fn each2<A: Copy, O>(a: &[A], b: &[A], out: &mut [O], f: impl Fn(A, A) -> O) {
+    for ((o, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *o = f(a, b);
+    }
+}
+
+#[inline(always)]
+fn each3<A: Copy, O>(a: &[A], b: &[A], c: &[A], out: &mut [O], f: impl Fn(A, A, A) -> O) {
+    for (((o, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
+        *o = f(a, b, c);
+    }
+}
+
+macro_rules! k1 {
+    ($f:expr) => {
+        Some(|a, o| each1(a, o, $f))
+    };
+}
+
+macro_rules! k2 {
+    ($f:expr) => {
+        Some(|a, b, o| each2(a, b, o, $f))
+    };
+}
+
+/// The comparison kernel of an ordered type, after a function to what is compared.
+macro_rules! ordered {
+    ($direction:expr, $key:expr) => {
+        match $direction {
+            Direction::Eq => k2!(|a, b| $key(a) == $key(b)),
+            Direction::Ne => k2!(|a, b| $key(a) != $key(b)),
+            Direction::Ge => k2!(|a, b| $key(a) >= $key(b)),
+            Direction::Gt => k2!(|a, b| $key(a) > $key(b)),
+            Direction::Le => k2!(|a, b| $key(a) <= $key(b)),
+            Direction::Lt => k2!(|a, b| $key(a) < $key(b)),
+        }
+    };
+}
+
+fn int_unary<T: Int>(op: Unary) -> Option<K1<T, T>> {
+    match op {
+        Unary::Abs => k1!(Int::abs),
+        Unary::Negate => k1!(Number::negate),
+        Unary::Sign => k1!(Number::sign),
+        Unary::Not => k1!(Int::not),
+        Unary::Popcnt => k1!(Int::popcnt),
+        Unary::CountLeadingZeros => k1!(Int::count_leading_zeros),
+        Unary::Acos
+        | Unary::Acosh
+        | Unary::Asin
+        | Unary::Asinh
+        | Unary::Atanh
+        | Unary::Cbrt
+        | Unary::Ceil
+        | Unary::Cosine
+        | Unary::Cosh
+        | Unary::Erf
+        | Unary::Exponential
+        | Unary::ExponentialMinusOne
+        | Unary::Floor
+        | Unary::Log
+        | Unary::LogPlusOne
+        | Unary::Logistic
+        | Unary::RoundNearestAfz
+        | Unary::RoundNearestEven
+        | Unary::Rsqrt
+        | Unary::Sine
+        | Unary::Sinh
+        | Unary::Sqrt
+        | Unary::Tan
+        | Unary::Tanh => None,
+    }
+}
+
+fn int_binary<T: Int + Number>(op: Binary) -> Option<K2<T, T>> {
+    match op {
+        Binary::Add => k2!(Number::add),
+        Binary::Subtract => k2!(Number::subtract),
+        Binary::Multiply => k2!(Number::multiply),
+        Binary::Divide => k2!(Number::divide),
+        Binary::Remainder => k2!(Number::remainder),
+        Binary::Power => k2!(Number::power),
+        Binary::Maximum => k2!(Int::maximum),
+        Binary::Minimum => k2!(Int::minimum),
+        Binary::Mulhi => k2!(Int::multiply_high),
+        Binary::And => k2!(Int::and),
+        Binary::Or => k2!(Int::or),
+        Binary::Xor => k2!(Int::xor),
+        Binary::ShiftLeft => k2!(Int::shift_left),
+        Binary::ShiftRightArithmetic => k2!(Int::shift_right_arithmetic),
+        Binary::ShiftRightLogical => k2!(Int::shift_right_logical),
+        Binary::Atan2 => None,
+    }
+}
+
+fn pred_unary(op: Unary) -> Option<K1<bool, bool>> {
+    match op {
+        Unary::Not => k1!(|a: bool| !a),
+        Unary::Abs | Unary::Sign | Unary::Popcnt => k1!(|a| a),
+        Unary::Negate => k1!(Number::negate),
+        Unary::CountLeadingZeros
+        | Unary::Acos
+        | Unary::Acosh
+        | Unary::Asin
+        | Unary::Asinh
+        | Unary::Atanh
+        | Unary::Cbrt
+        | Unary::Ceil
+        | Unary::Cosine
+        | Unary::Cosh
+        | Unary::Erf
+        | Unary::Exponential
+        | Unary::ExponentialMinusOne
+        | Unary::Floor
+        | Unary::Log
+        | Unary::LogPlusOne
+        | Unary::Logistic
+        | Unary::RoundNearestAfz
+        | Unary::RoundNearestEven
+        | Unary::Rsqrt
+        | Unary::Sine
+        | Unary::Sinh
+        | Unary::Sqrt
+        | Unary::Tan
+        | Unary::Tanh => None,
+    }
+}
+
+fn pred_binary(op: Binary) -> Option<K2<bool, bool>> {
+    match op {
+        Binary::Add => k2!(Number::add),
+        Binary::Subtract => k2!(Number::subtract),
+        Binary::Multiply => k2!(Number::multiply),
+        Binary::Divide => k2!(Number::divide),
+        Binary::Remainder => k2!(Number::remainder),
+        Binary::Power => k2!(Number::power),
+        Binary::Maximum | Binary::Or => k2!(|a, b| a | b),
+        Binary::Minimum | Binary::And => k2!(|a, b| a & b),
+        Binary::Xor => k2!(|a, b| a ^ b),
+        Binary::Mulhi
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical
+        | Binary::Atan2 => None,
+    }
+}
+
+fn float_unary<T: Float + Elementary>(op: Unary) -> Option<K1<T, T>> {
+    match op {
+        Unary::Abs => k1!(Float::abs),
+        Unary::Ceil => k1!(Float::ceil),
+        Unary::Floor => k1!(Float::floor),
+        Unary::RoundNearestAfz => k1!(Float::round_nearest_afz),
+        Unary::RoundNearestEven => k1!(Float::round_nearest_even),
+        Unary::Erf => k1!(Float::erf),
+        Unary::Not | Unary::Popcnt | Unary::CountLeadingZeros => None,
+        Unary::Negate
+        | Unary::Sign
+        | Unary::Acos
+        | Unary::Acosh
+        | Unary::Asin
+        | Unary::Asinh
+        | Unary::Atanh
+        | Unary::Cbrt
+        | Unary::Cosine
+        | Unary::Cosh
+        | Unary::Exponential
+        | Unary::ExponentialMinusOne
+        | Unary::Log
+        | Unary::LogPlusOne
+        | Unary::Logistic
+        | Unary::Rsqrt
+        | Unary::Sine
+        | Unary::Sinh
+        | Unary::Sqrt
+        | Unary::Tan
+        | Unary::Tanh => elementary(op),
+    }
+}
+
+/// What real and complex floating-point types have in common.
+fn elementary<T: Elementary>(op: Unary) -> Option<K1<T, T>> {
+    match op {
+        Unary::Negate => k1!(Number::negate),
+        Unary::Sign => k1!(Number::sign),
+        Unary::Acos => k1!(Elementary::acos),
+        Unary::Acosh => k1!(Elementary::acosh),
+        Unary::Asin => k1!(Elementary::asin),
+        Unary::Asinh => k1!(Elementary::asinh),
+        Unary::Atanh => k1!(Elementary::atanh),
+        Unary::Cbrt => k1!(Elementary::cbrt),
+        Unary::Cosine => k1!(Elementary::cosine),
+        Unary::Cosh => k1!(Elementary::cosh),
+        Unary::Exponential => k1!(Elementary::exponential),
+        Unary::ExponentialMinusOne => k1!(Elementary::exponential_minus_one),
+        Unary::Log => k1!(Elementary::log),
+        Unary::LogPlusOne => k1!(Elementary::log_plus_one),
+        Unary::Logistic => k1!(Elementary::logistic),
+        Unary::Rsqrt => k1!(Elementary::rsqrt),
+        Unary::Sine => k1!(Elementary::sine),
+        Unary::Sinh => k1!(Elementary::sinh),
+        Unary::Sqrt => k1!(Elementary::sqrt),
+        Unary::Tan => k1!(Elementary::tan),
+        Unary::Tanh => k1!(Elementary::tanh),
+        Unary::Abs
+        | Unary::Ceil
+        | Unary::Floor
+        | Unary::RoundNearestAfz
+        | Unary::RoundNearestEven
+        | Unary::Erf
+        | Unary::Not
+        | Unary::Popcnt
+        | Unary::CountLeadingZeros => None,
+    }
+}
+
+fn float_binary<T: Float + Elementary>(op: Binary) -> Option<K2<T, T>> {
+    match op {
+        Binary::Maximum => k2!(Float::maximum),
+        Binary::Minimum => k2!(Float::minimum),
+        Binary::Add
+        | Binary::Subtract
+        | Binary::Multiply
+        | Binary::Divide
+        | Binary::Remainder
+        | Binary::Power
+        | Binary::Atan2 => elementary_binary(op),
+        Binary::Mulhi
+        | Binary::And
+        | Binary::Or
+        | Binary::Xor
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical => None,
+    }
+}
+
+fn elementary_binary<T: Elementary>(op: Binary) -> Option<K2<T, T>> {
+    match op {
+        Binary::Add => k2!(Number::add),
+        Binary::Subtract => k2!(Number::subtract),
+        Binary::Multiply => k2!(Number::multiply),
+        Binary::Divide => k2!(Number::divide),
+        Binary::Remainder => k2!(Number::remainder),
+        Binary::Power => k2!(Number::power),
+        Binary::Atan2 => k2!(Elementary::atan2),
+        Binary::Maximum
+        | Binary::Minimum
+        | Binary::Mulhi
+        | Binary::And
+        | Binary::Or
+        | Binary::Xor
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical => None,
+    }
+}
+
+fn float_compare<T: Float>(direction: Direction, total: bool) -> Option<K2<T, bool>> {
+    if total {
+        ordered!(direction, Float::total_order_key)
+    } else {
+        ordered!(direction, std::convert::identity)
+    }
+}
+
+/// A real number's parts: itself and zero.
+fn real_part<T: Number>(part: Part) -> Option<K1<T, T>> {
+    match part {
+        Part::Real => k1!(|a| a),
+        Part::Imaginary => k1!(|_| T::zero()),
+        Part::Modulus => None,
+    }
+}
+
+impl Lane for bool {
+    type Part = bool;
+
+    fn unary(op: Unary) -> Option<K1<bool, bool>> {
+        pred_unary(op)
+    }
+
+    fn binary(op: Binary) -> Option<K2<bool, bool>> {
+        pred_binary(op)
+    }
+
+    fn compare(direction: Direction, _total: bool) -> Option<K2<bool, bool>> {
+        ordered!(direction, std::convert::identity)
+    }
+
+    fn part(part: Part) -> Option<K1<bool, bool>> {
+        real_part(part)
+    }
+
+    fn from_parts() -> Option<K2<bool, bool>> {
+        None
+    }
+
+    fn is_finite() -> Option<K1<bool, bool>> {
+        None
+    }
+
+    fn clamp() -> Option<K3<bool, bool>> {
+        Some(|low, x, high, o| each3(low, x, high, o, |low, x, high| (x | low) & high))
+    }
+
+    fn reduce_precision() -> Option<fn(bool, u32, u32) -> bool> {
+        None
+    }
+}
+
+macro_rules! int_lanes {
+    ($($t:ty),*) => {$(
+        impl Lane for $t {
+            type Part = $t;
+
+            fn unary(op: Unary) -> Option<K1<$t, $t>> {
+                int_unary(op)
+            }
+
+            fn binary(op: Binary) -> Option<K2<$t, $t>> {
+                int_binary(op)
+            }
+
+            fn compare(direction: Direction, _total: bool) -> Option<K2<$t, bool>> {
+                ordered!(direction, std::convert::identity)
+            }
+
+            fn part(part: Part) -> Option<K1<$t, $t>> {
+                real_part(part)
+            }
+
+            fn from_parts() -> Option<K2<$t, $t>> {
+                None
+            }
+
+            fn is_finite() -> Option<K1<$t, bool>> {
+                None
+            }
+
+            fn clamp() -> Option<K3<$t, $t>> {
+                Some(|low, x, high, o| each3(low, x, high, o, |low, x, high| Int::clamp_between(x, low, high)))
+            }
+
+            fn reduce_precision() -> Option<fn($t, u32, u32) -> $t> {
+                None
+            }
+        }
+    )*};
+}
+
+int_lanes!(S1, S2, S4, i8, i16, i32, i64, U1, U2, U4, u8, u16, u32, u64);
+
+macro_rules! float_lanes {
+    ($($t:ty),*) => {$(
+        impl Lane for $t {
+            type Part = $t;
+
+            fn unary(op: Unary) -> Option<K1<$t, $t>> {
+                float_unary(op)
+            }
+
+            fn binary(op: Binary) -> Option<K2<$t, $t>> {
+                float_binary(op)
+            }
+
+            fn compare(direction: Direction, total: bool) -> Option<K2<$t, bool>> {
+                float_compare(direction, total)
+            }
+
+            fn part(part: Part) -> Option<K1<$t, $t>> {
+                real_part(part)
+            }
+
+            fn from_parts() -> Option<K2<$t, $t>> {
+                None
+            }
+
+            fn is_finite() -> Option<K1<$t, bool>> {
+                k1!(Float::is_finite)
+            }
+
+            fn clamp() -> Option<K3<$t, $t>> {
+                Some(|low, x, high, o| each3(low, x, high, o, |low, x, high| Float::clamp_between(x, low, high)))
+            }
+
+            fn reduce_precision() -> Option<fn($t, u32, u32) -> $t> {
+                Some(scalar::reduce_precision::<$t>)
+            }
+        }
+    )*};
+}
+
+float_lanes!(
+    f16,
+    bf16,
+    f32,
+    f64,
+    F8E5M2,
+    F8E4M3,
+    F8E4M3FN,
+    F8E4M3B11FNUZ,
+    F8E3M4,
+    F8E5M2FNUZ,
+    F8E4M3FNUZ,
+    F8E8M0FNU,
+    F4E2M1FN,
+    F6E3M2FN,
+    F6E2M3FN
+);
+
+macro_rules! complex_lanes {
+    ($($part:ty),*) => {$(
+        impl Lane for Complex<$part> {
+            type Part = $part;
+
+            fn unary(op: Unary) -> Option<K1<Self, Self>> {
+                elementary(op)
+            }
+
+            fn binary(op: Binary) -> Option<K2<Self, Self>> {
+                elementary_binary(op)
+            }
+
+            fn compare(direction: Direction, _total: bool) -> Option<K2<Self, bool>> {
+                match direction {
+                    Direction::Eq => k2!(|a, b| a == b),
+                    Direction::Ne => k2!(|a, b| a != b),
+                    Direction::Ge | Direction::Gt | Direction::Le | Direction::Lt => None,
+                }
+            }
+
+            fn part(part: Part) -> Option<K1<Self, $part>> {
+                match part {
+                    Part::Real => k1!(ComplexNumber::real),
+                    Part::Imaginary => k1!(ComplexNumber::imag),
+                    Part::Modulus => k1!(ComplexNumber::modulus),
+                }
+            }
+
+            fn from_parts() -> Option<K2<$part, Self>> {
+                k2!(ComplexNumber::from_parts)
+            }
+
+            fn is_finite() -> Option<K1<Self, bool>> {
+                None
+            }
+
+            fn clamp() -> Option<K3<Self, Self>> {
+                None
+            }
+
+            fn reduce_precision() -> Option<fn(Self, u32, u32) -> Self> {
+                None
+            }
+        }
+    )*};
+}
+
+complex_lanes!(f32, f64);
