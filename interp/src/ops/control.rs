@@ -95,6 +95,12 @@ pub(super) fn first(args: Args) -> Value {
     args.into_iter().next().expect("invariant: the verifier checked the number of operands")
 }
 
+/// The operands as arrays. Panics on another number than `N`, which the verifier has ruled out.
+pub(super) fn arrays<const N: usize>(args: Args) -> [Tensor; N] {
+    let mut arrays = args.into_iter().map(Value::into_array);
+    std::array::from_fn(|_| arrays.next().expect("invariant: the verifier checked the number of operands"))
+}
+
 /// `partition-id`, `replica-id`.
 pub(super) fn device_number(number: u32) -> Value {
     Value::Array(Tensor::scalar(number))

@@ -9,6 +9,8 @@
 
 mod control;
 pub(crate) mod elementwise;
+mod map;
+pub(crate) mod movement;
 
 use std::sync::Arc;
 
@@ -217,22 +219,22 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
             elementwise::eval(cx, kind.expect("invariant: these opcodes are elementwise"), args)?
         }
 
-        Opcode::Bitcast
-        | Opcode::BitcastConvert
-        | Opcode::Broadcast
-        | Opcode::Concatenate
-        | Opcode::DynamicReshape
-        | Opcode::DynamicSlice
-        | Opcode::DynamicUpdateSlice
-        | Opcode::GetDimensionSize
-        | Opcode::Iota
-        | Opcode::Pad
-        | Opcode::Reshape
-        | Opcode::Reverse
-        | Opcode::SetDimensionSize
-        | Opcode::Slice
-        | Opcode::Transpose
-        | Opcode::Map => return Err(cx.unsupported("")),
+        Opcode::Bitcast => movement::bitcast(cx, args)?,
+        Opcode::BitcastConvert => movement::bitcast_convert(cx, args)?,
+        Opcode::Broadcast => movement::broadcast(cx, args)?,
+        Opcode::Concatenate => movement::concatenate(cx, args)?,
+        Opcode::DynamicReshape => movement::dynamic_reshape(cx, args)?,
+        Opcode::DynamicSlice => movement::dynamic_slice(cx, args)?,
+        Opcode::DynamicUpdateSlice => movement::dynamic_update_slice(cx, args)?,
+        Opcode::GetDimensionSize => movement::get_dimension_size(cx, args),
+        Opcode::Iota => movement::iota(cx)?,
+        Opcode::Pad => movement::pad(cx, args)?,
+        Opcode::Reshape => movement::reshape(cx, args)?,
+        Opcode::Reverse => movement::reverse(cx, args)?,
+        Opcode::SetDimensionSize => movement::set_dimension_size(cx, args)?,
+        Opcode::Slice => movement::slice(cx, args)?,
+        Opcode::Transpose => movement::transpose(cx, args)?,
+        Opcode::Map => map::map(cx, args)?,
 
         Opcode::Gather => return Err(cx.unsupported("")),
         Opcode::Scatter => return Err(cx.unsupported("")),

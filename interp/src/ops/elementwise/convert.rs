@@ -126,13 +126,13 @@ pub(super) fn stochastic(cx: &Cx<'_>, x: Tensor, random: Tensor) -> Result<Tenso
     let to = cx.array_shape().element_type;
     macro_rules! results {
         ($($ty:ident $R:ty),*) => {
-            match to {
-                $(ElementType::$ty => stochastic_to::<$R>(cx, &x, &random),)*
-                _ => Err(cx.unsupported(&format!("to {to}"))),
-            }
+            $(if to == ElementType::$ty {
+                return stochastic_to::<$R>(cx, &x, &random);
+            })*
         };
     }
-    results!(S1 S1, S2 S2, S4 S4, S8 i8, S16 i16, S32 i32, S64 i64)
+    results!(S1 S1, S2 S2, S4 S4, S8 i8, S16 i16, S32 i32, S64 i64);
+    Err(cx.unsupported(&format!("to {to}")))
 }
 
 fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) -> Result<Tensor> {
@@ -147,7 +147,7 @@ fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) ->
     let values = x.slice::<f64>();
     with_buffer!(random.buffer(), random => chunks_mut(&mut out, |start, out| {
         for ((o, &x), r) in out.iter_mut().zip(&values[start..]).zip(&random[start..]) {
-            *o = one(x, r.bits() as u64);
+            *o = one(x, Bits::bits(*r) as u64);
         }
     }));
     Ok(Tensor::from_vec(x.dims(), out))

@@ -94,7 +94,7 @@ macro_rules! ordered {
     };
 }
 
-fn int_unary<T: Int>(op: Unary) -> Option<K1<T, T>> {
+fn int_unary<T: Int + Number>(op: Unary) -> Option<K1<T, T>> {
     match op {
         Unary::Abs => k1!(Int::abs),
         Unary::Negate => k1!(Number::negate),

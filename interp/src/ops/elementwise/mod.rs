@@ -48,9 +48,7 @@ pub(super) fn eval(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
         }
         Kind::Part(op) => with_element_type!(a.element_type(), T => part::<T>(cx, a, op))?,
         Kind::IsFinite => with_element_type!(a.element_type(), T => is_finite::<T>(cx, a))?,
-        Kind::ReducePrecision => {
-            with_element_type!(a.element_type(), T => reduce_precision::<T>(cx, a))?
-        }
+        Kind::ReducePrecision => with_element_type!(a.element_type(), T => reduce_precision::<T>(cx, a))?,
         Kind::Convert => convert(cx, a, cx.array_shape().element_type)?,
         Kind::StochasticConvert => convert::stochastic(cx, a, next())?,
         Kind::Compare => {

@@ -1,0 +1,147 @@
+//! Operations that look at elements as bits: `bitcast-convert` and `bitcast`.
+
+use hlo::half::{bf16, f16};
+use hlo::literal::{Bits, Buffer, BufferOf};
+use hlo::{Dims, ElementType, Layout, with_buffer, with_element_type};
+
+use super::{first, permuted};
+use crate::error::Result;
+use crate::ops::elementwise::chunks_mut;
+use crate::ops::{Args, Cx};
+use crate::value::{Sizes, Tensor, Value};
+
+/// Elements whose bits are spread out at a time. A multiple of every ratio of widths.
+const BLOCK: usize = 512;
+
+/// `bitcast-convert`. A wider element becomes a row of narrower ones in a new last dimension, its low bits first; a row of
+/// narrower elements, the last dimension, becomes a wider one.
+pub(crate) fn bitcast_convert(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let x = first(args);
+    let to = cx.array_shape().element_type;
+    let (from_bits, to_bits) = (x.element_type().bits(), to.bits());
+    let mut dims: Dims = x.dims().into();
+    if from_bits > to_bits {
+        dims.push(i64::from(from_bits / to_bits));
+    } else if from_bits < to_bits {
+        dims.pop();
+    }
+    Ok(reinterpreted(cx, x, to, dims)?.into())
+}
+
+/// The same bits, in row-major order, as elements of another type.
+fn reinterpreted(cx: &Cx<'_>, x: Tensor, to: ElementType, dims: Dims) -> Result<Tensor> {
+    if x.element_type() == to {
+        return Ok(x.reshaped(dims));
+    }
+    with_element_type!(to, T => of::<T>(cx, &x, &dims))
+}
+
+fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let (from, to) = (x.element_type().bits() as usize, T::TYPE.bits() as usize);
+    let n = crate::value::elements(dims);
+    if from.max(to) % from.min(to) != 0 || x.len() * from != n * to {
+        return Err(cx.unsupported(&format!("from {} to {} of {dims:?}", x.shape(), T::TYPE)));
+    }
+    let mut out = cx.vec::<T>(n)?;
+    if direct(x.buffer(), &mut out) {
+        return Ok(Tensor::from_vec(dims, out));
+    }
+    let (narrower, wider) = (from.div_ceil(to), to.div_ceil(from));
+    chunks_mut(&mut out, |start, out| {
+        let mut words = vec![0u128; BLOCK / narrower * wider];
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            let first = (start + i * BLOCK) / narrower * wider;
+            let words = &mut words[..out.len().div_ceil(narrower) * wider];
+            load(x.buffer(), first, words);
+            if wider > 1 {
+                for (o, row) in out.iter_mut().zip(words.chunks(wider)) {
+                    let bits = row.iter().rev().fold(0, |bits, &word| bits << from | word);
+                    *o = T::from_bits(bits);
+                }
+            } else {
+                for (row, &word) in out.chunks_mut(narrower).zip(words.iter()) {
+                    for (k, o) in row.iter_mut().enumerate() {
+                        let mask = u128::MAX >> (128 - to);
+                        *o = T::from_bits(word >> (k * to) & mask);
+                    }
+                }
+            }
+        }
+    });
+    Ok(Tensor::from_vec(dims, out))
+}
+
+fn load(x: &Buffer, start: usize, words: &mut [u128]) {
+    with_buffer!(x, x => words.iter_mut().zip(&x[start..]).for_each(|(w, &x)| *w = Bits::bits(x)));
+}
+
+/// Reinterprets by a loop of the pair of types, if there is one.
+fn direct<T: BufferOf>(x: &Buffer, out: &mut Vec<T>) -> bool {
+    macro_rules! pairs {
+        ($($A:ident $a:ty => $B:ident $b:ty: |$x:ident| $e:expr;)*) => {
+            match (x.element_type(), T::TYPE) {
+                $((ElementType::$A, ElementType::$B) => pair::<$a, $b, T>(x, out, |$x| $e),)*
+                (_, _) => false,
+            }
+        };
+    }
+    pairs! {
+        F32 f32 => U32 u32: |x| x.to_bits();
+        F32 f32 => S32 i32: |x| x.to_bits().cast_signed();
+        U32 u32 => F32 f32: |x| f32::from_bits(x);
+        S32 i32 => F32 f32: |x| f32::from_bits(x.cast_unsigned());
+        U32 u32 => S32 i32: |x| x.cast_signed();
+        S32 i32 => U32 u32: |x| x.cast_unsigned();
+        F64 f64 => U64 u64: |x| x.to_bits();
+        F64 f64 => S64 i64: |x| x.to_bits().cast_signed();
+        U64 u64 => F64 f64: |x| f64::from_bits(x);
+        S64 i64 => F64 f64: |x| f64::from_bits(x.cast_unsigned());
+        BF16 bf16 => U16 u16: |x| x.to_bits();
+        U16 u16 => BF16 bf16: |x| bf16::from_bits(x);
+        F16 f16 => U16 u16: |x| x.to_bits();
+        U16 u16 => F16 f16: |x| f16::from_bits(x);
+    }
+}
+
+/// Reinterprets `A` as `B`. `T` is `B`, but only the caller's match knows.
+fn pair<A: BufferOf, B: BufferOf, T: BufferOf>(x: &Buffer, out: &mut Vec<T>, f: fn(A) -> B) -> bool {
+    let (Some(x), Some(out)) = (A::slice(x), (out as &mut dyn std::any::Any).downcast_mut::<Vec<B>>()) else {
+        return false;
+    };
+    chunks_mut(out, |start, out| out.iter_mut().zip(&x[start..]).for_each(|(o, &x)| *o = f(x)));
+    true
+}
+
+/// `bitcast`: the same bytes in memory as another shape. The one operation that layouts have a say in: the elements are put
+/// in the order in which the operand's layout has them in memory, and taken from there as the result's layout says.
+pub(crate) fn bitcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let Value::Array(x) = crate::ops::control::first(args) else {
+        return Err(cx.unsupported("of anything but an array"));
+    };
+    let (from, to) = (cx.operand_shape(0), cx.array_shape());
+    if from.same_dims(to) && from.layout == to.layout {
+        return Ok(x.into());
+    }
+    let source = memory_order(cx, from.layout.as_deref(), from.rank())?;
+    let target = memory_order(cx, to.layout.as_deref(), to.rank())?;
+    if to.is_dynamic() {
+        return Err(cx.unsupported("to a dynamic shape"));
+    }
+    let in_memory = permuted(cx, x, &source)?;
+    let dims: Dims = target.iter().map(|&d| to.dims[d]).collect();
+    let taken = reinterpreted(cx, in_memory, to.element_type, dims)?;
+    let mut inverse = Sizes::from_elem(0, target.len());
+    for (i, &d) in target.iter().enumerate() {
+        inverse[d] = i;
+    }
+    Ok(permuted(cx, taken, &inverse)?.into())
+}
+
+/// Dimensions from the slowest to the fastest in memory.
+fn memory_order(cx: &Cx<'_>, layout: Option<&Layout>, rank: usize) -> Result<Sizes> {
+    let Some(layout) = layout else { return Ok((0..rank).collect()) };
+    if !layout.tiles.is_empty() || !layout.dim_levels.is_empty() || layout.physical_shape.is_some() {
+        return Err(cx.unsupported("of a tiled or sparse layout"));
+    }
+    Ok(layout.minor_to_major.iter().rev().map(|&d| d as usize).collect())
+}

@@ -1,0 +1,116 @@
+//! Run-time sizes of dimensions.
+//!
+//! A tensor has its run-time sizes and nothing beyond them; so a dimension that is made smaller and then larger again is
+//! filled with zeros.
+
+use hlo::diag::codes;
+use hlo::{AttrKey, Dims, UNBOUNDED, with_element_type};
+
+use super::{Place, copy, first, gather_box, list};
+use crate::error::Result;
+use crate::ops::{Args, Cx};
+use crate::value::{Tensor, Value, elements, sizes};
+
+/// `get-dimension-size`: an `s32`.
+pub(crate) fn get_dimension_size(cx: &Cx<'_>, args: Args) -> Value {
+    let size = first(args).dims()[list(cx, AttrKey::Dimensions)[0]];
+    Tensor::scalar(i32::try_from(size).unwrap_or(i32::MAX)).into()
+}
+
+/// `set-dimension-size`: the operand cut, or extended with zeros, to a size within the bound.
+pub(crate) fn set_dimension_size(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    fn extended<T: hlo::BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        let mut out = cx.vec::<T>(elements(dims))?;
+        let inside = x.sizes();
+        copy(&inside, x.slice::<T>(), &Place::dense(&inside), &mut out, &Place::dense(&sizes(dims)));
+        Ok(Tensor::from_vec(dims, out))
+    }
+    let [x, size] = crate::ops::control::arrays(args);
+    let d = list(cx, AttrKey::Dimensions)[0];
+    let size = size.index_at(0);
+    check_bound(cx, d, size)?;
+    let mut dims: Dims = x.dims().into();
+    dims[d] = size;
+    if *dims == *x.dims() {
+        return Ok(x.into());
+    }
+    if size < x.dims()[d] {
+        return Ok(gather_box(cx, &x, &dims, &Place::dense(&x.sizes()))?.into());
+    }
+    with_element_type!(x.element_type(), T => extended::<T>(cx, &x, &dims)).map(Value::from)
+}
+
+/// Refuses a size that is not within the bound of a dimension of the result.
+fn check_bound(cx: &Cx<'_>, d: usize, size: i64) -> Result<()> {
+    let bound = cx.array_shape().dims[d];
+    if size >= 0 && (bound == UNBOUNDED || size <= bound) {
+        return Ok(());
+    }
+    Err(cx.trap(codes::BAD_DYNAMIC_SIZE, format!("size {size} of dimension {d}, whose bound is {bound}")))
+}
+
+/// `dynamic-reshape`: the sizes are operands.
+pub(crate) fn dynamic_reshape(cx: &Cx<'_>, mut args: Args) -> Result<Value> {
+    let given: Args = args.drain(1..).collect();
+    let x = first(args);
+    let dims: Dims = given.iter().map(|v| v.expect_array().index_at(0)).collect();
+    for (d, &size) in dims.iter().enumerate() {
+        check_bound(cx, d, size)?;
+    }
+    let n = hlo::ArrayShape::new(x.element_type(), &dims).checked_elements();
+    if n != i64::try_from(x.len()).ok() {
+        let message = format!("dynamic-reshape of {} elements to run-time sizes {dims:?}", x.len());
+        return Err(cx.trap(codes::BAD_DYNAMIC_SIZE, message));
+    }
+    Ok(x.reshaped(dims).into())
+}
+
+/// The run-time sizes of a reshape's result. Runs of dimensions whose bounds have the same product correspond; a run may
+/// have one dynamic dimension in the result, or the same dimensions on both sides.
+pub(crate) fn reshaped_dims(cx: &Cx<'_>, x: &Tensor) -> Result<Dims> {
+    let shape = cx.array_shape();
+    if !shape.is_dynamic() && elements(&shape.dims) == x.len() {
+        return Ok(shape.dims.clone());
+    }
+    let unknown = || cx.unsupported(&format!("from run-time sizes {:?} to {shape}", x.dims()));
+    let bounds = &cx.operand_shape(0).dims;
+    let mut dims = shape.dims.clone();
+    let (mut i, mut j) = (0, 0);
+    while i < bounds.len() || j < dims.len() {
+        let (from, to) = (i, j);
+        let (mut a, mut b) = (1i64, 1i64);
+        if i < bounds.len() {
+            a = bounds[i];
+            i += 1;
+        }
+        if j < dims.len() {
+            b = shape.dims[j];
+            j += 1;
+        }
+        while a != b {
+            if a < b && i < bounds.len() {
+                a = a.checked_mul(bounds[i]).ok_or_else(unknown)?;
+                i += 1;
+            } else if b < a && j < dims.len() {
+                b = b.checked_mul(shape.dims[j]).ok_or_else(unknown)?;
+                j += 1;
+            } else {
+                return Err(unknown());
+            }
+        }
+        if bounds[from..i] == shape.dims[to..j] {
+            dims[to..j].copy_from_slice(&x.dims()[from..i]);
+            continue;
+        }
+        let n: i64 = x.dims()[from..i].iter().product();
+        let mut free = (to..j).filter(|&d| shape.is_dynamic_dim(d));
+        let (one, more) = (free.next(), free.next());
+        let rest: i64 = (to..j).filter(|&d| Some(d) != one).map(|d| shape.dims[d]).product();
+        match (one, more) {
+            (None, None) if rest == n => {}
+            (Some(d), None) if rest > 0 && n % rest == 0 => dims[d] = n / rest,
+            (_, _) => return Err(unknown()),
+        }
+    }
+    Ok(dims)
+}
