@@ -4,6 +4,8 @@
 //! packed into panels (which convert the elements and collect the norms that error bounds need) and multiplied tile by
 //! tile in registers. A block is computed by one thread from beginning to end.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::SEQUENTIAL;
@@ -13,8 +15,11 @@ use super::algebra::Algebra;
 const ROWS: usize = 128;
 /// Columns of a block.
 const COLUMNS: usize = 128;
-/// Terms packed at a time.
-const DEPTH: usize = 256;
+/// Rows that parallel tasks share instead of dividing.
+const FEW_ROWS: usize = 32;
+/// Words of a term packed at a time. Not a power of two: the panels that successive columns go to would begin in the same
+/// cache set. Divisible by every [`Algebra::W`].
+const DEPTH: usize = 252;
 
 /// The left operand: `rows` of `k` terms each. The rows of all batches are numbered on.
 pub(super) trait Lhs<T>: Sync {
@@ -82,24 +87,53 @@ where
     if rows == 0 || dims.n == 0 || stride == 0 {
         return;
     }
-    let product = Product::<A, L, R, P> { dims, lhs, rhs, put, algebra: std::marker::PhantomData };
+    let product = Product::<A, L, R> { dims, lhs, rhs, algebra: std::marker::PhantomData };
     let work = rows.saturating_mul(dims.n).saturating_mul(dims.k.max(1));
     let threads = rayon::current_num_threads();
+    let whole = 0..dims.n;
     if work < SEQUENTIAL || threads == 1 {
-        product.rows(&mut Scratch::new(), 0, 0..dims.n, out, stride);
+        let emit = |row, column, x| put(&mut out[row * stride..(row + 1) * stride], column, x);
+        product.block_by_block(&mut Scratch::new(), 0..rows, whole, emit);
         return;
     }
-    let band = rows.div_ceil(4 * threads).next_multiple_of(A::MR).min(ROWS);
+    // A task takes a band of rows. It packs the right operand on its own, so bands keep whole matrices together, and
+    // where there are few rows tasks share them and take a part of the columns.
+    if rows <= FEW_ROWS && dims.n >= 4 * A::NR {
+        let width = dims.n.div_ceil(4 * threads).next_multiple_of(A::NR).min(COLUMNS);
+        let strips: Vec<_> = whole.step_by(width).map(|column| column..dims.n.min(column + width)).collect();
+        let results: Vec<Vec<_>> = strips
+            .into_par_iter()
+            .map_init(Scratch::new, |scratch, columns| {
+                let mut results = Vec::with_capacity(rows * columns.len());
+                product.block_by_block(scratch, 0..rows, columns, |row, column, x| {
+                    results.push((row, column, x));
+                });
+                results
+            })
+            .collect();
+        for (row, column, x) in results.into_iter().flatten() {
+            put(&mut out[row * stride..(row + 1) * stride], column, x);
+        }
+        return;
+    }
+    let share = rows.div_ceil(4 * threads);
+    let band =
+        if dims.m <= ROWS { share.next_multiple_of(dims.m) } else { share.next_multiple_of(A::MR).min(ROWS) };
     out.par_chunks_mut(band * stride).enumerate().for_each_init(Scratch::new, |scratch, (index, out)| {
-        product.rows(scratch, index * band, 0..dims.n, out, stride);
+        let first = index * band;
+        let rows = first..first + out.len() / stride;
+        let emit = |row: usize, column, x| {
+            let at = (row - first) * stride;
+            put(&mut out[at..at + stride], column, x);
+        };
+        product.block_by_block(scratch, rows, whole.clone(), emit);
     });
 }
 
-struct Product<'a, A, L, R, P> {
+struct Product<'a, A, L, R> {
     dims: Extents,
     lhs: &'a L,
     rhs: &'a R,
-    put: &'a P,
     algebra: std::marker::PhantomData<fn() -> A>,
 }
 
@@ -113,7 +147,7 @@ struct Block {
     n: usize,
 }
 
-impl<A, L, R, P> Product<'_, A, L, R, P>
+impl<A, L, R> Product<'_, A, L, R>
 where
     A: Algebra,
     L: Lhs<A::In>,
@@ -121,35 +155,27 @@ where
 {
     const NORMS: bool = A::NORMS || L::HOLES;
 
-    /// Computes the rows that `out` has room for, from `first` on.
-    fn rows<E>(
+    /// Computes a part of the result; `emit` gets each element with its row and column.
+    fn block_by_block(
         &self,
         scratch: &mut Scratch<A>,
-        first: usize,
-        columns: std::ops::Range<usize>,
-        out: &mut [E],
-        stride: usize,
-    ) where
-        P: Fn(&mut [E], usize, A::Out),
-    {
-        let end = first + out.len() / stride;
+        rows: Range<usize>,
+        columns: Range<usize>,
+        mut emit: impl FnMut(usize, usize, A::Out),
+    ) {
         for column in columns.clone().step_by(COLUMNS) {
             let n = COLUMNS.min(columns.end - column);
-            let mut row = first;
-            while row < end {
+            let mut row = rows.start;
+            while row < rows.end {
                 let batch = row / self.dims.m;
-                let m = ROWS.min(end - row).min((batch + 1) * self.dims.m - row);
-                let block = Block { batch, row, column, m, n };
-                self.block(scratch, block, &mut out[(row - first) * stride..], stride);
+                let m = ROWS.min(rows.end - row).min((batch + 1) * self.dims.m - row);
+                self.block(scratch, Block { batch, row, column, m, n }, &mut emit);
                 row += m;
             }
         }
     }
 
-    fn block<E>(&self, scratch: &mut Scratch<A>, block: Block, out: &mut [E], stride: usize)
-    where
-        P: Fn(&mut [E], usize, A::Out),
-    {
+    fn block(&self, scratch: &mut Scratch<A>, block: Block, emit: &mut impl FnMut(usize, usize, A::Out)) {
         let (tile_rows, tile_columns) = (block.m.div_ceil(A::MR), block.n.div_ceil(A::NR));
         scratch.tiles.clear();
         scratch.tiles.resize(tile_rows * tile_columns, A::zero());
@@ -157,8 +183,8 @@ where
         scratch.row_squares.resize(block.m, 0.0);
         scratch.column_squares.clear();
         scratch.column_squares.resize(block.n, 0.0);
-        for k in (0..self.dims.k).step_by(DEPTH) {
-            let depth = DEPTH.min(self.dims.k - k);
+        for k in (0..self.dims.k).step_by(DEPTH / A::W) {
+            let depth = (DEPTH / A::W).min(self.dims.k - k);
             self.pack_lhs(scratch, block, k, depth);
             self.pack_rhs(scratch, block, k, depth);
             let (a_panel, b_panel) = (depth * A::MR * A::W, depth * A::NR * A::W);
@@ -182,15 +208,14 @@ where
                         A::settle_on_grid(tile, at, quantum, squares)
                     })
                     .unwrap_or_else(|| self.slowly(block, i, j));
-                (self.put)(&mut out[i * stride..(i + 1) * stride], block.column + j, value);
+                emit(block.row + i, block.column + j, value);
             }
         }
     }
 
     /// Packs `depth` terms from `k` on of the block's rows into panels of `MR` rows.
     fn pack_lhs(&self, scratch: &mut Scratch<A>, block: Block, k: usize, depth: usize) {
-        let width = A::MR * A::W;
-        let panel = depth * width;
+        let panel = depth * A::MR * A::W;
         scratch.a.clear();
         scratch.a.resize(block.m.div_ceil(A::MR) * panel, A::Word::default());
         scratch.line.resize(depth.max(COLUMNS), A::In::default());
@@ -198,9 +223,7 @@ where
         for i in 0..block.m {
             self.lhs.fill(block.row + i, k, line);
             let panel = &mut scratch.a[i / A::MR * panel..][..panel];
-            for (words, &x) in panel.chunks_exact_mut(width).zip(line.iter()) {
-                A::put(words, A::MR, i % A::MR, x);
-            }
+            A::pack_row(line, i % A::MR, panel);
             if Self::NORMS {
                 scratch.row_squares[i] += line.iter().map(|&x| A::square(x)).sum::<f64>();
             }
@@ -217,12 +240,7 @@ where
         let line = &mut scratch.line[..block.n];
         for term in 0..depth {
             self.rhs.fill(block.batch, k + term, block.column, line);
-            for (j, line) in line.chunks(A::NR).enumerate() {
-                let words = &mut scratch.b[j * panel + term * width..][..width];
-                for (lane, &x) in line.iter().enumerate() {
-                    A::put(words, A::NR, lane, x);
-                }
-            }
+            A::pack_columns(line, &mut scratch.b[term * width..], panel);
             if Self::NORMS {
                 for (square, &x) in scratch.column_squares.iter_mut().zip(line.iter()) {
                     *square += A::square(x);

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Algebra, plain_step};
+use super::{Algebra, pack_columns, pack_row, plain_step};
 use crate::sum::fast::{self, U, halves, two_product, two_sum};
 use crate::sum::{Long, Rounded};
 
@@ -58,8 +58,13 @@ impl<O: Rounded> Algebra for ExactF32<O> {
     }
 
     #[inline(always)]
-    fn put(words: &mut [f64], _lanes: usize, lane: usize, x: f32) {
-        words[lane] = f64::from(x);
+    fn pack_row(terms: &[f32], lane: usize, panel: &mut [f64]) {
+        pack_row::<_, _, 4>(terms, lane, panel, f64::from);
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[f32], words: &mut [f64], panel: usize) {
+        pack_columns::<_, _, 4>(columns, words, panel, f64::from);
     }
 
     #[inline(always)]
@@ -117,11 +122,16 @@ fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
 /// `5 eta` for each product; the bound has 16.
 pub struct ExactF64<O>(PhantomData<O>);
 
+/// Rows of a tile of [`ExactF64`].
+const ROWS: usize = 2;
+/// Columns of a tile of [`ExactF64`].
+const COLUMNS: usize = 4;
+
 /// Accumulators of [`ExactF64`].
 #[derive(Clone, Copy)]
 pub struct Compensated {
-    s: [[f64; 4]; 2],
-    c: [[f64; 4]; 2],
+    s: [[f64; COLUMNS]; ROWS],
+    c: [[f64; COLUMNS]; ROWS],
 }
 
 impl<O: Rounded> Algebra for ExactF64<O> {
@@ -131,20 +141,34 @@ impl<O: Rounded> Algebra for ExactF64<O> {
     const W: usize = 3;
     type Tile = Compensated;
     type Out = O;
-    const MR: usize = 2;
-    const NR: usize = 4;
+    const MR: usize = ROWS;
+    const NR: usize = COLUMNS;
     const NORMS: bool = true;
 
     fn zero() -> Self::Tile {
-        Compensated { s: [[0.0; 4]; 2], c: [[0.0; 4]; 2] }
+        Compensated { s: [[0.0; COLUMNS]; ROWS], c: [[0.0; COLUMNS]; ROWS] }
     }
 
     #[inline(always)]
-    fn put(words: &mut [f64], lanes: usize, lane: usize, x: f64) {
-        let (high, low) = halves(x);
-        words[lane] = x;
-        words[lanes + lane] = high;
-        words[2 * lanes + lane] = low;
+    fn pack_row(terms: &[f64], lane: usize, panel: &mut [f64]) {
+        for (words, &x) in panel.as_chunks_mut::<{ 3 * ROWS }>().0.iter_mut().zip(terms) {
+            let (high, low) = halves(x);
+            words[lane] = x;
+            words[ROWS + lane] = high;
+            words[2 * ROWS + lane] = low;
+        }
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[f64], words: &mut [f64], panel: usize) {
+        for (chunk, words) in columns.chunks(COLUMNS).zip(words.chunks_mut(panel)) {
+            for (lane, &x) in chunk.iter().enumerate() {
+                let (high, low) = halves(x);
+                words[lane] = x;
+                words[COLUMNS + lane] = high;
+                words[2 * COLUMNS + lane] = low;
+            }
+        }
     }
 
     #[inline(always)]
@@ -155,10 +179,12 @@ impl<O: Rounded> Algebra for ExactF64<O> {
     #[inline]
     fn step(a: &[f64], b: &[f64], tile: &mut Self::Tile) {
         let Compensated { mut s, mut c } = *tile;
-        for (a, b) in a.as_chunks::<6>().0.iter().zip(b.as_chunks::<12>().0) {
-            for i in 0..2 {
-                for j in 0..4 {
-                    let (p, pi) = two_product(a[i], (a[2 + i], a[4 + i]), b[j], (b[4 + j], b[8 + j]));
+        let b = b.as_chunks::<{ 3 * COLUMNS }>().0;
+        for (a, b) in a.as_chunks::<{ 3 * ROWS }>().0.iter().zip(b) {
+            for i in 0..ROWS {
+                let (ai, ai_halves) = (a[i], (a[ROWS + i], a[2 * ROWS + i]));
+                for j in 0..COLUMNS {
+                    let (p, pi) = two_product(ai, ai_halves, b[j], (b[COLUMNS + j], b[2 * COLUMNS + j]));
                     let (sum, sigma) = two_sum(s[i][j], p);
                     s[i][j] = sum;
                     c[i][j] += pi + sigma;

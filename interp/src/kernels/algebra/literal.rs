@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use num_complex::Complex;
 use num_traits::{WrappingAdd, WrappingMul};
 
-use super::{Algebra, plain_step};
+use super::{Algebra, pack_columns, pack_row, plain_step};
 use crate::kernels::{Integer, Real};
 use crate::sum::Rounded;
 
@@ -27,8 +27,13 @@ impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
     }
 
     #[inline(always)]
-    fn put(words: &mut [T], _lanes: usize, lane: usize, x: T) {
-        words[lane] = x;
+    fn pack_row(terms: &[T], lane: usize, panel: &mut [T]) {
+        pack_row::<_, _, 4>(terms, lane, panel, |x| x);
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[T], words: &mut [T], panel: usize) {
+        pack_columns::<_, _, 8>(columns, words, panel, |x| x);
     }
 
     #[inline(always)]
@@ -80,8 +85,13 @@ impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
     }
 
     #[inline(always)]
-    fn put(words: &mut [Complex<T>], _lanes: usize, lane: usize, x: Complex<T>) {
-        words[lane] = x;
+    fn pack_row(terms: &[Complex<T>], lane: usize, panel: &mut [Complex<T>]) {
+        pack_row::<_, _, 2>(terms, lane, panel, |x| x);
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[Complex<T>], words: &mut [Complex<T>], panel: usize) {
+        pack_columns::<_, _, 2>(columns, words, panel, |x| x);
     }
 
     #[inline(always)]
@@ -122,8 +132,13 @@ impl<T: Integer> Algebra for Wrapping<T> {
     }
 
     #[inline(always)]
-    fn put(words: &mut [T], _lanes: usize, lane: usize, x: T) {
-        words[lane] = x;
+    fn pack_row(terms: &[T], lane: usize, panel: &mut [T]) {
+        pack_row::<_, _, 4>(terms, lane, panel, |x| x);
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[T], words: &mut [T], panel: usize) {
+        pack_columns::<_, _, 8>(columns, words, panel, |x| x);
     }
 
     #[inline(always)]
@@ -164,8 +179,13 @@ impl<T: Integer> Algebra for Saturating<T> {
     }
 
     #[inline(always)]
-    fn put(words: &mut [T::Wide], _lanes: usize, lane: usize, x: T) {
-        words[lane] = x.wide();
+    fn pack_row(terms: &[T], lane: usize, panel: &mut [T::Wide]) {
+        pack_row::<_, _, 4>(terms, lane, panel, T::wide);
+    }
+
+    #[inline(always)]
+    fn pack_columns(columns: &[T], words: &mut [T::Wide], panel: usize) {
+        pack_columns::<_, _, 4>(columns, words, panel, T::wide);
     }
 
     #[inline(always)]

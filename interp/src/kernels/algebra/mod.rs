@@ -9,8 +9,8 @@ pub(super) use literal::{RegionComplex, RegionReal, Saturating, Wrapping};
 
 /// Element arithmetic of a blocked matrix product.
 ///
-/// The engine packs operands into panels of [`Algebra::put`] words, in which the `W` words of `MR` rows (or `NR` columns)
-/// of one `k` lie together, and calls [`Algebra::step`] for each `MR` x `NR` tile and each block of `k`, in increasing
+/// The engine packs operands into panels, in which the `W` words of each of `MR` rows (or `NR` columns) of one `k` lie
+/// together, as `W` groups of `MR` words. It calls [`Algebra::step`] for each `MR` x `NR` tile and each block of `k`, in increasing
 /// order of `k`; a tile's accumulators live on between blocks. Rows and columns that pad a tile are zeros and ignored.
 pub trait Algebra: Sync {
     /// Operand elements; the default is zero.
@@ -22,7 +22,7 @@ pub trait Algebra: Sync {
     /// Accumulators of a tile.
     type Tile: Copy + Send;
     /// Result elements.
-    type Out: Copy;
+    type Out: Copy + Send;
     /// Rows of a tile.
     const MR: usize;
     /// Columns of a tile.
@@ -33,8 +33,11 @@ pub trait Algebra: Sync {
     /// Accumulators at zero.
     fn zero() -> Self::Tile;
 
-    /// Packs `x` as number `lane` of `lanes` into the words of one `k`.
-    fn put(words: &mut [Self::Word], lanes: usize, lane: usize, x: Self::In);
+    /// Packs successive terms of row `lane` of a panel.
+    fn pack_row(terms: &[Self::In], lane: usize, panel: &mut [Self::Word]);
+
+    /// Packs the columns of one term into successive panels, `panel` words apart.
+    fn pack_columns(columns: &[Self::In], words: &mut [Self::Word], panel: usize);
 
     /// The square of `x` in `f64`, rounded; not finite if `x` is not.
     fn square(x: Self::In) -> f64;
@@ -83,4 +86,34 @@ fn plain_step<W: Copy, T: Copy, const M: usize, const N: usize>(
         }
     }
     *tile = acc;
+}
+
+/// [`Algebra::pack_row`] for `M` rows of one word.
+#[inline(always)]
+fn pack_row<T: Copy, W, const M: usize>(terms: &[T], lane: usize, panel: &mut [W], word: impl Fn(T) -> W) {
+    for (words, &x) in panel.as_chunks_mut::<M>().0.iter_mut().zip(terms) {
+        words[lane] = word(x);
+    }
+}
+
+/// [`Algebra::pack_columns`] for `N` columns of one word.
+#[inline(always)]
+fn pack_columns<T: Copy, W, const N: usize>(
+    columns: &[T],
+    words: &mut [W],
+    panel: usize,
+    word: impl Fn(T) -> W,
+) {
+    let (chunks, rest) = columns.as_chunks::<N>();
+    let mut panels = words.chunks_mut(panel);
+    for (chunk, words) in chunks.iter().zip(&mut panels) {
+        for (to, &from) in words[..N].iter_mut().zip(chunk) {
+            *to = word(from);
+        }
+    }
+    if let Some(words) = panels.next() {
+        for (to, &from) in words.iter_mut().zip(rest) {
+            *to = word(from);
+        }
+    }
 }
