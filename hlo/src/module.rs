@@ -193,6 +193,8 @@ pub struct TextStyle {
     pub percent: bool,
     /// Operands carry their shapes.
     pub operand_shapes: bool,
+    /// `/*index=5*/` stands before every fifth operand.
+    pub operand_indices: bool,
     /// Computations show their signature.
     pub program_shape: bool,
     /// Shapes show their layouts.
@@ -213,6 +215,7 @@ impl TextStyle {
         header: true,
         percent: true,
         operand_shapes: false,
+        operand_indices: true,
         program_shape: true,
         layouts: true,
         name_after_brace: false,
@@ -225,6 +228,7 @@ impl TextStyle {
         header: true,
         percent: false,
         operand_shapes: false,
+        operand_indices: false,
         program_shape: false,
         layouts: true,
         name_after_brace: false,

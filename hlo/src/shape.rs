@@ -234,17 +234,13 @@ impl From<ArrayShape> for Shape {
 /// HLO text with layouts, as in dumps.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = String::new();
-        crate::print::shape::write_shape(&mut out, self, crate::print::shape::ShapeStyle::WithLayout);
-        f.write_str(&out)
+        f.write_str(&crate::print::shape_text(self))
     }
 }
 
 impl fmt::Display for ArrayShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = String::new();
-        crate::print::shape::write_array_shape(&mut out, self, crate::print::shape::ShapeStyle::WithLayout);
-        f.write_str(&out)
+        f.write_str(&crate::print::array_shape_text(self))
     }
 }
 

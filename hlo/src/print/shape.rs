@@ -1,12 +1,13 @@
 //! Shapes and layouts as text.
 
+use super::text::Text;
 use crate::element_type::ElementType;
 use crate::layout::{DimLevelType, Layout, TileDim};
 use crate::shape::{ArrayShape, Shape, UNBOUNDED};
 
 /// Whether layouts are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ShapeStyle {
+pub(crate) enum ShapeStyle {
     /// `f32[2,3]{1,0}`
     WithLayout,
     /// `f32[2,3]`
@@ -14,52 +15,42 @@ pub enum ShapeStyle {
 }
 
 /// Appends a shape.
-pub fn write_shape(out: &mut String, shape: &Shape, style: ShapeStyle) {
+pub(crate) fn write_shape(out: &mut Text<'_>, shape: &Shape, style: ShapeStyle) {
     match shape {
         Shape::Array(a) => write_array_shape(out, a, style),
         Shape::Tuple(elements) => {
-            out.push('(');
-            for (i, e) in elements.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                    if i % 5 == 0 {
-                        out.push_str("/*index=");
-                        push_int(out, i as i64);
-                        out.push_str("*/");
-                    }
-                }
-                write_shape(out, e, style);
-            }
-            out.push(')');
+            out.byte(b'(');
+            out.indexed_list(elements, |out, e| write_shape(out, e, style));
+            out.byte(b')');
         }
-        Shape::Token => out.push_str("token[]"),
-        Shape::Opaque => out.push_str("opaque[]"),
+        Shape::Token => out.str("token[]"),
+        Shape::Opaque => out.str("opaque[]"),
         Shape::Buffer(inner) => {
-            out.push_str("b(");
+            out.str("b(");
             write_shape(out, inner, style);
-            out.push(')');
+            out.byte(b')');
         }
     }
 }
 
 /// Appends the shape of an array.
-pub fn write_array_shape(out: &mut String, shape: &ArrayShape, style: ShapeStyle) {
-    out.push_str(shape.element_type.name());
-    out.push('[');
+pub(crate) fn write_array_shape(out: &mut Text<'_>, shape: &ArrayShape, style: ShapeStyle) {
+    out.str(shape.element_type.name());
+    out.byte(b'[');
     for (i, &d) in shape.dims.iter().enumerate() {
         if i > 0 {
-            out.push(',');
+            out.byte(b',');
         }
         if d == UNBOUNDED {
-            out.push('?');
+            out.byte(b'?');
             continue;
         }
         if shape.is_dynamic_dim(i) {
-            out.push_str("<=");
+            out.str("<=");
         }
-        push_int(out, d);
+        out.int(d);
     }
-    out.push(']');
+    out.byte(b']');
     if let (ShapeStyle::WithLayout, Some(layout)) = (style, &shape.layout) {
         // XLA leaves out the empty layout of a scalar.
         if !(shape.dims.is_empty() && **layout == Layout::default()) {
@@ -69,62 +60,62 @@ pub fn write_array_shape(out: &mut String, shape: &ArrayShape, style: ShapeStyle
 }
 
 /// Appends a layout with its braces.
-pub fn write_layout(out: &mut String, layout: &Layout) {
-    out.push('{');
-    push_ints(out, &layout.minor_to_major);
+pub(crate) fn write_layout(out: &mut Text<'_>, layout: &Layout) {
+    out.byte(b'{');
+    out.ints(&layout.minor_to_major);
     let mut colon = false;
-    let mut section = |out: &mut String| {
+    let mut section = |out: &mut Text<'_>| {
         if !std::mem::replace(&mut colon, true) {
-            out.push(':');
+            out.byte(b':');
         }
     };
     if !layout.dim_levels.is_empty() {
         section(out);
-        out.push_str("D(");
+        out.str("D(");
         for (i, level) in layout.dim_levels.iter().enumerate() {
             if i > 0 {
-                out.push(',');
+                out.byte(b',');
             }
-            out.push(match level.kind {
-                DimLevelType::Dense => 'D',
-                DimLevelType::Compressed => 'C',
-                DimLevelType::Singleton => 'S',
-                DimLevelType::LooseCompressed => 'H',
+            out.byte(match level.kind {
+                DimLevelType::Dense => b'D',
+                DimLevelType::Compressed => b'C',
+                DimLevelType::Singleton => b'S',
+                DimLevelType::LooseCompressed => b'H',
             });
             if !level.unique {
-                out.push('+');
+                out.byte(b'+');
             }
             if !level.ordered {
-                out.push('~');
+                out.byte(b'~');
             }
         }
-        out.push(')');
+        out.byte(b')');
     }
     if !layout.tiles.is_empty() {
         section(out);
-        out.push('T');
+        out.byte(b'T');
         for tile in &layout.tiles {
-            out.push('(');
+            out.byte(b'(');
             for (i, d) in tile.iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.byte(b',');
                 }
                 match d {
-                    TileDim::Size(n) => push_int(out, *n),
-                    TileDim::Combine => out.push('*'),
+                    TileDim::Size(n) => out.int(*n),
+                    TileDim::Combine => out.byte(b'*'),
                 }
             }
-            out.push(')');
+            out.byte(b')');
         }
     }
     if let Some(n) = layout.tail_padding_alignment {
         section(out);
         push_call(out, "L", n);
     }
-    for (mark, ty) in [('#', layout.index_type), ('*', layout.pointer_type)] {
+    for (mark, ty) in [(b'#', layout.index_type), (b'*', layout.pointer_type)] {
         if let Some(ty) = ty {
             section(out);
-            out.push(mark);
+            out.byte(mark);
             push_type(out, ty);
         }
     }
@@ -138,63 +129,34 @@ pub fn write_layout(out: &mut String, layout: &Layout) {
     }
     for split in &layout.split_configs {
         section(out);
-        out.push_str("SC(");
-        push_int(out, split.dimension);
-        out.push(':');
-        push_ints(out, &split.indices);
-        out.push(')');
+        out.str("SC(");
+        out.int(split.dimension);
+        out.byte(b':');
+        out.ints(&split.indices);
+        out.byte(b')');
     }
     if let Some(shape) = &layout.physical_shape {
         section(out);
-        out.push_str("P(");
+        out.str("P(");
         write_shape(out, shape, ShapeStyle::WithLayout);
-        out.push(')');
+        out.byte(b')');
     }
     if let Some(n) = layout.dynamic_shape_metadata_prefix_bytes {
         section(out);
         push_call(out, "M", n);
     }
-    out.push('}');
+    out.byte(b'}');
 }
 
-fn push_type(out: &mut String, ty: ElementType) {
-    out.push('(');
-    out.push_str(ty.name());
-    out.push(')');
+fn push_type(out: &mut Text<'_>, ty: ElementType) {
+    out.byte(b'(');
+    out.str(ty.name());
+    out.byte(b')');
 }
 
-fn push_call(out: &mut String, name: &str, n: i64) {
-    out.push_str(name);
-    out.push('(');
-    push_int(out, n);
-    out.push(')');
-}
-
-/// Appends an integer. Digits are made by hand: printing a module is mostly this.
-pub fn push_int(out: &mut String, n: i64) {
-    let mut digits = [0u8; 20];
-    let mut i = digits.len();
-    let mut rest = n.unsigned_abs();
-    loop {
-        i -= 1;
-        digits[i] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if n < 0 {
-        out.push('-');
-    }
-    out.extend(digits[i..].iter().map(|&d| char::from(d)));
-}
-
-/// Appends integers, separated by commas.
-pub fn push_ints(out: &mut String, ints: &[i64]) {
-    for (i, &n) in ints.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        push_int(out, n);
-    }
+fn push_call(out: &mut Text<'_>, name: &str, n: i64) {
+    out.str(name);
+    out.byte(b'(');
+    out.int(n);
+    out.byte(b')');
 }

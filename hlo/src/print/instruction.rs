@@ -1,0 +1,268 @@
+//! Instructions as text.
+
+use smallvec::SmallVec;
+
+use super::Names;
+use super::Printer;
+use super::literal::write_constant;
+use super::normalize::normal_attrs;
+use super::shape::write_shape;
+use crate::attrs::{AttrKey, Attrs, COMMON};
+use crate::ids::{ComputationId, InstrId};
+use crate::literal::ConstantValue;
+use crate::module::Module;
+use crate::opcode::Opcode;
+
+/// Steps from an `async-done` to its start that are followed; a longer chain of updates is printed without sugar.
+const MAX_ASYNC_CHAIN: usize = 64;
+
+/// Which computations are not shown, because an async operation is printed as the one instruction that they hold.
+#[derive(Default)]
+pub(super) struct AsyncSugar {
+    /// By index of the computation: the wrapped instruction.
+    wrapped: Vec<Option<InstrId>>,
+}
+
+impl AsyncSugar {
+    /// Those that exactly one `async-start` and nothing else calls, and that hold parameters and a root.
+    pub(super) fn of(module: &Module) -> Self {
+        let mut sugar = Self::default();
+        let any = module
+            .computations()
+            .iter()
+            .any(|&c| module.instructions(c).any(|i| module.instr(i).opcode == Opcode::AsyncStart));
+        if !any {
+            return sugar;
+        }
+        let mut callers: Vec<(u32, u32)> = vec![(0, 0); module.computation_capacity()];
+        for &c in module.computations() {
+            for i in module.instructions(c) {
+                let instr = module.instr(i);
+                for called in instr.attrs.called_computations() {
+                    let (starts, others) = &mut callers[called.index()];
+                    *(if instr.opcode == Opcode::AsyncStart { starts } else { others }) += 1;
+                }
+            }
+        }
+        sugar.wrapped.resize(module.computation_capacity(), None);
+        for &c in module.computations() {
+            if callers[c.index()] == (1, 0) && Some(c) != module.entry_or_none() {
+                sugar.wrapped[c.index()] = single_instruction(module, c);
+            }
+        }
+        sugar
+    }
+
+    /// Whether a computation is left out.
+    pub(super) fn hides(&self, c: ComputationId) -> bool {
+        self.wrapped_in(c).is_some()
+    }
+
+    fn wrapped_in(&self, c: ComputationId) -> Option<InstrId> {
+        *self.wrapped.get(c.index())?
+    }
+
+    /// The instruction as which an async operation is printed.
+    fn wrapped(&self, module: &Module, mut id: InstrId) -> Option<InstrId> {
+        if self.wrapped.is_empty() {
+            return None;
+        }
+        for _ in 0..MAX_ASYNC_CHAIN {
+            let instr = module.instr(id);
+            if instr.opcode == Opcode::AsyncStart {
+                return self.wrapped_in(instr.attrs.computation(AttrKey::Calls)?);
+            }
+            if !is_async(instr.opcode) {
+                return None;
+            }
+            id = *instr.operands().first()?;
+        }
+        None
+    }
+}
+
+fn is_async(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone)
+}
+
+/// The root of a computation that otherwise holds parameters only, used in their order, so that nothing is lost when only the
+/// root is shown.
+fn single_instruction(module: &Module, c: ComputationId) -> Option<InstrId> {
+    let root = module.computation(c).root()?;
+    let instr = module.instr(root);
+    let parameters = module.computation(c).parameters();
+    let native = matches!(
+        instr.opcode,
+        Opcode::AllGather
+            | Opcode::AllReduce
+            | Opcode::CollectivePermute
+            | Opcode::Copy
+            | Opcode::Send
+            | Opcode::Recv
+            | Opcode::Parameter
+            | Opcode::Constant
+            | Opcode::Iota
+    ) || is_async(instr.opcode);
+    let plain = !native
+        && instr.control_predecessors.is_empty()
+        && parameters.len() + 1 == module.computation(c).len()
+        && parameters.len() == instr.operands().len()
+        && parameters.iter().zip(instr.operands()).all(|(p, o)| *p == Some(*o));
+    plain.then_some(root)
+}
+
+impl Printer<'_> {
+    /// Appends `name = shape opcode(operands), attributes`.
+    pub(super) fn write_instruction(&mut self, id: InstrId) {
+        let module = self.module;
+        let instr = module.instr(id);
+        let style = self.shape_style();
+        self.write_instruction_name(id);
+        self.text.str(" = ");
+        write_shape(&mut self.text, &instr.shape, style);
+        self.text.byte(b' ');
+        let wrapped = if is_async(instr.opcode) { self.sugar.wrapped(module, id) } else { None };
+        if let Some(wrapped) = wrapped {
+            self.text.str(module.instr(wrapped).opcode.name());
+            self.text.str(instr.opcode.name().trim_start_matches("async"));
+        } else {
+            self.text.str(instr.opcode.name());
+        }
+        self.text.byte(b'(');
+        self.write_operands(id);
+        self.text.byte(b')');
+        if self.options.normalize {
+            self.write_attrs(id, &normal_attrs(module, id), wrapped);
+        } else {
+            self.write_attrs(id, &instr.attrs, wrapped);
+        }
+    }
+
+    fn write_operands(&mut self, id: InstrId) {
+        let module = self.module;
+        let instr = module.instr(id);
+        if instr.opcode == Opcode::Parameter {
+            if let Some(n) = instr.attrs.int(AttrKey::ParameterNumber) {
+                self.text.int(n);
+            }
+        } else if instr.opcode == Opcode::Constant
+            && let Some(value) = instr.attrs.constant_value()
+        {
+            write_constant(&mut self.text, value, self.options.elide);
+            if self.options.names == Names::Canonical && matches!(value, ConstantValue::Elided) {
+                self.text.quoted(&instr.name);
+            }
+        }
+        for (i, &operand) in instr.operands().iter().enumerate() {
+            if i > 0 {
+                self.text.str(", ");
+                if i % 5 == 0 && self.options.operand_indices {
+                    self.text.str("/*index=");
+                    self.text.uint(i as u64);
+                    self.text.str("*/");
+                }
+            }
+            if self.options.operand_shapes {
+                let style = self.shape_style();
+                write_shape(&mut self.text, &module.instr(operand).shape, style);
+                self.text.byte(b' ');
+            }
+            self.write_operand_name(operand);
+        }
+    }
+
+    #[inline]
+    fn write_operand_name(&mut self, operand: InstrId) {
+        if !(self.options.compact_gte && self.is_compact_gte(operand)) {
+            self.write_instruction_name(operand);
+            return;
+        }
+        let mut path: SmallVec<[i64; 4]> = SmallVec::new();
+        let mut base = operand;
+        // Ends: such get-tuple-elements are defined by earlier ones (and a module that breaks that has finitely many).
+        while path.len() < self.module.instruction_capacity() && self.is_compact_gte(base) {
+            let instr = self.module.instr(base);
+            let (Some(index), Some(&of)) = (instr.attrs.int(AttrKey::Index), instr.operands().first()) else {
+                break;
+            };
+            path.push(index);
+            base = of;
+        }
+        self.write_instruction_name(base);
+        for &index in path.iter().rev() {
+            self.text.byte(b'#');
+            self.text.int(index);
+        }
+    }
+
+    /// Whether `%t#0` where it is used says all there is to say about a get-tuple-element.
+    pub(super) fn is_compact_gte(&self, id: InstrId) -> bool {
+        let module = self.module;
+        let instr = module.instr(id);
+        instr.opcode == Opcode::GetTupleElement
+            && instr.operands().len() == 1
+            && instr.control_predecessors.is_empty()
+            && instr.attrs.int(AttrKey::Index).is_some_and(|i| i >= 0)
+            && instr.attrs.iter().len() == 1
+            && !module.users(id).is_empty()
+            && module.computation(instr.parent()).root() != Some(id)
+    }
+
+    fn write_attrs(&mut self, id: InstrId, attrs: &Attrs, wrapped: Option<InstrId>) {
+        let instr = self.module.instr(id);
+        if let (Some(wrapped), Opcode::AsyncStart) = (wrapped, instr.opcode) {
+            // Sugar: the thread, then all that the wrapped instruction says of its own.
+            if let Some(thread) = attrs.get(AttrKey::AsyncExecutionThread) {
+                self.write_attr(AttrKey::AsyncExecutionThread, thread);
+            }
+            if self.options.normalize {
+                self.write_own_attrs(&normal_attrs(self.module, wrapped));
+            } else {
+                self.write_own_attrs(&self.module.instr(wrapped).attrs);
+            }
+        }
+        let mut control = self.options.control_predecessors && !instr.control_predecessors.is_empty();
+        for (key, value) in attrs.iter() {
+            if wrapped.is_some() && matches!(key, AttrKey::AsyncExecutionThread | AttrKey::Calls) {
+                continue;
+            }
+            if instr.opcode == Opcode::ReduceScatter {
+                // The one opcode whose order is not that of the keys: `use_global_device_ids` comes first.
+                if key == AttrKey::UseGlobalDeviceIds && attrs.get(AttrKey::Dimensions).is_some() {
+                    continue;
+                }
+                if let (AttrKey::Dimensions, Some(late)) = (key, attrs.get(AttrKey::UseGlobalDeviceIds)) {
+                    self.write_attr(AttrKey::UseGlobalDeviceIds, late);
+                }
+            }
+            if control && key >= AttrKey::Statistics {
+                control = false;
+                self.write_control_predecessors(id);
+            }
+            self.write_attr(key, value);
+        }
+        if control {
+            self.write_control_predecessors(id);
+        }
+    }
+
+    fn write_control_predecessors(&mut self, id: InstrId) {
+        self.text.str(", control-predecessors={");
+        for (i, &p) in self.module.instr(id).control_predecessors.iter().enumerate() {
+            if i > 0 {
+                self.text.str(", ");
+            }
+            self.write_instruction_name(p);
+        }
+        self.text.byte(b'}');
+    }
+
+    /// Those that are not common to all opcodes.
+    fn write_own_attrs(&mut self, attrs: &Attrs) {
+        for (key, value) in attrs.iter() {
+            if !COMMON.contains(&key) {
+                self.write_attr(key, value);
+            }
+        }
+    }
+}
