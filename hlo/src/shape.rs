@@ -234,13 +234,13 @@ impl From<ArrayShape> for Shape {
 /// HLO text with layouts, as in dumps.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::print::shape_text(self))
+        f.write_str(&crate::print::print_shape(self, crate::print::ShapeStyle::WithLayout))
     }
 }
 
 impl fmt::Display for ArrayShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::print::array_shape_text(self))
+        f.write_str(&crate::print::print_array_shape(self, crate::print::ShapeStyle::WithLayout))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::element_type::ElementType;
 use crate::ids::ComputationId;
 use crate::module::Module;
 use crate::opcode::Opcode;
-use crate::print::shape::{ShapeStyle, write_array_shape, write_shape};
+use crate::print::{ShapeStyle, print_array_shape, print_shape};
 use crate::shape::{ArrayShape, Dims, MAX_RANK, ProgramShape, Shape, UNBOUNDED};
 
 /// What a rule gives: the shape of the result.
@@ -30,16 +30,12 @@ pub(super) struct Cx<'a> {
 
 /// A shape as people read it: no layouts.
 pub(super) fn show(shape: &Shape) -> String {
-    let mut out = String::new();
-    write_shape(&mut out, shape, ShapeStyle::WithoutLayout);
-    out
+    print_shape(shape, ShapeStyle::WithoutLayout)
 }
 
 /// The shape of an array as people read it.
 pub(super) fn show_array(shape: &ArrayShape) -> String {
-    let mut out = String::new();
-    write_array_shape(&mut out, shape, ShapeStyle::WithoutLayout);
-    out
+    print_array_shape(shape, ShapeStyle::WithoutLayout)
 }
 
 /// The size of a dimension as people read it.

@@ -23,7 +23,7 @@ mod text;
 use std::fmt;
 
 use self::instruction::AsyncSugar;
-use self::shape::ShapeStyle;
+pub use self::shape::ShapeStyle;
 use self::text::Text;
 use crate::ids::{ComputationId, InstrId};
 use crate::literal::Literal;
@@ -220,17 +220,17 @@ pub fn print_literal(literal: &Literal) -> String {
     text.into_string()
 }
 
-/// A shape with layouts.
-pub(crate) fn shape_text(shape: &Shape) -> String {
+/// A shape as text.
+pub fn print_shape(shape: &Shape, style: ShapeStyle) -> String {
     let mut text = Text::new();
-    shape::write_shape(&mut text, shape, ShapeStyle::WithLayout);
+    shape::write_shape(&mut text, shape, style);
     text.into_string()
 }
 
-/// An array shape with its layout.
-pub(crate) fn array_shape_text(shape: &ArrayShape) -> String {
+/// The shape of an array as text.
+pub fn print_array_shape(shape: &ArrayShape, style: ShapeStyle) -> String {
     let mut text = Text::new();
-    shape::write_array_shape(&mut text, shape, ShapeStyle::WithLayout);
+    shape::write_array_shape(&mut text, shape, style);
     text.into_string()
 }
 

@@ -7,7 +7,7 @@ use crate::shape::{ArrayShape, Shape, UNBOUNDED};
 
 /// Whether layouts are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ShapeStyle {
+pub enum ShapeStyle {
     /// `f32[2,3]{1,0}`
     WithLayout,
     /// `f32[2,3]`
