@@ -83,6 +83,7 @@ pub(crate) struct Session<'m> {
     pub(crate) interpreter: &'m Interpreter<'m>,
     fuel: AtomicU64,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) random: ops::rng::States,
 }
 
 impl<'m> Interpreter<'m> {
@@ -120,6 +121,7 @@ impl<'m> Interpreter<'m> {
             interpreter: self,
             fuel: AtomicU64::new(0),
             meter: Meter::new(self.options.memory_limit_bytes),
+            random: ops::rng::States::default(),
         };
         let args = args
             .into_iter()

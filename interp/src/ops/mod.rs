@@ -7,10 +7,22 @@
 
 #![allow(dead_code, reason = "some users are being written")]
 
+mod combine;
+mod common;
 mod control;
 pub(crate) mod elementwise;
+mod fft;
+mod gather;
+mod indexing;
 mod map;
 pub(crate) mod movement;
+mod random;
+pub(crate) mod rng;
+mod rng_bit_generator;
+mod scatter;
+mod sort;
+mod strided;
+mod topk;
 
 use std::sync::Arc;
 
@@ -236,8 +248,8 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Transpose => movement::transpose(cx, args)?,
         Opcode::Map => map::map(cx, args)?,
 
-        Opcode::Gather => return Err(cx.unsupported("")),
-        Opcode::Scatter => return Err(cx.unsupported("")),
+        Opcode::Gather => gather::gather(cx, args)?,
+        Opcode::Scatter => scatter::scatter(cx, args)?,
         Opcode::Convolution => return Err(cx.unsupported("")),
         Opcode::Dot => return Err(cx.unsupported("")),
         Opcode::RaggedDot => return Err(cx.unsupported("")),
@@ -246,17 +258,17 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::ReduceWindow => return Err(cx.unsupported("")),
         Opcode::Scan => return Err(cx.unsupported("")),
         Opcode::SelectAndScatter => return Err(cx.unsupported("")),
-        Opcode::Sort => return Err(cx.unsupported("")),
-        Opcode::Topk => return Err(cx.unsupported("")),
+        Opcode::Sort => sort::sort(cx, args)?,
+        Opcode::Topk => topk::topk(cx, args)?,
         Opcode::BatchNormGrad => return Err(cx.unsupported("")),
         Opcode::BatchNormInference => return Err(cx.unsupported("")),
         Opcode::BatchNormTraining => return Err(cx.unsupported("")),
         Opcode::Cholesky => return Err(cx.unsupported("")),
-        Opcode::Fft => return Err(cx.unsupported("")),
+        Opcode::Fft => fft::fft(cx, args)?,
         Opcode::TriangularSolve => return Err(cx.unsupported("")),
-        Opcode::Rng => return Err(cx.unsupported("")),
-        Opcode::RngBitGenerator => return Err(cx.unsupported("")),
-        Opcode::RngGetAndUpdateState => return Err(cx.unsupported("")),
+        Opcode::Rng => rng::rng(cx, args)?,
+        Opcode::RngBitGenerator => rng_bit_generator::rng_bit_generator(cx, args)?,
+        Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx)?,
         Opcode::CustomCall => return Err(cx.unsupported("")),
 
         Opcode::Infeed

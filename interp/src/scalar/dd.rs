@@ -10,10 +10,10 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::{Float, Scalar};
 
 /// `hi + lo`, about 106 significant bits.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dd {
-    pub(super) hi: f64,
-    pub(super) lo: f64,
+    pub(crate) hi: f64,
+    pub(crate) lo: f64,
 }
 
 /// The sum and its rounding error, exactly.
