@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attrs;
+pub mod builder;
 mod clone;
 pub mod diag;
 pub mod element_type;
