@@ -37,6 +37,7 @@ pub mod shape;
 pub mod small_float;
 pub mod small_int;
 pub mod span;
+pub mod verify;
 
 pub use half;
 pub use num_complex;
