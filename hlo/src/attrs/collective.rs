@@ -1,7 +1,8 @@
 //! Replica groups: which devices take part in a collective together.
 
-use super::Ints;
 use super::sharding::{AxisRef, Mesh};
+use super::{AttrKey, Attrs, Ints};
+use crate::opcode::Opcode;
 
 /// The three forms of replica groups (`xla/hlo/ir/collective_device_list.h`, `replica_group.h`).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -45,5 +46,46 @@ impl ReplicaGroups {
             }
             ReplicaGroups::Mesh(axes) => axes.mesh.groups_along(&axes.axes),
         }
+    }
+}
+
+/// How the participants of a collective are numbered (`xla/service/collective_ops_utils.h`).
+///
+/// A module whose text does not say how many replicas or partitions there are says 1; then numbers are not checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupMode {
+    /// Replica ids: no channel id.
+    CrossReplica,
+    /// Partition ids: a channel id, on an opcode without `use_global_device_ids`.
+    CrossPartition,
+    /// Replica ids, all partitions of those replicas together: a channel id.
+    CrossReplicaAndPartition,
+    /// `replica * partitions + partition`: a channel id and `use_global_device_ids=true`.
+    FlattenedId,
+}
+
+impl GroupMode {
+    /// The name in XLA's texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupMode::CrossReplica => "cross-replica",
+            GroupMode::CrossPartition => "cross-partition",
+            GroupMode::CrossReplicaAndPartition => "cross-replica-and-partition",
+            GroupMode::FlattenedId => "flattened-id",
+        }
+    }
+}
+
+/// The group mode of a collective; `None` for the combination that has none (global ids without a channel).
+pub fn group_mode(opcode: Opcode, attrs: &Attrs) -> Option<GroupMode> {
+    let channel = attrs.int(AttrKey::ChannelId).is_some_and(|c| c != 0);
+    let global = attrs.bool(AttrKey::UseGlobalDeviceIds);
+    let takes_global = opcode.attrs().iter().any(|s| s.key == AttrKey::UseGlobalDeviceIds);
+    match (channel, global) {
+        (false, false) => Some(GroupMode::CrossReplica),
+        (false, true) => None,
+        (true, true) => Some(GroupMode::FlattenedId),
+        (true, false) if takes_global => Some(GroupMode::CrossReplicaAndPartition),
+        (true, false) => Some(GroupMode::CrossPartition),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Verifier, count};
 use crate::attrs::{
-    AttrKey, DeviceAssignment, NamedSharding, OriginalTree, OriginalValue, ResultAccuracy, Sharding, ShardingKind,
-    TileSharding,
+    AttrKey, DeviceAssignment, NamedSharding, OriginalTree, OriginalValue, ResultAccuracy, Sharding,
+    ShardingKind, TileSharding,
 };
 use crate::diag::codes;
 use crate::ids::InstrId;
@@ -16,11 +16,11 @@ pub(super) fn check(v: &mut Verifier<'_>) {
         if let Some(s) = instr.attrs.sharding() {
             sharding(v, id, s, &instr.shape);
         }
-        if let Some(OriginalValue::Tree(tree)) = instr.attrs.original_value() {
-            if !same_structure(tree, &instr.shape) {
-                let message = format!("its original value has another structure than its shape {}", instr.shape);
-                v.error(id, codes::ORIGINAL_VALUE, message);
-            }
+        if let Some(OriginalValue::Tree(tree)) = instr.attrs.original_value()
+            && !same_structure(tree, &instr.shape)
+        {
+            let message = format!("its original value has another structure than its shape {}", instr.shape);
+            v.error(id, codes::ORIGINAL_VALUE, message);
         }
         if let Some(accuracy) = instr.attrs.result_accuracy() {
             result_accuracy(v, id, instr, *accuracy);
@@ -53,7 +53,11 @@ fn consistent_sharding(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     for &other in sharded.iter().skip(1) {
         if module.instr(other).attrs.sharding() != module.instr(sharded[0]).attrs.sharding() {
             let span = module.instr(other).span;
-            let message = format!("%{} and %{} are sharded differently", module.instr(sharded[0]).name, module.instr(other).name);
+            let message = format!(
+                "%{} and %{} are sharded differently",
+                module.instr(sharded[0]).name,
+                module.instr(other).name
+            );
             v.report(id, codes::SHARDING, message, |d| d.related(span, "sharded differently"));
             return;
         }
@@ -69,7 +73,11 @@ fn sharding(v: &mut Verifier<'_>, id: InstrId, s: &Sharding, shape: &Shape) {
             if !matches!(shape, Shape::Tuple(_)) {
                 v.error(id, codes::SHARDING, format!("a tuple sharding for a value of shape {shape}"));
             } else if elements.len() != leaves.len().max(1) {
-                let message = format!("{} for {}", count(elements.len(), "sharding"), count(leaves.len(), "tuple leaf"));
+                let message = format!(
+                    "{} for {}",
+                    count(elements.len(), "sharding"),
+                    count(leaves.len(), "tuple leaf")
+                );
                 v.error(id, codes::SHARDING, message);
             } else {
                 for (e, leaf) in elements.iter().zip(leaves) {
@@ -118,15 +126,15 @@ fn tile(v: &mut Verifier<'_>, id: InstrId, t: &TileSharding, shape: &Shape) {
         v.error(id, codes::SHARDING, "a device is negative or listed twice");
     }
     let extra = usize::from(t.last_tile_dim_replicate) + t.last_tile_dims.len();
-    if let Shape::Array(a) = shape {
-        if dims.len() != a.rank() + extra {
-            let message = format!(
-                "tiles have {} (of which {extra} are not of the data), the shape {a} has {}",
-                count(dims.len(), "dimension"),
-                a.rank()
-            );
-            v.error(id, codes::SHARDING, message);
-        }
+    if let Shape::Array(a) = shape
+        && dims.len() != a.rank() + extra
+    {
+        let message = format!(
+            "tiles have {} (of which {extra} are not of the data), the shape {a} has {}",
+            count(dims.len(), "dimension"),
+            a.rank()
+        );
+        v.error(id, codes::SHARDING, message);
     }
 }
 
@@ -142,11 +150,12 @@ fn named(v: &mut Verifier<'_>, id: InstrId, n: &NamedSharding, shape: &Shape) {
             v.error(id, codes::SHARDING, format!("the mesh has no axis '{}'", axis.name));
         }
     }
-    if let (Shape::Array(a), Some(dims)) = (shape, &n.dims) {
-        if dims.len() != a.rank() && !dims.is_empty() {
-            let message = format!("{} for the shape {a}", count(dims.len(), "sharded dimension"));
-            v.error(id, codes::SHARDING, message);
-        }
+    if let (Shape::Array(a), Some(dims)) = (shape, &n.dims)
+        && dims.len() != a.rank()
+        && !dims.is_empty()
+    {
+        let message = format!("{} for the shape {a}", count(dims.len(), "sharded dimension"));
+        v.error(id, codes::SHARDING, message);
     }
 }
 
@@ -165,13 +174,30 @@ fn same_structure(tree: &OriginalTree, shape: &Shape) -> bool {
 /// Opcodes whose accuracy can be asked for.
 fn takes_accuracy(opcode: Opcode) -> bool {
     use Opcode::{
-        Acos, Acosh, Asin, Asinh, Atanh, Cbrt, Cosh, Cosine, Erf, Exponential, ExponentialMinusOne, Log, LogPlusOne, Logistic,
-        Rsqrt, Sine, Sinh, Sqrt, Tan, Tanh,
+        Acos, Acosh, Asin, Asinh, Atanh, Cbrt, Cosh, Cosine, Erf, Exponential, ExponentialMinusOne, Log,
+        LogPlusOne, Logistic, Rsqrt, Sine, Sinh, Sqrt, Tan, Tanh,
     };
     matches!(
         opcode,
-        Acos | Acosh | Asin | Asinh | Atanh | Cbrt | Cosh | Cosine | Erf | Exponential | ExponentialMinusOne | Log
-            | LogPlusOne | Logistic | Rsqrt | Sine | Sinh | Sqrt | Tan | Tanh
+        Acos | Acosh
+            | Asin
+            | Asinh
+            | Atanh
+            | Cbrt
+            | Cosh
+            | Cosine
+            | Erf
+            | Exponential
+            | ExponentialMinusOne
+            | Log
+            | LogPlusOne
+            | Logistic
+            | Rsqrt
+            | Sine
+            | Sinh
+            | Sqrt
+            | Tan
+            | Tanh
     )
 }
 
@@ -179,9 +205,9 @@ fn result_accuracy(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction, accur
     if accuracy != ResultAccuracy::Default && !takes_accuracy(instr.opcode) {
         v.error(id, codes::RESULT_ACCURACY, "takes no result_accuracy; it is for elementary functions");
     }
-    if let ResultAccuracy::Tolerance { atol, rtol, ulps } = accuracy {
-        if !(atol >= 0.0 && rtol >= 0.0) || ulps < 0 {
-            v.error(id, codes::RESULT_ACCURACY, "a tolerance is negative");
-        }
+    if let ResultAccuracy::Tolerance { atol, rtol, ulps } = accuracy
+        && (!(atol >= 0.0 && rtol >= 0.0) || ulps < 0)
+    {
+        v.error(id, codes::RESULT_ACCURACY, "a tolerance is negative");
     }
 }

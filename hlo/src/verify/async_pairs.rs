@@ -66,7 +66,9 @@ pub(super) fn check(v: &mut Verifier<'_>) {
 fn start(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     let module = v.module;
     let is_root = module.computation(instr.parent()).root() == Some(id);
-    if is_root && (v.is_async_computation(instr.parent()) || matches!(instr.opcode, Opcode::Send | Opcode::Recv)) {
+    if is_root
+        && (v.is_async_computation(instr.parent()) || matches!(instr.opcode, Opcode::Send | Opcode::Recv))
+    {
         return; // Wrapped in an async-start, or the done is in another computation.
     }
     let Some(done) = done_of(instr.opcode) else { return };
@@ -78,9 +80,12 @@ fn start(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         [user] => {
             let opcode = module.instr(*user).opcode;
             if opcode != done && !passes_on(opcode) && opcode != Opcode::AsyncStart {
-                v.report(id, codes::ASYNC_PAIR, format!("its user must be a {done} and is a {opcode}"), |d| {
-                    d.related(module.instr(*user).span, "used here")
-                });
+                v.report(
+                    id,
+                    codes::ASYNC_PAIR,
+                    format!("its user must be a {done} and is a {opcode}"),
+                    |d| d.related(module.instr(*user).span, "used here"),
+                );
             }
         }
         users => {
@@ -190,8 +195,14 @@ fn chains(v: &mut Verifier<'_>) {
             };
             if module.instr(p).opcode == Opcode::AsyncStart {
                 if let Some(first) = start_to_done.insert(p, done) {
-                    let message = format!("%{} is done already, by %{}", module.instr(p).name, module.instr(first).name);
-                    v.report(done, codes::ASYNC_CHAIN, message, |d| d.related(module.instr(first).span, "done here"));
+                    let message = format!(
+                        "%{} is done already, by %{}",
+                        module.instr(p).name,
+                        module.instr(first).name
+                    );
+                    v.report(done, codes::ASYNC_CHAIN, message, |d| {
+                        d.related(module.instr(first).span, "done here")
+                    });
                 }
                 break;
             }
@@ -235,7 +246,9 @@ fn comes_from_outside(v: &Verifier<'_>, mut id: InstrId) -> bool {
     loop {
         let instr = v.module.instr(id);
         match instr.opcode {
-            Opcode::Parameter | Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::CustomCall => return true,
+            Opcode::Parameter | Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::CustomCall => {
+                return true;
+            }
             Opcode::AsyncUpdate
             | Opcode::GetTupleElement
             | Opcode::OptBarrier

@@ -30,7 +30,11 @@ pub(super) fn check(v: &mut Verifier<'_>) {
                 let first = instr.operands().first().is_some_and(|&o| has_buffer(&module.instr(o).shape));
                 let others = instr.operands().iter().skip(1).any(|&o| has_buffer(&module.instr(o).shape));
                 if !first || others || !result {
-                    v.error(id, codes::BUFFER, "only its first operand and its result may be buffers, and both must");
+                    v.error(
+                        id,
+                        codes::BUFFER,
+                        "only its first operand and its result may be buffers, and both must",
+                    );
                 } else {
                     writers(v, id, instr);
                 }
@@ -56,7 +60,11 @@ fn custom_call(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         "Pin" => {
             let fits = one && operand.is_some_and(|o| inner(&instr.shape).is_some_and(|b| b.compatible(o)));
             if !fits || aliases.len() != 1 {
-                v.error(id, codes::BUFFER, "Pin takes one array and gives a buffer of its shape that aliases it");
+                v.error(
+                    id,
+                    codes::BUFFER,
+                    "Pin takes one array and gives a buffer of its shape that aliases it",
+                );
             }
         }
         "CreateBuffer" => {
@@ -67,7 +75,11 @@ fn custom_call(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         "Unpin" => {
             let fits = one && operand.and_then(inner).is_some_and(|b| b.compatible(&instr.shape));
             if !fits || aliases.len() != 1 {
-                v.error(id, codes::BUFFER, "Unpin takes one buffer and gives an array of its shape that aliases it");
+                v.error(
+                    id,
+                    codes::BUFFER,
+                    "Unpin takes one buffer and gives an array of its shape that aliases it",
+                );
             }
             return;
         }
@@ -78,7 +90,8 @@ fn custom_call(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
                 }
                 let times = aliases.iter().filter(|a| a.operand == n as i64).count();
                 if times != 1 {
-                    let message = format!("operand {n} is a buffer that {times} results alias; it must be one");
+                    let message =
+                        format!("operand {n} is a buffer that {times} results alias; it must be one");
                     v.error(id, codes::BUFFER, message);
                 }
             }
@@ -99,7 +112,11 @@ fn writers(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     let writes = |u: &crate::Use| {
         matches!(
             module.instr(u.user).opcode,
-            Opcode::CustomCall | Opcode::DynamicUpdateSlice | Opcode::While | Opcode::AsyncStart | Opcode::Call
+            Opcode::CustomCall
+                | Opcode::DynamicUpdateSlice
+                | Opcode::While
+                | Opcode::AsyncStart
+                | Opcode::Call
         )
     };
     let n = module.users(id).iter().filter(|u| writes(u)).count();

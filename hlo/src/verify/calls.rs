@@ -33,19 +33,25 @@ fn fusion(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     let callers = &v.callers[c.index()];
     if callers.len() > 1 && callers.iter().position(|&i| i == id) != Some(0) {
         let other = module.instr(callers[0]);
-        let message = format!("its computation %{} is also called by %{}", module.computation(c).name, other.name);
+        let message =
+            format!("its computation %{} is also called by %{}", module.computation(c).name, other.name);
         v.report(id, codes::FUSION_SHARED, message, |d| d.related(other.span, "also called here"));
     }
     let root = module.root(c);
     if !module.users(root).is_empty() {
-        let message = format!("the root %{} of its computation is used inside of it", module.instr(root).name);
+        let message =
+            format!("the root %{} of its computation is used inside of it", module.instr(root).name);
         v.error(id, codes::FUSION_ROOT_USED, message);
     }
     for inner in module.instructions(c) {
         let i = module.instr(inner);
-        if inner != root && module.users(inner).is_empty() && !i.opcode.flags().side_effect && i.opcode != Opcode::Parameter
+        if inner != root
+            && module.users(inner).is_empty()
+            && !i.opcode.flags().side_effect
+            && i.opcode != Opcode::Parameter
         {
-            let message = format!("nothing in fused computation %{} uses this instruction", module.computation(c).name);
+            let message =
+                format!("nothing in fused computation %{} uses this instruction", module.computation(c).name);
             v.report(inner, codes::FUSION_UNUSED, message, |d| d.related(instr.span, "the fusion"));
         }
     }
@@ -68,11 +74,12 @@ fn composite(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     if attributes.get("composite.attributes").is_some_and(str::is_empty) {
         v.error(id, codes::COMPOSITE, "the frontend attribute composite.attributes is empty");
     }
-    if let Some(version) = attributes.get("composite.version") {
-        if version.trim().parse::<u64>().is_err() {
-            let message = format!("composite.version must be an integer that is not negative, and is `{version}`");
-            v.error(id, codes::COMPOSITE, message);
-        }
+    if let Some(version) = attributes.get("composite.version")
+        && version.trim().parse::<u64>().is_err()
+    {
+        let message =
+            format!("composite.version must be an integer that is not negative, and is `{version}`");
+        v.error(id, codes::COMPOSITE, message);
     }
 }
 
@@ -85,7 +92,9 @@ fn custom_call(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
             v.error(id, codes::CUSTOM_CALL, "GetRngSeed takes no operands and gives a u64 scalar");
         }
     }
-    let Some(AttrValue::Shapes(constraints)) = instr.attrs.get(AttrKey::OperandLayoutConstraints) else { return };
+    let Some(AttrValue::Shapes(constraints)) = instr.attrs.get(AttrKey::OperandLayoutConstraints) else {
+        return;
+    };
     if matches!(target, "LayoutConstraint" | "control_dep") {
         return;
     }
@@ -101,7 +110,11 @@ fn custom_call(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
             let message = format!("operand {n} is of shape {shape}, its layout constraint of {constraint}");
             v.error(id, codes::CUSTOM_CALL, message);
         }
-        if constraint.leaves().iter().any(|s| s.as_array().is_some_and(|a| a.rank() > 0 && a.layout.is_none())) {
+        if constraint
+            .leaves()
+            .iter()
+            .any(|s| s.as_array().is_some_and(|a| a.rank() > 0 && a.layout.is_none()))
+        {
             v.error(id, codes::CUSTOM_CALL, format!("the layout constraint of operand {n} has no layout"));
         }
     }
@@ -111,7 +124,11 @@ fn operand_alias(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction, alias: 
     let module = v.module;
     let operand = usize::try_from(alias.operand).ok().and_then(|n| instr.operands().get(n));
     let Some(&operand) = operand else {
-        v.error(id, codes::OPERAND_ALIAS, format!("aliases operand {}, which it does not have", alias.operand));
+        v.error(
+            id,
+            codes::OPERAND_ALIAS,
+            format!("aliases operand {}, which it does not have", alias.operand),
+        );
         return;
     };
     let shape = &module.instr(operand).shape;
@@ -132,7 +149,11 @@ fn operand_alias(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction, alias: 
         from.compatible(to)
     };
     if !fits {
-        v.error(id, codes::OPERAND_ALIAS, format!("a result of shape {to} cannot alias an operand of shape {from}"));
+        v.error(
+            id,
+            codes::OPERAND_ALIAS,
+            format!("a result of shape {to} cannot alias an operand of shape {from}"),
+        );
     }
 }
 

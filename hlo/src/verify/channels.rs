@@ -28,9 +28,12 @@ pub(super) fn check(v: &mut Verifier<'_>) {
             }
             if v.channel(u.user) != Some(channel) {
                 let other = v.channel(u.user).map_or("none".to_owned(), |c| c.to_string());
-                v.report(u.user, codes::CHANNEL_ID, format!("its channel is {other}, that of its start is {channel}"), |d| {
-                    d.related(instr.span, "started here")
-                });
+                v.report(
+                    u.user,
+                    codes::CHANNEL_ID,
+                    format!("its channel is {other}, that of its start is {channel}"),
+                    |d| d.related(instr.span, "started here"),
+                );
             }
             if user.attrs.bool(AttrKey::IsHostTransfer) != instr.attrs.bool(AttrKey::IsHostTransfer) {
                 let message = "is_host_transfer differs from that of its start";
@@ -45,7 +48,8 @@ pub(super) fn check(v: &mut Verifier<'_>) {
                 Some(&first) => {
                     let f = module.instr(first);
                     if f.opcode != instr.opcode || !f.shape.compatible(&instr.shape) {
-                        let message = format!("channel {channel} is used by another host transfer in another way");
+                        let message =
+                            format!("channel {channel} is used by another host transfer in another way");
                         v.report(id, codes::HOST_TRANSFER, message, |d| d.related(f.span, "the first use"));
                     }
                 }
@@ -61,16 +65,17 @@ pub(super) fn check(v: &mut Verifier<'_>) {
 /// The source-target pairs of a send or recv between devices, if its frontend attributes have any.
 fn parse_pairs(instr: &Instruction) -> Option<Vec<(i64, i64)>> {
     let attributes = instr.attrs.frontend_attributes()?;
-    let text = attributes.entries.iter().find(|(k, _)| &**k == SOURCE_TARGET_PAIRS).map(|(_, v)| match v {
-        FrontendValue::Str(s) | FrontendValue::Raw(s) => &**s,
-    })?;
+    let text =
+        attributes.entries.iter().find(|(k, _)| &**k == SOURCE_TARGET_PAIRS).map(|(_, v)| match v {
+            FrontendValue::Str(s) | FrontendValue::Raw(s) => &**s,
+        })?;
     let numbers: Vec<i64> = text
         .split(|c: char| !(c.is_ascii_digit() || c == '-'))
         .filter(|s| !s.is_empty())
         .map(str::parse)
         .collect::<Result<_, _>>()
         .ok()?;
-    (numbers.len() % 2 == 0).then(|| numbers.chunks(2).map(|c| (c[0], c[1])).collect())
+    numbers.len().is_multiple_of(2).then(|| numbers.chunks(2).map(|c| (c[0], c[1])).collect())
 }
 
 /// Nobody sends or receives twice in one instruction, and the pairs do not form a cycle of waiting devices.
@@ -105,7 +110,9 @@ fn conflict(pairs: &[(i64, i64)]) -> Option<String> {
         let mut at = start;
         for _ in 0..pairs.len() {
             match next.get(&at) {
-                Some(&t) if t == start => return Some(format!("the pairs form a cycle through device {start}")),
+                Some(&t) if t == start => {
+                    return Some(format!("the pairs form a cycle through device {start}"));
+                }
                 Some(&t) => at = t,
                 None => break,
             }
@@ -119,8 +126,7 @@ fn conflict(pairs: &[(i64, i64)]) -> Option<String> {
 fn deadlocks(v: &mut Verifier<'_>) {
     let entry = v.module.entry();
     let mut pending: Vec<InstrId> = Vec::new();
-    let mut work: Vec<(ComputationId, Option<InstrId>)> =
-        vec![(entry, v.module.instructions(entry).next())];
+    let mut work: Vec<(ComputationId, Option<InstrId>)> = vec![(entry, v.module.instructions(entry).next())];
     // Called computations run where they are called; verified modules call without cycles.
     while let Some((c, at)) = work.pop() {
         let Some(id) = at else { continue };

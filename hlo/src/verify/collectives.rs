@@ -1,59 +1,15 @@
 //! Replica groups and source-target pairs.
 //!
-//! What the numbers in a group mean depends on the group mode (`xla/service/collective_ops_utils.h`):
-//! - cross-replica: replica ids; no channel id.
-//! - cross-partition: partition ids; with a channel id, for operations that have no `use_global_device_ids`.
-//! - cross-replica-and-partition: replica ids, all partitions together; with a channel id.
-//! - flattened-id: `replica * partitions + partition`; with a channel id and `use_global_device_ids=true`.
-//!
-//! A module whose text does not say how many replicas or partitions there are says 1; then the number is not checked.
+//! What the numbers mean: [`GroupMode`].
 
 use super::Verifier;
+use crate::attrs::collective::{GroupMode, group_mode};
 use crate::attrs::{AttrKey, ReplicaGroups};
 use crate::diag::codes;
 use crate::ids::InstrId;
 use crate::module::Instruction;
 use crate::opcode::Opcode;
 use crate::shape::Shape;
-
-/// How participants are numbered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupMode {
-    /// Replica ids.
-    CrossReplica,
-    /// Partition ids.
-    CrossPartition,
-    /// Replica ids; all partitions of those replicas.
-    CrossReplicaAndPartition,
-    /// `replica * partitions + partition`.
-    FlattenedId,
-}
-
-impl GroupMode {
-    /// The name in XLA's texts.
-    fn name(self) -> &'static str {
-        match self {
-            GroupMode::CrossReplica => "cross-replica",
-            GroupMode::CrossPartition => "cross-partition",
-            GroupMode::CrossReplicaAndPartition => "cross-replica-and-partition",
-            GroupMode::FlattenedId => "flattened-id",
-        }
-    }
-}
-
-/// The group mode of a collective; `None` for the combination that has none (global ids without a channel).
-pub fn group_mode(instr: &Instruction) -> Option<GroupMode> {
-    let channel = instr.attrs.int(AttrKey::ChannelId).is_some_and(|c| c != 0);
-    let global = instr.attrs.bool(AttrKey::UseGlobalDeviceIds);
-    let takes_global = instr.opcode.attrs().iter().any(|s| s.key == AttrKey::UseGlobalDeviceIds);
-    match (channel, global) {
-        (false, false) => Some(GroupMode::CrossReplica),
-        (false, true) => None,
-        (true, true) => Some(GroupMode::FlattenedId),
-        (true, false) if takes_global => Some(GroupMode::CrossReplicaAndPartition),
-        (true, false) => Some(GroupMode::CrossPartition),
-    }
-}
 
 pub(super) fn check(v: &mut Verifier<'_>) {
     let mut constrained: Option<(InstrId, bool)> = None;
@@ -82,7 +38,7 @@ pub(super) fn check(v: &mut Verifier<'_>) {
 }
 
 fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
-    let Some(mode) = group_mode(instr) else {
+    let Some(mode) = group_mode(instr.opcode, &instr.attrs) else {
         v.error(id, codes::GROUP_MODE, "use_global_device_ids needs a channel_id");
         return;
     };
@@ -96,7 +52,11 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
                     ReplicaGroups::Iota { .. } => "iota",
                     ReplicaGroups::Mesh(_) => "mesh axes",
                 };
-                v.error(id, codes::REPLICA_GROUPS, format!("the numbers of the replica groups ({what}) do not fit together"));
+                v.error(
+                    id,
+                    codes::REPLICA_GROUPS,
+                    format!("the numbers of the replica groups ({what}) do not fit together"),
+                );
                 return;
             }
         },
@@ -111,7 +71,6 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         if mode == GroupMode::FlattenedId {
             v.error(id, codes::REPLICA_GROUPS, "in flattened-id mode the replica groups must be given");
         }
-        shards(v, id, instr, expected);
         return;
     }
     if groups.iter().any(Vec::is_empty) {
@@ -123,7 +82,11 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     for &replica in groups.iter().flatten() {
         match usize::try_from(replica).ok().and_then(|r| seen.get_mut(r)) {
             None => {
-                v.error(id, codes::REPLICA_GROUPS, format!("id {replica} in the replica groups is not in 0..{n}"));
+                v.error(
+                    id,
+                    codes::REPLICA_GROUPS,
+                    format!("id {replica} in the replica groups is not in 0..{n}"),
+                );
                 return;
             }
             Some(true) => {
@@ -134,55 +97,24 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         }
     }
     if expected != 1 && n as i64 != expected {
-        let message =
-            format!("in {} mode the replica groups must name {expected} participants, and name {n}", mode.name());
+        let message = format!(
+            "in {} mode the replica groups must name {expected} participants, and name {n}",
+            mode.name()
+        );
         v.error(id, codes::REPLICA_GROUPS, message);
         return;
     }
-    let uniform_needed = !matches!(instr.opcode, Opcode::AllReduce | Opcode::AllReduceStart | Opcode::CollectiveBroadcast);
+    let uniform_needed =
+        !matches!(instr.opcode, Opcode::AllReduce | Opcode::AllReduceStart | Opcode::CollectiveBroadcast);
     let size = groups[0].len();
     if uniform_needed && groups.iter().any(|g| g.len() != size) {
         v.error(id, codes::REPLICA_GROUPS, "the replica groups must all be of one size");
-        return;
-    }
-    let participants = match mode {
-        GroupMode::CrossReplicaAndPartition => (size as i64).saturating_mul(partitions),
-        GroupMode::CrossReplica | GroupMode::CrossPartition | GroupMode::FlattenedId => size as i64,
-    };
-    shards(v, id, instr, participants);
-}
-
-/// The gathered or scattered dimension must change by the number of participants.
-fn shards(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction, participants: i64) {
-    if participants <= 1 {
-        return;
-    }
-    let Some(&dim) = instr.attrs.ints_or_empty(AttrKey::Dimensions).first() else { return };
-    let Some(&operand) = instr.operands().first() else { return };
-    let operand = &v.module.instr(operand).shape;
-    let several = instr.operands().len() > 1;
-    let result = match instr.opcode {
-        Opcode::AllGather | Opcode::ReduceScatter if several => instr.shape.at(&[0]),
-        Opcode::AllGather | Opcode::ReduceScatter => Some(&instr.shape),
-        Opcode::AllGatherStart if several => instr.shape.at(&[1, 0]),
-        Opcode::AllGatherStart => instr.shape.at(&[1]),
-        _ => return,
-    };
-    let size = |s: Option<&Shape>| -> Option<i64> {
-        s?.as_array()?.dims.get(usize::try_from(dim).ok()?).copied()
-    };
-    let (Some(a), Some(b)) = (size(Some(operand)), size(result)) else { return };
-    let (small, large) = if instr.opcode == Opcode::ReduceScatter { (b, a) } else { (a, b) };
-    if small > 0 && (large + small - 1) / small != participants {
-        let message =
-            format!("dimension {dim} changes between {small} and {large}, but {participants} participate in a group");
-        v.error(id, codes::SHARD_COUNT, message);
     }
 }
 
 fn source_target_pairs(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     let Some(pairs) = instr.attrs.int_lists(AttrKey::SourceTargetPairs) else { return };
-    let limit = match group_mode(instr) {
+    let limit = match group_mode(instr.opcode, &instr.attrs) {
         Some(GroupMode::CrossReplica) => v.module.replica_count(),
         _ => v.module.num_partitions(),
     };

@@ -19,7 +19,8 @@ fn complain(v: &mut Verifier<'_>, code: Code, message: String) {
 
 fn entry_layout(v: &mut Verifier<'_>) {
     let module = v.module;
-    let (Some(layout), Some(actual)) = (&module.header.entry_computation_layout, module.program_shape(module.entry()))
+    let (Some(layout), Some(actual)) =
+        (&module.header.entry_computation_layout, module.program_shape(module.entry()))
     else {
         return;
     };
@@ -38,8 +39,10 @@ fn entry_layout(v: &mut Verifier<'_>) {
         }
     }
     if !layout.result.compatible(&actual.result) {
-        let message =
-            format!("entry_computation_layout says that the result is {}; it is {}", layout.result, actual.result);
+        let message = format!(
+            "entry_computation_layout says that the result is {}; it is {}",
+            layout.result, actual.result
+        );
         complain(v, codes::ENTRY_LAYOUT, message);
     }
 }
@@ -73,17 +76,26 @@ fn aliases(v: &mut Verifier<'_>) {
             continue;
         }
         if alias.kind == AliasKind::Must && !from.compatible(to) {
-            complain(v, codes::INPUT_OUTPUT_ALIAS, format!("{what}: must alias, but the shapes {to} and {from} differ"));
+            complain(
+                v,
+                codes::INPUT_OUTPUT_ALIAS,
+                format!("{what}: must alias, but the shapes {to} and {from} differ"),
+            );
         }
         if !outputs.insert(alias.output_index.clone()) {
-            complain(v, codes::INPUT_OUTPUT_ALIAS, format!("{what}: this result aliases a parameter already"));
+            complain(
+                v,
+                codes::INPUT_OUTPUT_ALIAS,
+                format!("{what}: this result aliases a parameter already"),
+            );
         }
         if !inputs.insert((alias.parameter, alias.parameter_index.clone())) {
             complain(v, codes::INPUT_OUTPUT_ALIAS, format!("{what}: this parameter is aliased already"));
         }
     }
     for donor in &module.header.buffer_donor {
-        let what = format!("buffer_donor parameter {} {:?}", donor.parameter, donor.parameter_index.as_slice());
+        let what =
+            format!("buffer_donor parameter {} {:?}", donor.parameter, donor.parameter_index.as_slice());
         match parameter(donor.parameter).and_then(|s| s.at(&donor.parameter_index)) {
             None => complain(v, codes::BUFFER_DONOR, format!("{what}: there is no such parameter")),
             Some(s) if !is_array_or_buffer(s) => {

@@ -149,11 +149,6 @@ impl<'m> Verifier<'m> {
         self.callers[c.index()].iter().any(|&i| self.module.instr(i).opcode == Opcode::AsyncStart)
     }
 
-    /// The computations that a fusion calls.
-    fn is_fusion_computation(&self, c: ComputationId) -> bool {
-        self.callers[c.index()].iter().any(|&i| self.module.instr(i).opcode == Opcode::Fusion)
-    }
-
     /// The `channel_id` of an instruction; 0 is how older text says there is none.
     fn channel(&self, id: InstrId) -> Option<i64> {
         self.module.instr(id).attrs.int(AttrKey::ChannelId).filter(|&c| c != 0)

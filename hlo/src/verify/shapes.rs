@@ -31,7 +31,7 @@ pub(super) fn check(v: &mut Verifier<'_>, scope: Scope) {
         let sized = size_and_layout(v, id, &instr.shape);
         let complete = arity(v, id, instr) & required_attributes(v, id, instr);
         if sized && complete {
-            inferred(v, id, instr);
+            inferred(v, instr);
             literal(v, id, instr);
             if !v.options.allow_mixed_precision {
                 mixed_precision(v, id, instr);
@@ -53,7 +53,9 @@ fn arity(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) -> bool {
         Arity::Exactly(k) => format!("exactly {}", count(k, "operand")),
         Arity::AtLeast(k) => format!("at least {}", count(k, "operand")),
     };
-    v.report(id, codes::WRONG_ARITY, format!("has {}", count(n, "operand")), |d| d.label(format!("takes {takes}")));
+    v.report(id, codes::WRONG_ARITY, format!("has {}", count(n, "operand")), |d| {
+        d.label(format!("takes {takes}"))
+    });
     false
 }
 
@@ -62,7 +64,7 @@ fn required_attributes(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) -
     for slot in instr.opcode.attrs().iter().filter(|s| s.required) {
         if instr.attrs.get(slot.key).is_none() {
             complete = false;
-            v.error(id, codes::MISSING_ATTRIBUTE, format!("the attribute `{}` is missing", slot.key.text()));
+            v.error(id, codes::REQUIRED_ATTRIBUTE, format!("the attribute `{}` is missing", slot.key.text()));
         }
     }
     for (key, _) in instr.attrs.iter() {
@@ -119,7 +121,7 @@ fn layout(v: &mut Verifier<'_>, id: InstrId, a: &ArrayShape) -> bool {
     permutation
 }
 
-fn inferred(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
+fn inferred(v: &mut Verifier<'_>, instr: &Instruction) {
     let module = v.module;
     let operands: Vec<&Shape> = instr.operands().iter().map(|&o| &module.instr(o).shape).collect();
     if let Err(e) = infer::check(module, instr.opcode, &operands, &instr.attrs, &instr.shape) {
@@ -142,28 +144,59 @@ fn literal(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
     if instr.opcode != Opcode::Constant {
         return;
     }
-    if let Some(AttrValue::Literal(ConstantValue::Given(literal))) = instr.attrs.get(AttrKey::ConstantValue) {
-        if !literal.shape().compatible(&instr.shape) {
-            let message = format!("the literal is of shape {}, the instruction of {}", literal.shape(), instr.shape);
-            v.error(id, codes::LITERAL_SHAPE, message);
-        }
+    if let Some(AttrValue::Literal(ConstantValue::Given(literal))) = instr.attrs.get(AttrKey::ConstantValue)
+        && !literal.shape().compatible(&instr.shape)
+    {
+        let message =
+            format!("the literal is of shape {}, the instruction of {}", literal.shape(), instr.shape);
+        v.error(id, codes::LITERAL_SHAPE, message);
     }
 }
 
 /// Opcodes whose operands may be floats of different types even where mixed precision is not allowed.
 fn may_mix(opcode: Opcode) -> bool {
     use Opcode::{
-        AllReduce, AllReduceStart, AsyncDone, AsyncStart, AsyncUpdate, Call, CollectivePermuteStart, Conditional, Constant,
-        Convolution, CopyDone, CopyStart, CustomCall, Domain, Dot, Fusion, GetTupleElement, Infeed, OptBarrier, Outfeed,
-        Parameter, RaggedDot, Recv, RecvDone, Reduce, ReducePrecision, ReduceScatter, ReduceWindow, ScaledDot, Send, SendDone,
-        Sort, Tuple, While,
+        AllReduce, AllReduceStart, AsyncDone, AsyncStart, AsyncUpdate, Call, CollectivePermuteStart,
+        Conditional, Constant, Convolution, CopyDone, CopyStart, CustomCall, Domain, Dot, Fusion,
+        GetTupleElement, Infeed, OptBarrier, Outfeed, Parameter, RaggedDot, Recv, RecvDone, Reduce,
+        ReducePrecision, ReduceScatter, ReduceWindow, ScaledDot, Send, SendDone, Sort, Tuple, While,
     };
     matches!(
         opcode,
-        AllReduce | AllReduceStart | AsyncDone | AsyncStart | AsyncUpdate | Call | CollectivePermuteStart | Conditional
-            | Constant | Convolution | CopyDone | CopyStart | CustomCall | Domain | Dot | Fusion | GetTupleElement | Infeed
-            | OptBarrier | Outfeed | Parameter | RaggedDot | Recv | RecvDone | Reduce | ReducePrecision | ReduceScatter
-            | ReduceWindow | ScaledDot | Send | SendDone | Sort | Tuple | While
+        AllReduce
+            | AllReduceStart
+            | AsyncDone
+            | AsyncStart
+            | AsyncUpdate
+            | Call
+            | CollectivePermuteStart
+            | Conditional
+            | Constant
+            | Convolution
+            | CopyDone
+            | CopyStart
+            | CustomCall
+            | Domain
+            | Dot
+            | Fusion
+            | GetTupleElement
+            | Infeed
+            | OptBarrier
+            | Outfeed
+            | Parameter
+            | RaggedDot
+            | Recv
+            | RecvDone
+            | Reduce
+            | ReducePrecision
+            | ReduceScatter
+            | ReduceWindow
+            | ScaledDot
+            | Send
+            | SendDone
+            | Sort
+            | Tuple
+            | While
     )
 }
 
@@ -187,18 +220,56 @@ fn mixed_precision(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
 /// Opcodes that may give their result another layout than their operands have.
 fn may_change_layout(opcode: Opcode) -> bool {
     use Opcode::{
-        AllGather, AllToAll, AsyncDone, AsyncStart, AsyncUpdate, Bitcast, BitcastConvert, Broadcast, Call, Concatenate,
-        Conditional, Constant, Convolution, Copy, CopyDone, CopyStart, CustomCall, Dot, DynamicReshape, Fft, Fusion, Gather,
-        GetTupleElement, Infeed, Iota, Outfeed, Parameter, RaggedDot, Recv, RecvDone, Reduce, ReduceWindow, Reshape, Rng,
-        RngBitGenerator, ScaledDot, Scatter, Send, SendDone, Transpose, Tuple, While,
+        AllGather, AllToAll, AsyncDone, AsyncStart, AsyncUpdate, Bitcast, BitcastConvert, Broadcast, Call,
+        Concatenate, Conditional, Constant, Convolution, Copy, CopyDone, CopyStart, CustomCall, Dot,
+        DynamicReshape, Fft, Fusion, Gather, GetTupleElement, Infeed, Iota, Outfeed, Parameter, RaggedDot,
+        Recv, RecvDone, Reduce, ReduceWindow, Reshape, Rng, RngBitGenerator, ScaledDot, Scatter, Send,
+        SendDone, Transpose, Tuple, While,
     };
     matches!(
         opcode,
-        AllGather | AllToAll | AsyncDone | AsyncStart | AsyncUpdate | Bitcast | BitcastConvert | Broadcast | Call
-            | Concatenate | Conditional | Constant | Convolution | Copy | CopyDone | CopyStart | CustomCall | Dot
-            | DynamicReshape | Fft | Fusion | Gather | GetTupleElement | Infeed | Iota | Outfeed | Parameter | RaggedDot
-            | Recv | RecvDone | Reduce | ReduceWindow | Reshape | Rng | RngBitGenerator | ScaledDot | Scatter | Send
-            | SendDone | Transpose | Tuple | While
+        AllGather
+            | AllToAll
+            | AsyncDone
+            | AsyncStart
+            | AsyncUpdate
+            | Bitcast
+            | BitcastConvert
+            | Broadcast
+            | Call
+            | Concatenate
+            | Conditional
+            | Constant
+            | Convolution
+            | Copy
+            | CopyDone
+            | CopyStart
+            | CustomCall
+            | Dot
+            | DynamicReshape
+            | Fft
+            | Fusion
+            | Gather
+            | GetTupleElement
+            | Infeed
+            | Iota
+            | Outfeed
+            | Parameter
+            | RaggedDot
+            | Recv
+            | RecvDone
+            | Reduce
+            | ReduceWindow
+            | Reshape
+            | Rng
+            | RngBitGenerator
+            | ScaledDot
+            | Scatter
+            | Send
+            | SendDone
+            | Transpose
+            | Tuple
+            | While
     )
 }
 

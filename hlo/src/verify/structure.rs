@@ -10,10 +10,18 @@ use crate::opcode::Opcode;
 pub(super) fn check(v: &mut Verifier<'_>) {
     let module = v.module;
     if module.name.is_empty() {
-        v.diagnostics.push(Diagnostic::error(codes::EMPTY_MODULE_NAME, crate::Span::NONE, "the module has no name"));
+        v.diagnostics.push(Diagnostic::error(
+            codes::EMPTY_MODULE_NAME,
+            crate::Span::NONE,
+            "the module has no name",
+        ));
     }
     let Some(entry) = module.entry_or_none() else {
-        v.diagnostics.push(Diagnostic::error(codes::NO_ENTRY, crate::Span::NONE, "the module has no entry computation"));
+        v.diagnostics.push(Diagnostic::error(
+            codes::NO_ENTRY,
+            crate::Span::NONE,
+            "the module has no entry computation",
+        ));
         return;
     };
     for &c in module.computations() {
@@ -97,11 +105,11 @@ fn parameters(v: &mut Verifier<'_>, c: ComputationId) {
                 "parameter number {n} of a computation with {}; numbers run from 0 without a gap",
                 count(all.len(), "parameter")
             );
-            v.error(id, codes::PARAMETER_NUMBER, message);
+            v.error(id, codes::PARAMETER_NUMBERS, message);
         } else if let Some(&first) = by_number.get(&n) {
             let first = module.instr(first).span;
             let message = format!("parameter number {n} is given twice");
-            v.report(id, codes::PARAMETER_NUMBER, message, |d| d.related(first, "first given here"));
+            v.report(id, codes::PARAMETER_NUMBERS, message, |d| d.related(first, "first given here"));
         } else {
             by_number.insert(n, id);
         }
@@ -120,7 +128,9 @@ fn call_cycles(v: &mut Verifier<'_>) {
     let callees = |c: ComputationId| -> Vec<(ComputationId, InstrId)> {
         module
             .instructions(c)
-            .flat_map(|id| module.instr(id).attrs.called_computations().into_iter().map(move |called| (called, id)))
+            .flat_map(|id| {
+                module.instr(id).attrs.called_computations().into_iter().map(move |called| (called, id))
+            })
             .collect()
     };
     let mut state = vec![State::New; module.computation_capacity()];
@@ -144,7 +154,11 @@ fn call_cycles(v: &mut Verifier<'_>) {
                 }
                 State::Open => {
                     let name = &module.computation(called).name;
-                    v.error(at, codes::CALL_CYCLE, format!("computation %{name} calls itself through this instruction"));
+                    v.error(
+                        at,
+                        codes::CALL_CYCLE,
+                        format!("computation %{name} calls itself through this instruction"),
+                    );
                 }
                 State::Done => {}
             }
@@ -172,7 +186,10 @@ fn signatures(v: &mut Verifier<'_>) {
             }
         }
         if !declared.result.compatible(&actual.result) {
-            wrong.push(format!("it declares the result as {}, the root is {}", declared.result, actual.result));
+            wrong.push(format!(
+                "it declares the result as {}, the root is {}",
+                declared.result, actual.result
+            ));
         }
         for w in wrong {
             let message = format!("the signature of computation %{} is wrong: {w}", comp.name);

@@ -4,7 +4,7 @@ super::codes! {
     WRONG_ARITY = "V0001" "wrong number of operands"
         "Every opcode takes a fixed number of operands, or at least some number. `add` takes exactly two, `concatenate` at\n\
          least one. The label says how many the opcode takes.",
-    MISSING_ATTRIBUTE = "V0002" "an attribute is missing"
+    REQUIRED_ATTRIBUTE = "V0002" "an attribute is missing"
         "The opcode cannot be understood without this attribute: a `reduce` without `dimensions`, a `compare` without\n\
          `direction`. Attributes follow the operands: `reduce(x, zero), dimensions={0}, to_apply=add`.",
     UNKNOWN_ATTRIBUTE = "V0003" "an attribute that the opcode does not take"
@@ -16,7 +16,7 @@ super::codes! {
     EMPTY_COMPUTATION = "V0005" "a computation has no instructions or no root"
         "The value of a computation is that of its root: the instruction marked ROOT, or the last one. A computation without\n\
          instructions has no value.",
-    PARAMETER_NUMBER = "V0006" "parameters are not numbered 0, 1, 2, ..."
+    PARAMETER_NUMBERS = "V0006" "parameters are not numbered 0, 1, 2, ..."
         "A computation with three parameters has exactly one each of parameter(0), parameter(1) and parameter(2). They may\n\
          stand in any order in the text.",
     CALL_CYCLE = "V0007" "computations call each other in a cycle"
@@ -73,8 +73,6 @@ super::codes! {
          many as the module has replicas, partitions, or both multiplied, depending on the group mode. `{}` is one group of all.",
     GROUP_MODE = "V0027" "use_global_device_ids without a channel"
         "use_global_device_ids=true means that groups count replicas and partitions together; that needs a channel_id.",
-    SHARD_COUNT = "V0028" "a collective changes its dimension by the wrong factor"
-        "An all-gather makes its dimension larger, a reduce-scatter smaller, by the number of participants of a group.",
     SOURCE_TARGET = "V0029" "source-target pairs are wrong"
         "Each device may be the source of one pair and the target of one pair of a collective-permute, and must exist.",
     CHANNEL_ID = "V0030" "channel ids do not fit"
