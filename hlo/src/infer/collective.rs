@@ -8,6 +8,7 @@ use super::control::callee;
 use super::cx::{Cx, DimList, Inferred, count, show, show_array, size};
 use super::movement::ceil_div;
 use super::types::{Match, same_dims, shapes_match};
+use crate::attrs::collective::{GroupMode, group_mode};
 use crate::attrs::{AttrKey, ReplicaGroups};
 use crate::diag::codes;
 use crate::element_type::ElementType;
@@ -28,14 +29,12 @@ fn first_group(groups: &ReplicaGroups) -> Option<i64> {
 fn group_size(cx: &Cx) -> i64 {
     let (replicas, partitions) = (cx.module.replica_count(), cx.module.num_partitions());
     let group = cx.attrs.replica_groups().and_then(first_group);
-    // Opcodes with `use_global_device_ids` mean all partitions by a channel, the others only partitions.
-    let global = cx.opcode.attrs().iter().any(|s| s.key == AttrKey::UseGlobalDeviceIds);
-    let channel = cx.attrs.get(AttrKey::ChannelId).is_some();
-    let n = match (channel, global, cx.attrs.bool(AttrKey::UseGlobalDeviceIds)) {
-        (false, _, _) => group.unwrap_or(replicas),
-        (true, false, _) => group.unwrap_or(partitions),
-        (true, true, false) => group.unwrap_or(replicas).saturating_mul(partitions),
-        (true, true, true) => group.unwrap_or(1),
+    let n = match group_mode(cx.opcode, cx.attrs) {
+        Some(GroupMode::CrossReplica) => group.unwrap_or(replicas),
+        Some(GroupMode::CrossPartition) => group.unwrap_or(partitions),
+        Some(GroupMode::CrossReplicaAndPartition) => group.unwrap_or(replicas).saturating_mul(partitions),
+        // In flattened-id mode groups are required, and the last combination has no mode: the verifier says so.
+        Some(GroupMode::FlattenedId) | None => group.unwrap_or(1),
     };
     n.max(1)
 }

@@ -44,7 +44,7 @@ pub(super) fn add_dependency(cx: &Cx) -> Inferred {
 pub(super) fn parameter(cx: &Cx) -> Inferred {
     let number = cx.int(AttrKey::ParameterNumber)?;
     if number < 0 {
-        return Err(cx.error(codes::PARAMETER_NUMBER, format!("parameter number {number} is negative")));
+        return Err(cx.error(codes::PARAMETER_NUMBERS, format!("parameter number {number} is negative")));
     }
     Ok(cx.declared()?.without_layout())
 }

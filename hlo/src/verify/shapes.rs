@@ -64,7 +64,7 @@ fn required_attributes(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) -
     for slot in instr.opcode.attrs().iter().filter(|s| s.required) {
         if instr.attrs.get(slot.key).is_none() {
             complete = false;
-            v.error(id, codes::REQUIRED_ATTRIBUTE, format!("the attribute `{}` is missing", slot.key.text()));
+            v.error(id, codes::MISSING_ATTRIBUTE, format!("the attribute `{}` is missing", slot.key.text()));
         }
     }
     for (key, _) in instr.attrs.iter() {

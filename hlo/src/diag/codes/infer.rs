@@ -176,8 +176,6 @@ super::codes! {
         "The operation takes elements out of a tuple, or takes what a matching start operation gave, which is one.",
     EXPECTED_TOKEN = "V0508" "not a token"
         "This operand only orders side effects: it must be a token, token[], from `after-all` or an earlier side effect.",
-    PARAMETER_NUMBER = "V0509" "impossible parameter number"
-        "Parameters are numbered from 0, without holes.",
     NO_ROOT = "V0510" "computation without a result"
         "A computation that is called must have instructions; the one marked ROOT, or the last, is its result.",
     ASYNC_SHAPE = "V0520" "wrong asynchronous shape"

@@ -4,9 +4,6 @@ super::codes! {
     WRONG_ARITY = "V0001" "wrong number of operands"
         "Every opcode takes a fixed number of operands, or at least some number. `add` takes exactly two, `concatenate` at\n\
          least one. The label says how many the opcode takes.",
-    REQUIRED_ATTRIBUTE = "V0002" "an attribute is missing"
-        "The opcode cannot be understood without this attribute: a `reduce` without `dimensions`, a `compare` without\n\
-         `direction`. Attributes follow the operands: `reduce(x, zero), dimensions={0}, to_apply=add`.",
     UNKNOWN_ATTRIBUTE = "V0003" "an attribute that the opcode does not take"
         "The instruction carries an attribute that its opcode does not have. The parser says so for text; here it means that\n\
          a program which builds modules set it.",
