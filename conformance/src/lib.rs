@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod case;
+pub mod check;
 pub mod compare;
 pub mod element;
+pub mod engine;
 pub mod exit;
 pub mod files;
 pub mod guard;

@@ -1,0 +1,214 @@
+//! Cases: folders of a program, its inputs and its recorded results.
+//!
+//! `module.hlo`, `inputs.npz` (`arg0, arg1, ...`), `expected.npz` (`out0, out1, ...`), `case.json`, and perhaps `optimized.hlo`
+//! (another form of the same program: same inputs, same results). A case of several devices has `replicas` and `partitions`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hlo::{ArrayLiteral, ArrayShape, ElementType};
+use serde::Deserialize;
+
+use crate::check::Check;
+use crate::exit::Failure;
+use crate::files::describe;
+use crate::npz::Npz;
+
+/// The type and dimensions of an array.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct ArrayInfo {
+    /// Name of the element type.
+    #[serde(rename = "type")]
+    pub element_type: String,
+    /// Dimensions.
+    pub shape: Vec<i64>,
+}
+
+impl ArrayInfo {
+    fn array_shape(&self) -> Option<ArrayShape> {
+        Some(ArrayShape::new(ElementType::from_name(&self.element_type)?, &self.shape))
+    }
+}
+
+/// A result and how it is checked.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct ResultInfo {
+    /// Type and dimensions.
+    #[serde(flatten)]
+    pub array: ArrayInfo,
+    /// The check.
+    pub check: Check,
+}
+
+/// A `case.json`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct CaseInfo {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Number of replicas.
+    #[serde(default = "one")]
+    pub replicas: u32,
+    /// Number of partitions.
+    #[serde(default = "one")]
+    pub partitions: u32,
+    /// Inputs.
+    pub params: Vec<ArrayInfo>,
+    /// Results.
+    pub results: Vec<ResultInfo>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Which form of a case's program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, clap::ValueEnum)]
+pub enum Form {
+    /// `module.hlo`.
+    Module,
+    /// `optimized.hlo`, where there is one.
+    Optimized,
+    /// Both.
+    Both,
+}
+
+/// A case on disk.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What `case.json` says.
+    pub info: CaseInfo,
+}
+
+impl Case {
+    /// Whether a folder is a case.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join("case.json").is_file()
+    }
+
+    /// Reads the `case.json` of a folder.
+    pub fn open(folder: &Path) -> Result<Case, Failure> {
+        let path = folder.join("case.json");
+        let text = fs::read_to_string(&path)
+            .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
+        let info =
+            serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        Ok(Case { folder: folder.to_owned(), info })
+    }
+
+    /// The program of a form; `None` if the case does not have it.
+    pub fn program(&self, optimized: bool) -> Option<PathBuf> {
+        let path = self.folder.join(if optimized { "optimized.hlo" } else { "module.hlo" });
+        path.is_file().then_some(path)
+    }
+
+    /// Whether it needs several devices.
+    pub fn devices(&self) -> u64 {
+        u64::from(self.replicas()) * u64::from(self.partitions())
+    }
+
+    fn replicas(&self) -> u32 {
+        self.info.replicas.max(1)
+    }
+
+    fn partitions(&self) -> u32 {
+        self.info.partitions.max(1)
+    }
+
+    /// The recorded results. `prefix` is `dK.` for device K of several.
+    pub fn expected(&self, limit: u64, prefix: &str) -> Result<Vec<ArrayLiteral>, Failure> {
+        let mut npz = Npz::open(&self.folder.join("expected.npz").to_string_lossy(), limit)?;
+        self.info
+            .results
+            .iter()
+            .enumerate()
+            .map(|(i, r)| {
+                let shape = r.array.array_shape().ok_or_else(|| {
+                    let at = self.folder.join("case.json");
+                    Failure::usage(format!(
+                        "{}: result {i}: there is no element type {}",
+                        at.display(),
+                        r.array.element_type
+                    ))
+                })?;
+                npz.array(&format!("{prefix}out{i}"), &shape)
+            })
+            .collect()
+    }
+
+    /// `inputs.npz`, open.
+    pub fn inputs(&self, limit: u64) -> Result<Npz, Failure> {
+        Npz::open(&self.folder.join("inputs.npz").to_string_lossy(), limit)
+    }
+}
+
+/// All cases at and below these folders, in the order of their paths. Errors: a path that cannot be read.
+pub fn find(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for root in roots {
+        let path = Path::new(root);
+        let meta = fs::metadata(path)
+            .map_err(|e| Failure::usage(format!("{root}: cannot be read: {}", describe(&e))))?;
+        if !meta.is_dir() {
+            return Err(Failure::usage(format!("{root}: is a file; `hlo test` takes folders of cases")));
+        }
+        // Not recursive, so that no depth of folders matters; links to folders are followed once, by name.
+        let mut pending = vec![path.to_owned()];
+        while let Some(folder) = pending.pop() {
+            if Case::is_at(&folder) {
+                found.push(folder);
+                continue;
+            }
+            let entries = fs::read_dir(&folder).map_err(|e| {
+                Failure::usage(format!("{}: cannot be read: {}", folder.display(), describe(&e)))
+            })?;
+            for entry in entries.flatten() {
+                if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                    pending.push(entry.path());
+                }
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_corpus_writes() {
+        let info: CaseInfo = serde_json::from_str(
+            r#"{"name": "n", "source": "s", "note": "x", "replicas": 2, "partitions": 2,
+                "params": [{"type": "f32", "shape": [4]}],
+                "results": [{"type": "f32", "shape": [8], "check": {"kind": "exact"}}]}"#,
+        )
+        .unwrap();
+        assert_eq!((info.replicas, info.partitions), (2, 2));
+        assert_eq!(info.params[0].shape, [4]);
+        assert_eq!(info.results[0].check, Check::Exact);
+        let single: CaseInfo = serde_json::from_str(r#"{"params": [], "results": []}"#).unwrap();
+        assert_eq!(single.replicas, 1);
+    }
+
+    #[test]
+    fn finds_cases_below_folders_and_refuses_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b/two", "a/one"] {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("case.json"), "{}").unwrap();
+        }
+        let root = dir.path().to_str().unwrap().to_owned();
+        let names: Vec<_> =
+            find(&[root.clone()]).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert_eq!(find(&[format!("{root}/a/one/case.json")]).unwrap_err().exit, crate::exit::Exit::Usage);
+        assert_eq!(find(&[format!("{root}/none")]).unwrap_err().exit, crate::exit::Exit::Usage);
+        assert_eq!(Case::open(&dir.path().join("a/one")).unwrap_err().exit, crate::exit::Exit::Usage);
+    }
+}

@@ -1,0 +1,203 @@
+//! Engines: whatever can give the results of a program.
+//!
+//! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing, reporting and reducing
+//! know only the trait.
+
+use std::time::{Duration, Instant};
+
+use hlo::diag::{Diagnostic, codes};
+use hlo::{ArrayLiteral, Literal, Module, Span};
+use hlo_interp::{Accumulate, ErrorKind, Interpreter, Options, Value};
+
+use crate::exit::Exit;
+
+/// How far a run may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// The most instructions that are executed; `None`: no limit.
+    pub fuel: Option<u64>,
+    /// The most bytes of values alive at once.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { fuel: None, memory_bytes: 8 << 30 }
+    }
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// How sums of floats round.
+    pub accumulate: Accumulate,
+    /// Limits.
+    pub limits: Limits,
+    /// Seed of `rng`.
+    pub seed: u64,
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The arrays of the result, tuples flattened, tokens left out: `out0, out1, ...`.
+    pub results: Vec<ArrayLiteral>,
+    /// Instructions executed.
+    pub fuel: u64,
+    /// The most bytes of values alive at once.
+    pub peak_bytes: u64,
+    /// Time for the run alone.
+    pub time: Duration,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// With results.
+    Finished(Finished),
+    /// The engine does not support the program.
+    Unsupported(Diagnostic),
+    /// The program trapped, or ran out of fuel or memory.
+    Trap(Diagnostic),
+    /// The inputs do not fit the program.
+    WrongInputs(Diagnostic),
+}
+
+impl Outcome {
+    /// The results, or why there are none and the exit code that this means.
+    pub fn into_results(self) -> Result<Finished, (Exit, Diagnostic)> {
+        match self {
+            Outcome::Finished(f) => Ok(f),
+            Outcome::Unsupported(d) => Err((Exit::Unsupported, d)),
+            Outcome::Trap(d) => Err((Exit::Trap, d)),
+            Outcome::WrongInputs(d) => Err((Exit::Usage, d)),
+        }
+    }
+}
+
+/// Something that runs programs.
+pub trait Engine: Sync {
+    /// The name that `--platform` takes.
+    fn name(&self) -> &str;
+
+    /// Whether it runs this program, as far as that is known before running. Errors: a diagnostic that names the opcode.
+    fn supports(&self, module: &Module) -> Result<(), Diagnostic>;
+
+    /// Runs a verified program. `inputs` are the values of the entry's parameters.
+    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome;
+}
+
+/// The reference interpreter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InterpreterEngine;
+
+impl Engine for InterpreterEngine {
+    fn name(&self) -> &str {
+        "interpreter"
+    }
+
+    fn supports(&self, module: &Module) -> Result<(), Diagnostic> {
+        let devices = module.replica_count().saturating_mul(module.num_partitions());
+        if devices > 1 {
+            return Err(Diagnostic::error(
+                codes::UNSUPPORTED_OPCODE,
+                Span::NONE,
+                format!("the program is made for {devices} devices; the interpreter runs one"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome {
+        let interpreter = Interpreter::new(
+            module,
+            Options {
+                accumulate: options.accumulate,
+                fuel: options.limits.fuel,
+                memory_limit_bytes: options.limits.memory_bytes,
+                seed: options.seed,
+                ..Options::default()
+            },
+        );
+        let arguments = inputs.into_iter().map(Value::from_literal).collect();
+        let start = Instant::now();
+        match interpreter.run_with_stats(arguments) {
+            Ok((value, stats)) => {
+                let time = start.elapsed();
+                let literal = value.into_literal();
+                let mut results = Vec::new();
+                flatten(literal, &mut results);
+                Outcome::Finished(Finished { results, fuel: stats.fuel, peak_bytes: stats.peak_bytes, time })
+            }
+            Err(e) => {
+                let diagnostic = e.to_diagnostic();
+                match e.kind {
+                    ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
+                    ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => {
+                        Outcome::Trap(diagnostic)
+                    }
+                    ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
+                }
+            }
+        }
+    }
+}
+
+/// Moves the arrays out of a literal, tuples flattened in order, tokens dropped.
+pub fn flatten(literal: Literal, out: &mut Vec<ArrayLiteral>) {
+    match literal {
+        Literal::Array(a) => out.push(a),
+        Literal::Tuple(t) => t.into_iter().for_each(|l| flatten(l, out)),
+        Literal::Token => {}
+    }
+}
+
+/// The engines there are, by the names that `--platform` takes.
+pub const PLATFORMS: &[&str] = &["interpreter"];
+
+/// Names of platforms that people know from XLA and that are not built into this program.
+const KNOWN_ELSEWHERE: &[&str] = &["cpu", "gpu", "cuda", "rocm", "tpu", "host", "ptx"];
+
+/// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
+pub fn by_name(name: &str) -> Result<&'static dyn Engine, crate::exit::Failure> {
+    use crate::exit::Failure;
+    let lower = name.to_ascii_lowercase();
+    if lower == "interpreter" {
+        return Ok(&InterpreterEngine);
+    }
+    let base = lower.split(':').next().unwrap_or("");
+    if KNOWN_ELSEWHERE.contains(&base) {
+        return Err(Failure::new(
+            Exit::Unsupported,
+            format!("platform `{name}` is not built into this program; it has: {}", PLATFORMS.join(", ")),
+        ));
+    }
+    let hint =
+        match hlo::diag::suggest::did_you_mean(&lower, PLATFORMS.iter().chain(KNOWN_ELSEWHERE).copied()) {
+            Some(s) => format!("; did you mean `{s}`?"),
+            None => format!("; there is: {}", PLATFORMS.join(", ")),
+        };
+    Err(Failure::usage(format!("there is no platform `{name}`{hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_found_refused_or_guessed() {
+        assert_eq!(by_name("Interpreter").map(|e| e.name().to_owned()).unwrap(), "interpreter");
+        let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
+        assert_eq!(failure("cpu:O3").exit, Exit::Unsupported);
+        assert_eq!(
+            failure("cpu").message,
+            "platform `cpu` is not built into this program; it has: interpreter"
+        );
+        let f = failure("interpretter");
+        assert_eq!(
+            (f.exit, &*f.message),
+            (Exit::Usage, "there is no platform `interpretter`; did you mean `interpreter`?")
+        );
+        assert_eq!(failure("abacus").message, "there is no platform `abacus`; there is: interpreter");
+    }
+}
