@@ -3,7 +3,7 @@
 //! Invariants: `add`, `subtract` and, for finite operands, each part of `multiply` are the exact values rounded once.
 //! `divide` is evaluated to a relative error below 2^-98 in each part and rounded, with scaling, so that no
 //! intermediate result over- or underflows. Operands that are not finite follow C99 Annex G in division, and the plain
-//! formula, as XLA:CPU, in multiplication.
+//! formula, as XLA:CPU, in multiplication. A real divisor divides each part, correctly rounded.
 
 use std::fmt::Debug;
 
@@ -83,6 +83,16 @@ fn divide(a: Complex<f64>, b: Complex<f64>) -> [Wide; 2] {
     nan
 }
 
+/// The real function's value where a complex function extends it, which is correctly rounded: on the real axis inside
+/// its domain. Not at 0, where complex functions have other signs or poles.
+fn real_axis<T: Float>(z: Complex<T>, function: impl FnOnce(T) -> T) -> Option<T> {
+    if z.im.to_f64() != 0.0 || z.re.to_f64() == 0.0 || !Float::is_finite(z.re) {
+        return None;
+    }
+    let value = function(z.re);
+    (!Float::is_nan(value)).then_some(value)
+}
+
 /// A NaN has no sign to pass on.
 fn canonical_sign(x: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x }
@@ -144,6 +154,9 @@ macro_rules! complex {
             }
 
             fn divide(self, rhs: Self) -> Self {
+                if rhs.im == 0.0 && rhs.re != 0.0 && rhs.re.is_finite() && self.re.is_finite() && self.im.is_finite() {
+                    return Self::new(self.re / rhs.re, self.im / rhs.re);
+                }
                 let [re, im] = divide(self.carrier(), rhs.carrier());
                 Self::new(re.$round(), im.$round())
             }
@@ -160,7 +173,11 @@ macro_rules! complex {
 
             fn power(self, exponent: Self) -> Self {
                 let [re, im] = wide::power(self.carrier(), exponent.carrier());
-                Self::new(re.$round(), im.$round())
+                let re = match real_axis(self, |base| Number::power(base, exponent.re)) {
+                    Some(re) if self.re > 0.0 && exponent.im == 0.0 && exponent.re.is_finite() => re,
+                    _ => re.$round(),
+                };
+                Self::new(re, im.$round())
             }
 
             /// `z / |z|`, each part of it within 2^-98 and rounded; 0 for 0; NaN in the place of an infinite part.
@@ -172,16 +189,30 @@ macro_rules! complex {
 
         complex!(@elementary $part $round
             exponential exponential_minus_one log log_plus_one sine cosine tan tanh sinh cosh asin acos asinh acosh
-            atanh sqrt rsqrt cbrt logistic);
+            atanh sqrt rsqrt logistic);
     )*};
     (@elementary $part:ident $round:ident $($function:ident)*) => {
         impl Elementary for Complex<$part> {
             $(
                 fn $function(self) -> Self {
                     let [re, im] = wide::$function(self.carrier());
-                    Self::new(re.$round(), im.$round())
+                    let re = match real_axis(self, <$part as Elementary>::$function) {
+                        Some(re) => re,
+                        None => re.$round(),
+                    };
+                    Self::new(re, im.$round())
                 }
             )*
+
+            fn cbrt(self) -> Self {
+                let [re, im] = wide::cbrt(self.carrier());
+                // Of a negative number the principal root is not the real one.
+                let re = match real_axis(self, <$part as Elementary>::cbrt) {
+                    Some(root) if self.re > 0.0 => root,
+                    _ => re.$round(),
+                };
+                Self::new(re, im.$round())
+            }
 
             fn atan2(self, x: Self) -> Self {
                 let [re, im] = wide::atan2(self.carrier(), x.carrier());

@@ -13,6 +13,9 @@
 //!   be lost with that error.
 //! - The inverse functions of c128 lose bits when an operand has a part below 2^-900 that is not 0.
 //!
+//! On the real axis, inside the domain of the real function, the real part is that function's (see
+//! [`super::complex`]), which is correctly rounded.
+//!
 //! Operands that are not finite, signed zeros and branch cuts follow C99 Annex G; where that differs from XLA:CPU,
 //! SEMANTICS.md says so.
 
@@ -407,7 +410,7 @@ fn power_at_infinity(base: Operand, exponent: Operand) -> Parts {
     if base.re.is_nan() || base.im.is_nan() || !angle.is_finite() {
         return NAN;
     }
-    exact(modulus * core_math::cos(angle), modulus * core_math::sin(angle))
+    exact(modulus * core_math::cos(angle), times(core_math::sin(angle), modulus))
 }
 
 pub(super) fn logistic(z: Operand) -> Parts {

@@ -33,7 +33,7 @@ mod trig;
 
 pub use complex::ComplexNumber;
 pub use convert::{Carrier, Scalar, convert};
-pub use float::Float;
+pub use float::{Float, canonical};
 pub use int::Int;
 pub use math::Elementary;
 pub use precision::{reduce_precision, stochastic_convert};

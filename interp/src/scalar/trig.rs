@@ -34,12 +34,13 @@ pub(super) fn sin_cos_dd(x: Dd) -> (Dd, Dd) {
     in_quadrant(quadrant % 4, rest)
 }
 
-/// sin and cos of `turns` times pi, exact at the multiples of a half.
+/// sin and cos of a number of right angles; 0 and ±1 where they are.
 pub(super) fn sin_cos_pi(halves: f64) -> (Dd, Dd) {
     // `halves` counts right angles; its remainder and the difference from an integer are exact.
     let within = halves % 4.0;
     let nearest = within.round_ties_even();
-    in_quadrant((nearest as i32).rem_euclid(4) as u8, Dd::from(within - nearest) * HALF_PI)
+    let (sin, cos) = in_quadrant((nearest as i32).rem_euclid(4) as u8, Dd::from(within - nearest) * HALF_PI);
+    (sin + Dd::ZERO, cos + Dd::ZERO) // no negative zero
 }
 
 fn in_quadrant(quadrant: u8, rest: Dd) -> (Dd, Dd) {

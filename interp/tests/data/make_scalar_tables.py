@@ -2,12 +2,17 @@
 """Writes the expected values of the elementary functions, from mpmath (arbitrary precision), rounded here once.
 
     python3 make_scalar_tables.py points > elementary_points.txt    single points of f32, f64, c64 and c128
+    python3 make_scalar_tables.py pairs > arithmetic_hashes.txt     operations of two operands of those types, and
+                                                                    conversions from integers
     python3 make_scalar_tables.py hashes > elementary_hashes.txt    every operand of the 16-bit and narrower types
                                                                     (of those named, if any are)
 
 needs numpy, ml_dtypes and mpmath. Lines of points: `function type operand-bits... result-bits...`; a NaN is `nan`.
 Lines of hashes: `function type hash`, the FNV-1a hash of all results in the order of the operands' patterns, each
 result as bytes, little-endian; a NaN is the type's canonical one (see hlo/src/small_float/format.rs).
+
+Pairs are all of the 8-bit and narrower types (first operand outer), and 65536 of `Walk` for the 16-bit types.
+Integers to convert are 20000 of `Walk`.
 
 What a function does at zeros, infinities and outside its domain is numpy's answer; everything else is mpmath's.
 """
@@ -304,5 +309,122 @@ def print_hashes():
             print(function, f.name, f"{state:016x}", flush=True)
 
 
+class Walk:
+    """A sequence of 64-bit numbers that the test makes too (Knuth's MMIX generator, upper half twice)."""
+
+    def __init__(self):
+        self.state = 1
+
+    def half(self):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        return self.state >> 32
+
+    def next(self):
+        return self.half() << 32 | self.half()
+
+
+def fnv(state, bits, size):
+    for byte in bits.to_bytes(size, "little"):
+        state = (state ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return state
+
+
+def maximum(x, y):
+    if np.isnan(x) or np.isnan(y):
+        return np.float64(np.nan)
+    return max(x, y, key=lambda v: (v, not np.signbit(v)))
+
+
+def minimum(x, y):
+    return -maximum(-x, -y)
+
+
+def power(x, y):
+    if x == 1 or y == 0:
+        return np.float64(1)
+    if y == 0.5 and x in (0, -np.inf):  # where numpy takes a square root
+        return abs(x)
+    return np.power(x, y)
+
+
+# operation: (exact, for finite operands other than 0; f64's answer)
+BINARY = {
+    "add": (lambda x, y: x + y, np.add),
+    "subtract": (lambda x, y: x - y, np.subtract),
+    "multiply": (lambda x, y: x * y, np.multiply),
+    "divide": (lambda x, y: x / y, np.divide),
+    "remainder": (None, np.fmod),
+    "maximum": (None, maximum),
+    "minimum": (None, minimum),
+    "power": (mp.power, power),
+    "atan2": (mp.atan2, np.arctan2),
+}
+
+
+def two_operands(function, x, y):
+    exact, special = BINARY[function]
+    approximate = special(x, y)
+    if exact is None or x == 0 or y == 0 or not np.isfinite(x) or not np.isfinite(y) or np.isnan(approximate):
+        return approximate
+    if function == "power" and abs(y * np.log2(abs(x))) > 1e5:
+        return approximate
+    result = exact(mp.mpf(float(x)), mp.mpf(float(y)))
+    return approximate if result == 0 else result  # the sign of zero
+
+
+def pairs(f):
+    if f.bits <= 8:
+        for a in range(1 << f.bits):
+            for b in range(1 << f.bits):
+                yield a, b
+    else:
+        walk = Walk()
+        for i in range(1 << 16):
+            word = walk.next()
+            a, b = word & 0xFFFF, word >> 16 & 0xFFFF
+            yield a, b if i % 2 == 0 else a ^ b & 0x87FF  # every other pair is of similar magnitude
+
+
+def print_pairs():
+    mp.mp.prec = 700
+    for f in FORMATS.values():
+        if f.bits > 16 or len(sys.argv) > 2 and f.name not in sys.argv[2:]:
+            continue
+        values = [f.value(bits) for bits in range(1 << f.bits)]
+        for function in BINARY:
+            state, memo = 0xCBF29CE484222325, {}
+            for a, b in pairs(f):
+                y = two_operands(function, values[a], values[b])
+                if f.kind == "scale":
+                    y = FORMATS["f64"].value(FORMATS["f64"].round(y))
+                if isinstance(y, mp.mpf):
+                    code = f.round(y)
+                else:
+                    key = (float(y), bool(np.signbit(y))) if y == y else None
+                    code = memo[key] if key in memo else memo.setdefault(key, f.round(y))
+                state = fnv(state, code, f.bytes)
+            print(function, f.name, f"{state:016x}", flush=True)
+    for f in FORMATS.values():
+        for name, signed in (("from_s64", True), ("from_u64", False)):
+            state, walk = 0xCBF29CE484222325, Walk()
+            for i in range(20000):
+                x = integer(walk)
+                if signed and x >> 63:
+                    x -= 1 << 64
+                state = fnv(state, f.round(mp.mpf(x) if x else 0.0), f.bytes)
+            print(name, f.name, f"{state:016x}", flush=True)
+
+
+def integer(walk):
+    """A number of any length, often close to the middle between two floats: few bits, and perhaps one far below."""
+    word, shape = walk.next(), walk.next()
+    length = shape & 63
+    x = word >> (63 - length)
+    if shape >> 6 & 1 and length > 12:
+        keep = 1 + (shape >> 8) % 12
+        x = (x >> (length + 1 - keep) << (length + 1 - keep)) + (shape >> 16 & 3) - 1
+    return x & 0xFFFFFFFFFFFFFFFF
+
+
 if __name__ == "__main__":
-    {"points": print_points, "hashes": print_hashes}[sys.argv[1]]()
+    {"pairs": print_pairs, "points": print_points, "hashes": print_hashes}[sys.argv[1]]()
