@@ -66,3 +66,43 @@ pub(super) fn results(cx: &Cx<'_>, mut results: Vec<Value>) -> Value {
         | hlo::Shape::Buffer(_) => Value::tuple(results),
     }
 }
+
+/// Evaluates an expression with a type alias bound to the Rust type of a real floating-point [`ElementType`], and another
+/// expression for all other types.
+macro_rules! with_float {
+    ($ty:expr, $T:ident => $body:expr, $other:expr) => {
+        with_float!(@ $ty, $T, $body, $other;
+            F16 hlo::half::f16, BF16 hlo::half::bf16, F32 f32, F64 f64,
+            F8E5M2 hlo::small_float::F8E5M2, F8E4M3 hlo::small_float::F8E4M3, F8E4M3FN hlo::small_float::F8E4M3FN,
+            F8E4M3B11FNUZ hlo::small_float::F8E4M3B11FNUZ, F8E3M4 hlo::small_float::F8E3M4,
+            F8E5M2FNUZ hlo::small_float::F8E5M2FNUZ, F8E4M3FNUZ hlo::small_float::F8E4M3FNUZ,
+            F8E8M0FNU hlo::small_float::F8E8M0FNU, F4E2M1FN hlo::small_float::F4E2M1FN,
+            F6E3M2FN hlo::small_float::F6E3M2FN, F6E2M3FN hlo::small_float::F6E2M3FN)
+    };
+    (@ $ty:expr, $T:ident, $body:expr, $other:expr; $($variant:ident $rust:ty),*) => {
+        match $ty {
+            $(hlo::ElementType::$variant => {
+                type $T = $rust;
+                $body
+            })*
+            hlo::ElementType::Pred
+            | hlo::ElementType::S1
+            | hlo::ElementType::S2
+            | hlo::ElementType::S4
+            | hlo::ElementType::S8
+            | hlo::ElementType::S16
+            | hlo::ElementType::S32
+            | hlo::ElementType::S64
+            | hlo::ElementType::U1
+            | hlo::ElementType::U2
+            | hlo::ElementType::U4
+            | hlo::ElementType::U8
+            | hlo::ElementType::U16
+            | hlo::ElementType::U32
+            | hlo::ElementType::U64
+            | hlo::ElementType::C64
+            | hlo::ElementType::C128 => $other,
+        }
+    };
+}
+pub(super) use with_float;

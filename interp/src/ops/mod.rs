@@ -9,7 +9,10 @@
 
 mod combine;
 mod common;
+mod contract;
 mod control;
+mod convolution;
+mod dot;
 pub(crate) mod elementwise;
 mod fft;
 mod gather;
@@ -250,8 +253,8 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
 
         Opcode::Gather => gather::gather(cx, args)?,
         Opcode::Scatter => scatter::scatter(cx, args)?,
-        Opcode::Convolution => return Err(cx.unsupported("")),
-        Opcode::Dot => return Err(cx.unsupported("")),
+        Opcode::Convolution => convolution::convolution(cx, args)?,
+        Opcode::Dot => dot::dot(cx, args)?,
         Opcode::RaggedDot => return Err(cx.unsupported("")),
         Opcode::ScaledDot => return Err(cx.unsupported("")),
         Opcode::Reduce => return Err(cx.unsupported("")),

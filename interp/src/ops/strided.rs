@@ -37,7 +37,7 @@ pub(super) fn offsets(dims: &[usize], strides: &[usize]) -> Vec<usize> {
 }
 
 /// The same view with as few dimensions as possible.
-fn collapse(dims: &[usize], strides: &[usize]) -> (Sizes, Sizes) {
+pub(super) fn collapse(dims: &[usize], strides: &[usize]) -> (Sizes, Sizes) {
     let (mut sizes, mut steps) = (Sizes::new(), Sizes::new());
     for (&size, &stride) in dims.iter().zip(strides) {
         if size == 1 {
