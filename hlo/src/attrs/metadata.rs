@@ -32,7 +32,7 @@ pub struct Metadata {
     pub size_of_memory_working_set_in_bytes: Option<i64>,
     /// `preserve_layout=true`.
     pub preserve_layout: Option<bool>,
-    /// `metadata_payload`, verbatim.
+    /// `metadata_payload`, unescaped.
     pub payload: Option<Box<str>>,
     /// Fields that are not known here, verbatim and in order: `(key, value)`.
     pub unknown: Vec<(Box<str>, Box<str>)>,

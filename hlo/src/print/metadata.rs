@@ -84,7 +84,7 @@ pub(crate) fn write_metadata_fields(out: &mut Text<'_>, m: &Metadata) {
     }
     if let Some(payload) = payload {
         key(out, "metadata_payload=");
-        out.str(payload);
+        out.quoted(payload);
     }
     for (name, value) in unknown {
         key(out, name);

@@ -4,9 +4,10 @@
 //! number, else with 9; `f64` with 15 or 17; narrower types with as many as tell all their values apart. This is not the shortest
 //! text that reads back, which is what Rust prints.
 //!
-//! Digits come from one multiplication in `f64` where its error cannot change a digit, which it decides itself, and
-//! from Rust's exact `{:e}` elsewhere.
+//! Digits come from exact integer arithmetic on the binary number, which also tells whether they read back; where that would
+//! not fit 192 bits, from Rust's exact `{:e}`.
 
+use std::cmp::Ordering;
 use std::io::Write;
 
 use super::text::{Text, write_digits};
@@ -16,63 +17,168 @@ use crate::small_float::{
 };
 use crate::small_int::{S1, S2, S4, U1, U2, U4};
 
-/// Powers of ten, each the nearest `f64`; exact up to 10^22.
-const POWERS: [f64; 56] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-    1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27, 1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35,
-    1e36, 1e37, 1e38, 1e39, 1e40, 1e41, 1e42, 1e43, 1e44, 1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52,
-    1e53, 1e54, 1e55,
-];
+/// The powers of ten that fit.
+const POWERS: [u128; 39] = {
+    let mut powers = [1; 39];
+    let mut i = 1;
+    while i < 39 {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
 
-/// `x * 10^k` with a relative error below 2^-51; `None` if `k` is out of the table.
-#[inline]
-fn scale(x: f64, k: i32) -> Option<f64> {
-    let power = *POWERS.get(k.unsigned_abs() as usize)?;
-    Some(if k >= 0 { x * power } else { x / power })
+/// A positive number `mantissa * 2^exponent`, as the format has it.
+#[derive(Clone, Copy)]
+struct Binary {
+    mantissa: u64,
+    exponent: i32,
+    /// The next smaller number is half as far away as the next larger one.
+    narrow_below: bool,
 }
 
-/// A decimal number `0.d1d2d3... * 10^(exponent + 1)`: significant digits as an integer, and the exponent of the first.
+impl Binary {
+    fn of_f64(x: f64) -> Self {
+        let (fraction, exponent) = (x.to_bits() & ((1 << 52) - 1), (x.to_bits() >> 52) as i32 & 0x7ff);
+        let normal = exponent > 0;
+        Self {
+            mantissa: fraction | u64::from(normal) << 52,
+            exponent: exponent.max(1) - 1075,
+            narrow_below: fraction == 0 && exponent > 1,
+        }
+    }
+
+    fn of_f32(x: f32) -> Self {
+        let (fraction, exponent) = (x.to_bits() & ((1 << 23) - 1), (x.to_bits() >> 23) as i32 & 0xff);
+        let normal = exponent > 0;
+        Self {
+            mantissa: u64::from(fraction) | u64::from(normal) << 23,
+            exponent: exponent.max(1) - 150,
+            narrow_below: fraction == 0 && exponent > 1,
+        }
+    }
+}
+
+/// The decimal number `d.ddd * 10^exponent`, where `digits` are `dddd`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Decimal {
     digits: u64,
     exponent: i32,
 }
 
-/// `x > 0`, finite, rounded to `precision` significant digits (1 to 17), ties to even.
-fn round_decimal(x: f64, precision: u32) -> Decimal {
-    if precision <= 9
-        && let Some(d) = round_decimal_fast(x, precision)
-    {
-        return d;
-    }
-    round_decimal_exact(x, precision)
-}
-
-fn round_decimal_fast(x: f64, precision: u32) -> Option<Decimal> {
-    // floor(log10(x)) or one less, from the binary exponent: 1233/4096 is log10(2) rounded down.
-    let binary = (x.to_bits() >> 52) as i32 - 1023;
-    let mut exponent = (binary * 1233) >> 12;
-    let mut scaled = scale(x, precision as i32 - 1 - exponent)?;
-    let limit = POWERS[precision as usize];
-    if scaled >= limit {
+/// Rounds to `precision` significant digits (1 to 17), ties to even, and says whether the nearest number of the format to the result
+/// is the number again. `None` where that takes more than 192 bits.
+fn round_decimal(x: Binary, precision: u32) -> Option<(Decimal, bool)> {
+    // floor(log10(x)) or one less, from the binary exponent: 1233 / 4096 is log10(2) rounded down.
+    let bits = 64 - x.mantissa.leading_zeros() as i32 + x.exponent;
+    let mut exponent = ((bits - 1) * 1233) >> 12;
+    let limit = POWERS[precision as usize] as u64;
+    let (whole, tail) = loop {
+        let (whole, tail) = scale(x, precision as i32 - 1 - exponent)?;
+        if whole < limit {
+            break (whole, tail);
+        }
         exponent += 1;
-        scaled = scale(x, precision as i32 - 1 - exponent)?;
-    }
-    // The error of `scaled` is below 10^9 * 2^-51 < 10^-6.
-    let whole = scaled.floor();
-    let fraction = scaled - whole;
-    if (fraction - 0.5).abs() < 1e-5 || scaled < limit / 10.0 || scaled >= limit {
+    };
+    if whole < limit / 10 {
         return None;
     }
-    let mut digits = whole as u64 + u64::from(fraction > 0.5);
-    if digits as f64 == limit {
+    let up = match tail.half {
+        Ordering::Less => false,
+        Ordering::Equal => whole & 1 == 1,
+        Ordering::Greater => true,
+    };
+    let distance = if up { tail.above } else { tail.below };
+    // Numbers nearer than half a unit of x read back as x; at exactly half, the even mantissa wins.
+    let reads_back = distance.is_some_and(|distance| {
+        let distance = if x.narrow_below && !up { distance.checked_mul(2) } else { Some(distance) };
+        let twice = distance.and_then(|d| d.checked_mul(2));
+        twice.is_some_and(|twice| twice < tail.unit || twice == tail.unit && x.mantissa & 1 == 0)
+    });
+    let mut digits = whole + u64::from(up);
+    if digits == limit {
         digits /= 10;
         exponent += 1;
     }
-    Some(Decimal { digits, exponent })
+    Some((Decimal { digits, exponent }, reads_back))
 }
 
-fn round_decimal_exact(x: f64, precision: u32) -> Decimal {
+/// What is between a scaled number and the integers around it, in units that depend on the scale.
+struct Tail {
+    /// The fraction compared with a half.
+    half: Ordering,
+    /// Distance to the integer below, if it fits.
+    below: Option<u128>,
+    /// Distance to the integer above, if it fits.
+    above: Option<u128>,
+    /// A step of the mantissa in those units.
+    unit: u128,
+}
+
+/// `x * 10^power` as an integer and what remains.
+#[inline]
+fn scale(x: Binary, power: i32) -> Option<(u64, Tail)> {
+    let ten = *POWERS.get(power.unsigned_abs() as usize)?;
+    let m = x.mantissa;
+    if power < 0 {
+        // m * 2^e / 10^k; with a negative e the denominator takes it.
+        let (numerator, denominator, unit) = if x.exponent >= 0 {
+            (shift_left(u128::from(m), x.exponent)?, ten, shift_left(1, x.exponent)?)
+        } else {
+            (u128::from(m), shift_left(ten, -x.exponent)?, 1)
+        };
+        let (whole, rest) = (numerator / denominator, numerator % denominator);
+        let above = denominator - rest;
+        let tail = Tail { half: rest.cmp(&above), below: Some(rest), above: Some(above), unit };
+        return Some((u64::try_from(whole).ok()?, tail));
+    }
+    // The product in 192 bits: high * 2^64 + low.
+    let low_part = u128::from(m) * (ten & u128::from(u64::MAX));
+    let high = u128::from(m) * (ten >> 64) + (low_part >> 64);
+    let low = low_part as u64;
+    if x.exponent >= 0 {
+        // An integer.
+        let whole = shift_left(u128::from(low), x.exponent).filter(|_| high == 0)?;
+        let tail = Tail { half: Ordering::Less, below: Some(0), above: None, unit: ten };
+        return Some((u64::try_from(whole).ok()?, tail));
+    }
+    let shift = x.exponent.unsigned_abs();
+    let (whole, rest_high, rest_low) = if shift < 64 {
+        if high.leading_zeros() < 64 - shift {
+            return None;
+        }
+        let whole = (high << (64 - shift)) | u128::from(low >> shift);
+        (whole, 0, low & ((1 << shift) - 1))
+    } else if shift < 192 {
+        (high >> (shift - 64), high & ((1 << (shift - 64)) - 1), low)
+    } else {
+        return None;
+    };
+    let whole = u64::try_from(whole).ok()?;
+    // 2^shift minus the rest, in the same two pieces.
+    let (above_high, above_low) = if shift < 64 {
+        (0, (1 << shift) - rest_low)
+    } else {
+        ((1u128 << (shift - 64)) - rest_high - u128::from(rest_low > 0), rest_low.wrapping_neg())
+    };
+    let join = |high: u128, low: u64| (high >> 64 == 0).then(|| high << 64 | u128::from(low));
+    let tail = Tail {
+        half: (rest_high, rest_low).cmp(&(above_high, above_low)),
+        below: join(rest_high, rest_low),
+        above: join(above_high, above_low),
+        unit: ten,
+    };
+    Some((whole, tail))
+}
+
+/// `n * 2^shift`, if that fits.
+fn shift_left(n: u128, shift: i32) -> Option<u128> {
+    let shift = shift.unsigned_abs();
+    (shift <= n.leading_zeros()).then(|| n.checked_shl(shift).unwrap_or(0))
+}
+
+/// `x` rounded like [`round_decimal`] does, without a limit.
+fn round_decimal_slowly(x: f64, precision: u32) -> Decimal {
     let mut buffer = [0u8; 40];
     let mut rest = &mut buffer[..];
     write!(rest, "{:.*e}", precision as usize - 1, x).expect("invariant: 17 digits and an exponent fit");
@@ -153,7 +259,38 @@ fn push_special(out: &mut Text<'_>, x: f64) -> bool {
 /// Appends `x` as `%.{precision}g` does; `precision` is 1 to 17.
 pub(crate) fn push_general(out: &mut Text<'_>, x: f64, precision: u32) {
     if !push_special(out, x) {
-        push_decimal(out, round_decimal(x.abs(), precision), precision);
+        let x = x.abs();
+        let decimal = match round_decimal(Binary::of_f64(x), precision) {
+            Some((decimal, _)) => decimal,
+            None => round_decimal_slowly(x, precision),
+        };
+        push_decimal(out, decimal, precision);
+    }
+}
+
+/// Appends `x > 0` with `short` digits if they read back, else with `long`.
+fn push_round_trip(
+    out: &mut Text<'_>,
+    x: f64,
+    binary: Binary,
+    short: u32,
+    long: u32,
+    same: impl Fn(&str) -> bool,
+) {
+    let (decimal, reads_back) = round_decimal(binary, short).unwrap_or_else(|| {
+        let decimal = round_decimal_slowly(x, short);
+        let mut text = Text::new();
+        push_decimal(&mut text, decimal, short);
+        (decimal, same(&text.into_string()))
+    });
+    if reads_back {
+        push_decimal(out, decimal, short);
+    } else {
+        let long_decimal = match round_decimal(binary, long) {
+            Some((decimal, _)) => decimal,
+            None => round_decimal_slowly(x, long),
+        };
+        push_decimal(out, long_decimal, long);
     }
 }
 
@@ -183,28 +320,9 @@ pub(crate) fn push_f32(out: &mut Text<'_>, x: f32) {
         out.uint(x as u64);
         return;
     }
-    let wide = f64::from(x);
-    let short = round_decimal(wide, 6);
-    if reads_back_f32(short, x) {
-        push_decimal(out, short, 6);
-    } else {
-        push_decimal(out, round_decimal(wide, 9), 9);
-    }
-}
-
-/// Whether the nearest `f32` to a decimal of 6 digits is `x`.
-fn reads_back_f32(d: Decimal, x: f32) -> bool {
-    if let Some(near) = scale(d.digits as f64, d.exponent - 5) {
-        // The true value is within these two, closer together than any two f32s.
-        let low = (near * (1.0 - 1e-15)) as f32 == x;
-        let high = (near * (1.0 + 1e-15)) as f32 == x;
-        if low == high {
-            return low;
-        }
-    }
-    let mut text = Text::new();
-    push_decimal(&mut text, d, 6);
-    text.into_string().parse::<f32>().is_ok_and(|y| y == x)
+    push_round_trip(out, f64::from(x), Binary::of_f32(x), 6, 9, |text| {
+        text.parse::<f32>().is_ok_and(|y| y == x)
+    });
 }
 
 /// Appends an `f64` as XLA's literals have it.
@@ -220,30 +338,7 @@ pub(crate) fn push_f64(out: &mut Text<'_>, x: f64) {
         out.uint(x as u64);
         return;
     }
-    let mut buffer = [0u8; 40];
-    let mut rest = &mut buffer[..];
-    write!(rest, "{x:e}").expect("invariant: the shortest digits and an exponent fit");
-    let used = 40 - rest.len();
-    let mut shortest = parse_scientific(&buffer[..used]);
-    let length = shortest.digits.ilog10() + 1;
-    // A decimal of up to 15 digits survives the way to f64 and back (of normal numbers), so the 15 digits are the shortest
-    // ones with zeros, or do not read back.
-    if x >= f64::MIN_POSITIVE {
-        if length <= 15 {
-            shortest.digits *= 10u64.pow(15 - length);
-            push_decimal(out, shortest, 15);
-            return;
-        }
-    } else {
-        let short = round_decimal_exact(x, 15);
-        let mut text = Text::new();
-        push_decimal(&mut text, short, 15);
-        if text.into_string().parse::<f64>().is_ok_and(|y| y == x) {
-            push_decimal(out, short, 15);
-            return;
-        }
-    }
-    push_decimal(out, round_decimal_exact(x, 17), 17);
+    push_round_trip(out, x, Binary::of_f64(x), 15, 17, |text| text.parse::<f64>().is_ok_and(|y| y == x));
 }
 
 /// An element of a literal, as text.
