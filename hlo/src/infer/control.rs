@@ -2,6 +2,8 @@
 //!
 //! These hand values on unchanged, so shapes match strictly: no mixed precision.
 
+use std::ops::Range;
+
 use super::InferError;
 use super::cx::{Cx, Inferred, count, show};
 use super::types::{Match, shapes_match};
@@ -72,34 +74,33 @@ pub(super) fn callee(cx: &Cx, key: AttrKey) -> String {
     cx.attrs.computation(key).map(|c| name(cx, c)).unwrap_or_default()
 }
 
-/// Fails if operands, from number `first` on, are not what a computation takes.
-fn arguments(cx: &Cx, first: usize, callee: &str, signature: &ProgramShape) -> Result<(), InferError> {
-    let operands = &cx.operands[first..];
-    if operands.len() != signature.parameters.len() {
+/// Fails if these operands are not what a computation takes.
+fn arguments(cx: &Cx, which: Range<usize>, callee: &str, signature: &ProgramShape) -> Result<(), InferError> {
+    if which.len() != signature.parameters.len() {
         return Err(cx
             .error(
                 codes::CALL_ARITY,
                 format!(
                     "{} for the {} of {callee}",
-                    count(operands.len(), "operand"),
+                    count(which.len(), "operand"),
                     count(signature.parameters.len(), "parameter")
                 ),
             )
-            .label(format!("must be {}", count(signature.parameters.len() + first, "operand"))));
+            .label(format!("must take {}", count(which.len(), "parameter"))));
     }
-    for (i, (operand, parameter)) in operands.iter().zip(&signature.parameters).enumerate() {
+    for (i, (number, parameter)) in which.zip(&signature.parameters).enumerate() {
+        let operand = cx.operands[number];
         if !shapes_match(operand, parameter, Match::Strict) {
             return Err(cx
                 .error(
                     codes::CALL_PARAMETER,
                     format!(
-                        "operand {} has shape {}, parameter {i} of {callee} {}",
-                        first + i,
+                        "operand {number} has shape {}, parameter {i} of {callee} {}",
                         show(operand),
                         show(parameter)
                     ),
                 )
-                .at(first + i, format!("must be {}", show(parameter))));
+                .at(number, format!("must be {}", show(parameter))));
         }
     }
     Ok(())
@@ -108,7 +109,7 @@ fn arguments(cx: &Cx, first: usize, callee: &str, signature: &ProgramShape) -> R
 /// `call`, `fusion`: operands are the parameters, the result is the computation's.
 pub(super) fn call(cx: &Cx, key: AttrKey) -> Inferred {
     let signature = cx.signature(key)?;
-    arguments(cx, 0, &callee(cx, key), &signature)?;
+    arguments(cx, 0..cx.operands.len(), &callee(cx, key), &signature)?;
     Ok(signature.result.without_layout())
 }
 
@@ -122,7 +123,7 @@ pub(super) fn while_loop(cx: &Cx) -> Inferred {
     for (key, expected, code) in expected {
         let signature = cx.signature(key)?;
         let callee = callee(cx, key);
-        arguments(cx, 0, &callee, &signature)?;
+        arguments(cx, 0..1, &callee, &signature)?;
         if !shapes_match(&signature.result, &expected, Match::Strict) {
             return Err(cx
                 .error(code, format!("{} {callee} gives {}", key.text(), show(&signature.result)))
@@ -194,12 +195,7 @@ pub(super) fn conditional(cx: &Cx) -> Inferred {
     for (i, &branch) in branches.iter().enumerate() {
         let signature = cx.signature_of(branch)?;
         let callee = name(cx, branch);
-        let one = Cx { operands: &cx.operands[i + 1..i + 2], ..*cx };
-        arguments(&one, 0, &callee, &signature).map_err(|mut e| {
-            e.operands.iter_mut().for_each(|o| o.0 += i + 1);
-            e.label.clear();
-            e
-        })?;
+        arguments(cx, i + 1..i + 2, &callee, &signature)?;
         result = Some(match result {
             None => (callee, signature.result.without_layout()),
             Some((first, shape)) => {

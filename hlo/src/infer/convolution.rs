@@ -156,12 +156,12 @@ pub(super) fn convolution(cx: &Cx) -> Inferred {
     for (what, n, key, count) in [
         ("output features", results, AttrKey::BatchGroupCount, batches),
         ("output features", results, AttrKey::FeatureGroupCount, features),
-        ("batch size", batch, AttrKey::BatchGroupCount, batches),
+        ("examples in the batch", batch, AttrKey::BatchGroupCount, batches),
         ("input features", channels, AttrKey::FeatureGroupCount, features),
     ] {
         if !divides(n, count) {
             return Err(cx
-                .error(codes::CONV_GROUPS, format!("{what} {n} are no multiple of {} {count}", key.text()))
+                .error(codes::CONV_GROUPS, format!("{n} {what} are no multiple of {} {count}", key.text()))
                 .at(0, format!("this is {}", show_array(lhs)))
                 .at(1, format!("this is {}", show_array(rhs))));
         }
