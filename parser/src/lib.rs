@@ -1,2 +1,88 @@
-//! placeholder
+//! HLO text to IR.
+//!
+//! The text format is XLA's (`xla/hlo/parser` of openxla/xla): modules with or without a header, single instructions,
+//! computations in attributes, instructions in operands, left-out shapes, asynchronous sugar, dumps with their log prefixes.
+//! The stages are tokens (`token`, on logos), a flat syntax tree with spans (`grammar.lalrpop`, `ast`), and lowering
+//! (`lower`), which resolves names and decodes shapes, attributes and literals by the tables of the `hlo` crate.
+//!
+//! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input (deeper than
+//! [`ParseOptions::nesting_limit`] is refused); memory linear in the text, whatever shapes it names. All errors are
+//! reported that do not follow from others: an error in an instruction hides none in the next.
+
 #![forbid(unsafe_code)]
+
+mod ast;
+mod attr;
+mod cursor;
+mod literal;
+mod log_prefix;
+mod lower;
+mod shape;
+mod standalone;
+mod syntax_error;
+mod token;
+
+lalrpop_util::lalrpop_mod!(
+    #[allow(warnings, clippy::all, clippy::pedantic, reason = "generated")]
+    grammar
+);
+
+pub use log_prefix::strip_log_prefixes;
+pub use standalone::*;
+
+use hlo::diag::{Diagnostic, codes};
+use hlo::{Diagnostics, Module, Span};
+
+/// Limits of parsing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseOptions {
+    /// How deep tuples, computations in attributes and instructions in operands may be nested.
+    pub nesting_limit: usize,
+}
+
+impl Default for ParseOptions {
+    /// 500 levels: far more than real programs have, and safe for what walks shapes recursively.
+    fn default() -> Self {
+        Self { nesting_limit: 500 }
+    }
+}
+
+/// What a text was found to say.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The module, if there was no error.
+    pub module: Option<Module>,
+    /// Errors and warnings in the order of the text.
+    pub diagnostics: Diagnostics,
+}
+
+/// Parses the text of a module, of computations without a header, or of a single instruction. Spans of the module and of
+/// the diagnostics are byte offsets in `text`.
+pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
+    let mut diagnostics = Diagnostics::new();
+    if u32::try_from(text.len()).is_err() {
+        let message = format!("the text is {} bytes long", text.len());
+        let d = Diagnostic::error(codes::SOURCE_TOO_LARGE, Span::new(0, 1), message).label("at most 4 GiB");
+        return Parsed { module: None, diagnostics: d.into() };
+    }
+    let masked = log_prefix::mask_log_prefixes(text);
+    let text = &*masked;
+    let mut builder = ast::Builder::new(text);
+    let mut lexer = token::Lexer::new(text);
+    let complete = match grammar::TextParser::new().parse(&mut builder, &mut lexer) {
+        Ok(()) => true,
+        Err(error) => {
+            builder.error(error);
+            false
+        }
+    };
+    let lex_errors = lexer.errors;
+    let (ast, errors) = builder.finish();
+    for e in &errors {
+        diagnostics.push(syntax_error::diagnose(text, e, &lex_errors));
+    }
+    let module = lower::lower(text, &ast, options, !complete, &mut diagnostics);
+    diagnostics.sort();
+    let module = module.filter(|_| !diagnostics.has_errors());
+    Parsed { module, diagnostics }
+}

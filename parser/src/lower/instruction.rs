@@ -1,0 +1,404 @@
+//! One instruction.
+
+use hlo::diag::{Diagnostic, codes, suggest::did_you_mean};
+use hlo::{
+    AttrKey, AttrValue, Attrs, ConstantValue, InstrId, MAX_PARAMETERS, NewInstruction, Opcode, Shape, Span,
+};
+use smallvec::SmallVec;
+
+use super::attributes::Lowered;
+use super::{Binding, Lowering, OPCODES, Scope};
+use crate::ast::{Instruction, Operand, OperandKind, range};
+use crate::cursor::quote;
+
+/// What an opcode's text names.
+#[derive(Clone, Copy)]
+pub(super) enum Spelled {
+    Plain(Opcode),
+    /// `-start`, `-update` or `-done` after the opcode that runs.
+    Asynchronous {
+        step: Opcode,
+        wrapped: Opcode,
+    },
+}
+
+impl<'a> Lowering<'a> {
+    /// Lowers an instruction, and binds its name in any case.
+    pub(super) fn instruction(&mut self, scope: &mut Scope<'a>, i: &Instruction) -> Option<InstrId> {
+        let id = if i.broken { None } else { self.instruction_itself(scope, i) };
+        if !i.name.is_none() {
+            let name = self.slice(i.name);
+            if let Some(first) = scope.names.get(name) {
+                let message = format!("there are two instructions `{name}` in this computation");
+                let d = Diagnostic::error(codes::DUPLICATE_INSTRUCTION, i.name, message).label("again");
+                let first = first.span;
+                self.report(d.related(first, "the first one"));
+            } else {
+                scope.names.insert(name, Binding { id, span: i.name });
+            }
+        }
+        if i.root {
+            if let Some((_, first)) = scope.root {
+                let d = Diagnostic::error(codes::SEVERAL_ROOTS, i.name, "a second ROOT").label("again");
+                self.report(d.related(first, "the first one"));
+            }
+            match id {
+                Some(id) => scope.root = Some((id, i.name)),
+                None => scope.broken_root = true,
+            }
+        }
+        id
+    }
+
+    fn instruction_itself(&mut self, scope: &mut Scope<'a>, i: &Instruction) -> Option<InstrId> {
+        let spelled = self.opcode(i.opcode);
+        let shape = if i.shape.is_none() { None } else { Some(self.shape(i.shape)?) };
+        let spelled = spelled?;
+        let opcode = match spelled {
+            Spelled::Plain(op) => op,
+            Spelled::Asynchronous { step, wrapped } => {
+                return self.asynchronous(scope, i, shape, step, wrapped);
+            }
+        };
+        // Everything of an instruction is looked at, so that all its errors show at once.
+        let mut lowered = self.attributes(scope, opcode, &[], &i.attributes);
+        let mut operands = Some(SmallVec::new());
+        let mut complete = true;
+        match opcode {
+            Opcode::Parameter => match self.parameter_number(scope, i) {
+                Some(n) => lowered.attrs.set(AttrKey::ParameterNumber, AttrValue::Int(n)),
+                None => complete = false,
+            },
+            Opcode::Constant if i.literal.is_some() => {}
+            _ => operands = self.operands(scope, i),
+        }
+        complete &= self.check_required(opcode, &lowered.attrs, &i.attributes, i.opcode);
+        if opcode == Opcode::Constant {
+            let value = self.constant(i, shape.as_ref());
+            match value {
+                Some(v) => lowered.attrs.set(AttrKey::ConstantValue, AttrValue::Literal(v)),
+                None => complete = false,
+            }
+        }
+        let operands = operands?;
+        if !complete || !lowered.complete {
+            return None;
+        }
+        let shape = match shape {
+            Some(s) => s,
+            None => self.inferred(i, opcode, &operands, &lowered.attrs)?,
+        };
+        Some(self.append(scope, i, opcode, shape, operands, lowered))
+    }
+
+    pub(super) fn append(
+        &mut self,
+        scope: &Scope<'a>,
+        i: &Instruction,
+        opcode: Opcode,
+        shape: Shape,
+        operands: SmallVec<[InstrId; 2]>,
+        lowered: Lowered,
+    ) -> InstrId {
+        let name = if i.name.is_none() {
+            let base =
+                if self.ast.single && i.root { opcode.name().to_owned() } else { format!("{opcode}.anon") };
+            self.module.unique_name(&base)
+        } else {
+            self.slice(i.name).into()
+        };
+        let new = NewInstruction { opcode, shape, name, operands, attrs: lowered.attrs, span: i.span };
+        let id = self.module.append(scope.computation, new);
+        if !lowered.control_predecessors.is_empty() {
+            self.module.instr_mut(id).control_predecessors = lowered.control_predecessors;
+        }
+        id
+    }
+
+    fn opcode(&mut self, span: Span) -> Option<Spelled> {
+        let text = self.slice(span);
+        if let Some(&op) = OPCODES.get(text) {
+            return Some(Spelled::Plain(op));
+        }
+        const STEPS: [(&str, Opcode); 3] =
+            [("-start", Opcode::AsyncStart), ("-update", Opcode::AsyncUpdate), ("-done", Opcode::AsyncDone)];
+        for (suffix, step) in STEPS {
+            let Some(&wrapped) = text.strip_suffix(suffix).and_then(|t| OPCODES.get(t)) else { continue };
+            let own = matches!(
+                wrapped,
+                Opcode::AllGather
+                    | Opcode::AllReduce
+                    | Opcode::CollectivePermute
+                    | Opcode::Copy
+                    | Opcode::Recv
+                    | Opcode::Send
+                    | Opcode::AsyncStart
+                    | Opcode::AsyncUpdate
+                    | Opcode::AsyncDone
+            );
+            if own {
+                let message = format!("{wrapped} cannot be wrapped by `{suffix}`");
+                let d = Diagnostic::error(codes::BAD_ASYNC, span, message);
+                self.report(d.label("it has asynchronous forms of its own"));
+                return None;
+            }
+            self.style.async_sugar = true;
+            return Some(Spelled::Asynchronous { step, wrapped });
+        }
+        let near = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
+        let label =
+            near.map_or_else(|| "no operation has this name".to_owned(), |n| format!("did you mean `{n}`?"));
+        self.report(
+            Diagnostic::error(codes::UNKNOWN_OPCODE, span, format!("unknown opcode {}", quote(text)))
+                .label(label),
+        );
+        None
+    }
+
+    fn parameter_number(&mut self, scope: &mut Scope<'a>, i: &Instruction) -> Option<i64> {
+        let ast = self.ast;
+        let operands = &ast.operands[range(&i.operands)];
+        let &[Operand { shape: Span::NONE, what: OperandKind::Number(span) }] = operands else {
+            let span = operands.first().map_or(i.opcode, |o| self.operand_span(o));
+            let message = "`parameter` takes its number in the parentheses";
+            self.report(
+                Diagnostic::error(codes::BAD_PARAMETER_NUMBER, span, message).label("expected a number"),
+            );
+            return None;
+        };
+        let mut c = self.cursor(span);
+        let result = c.int_or(codes::BAD_PARAMETER_NUMBER).and_then(|n| c.finish().map(|()| n));
+        let n = self.keep(result)?;
+        if usize::try_from(n).map_or(true, |n| n >= MAX_PARAMETERS) {
+            let d = Diagnostic::error(codes::BAD_PARAMETER_NUMBER, span, format!("parameter number {n}"));
+            self.report(d.label(format!("expected 0 to {}", MAX_PARAMETERS - 1)));
+            return None;
+        }
+        if !scope.parameter_numbers.insert(n) {
+            let message = format!("the computation has two parameters {n}");
+            let first =
+                self.module.computation(scope.computation).parameters().get(n as usize).copied().flatten();
+            let mut d = Diagnostic::error(codes::BAD_PARAMETER_NUMBER, span, message).label("again");
+            if let Some(first) = first {
+                d = d.related(self.module.instr(first).span, "the first one");
+            }
+            self.report(d);
+            return None;
+        }
+        Some(n)
+    }
+
+    fn constant(&mut self, i: &Instruction, shape: Option<&Shape>) -> Option<ConstantValue> {
+        let span = i.literal?;
+        let Some(shape) = shape else {
+            let message = "the shape of a constant cannot be inferred";
+            let d = Diagnostic::error(codes::MISSING_SHAPE, i.opcode, message);
+            self.report(d.label("write the shape before the opcode"));
+            return None;
+        };
+        let mut c = self.cursor(span);
+        let result = crate::literal::literal(&mut c, shape).and_then(|v| c.finish().map(|()| v));
+        let value = self.keep(result)?;
+        if value == ConstantValue::Elided {
+            let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };
+            let message = format!("the text leaves out the value of `{name}`");
+            let d = Diagnostic::warning(codes::ELIDED_CONSTANT, span, message).label("made up from the name");
+            self.report(d);
+        }
+        Some(value)
+    }
+
+    /// The operands; `None` if one is not there, which was reported.
+    pub(super) fn operands(
+        &mut self,
+        scope: &mut Scope<'a>,
+        i: &Instruction,
+    ) -> Option<SmallVec<[InstrId; 2]>> {
+        let ast = self.ast;
+        let mut out = SmallVec::new();
+        let mut complete = true;
+        for o in &ast.operands[range(&i.operands)] {
+            match self.operand(scope, o) {
+                Some(id) => out.push(id),
+                None => complete = false,
+            }
+        }
+        complete.then_some(out)
+    }
+
+    fn operand_span(&self, o: &Operand) -> Span {
+        match o.what {
+            OperandKind::Name(span) | OperandKind::Number(span) => span,
+            OperandKind::Nested(i) => self.ast.instructions[i as usize].span,
+            OperandKind::ShapeOnly => o.shape,
+        }
+    }
+
+    fn operand(&mut self, scope: &mut Scope<'a>, o: &Operand) -> Option<InstrId> {
+        let shape = if o.shape.is_none() {
+            None
+        } else {
+            self.style.operand_shapes = true;
+            Some(self.shape(o.shape)?)
+        };
+        let id = match o.what {
+            OperandKind::Nested(_) => return self.nested(scope, o.what),
+            OperandKind::Number(span) => {
+                let message = format!("{} is not an operand", quote(self.slice(span)));
+                let d = Diagnostic::error(codes::BAD_OPERAND, span, message);
+                self.report(d.label("expected the name of an instruction"));
+                return None;
+            }
+            OperandKind::ShapeOnly => {
+                if self.ast.single {
+                    let shape = shape?;
+                    return Some(self.manufacture(scope, None, shape, o.shape));
+                }
+                let d = Diagnostic::error(
+                    codes::BAD_OPERAND,
+                    o.shape,
+                    "a shape without a name is not an operand",
+                );
+                self.report(d.label("expected a name after it"));
+                return None;
+            }
+            OperandKind::Name(span) => self.named_operand(scope, span, shape.as_ref(), o)?,
+        };
+        if let Some(written) = shape {
+            let actual = &self.module.instr(id).shape;
+            if !actual.compatible(&written) {
+                let message = format!("the operand is {actual}, not {written}");
+                let d = Diagnostic::error(codes::OPERAND_SHAPE_MISMATCH, o.shape, message);
+                let defined = self.module.instr(id).span;
+                self.report(d.label("not the operand's shape").related(defined, "defined here"));
+                return None;
+            }
+        }
+        Some(id)
+    }
+
+    fn named_operand(
+        &mut self,
+        scope: &mut Scope<'a>,
+        span: Span,
+        shape: Option<&Shape>,
+        o: &Operand,
+    ) -> Option<InstrId> {
+        let text = self.slice(span);
+        let text = text.strip_prefix('%').unwrap_or(text);
+        let (name, path) = match text.split_once('#') {
+            Some((name, path)) => (name, Some(path)),
+            None => (text, None),
+        };
+        if let Some(Binding { id, .. }) = scope.names.get(name) {
+            let id = (*id)?;
+            return match path {
+                None => Some(id),
+                Some(path) => self.elements(scope, id, path, span),
+            };
+        }
+        if self.ast.single {
+            let Some(shape) = shape else {
+                let message = format!("the shape of the operand {} is not known", quote(name));
+                let d = Diagnostic::error(codes::MISSING_SHAPE, span, message);
+                self.report(d.label("write the shape before it: the text is a single instruction"));
+                return None;
+            };
+            if path.is_none() {
+                return Some(self.manufacture(scope, Some(name), shape.clone(), o.shape.to(span)));
+            }
+        }
+        self.find(scope, name, span)
+    }
+
+    /// The element of a tuple that `#1#0` names. XLA names the instruction like the text, with `_` for `#`.
+    fn elements(&mut self, scope: &mut Scope<'a>, id: InstrId, path: &str, span: Span) -> Option<InstrId> {
+        self.style.compact_gte = true;
+        let mut id = id;
+        for part in path.split('#') {
+            let index: i64 = part.parse().unwrap_or(i64::MAX);
+            let of = self.module.instr(id);
+            let element = of.shape.as_tuple().and_then(|t| t.get(usize::try_from(index).ok()?)).cloned();
+            let Some(shape) = element else {
+                let message = format!("`{}` is {}, which has no element {part}", of.name, of.shape);
+                let defined = of.span;
+                let d = Diagnostic::error(codes::BAD_TUPLE_INDEX, span, message).label("no such element");
+                self.report(d.related(defined, "defined here"));
+                return None;
+            };
+            id = match scope.elements.get(&(id, index)) {
+                Some(&e) => e,
+                None => {
+                    let base = format!("{}_{index}", of.name);
+                    let name = self.module.unique_name(&base);
+                    let mut new = NewInstruction::new(Opcode::GetTupleElement, shape, &[id]).named(name);
+                    new.attrs.set(AttrKey::Index, AttrValue::Int(index));
+                    new.span = span;
+                    let e = self.module.append(scope.computation, new);
+                    scope.elements.insert((id, index), e);
+                    e
+                }
+            };
+        }
+        Some(id)
+    }
+
+    /// A parameter for an operand of a text that is a single instruction.
+    fn manufacture(
+        &mut self,
+        scope: &mut Scope<'a>,
+        name: Option<&'a str>,
+        shape: Shape,
+        span: Span,
+    ) -> InstrId {
+        let n = self.module.computation(scope.computation).parameters().len() as i64;
+        let mut new = NewInstruction::new(Opcode::Parameter, shape, &[]);
+        new.name = match name {
+            Some(name) => name.into(),
+            None => self.module.unique_name(&format!("_{n}")),
+        };
+        new.attrs.set(AttrKey::ParameterNumber, AttrValue::Int(n));
+        new.span = span;
+        let id = self.module.append(scope.computation, new);
+        if let Some(name) = name {
+            scope.names.insert(name, Binding { id: Some(id), span });
+        }
+        id
+    }
+
+    /// The instruction of a name, which may be broken; reports one that does not exist.
+    pub(super) fn find(&mut self, scope: &Scope<'a>, name: &str, span: Span) -> Option<InstrId> {
+        if let Some(binding) = scope.names.get(name) {
+            return binding.id;
+        }
+        let ast = self.ast;
+        let all = &ast.instructions[range(&ast.computations[scope.index].instructions)];
+        let names = || all.iter().filter(|i| !i.name.is_none());
+        if let Some(later) = names().find(|i| self.slice(i.name) == name) {
+            let message = format!("`{name}` is used before it is defined");
+            let d = Diagnostic::error(codes::USE_BEFORE_DEFINITION, span, message).label("used here");
+            self.report(d.related(later.name, "defined here"));
+            return None;
+        }
+        let message = format!("there is no instruction {} in this computation", quote(name));
+        // Enough to be helpful, few enough that a text full of errors stays fast.
+        let near = did_you_mean(name, names().take(2000).map(|i| self.slice(i.name)));
+        let label = near.map_or_else(|| "not defined".to_owned(), |n| format!("did you mean `{n}`?"));
+        self.report(Diagnostic::error(codes::UNKNOWN_INSTRUCTION, span, message).label(label));
+        None
+    }
+
+    fn inferred(
+        &mut self,
+        i: &Instruction,
+        opcode: Opcode,
+        operands: &[InstrId],
+        attrs: &Attrs,
+    ) -> Option<Shape> {
+        let _ = (operands, attrs);
+        let message = format!("the shape of {opcode} cannot be inferred");
+        let d = Diagnostic::error(codes::MISSING_SHAPE, i.opcode, message);
+        self.report(d.label("write the shape before the opcode"));
+        None
+    }
+}
