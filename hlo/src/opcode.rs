@@ -310,9 +310,9 @@ macro_rules! for_each_opcode {
             /// Starts a computation.
             AsyncStart "async-start" AtLeast(0) Called [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, !Calls],
             /// A step between start and done; may bind late operands.
-            AsyncUpdate "async-update" AtLeast(1) Exact [side_effect] [],
+            AsyncUpdate "async-update" AtLeast(1) Exact [side_effect] [AsyncExecutionThread, OutputToOperandAliasing, Calls],
             /// The result of an asynchronous computation.
-            AsyncDone "async-done" Exactly(1) Exact [side_effect] [],
+            AsyncDone "async-done" Exactly(1) Exact [side_effect] [AsyncExecutionThread, Calls],
             /// Starts a copy.
             CopyStart "copy-start" Exactly(1) Exact [side_effect] [CrossProgramPrefetchIndex],
             /// The result of an asynchronous copy.

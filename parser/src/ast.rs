@@ -249,7 +249,7 @@ impl<'s> Builder<'s> {
     }
 
     pub(crate) fn parameter(&mut self, name: Span, shape: Span) {
-        self.ast.parameters.push((at(name.start, name.end - 1), shape));
+        self.ast.parameters.push((name, shape));
     }
 
     pub(crate) fn signature(&mut self, parameters: u32, result: Span) -> Signature {

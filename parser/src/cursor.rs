@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use hlo::diag::{Code, Diagnostic, codes};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::{Code, Diagnostic};
 use hlo::{Diagnostics, Span};
 
 use crate::token;
@@ -29,6 +30,8 @@ pub(crate) struct Cursor<'a> {
     /// How many levels of nesting are still allowed.
     pub(crate) depth: usize,
     limit: usize,
+    /// Where a literal gave one value for an array of several.
+    pub(crate) implied_zeros: Option<Span>,
 }
 
 impl<'a> Cursor<'a> {
@@ -41,6 +44,7 @@ impl<'a> Cursor<'a> {
             pos: range.start,
             depth,
             limit: depth,
+            implied_zeros: None,
         }
     }
 

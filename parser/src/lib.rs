@@ -30,7 +30,8 @@ lalrpop_util::lalrpop_mod!(
 pub use log_prefix::strip_log_prefixes;
 pub use standalone::*;
 
-use hlo::diag::{Diagnostic, codes};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 use hlo::{Diagnostics, Module, Span};
 
 /// Limits of parsing.

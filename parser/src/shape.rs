@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hlo::diag::{codes, suggest::did_you_mean};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::suggest::did_you_mean;
 use hlo::layout::{DimLevel, DimLevelType, Layout, SplitConfig, TileDim};
 use hlo::shape::MAX_RANK;
 use hlo::{ArrayShape, Dims, ElementType, Shape, Span, UNBOUNDED};

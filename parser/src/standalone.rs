@@ -15,7 +15,12 @@ pub type PieceResult<T> = Result<T, Box<Diagnostic>>;
 fn whole<T>(text: &str, read: impl FnOnce(&mut Cursor<'_>) -> Res<T>) -> PieceResult<T> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("the text is {} bytes long", text.len());
-        return Err(error(hlo::diag::codes::SOURCE_TOO_LARGE, Span::new(0, 1), message, "at most 4 GiB"));
+        return Err(error(
+            hlo::diag::codes::parse::SOURCE_TOO_LARGE,
+            Span::new(0, 1),
+            message,
+            "at most 4 GiB",
+        ));
     }
     let mut c = Cursor::new(text, Span::new(0, text.len()), ParseOptions::default().nesting_limit);
     let value = read(&mut c)?;

@@ -1,7 +1,8 @@
 //! Errors of the lexer and of the grammar as diagnostics.
 
 use hlo::Span;
-use hlo::diag::{Diagnostic, codes};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 
 use crate::ast::SyntaxError;
 use crate::cursor::quote;

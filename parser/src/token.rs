@@ -199,6 +199,14 @@ impl<'s> Lexer<'s> {
             Tok::Ident => {
                 let word = &bytes[start..end];
                 let next = skip_blank(bytes, end);
+                if bytes.get(next) == Some(&b'[')
+                    && self.shape_may_start()
+                    && hlo::ElementType::from_name(&self.text[start..end]).is_some()
+                {
+                    // A shape with a blank in it.
+                    self.advance_to(next + 1);
+                    return self.complete(Tok::Shape, start);
+                }
                 let opens = bytes.get(next) == Some(&b'(');
                 let here = self.shape_may_start() || self.previous == Some(Tok::Shape);
                 if opens && here && word == b"constant" {
@@ -308,8 +316,12 @@ impl<'s> Lexer<'s> {
         if bytes.get(first) == Some(&b'{') {
             match COMPUTATION_KEYS.get(key) {
                 Some(AttrKind::Computations) => {
-                    let close = self.close(first, Syntax::Full);
-                    if close.is_ok_and(|c| bytes[first + 1..c].contains(&b'{')) {
+                    // Names, or computations among them?
+                    let mut at = skip_blank(bytes, first + 1);
+                    while bytes.get(at).is_some_and(|&b| is_name_byte(b) || b == b'%' || b == b',') {
+                        at = skip_blank(bytes, at + 1);
+                    }
+                    if bytes.get(at) == Some(&b'{') {
                         return Tok::AttrList;
                     }
                 }
@@ -347,11 +359,13 @@ impl<'s> Lexer<'s> {
                 if bytes[end - 1] == b')' && bytes.get(next) == Some(&b'{') {
                     end = self.run_end(next, syntax)?;
                 }
-            } else if bytes.get(next).is_some_and(|b| b.is_ascii_digit() || *b == b'-') {
-                end = self.run_end(next, syntax)?;
-            } else if ["true", "false", "nan", "inf"].iter().any(|w| bytes[next..].starts_with(w.as_bytes()))
-            {
-                end = self.run_end(next, syntax)?;
+            } else {
+                let number = bytes.get(next).is_some_and(|b| b.is_ascii_digit() || *b == b'-');
+                let word =
+                    ["true", "false", "nan", "inf"].iter().any(|w| bytes[next..].starts_with(w.as_bytes()));
+                if number || word {
+                    end = self.run_end(next, syntax)?;
+                }
             }
         } else if key == "replica_groups" {
             // `mesh['a'=2], device_ids=(...) {'a'}` and `[2,4] <= [8]`

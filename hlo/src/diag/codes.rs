@@ -1,12 +1,11 @@
 //! The codes of all diagnostics, with the pages that `hlo explain` prints. One table a stage.
 
 mod infer;
-mod parse;
+pub mod parse;
 mod run;
 mod verify;
 
 pub use infer::*;
-pub use parse::*;
 pub use run::*;
 pub use verify::*;
 

@@ -1,7 +1,7 @@
 //! Aliasing and donation of buffers.
 
 use hlo::attrs::{AliasEntry, AliasKind, BufferDonor, OperandAlias};
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 
 use super::lists::shape_index;
 use crate::cursor::{Cursor, Res};
@@ -48,9 +48,7 @@ pub(crate) fn input_output_alias(c: &mut Cursor<'_>) -> Res<Vec<AliasEntry>> {
         c.expect(b',', CODE)?;
         let parameter_index = shape_index(c, CODE)?;
         let kind_written = c.eat(b',');
-        let kind = if !kind_written {
-            AliasKind::May
-        } else if c.eat_str("may-alias") {
+        let kind = if !kind_written || c.eat_str("may-alias") {
             AliasKind::May
         } else if c.eat_str("must-alias") {
             AliasKind::Must

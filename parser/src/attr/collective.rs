@@ -1,7 +1,7 @@
 //! Replica groups.
 
 use hlo::attrs::{Ints, MeshAxes, ReplicaGroups};
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 
 use super::sharding::{axis_refs, iota, mesh};
 use crate::cursor::{Cursor, Res, error};

@@ -2,7 +2,7 @@
 
 use hlo::PropagationFlags;
 use hlo::attrs::Ints;
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 
 use crate::cursor::{Cursor, Res};
 

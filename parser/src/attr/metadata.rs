@@ -3,7 +3,7 @@
 use hlo::attrs::{
     BackendConfig, FrontendAttributes, FrontendValue, Metadata, OriginalTree, OriginalValue, Statistics,
 };
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 
 use super::lists::shape_index;
 use crate::cursor::{Cursor, Res, error};

@@ -1,7 +1,7 @@
 //! Result accuracy, sparsity, domains.
 
 use hlo::attrs::{Domain, ResultAccuracy, Sparsity, SparsitySide};
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 
 use super::sharding::sharding;
 use crate::cursor::{Cursor, Res, error, quote};
@@ -15,10 +15,11 @@ pub(crate) fn result_accuracy(c: &mut Cursor<'_>) -> Res<ResultAccuracy> {
         "mode" => {
             c.skip();
             let start = c.pos();
-            match c.word() {
+            let word = c.word();
+            match word.to_ascii_lowercase().as_str() {
                 "default" => ResultAccuracy::Default,
                 "highest" => ResultAccuracy::Highest,
-                word => {
+                _ => {
                     let message = format!("unknown accuracy {}", quote(word));
                     return Err(error(CODE, c.span_from(start), message, "expected `default` or `highest`"));
                 }

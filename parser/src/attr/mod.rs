@@ -9,7 +9,7 @@ pub(crate) mod sharding;
 pub(crate) mod window;
 pub(crate) mod words;
 
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 use hlo::{AttrKey, AttrKind, AttrValue, Shape};
 
 use crate::cursor::{Cursor, Res};

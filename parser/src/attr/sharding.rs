@@ -4,7 +4,8 @@ use hlo::attrs::sharding::{MeshDevices, NamedDim};
 use hlo::attrs::{
     AxisRef, DeviceAssignment, Ints, Mesh, NamedSharding, Sharding, ShardingKind, SubgroupType, TileSharding,
 };
-use hlo::diag::{Code, codes};
+use hlo::diag::Code;
+use hlo::diag::codes::parse as codes;
 
 use super::collective::product;
 use super::metadata::metadata_list;

@@ -1,7 +1,7 @@
 //! Windows, dimension labels, padding and slices.
 
 use hlo::attrs::{ConvDims, PaddingDim, SliceDim, Window, WindowDim};
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 use smallvec::SmallVec;
 
 use crate::cursor::{Cursor, Res, error, quote};

@@ -4,7 +4,8 @@ use hlo::attrs::{
     ApiVersion, CollectiveMode, CompareType, ConvKind, Direction, DotAlgorithm, FftType, FusionKind,
     PaddingType, Precision, RngAlgorithm, RngDistribution, Schedule, Transpose,
 };
-use hlo::diag::{codes, suggest::did_you_mean};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::suggest::did_you_mean;
 
 use crate::cursor::{Cursor, Res, error};
 
@@ -16,13 +17,16 @@ pub(crate) trait Word: Copy + 'static {
     const ALL: &'static [Self];
     /// The word of a variant.
     fn text(self) -> &'static str;
+    /// Whether case is of no matter, as XLA has it for precisions.
+    const ANY_CASE: bool = false;
     /// The variant of a word.
     fn from_word(word: &str) -> Option<Self>;
 }
 
 macro_rules! words {
-    ($($ty:ident = $what:literal;)*) => {
+    ($($ty:ident = $what:literal $($any_case:literal)?;)*) => {
         $(impl Word for $ty {
+            $(const ANY_CASE: bool = $any_case;)?
             const WHAT: &'static str = $what;
             const ALL: &'static [Self] = $ty::ALL;
             fn text(self) -> &'static str {
@@ -43,7 +47,7 @@ words! {
     Transpose = "transposition";
     RngDistribution = "distribution";
     RngAlgorithm = "algorithm of a random generator";
-    Precision = "precision";
+    Precision = "precision" true;
     DotAlgorithm = "algorithm of a dot";
     PaddingType = "padding type";
     Schedule = "schedule";
@@ -52,12 +56,17 @@ words! {
     CollectiveMode = "mode of a collective";
 }
 
-/// The word at the cursor. Case matters but for precisions, which XLA reads in any case.
+/// The word at the cursor.
 pub(crate) fn word<T: Word>(c: &mut Cursor<'_>) -> Res<T> {
     c.skip();
     let start = c.pos();
     let found = c.word();
     if let Some(v) = T::from_word(found) {
+        return Ok(v);
+    }
+    if T::ANY_CASE
+        && let Some(v) = T::from_word(&found.to_ascii_lowercase())
+    {
         return Ok(v);
     }
     if found.is_empty() {

@@ -1,6 +1,7 @@
 //! One element of a literal, for each element type.
 
-use hlo::diag::{Code, codes};
+use hlo::diag::Code;
+use hlo::diag::codes::parse as codes;
 use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
 use hlo::small_float::{

@@ -9,7 +9,7 @@ mod element;
 
 use std::sync::Arc;
 
-use hlo::diag::codes;
+use hlo::diag::codes::parse as codes;
 use hlo::{ArrayLiteral, ArrayShape, BufferOf, ConstantValue, Literal, Shape, Span, with_element_type};
 
 use crate::cursor::{Cursor, Res, error};
@@ -101,6 +101,9 @@ fn shapes_inside(c: &mut Cursor<'_>) -> Res<(Shape, ConstantValue)> {
     Ok((Shape::tuple(shapes), value))
 }
 
+/// The most elements that a value without braces may stand for: memory is to be bounded by the text.
+const MOST_IMPLIED: usize = 1 << 24;
+
 fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> Res<Literal> {
     let elements = shape.checked_elements().and_then(|n| usize::try_from(n).ok());
     let Some(elements) = elements else {
@@ -115,6 +118,18 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
     if shape.dims.is_empty() {
         c.skip();
         out.push(T::scan(c)?);
+    } else if !matches!(c.peek(), b'{' | b')' | 0) {
+        // XLA reads a value without braces as the first element; the others are zero.
+        let span = c.here();
+        out.push(T::scan(c)?);
+        if elements != 1 {
+            if elements == 0 || elements > MOST_IMPLIED {
+                let message = format!("one value without braces for {elements} elements");
+                return Err(error(codes::WRONG_NESTING, span, message, "expected `{`"));
+            }
+            out.resize(elements, T::default());
+            c.implied_zeros = Some(span);
+        }
     } else {
         nested(c, &shape.dims, &mut out)?;
     }
@@ -181,7 +196,8 @@ fn nested<T: ScanElement>(c: &mut Cursor<'_>, dims: &[i64], out: &mut Vec<T>) ->
             if level == 0 {
                 return Ok(());
             }
-            if c.eat(b',') {
+            // XLA does not insist on commas between the parts.
+            if c.eat(b',') || c.peek() == b'{' {
                 let (start, seen) = open[level - 1];
                 if seen == dims[level - 1] {
                     return Err(wrong_count(c, start, seen + 1, dims, level - 1));

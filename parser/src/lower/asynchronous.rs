@@ -1,6 +1,7 @@
 //! `opcode-start`, `-update` and `-done`: sugar for `async-start` and its kin with a computation of one instruction.
 
-use hlo::diag::{Diagnostic, codes};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 use hlo::{AttrKey, AttrValue, Attrs, ComputationId, InstrId, NewInstruction, Opcode, Shape, Span};
 
 use super::attributes::Lowered;

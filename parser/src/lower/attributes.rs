@@ -1,6 +1,7 @@
 //! Attributes of an instruction.
 
-use hlo::diag::{Diagnostic, codes, suggest::did_you_mean};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::{Diagnostic, suggest::did_you_mean};
 use hlo::{AttrKey, AttrKind, AttrValue, Attrs, ComputationId, InstrId, Opcode, Span};
 use smallvec::SmallVec;
 

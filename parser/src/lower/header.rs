@@ -1,7 +1,8 @@
 //! The module's header line and the tables of source locations after it.
 
 use hlo::attrs::{FileLocation, StackFrame, StackTables};
-use hlo::diag::{Diagnostic, codes, suggest::did_you_mean};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::{Diagnostic, suggest::did_you_mean};
 use hlo::{Diagnostics, Module, ProgramShape, Shape, Span};
 
 use crate::ast::{Ast, AttributeValue, range};

@@ -1,6 +1,7 @@
 //! One instruction.
 
-use hlo::diag::{Diagnostic, codes, suggest::did_you_mean};
+use hlo::diag::codes::parse as codes;
+use hlo::diag::{Diagnostic, suggest::did_you_mean};
 use hlo::{
     AttrKey, AttrValue, Attrs, ConstantValue, InstrId, MAX_PARAMETERS, NewInstruction, Opcode, Shape, Span,
 };
@@ -55,7 +56,12 @@ impl<'a> Lowering<'a> {
         let shape = if i.shape.is_none() { None } else { Some(self.shape(i.shape)?) };
         let spelled = spelled?;
         let opcode = match spelled {
-            Spelled::Plain(op) => op,
+            Spelled::Plain(op) => {
+                if op == Opcode::AsyncStart {
+                    self.style.async_sugar = false;
+                }
+                op
+            }
             Spelled::Asynchronous { step, wrapped } => {
                 return self.asynchronous(scope, i, shape, step, wrapped);
             }
@@ -199,6 +205,12 @@ impl<'a> Lowering<'a> {
         let mut c = self.cursor(span);
         let result = crate::literal::literal(&mut c, shape).and_then(|v| c.finish().map(|()| v));
         let value = self.keep(result)?;
+        if let Some(span) = c.implied_zeros {
+            let message = format!("one value for the elements of {shape}");
+            let d = Diagnostic::warning(codes::IMPLIED_ZEROS, span, message)
+                .label("the first element; the others are 0");
+            self.report(d);
+        }
         if value == ConstantValue::Elided {
             let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };
             let message = format!("the text leaves out the value of `{name}`");
@@ -217,6 +229,10 @@ impl<'a> Lowering<'a> {
         let ast = self.ast;
         let mut out = SmallVec::new();
         let mut complete = true;
+        if let (None, Some(sixth)) = (self.operand_indices, ast.operands[range(&i.operands)].get(5)) {
+            let start = self.operand_span(sixth).start.min(sixth.shape.start) as usize;
+            self.operand_indices = Some(self.text[..start].trim_end().ends_with("*/"));
+        }
         for o in &ast.operands[range(&i.operands)] {
             match self.operand(scope, o) {
                 Some(id) => out.push(id),
@@ -395,10 +411,23 @@ impl<'a> Lowering<'a> {
         operands: &[InstrId],
         attrs: &Attrs,
     ) -> Option<Shape> {
-        let _ = (operands, attrs);
-        let message = format!("the shape of {opcode} cannot be inferred");
-        let d = Diagnostic::error(codes::MISSING_SHAPE, i.opcode, message);
-        self.report(d.label("write the shape before the opcode"));
+        let shapes: SmallVec<[&Shape; 4]> = operands.iter().map(|&o| &self.module.instr(o).shape).collect();
+        let e = match hlo::infer::infer(&self.module, opcode, &shapes, attrs) {
+            Ok(shape) => return Some(shape),
+            Err(e) => e,
+        };
+        let d = if e.code == hlo::diag::codes::SHAPE_REQUIRED {
+            let message = format!("the shape of {opcode} cannot be inferred");
+            Diagnostic::error(codes::MISSING_SHAPE, i.opcode, message)
+                .label("write the shape before the opcode")
+        } else {
+            let why = e.code.as_str();
+            let d = e.diagnostic(&self.module, operands, i.opcode);
+            Diagnostic { code: codes::CANNOT_INFER_SHAPE, ..d }
+                .note(format!("the rule that is broken: {why}"))
+        };
+        drop(shapes);
+        self.report(d);
         None
     }
 }

@@ -12,8 +12,8 @@ mod order;
 
 use std::sync::LazyLock;
 
-use hlo::attrs::StackTables;
-use hlo::diag::{Diagnostic, codes};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 use hlo::{ComputationId, DeclaredSignature, Diagnostics, InstrId, Module, Opcode, Shape, Span, TextStyle};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -65,6 +65,8 @@ struct Lowering<'a> {
     /// Computations made for asynchronous operations, with the one that they go before.
     wrapped: Vec<(ComputationId, ComputationId)>,
     style: TextStyle,
+    /// Whether `/*index=5*/` stands before sixth operands; `None` until there is one.
+    operand_indices: Option<bool>,
 }
 
 /// Lowers a tree. The module is complete only if no error was reported.
@@ -80,12 +82,13 @@ pub(crate) fn lower(
     header::header(text, ast, options.nesting_limit, &mut module, diagnostics);
     if let Some(span) = ast.tables {
         let tables = keep(header::tables(text, span, options.nesting_limit), diagnostics);
-        module.stack_tables = tables.unwrap_or_else(StackTables::default);
+        module.stack_tables = tables.unwrap_or_default();
     }
     let style = TextStyle {
         header: ast.header.is_some(),
         percent: false,
         operand_shapes: false,
+        operand_indices: false,
         program_shape: false,
         layouts: true,
         name_after_brace: false,
@@ -105,6 +108,7 @@ pub(crate) fn lower(
         truncated,
         wrapped: Vec::new(),
         style,
+        operand_indices: None,
     };
     lowering.declare_computations();
     let entry = lowering.find_entry();
@@ -125,6 +129,7 @@ pub(crate) fn lower(
     lowering.place_wrapped();
     let mut module = lowering.module;
     module.text_style = lowering.style;
+    module.text_style.operand_indices = lowering.operand_indices.unwrap_or(lowering.style.percent);
     if ast.header.is_none() && !ast.single {
         module.name = format!("module_{}", module.computation(module.entry()).name).into();
     }
@@ -254,6 +259,11 @@ impl<'a> Lowering<'a> {
         }
         if let Some(s) = &c.signature {
             self.signature(c, s, id, root);
+        }
+        if !c.name.is_none() {
+            let comment = self.text[c.body.end as usize..].strip_prefix(" // ");
+            let name = self.slice(c.name).trim_start_matches('%');
+            self.style.name_after_brace |= comment.is_some_and(|t| t.starts_with(name));
         }
     }
 

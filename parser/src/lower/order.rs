@@ -1,7 +1,8 @@
 //! Which computations call which, before they are lowered.
 
 use hlo::Span;
-use hlo::diag::{Diagnostic, codes};
+use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 
 use super::Lowering;
 use crate::ast::{AttributeValue, Reference, range};

@@ -211,4 +211,7 @@ super::codes! {
     BAD_LITERAL_SIZE = "P0510" "bad size of a dynamic dimension in a literal"
         "The sizes before the elements of a literal with dynamic dimensions, as in `(2,3){ ... }`, are one for each dimension and\n\
          no larger than its bound.",
+    IMPLIED_ZEROS = "P0511" "one value for an array of several elements"
+        "The literal gives one value without braces, but the shape has more elements. As XLA reads it, this is the first element\n\
+         and the others are 0. Write a scalar and a `broadcast` if all are to be equal.",
 }
