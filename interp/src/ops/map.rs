@@ -15,7 +15,6 @@ pub(super) fn map(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let n = operands[0].len();
     let ty = cx.array_shape().element_type;
     with_element_type!(ty, T => cx.reserve::<T>(n))?;
-    cx.spend(n as u64)?;
     let mut out = Buffer::zeros(ty, n);
     let mut lanes = region.lanes();
     for start in (0..n).step_by(LANES) {

@@ -5,8 +5,6 @@
 //! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
 //! operands where the instruction's shape is dynamic.
 
-#![allow(dead_code, reason = "some users are being written")]
-
 mod combine;
 mod common;
 mod contract;

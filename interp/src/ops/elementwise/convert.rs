@@ -81,12 +81,12 @@ pub(crate) fn narrow_block<T: Lane>(carrier: &Buffer, out: &mut [T]) {
     }
 }
 
-/// Converts by a kernel of the pair of types, if there is one. `out` is of type `to`.
-fn direct<T: BufferOf>(x: &Buffer, to: ElementType, out: &mut Vec<T>) -> bool {
+/// Converts by a kernel of the pair of types, if there is one. `out` is a vector of `to`.
+fn direct(x: &Buffer, to: ElementType, out: &mut dyn Any) -> bool {
     macro_rules! pairs {
         ($($from:ident $A:ty => $($to:ident $B:ty),*;)*) => {
             match (x.element_type(), to) {
-                $($((ElementType::$from, ElementType::$to) => pair::<$A, $B, T>(x, out),)*)*
+                $($((ElementType::$from, ElementType::$to) => pair::<$A, $B>(x, out),)*)*
                 (_, _) => false,
             }
         };
@@ -106,9 +106,9 @@ fn direct<T: BufferOf>(x: &Buffer, to: ElementType, out: &mut Vec<T>) -> bool {
     }
 }
 
-/// A conversion from `A` to `B`. `T` is `B`, but only the caller's match knows.
-fn pair<A: BufferOf + Scalar, B: BufferOf + Scalar, T: BufferOf>(x: &Buffer, out: &mut Vec<T>) -> bool {
-    let (Some(x), Some(out)) = (A::slice(x), (out as &mut dyn Any).downcast_mut::<Vec<B>>()) else {
+/// A conversion from `A` to `B`. `out` is a vector of `B`, as the caller's match knows.
+fn pair<A: BufferOf + Scalar, B: BufferOf + Scalar>(x: &Buffer, out: &mut dyn Any) -> bool {
+    let (Some(x), Some(out)) = (A::slice(x), out.downcast_mut::<Vec<B>>()) else {
         return false;
     };
     chunks_mut(out, |start, out| {

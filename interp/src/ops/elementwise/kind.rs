@@ -7,13 +7,6 @@ macro_rules! kinds {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum $name { $($variant),* }
-
-        impl $name {
-            /// The opcode.
-            pub(crate) const fn opcode(self) -> Opcode {
-                match self { $($name::$variant => Opcode::$variant),* }
-            }
-        }
     )*};
 }
 

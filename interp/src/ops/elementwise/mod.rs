@@ -14,7 +14,7 @@ use hlo::literal::BufferOf;
 use hlo::{AttrKey, Dims, ElementType, with_element_type};
 use rayon::prelude::*;
 
-pub(crate) use convert::{convert, narrow_block, widen_block};
+pub(crate) use convert::{carrier, convert, narrow_block, widen_block};
 use kind::{Binary, Kind, Part, Unary};
 use lane::Lane;
 
@@ -130,6 +130,15 @@ fn reduce_precision<T: Lane>(cx: &Cx<'_>, a: Tensor) -> Result<Tensor> {
     })
 }
 
+/// The bits of the canonical NaN of a type; `None` if its class has none.
+pub(crate) fn canonical_nan(ty: ElementType) -> Option<u128> {
+    use hlo::literal::Bits;
+    fn of<T: Lane + Bits>() -> u128 {
+        T::from_f64(f64::NAN).bits()
+    }
+    ty.is_float().then(|| with_element_type!(ty, T => of::<T>()))
+}
+
 /// The bits of a `reduce-precision`.
 pub(crate) fn precision(attrs: &hlo::Attrs) -> Option<(u32, u32)> {
     let bits = |key| attrs.int(key).and_then(|n| u32::try_from(n).ok());
@@ -239,6 +248,11 @@ pub(crate) fn select_kernel<T: Copy>(pred: &[bool], on_true: &[T], on_false: &[T
 
 // ---- drivers
 
+/// A kernel of one operand that may hold parameters.
+type Dyn1<A, O> = dyn Fn(&[A], &mut [O]) + Sync;
+/// A kernel of two operands.
+type Dyn2<A, O> = dyn Fn(&[A], &[A], &mut [O]) + Sync;
+
 fn typed_mut<T: BufferOf>(buffer: &mut hlo::Buffer) -> &mut Vec<T> {
     T::slice_mut(buffer).expect("invariant: the verifier checked the element type")
 }
@@ -263,11 +277,7 @@ fn in_blocks<T: Copy + Default>(out: &mut [T], mut f: impl FnMut(usize, &[T], &m
 }
 
 /// A result of another type than the operand.
-fn map<A: BufferOf, O: BufferOf>(
-    cx: &Cx<'_>,
-    a: &Tensor,
-    kernel: &(dyn Fn(&[A], &mut [O]) + Sync),
-) -> Result<Tensor> {
+fn map<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, kernel: &Dyn1<A, O>) -> Result<Tensor> {
     let mut out = cx.vec::<O>(a.len())?;
     let values = a.slice::<A>();
     chunks_mut(&mut out, |start, out| kernel(&values[start..start + out.len()], out));
@@ -275,11 +285,7 @@ fn map<A: BufferOf, O: BufferOf>(
 }
 
 /// A result of the operand's type.
-fn map_same<T: BufferOf>(
-    cx: &Cx<'_>,
-    mut a: Tensor,
-    kernel: &(dyn Fn(&[T], &mut [T]) + Sync),
-) -> Result<Tensor> {
+fn map_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, kernel: &Dyn1<T, T>) -> Result<Tensor> {
     if let Some(buffer) = a.unique() {
         chunks_mut(typed_mut::<T>(buffer), |_, out| in_blocks(out, |_, block, out| kernel(block, out)));
         return Ok(a);
@@ -288,12 +294,7 @@ fn map_same<T: BufferOf>(
 }
 
 /// A result of another type than the operands.
-fn zip<A: BufferOf, O: BufferOf>(
-    cx: &Cx<'_>,
-    a: &Tensor,
-    b: &Tensor,
-    kernel: &(dyn Fn(&[A], &[A], &mut [O]) + Sync),
-) -> Result<Tensor> {
+fn zip<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, b: &Tensor, kernel: &Dyn2<A, O>) -> Result<Tensor> {
     let mut out = cx.vec::<O>(a.len())?;
     let (x, y) = (a.slice::<A>(), b.slice::<A>());
     chunks_mut(&mut out, |start, out| {
@@ -304,12 +305,7 @@ fn zip<A: BufferOf, O: BufferOf>(
 }
 
 /// A result of the operands' type.
-fn zip_same<T: BufferOf>(
-    cx: &Cx<'_>,
-    mut a: Tensor,
-    mut b: Tensor,
-    kernel: &(dyn Fn(&[T], &[T], &mut [T]) + Sync),
-) -> Result<Tensor> {
+fn zip_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, mut b: Tensor, kernel: &Dyn2<T, T>) -> Result<Tensor> {
     if let Some(buffer) = a.unique() {
         let b = b.slice::<T>();
         chunks_mut(typed_mut::<T>(buffer), |start, out| {

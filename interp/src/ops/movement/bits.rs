@@ -1,5 +1,7 @@
 //! Operations that look at elements as bits: `bitcast-convert` and `bitcast`.
 
+use std::any::Any;
+
 use hlo::half::{bf16, f16};
 use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::{Dims, ElementType, Layout, with_buffer, with_element_type};
@@ -43,7 +45,7 @@ fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tenso
         return Err(cx.unsupported(&format!("from {} to {} of {dims:?}", x.shape(), T::TYPE)));
     }
     let mut out = cx.vec::<T>(n)?;
-    if direct(x.buffer(), &mut out) {
+    if direct(x.buffer(), T::TYPE, &mut out) {
         return Ok(Tensor::from_vec(dims, out));
     }
     let (narrower, wider) = (from.div_ceil(to), to.div_ceil(from));
@@ -76,11 +78,11 @@ fn load(x: &Buffer, start: usize, words: &mut [u128]) {
 }
 
 /// Reinterprets by a loop of the pair of types, if there is one.
-fn direct<T: BufferOf>(x: &Buffer, out: &mut Vec<T>) -> bool {
+fn direct(x: &Buffer, to: ElementType, out: &mut dyn Any) -> bool {
     macro_rules! pairs {
         ($($A:ident $a:ty => $B:ident $b:ty: |$x:ident| $e:expr;)*) => {
-            match (x.element_type(), T::TYPE) {
-                $((ElementType::$A, ElementType::$B) => pair::<$a, $b, T>(x, out, |$x| $e),)*
+            match (x.element_type(), to) {
+                $((ElementType::$A, ElementType::$B) => pair::<$a, $b>(x, out, |$x| $e),)*
                 (_, _) => false,
             }
         };
@@ -103,9 +105,9 @@ fn direct<T: BufferOf>(x: &Buffer, out: &mut Vec<T>) -> bool {
     }
 }
 
-/// Reinterprets `A` as `B`. `T` is `B`, but only the caller's match knows.
-fn pair<A: BufferOf, B: BufferOf, T: BufferOf>(x: &Buffer, out: &mut Vec<T>, f: fn(A) -> B) -> bool {
-    let (Some(x), Some(out)) = (A::slice(x), (out as &mut dyn std::any::Any).downcast_mut::<Vec<B>>()) else {
+/// Reinterprets `A` as `B`. `out` is a vector of `B`, as the caller's match knows.
+fn pair<A: BufferOf, B: BufferOf>(x: &Buffer, out: &mut dyn Any, f: fn(A) -> B) -> bool {
+    let (Some(x), Some(out)) = (A::slice(x), out.downcast_mut::<Vec<B>>()) else {
         return false;
     };
     chunks_mut(out, |start, out| out.iter_mut().zip(&x[start..]).for_each(|(o, &x)| *o = f(x)));
@@ -144,4 +146,14 @@ fn memory_order(cx: &Cx<'_>, layout: Option<&Layout>, rank: usize) -> Result<Siz
         return Err(cx.unsupported("of a tiled or sparse layout"));
     }
     Ok(layout.minor_to_major.iter().rev().map(|&d| d as usize).collect())
+}
+
+/// Takes the first `n` elements of a column as those of another type of the same width.
+pub(crate) fn reinterpret_block(x: &Buffer, n: usize, out: &mut Buffer) {
+    let mut words = [0u128; BLOCK];
+    for start in (0..n).step_by(BLOCK) {
+        let end = n.min(start + BLOCK);
+        load(x, start, &mut words[..end - start]);
+        with_buffer!(out, out => out[start..end].iter_mut().zip(&words).for_each(|(o, &w)| *o = Bits::from_bits(w)));
+    }
 }

@@ -4,14 +4,16 @@
 //! input columns, calls [`Region::eval`], and reads output columns. Lane `i` of the outputs depends on lane `i` of the inputs
 //! alone.
 
-#![allow(dead_code, reason = "its users are being written")]
+mod recognize;
+mod tape;
 
 use hlo::literal::{Buffer, BufferOf};
-use hlo::{ComputationId, ElementType, Module, Opcode, with_element_type};
+use hlo::{ComputationId, ElementType, Module, Opcode, with_buffer};
 
 use crate::error::Result;
 use crate::ops::{Args, Cx};
 use crate::value::{Tensor, Value};
+use tape::Tape;
 
 /// The most elements that are evaluated at a time.
 pub(crate) const LANES: usize = 1024;
@@ -46,39 +48,42 @@ pub(crate) struct Region {
     results: Vec<ElementType>,
     /// Whether the result is a tuple (of one element, perhaps).
     tuple: bool,
+    /// `None`: not a tape, so it is run lane by lane.
+    tape: Option<Tape>,
 }
 
 /// Columns of a region's inputs and outputs, to be used by one thread.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
+    /// Inputs first.
+    columns: Vec<Buffer>,
+    outputs: Vec<usize>,
 }
 
 impl Lanes {
     /// The column of input `i`, [`LANES`] elements. Panics on another type, as [`Tensor::slice`].
     pub(crate) fn input<T: BufferOf>(&mut self, i: usize) -> &mut [T] {
-        T::slice_mut(&mut self.inputs[i]).expect("invariant: the verifier checked the types of a region")
+        T::slice_mut(&mut self.columns[i]).expect("invariant: the verifier checked the types of a region")
     }
 
     /// The column of output `i`; as many elements are valid as [`Region::eval`] was asked for.
     pub(crate) fn output<T: BufferOf>(&self, i: usize) -> &[T] {
-        T::slice(&self.outputs[i]).expect("invariant: the verifier checked the types of a region")
+        T::slice(self.output_buffer(i)).expect("invariant: the verifier checked the types of a region")
     }
 
     /// The column of input `i`, of whatever type.
     pub(crate) fn input_buffer(&mut self, i: usize) -> &mut Buffer {
-        &mut self.inputs[i]
+        &mut self.columns[i]
     }
 
     /// The column of output `i`, of whatever type.
     pub(crate) fn output_buffer(&self, i: usize) -> &Buffer {
-        &self.outputs[i]
+        &self.columns[self.outputs[i]]
     }
 
     /// Makes output `from` the next input `to`: an accumulator's step. The output is gone after that.
     pub(crate) fn carry(&mut self, from: usize, to: usize) {
-        std::mem::swap(&mut self.outputs[from], &mut self.inputs[to]);
+        self.columns.swap(self.outputs[from], to);
     }
 }
 
@@ -91,7 +96,7 @@ impl Region {
         let parameters = program.parameters.iter().map(scalar).collect();
         let results = program.result.leaves().into_iter().map(scalar).collect();
         let tuple = program.result.as_tuple().is_some();
-        Region { computation, parameters, results, tuple }
+        Region { computation, parameters, results, tuple, tape: Tape::compile(module, computation) }
     }
 
     /// Types of the inputs.
@@ -107,39 +112,46 @@ impl Region {
     /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either
     /// order, and nothing else.
     pub(crate) fn as_binary(&self) -> Option<(Opcode, ElementType)> {
-        None
+        recognize::binary(self.tape.as_ref()?)
     }
 
     /// If the result is whether the first of two rows comes before the second by one key.
     pub(crate) fn as_order(&self) -> Option<Order> {
-        None
+        recognize::order(self.tape.as_ref()?)
     }
 
     /// If the result is parameter `n`, unchanged.
     pub(crate) fn as_parameter(&self) -> Option<usize> {
-        None
+        recognize::parameter(self.tape.as_ref()?)
     }
 
     /// Columns for one thread.
     pub(crate) fn lanes(&self) -> Lanes {
-        let column = |&ty: &ElementType| Buffer::zeros(ty, LANES);
-        Lanes {
-            inputs: self.parameters.iter().map(column).collect(),
-            outputs: self.results.iter().map(column).collect(),
+        if let Some(tape) = &self.tape {
+            return Lanes { columns: tape.columns(), outputs: tape.outputs.clone() };
         }
+        let types = self.parameters.iter().chain(&self.results);
+        let columns: Vec<Buffer> = types.map(|&ty| Buffer::zeros(ty, LANES)).collect();
+        Lanes { outputs: (self.parameters.len()..columns.len()).collect(), columns }
     }
 
-    /// Applies the computation to the first `n` lanes of the inputs.
+    /// Applies the computation to the first `n` lanes of the inputs. Takes fuel for each lane.
     pub(crate) fn eval(&self, cx: &Cx<'_>, lanes: &mut Lanes, n: usize) -> Result<()> {
+        cx.spend(n as u64)?;
+        if let Some(tape) = &self.tape {
+            tape.run(&mut lanes.columns, n);
+            return Ok(());
+        }
+        let (inputs, outputs) = lanes.columns.split_at_mut(self.parameters.len());
         for lane in 0..n {
-            let args: Args = lanes.inputs.iter().map(|column| Value::Array(scalar(column, lane))).collect();
+            let args: Args = inputs.iter().map(|column| Value::Array(scalar(column, lane))).collect();
             let result = cx.apply(self.computation, args)?;
             if self.tuple {
-                for (value, column) in result.expect_tuple().iter().zip(&mut lanes.outputs) {
+                for (value, column) in result.expect_tuple().iter().zip(&mut *outputs) {
                     put(column, lane, value.expect_array());
                 }
             } else {
-                put(&mut lanes.outputs[0], lane, result.expect_array());
+                put(&mut outputs[0], lane, result.expect_array());
             }
         }
         Ok(())
@@ -147,16 +159,9 @@ impl Region {
 }
 
 fn scalar(column: &Buffer, lane: usize) -> Tensor {
-    fn of<T: BufferOf>(column: &Buffer, lane: usize) -> Tensor {
-        Tensor::scalar(T::slice(column).expect("invariant: the match is on this column's type")[lane])
-    }
-    with_element_type!(column.element_type(), T => of::<T>(column, lane))
+    with_buffer!(column, v => Tensor::scalar(v[lane]))
 }
 
 fn put(column: &mut Buffer, lane: usize, value: &Tensor) {
-    fn of<T: BufferOf>(column: &mut Buffer, lane: usize, value: &Tensor) {
-        let column = T::slice_mut(column).expect("invariant: the match is on this column's type");
-        column[lane] = value.slice::<T>()[0];
-    }
-    with_element_type!(column.element_type(), T => of::<T>(column, lane, value));
+    with_buffer!(column, v => v[lane] = value.slice()[0]);
 }
