@@ -58,14 +58,14 @@ impl WindowAxis {
 
     /// The element at window position `w` of output `o`.
     #[inline]
-    fn locate(&self, o: usize, w: usize) -> Option<usize> {
+    pub(crate) fn locate(&self, o: usize, w: usize) -> Option<usize> {
         let p = (o * self.stride + w * self.window_dilation) as i64 - self.padding_low;
         let p = usize::try_from(p).ok()?;
         (p % self.base_dilation == 0 && p / self.base_dilation < self.input).then_some(p / self.base_dilation)
     }
 
     /// The elements of output `o`, where nothing is dilated.
-    fn range(&self, o: usize) -> std::ops::Range<usize> {
+    pub(crate) fn range(&self, o: usize) -> std::ops::Range<usize> {
         let start = (o * self.stride) as i64 - self.padding_low;
         let end = (start + self.window as i64).clamp(0, self.input as i64);
         (start.clamp(0, end) as usize)..end as usize

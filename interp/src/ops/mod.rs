@@ -18,12 +18,17 @@ mod indexing;
 mod map;
 pub(crate) mod movement;
 mod random;
+mod reduce;
+mod reduce_window;
 pub(crate) mod rng;
 mod rng_bit_generator;
+mod scan;
 mod scatter;
+mod select_and_scatter;
 mod sort;
 mod strided;
 mod topk;
+mod window;
 
 use std::sync::Arc;
 
@@ -255,10 +260,10 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Dot => dot::dot(cx, args)?,
         Opcode::RaggedDot => return Err(cx.unsupported("")),
         Opcode::ScaledDot => return Err(cx.unsupported("")),
-        Opcode::Reduce => return Err(cx.unsupported("")),
-        Opcode::ReduceWindow => return Err(cx.unsupported("")),
-        Opcode::Scan => return Err(cx.unsupported("")),
-        Opcode::SelectAndScatter => return Err(cx.unsupported("")),
+        Opcode::Reduce => reduce::reduce(cx, args)?,
+        Opcode::ReduceWindow => reduce_window::reduce_window(cx, args)?,
+        Opcode::Scan => scan::scan(cx, args)?,
+        Opcode::SelectAndScatter => select_and_scatter::select_and_scatter(cx, args)?,
         Opcode::Sort => sort::sort(cx, args)?,
         Opcode::Topk => topk::topk(cx, args)?,
         Opcode::BatchNormGrad => return Err(cx.unsupported("")),

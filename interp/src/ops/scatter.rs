@@ -60,7 +60,7 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
         _ => false,
     };
     if !done {
-        plan.apply(cx, &region, &mut operands, &updates)?;
+        combine_in_order(cx, &region, &mut operands, &updates, plan.pairs(), UpdatesAre::Last)?;
     }
     let results = result_dims.into_iter().zip(operands);
     Ok(results_of(cx, results.map(|(dims, buffer)| Tensor::new(dims, buffer).into()).collect()))
@@ -137,40 +137,63 @@ impl Plan {
         T::combine(op, Loop { plan: self, operand, updates }).is_some()
     }
 
-    /// Any combiner, over blocks of updates that go to different places.
-    fn apply(&self, cx: &Cx<'_>, region: &Region, operands: &mut [Buffer], updates: &[Buffer]) -> Result<()> {
-        let mut block = Block::new();
-        let mut lanes = region.lanes();
-        let n = operands.len();
-        let mut flush = |block: &mut Block, operands: &mut [Buffer]| -> Result<()> {
-            for (i, (operand, update)) in operands.iter().zip(updates).enumerate() {
-                with_buffer!(operand, x => gather_lanes(x, &block.to, lanes.input(i)));
-                with_buffer!(update, x => gather_lanes(x, &block.from, lanes.input(n + i)));
-            }
-            region.eval(cx, &mut lanes, block.to.len())?;
-            for (i, operand) in operands.iter_mut().enumerate() {
-                with_buffer!(operand, x => scatter_lanes(lanes.output(i), &block.to, x));
-            }
-            block.clear();
-            Ok(())
-        };
-        let mut failed = None;
-        self.for_each_run(|at, from| {
-            for (to, from) in (at..).zip(from) {
-                if failed.is_some() {
-                    return;
-                }
-                if !block.admits(to) {
-                    failed = flush(&mut block, operands).err();
-                }
-                block.push(to, from);
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => flush(&mut block, operands),
-        }
+    /// All pairs of a place in the operand and the update that goes there, in order.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (window, len) = (self.window(), self.runs.len);
+        let windows = self.bases.iter().enumerate().filter_map(|(batch, base)| Some((batch, (*base)?)));
+        windows.flat_map(move |(batch, base)| {
+            self.runs.starts.iter().enumerate().flat_map(move |(run, start)| {
+                let from = batch * window + run * len;
+                (base + start..).zip(from..from + len)
+            })
+        })
     }
+}
+
+/// Which parameters of a combiner the updates are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum UpdatesAre {
+    /// The first ones, as in `select-and-scatter`.
+    First,
+    /// The last ones, as in `scatter`.
+    Last,
+}
+
+/// Applies any combiner to pairs of a place in the operands and one in the updates, in order, over blocks of pairs whose
+/// places differ. The types of operands and updates are those of the region's parameters.
+pub(super) fn combine_in_order(
+    cx: &Cx<'_>,
+    region: &Region,
+    operands: &mut [Buffer],
+    updates: &[Buffer],
+    pairs: impl Iterator<Item = (usize, usize)>,
+    order: UpdatesAre,
+) -> Result<()> {
+    let mut block = Block::new();
+    let mut lanes = region.lanes();
+    let (operand_at, update_at) = match order {
+        UpdatesAre::First => (operands.len(), 0),
+        UpdatesAre::Last => (0, operands.len()),
+    };
+    let mut flush = |block: &mut Block, operands: &mut [Buffer]| -> Result<()> {
+        for (i, (operand, update)) in operands.iter().zip(updates).enumerate() {
+            with_buffer!(operand, x => gather_lanes(x, &block.to, lanes.input(operand_at + i)));
+            with_buffer!(update, x => gather_lanes(x, &block.from, lanes.input(update_at + i)));
+        }
+        region.eval(cx, &mut lanes, block.to.len())?;
+        for (i, operand) in operands.iter_mut().enumerate() {
+            with_buffer!(operand, x => scatter_lanes(lanes.output(i), &block.to, x));
+        }
+        block.clear();
+        Ok(())
+    };
+    for (to, from) in pairs {
+        if !block.admits(to) {
+            flush(&mut block, operands)?;
+        }
+        block.push(to, from);
+    }
+    flush(&mut block, operands)
 }
 
 fn gather_lanes<T: Copy>(x: &[T], places: &[usize], lanes: &mut [T]) {
