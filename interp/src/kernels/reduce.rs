@@ -12,7 +12,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 
 use super::SEQUENTIAL;
-use crate::sum::fast::{self, BLOCK, Partial};
+use crate::sum::fast::{self, Columns, Partial};
 use crate::sum::{Accumulate, Long, Rounded, Term};
 
 /// Extents of the view.
@@ -98,7 +98,9 @@ fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], p
         out[0] = settle(total, x, 1, 0, init);
         return;
     }
-    if parallel && inner >= 2 * COLUMNS {
+    let rows = x.len() / inner;
+    let tasks = 4 * rayon::current_num_threads();
+    if parallel && rows < 16 * tasks && inner >= 2 * COLUMNS {
         out.par_chunks_mut(COLUMNS).enumerate().for_each(|(strip, out)| {
             let mut sums = vec![Partial::EMPTY; out.len()];
             columns(x, inner, strip * COLUMNS, &mut sums);
@@ -110,9 +112,8 @@ fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], p
     }
     let mut sums = vec![Partial::EMPTY; inner];
     if parallel {
-        let rows = (CHUNK / inner).max(1);
         let parts: Vec<Vec<Partial>> = x
-            .par_chunks(rows * inner)
+            .par_chunks(rows.div_ceil(tasks).max(1) * inner)
             .map(|x| {
                 let mut sums = vec![Partial::EMPTY; inner];
                 columns(x, inner, 0, &mut sums);
@@ -132,10 +133,17 @@ fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], p
 
 /// Adds columns `first..first + sums.len()` of `x` to `sums`.
 fn columns<T: Term>(x: &[T], inner: usize, first: usize, sums: &mut [Partial]) {
-    let rows = x.len() / inner;
-    for row in (0..rows).step_by(BLOCK) {
-        let end = (row + BLOCK).min(rows);
-        T::columns(&x[row * inner + first..(end - 1) * inner + first + sums.len()], inner, sums);
+    let mut strip = Columns::default();
+    for (index, sums) in sums.chunks_mut(2 * COLUMNS).enumerate() {
+        let first = first + index * 2 * COLUMNS;
+        strip.reset(sums.len());
+        for row in x.chunks_exact(inner) {
+            strip.add(0, &row[first..first + sums.len()]);
+            if strip.full() {
+                strip.flush::<T>(sums);
+            }
+        }
+        strip.flush::<T>(sums);
     }
 }
 

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::SEQUENTIAL;
-use crate::sum::fast::{self, Partial};
+use crate::sum::fast::{Columns, Partial};
 use crate::sum::{Accumulate, Long, Rounded, Term};
 
 /// One axis.
@@ -56,6 +56,21 @@ impl WindowAxis {
         WindowAxis { window: extent, padding_low, ..Self::identity(extent) }
     }
 
+    /// Whether every output is its own element.
+    fn is_identity(&self) -> bool {
+        *self == Self::identity(self.input)
+    }
+
+    /// The outputs that have an element at window position `w`, where the operand is not dilated.
+    fn outputs(&self, w: usize) -> std::ops::Range<usize> {
+        // Output o meets element o * stride - start.
+        let start = self.padding_low - (w * self.window_dilation) as i64;
+        let reach = |bound: i64| bound.clamp(0, i64::MAX).unsigned_abs() as usize;
+        let first = reach(start).div_ceil(self.stride);
+        let end = reach(start + self.input as i64).div_ceil(self.stride).min(self.output);
+        first.min(end)..end
+    }
+
     /// The element at window position `w` of output `o`.
     #[inline]
     pub(crate) fn locate(&self, o: usize, w: usize) -> Option<usize> {
@@ -72,7 +87,7 @@ impl WindowAxis {
     }
 }
 
-/// Windows along one axis shorter than this are summed one by one.
+/// Windows along one axis shorter than this are summed term by term.
 const SHORT: usize = 16;
 
 /// Sums the windows of real numbers.
@@ -84,7 +99,7 @@ pub fn real<T: Term, O: Rounded>(mode: Accumulate, axes: &[WindowAxis], init: f6
     if out.is_empty() {
         return;
     }
-    let mut summed = axes.iter().enumerate().filter(|(_, axis)| **axis != WindowAxis::identity(axis.input));
+    let mut summed = axes.iter().enumerate().filter(|(_, axis)| !axis.is_identity());
     if let (Accumulate::Exact, Some((at, axis)), None) = (mode, summed.next(), summed.next())
         && axis.window >= SHORT
         && axis.base_dilation == 1
@@ -93,51 +108,152 @@ pub fn real<T: Term, O: Rounded>(mode: Accumulate, axes: &[WindowAxis], init: f6
         let inner = axes[at + 1..].iter().map(|axis| axis.input).product();
         return sliding(axis, inner, init, x, out);
     }
-    let window = axes.iter().fold(1, |size: usize, axis| size.saturating_mul(axis.window));
-    let each = |terms: &mut Vec<T>, (index, out): (usize, &mut O)| {
-        terms.clear();
-        gather(axes, index, x, terms);
-        *out = match mode {
-            Accumulate::Exact => fast::sum(init, terms),
-            Accumulate::Region => {
-                terms.iter().fold(O::from_f64(init), |acc, x| O::from_f64(acc.to_f64() + x.widen()))
-            }
-        };
+    // The last axes along which nothing is summed are one.
+    let outer = axes.iter().rposition(|axis| !axis.is_identity()).map_or(0, |at| at + 1);
+    let mut collapsed: SmallVec<[WindowAxis; 4]> = axes[..outer].into();
+    if outer < axes.len() || collapsed.is_empty() {
+        collapsed.push(WindowAxis::identity(axes[outer..].iter().map(|axis| axis.input).product()));
+    }
+    let (line, leading) = collapsed.split_last().expect("at least one axis");
+    let windows = Windows { line, leading, init, x };
+    let work = axes.iter().fold(out.len(), |work, axis| work.saturating_mul(axis.window));
+    let row = |scratch: &mut Lines<T>, (index, out): (usize, &mut [O])| match mode {
+        Accumulate::Exact => windows.exact(scratch, index, out),
+        Accumulate::Region => windows.literal(scratch, index, out),
     };
-    if out.len().saturating_mul(window) < SEQUENTIAL {
-        let mut terms = Vec::new();
-        out.iter_mut().enumerate().for_each(|item| each(&mut terms, item));
+    if work < SEQUENTIAL {
+        let mut scratch = Lines::default();
+        out.chunks_mut(line.output).enumerate().for_each(|item| row(&mut scratch, item));
     } else {
-        let least = SEQUENTIAL.div_ceil(4 * window);
-        out.par_iter_mut().with_min_len(least).enumerate().for_each_init(Vec::new, each);
+        let least = (SEQUENTIAL * line.output).div_ceil(4 * work);
+        let rows = out.par_chunks_mut(line.output).with_min_len(least).enumerate();
+        rows.for_each_init(Lines::default, row);
     }
 }
 
-/// Appends the terms of one output, in order.
-fn gather<T: Copy>(axes: &[WindowAxis], index: usize, x: &[T], terms: &mut Vec<T>) {
-    let mut outputs = SmallVec::<[usize; 4]>::from_elem(0, axes.len());
+/// Windows of any shape, computed for all outputs along the last axis at a time.
+struct Windows<'a, T> {
+    /// The last axis.
+    line: &'a WindowAxis,
+    /// The others.
+    leading: &'a [WindowAxis],
+    init: f64,
+    x: &'a [T],
+}
+
+/// Buffers of one thread.
+struct Lines<T> {
+    columns: Columns,
+    sums: Vec<Partial>,
+    terms: Vec<T>,
+    bases: Vec<usize>,
+}
+
+impl<T> Default for Lines<T> {
+    fn default() -> Self {
+        Lines { columns: Columns::default(), sums: Vec::new(), terms: Vec::new(), bases: Vec::new() }
+    }
+}
+
+impl<T: Term> Windows<'_, T> {
+    /// Calls `add` with the terms that window position after window position adds to the outputs of row `index`: each
+    /// time a run of outputs that begins at some output.
+    fn terms(
+        &self,
+        bases: &mut Vec<usize>,
+        buffer: &mut Vec<T>,
+        index: usize,
+        mut add: impl FnMut(usize, &[T]),
+    ) {
+        let line = self.line;
+        bases.clear();
+        let outputs = unravel(self.leading, index);
+        locate(self.leading, &outputs, 0, &mut |base| bases.push(base * line.input));
+        for &base in bases.iter() {
+            let x = &self.x[base..base + line.input];
+            for w in 0..line.window {
+                if line.base_dilation == 1 {
+                    let outputs = line.outputs(w);
+                    let Some(first) = (!outputs.is_empty()).then(|| line.locate(outputs.start, w)).flatten()
+                    else {
+                        continue;
+                    };
+                    if line.stride == 1 {
+                        add(outputs.start, &x[first..first + outputs.len()]);
+                    } else {
+                        buffer.clear();
+                        buffer.extend(x[first..].iter().step_by(line.stride).take(outputs.len()));
+                        add(outputs.start, buffer);
+                    }
+                } else {
+                    for o in 0..line.output {
+                        if let Some(p) = line.locate(o, w) {
+                            add(o, &x[p..p + 1]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn exact<O: Rounded>(&self, scratch: &mut Lines<T>, index: usize, out: &mut [O]) {
+        let Lines { columns, sums, terms, bases } = scratch;
+        sums.clear();
+        sums.resize(out.len(), Partial::exactly(self.init));
+        columns.reset(out.len());
+        self.terms(bases, terms, index, |first, x| {
+            columns.add(first, x);
+            if columns.full() {
+                columns.flush::<T>(sums);
+            }
+        });
+        columns.flush::<T>(sums);
+        for (o, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
+            *out = sum.settle().unwrap_or_else(|| self.slowly(bases, o));
+        }
+    }
+
+    fn literal<O: Rounded>(&self, scratch: &mut Lines<T>, index: usize, out: &mut [O]) {
+        out.fill(O::from_f64(self.init));
+        self.terms(&mut scratch.bases, &mut scratch.terms, index, |first, x| {
+            for (acc, x) in out[first..].iter_mut().zip(x) {
+                *acc = O::from_f64(acc.to_f64() + x.widen());
+            }
+        });
+    }
+
+    /// Output `o` of the row whose lines begin at `bases`.
+    #[cold]
+    fn slowly<O: Rounded>(&self, bases: &[usize], o: usize) -> O {
+        let mut long = Long::new();
+        long.add(self.init);
+        for base in bases {
+            for p in (0..self.line.window).filter_map(|w| self.line.locate(o, w)) {
+                long.add(self.x[base + p].widen());
+            }
+        }
+        O::from_long(&long)
+    }
+}
+
+/// The output of each axis from its number in row-major order.
+fn unravel(axes: &[WindowAxis], index: usize) -> SmallVec<[usize; 4]> {
+    let mut outputs = SmallVec::from_elem(0, axes.len());
     let mut rest = index;
     for (o, axis) in outputs.iter_mut().zip(axes).rev() {
         *o = rest % axis.output;
         rest /= axis.output;
     }
-    gather_axis(axes, &outputs, 0, x, terms);
+    outputs
 }
 
-/// Appends the terms below one element of the axes before; the recursion is as deep as the rank.
-fn gather_axis<T: Copy>(axes: &[WindowAxis], outputs: &[usize], base: usize, x: &[T], terms: &mut Vec<T>) {
+/// Visits the elements of one output's window, in order; the recursion is as deep as the rank.
+fn locate(axes: &[WindowAxis], outputs: &[usize], base: usize, visit: &mut impl FnMut(usize)) {
     let (Some((axis, axes)), Some((&o, outputs))) = (axes.split_first(), outputs.split_first()) else {
-        terms.push(x[base]);
-        return;
+        return visit(base);
     };
-    if axis.base_dilation == 1 && axis.window_dilation == 1 {
-        for p in axis.range(o) {
-            gather_axis(axes, outputs, base * axis.input + p, x, terms);
-        }
-    } else {
-        for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
-            gather_axis(axes, outputs, base * axis.input + p, x, terms);
-        }
+    for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
+        locate(axes, outputs, base * axis.input + p, visit);
     }
 }
 
@@ -183,6 +299,7 @@ impl Scratch {
         let largest = x.iter().map(|x| finite(x.widen())).fold(finite(init), f64::max);
         let final_if_infinite = largest < f64::MAX / (4.0 * (n as f64 + 1.0));
         let (mut suffix_of, mut prefix_of) = (usize::MAX, usize::MAX);
+        let mut long = SlidingLong::default();
         for o in 0..axis.output {
             let range = axis.range(o);
             let sum = if range.is_empty() {
@@ -216,14 +333,65 @@ impl Scratch {
             let value = if !sum.s.is_finite() && final_if_infinite {
                 O::from_f64(sum.s)
             } else {
-                sum.settle().unwrap_or_else(|| {
-                    let mut long = Long::new();
-                    long.add(init);
-                    x[range].iter().for_each(|&x| long.add(x.widen()));
-                    O::from_long(&long)
-                })
+                sum.settle().unwrap_or_else(|| long.over(x, range, init))
             };
             put(o, value);
+        }
+    }
+}
+
+/// The exact sum of a window that moves on: each element is added once and subtracted once, which loses nothing.
+#[derive(Default)]
+struct SlidingLong {
+    finite: Long,
+    nan: usize,
+    positive: usize,
+    negative: usize,
+    range: std::ops::Range<usize>,
+}
+
+impl SlidingLong {
+    /// Moves to a window that begins and ends no earlier than the last one, and rounds its sum with `init`.
+    #[cold]
+    fn over<T: Term, O: Rounded>(&mut self, x: &[T], range: std::ops::Range<usize>, init: f64) -> O {
+        if range.start >= self.range.end {
+            *self = SlidingLong { range: range.start..range.start, ..Self::default() };
+        }
+        for x in &x[self.range.start..range.start] {
+            let x = x.widen();
+            match self.special(x) {
+                Some(count) => *count -= 1,
+                None => self.finite.sub(x),
+            }
+        }
+        for x in &x[self.range.end..range.end] {
+            let x = x.widen();
+            match self.special(x) {
+                Some(count) => *count += 1,
+                None => self.finite.add(x),
+            }
+        }
+        self.range = range;
+        // A sum that is exactly zero has two addends of different sign or a +0, else no slow path would have been asked:
+        // it is +0, and the subtractions have made it so.
+        let mut sum = self.finite.clone();
+        let specials =
+            [(self.nan, f64::NAN), (self.positive, f64::INFINITY), (self.negative, f64::NEG_INFINITY)];
+        specials.iter().filter(|(count, _)| *count > 0).for_each(|&(_, x)| sum.add(x));
+        sum.add(init);
+        O::from_long(&sum)
+    }
+
+    /// The counter of a value that is not finite.
+    fn special(&mut self, x: f64) -> Option<&mut usize> {
+        if x.is_nan() {
+            Some(&mut self.nan)
+        } else if x == f64::INFINITY {
+            Some(&mut self.positive)
+        } else if x == f64::NEG_INFINITY {
+            Some(&mut self.negative)
+        } else {
+            None
         }
     }
 }

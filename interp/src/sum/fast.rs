@@ -90,20 +90,28 @@ impl Partial {
     #[must_use]
     pub fn plus(self, other: Partial) -> Partial {
         let (s, sigma) = two_sum(self.s, other.s);
-        let t = self.c + other.c;
-        let c = t + sigma;
+        // What the two additions lose is known exactly, so a sum that loses nothing stays certain.
+        let (t, lost) = two_sum(self.c, other.c);
+        let (c, lost_too) = two_sum(t, sigma);
         let mut err = self.err + other.err;
-        if t != 0.0 || c != 0.0 {
-            // Two roundings, each off by at most u times its result; the factor pays for the roundings of `err` itself,
-            // the subnormal for underflow in it.
-            err = (err + (t.abs() + c.abs()) * U) * (1.0 + 8.0 * U) + f64::from_bits(1);
+        if lost != 0.0 || lost_too != 0.0 {
+            err += lost.abs() + lost_too.abs();
         }
+        // Pays for the rounding of at most three additions of `err` itself, which underflow only to what is exact.
+        err *= 1.0 + 8.0 * U;
         Partial { s, c, err }
     }
 
     /// The rounding of the sum, if the bound decides it.
     #[inline]
     pub fn settle<O: Rounded>(self) -> Option<O> {
+        if !O::WIDE {
+            // For a narrow type the correction hardly ever matters.
+            let value = settle(self.s, (self.c.abs() + self.err) * (1.0 + 4.0 * U));
+            if value.is_some() {
+                return value;
+            }
+        }
         let (h, l) = two_sum(self.s, self.c);
         if !(h.is_finite() && l.is_finite() && self.err.is_finite()) {
             return None;
@@ -122,21 +130,66 @@ impl Partial {
     }
 }
 
+/// Sums of columns: each is a running sum, its correction, and the sum of absolute values.
+#[derive(Default)]
+pub(crate) struct Columns {
+    s: Vec<f64>,
+    c: Vec<f64>,
+    a: Vec<f64>,
+    terms: usize,
+}
+
+impl Columns {
+    /// Empties `width` sums.
+    pub(crate) fn reset(&mut self, width: usize) {
+        self.terms = 0;
+        self.s.clear();
+        self.s.resize(width, -0.0);
+        self.c.clear();
+        self.c.resize(width, 0.0);
+        self.a.clear();
+        self.a.resize(width, 0.0);
+    }
+
+    /// Adds a term to each column from `first` on; at most [`BLOCK`] times.
+    #[inline]
+    pub(crate) fn add<T: Term>(&mut self, first: usize, x: &[T]) {
+        self.terms += 1;
+        let range = first..first + x.len();
+        T::accumulate(x, &mut self.s[range.clone()], &mut self.c[range.clone()], &mut self.a[range]);
+    }
+
+    /// Whether it is time for [`Columns::flush`].
+    pub(crate) fn full(&self) -> bool {
+        self.terms >= BLOCK
+    }
+
+    /// Moves the sums to `sums`.
+    pub(crate) fn flush<T: Term>(&mut self, sums: &mut [Partial]) {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.plus(Partial { s: self.s[j], c: self.c[j], err: T::bound(self.terms, self.a[j]) });
+        }
+        self.reset(sums.len());
+    }
+}
+
 /// A real type that sums are made of: `f32` (also for every narrower float, decoded) or `f64`.
 pub trait Term: Copy + Default + Send + Sync + 'static {
     /// The value, exactly.
     fn widen(self) -> f64;
 
-    /// The sum of at most [`BLOCK`] numbers, without infinities: an infinite or NaN addend makes `s` so.
-    fn block(x: &[Self]) -> Partial;
+    /// Adds `x` elementwise to running sums `s` with corrections `c`, and `|x|` to `a`.
+    fn accumulate(x: &[Self], s: &mut [f64], c: &mut [f64], a: &mut [f64]);
 
-    /// Adds the rows of `x`, at most [`BLOCK`] of them and each of `sums.len()` numbers at a distance of `stride`, to
-    /// `sums`, one sum for each column.
-    fn columns(x: &[Self], stride: usize, sums: &mut [Partial]);
+    /// How far a sum `s + c` of at most [`BLOCK`] terms by [`Term::accumulate`] may be off, `abs` being the computed `a`.
+    fn bound(terms: usize, abs: f64) -> f64;
+
+    /// The sum of at most [`BLOCK`] numbers.
+    fn block(x: &[Self]) -> Partial;
 }
 
-/// Columns that [`Term::columns`] handles at a time: their accumulators stay in the first-level cache.
-const STRIP: usize = 128;
+/// Numbers up to which a sum is not worth lanes.
+const SHORT: usize = 2 * LANES;
 
 impl Term for f32 {
     #[inline(always)]
@@ -144,9 +197,29 @@ impl Term for f32 {
         f64::from(self)
     }
 
-    /// Plain `f64` accumulation in lanes. The tree has a height of at most `n / LANES + 3` (one more for what the lanes
-    /// leave over, folded into lane 0), and `sum|x|`, computed alike, is low by that relative error at most.
+    #[inline]
+    fn accumulate(x: &[f32], s: &mut [f64], _c: &mut [f64], a: &mut [f64]) {
+        for ((s, a), &x) in s.iter_mut().zip(a).zip(x) {
+            *s += f64::from(x);
+            *a += f64::from(x).abs();
+        }
+    }
+
+    /// Plain `f64` accumulation along a tree of that height; `sum|x|`, computed alike, is low by that much relatively.
+    #[inline]
+    fn bound(terms: usize, abs: f64) -> f64 {
+        if terms <= 1 { 0.0 } else { terms as f64 * U * abs * 1.001 }
+    }
+
     fn block(x: &[f32]) -> Partial {
+        if x.len() <= SHORT {
+            let (mut s, mut a) = (-0.0, 0.0);
+            for &x in x {
+                s += f64::from(x);
+                a += f64::from(x).abs();
+            }
+            return Partial { s, c: 0.0, err: Self::bound(x.len(), a) };
+        }
         let (chunks, rest) = x.as_chunks::<LANES>();
         let mut s = [-0.0f64; LANES];
         let mut a = [0.0f64; LANES];
@@ -163,41 +236,9 @@ impl Term for f32 {
         }
         let total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
         let abs = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
-        let height = (x.len() / LANES + 4) as f64;
-        Partial { s: total, c: 0.0, err: if x.len() <= 1 { 0.0 } else { height * U * abs * 1.001 } }
+        // A lane has at most one more term than there are chunks, and three additions join the lanes.
+        Partial { s: total, c: 0.0, err: Self::bound(chunks.len() + 4, abs) }
     }
-
-    fn columns(x: &[f32], stride: usize, sums: &mut [Partial]) {
-        for (strip, sums) in sums.chunks_mut(STRIP).enumerate() {
-            let mut s = [-0.0f64; STRIP];
-            let mut a = [0.0f64; STRIP];
-            let width = sums.len();
-            let mut height = 0;
-            for row in x[strip * STRIP..].chunks(stride) {
-                let row = &row[..width];
-                for ((s, a), &x) in s[..width].iter_mut().zip(&mut a[..width]).zip(row) {
-                    *s += f64::from(x);
-                    *a += f64::from(x).abs();
-                }
-                height += 1;
-            }
-            for ((sum, s), a) in sums.iter_mut().zip(s).zip(a) {
-                let err = if height <= 1 { 0.0 } else { f64::from(height) * U * a * 1.001 };
-                *sum = sum.plus(Partial { s, c: 0.0, err });
-            }
-        }
-    }
-}
-
-/// Bound of a compensated sum of `n` numbers of absolute sum `abs`.
-///
-/// `s` is exact but for the errors `sigma` of its additions, which TwoSum yields exactly; their sum `c` is what rounds.
-/// `|sigma_i| <= u |s_i| <= 1.001 u abs`, so `sum|sigma| <= 1.001 n u abs`, and summing them in `f64` is off by at most
-/// `n u` times that. For `n <= BLOCK` the product below underflows only where the `sigma` are below 2^-1021 and their
-/// sum exact.
-fn compensated_bound(n: usize, abs: f64) -> f64 {
-    let n = n as f64 + 1.0;
-    if n <= 2.0 { 0.0 } else { n * n * (U * U) * abs * 1.01 }
 }
 
 impl Term for f64 {
@@ -206,12 +247,36 @@ impl Term for f64 {
         self
     }
 
+    #[inline]
+    fn accumulate(x: &[f64], s: &mut [f64], c: &mut [f64], a: &mut [f64]) {
+        for (((s, c), a), &x) in s.iter_mut().zip(c).zip(a).zip(x) {
+            let (sum, sigma) = two_sum(*s, x);
+            *s = sum;
+            *c += sigma;
+            *a += x.abs();
+        }
+    }
+
+    /// Compensated accumulation: `s` is exact but for the errors `sigma` of its additions, which TwoSum yields exactly;
+    /// their sum `c` is what rounds. `|sigma_i| <= u |s_i| <= 1.001 u abs`, so `sum|sigma| <= 1.001 n u abs`, and summing
+    /// them is off by at most `n u` times that. The bound underflows only where every `sigma` is below 2^-1021, and their
+    /// sum exact.
+    #[inline]
+    fn bound(terms: usize, abs: f64) -> f64 {
+        let n = terms as f64;
+        if terms <= 1 { 0.0 } else { n * n * (U * U) * abs * 1.01 }
+    }
+
     fn block(x: &[f64]) -> Partial {
         const LANES: usize = 4;
+        let (mut s, mut c, mut a) = ([-0.0f64; LANES], [0.0f64; LANES], [0.0f64; LANES]);
+        if x.len() <= SHORT {
+            for x in x {
+                Self::accumulate(&[*x], &mut s[..1], &mut c[..1], &mut a[..1]);
+            }
+            return Partial { s: s[0], c: c[0], err: Self::bound(x.len(), a[0]) };
+        }
         let (chunks, rest) = x.as_chunks::<LANES>();
-        let mut s = [-0.0f64; LANES];
-        let mut c = [0.0f64; LANES];
-        let mut a = [0.0f64; LANES];
         for chunk in chunks {
             for lane in 0..LANES {
                 let (sum, sigma) = two_sum(s[lane], chunk[lane]);
@@ -220,45 +285,18 @@ impl Term for f64 {
                 a[lane] += chunk[lane].abs();
             }
         }
-        for (lane, &x) in rest.iter().enumerate() {
-            let (sum, sigma) = two_sum(s[lane], x);
-            s[lane] = sum;
-            c[lane] += sigma;
-            a[lane] += x.abs();
-        }
-        let terms = chunks.len() + 1;
-        let lane = |lane: usize| Partial { s: s[lane], c: c[lane], err: compensated_bound(terms, a[lane]) };
+        Self::accumulate(rest, &mut s, &mut c, &mut a);
+        let lane =
+            |lane: usize| Partial { s: s[lane], c: c[lane], err: Self::bound(chunks.len() + 1, a[lane]) };
         lane(0).plus(lane(1)).plus(lane(2).plus(lane(3)))
-    }
-
-    fn columns(x: &[f64], stride: usize, sums: &mut [Partial]) {
-        for (strip, sums) in sums.chunks_mut(STRIP).enumerate() {
-            let mut s = [-0.0f64; STRIP];
-            let mut c = [0.0f64; STRIP];
-            let mut a = [0.0f64; STRIP];
-            let width = sums.len();
-            let mut rows = 0;
-            for row in x[strip * STRIP..].chunks(stride) {
-                let row = &row[..width];
-                for (((s, c), a), &x) in
-                    s[..width].iter_mut().zip(&mut c[..width]).zip(&mut a[..width]).zip(row)
-                {
-                    let (sum, sigma) = two_sum(*s, x);
-                    *s = sum;
-                    *c += sigma;
-                    *a += x.abs();
-                }
-                rows += 1;
-            }
-            for (at, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.plus(Partial { s: s[at], c: c[at], err: compensated_bound(rows, a[at]) });
-            }
-        }
     }
 }
 
 /// A bound on a contiguous sum of any length.
 pub fn partial<T: Term>(x: &[T]) -> Partial {
+    if x.len() <= BLOCK {
+        return T::block(x);
+    }
     x.chunks(BLOCK).map(T::block).fold(Partial::EMPTY, Partial::plus)
 }
 
