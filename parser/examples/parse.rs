@@ -13,6 +13,7 @@ fn main() {
     }
     let options = hlo_parser::ParseOptions::default();
     let (mut bytes, mut seconds, mut failed) = (0usize, 0f64, 0);
+    let verify = std::env::var_os("VERIFY").is_some();
     for file in &args {
         let Ok(text) = std::fs::read_to_string(file) else {
             println!("{file}: cannot be read");
@@ -29,6 +30,13 @@ fn main() {
                 best = best.min(start.elapsed().as_secs_f64());
             }
             println!("{:8.1} MB/s {:9} bytes {file}", text.len() as f64 / best / 1e6, text.len());
+        }
+        if verify && let Some(module) = &parsed.module {
+            let found = hlo::verify::verify(module);
+            if found.has_errors() {
+                parsed.module = None;
+                parsed.diagnostics.append(found);
+            }
         }
         seconds += best;
         bytes += text.len();

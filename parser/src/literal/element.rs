@@ -118,7 +118,16 @@ macro_rules! scan_wide_integers {
         })*
     };
 }
-scan_wide_integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+scan_wide_integers!(i8, i16, i32, i64, u8, u16, u32);
+
+impl ScanElement for u64 {
+    fn scan(c: &mut Cursor<'_>) -> Res<u64> {
+        scan_integer(c, (&u64::MIN, &u64::MAX), |negative, m| {
+            // As in XLA, a negative number is taken modulo 2^64, if it is one of 64 bits.
+            if negative { (m <= 1 << 63).then(|| m.wrapping_neg()) } else { Some(m) }
+        })
+    }
+}
 
 macro_rules! scan_small_integers {
     ($($t:ty),*) => {

@@ -38,6 +38,7 @@ impl<'a> Lowering<'a> {
         }
         if step == Opcode::AsyncDone || step == Opcode::AsyncUpdate {
             self.check_chain(i, &operands, wrapped)?;
+            self.check_inherited(i, &operands, &lowered.attrs)?;
         }
         if step == Opcode::AsyncDone {
             return Some(self.append(scope, i, step, shape, operands, lowered));
@@ -146,6 +147,32 @@ impl<'a> Lowering<'a> {
                 _ => return None,
             }
         }
+    }
+
+    /// What an update or done repeats of its start must be what the start says.
+    pub(super) fn check_inherited(
+        &mut self,
+        i: &Instruction,
+        operands: &[InstrId],
+        attrs: &Attrs,
+    ) -> Option<()> {
+        let computation = operands.first().and_then(|&o| self.chain(o));
+        let Some(computation) = computation else { return Some(()) };
+        let started = self.module.computation(computation);
+        let thread = started.execution_thread.as_deref().unwrap_or("main").to_owned();
+        let name = started.name.clone();
+        let mut ok = Some(());
+        if attrs.computation(AttrKey::Calls).is_some_and(|c| c != computation) {
+            let d = Diagnostic::error(codes::BAD_ASYNC, i.opcode, "calls another computation than its start");
+            self.report(d.label(format!("the start calls `{name}`")));
+            ok = None;
+        }
+        if attrs.str(AttrKey::AsyncExecutionThread).is_some_and(|t| *t != *thread) {
+            let d = Diagnostic::error(codes::BAD_ASYNC, i.opcode, "runs on another thread than its start");
+            self.report(d.label(format!("the start runs on \"{thread}\"")));
+            ok = None;
+        }
+        ok
     }
 
     /// The first operand of an update or done must be a step of a chain that runs the same opcode.

@@ -94,6 +94,9 @@ impl<'a> Lowering<'a> {
             Some(s) => s,
             None => self.inferred(i, opcode, &operands, &lowered.attrs)?,
         };
+        if matches!(opcode, Opcode::AsyncUpdate | Opcode::AsyncDone) {
+            self.check_inherited(i, &operands, &lowered.attrs)?;
+        }
         Some(self.append(scope, i, opcode, shape, operands, lowered))
     }
 
@@ -266,7 +269,7 @@ impl<'a> Lowering<'a> {
                 return None;
             }
             OperandKind::ShapeOnly => {
-                if self.ast.single {
+                if self.manufactures(scope) {
                     let shape = shape?;
                     return Some(self.manufacture(scope, None, shape, o.shape));
                 }
@@ -313,7 +316,7 @@ impl<'a> Lowering<'a> {
                 Some(path) => self.elements(scope, id, path, span),
             };
         }
-        if self.ast.single {
+        if self.manufactures(scope) {
             let Some(shape) = shape else {
                 let message = format!("the shape of the operand {} is not known", quote(name));
                 let d = Diagnostic::error(codes::MISSING_SHAPE, span, message);
@@ -357,6 +360,12 @@ impl<'a> Lowering<'a> {
             };
         }
         Some(id)
+    }
+
+    /// Whether operands that do not exist become parameters: in a text that is one instruction, not in the computations
+    /// of its attributes.
+    fn manufactures(&self, scope: &Scope<'a>) -> bool {
+        self.ast.single && scope.index + 1 == self.ast.computations.len()
     }
 
     /// A parameter for an operand of a text that is a single instruction.
