@@ -7,13 +7,17 @@
 
 pub mod case;
 pub mod check;
+pub mod cli;
 pub mod compare;
+pub mod corpus;
 pub mod element;
 pub mod engine;
 pub mod exit;
 pub mod files;
+pub mod frontend;
 pub mod guard;
 pub mod inputs;
+pub mod judge;
 pub mod npz;
 pub mod report;
 pub mod residual;

@@ -1,0 +1,180 @@
+//! The command line of `hlo`: one file a command, each with its `Options` and `run`.
+
+mod completions;
+mod explain;
+mod print;
+mod run;
+mod test;
+pub mod ui;
+mod verify;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::{Exit, Failure};
+use crate::guard::{guarded, on_deep_stack};
+use crate::report::parse_bytes;
+use ui::Ui;
+
+/// A reference compiler for HLO, the intermediate representation of XLA.
+#[derive(Parser, Debug)]
+#[command(name = "hlo", version, about, max_term_width = 110, after_help = EXAMPLES, propagate_version = false)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo run module.hlo                            run it on made inputs and print the results
+  hlo run module.hlo --inputs in.npz --expected out.npz
+  hlo verify dump/*.txt                         a line for each file, errors with their place
+  hlo print --style short module.hlo
+  hlo test ../shared/corpus/jax                 all recorded cases below a folder
+  hlo explain V0312                             what an error means
+
+Exit codes: 0 fine, 1 results differ or a case failed, 2 wrong usage, 3 cannot be parsed,
+4 does not verify, 5 unsupported, 6 trapped or out of fuel or memory, 70 a bug of this program";
+
+#[derive(Args, Debug)]
+struct Global {
+    /// Only errors and verdicts
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// More detail: times of each stage
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// One JSON object a line instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Threads of one program's run; 0 is all
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    threads: usize,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run programs and print or compare their results
+    Run(run::Options),
+    /// Check programs, a line for each
+    Verify(verify::Options),
+    /// Print programs in one of XLA's styles
+    Print(print::Options),
+    /// Run all recorded cases below folders
+    Test(test::Options),
+    /// What an error code means
+    Explain(explain::Options),
+    /// Completions for a shell
+    Completions(completions::Options),
+}
+
+/// Limits that several commands take.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LimitOptions {
+    /// Stop after this many executed instructions
+    #[arg(long, value_name = "N")]
+    fuel: Option<u64>,
+    /// The most memory that values may take, such as 8GiB
+    #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
+    memory_limit: u64,
+}
+
+/// `--accumulate`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum AccumulateOption {
+    /// The exact sum, rounded once
+    Exact,
+    /// Term by term in the stated order, rounding at each step
+    Region,
+}
+
+impl From<AccumulateOption> for hlo_interp::Accumulate {
+    fn from(a: AccumulateOption) -> Self {
+        match a {
+            AccumulateOption::Exact => Self::Exact,
+            AccumulateOption::Region => Self::Region,
+        }
+    }
+}
+
+/// Runs the program `hlo` with the process's arguments. Returns the exit code.
+pub fn main() -> u8 {
+    let code = match Cli::try_parse() {
+        Ok(cli) => run_cli(&cli).code(),
+        Err(e) => {
+            // Help and version are no errors; both go where clap sends them, and a closed pipe is nobody's fault.
+            let code = u8::try_from(e.exit_code()).unwrap_or(2);
+            let _ = e.print();
+            code
+        }
+    };
+    ui::flush();
+    code
+}
+
+fn run_cli(cli: &Cli) -> Exit {
+    let ui = Ui::new(cli.global.quiet, cli.global.verbose, cli.global.json);
+    set_threads(cli.global.threads);
+    let result = on_deep_stack(|| {
+        guarded("running the command", || match &cli.command {
+            Command::Run(o) => run::run(o, &ui),
+            Command::Verify(o) => verify::run(o, &ui),
+            Command::Print(o) => print::run(o, &ui),
+            Command::Test(o) => test::run(o, &ui),
+            Command::Explain(o) => explain::run(o, &ui),
+            Command::Completions(o) => completions::run(o, &ui),
+        })
+    });
+    match result {
+        Ok(exit) => exit,
+        Err(failure) => {
+            report_failure(&ui, &failure);
+            failure.exit
+        }
+    }
+}
+
+/// Sets up the threads that one program's run is spread over. Later calls change nothing.
+pub fn set_threads(threads: usize) {
+    // Fails only if a pool exists already, which then serves.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(64 << 20).build_global();
+}
+
+/// Prints a failure: JSON on standard output where that was asked for, text on standard error.
+pub(crate) fn report_failure(ui: &Ui, failure: &Failure) {
+    if ui.json {
+        #[derive(serde::Serialize)]
+        struct Object<'a> {
+            ok: bool,
+            exit: u8,
+            message: &'a str,
+        }
+        ui.object(&Object { ok: false, exit: failure.exit.code(), message: &failure.message });
+    }
+    ui.error(&failure.message);
+}
+
+/// The definition of the command line, for tests and completions.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn verify_cli() {
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        let mut command = super::command();
+        assert!(command.render_help().to_string().lines().count() <= 40);
+        for sub in command.get_subcommands_mut() {
+            let help = sub.render_help().to_string();
+            assert!(help.lines().count() <= 48, "{}:\n{help}", sub.get_name());
+            assert!(help.contains("Examples:"), "{} has no examples", sub.get_name());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! `hlo print`: programs as text, and whether a text prints back as it was.
+
+use clap::{Args, ValueEnum};
+use hlo::Module;
+use hlo::print::{PrintOptions, Subcomputations, print_module};
+use serde::Serialize;
+
+use super::ui::{Ui, closed};
+use crate::exit::{Exit, Failure};
+use crate::frontend::{JsonError, Rejected, Stage, parse_file, parse_text};
+use crate::guard::guarded;
+
+/// Options of `hlo print`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  hlo print dump.txt                  the text as it was\n  hlo print --style short --no-metadata module.hlo\n  hlo print --check-roundtrip dump/*.txt"
+)]
+pub(crate) struct Options {
+    /// Files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Style::Source)]
+    style: Style,
+    /// Leave out constants of more than N elements
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
+    elide: Option<usize>,
+    /// Without metadata and tables of source locations
+    #[arg(long)]
+    no_metadata: bool,
+    /// Without backend_config
+    #[arg(long)]
+    no_backend_config: bool,
+    /// Without layouts
+    #[arg(long)]
+    no_layouts: bool,
+    /// With the shapes of operands
+    #[arg(long)]
+    operand_shapes: bool,
+    /// With called computations in place
+    #[arg(long)]
+    nested: bool,
+    /// Instead: does each text print back byte for byte?
+    #[arg(long)]
+    check_roundtrip: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Style {
+    /// As the text it was read from
+    Source,
+    /// As XLA dumps
+    Default,
+    /// XLA's short form that parses
+    Short,
+    /// XLA's form without names, for comparing
+    Canonical,
+}
+
+impl Options {
+    fn print_options(&self, module: &Module) -> PrintOptions {
+        let mut o = match self.style {
+            Style::Source => PrintOptions::source(module),
+            Style::Default => PrintOptions::LONG,
+            Style::Short => PrintOptions::SHORT_PARSABLE,
+            Style::Canonical => PrintOptions::CANONICAL,
+        };
+        if let Some(limit) = self.elide {
+            o = o.eliding(limit);
+        }
+        o.metadata &= !self.no_metadata;
+        o.backend_config &= !self.no_backend_config;
+        o.layouts &= !self.no_layouts;
+        o.operand_shapes |= self.operand_shapes;
+        if self.nested {
+            o.subcomputations = Subcomputations::Bodies;
+        }
+        o
+    }
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let mut exit = Exit::Ok;
+    for file in &options.files {
+        let result = guarded(&format!("printing {file}"), || {
+            Ok(if options.check_roundtrip { check(file, ui) } else { print(file, options, ui) })
+        });
+        exit = exit.first_failure(match result {
+            Ok(e) => e,
+            Err(failure) => {
+                super::report_failure(ui, &failure);
+                failure.exit
+            }
+        });
+        if closed() {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+#[derive(Serialize)]
+struct PrintObject<'a> {
+    file: &'a str,
+    ok: bool,
+    stage: Stage,
+    errors: Vec<JsonError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+fn reject(file: &str, rejected: &Rejected, ui: &Ui) -> Exit {
+    if ui.json {
+        let errors = rejected.json_errors();
+        ui.object(&PrintObject { file, ok: false, stage: rejected.stage, errors, text: None });
+    } else {
+        ui.raw_error(&rejected.render(ui.color_errors));
+    }
+    rejected.exit
+}
+
+fn print(file: &str, options: &Options, ui: &Ui) -> Exit {
+    let (_, module, _, _) = match parse_file(file) {
+        Ok(parsed) => parsed,
+        Err(rejected) => return reject(file, &rejected, ui),
+    };
+    let text = print_module(&module, &options.print_options(&module));
+    if ui.json {
+        ui.object(&PrintObject { file, ok: true, stage: Stage::Parse, errors: Vec::new(), text: Some(text) });
+    } else {
+        ui.raw(&text);
+    }
+    Exit::Ok
+}
+
+/// Where two texts part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct Difference {
+    line: usize,
+    column: usize,
+    expected: String,
+    actual: String,
+}
+
+#[derive(Serialize)]
+struct RoundTripObject<'a> {
+    file: &'a str,
+    ok: bool,
+    stage: Stage,
+    /// The text prints back byte for byte.
+    bytes_equal: bool,
+    /// What is printed reads back to an equal module.
+    module_equal: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<Difference>,
+    errors: Vec<JsonError>,
+}
+
+fn check(file: &str, ui: &Ui) -> Exit {
+    let (source, module, _, _) = match parse_file(file) {
+        Ok(parsed) => parsed,
+        Err(rejected) => {
+            let exit = reject(file, &rejected, ui);
+            if !ui.json {
+                ui.line(format!("{file}: {}", ui.bad(&rejected.summary())));
+            }
+            return exit;
+        }
+    };
+    let printed = print_module(&module, &PrintOptions::source(&module));
+    let difference = first_difference(&source.text, &printed);
+    let module_equal = match &difference {
+        // The same text gives the same module.
+        None => true,
+        Some(_) => {
+            parse_text(&printed).0.is_some_and(|again| hlo::equal::modules_equal(&module, &again).is_ok())
+        }
+    };
+    let ok = difference.is_none() && module_equal;
+    if ui.json {
+        let bytes_equal = difference.is_none();
+        let errors = Vec::new();
+        ui.object(&RoundTripObject {
+            file,
+            ok,
+            stage: Stage::Parse,
+            bytes_equal,
+            module_equal,
+            difference,
+            errors,
+        });
+    } else {
+        match difference {
+            None => ui.detail(format!("{file}: {}", ui.good("same"))),
+            Some(d) => {
+                let meaning = if module_equal { "" } else { ", and reads back as another module" };
+                ui.line(format!(
+                    "{file}: {} at {}:{}{meaning}\n  read     {}\n  printed  {}",
+                    ui.bad("differs"),
+                    d.line,
+                    d.column,
+                    d.expected,
+                    d.actual
+                ));
+            }
+        }
+    }
+    if ok { Exit::Ok } else { Exit::Differs }
+}
+
+fn first_difference(expected: &str, actual: &str) -> Option<Difference> {
+    if expected == actual {
+        return None;
+    }
+    let (mut e, mut a) = (expected.split('\n'), actual.split('\n'));
+    let mut line = 0;
+    loop {
+        line += 1;
+        let (left, right) = (e.next(), a.next());
+        if left == right && left.is_some() {
+            continue;
+        }
+        let (left_text, right_text) = (left.unwrap_or("<end>"), right.unwrap_or("<end>"));
+        let same = left_text.bytes().zip(right_text.bytes()).take_while(|(x, y)| x == y).count();
+        return Some(Difference {
+            line,
+            column: same + 1,
+            expected: around(left_text, same),
+            actual: around(right_text, same),
+        });
+    }
+}
+
+/// A piece of a line around a byte offset.
+fn around(line: &str, at: usize) -> String {
+    let mut from = at.saturating_sub(60).min(line.len());
+    while !line.is_char_boundary(from) {
+        from -= 1;
+    }
+    let mut to = (at + 60).min(line.len());
+    while !line.is_char_boundary(to) {
+        to += 1;
+    }
+    let (before, after) = (if from > 0 { "..." } else { "" }, if to < line.len() { "..." } else { "" });
+    format!("{before}{}{after}", &line[from..to])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_has_a_place() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        let d = first_difference("a\nbcd\n", "a\nbxd\n").unwrap();
+        assert_eq!((d.line, d.column, &*d.expected, &*d.actual), (2, 2, "bcd", "bxd"));
+        let d = first_difference("a\n", "a").unwrap();
+        assert_eq!((d.line, &*d.expected, &*d.actual), (2, "", "<end>"));
+    }
+}

@@ -1,0 +1,650 @@
+//! `hlo run`: runs programs on an engine and prints their results, or compares them with recorded ones or another engine.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hlo::diag::render_all;
+use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
+use hlo_interp::Accumulate;
+use serde::Serialize;
+
+use super::ui::{Ui, closed};
+use super::{AccumulateOption, LimitOptions};
+use crate::case::{Case, Form};
+use crate::check::{Check, Verdict};
+use crate::engine::{self, Engine, Finished, Limits, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load, signature};
+use crate::guard::guarded;
+use crate::inputs;
+use crate::judge::{Judged, NoVerdict, judge, modes};
+use crate::npz::{self, Npz};
+use crate::report;
+
+/// Options of `hlo run`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Programs, or folders of a case; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// What runs the program
+    #[arg(long, default_value = "interpreter", value_name = "NAME")]
+    platform: String,
+    /// What to compare with; `none` compares with nothing
+    #[arg(long, default_value = "none", value_name = "NAME")]
+    reference_platform: String,
+    /// Inputs: arrays arg0, arg1, ...; made if not given
+    #[arg(long, value_name = "NPZ")]
+    inputs: Option<String>,
+    /// Where to write the results: arrays out0, out1, ...
+    #[arg(long, value_name = "NPZ")]
+    output: Option<String>,
+    /// Results to compare with: arrays out0, out1, ...
+    #[arg(long, value_name = "NPZ")]
+    expected: Option<String>,
+    /// Compare bit for bit instead of within a tolerance
+    #[arg(long, conflicts_with_all = ["max_ulp", "abs_error_bound", "rel_error_bound"])]
+    exact: bool,
+    /// Compare floats within N representable numbers
+    #[arg(long, value_name = "N", conflicts_with_all = ["abs_error_bound", "rel_error_bound"])]
+    max_ulp: Option<u64>,
+    /// An element is wrong if it exceeds this and the relative bound
+    #[arg(long, value_name = "X")]
+    abs_error_bound: Option<f64>,
+    /// An element is wrong if it exceeds this and the absolute bound
+    #[arg(long, value_name = "X")]
+    rel_error_bound: Option<f64>,
+    /// NaNs must have the same bits too
+    #[arg(long)]
+    nan_bits: bool,
+    /// How sums of floats round; compared results may agree with either if this is not given
+    #[arg(long, value_enum, value_name = "MODE")]
+    accumulate: Option<AccumulateOption>,
+    /// Seed of made inputs and of rng
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Run so many times, on inputs of seed, seed + 1, ...
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: u64,
+    /// Of a case's folder, the program to run
+    #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
+    form: Form,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo run module.hlo --seed 7 --output out.npz
+  hlo run module.hlo --inputs in.npz --expected out.npz --max-ulp 3
+  hlo run ../shared/corpus/jax/api__add__3b574ebf -v";
+
+/// One program and where its inputs and expected results come from.
+struct Job {
+    program: String,
+    inputs: Option<String>,
+    expected: Option<String>,
+    case: Option<Case>,
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let platform = engine::by_name(&options.platform)?;
+    let reference = match options.reference_platform.as_str() {
+        "none" | "" => None,
+        name => Some(engine::by_name(name)?),
+    };
+    if options.files.len() > 1 && options.output.is_some() {
+        return Err(Failure::usage("--output takes one program, so that no result overwrites another"));
+    }
+    let mut exit = Exit::Ok;
+    for file in &options.files {
+        let result = guarded(&format!("running {file}"), || {
+            let jobs = jobs(file, options)?;
+            let mut exit = Exit::Ok;
+            for job in &jobs {
+                let runner = Runner { options, ui, platform, reference, job };
+                exit = exit.first_failure(runner.run()?);
+            }
+            Ok(exit)
+        });
+        exit = exit.first_failure(match result {
+            Ok(e) => e,
+            Err(failure) => {
+                report_failure(ui, file, &failure);
+                failure.exit
+            }
+        });
+        if closed() {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+fn report_failure(ui: &Ui, file: &str, failure: &Failure) {
+    if ui.json {
+        let stage = if failure.exit == Exit::Usage { Stage::Read } else { Stage::Run };
+        let errors = vec![JsonError {
+            code: String::new(),
+            line: None,
+            column: None,
+            message: failure.message.clone(),
+        }];
+        ui.object(&Object { errors, ..Object::new(file, stage, failure.exit) });
+    } else {
+        ui.error(&failure.message);
+    }
+}
+
+fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
+    let path = Path::new(file);
+    if file == "-" || !path.is_dir() {
+        let program = file.to_owned();
+        return Ok(vec![Job {
+            program,
+            inputs: options.inputs.clone(),
+            expected: options.expected.clone(),
+            case: None,
+        }]);
+    }
+    let case = if Case::is_at(path) { Some(Case::open(path)?) } else { None };
+    if let Some(c) = &case
+        && c.devices() > 1
+    {
+        return Err(Failure::new(
+            Exit::Unsupported,
+            format!("{file}: a case of {} devices; the {} runs one", c.devices(), options.platform),
+        ));
+    }
+    let beside = |name: &str| {
+        let p = path.join(name);
+        p.is_file().then(|| p.to_string_lossy().into_owned())
+    };
+    let forms: &[&str] = match options.form {
+        Form::Module => &["module.hlo"],
+        Form::Optimized => &["optimized.hlo"],
+        Form::Both => &["module.hlo", "optimized.hlo"],
+    };
+    let jobs: Vec<Job> = forms
+        .iter()
+        .filter_map(|f| beside(f))
+        .map(|program| Job {
+            program,
+            inputs: options.inputs.clone().or_else(|| beside("inputs.npz")),
+            expected: options.expected.clone().or_else(|| beside("expected.npz")),
+            case: case.clone(),
+        })
+        .collect();
+    if jobs.is_empty() {
+        return Err(Failure::usage(format!("{file}: is a folder without {}", forms.join(" or "))));
+    }
+    Ok(jobs)
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    file: &'a str,
+    ok: bool,
+    exit: u8,
+    stage: Stage,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<JsonError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<String>,
+    platform: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    results: Vec<ResultObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accumulate: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fuel: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ms: Option<TimesObject>,
+}
+
+impl<'a> Object<'a> {
+    fn new(file: &'a str, stage: Stage, exit: Exit) -> Self {
+        Self {
+            file,
+            ok: exit == Exit::Ok,
+            exit: exit.code(),
+            stage,
+            errors: Vec::new(),
+            module: None,
+            platform: "",
+            seed: None,
+            results: Vec::new(),
+            accumulate: None,
+            fuel: None,
+            peak_bytes: None,
+            ms: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ResultObject {
+    name: String,
+    #[serde(rename = "type")]
+    element_type: &'static str,
+    shape: Vec<i64>,
+    /// As text that reads back, shortened as on the screen.
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<CheckObject>,
+}
+
+#[derive(Serialize)]
+struct CheckObject {
+    pass: bool,
+    tolerance: String,
+    elements: usize,
+    same_bits: usize,
+    wrong: usize,
+    max_ulp: Option<u64>,
+    max_abs: f64,
+    max_rel: f64,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct TimesObject {
+    read: f64,
+    parse: f64,
+    verify: f64,
+    inputs: f64,
+    run: f64,
+}
+
+struct Runner<'a> {
+    options: &'a Options,
+    ui: &'a Ui,
+    platform: &'static dyn Engine,
+    reference: Option<&'static dyn Engine>,
+    job: &'a Job,
+}
+
+/// What results are compared with.
+struct Expected {
+    from: String,
+    arrays: Vec<ArrayLiteral>,
+    checks: Vec<Check>,
+}
+
+/// Values printed in full: more is shortened.
+const SHOWN_RESULTS: usize = 16;
+
+impl Runner<'_> {
+    fn run(&self) -> Result<Exit, Failure> {
+        let file = &self.job.program;
+        let program = match load(file) {
+            Ok(program) => program,
+            Err(rejected) => {
+                if self.ui.json {
+                    let errors = rejected.json_errors();
+                    self.ui.object(&Object { errors, ..Object::new(file, rejected.stage, rejected.exit) });
+                } else {
+                    self.ui.raw_error(&rejected.render(self.ui.color_errors));
+                    self.ui.line(format!("{file}: {}", self.ui.bad(&rejected.summary())));
+                }
+                return Ok(rejected.exit);
+            }
+        };
+        if !self.ui.json && !self.ui.quiet && !program.warnings.is_empty() {
+            self.ui.raw_error(&render_all(
+                &program.warnings,
+                file,
+                &program.source.text,
+                self.ui.color_errors,
+            ));
+        }
+        let module = &program.module;
+        let n = instruction_count(module);
+        self.ui.detail(format!(
+            "{file}: {}, {} instruction{}, {}",
+            module.name,
+            report::grouped(n as u64),
+            if n == 1 { "" } else { "s" },
+            signature(module)
+        ));
+        if self.ui.verbose {
+            let t = &program.times;
+            let mb = program.source.text.len() as f64 / 1e6;
+            self.ui.detail(format!(
+                "  read     {} ({mb:.2} MB)\n  parse    {}\n  verify   {}",
+                report::time(t.read),
+                report::time(t.parse),
+                report::time(t.verify)
+            ));
+        }
+        for engine in [Some(self.platform), self.reference].into_iter().flatten() {
+            if let Err(d) = engine.supports(module) {
+                return Ok(self.no_results(&program, Exit::Unsupported, d));
+            }
+        }
+        let mut exit = Exit::Ok;
+        for iteration in 0..self.options.iterations {
+            exit = exit.first_failure(self.iterate(&program, iteration)?);
+            if exit != Exit::Ok || closed() {
+                break;
+            }
+        }
+        Ok(exit)
+    }
+
+    fn no_results(&self, program: &Program, exit: Exit, diagnostic: Diagnostic) -> Exit {
+        let file = &self.job.program;
+        let text = &program.source.text;
+        let diagnostics = Diagnostics::from(diagnostic);
+        if self.ui.json {
+            let errors = json_diagnostics(&diagnostics, text);
+            self.ui.object(&Object {
+                errors,
+                platform: self.platform.name(),
+                ..Object::new(file, Stage::Run, exit)
+            });
+        } else {
+            self.ui.raw_error(&render_all(&diagnostics, file, text, self.ui.color_errors));
+            let what = match exit {
+                Exit::Unsupported => "unsupported",
+                Exit::Trap => "stopped",
+                Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Internal => {
+                    "failed"
+                }
+            };
+            self.ui.line(format!("{file}: {}", self.ui.bad(what)));
+        }
+        exit
+    }
+
+    fn make_inputs(&self, module: &Module, seed: u64) -> Result<Vec<ArrayLiteral>, Failure> {
+        let limit = self.options.limits.memory_limit;
+        if let Some(path) = &self.job.inputs {
+            let arrays = inputs::read(module, &mut Npz::open(path, limit)?, "")?;
+            self.ui.detail(format!("  inputs   {path}"));
+            return Ok(arrays);
+        }
+        let range = inputs::range_beside(&self.job.program)?;
+        let plan = inputs::plan(module, range)?;
+        if !plan.leaves.is_empty() {
+            self.ui.detail(format!("  inputs   made, seed {seed} ({})", inputs::describe(&plan)));
+        }
+        inputs::generate(&plan, seed, 0, limit)
+    }
+
+    /// What to compare with: recorded results, or those of the reference.
+    fn expected(
+        &self,
+        program: &Program,
+        arguments: &[ArrayLiteral],
+        run: &RunOptions,
+    ) -> Result<Result<Option<Expected>, (Exit, Diagnostic)>, Failure> {
+        let module = &program.module;
+        if let Some(path) = &self.job.expected {
+            let shapes: Vec<hlo::ArrayShape> = module
+                .program_shape(module.entry())
+                .map(|p| p.result.leaves().into_iter().filter_map(|l| l.as_array().cloned()).collect())
+                .unwrap_or_default();
+            let checks = match &self.job.case {
+                Some(c) if !self.tolerance_given() => {
+                    c.info.results.iter().map(|r| r.check.clone()).collect()
+                }
+                _ => shapes.iter().map(|s| self.check_for(s.element_type)).collect::<Vec<_>>(),
+            };
+            let arrays = match &self.job.case {
+                Some(c) if self.options.expected.is_none() => {
+                    c.expected(self.options.limits.memory_limit, "")?
+                }
+                _ => {
+                    let mut npz = Npz::open(path, self.options.limits.memory_limit)?;
+                    shapes
+                        .iter()
+                        .enumerate()
+                        .map(|(i, s)| npz.array(&format!("out{i}"), s))
+                        .collect::<Result<_, _>>()?
+                }
+            };
+            if checks.len() != arrays.len() {
+                return Err(Failure::usage(format!(
+                    "the case has {} checks for {} results",
+                    checks.len(),
+                    arrays.len()
+                )));
+            }
+            return Ok(Ok(Some(Expected { from: path.clone(), arrays, checks })));
+        }
+        let Some(reference) = self.reference else { return Ok(Ok(None)) };
+        let parameters = inputs::to_parameters(module, arguments.to_vec())?;
+        Ok(reference.run(module, parameters, run).into_results().map(|f| {
+            let checks = f.results.iter().map(|r| self.check_for(r.buffer.element_type())).collect();
+            Some(Expected { from: reference.name().to_owned(), arrays: f.results, checks })
+        }))
+    }
+
+    fn tolerance_given(&self) -> bool {
+        let o = self.options;
+        o.exact || o.max_ulp.is_some() || o.abs_error_bound.is_some() || o.rel_error_bound.is_some()
+    }
+
+    fn check_for(&self, ty: hlo::ElementType) -> Check {
+        let o = self.options;
+        let real = ty.is_float() || ty.is_complex();
+        if o.exact || !real {
+            Check::Exact
+        } else if let Some(max_ulp) = o.max_ulp {
+            Check::Ulp { max_ulp, min_ulp: 0 }
+        } else if o.abs_error_bound.is_some() || o.rel_error_bound.is_some() {
+            Check::Close { abs: o.abs_error_bound.unwrap_or(1e-3), rel: o.rel_error_bound.unwrap_or(1e-3) }
+        } else {
+            Check::default_for(ty)
+        }
+    }
+
+    fn iterate(&self, program: &Program, iteration: u64) -> Result<Exit, Failure> {
+        let module = &program.module;
+        let seed = self.options.seed.wrapping_add(iteration);
+        let start = Instant::now();
+        let arguments = self.make_inputs(module, seed)?;
+        let inputs_time = start.elapsed();
+        let limits =
+            Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
+        let given = self.options.accumulate.map(Accumulate::from);
+        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed };
+        let expected = match self.expected(program, &arguments, &run)? {
+            Ok(expected) => expected,
+            Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
+        };
+        let (finished, verdicts) = match &expected {
+            None => {
+                let parameters = inputs::to_parameters(module, arguments)?;
+                match self.platform.run(module, parameters, &run).into_results() {
+                    Ok(f) => (f, None),
+                    Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
+                }
+            }
+            Some(e) => {
+                let one;
+                let tried = match given {
+                    Some(mode) => {
+                        one = [mode];
+                        &one[..]
+                    }
+                    None => modes(module),
+                };
+                let nan_bits = self.options.nan_bits;
+                match judge(self.platform, module, &arguments, &e.arrays, &e.checks, &run, tried, nan_bits) {
+                    Ok(judged) => {
+                        let mode = judged.mode_name();
+                        let Judged { finished, verdicts, .. } = judged;
+                        (finished, Some((verdicts, mode)))
+                    }
+                    Err(NoVerdict::Run(exit, d)) => return Ok(self.no_results(program, exit, *d)),
+                    Err(NoVerdict::Failure(f)) => return Err(f),
+                }
+            }
+        };
+        if let Some(path) = &self.options.output {
+            let named: Vec<(String, &ArrayLiteral)> =
+                finished.results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
+            npz::write(Path::new(path), &named)?;
+        }
+        let pass = verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
+        let exit = if pass { Exit::Ok } else { Exit::Differs };
+        if self.ui.json {
+            self.json_result(program, seed, inputs_time, &finished, &verdicts, &expected, exit);
+        } else {
+            self.text_result(inputs_time, &finished, &verdicts, &expected, pass);
+        }
+        Ok(exit)
+    }
+
+    fn json_result(
+        &self,
+        program: &Program,
+        seed: u64,
+        inputs_time: Duration,
+        finished: &Finished,
+        verdicts: &Option<(Vec<Verdict>, &'static str)>,
+        expected: &Option<Expected>,
+        exit: Exit,
+    ) {
+        let ms = |t: Duration| t.as_secs_f64() * 1e3;
+        let results = finished
+            .results
+            .iter()
+            .enumerate()
+            .map(|(i, a)| ResultObject {
+                name: format!("out{i}"),
+                element_type: a.buffer.element_type().name(),
+                shape: a.dims.to_vec(),
+                value: report::array_text(a),
+                check: verdicts.as_ref().zip(expected.as_ref()).map(|((v, _), e)| CheckObject {
+                    pass: v[i].pass,
+                    tolerance: e.checks[i].describe(),
+                    elements: v[i].comparison.elements,
+                    same_bits: v[i].comparison.same,
+                    wrong: v[i].comparison.wrong,
+                    max_ulp: v[i].comparison.max_ulp,
+                    max_abs: v[i].comparison.max_abs,
+                    max_rel: v[i].comparison.max_rel,
+                    reason: if v[i].pass { String::new() } else { v[i].reason.clone() },
+                }),
+            })
+            .collect();
+        let t = program.times;
+        self.ui.object(&Object {
+            module: Some(program.module.name.to_string()),
+            platform: self.platform.name(),
+            seed: Some(seed),
+            results,
+            accumulate: verdicts.as_ref().map(|v| v.1),
+            fuel: Some(finished.fuel),
+            peak_bytes: Some(finished.peak_bytes),
+            ms: Some(TimesObject {
+                read: ms(t.read),
+                parse: ms(t.parse),
+                verify: ms(t.verify),
+                inputs: ms(inputs_time),
+                run: ms(finished.time),
+            }),
+            ..Object::new(&self.job.program, Stage::Run, exit)
+        });
+    }
+
+    fn text_result(
+        &self,
+        inputs_time: Duration,
+        finished: &Finished,
+        verdicts: &Option<(Vec<Verdict>, &'static str)>,
+        expected: &Option<Expected>,
+        pass: bool,
+    ) {
+        if self.ui.verbose {
+            self.ui.detail(format!("           ready in {}", report::time(inputs_time)));
+        }
+        self.ui.detail(format!(
+            "  run      {}, {}{}",
+            self.platform.name(),
+            report::time(finished.time),
+            if self.ui.verbose {
+                format!(
+                    ", {} steps, at most {}",
+                    report::count(finished.fuel),
+                    report::bytes(finished.peak_bytes)
+                )
+            } else {
+                String::new()
+            }
+        ));
+        if let (Some((verdicts, mode)), Some(expected)) = (verdicts, expected) {
+            self.report_check(verdicts, mode, expected);
+        }
+        // A comparison's verdict is what was asked for; the values are shown where it was not, or in detail.
+        if verdicts.is_none() && !self.ui.quiet || self.ui.verbose {
+            for (i, a) in finished.results.iter().enumerate().take(SHOWN_RESULTS) {
+                self.ui.line(format!("out{i} = {}", a.shape()));
+                self.ui.line(report::array_text(a));
+            }
+            if finished.results.len() > SHOWN_RESULTS {
+                self.ui.line(format!("... and {} more results", finished.results.len() - SHOWN_RESULTS));
+            }
+        }
+        if let Some(path) = &self.options.output {
+            self.ui.detail(format!("  written  {path}"));
+        }
+        if verdicts.is_some() {
+            self.ui.line(if pass { self.ui.good("ok") } else { self.ui.bad("mismatch") });
+        }
+    }
+
+    fn report_check(&self, verdicts: &[Verdict], mode: &str, expected: &Expected) {
+        let total: usize = verdicts.iter().map(|v| v.comparison.elements).sum();
+        let same: usize = verdicts.iter().map(|v| v.comparison.same).sum();
+        let wrong: usize = verdicts.iter().map(|v| if v.pass { 0 } else { v.comparison.wrong }).sum();
+        let share = |n: usize| if total == 0 { 100.0 } else { n as f64 * 100.0 / total as f64 };
+        let worst = verdicts.iter().try_fold(0, |m: u64, v| Some(m.max(v.comparison.max_ulp?)));
+        let mut kinds: Vec<String> = expected.checks.iter().map(Check::describe).collect();
+        kinds.dedup();
+        kinds.truncate(3);
+        self.ui.detail(format!(
+            "  check    against {}: {} elements, {} (sums: {mode})",
+            expected.from,
+            report::grouped(total as u64),
+            kinds.join("; ")
+        ));
+        self.ui.detail(format!(
+            "           same bits {:.1}%   within tolerance {:.1}%{}   wrong {}",
+            share(same),
+            share(total - same - wrong.min(total - same)),
+            worst
+                .filter(|w| *w > 0)
+                .map(|w| format!(" (worst {} ulp)", report::grouped(w)))
+                .unwrap_or_default(),
+            if wrong > 0 { self.ui.bad(&report::grouped(wrong as u64)) } else { "0".into() }
+        ));
+        for (i, v) in verdicts.iter().enumerate().filter(|(_, v)| !v.pass).take(8) {
+            if v.comparison.worst.is_empty() || matches!(expected.checks[i], Check::Residual { .. }) {
+                self.ui.line(format!("           out{i}: {}", v.reason));
+                continue;
+            }
+            for w in &v.comparison.worst {
+                let index: Vec<String> = w.index.iter().map(i64::to_string).collect();
+                self.ui.line(format!(
+                    "           out{i}[{}]   expected {}   got {}   (abs {:.2e}, rel {:.2e}{})",
+                    index.join(","),
+                    w.expected,
+                    w.actual,
+                    w.abs,
+                    w.rel,
+                    w.ulp.map(|u| format!(", {} ulp", report::grouped(u))).unwrap_or_default()
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `hlo test`: runs all recorded cases below folders.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::LimitOptions;
+use super::ui::Ui;
+use crate::case::{Form, find};
+use crate::corpus::{
+    CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, items, run_all, short_name,
+};
+use crate::engine::{self, Limits, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::files::describe;
+
+/// Options of `hlo test`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Folders: every folder below with a case.json is a case
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<String>,
+    /// What runs the programs
+    #[arg(long, default_value = "interpreter", value_name = "NAME")]
+    platform: String,
+    /// Which form of each program
+    #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
+    form: Form,
+    /// Only cases whose path contains this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Cases at once; 0 is one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    jobs: usize,
+    /// Seconds for one case
+    #[arg(long, default_value_t = 120, value_name = "S")]
+    time_limit: u64,
+    /// A list of cases known to fail: `form path  reason`
+    #[arg(long, value_name = "FILE")]
+    expected_failures: Option<String>,
+    /// NaNs must have the same bits too
+    #[arg(long)]
+    nan_bits: bool,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo test ../shared/corpus/jax --form both
+  hlo test cases --filter dot_general --json
+
+A case is a folder with module.hlo, inputs.npz, expected.npz and case.json.";
+
+/// Failures shown in the table; the others are counted.
+const SHOWN: usize = 200;
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let engine = engine::by_name(&options.platform)?;
+    let expected = match &options.expected_failures {
+        None => ExpectedFailures::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Failure::usage(format!("{path}: cannot be read: {}", describe(&e))))?;
+            ExpectedFailures::parse(&text).map_err(|f| Failure::usage(format!("{path}: {f}")))?
+        }
+    };
+    let mut folders = find(&options.folders)?;
+    if let Some(filter) = &options.filter {
+        folders.retain(|f| f.to_string_lossy().contains(filter.as_str()));
+    }
+    let items = items(&folders, options.form);
+    if items.is_empty() {
+        let what = if options.filter.is_some() { " that the filter lets through" } else { "" };
+        return Err(Failure::usage(format!("no case{what} in {}", options.folders.join(", "))));
+    }
+    let corpus = CorpusOptions {
+        engine,
+        run: RunOptions {
+            limits: Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
+            ..RunOptions::default()
+        },
+        time_limit: Duration::from_secs(options.time_limit),
+        jobs: options.jobs,
+        nan_bits: options.nan_bits,
+    };
+    let bar = ui.bar(items.len() as u64);
+    let mut summary = Summary::default();
+    let mut failures: Vec<CaseReport> = Vec::new();
+    run_all(&items, &corpus, |report| {
+        let report = expected.apply(report);
+        summary.add(&report);
+        bar.inc(1);
+        bar.set_message(format!("{} failed   {:.40}", summary.failed, short_name(&report.case)));
+        if ui.json {
+            bar.suspend(|| ui.object(&report));
+        }
+        if report.status == Status::Fail {
+            failures.push(report);
+        }
+    });
+    bar.finish_and_clear();
+    if !ui.json {
+        print_failures(ui, &failures);
+        print_opcodes(ui, &summary);
+    }
+    print_end(ui, &summary);
+    Ok(if summary.failed == 0 { Exit::Ok } else { Exit::Differs })
+}
+
+fn print_failures(ui: &Ui, failures: &[CaseReport]) {
+    if failures.is_empty() {
+        return;
+    }
+    let width = failures.iter().map(|f| short_name(&f.case).len()).max().unwrap_or(0).clamp(4, 60);
+    ui.line(format!("  {:width$}  {:9}  {:11}  why", "case", "form", "status"));
+    for f in failures.iter().take(SHOWN) {
+        let reason: String = f.reason.lines().next().unwrap_or("").chars().take(160).collect();
+        ui.line(format!("  {:width$}  {:9}  {:11}  {reason}", short_name(&f.case), f.form, f.kind));
+    }
+    if failures.len() > SHOWN {
+        ui.line(format!("  ... and {} more", failures.len() - SHOWN));
+    }
+}
+
+fn print_opcodes(ui: &Ui, summary: &Summary) {
+    let rates = summary.by_opcode();
+    let incomplete: Vec<_> = rates.iter().filter(|r| r.1 < r.2).collect();
+    ui.detail(format!(
+        "pass rate by opcode: {:.2}% in the mean over {} opcodes{}",
+        summary.mean_rate() * 100.0,
+        rates.len(),
+        if incomplete.is_empty() { "" } else { "; lowest first:" }
+    ));
+    let shown = if ui.verbose { incomplete.len() } else { 20 };
+    for (op, pass, n) in incomplete.iter().take(shown) {
+        ui.detail(format!("  {:>6.1}%  {pass:>4} of {n:<4}  {op}", *pass as f64 * 100.0 / *n as f64));
+    }
+    if incomplete.len() > shown {
+        ui.detail(format!("  ... and {} more below 100%", incomplete.len() - shown));
+    }
+}
+
+/// The last line. Under `--json` it goes to standard error, with the rates, so that standard output has only cases.
+fn print_end(ui: &Ui, summary: &Summary) {
+    let end = format!("{} passed, {} failed, {} skipped", summary.passed, summary.failed, summary.skipped);
+    if ui.json {
+        if !ui.quiet {
+            ui.raw_error(&format!("mean pass rate over opcodes {:.2}%\n", summary.mean_rate() * 100.0));
+            for (op, pass, n) in summary.by_opcode().iter().filter(|r| r.1 < r.2) {
+                ui.raw_error(&format!(
+                    "  {:>6.1}%  {pass:>4} of {n:<4}  {op}\n",
+                    *pass as f64 * 100.0 / *n as f64
+                ));
+            }
+        }
+        ui.raw_error(&format!("{end}\n"));
+        return;
+    }
+    if summary.failed > 0 {
+        let kinds: Vec<String> = summary.kinds.iter().map(|(k, n)| format!("{n} {k}")).collect();
+        ui.detail(format!("failed: {}", kinds.join(", ")));
+    }
+    ui.detail(format!("{} of {} with the recorded bits", summary.bit_exact, summary.passed + summary.failed));
+    ui.line(end);
+}

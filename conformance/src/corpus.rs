@@ -1,0 +1,444 @@
+//! Runs recorded cases: many in parallel, each within limits, each ending in one [`CaseReport`].
+//!
+//! **Invariants:** a case that panics, hangs or needs too much is a failed case and stops no other; reports come in the order
+//! of the cases, whatever the number of jobs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::case::{Case, Form};
+use crate::check::Check;
+use crate::engine::{Engine, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::frontend::{Program, load, opcodes};
+use crate::guard::{STACK_BYTES, guarded};
+use crate::inputs;
+use crate::judge::{NoVerdict, judge, modes};
+
+/// How a case ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Every result is right.
+    Pass,
+    /// Some result is wrong, or there is none.
+    Fail,
+    /// It was not run.
+    Skip,
+}
+
+/// What came of one form of one case.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaseReport {
+    /// Path of the case's folder.
+    pub case: String,
+    /// `module` or `optimized`.
+    pub form: &'static str,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not pass; empty if it did.
+    pub reason: String,
+    /// In one word: `tolerance`, `unsupported`, `trap`, `parse`, `verify`, `timeout`, `error`; empty if it passed.
+    pub kind: &'static str,
+    /// Which way to accumulate sums agreed: `exact`, `region` or `mixed`; absent if the case did not pass.
+    pub accumulate: Option<&'static str>,
+    /// The largest distance in representable numbers of the element type; absent if it is infinite or nothing ran.
+    pub max_ulp: Option<u64>,
+    /// Every result has the recorded bits.
+    pub bit_exact: bool,
+    /// Elements on which nothing could be said.
+    pub undecided: u64,
+    /// Time for all of it.
+    pub ms: f64,
+    /// Opcodes in the program.
+    pub opcodes: Vec<&'static str>,
+}
+
+/// How to run cases.
+#[derive(Clone, Copy)]
+pub struct CorpusOptions {
+    /// What runs them.
+    pub engine: &'static dyn Engine,
+    /// Limits of each case, and the seed.
+    pub run: RunOptions,
+    /// The most time for one case.
+    pub time_limit: Duration,
+    /// Cases at once; 0 is as many as there are processors.
+    pub jobs: usize,
+    /// NaNs must have the same bits too.
+    pub nan_bits: bool,
+}
+
+/// One form of one case to run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    /// The case's folder.
+    pub folder: PathBuf,
+    /// `optimized.hlo` and not `module.hlo`.
+    pub optimized: bool,
+}
+
+impl Item {
+    /// `module` or `optimized`.
+    pub fn form(&self) -> &'static str {
+        if self.optimized { "optimized" } else { "module" }
+    }
+}
+
+/// The forms to run of each case.
+pub fn items(folders: &[PathBuf], form: Form) -> Vec<Item> {
+    let item = |folder: &PathBuf, optimized| Item { folder: folder.clone(), optimized };
+    folders
+        .iter()
+        .flat_map(|f| {
+            let optimized = f.join("optimized.hlo").is_file();
+            match form {
+                Form::Module => vec![item(f, false)],
+                Form::Optimized if optimized => vec![item(f, true)],
+                Form::Optimized => vec![],
+                Form::Both if optimized => vec![item(f, false), item(f, true)],
+                Form::Both => vec![item(f, false)],
+            }
+        })
+        .collect()
+}
+
+/// Runs all; `done` is called with each report in the order of `items`.
+pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(CaseReport)) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if options.jobs == 0 { processors } else { options.jobs }.clamp(1, items.len().max(1));
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel::<(usize, CaseReport)>();
+    let sender = Mutex::new(sender);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                let sender = match sender.lock() {
+                    Ok(s) => s.clone(),
+                    Err(_) => return,
+                };
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(i) else { return };
+                    if sender.send((i, run_limited(item, options))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        // The workers' copies count; this one would keep the channel open.
+        let mut waiting: FxHashMap<usize, CaseReport> = FxHashMap::default();
+        let mut turn = 0;
+        while turn < items.len() {
+            let Ok((i, report)) = receiver.recv() else { break };
+            waiting.insert(i, report);
+            while let Some(report) = waiting.remove(&turn) {
+                done(report);
+                turn += 1;
+            }
+        }
+    });
+}
+
+/// Runs one case on a thread of its own, which is left behind if the time is over (the process ends it).
+fn run_limited(item: &Item, options: &CorpusOptions) -> CaseReport {
+    let start = Instant::now();
+    let (sender, receiver) = mpsc::channel();
+    let (owned, own_options) = (item.clone(), *options);
+    let spawned = std::thread::Builder::new().name("case".into()).stack_size(STACK_BYTES).spawn(move || {
+        let what = format!("running {}", owned.folder.display());
+        let report = guarded(&what, || Ok(run_case(&owned, &own_options)));
+        // Nobody listens any more if the time was over.
+        let _ = sender.send(report.unwrap_or_else(|f| failed(&owned, "error", f.message)));
+    });
+    let mut report = match spawned {
+        Err(e) => failed(item, "error", format!("no thread: {e}")),
+        Ok(_) => receiver.recv_timeout(options.time_limit).unwrap_or_else(|_| {
+            failed(item, "timeout", format!("not done after {} s", options.time_limit.as_secs()))
+        }),
+    };
+    report.ms = start.elapsed().as_secs_f64() * 1e3;
+    report
+}
+
+fn report(item: &Item, status: Status, kind: &'static str, reason: String) -> CaseReport {
+    CaseReport {
+        case: item.folder.to_string_lossy().into_owned(),
+        form: item.form(),
+        status,
+        reason,
+        kind,
+        accumulate: None,
+        max_ulp: None,
+        bit_exact: false,
+        undecided: 0,
+        ms: 0.0,
+        opcodes: Vec::new(),
+    }
+}
+
+fn failed(item: &Item, kind: &'static str, reason: String) -> CaseReport {
+    report(item, Status::Fail, kind, reason)
+}
+
+/// The word of [`CaseReport::kind`] for an exit code.
+fn kind_of(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Ok => "",
+        Exit::Differs => "tolerance",
+        Exit::Usage => "case",
+        Exit::Parse => "parse",
+        Exit::Verify => "verify",
+        Exit::Unsupported => "unsupported",
+        Exit::Trap => "trap",
+        Exit::Internal => "error",
+    }
+}
+
+fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
+    let fail = |f: Failure| failed(item, kind_of(f.exit), f.message);
+    let case = match Case::open(&item.folder) {
+        Ok(case) => case,
+        Err(f) => return fail(f),
+    };
+    let Some(path) = case.program(item.optimized) else {
+        return report(item, Status::Skip, "skip", format!("no {}.hlo", item.form()));
+    };
+    let program = match load(&path.to_string_lossy()) {
+        Ok(p) => p,
+        Err(r) => return failed(item, kind_of(r.exit), r.first_line()),
+    };
+    let found = opcodes(&program.module);
+    if case.devices() > 1 {
+        let reason = format!("needs {} devices", case.devices());
+        return CaseReport { opcodes: found, ..report(item, Status::Skip, "devices", reason) };
+    }
+    let result = match run_program(&case, item, &program, options) {
+        Ok(r) => r,
+        Err(f) => fail(f),
+    };
+    CaseReport { opcodes: found, ..result }
+}
+
+fn run_program(
+    case: &Case,
+    item: &Item,
+    program: &Program,
+    options: &CorpusOptions,
+) -> Result<CaseReport, Failure> {
+    let module = &program.module;
+    let limit = options.run.limits.memory_bytes;
+    let expected = case.expected(limit, "")?;
+    let inputs = inputs::read(module, &mut case.inputs(limit)?, "")?;
+    let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
+    let judged = match judge(
+        options.engine,
+        module,
+        &inputs,
+        &expected,
+        &checks,
+        &options.run,
+        modes(module),
+        options.nan_bits,
+    ) {
+        Ok(judged) => judged,
+        Err(NoVerdict::Failure(f)) => return Err(f),
+        Err(NoVerdict::Run(exit, d)) => {
+            let lines = hlo::LineIndex::new(&program.source.text);
+            let place = if d.span.is_none() {
+                String::new()
+            } else {
+                format!(" (line {})", lines.line_column(&program.source.text, d.span.start).0)
+            };
+            return Ok(failed(item, kind_of(exit), format!("{}{place}", d.message)));
+        }
+    };
+    let wrong: Vec<String> = judged
+        .verdicts
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| !v.pass)
+        .map(|(i, v)| format!("out{i}: {}", v.reason))
+        .collect();
+    let pass = wrong.is_empty();
+    let (status, kind) = if pass { (Status::Pass, "") } else { (Status::Fail, "tolerance") };
+    Ok(CaseReport {
+        accumulate: pass.then(|| judged.mode_name()),
+        max_ulp: judged.max_ulp(),
+        bit_exact: judged.bit_exact(),
+        ..report(item, status, kind, wrong.join("; "))
+    })
+}
+
+/// Cases that are known to fail: `form path  reason`, a line each; `#` begins a comment.
+#[derive(Clone, Debug, Default)]
+pub struct ExpectedFailures {
+    /// (form, last parts of the path) to reason.
+    entries: BTreeMap<(String, String), String>,
+}
+
+impl ExpectedFailures {
+    /// Reads a list. Errors: a line that is not of the form, or has no reason, or is there twice.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let mut entries = BTreeMap::new();
+        for (n, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let bad = |what: &str| Failure::usage(format!("expected failures, line {}: {what}", n + 1));
+            let mut parts = line.splitn(3, char::is_whitespace);
+            let (Some(form @ ("module" | "optimized")), Some(path)) = (parts.next(), parts.next()) else {
+                return Err(bad("expected `module PATH  REASON` or `optimized PATH  REASON`"));
+            };
+            let reason = parts.next().unwrap_or("").trim();
+            if reason.is_empty() {
+                return Err(bad("a reason is missing"));
+            }
+            if entries.insert((form.to_owned(), path.to_owned()), reason.to_owned()).is_some() {
+                return Err(bad("the case stands there twice"));
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    /// The reason why this form of a case is expected to fail. A path in the list names the end of the case's path.
+    pub fn reason(&self, case: &str, form: &str) -> Option<&str> {
+        let parts: Vec<&str> = case.trim_end_matches('/').split('/').collect();
+        (1..=parts.len().min(3)).find_map(|n| {
+            let tail = parts[parts.len() - n..].join("/");
+            self.entries.get(&(form.to_owned(), tail)).map(String::as_str)
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Turns an expected failure into a skip with its reason, and a pass that is listed as a failure into a failure.
+    pub fn apply(&self, mut report: CaseReport) -> CaseReport {
+        let Some(reason) = self.reason(&report.case, report.form) else { return report };
+        match report.status {
+            Status::Fail => {
+                report.status = Status::Skip;
+                report.kind = "expected";
+                report.reason = format!("expected failure: {reason}");
+            }
+            Status::Pass => {
+                report.status = Status::Fail;
+                report.kind = "listed";
+                report.reason = format!("passes, but is listed as a failure: {reason}");
+            }
+            Status::Skip => {}
+        }
+        report
+    }
+}
+
+/// Counts of a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// Passed.
+    pub passed: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Not run.
+    pub skipped: usize,
+    /// With the recorded bits.
+    pub bit_exact: usize,
+    /// Failures by kind.
+    pub kinds: BTreeMap<&'static str, usize>,
+    /// Passed and all by opcode.
+    opcodes: BTreeMap<&'static str, (usize, usize)>,
+}
+
+impl Summary {
+    /// Counts a report.
+    pub fn add(&mut self, report: &CaseReport) {
+        match report.status {
+            Status::Pass => self.passed += 1,
+            Status::Fail => {
+                self.failed += 1;
+                *self.kinds.entry(report.kind).or_default() += 1;
+            }
+            Status::Skip => {
+                self.skipped += 1;
+                return;
+            }
+        }
+        self.bit_exact += usize::from(report.bit_exact);
+        for &op in &report.opcodes {
+            let entry = self.opcodes.entry(op).or_default();
+            entry.0 += usize::from(report.status == Status::Pass);
+            entry.1 += 1;
+        }
+    }
+
+    /// (opcode, passed, of all), the lowest rate first, then by name.
+    pub fn by_opcode(&self) -> Vec<(&'static str, usize, usize)> {
+        let mut all: Vec<_> = self.opcodes.iter().map(|(&op, &(pass, n))| (op, pass, n)).collect();
+        all.sort_by(|a, b| (a.1 * b.2).cmp(&(b.1 * a.2)).then(a.0.cmp(b.0)));
+        all
+    }
+
+    /// The mean over opcodes of their pass rates.
+    pub fn mean_rate(&self) -> f64 {
+        let rates: Vec<f64> = self.opcodes.values().map(|&(pass, n)| pass as f64 / n as f64).collect();
+        if rates.is_empty() { 1.0 } else { rates.iter().sum::<f64>() / rates.len() as f64 }
+    }
+}
+
+/// The last part of a case's path, for tables.
+pub fn short_name(case: &str) -> &str {
+    Path::new(case).file_name().and_then(|n| n.to_str()).unwrap_or(case)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(status: Status, opcodes: &[&'static str]) -> CaseReport {
+        let item = Item { folder: "x/jax/one".into(), optimized: false };
+        CaseReport { opcodes: opcodes.to_vec(), ..report(&item, status, "tolerance", "why".into()) }
+    }
+
+    #[test]
+    fn rates_by_opcode_are_lowest_first() {
+        let mut s = Summary::default();
+        s.add(&sample(Status::Pass, &["add", "dot"]));
+        s.add(&sample(Status::Fail, &["dot", "sine"]));
+        s.add(&sample(Status::Skip, &["rng"]));
+        assert_eq!((s.passed, s.failed, s.skipped), (1, 1, 1));
+        assert_eq!(s.by_opcode(), [("sine", 0, 1), ("dot", 1, 2), ("add", 1, 1)]);
+        assert!((s.mean_rate() - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn expected_failures_turn_around() {
+        let list =
+            ExpectedFailures::parse("# c\n\nmodule jax/one  XLA flushes denormals\noptimized two  why\n")
+                .unwrap();
+        assert_eq!(list.len(), 2);
+        let fail = list.apply(sample(Status::Fail, &[]));
+        assert_eq!((fail.status, &*fail.reason), (Status::Skip, "expected failure: XLA flushes denormals"));
+        let pass = list.apply(sample(Status::Pass, &[]));
+        assert_eq!((pass.status, pass.kind), (Status::Fail, "listed"));
+        assert_eq!(list.reason("/a/b/two", "optimized"), Some("why"));
+        assert_eq!(list.reason("/a/b/two", "module"), None);
+        for bad in ["jax/one why", "module jax/one", "module a b\nmodule a c"] {
+            assert!(ExpectedFailures::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! From a path to a verified program: read, parse, verify, each timed, with what each found.
+
+use std::time::{Duration, Instant};
+
+use hlo::diag::{Severity, render_all};
+use hlo::{Diagnostics, LineIndex, Module};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+use crate::files::{Source, read_source};
+
+/// Where a program was rejected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The file.
+    Read,
+    /// The text.
+    Parse,
+    /// The program.
+    Verify,
+    /// The run.
+    Run,
+}
+
+/// A program that was rejected.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    /// By which stage.
+    pub stage: Stage,
+    /// How a command ends that can do nothing else.
+    pub exit: Exit,
+    /// The file, as the person named it.
+    pub file: String,
+    /// What was found, if there is a text to show it in.
+    pub diagnostics: Diagnostics,
+    /// The text; empty if there is none.
+    pub text: String,
+    /// What was wrong where there are no diagnostics.
+    pub message: String,
+}
+
+/// One error for machines.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct JsonError {
+    /// `V0312`; empty for what has no code (a file that cannot be read).
+    pub code: String,
+    /// From 1; absent if the error has no place.
+    pub line: Option<u32>,
+    /// From 1, in characters.
+    pub column: Option<u32>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl Rejected {
+    fn from_failure(stage: Stage, file: &str, failure: Failure) -> Self {
+        Self {
+            stage,
+            exit: failure.exit,
+            file: file.to_owned(),
+            diagnostics: Diagnostics::new(),
+            text: String::new(),
+            message: failure.message,
+        }
+    }
+
+    /// Everything found, as people read it.
+    pub fn render(&self, color: bool) -> String {
+        if self.diagnostics.is_empty() {
+            return format!("error: {}\n", self.message);
+        }
+        render_all(&self.diagnostics, &self.file, &self.text, color)
+    }
+
+    /// `2 errors`.
+    pub fn summary(&self) -> String {
+        match self.diagnostics.error_count() {
+            0 => "cannot be read".to_owned(),
+            1 => "1 error".to_owned(),
+            n => format!("{n} errors"),
+        }
+    }
+
+    /// The errors for machines.
+    pub fn json_errors(&self) -> Vec<JsonError> {
+        if self.diagnostics.is_empty() {
+            return vec![JsonError {
+                code: String::new(),
+                line: None,
+                column: None,
+                message: self.message.clone(),
+            }];
+        }
+        json_diagnostics(&self.diagnostics, &self.text)
+    }
+
+    /// The first error in one line, for tables.
+    pub fn first_line(&self) -> String {
+        match self.diagnostics.iter().find(|d| d.severity == Severity::Error) {
+            Some(d) => {
+                let place = LineIndex::new(&self.text).line_column(&self.text, d.span.start);
+                format!("{} at {}:{}: {}", d.code.as_str(), place.0, place.1, d.message)
+            }
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// Errors of a list for machines.
+pub fn json_diagnostics(diagnostics: &Diagnostics, text: &str) -> Vec<JsonError> {
+    let lines = LineIndex::new(text);
+    diagnostics
+        .iter()
+        .filter(|d| d.severity == Severity::Error)
+        .map(|d| {
+            let place = (!d.span.is_none()).then(|| lines.line_column(text, d.span.start));
+            JsonError {
+                code: d.code.as_str().to_owned(),
+                line: place.map(|p| p.0),
+                column: place.map(|p| p.1),
+                message: d.message.clone(),
+            }
+        })
+        .collect()
+}
+
+/// How long each stage took.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Times {
+    /// Reading the file.
+    pub read: Duration,
+    /// Text to module.
+    pub parse: Duration,
+    /// Verifying.
+    pub verify: Duration,
+}
+
+/// A program ready to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its text.
+    pub source: Source,
+    /// The verified module.
+    pub module: Module,
+    /// Warnings of all stages.
+    pub warnings: Diagnostics,
+    /// Times.
+    pub times: Times,
+}
+
+/// Reads, parses and verifies.
+pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
+    let (source, module, mut warnings, mut times) = parse_file(path)?;
+    let start = Instant::now();
+    let found = hlo::verify::verify(&module);
+    times.verify = start.elapsed();
+    if found.has_errors() {
+        return Err(Box::new(Rejected {
+            stage: Stage::Verify,
+            exit: Exit::Verify,
+            file: source.name,
+            diagnostics: found,
+            text: source.text,
+            message: String::new(),
+        }));
+    }
+    warnings.append(found);
+    Ok(Program { source, module, warnings, times })
+}
+
+/// A text, its module, what the parser warned of, and the times so far.
+pub type Parsed = (Source, Module, Diagnostics, Times);
+
+/// Reads and parses, without verifying.
+pub fn parse_file(path: &str) -> Result<Parsed, Box<Rejected>> {
+    let start = Instant::now();
+    let source = read_source(path).map_err(|f| {
+        let stage = if f.exit == Exit::Parse { Stage::Parse } else { Stage::Read };
+        Box::new(Rejected::from_failure(stage, path, f))
+    })?;
+    let read = start.elapsed();
+    let start = Instant::now();
+    let (module, diagnostics) = parse_text(&source.text);
+    let parse = start.elapsed();
+    match module {
+        Some(module) if !diagnostics.has_errors() => {
+            Ok((source, module, diagnostics, Times { read, parse, verify: Duration::ZERO }))
+        }
+        _ => Err(Box::new(Rejected {
+            stage: Stage::Parse,
+            exit: Exit::Parse,
+            file: source.name,
+            diagnostics,
+            text: source.text,
+            message: "the text has no program".into(),
+        })),
+    }
+}
+
+/// Parses a text.
+pub fn parse_text(text: &str) -> (Option<Module>, Diagnostics) {
+    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    (parsed.module, parsed.diagnostics)
+}
+
+/// How many instructions all computations have.
+pub fn instruction_count(module: &Module) -> usize {
+    module.computations().iter().map(|&c| module.computation(c).len()).sum()
+}
+
+/// `f32[4096,4096] -> f32[4096,4096]`, shortened.
+pub fn signature(module: &Module) -> String {
+    let Some(shape) = module.program_shape(module.entry()) else { return String::new() };
+    let mut parts: Vec<String> =
+        shape.parameters.iter().take(4).map(|p| shorten(&p.without_layout().to_string())).collect();
+    if shape.parameters.len() > 4 {
+        parts.push(format!("and {} more", shape.parameters.len() - 4));
+    }
+    let result = shorten(&shape.result.without_layout().to_string());
+    if parts.is_empty() { result } else { format!("{} -> {result}", parts.join(", ")) }
+}
+
+fn shorten(text: &str) -> String {
+    const MOST: usize = 72;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The names of the opcodes in a module, sorted, each once.
+pub fn opcodes(module: &Module) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = module
+        .computations()
+        .iter()
+        .flat_map(|&c| module.instructions(c))
+        .map(|i| module.instr(i).opcode.name())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,129 @@
+//! Runs a program and checks its results against recorded ones.
+//!
+//! **Invariant:** a recorded value counts as different only after both ways to accumulate sums were tried, because records
+//! rarely say which one made them.
+
+use hlo::opcode::NumericRow;
+use hlo::{ArrayLiteral, Diagnostic, Module};
+use hlo_interp::Accumulate;
+
+use crate::check::{Check, Verdict};
+use crate::engine::{Engine, Finished, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::inputs::to_parameters;
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The run in the first mode.
+    pub finished: Finished,
+    /// One for each result: of the first mode in which it is right, else of the first mode.
+    pub verdicts: Vec<Verdict>,
+    /// The mode that each verdict is of.
+    pub modes: Vec<Accumulate>,
+}
+
+impl Judged {
+    /// All results are right.
+    pub fn passes(&self) -> bool {
+        self.verdicts.iter().all(|v| v.pass)
+    }
+
+    /// `exact`, `region`, or `mixed` if different results agreed in different modes.
+    pub fn mode_name(&self) -> &'static str {
+        let region = self.modes.iter().filter(|m| **m == Accumulate::Region).count();
+        match region {
+            0 => "exact",
+            n if n == self.modes.len() => "region",
+            _ => "mixed",
+        }
+    }
+
+    /// The largest distance of any result in representable numbers; `None` if some distance is infinite.
+    pub fn max_ulp(&self) -> Option<u64> {
+        self.verdicts.iter().try_fold(0, |m: u64, v| Some(m.max(v.comparison.max_ulp?)))
+    }
+
+    /// Every result has the recorded bits.
+    pub fn bit_exact(&self) -> bool {
+        self.verdicts.iter().all(|v| v.comparison.bit_exact())
+    }
+}
+
+/// Why there is nothing to judge.
+#[derive(Clone, Debug)]
+pub enum NoVerdict {
+    /// The engine gave no results.
+    Run(Exit, Box<Diagnostic>),
+    /// Inputs or records do not fit the program.
+    Failure(Failure),
+}
+
+/// The modes to try for a program: both if it has sums, else one.
+pub fn modes(module: &Module) -> &'static [Accumulate] {
+    let sums = module.computations().iter().flat_map(|&c| module.instructions(c)).any(|i| {
+        matches!(
+            module.instr(i).opcode.numeric_row(),
+            NumericRow::Sum | NumericRow::Region | NumericRow::Opaque
+        )
+    });
+    if sums { &[Accumulate::Exact, Accumulate::Region] } else { &[Accumulate::Exact] }
+}
+
+/// Runs and checks; `checks` are as many as `expected`.
+pub fn judge(
+    engine: &dyn Engine,
+    module: &Module,
+    inputs: &[ArrayLiteral],
+    expected: &[ArrayLiteral],
+    checks: &[Check],
+    options: &RunOptions,
+    modes: &[Accumulate],
+    nan_bits: bool,
+) -> Result<Judged, NoVerdict> {
+    let mut judged: Option<Judged> = None;
+    for &mode in modes {
+        let arguments = to_parameters(module, inputs.to_vec()).map_err(NoVerdict::Failure)?;
+        let outcome =
+            engine.run(module, arguments, &RunOptions { accumulate: mode, ..*options }).into_results();
+        let finished = match (outcome, &judged) {
+            (Ok(f), _) => f,
+            // The first mode ran: its verdicts stand.
+            (Err(_), Some(_)) => break,
+            (Err((exit, d)), None) => return Err(NoVerdict::Run(exit, Box::new(d))),
+        };
+        if finished.results.len() != expected.len() {
+            return Err(NoVerdict::Failure(Failure::new(
+                Exit::Differs,
+                format!(
+                    "the program gives {} results, {} are recorded",
+                    finished.results.len(),
+                    expected.len()
+                ),
+            )));
+        }
+        let all: Vec<&ArrayLiteral> = finished.results.iter().collect();
+        let check = |i: usize| checks[i].check(&expected[i], all[i], inputs, &all, nan_bits);
+        match &mut judged {
+            None => {
+                let verdicts: Vec<Verdict> = (0..expected.len()).map(check).collect();
+                judged = Some(Judged { modes: vec![mode; verdicts.len()], verdicts, finished });
+            }
+            Some(judged) => {
+                for i in 0..expected.len() {
+                    if !judged.verdicts[i].pass {
+                        let verdict = check(i);
+                        if verdict.pass {
+                            judged.verdicts[i] = verdict;
+                            judged.modes[i] = mode;
+                        }
+                    }
+                }
+            }
+        }
+        if judged.as_ref().is_some_and(Judged::passes) {
+            break;
+        }
+    }
+    judged.ok_or_else(|| NoVerdict::Failure(Failure::internal("no mode to run in")))
+}
