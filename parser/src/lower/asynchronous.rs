@@ -41,6 +41,7 @@ impl<'a> Lowering<'a> {
             self.check_inherited(i, &operands, &lowered.attrs)?;
         }
         if step == Opcode::AsyncDone {
+            self.bind_late(&operands, &[], &shape);
             return Some(self.append(scope, i, step, shape, operands, lowered));
         }
         let Some(([Shape::Tuple(inputs), result], _)) =
@@ -79,23 +80,27 @@ impl<'a> Lowering<'a> {
         let name = self.module.unique_computation_name("async_wrapped");
         let computation = self.module.add_computation(name, span);
         self.wrapped.push((computation, scope.computation));
-        // Operands that are bound by a later update are known only from the computation that a call or fusion runs.
+        // Operands and results that are bound by a later step are known only from the computation that a call or fusion
+        // runs, or from that step.
         let callee = match wrapped {
             Opcode::Call => attrs.computation(AttrKey::ToApply),
             Opcode::Fusion => attrs.computation(AttrKey::Calls),
             _ => None,
         };
-        let late: Vec<Shape> = callee
-            .map(|c| self.module.computation(c).parameters())
-            .unwrap_or_default()
-            .iter()
-            .skip(inputs.len())
-            .flatten()
-            .map(|&p| self.module.instr(p).shape.clone())
-            .collect();
+        let known = callee.and_then(|c| self.module.program_shape(c));
+        let (parameters, result) = match known {
+            Some(p) => (p.parameters, if p.result.compatible(&result) { result } else { p.result }),
+            None => (Vec::new(), result),
+        };
         let mut operands: Vec<InstrId> = Vec::new();
-        for shape in inputs.iter().chain(&late) {
-            operands.push(self.wrapped_parameter(computation, operands.len(), shape.clone(), span));
+        for n in 0..inputs.len().max(parameters.len()) {
+            let shape = match (inputs.get(n), parameters.get(n)) {
+                (Some(given), Some(wanted)) if !given.compatible(wanted) => wanted,
+                (Some(given), _) => given,
+                (None, Some(wanted)) => wanted,
+                (None, None) => break,
+            };
+            operands.push(self.wrapped_parameter(computation, n, shape.clone(), span));
         }
         let name = self.module.unique_name("async_op");
         let mut new = NewInstruction::new(wrapped, result, &operands).named(name);
@@ -120,7 +125,8 @@ impl<'a> Lowering<'a> {
         self.module.append(computation, new)
     }
 
-    /// An update may bring operands that the start did not have: the wrapped instruction gets them too.
+    /// A later step may bring operands that the start did not have, and say better what the result is: the wrapped
+    /// instruction gets those too. Where a call or fusion runs, its computation has said it.
     fn bind_late(&mut self, operands: &[InstrId], inputs: &[Shape], result: &Shape) {
         let Some(computation) = operands.first().and_then(|&o| self.chain(o)) else { return };
         let Some(root) = self.module.computation(computation).root() else { return };
@@ -131,7 +137,9 @@ impl<'a> Lowering<'a> {
             self.module.move_after(root, Some(parameter));
             self.module.push_operand(root, parameter);
         }
-        if !self.module.instr(root).shape.compatible(result) {
+        let runs = self.module.instr(root).opcode;
+        let told = matches!(runs, Opcode::Call | Opcode::Fusion);
+        if !told && !self.module.instr(root).shape.compatible(result) {
             self.module.instr_mut(root).shape = result.clone();
         }
     }
