@@ -12,6 +12,7 @@ use hlo::diag::codes;
 use hlo::{ComputationId, ConstantValue, Instruction, Module, Opcode, Shape};
 use smallvec::SmallVec;
 
+use crate::custom_call::Registry;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::Meter;
 use crate::ops::{self, Args, Cx, Outcome};
@@ -45,6 +46,8 @@ pub struct Options {
     pub seed: u64,
     /// Which device this is.
     pub device: Device,
+    /// Implementations of custom calls, before those that are built in.
+    pub custom_calls: Registry,
 }
 
 impl Default for Options {
@@ -55,6 +58,7 @@ impl Default for Options {
             memory_limit_bytes: 8 << 30,
             seed: 0,
             device: Device::default(),
+            custom_calls: Registry::default(),
         }
     }
 }

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod custom_call;
 pub mod engine;
 pub mod error;
 pub mod kernels;

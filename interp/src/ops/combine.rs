@@ -24,10 +24,8 @@ pub(super) trait With<T> {
 
 /// An element type and its reducers.
 pub(super) trait Combine: BufferOf + Scalar {
-    /// Whether grouping and order of operands do not matter to the bit. Not of sums and products of floats.
-    fn associative(op: Opcode) -> bool;
-
-    /// The element that an associative operation leaves the other operand with.
+    /// The identity of an operation for which grouping and order of operands do not matter to the bit; sums and products of
+    /// floats are none.
     fn identity(op: Opcode) -> Option<Self>;
 
     /// Runs `with` with the operation; `None` if the type has no such operation, or it is none of the reducers.
@@ -48,10 +46,6 @@ macro_rules! dispatch {
 macro_rules! ints {
     ($through:ident: $($t:ty),*) => {$(
         impl Combine for $t {
-            fn associative(op: Opcode) -> bool {
-                Self::identity(op).is_some()
-            }
-
             fn identity(op: Opcode) -> Option<Self> {
                 let zero = <$t as Number>::zero();
                 [
@@ -84,10 +78,6 @@ macro_rules! ints {
 macro_rules! floats {
     ($through:ident: $($t:ty),*) => {$(
         impl Combine for $t {
-            fn associative(op: Opcode) -> bool {
-                Self::identity(op).is_some()
-            }
-
             fn identity(op: Opcode) -> Option<Self> {
                 let largest = <$t as Float>::INFINITY.unwrap_or(<$t as Float>::MAX);
                 // Of a type without sign and zero the smallest number has no bits.
@@ -114,10 +104,6 @@ macro_rules! floats {
 macro_rules! complexes {
     ($($t:ty),*) => {$(
         impl Combine for $t {
-            fn associative(_op: Opcode) -> bool {
-                false
-            }
-
             fn identity(_op: Opcode) -> Option<Self> {
                 None
             }
@@ -152,10 +138,6 @@ floats!(pointed: F8E5M2, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E3M4, F8E5M2FNUZ, F8
 complexes!(Complex<f32>, Complex<f64>);
 
 impl Combine for bool {
-    fn associative(op: Opcode) -> bool {
-        Self::identity(op).is_some()
-    }
-
     fn identity(op: Opcode) -> Option<Self> {
         [
             (Opcode::Add, false),

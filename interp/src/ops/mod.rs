@@ -5,29 +5,35 @@
 //! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
 //! operands where the instruction's shape is dynamic.
 
+mod batch_norm;
 mod combine;
 mod common;
 mod contract;
 mod control;
 mod convolution;
+mod custom_call;
 mod dot;
 pub(crate) mod elementwise;
 mod fft;
 mod gather;
 mod indexing;
+mod linear;
 mod map;
 pub(crate) mod movement;
+mod ragged_dot;
 mod random;
 mod reduce;
 mod reduce_window;
 pub(crate) mod rng;
 mod rng_bit_generator;
+mod scaled_dot;
 mod scan;
 mod scatter;
 mod select_and_scatter;
 mod sort;
 mod strided;
 mod topk;
+mod wide;
 mod window;
 
 use std::sync::Arc;
@@ -258,24 +264,24 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Scatter => scatter::scatter(cx, args)?,
         Opcode::Convolution => convolution::convolution(cx, args)?,
         Opcode::Dot => dot::dot(cx, args)?,
-        Opcode::RaggedDot => return Err(cx.unsupported("")),
-        Opcode::ScaledDot => return Err(cx.unsupported("")),
+        Opcode::RaggedDot => ragged_dot::ragged_dot(cx, args)?,
+        Opcode::ScaledDot => scaled_dot::scaled_dot(cx, args)?,
         Opcode::Reduce => reduce::reduce(cx, args)?,
         Opcode::ReduceWindow => reduce_window::reduce_window(cx, args)?,
         Opcode::Scan => scan::scan(cx, args)?,
         Opcode::SelectAndScatter => select_and_scatter::select_and_scatter(cx, args)?,
         Opcode::Sort => sort::sort(cx, args)?,
         Opcode::Topk => topk::topk(cx, args)?,
-        Opcode::BatchNormGrad => return Err(cx.unsupported("")),
-        Opcode::BatchNormInference => return Err(cx.unsupported("")),
-        Opcode::BatchNormTraining => return Err(cx.unsupported("")),
-        Opcode::Cholesky => return Err(cx.unsupported("")),
+        Opcode::BatchNormGrad => batch_norm::grad(cx, args)?,
+        Opcode::BatchNormInference => batch_norm::inference(cx, args)?,
+        Opcode::BatchNormTraining => batch_norm::training(cx, args)?,
+        Opcode::Cholesky => linear::cholesky(cx, args)?,
         Opcode::Fft => fft::fft(cx, args)?,
-        Opcode::TriangularSolve => return Err(cx.unsupported("")),
+        Opcode::TriangularSolve => linear::triangular_solve(cx, args)?,
         Opcode::Rng => rng::rng(cx, args)?,
         Opcode::RngBitGenerator => rng_bit_generator::rng_bit_generator(cx, args)?,
         Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx)?,
-        Opcode::CustomCall => return Err(cx.unsupported("")),
+        Opcode::CustomCall => custom_call::custom_call(cx, args)?,
 
         Opcode::Infeed
         | Opcode::Outfeed

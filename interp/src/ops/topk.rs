@@ -42,7 +42,7 @@ pub(super) fn select(cx: &Cx<'_>, x: &Tensor, k: usize, largest: bool) -> Result
     Ok((Tensor::new(dims(&sizes), values), Tensor::from_vec(dims(&sizes), indices)))
 }
 
-fn taken<T: BufferOf>(x: &[T], order: &[u32], k: usize, lines: Lines) -> hlo::Buffer {
+pub(super) fn taken<T: BufferOf>(x: &[T], order: &[u32], k: usize, lines: Lines) -> hlo::Buffer {
     let line_of = |i: usize| i / k.max(1);
     T::wrap(order.iter().enumerate().map(|(i, &from)| x[line_of(i) * lines.len + from as usize]).collect())
 }

@@ -80,11 +80,6 @@ impl Lanes {
     pub(crate) fn output_buffer(&self, i: usize) -> &Buffer {
         &self.columns[self.outputs[i]]
     }
-
-    /// Makes output `from` the next input `to`: an accumulator's step. The output is gone after that.
-    pub(crate) fn carry(&mut self, from: usize, to: usize) {
-        self.columns.swap(self.outputs[from], to);
-    }
 }
 
 impl Region {
@@ -102,11 +97,6 @@ impl Region {
     /// Types of the inputs.
     pub(crate) fn parameters(&self) -> &[ElementType] {
         &self.parameters
-    }
-
-    /// Types of the outputs.
-    pub(crate) fn results(&self) -> &[ElementType] {
-        &self.results
     }
 
     /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either

@@ -16,6 +16,9 @@ super::codes! {
     BAD_DYNAMIC_SIZE = "R0005" "dynamic size out of its bound"
         "A run-time size was given to a dimension that is negative or larger than the bound in the dimension's type, or the\n\
          run-time sizes of operands that must agree do not.",
+    CUSTOM_CALL_FAILED = "R0006" "custom call went wrong"
+        "The implementation of a custom call reported that it could not compute a result from its operands, or gave one of\n\
+         another shape than the instruction has. The message says what it was.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"

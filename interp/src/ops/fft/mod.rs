@@ -14,9 +14,10 @@ use hlo::num_complex::Complex as Number;
 use hlo::{AttrKey, ElementType};
 use rayon::prelude::*;
 
-use self::plan::{Complex, Plan, Real};
+use self::plan::Plan;
 use super::common::{arrays, dims, list};
 use super::strided::{pack, strides};
+use super::wide::{Complex, Field, Real};
 use super::{Args, Cx};
 use crate::error::Result;
 use crate::scalar::dd::Dd;

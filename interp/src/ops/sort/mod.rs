@@ -69,7 +69,12 @@ pub(super) fn sort(cx: &Cx<'_>, args: Args) -> Result<Value> {
 }
 
 /// For each line in turn, the indices of its elements in sorted order.
-fn order(cx: &Cx<'_>, region: &crate::region::Region, operands: &[Tensor], lines: Lines) -> Result<Vec<u32>> {
+pub(super) fn order(
+    cx: &Cx<'_>,
+    region: &crate::region::Region,
+    operands: &[Tensor],
+    lines: Lines,
+) -> Result<Vec<u32>> {
     cx.reserve::<u64>(lines.len.saturating_mul(lines.count).saturating_mul(2))?;
     if let Some(order) = region.as_order()
         && let Some(sorted) = operands.get(order.key).and_then(|key| keys::sort(key, order, lines))

@@ -1,0 +1,89 @@
+//! Custom calls: what the interpreter knows of them, and how a program that embeds it adds its own.
+//!
+//! A target is looked up among the caller's ([`Registry`], in [`Options`](crate::Options)) and then among those built in:
+//! `TopK`, and annotations that change no value (`Sharding` and the like). Any other target is refused by name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hlo::{Instruction, Module};
+use rustc_hash::FxHashMap;
+
+use crate::error::{ErrorKind, Result, RunError};
+use crate::value::Value;
+
+/// An implementation of one target, or of several.
+pub trait CustomCall: Send + Sync {
+    /// Computes the result of a call. It must be of the shape that the call says, and depend on nothing but the call and
+    /// the operands. Operands that do not fit are for [`Call::unsupported`] or [`Call::trap`] to report.
+    fn run(&self, call: &Call<'_>, operands: Vec<Value>) -> Result<Value>;
+}
+
+impl<F> CustomCall for F
+where
+    F: Fn(&Call<'_>, Vec<Value>) -> Result<Value> + Send + Sync,
+{
+    fn run(&self, call: &Call<'_>, operands: Vec<Value>) -> Result<Value> {
+        self(call, operands)
+    }
+}
+
+/// A call: the instruction, in its module.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Target, shapes, attributes.
+    pub instruction: &'a Instruction,
+    /// Where called computations are.
+    pub module: &'a Module,
+}
+
+impl Call<'_> {
+    /// `custom_call_target`.
+    pub fn target(&self) -> &str {
+        self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()
+    }
+
+    /// The text of `backend_config`, empty if there is none.
+    pub fn backend_config(&self) -> &str {
+        self.instruction.attrs.backend_config().map_or("", |config| config.text())
+    }
+
+    /// The error that this form of the call is not supported; `why` goes on from the name of the target.
+    pub fn unsupported(&self, why: &str) -> RunError {
+        let code = hlo::diag::codes::UNSUPPORTED_CUSTOM_CALL;
+        let message = format!("the interpreter does not support a custom call to {:?} {why}", self.target());
+        RunError::at(self.instruction, ErrorKind::Unsupported, code, message)
+    }
+
+    /// The error that the call went wrong.
+    pub fn trap(&self, message: impl fmt::Display) -> RunError {
+        let code = hlo::diag::codes::CUSTOM_CALL_FAILED;
+        let message = format!("custom call to {:?}: {message}", self.target());
+        RunError::at(self.instruction, ErrorKind::Trap, code, message)
+    }
+}
+
+/// Implementations by target.
+#[derive(Clone, Default)]
+pub struct Registry(FxHashMap<Box<str>, Arc<dyn CustomCall>>);
+
+impl Registry {
+    /// Adds an implementation, or replaces one, built in or not.
+    pub fn insert(&mut self, target: &str, implementation: impl CustomCall + 'static) {
+        self.0.insert(target.into(), Arc::new(implementation));
+    }
+
+    /// The implementation of a target.
+    pub fn get(&self, target: &str) -> Option<&dyn CustomCall> {
+        self.0.get(target).map(|call| &**call)
+    }
+}
+
+/// The targets, sorted.
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut targets: Vec<&str> = self.0.keys().map(|target| &**target).collect();
+        targets.sort_unstable();
+        f.debug_set().entries(targets).finish()
+    }
+}

@@ -1,0 +1,202 @@
+//! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in arithmetic wider than
+//! the element types ([`super::wide`]), each element of the results rounded once. The variance is the mean square deviation
+//! from the mean (XLA's expansion takes the mean of squares minus the square of the mean, and rounds each).
+
+use hlo::{AttrKey, ElementType};
+use rayon::prelude::*;
+
+use super::common::{dims, number};
+use super::elementwise::convert;
+use super::wide::Real;
+use super::{Args, Cx};
+use crate::error::Result;
+use crate::scalar::dd::Dd;
+use crate::value::{Tensor, Value};
+
+/// `batch-norm-training(operand, scale, offset)`: (normalized operand, mean, variance).
+pub(super) fn training(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let input = Input::new(cx, args)?;
+    let [x, scale, offset] = input.take()?;
+    let outputs = if input.wide {
+        train::<Dd>(&input, x, scale, offset)
+    } else {
+        train::<f64>(&input, x, scale, offset)
+    };
+    input.results(outputs)
+}
+
+/// `batch-norm-inference(operand, scale, offset, mean, variance)`.
+pub(super) fn inference(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let input = Input::new(cx, args)?;
+    let [x, scale, offset, mean, variance] = input.take()?;
+    let out = if input.wide {
+        normalize::<Dd>(&input, x, scale, offset, &widened(mean), &widened(variance))
+    } else {
+        normalize::<f64>(&input, x, scale, offset, &widened(mean), &widened(variance))
+    };
+    input.results(vec![out])
+}
+
+/// `batch-norm-grad(operand, scale, mean, variance, gradient of the output)`: gradients of operand, scale and offset.
+pub(super) fn grad(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let input = Input::new(cx, args)?;
+    let [x, scale, mean, variance, gradient] = input.take()?;
+    let outputs = if input.wide {
+        gradients::<Dd>(&input, x, scale, mean, variance, gradient)
+    } else {
+        gradients::<f64>(&input, x, scale, mean, variance, gradient)
+    };
+    input.results(outputs)
+}
+
+/// The operands as f64, and how the features lie in the first.
+struct Input<'a> {
+    cx: &'a Cx<'a>,
+    operands: Vec<Tensor>,
+    /// Whether f64 is not wide enough.
+    wide: bool,
+    features: usize,
+    /// Elements of a feature that are next to each other.
+    inner: usize,
+    epsilon: f64,
+}
+
+impl<'a> Input<'a> {
+    fn new(cx: &'a Cx<'a>, args: Args) -> Result<Self> {
+        let operands: Vec<Tensor> = args.into_iter().map(Value::into_array).collect();
+        let feature = number(cx, AttrKey::FeatureIndex)?;
+        let sizes = operands.first().map(Tensor::sizes).unwrap_or_default();
+        let Some(&features) = sizes.get(feature) else {
+            return Err(cx.unsupported("without such a dimension"));
+        };
+        let epsilon = cx.attrs().float(AttrKey::Epsilon).ok_or_else(|| cx.unsupported("without epsilon"))?;
+        let wide = operands.iter().any(|x| x.element_type() == ElementType::F64);
+        if let Some(x) = operands.iter().find(|x| !x.element_type().is_float()) {
+            return Err(cx.unsupported(&format!("of type {}", x.element_type())));
+        }
+        let operands =
+            operands.into_iter().map(|x| convert(cx, x, ElementType::F64)).collect::<Result<_>>()?;
+        let inner = sizes[feature + 1..].iter().product();
+        // XLA keeps epsilon as an f32.
+        Ok(Self { cx, operands, wide, features, inner, epsilon: f64::from(epsilon as f32) })
+    }
+
+    fn take<const N: usize>(&self) -> Result<[&[f64]; N]> {
+        let operands: Vec<&[f64]> = self.operands.iter().map(Tensor::slice).collect();
+        operands.try_into().map_err(|_| self.cx.unsupported("with such operands"))
+    }
+
+    /// The feature of an element.
+    fn feature(&self, i: usize) -> usize {
+        i / self.inner % self.features
+    }
+
+    /// For each feature what `sum` makes of the indices of its elements, in order.
+    fn each_feature<R: Send>(
+        &self,
+        n: usize,
+        sum: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
+    ) -> Vec<R> {
+        let plane = self.features * self.inner;
+        (0..self.features)
+            .into_par_iter()
+            .map(|feature| {
+                let first = feature * self.inner;
+                let runs = (0..n.checked_div(plane).unwrap_or(0)).map(|outer| outer * plane + first);
+                sum(feature, &mut runs.flat_map(|run| run..run + self.inner))
+            })
+            .collect()
+    }
+
+    /// The results in the types and dimensions that the instruction says.
+    fn results(&self, outputs: Vec<Vec<f64>>) -> Result<Value> {
+        let shapes = self.cx.instr.shape.leaves();
+        let mut values = Vec::with_capacity(outputs.len());
+        for (i, (out, shape)) in outputs.into_iter().zip(shapes).enumerate() {
+            let sizes = if i == 0 { self.operands[0].sizes() } else { [self.features].as_slice().into() };
+            let out = Tensor::from_vec(dims(&sizes), out);
+            values.push(convert(self.cx, out, shape.expect_array().element_type)?.into());
+        }
+        Ok(super::common::results(self.cx, values))
+    }
+}
+
+fn widened<R: Real>(x: &[f64]) -> Vec<R> {
+    x.iter().map(|&x| R::from_f64(x)).collect()
+}
+
+fn narrowed<R: Real>(x: Vec<R>) -> Vec<f64> {
+    x.into_iter().map(Real::to_f64).collect()
+}
+
+/// How many elements a feature has.
+fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
+    R::from_f64(n.checked_div(input.features).unwrap_or(0) as f64)
+}
+
+fn train<R: Real>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
+    let n: R = count(input, x.len());
+    let mean: Vec<R> = input.each_feature(x.len(), |_, elements| {
+        elements.fold(R::default(), |sum, i| sum + R::from_f64(x[i])) / n
+    });
+    let variance: Vec<R> = input.each_feature(x.len(), |feature, elements| {
+        elements.fold(R::default(), |sum, i| sum + (R::from_f64(x[i]) - mean[feature]).norm()) / n
+    });
+    let normalized = normalize(input, x, scale, offset, &mean, &variance);
+    vec![normalized, narrowed(mean), narrowed(variance)]
+}
+
+fn normalize<R: Real>(
+    input: &Input<'_>,
+    x: &[f64],
+    scale: &[f64],
+    offset: &[f64],
+    mean: &[R],
+    variance: &[R],
+) -> Vec<f64> {
+    let deviation = deviations(input, variance);
+    x.par_iter()
+        .enumerate()
+        .map(|(i, &x)| {
+            let f = input.feature(i);
+            let centered = R::from_f64(x) - mean[f];
+            (centered / deviation[f] * R::from_f64(scale[f]) + R::from_f64(offset[f])).to_f64()
+        })
+        .collect()
+}
+
+/// `sqrt(variance + epsilon)`.
+fn deviations<R: Real>(input: &Input<'_>, variance: &[R]) -> Vec<R> {
+    variance.iter().map(|&v| (v + R::from_f64(input.epsilon)).root()).collect()
+}
+
+fn gradients<R: Real>(
+    input: &Input<'_>,
+    x: &[f64],
+    scale: &[f64],
+    mean: &[f64],
+    variance: &[f64],
+    gradient: &[f64],
+) -> Vec<Vec<f64>> {
+    let n: R = count(input, x.len());
+    let mean: Vec<R> = widened(mean);
+    let deviation = deviations(input, &widened::<R>(variance));
+    let centered = |i: usize| R::from_f64(x[i]) - mean[input.feature(i)];
+    let of_offset: Vec<R> = input.each_feature(x.len(), |_, elements| {
+        elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]))
+    });
+    let correlation: Vec<R> = input.each_feature(x.len(), |_, elements| {
+        elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]) * centered(i))
+    });
+    let of_scale: Vec<R> = correlation.iter().zip(&deviation).map(|(&c, &d)| c / d).collect();
+    let of_operand = (0..x.len())
+        .into_par_iter()
+        .map(|i| {
+            let f = input.feature(i);
+            let from_variance = centered(i) * correlation[f] / deviation[f].norm();
+            let sum = n * R::from_f64(gradient[i]) - of_offset[f] - from_variance;
+            (R::from_f64(scale[f]) / deviation[f] / n * sum).to_f64()
+        })
+        .collect();
+    vec![of_operand, narrowed(of_scale), narrowed(of_offset)]
+}

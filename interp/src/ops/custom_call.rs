@@ -1,0 +1,134 @@
+//! `custom-call`: the caller's implementations first, then the targets that are built in.
+
+use hlo::{Shape, with_buffer};
+
+use super::common::{dims, results};
+use super::sort::{self, Lines};
+use super::{Args, Cx, topk};
+use crate::custom_call::Call;
+use crate::error::Result;
+use crate::region::FloatOrder;
+use crate::value::{Tensor, Value};
+
+/// Annotations: results are the operands.
+const ANNOTATIONS: &[&str] = &[
+    "AllocateBuffer",
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "PinToDevice",
+    "PinToDeviceSram",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "Sharding",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape",
+    "xla.sdy.PropagationBarrier",
+    "xla.sdy.ShardingGroup",
+];
+
+/// `custom-call`.
+pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Value> {
+    let call = Call { instruction: cx.instr, module: cx.module() };
+    let target = call.target();
+    if let Some(implementation) = cx.options().custom_calls.get(target) {
+        let result = implementation.run(&call, args.into_vec())?;
+        if !fits(&result, &cx.instr.shape) {
+            return Err(call.trap(format_args!("the result has shape {}", result.shape())));
+        }
+        return Ok(result);
+    }
+    if target == "TopK" {
+        return top_k(cx, &call, args);
+    }
+    // Keeps its operands from being removed, and has no result.
+    if target == "dce_sink" {
+        return Ok(Value::tuple([]));
+    }
+    if ANNOTATIONS.contains(&target) {
+        return annotation(cx, &call, args);
+    }
+    Err(call.unsupported("(no such target is known)"))
+}
+
+fn annotation(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+    let result = match (&cx.instr.shape, args.len()) {
+        (Shape::Tuple(_), n) if n != 1 => Value::tuple(args),
+        (_, 1) => args.into_iter().next().expect("invariant: there is one"),
+        (_, n) => return Err(call.unsupported(&format!("with {n} operands"))),
+    };
+    if !fits(&result, &cx.instr.shape) {
+        return Err(call.unsupported(&format!(
+            "from {} to {}",
+            result.shape(),
+            cx.instr.shape.without_layout()
+        )));
+    }
+    Ok(result)
+}
+
+/// Whether a value is of a shape, dynamic dimensions being at most their bounds.
+fn fits(value: &Value, shape: &Shape) -> bool {
+    match (value, shape) {
+        (Value::Array(t), Shape::Array(a)) => {
+            t.element_type() == a.element_type
+                && t.rank() == a.rank()
+                && t.dims().iter().enumerate().all(|(i, &d)| d == a.dims[i] || a.is_dynamic_dim(i))
+        }
+        (Value::Tuple(v), Shape::Tuple(s)) => {
+            v.len() == s.len() && v.iter().zip(s.iter()).all(|(v, s)| fits(v, s))
+        }
+        (Value::Token, Shape::Token) => true,
+        (
+            Value::Array(_) | Value::Tuple(_) | Value::Token,
+            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_),
+        ) => false,
+    }
+}
+
+/// `TopK`: like `topk`, with the `k` of the result's last dimension and the order of the called computation.
+fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+    let [Value::Array(x)] = &args[..] else { return Err(call.unsupported("with other than one array")) };
+    let shape = cx.instr.shape.as_tuple().and_then(|t| t.first()?.as_array());
+    let Some(&k) = shape.and_then(|s| s.dims.last()) else {
+        return Err(call.unsupported("without a pair of results"));
+    };
+    let k = usize::try_from(k).unwrap_or(0);
+    let called = cx.attrs().called_computations();
+    let Some(&comparator) = called.first() else {
+        // Without a comparator: the largest.
+        let (values, indices) = topk::select(cx, x, k, true)?;
+        return Ok(results(cx, vec![values.into(), indices.into()]));
+    };
+    let region = cx.session.interpreter.region(comparator);
+    let order = region.as_order().filter(|order| order.key == 0);
+    let (values, indices) = match order {
+        Some(order) if !x.element_type().is_float() || order.floats == FloatOrder::Total => {
+            topk::select(cx, x, k, order.descending)?
+        }
+        Some(_) | None => sorted(cx, x, k, &region)?,
+    };
+    Ok(results(cx, vec![values.into(), indices.into()]))
+}
+
+/// The first `k` of each line by any comparator, of values or of values and their indices.
+fn sorted(cx: &Cx<'_>, x: &Tensor, k: usize, region: &crate::region::Region) -> Result<(Tensor, Tensor)> {
+    let mut sizes = x.sizes();
+    let lines = Lines::new(&sizes, sizes.len().saturating_sub(1));
+    let mut operands = vec![x.clone()];
+    if region.parameters().len() > 2 {
+        let indices = (0..x.len()).map(|i| (i % lines.len) as i32).collect();
+        operands.push(Tensor::from_vec(dims(&sizes), indices));
+    }
+    let order = sort::order(cx, region, &operands, lines)?;
+    let k = k.min(lines.len);
+    if let Some(last) = sizes.last_mut() {
+        *last = k;
+    }
+    let order: Vec<u32> = order.chunks_exact(lines.len.max(1)).flat_map(|line| &line[..k]).copied().collect();
+    let values = with_buffer!(x.buffer(), v => topk::taken(v, &order, k, lines));
+    let indices: Vec<i32> = order.iter().map(|&i| i as i32).collect();
+    Ok((Tensor::new(dims(&sizes), values), Tensor::from_vec(dims(&sizes), indices)))
+}
