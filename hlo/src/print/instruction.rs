@@ -7,7 +7,7 @@ use super::Printer;
 use super::literal::write_constant;
 use super::normalize::normal_attrs;
 use super::shape::write_shape;
-use crate::attrs::{AttrKey, Attrs, COMMON};
+use crate::attrs::{AttrKey, AttrValue, Attrs, COMMON};
 use crate::ids::{ComputationId, InstrId};
 use crate::literal::ConstantValue;
 use crate::module::Module;
@@ -24,8 +24,9 @@ pub(super) struct AsyncSugar {
 }
 
 impl AsyncSugar {
-    /// Those that exactly one `async-start` and nothing else calls, and that hold parameters and a root.
-    pub(super) fn of(module: &Module) -> Self {
+    /// Those that exactly one `async-start` and nothing else calls, and that hold parameters and a root; if `lossless`, only where
+    /// reading the sugar makes the same again.
+    pub(super) fn of(module: &Module, lossless: bool) -> Self {
         let mut sugar = Self::default();
         let any = module
             .computations()
@@ -34,20 +35,24 @@ impl AsyncSugar {
         if !any {
             return sugar;
         }
-        let mut callers: Vec<(u32, u32)> = vec![(0, 0); module.computation_capacity()];
+        // Number of calls and the last caller.
+        let mut callers: Vec<(u32, Option<InstrId>)> = vec![(0, None); module.computation_capacity()];
         for &c in module.computations() {
             for i in module.instructions(c) {
-                let instr = module.instr(i);
-                for called in instr.attrs.called_computations() {
-                    let (starts, others) = &mut callers[called.index()];
-                    *(if instr.opcode == Opcode::AsyncStart { starts } else { others }) += 1;
+                for called in module.instr(i).attrs.called_computations() {
+                    let (count, last) = &mut callers[called.index()];
+                    *count += 1;
+                    *last = Some(i);
                 }
             }
         }
         sugar.wrapped.resize(module.computation_capacity(), None);
         for &c in module.computations() {
-            if callers[c.index()] == (1, 0) && Some(c) != module.entry_or_none() {
-                sugar.wrapped[c.index()] = single_instruction(module, c);
+            let (1, Some(start)) = callers[c.index()] else { continue };
+            if module.instr(start).opcode == Opcode::AsyncStart && Some(c) != module.entry_or_none() {
+                let root = single_instruction(module, c);
+                sugar.wrapped[c.index()] =
+                    root.filter(|&root| !lossless || is_lossless(module, start, c, root));
             }
         }
         sugar
@@ -81,6 +86,31 @@ impl AsyncSugar {
     }
 }
 
+/// Whether a wrapped computation is as reading the sugar makes it: named for it, and with nothing of its own that the start does
+/// not show.
+fn is_lossless(module: &Module, start: InstrId, c: ComputationId, root: InstrId) -> bool {
+    const BOTH: [AttrKey; 5] = [
+        AttrKey::Metadata,
+        AttrKey::BackendConfig,
+        AttrKey::FrontendAttributes,
+        AttrKey::Origin,
+        AttrKey::Statistics,
+    ];
+    let (computation, start, root) = (module.computation(c), module.instr(start), module.instr(root));
+    let shapes = start.shape.as_tuple().and_then(|t| Some((t.first()?.as_tuple()?, t.get(1)?)));
+    let parameters = computation.parameters().iter().flatten().map(|&p| module.instr(p));
+    computation.name.starts_with("async_wrapped")
+        && root.name.starts_with("async_op")
+        && parameters.clone().all(|p| p.name.starts_with("async_param") && p.attrs.iter().len() == 1)
+        && shapes.is_some_and(|(inputs, result)| {
+            *result == root.shape && inputs.iter().eq(parameters.take(inputs.len()).map(|p| &p.shape))
+        })
+        && computation.execution_thread.as_deref() == start.attrs.str(AttrKey::AsyncExecutionThread)
+        && BOTH.iter().all(|&key| start.attrs.get(key) == root.attrs.get(key))
+        && root.attrs.get(AttrKey::Sharding).is_none()
+        && root.attrs.get(AttrKey::ParameterReplication).is_none()
+}
+
 fn is_async(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone)
 }
@@ -99,10 +129,9 @@ fn single_instruction(module: &Module, c: ComputationId) -> Option<InstrId> {
             | Opcode::Copy
             | Opcode::Send
             | Opcode::Recv
-            | Opcode::Parameter
             | Opcode::Constant
-            | Opcode::Iota
-    ) || is_async(instr.opcode);
+    ) || is_async(instr.opcode)
+        || instr.parameter_number().is_some();
     let plain = !native
         && instr.control_predecessors.is_empty()
         && parameters.len() + 1 == module.computation(c).len()
@@ -215,10 +244,11 @@ impl Printer<'_> {
             if let Some(thread) = attrs.get(AttrKey::AsyncExecutionThread) {
                 self.write_attr(AttrKey::AsyncExecutionThread, thread);
             }
+            let opcode = self.module.instr(wrapped).opcode;
             if self.options.normalize {
-                self.write_own_attrs(&normal_attrs(self.module, wrapped));
+                self.write_own_attrs(opcode, &normal_attrs(self.module, wrapped));
             } else {
-                self.write_own_attrs(&self.module.instr(wrapped).attrs);
+                self.write_own_attrs(opcode, &self.module.instr(wrapped).attrs);
             }
         }
         let mut control = self.options.control_predecessors && !instr.control_predecessors.is_empty();
@@ -226,20 +256,11 @@ impl Printer<'_> {
             if wrapped.is_some() && matches!(key, AttrKey::AsyncExecutionThread | AttrKey::Calls) {
                 continue;
             }
-            if instr.opcode == Opcode::ReduceScatter {
-                // The one opcode whose order is not that of the keys: `use_global_device_ids` comes first.
-                if key == AttrKey::UseGlobalDeviceIds && attrs.get(AttrKey::Dimensions).is_some() {
-                    continue;
-                }
-                if let (AttrKey::Dimensions, Some(late)) = (key, attrs.get(AttrKey::UseGlobalDeviceIds)) {
-                    self.write_attr(AttrKey::UseGlobalDeviceIds, late);
-                }
-            }
             if control && key >= AttrKey::Statistics {
                 control = false;
                 self.write_control_predecessors(id);
             }
-            self.write_attr(key, value);
+            self.write_in_order(instr.opcode, attrs, key, value);
         }
         if control {
             self.write_control_predecessors(id);
@@ -257,12 +278,26 @@ impl Printer<'_> {
         self.text.byte(b'}');
     }
 
-    /// Those that are not common to all opcodes.
-    fn write_own_attrs(&mut self, attrs: &Attrs) {
+    /// Those that are not common to all opcodes, and the accuracy.
+    fn write_own_attrs(&mut self, opcode: Opcode, attrs: &Attrs) {
         for (key, value) in attrs.iter() {
-            if !COMMON.contains(&key) {
-                self.write_attr(key, value);
+            if !COMMON.contains(&key) || key == AttrKey::ResultAccuracy {
+                self.write_in_order(opcode, attrs, key, value);
             }
         }
+    }
+
+    /// One of `attrs`, called for each in the order of the keys. That is the order of the text but for reduce-scatter, where
+    /// `use_global_device_ids` comes before `dimensions`.
+    fn write_in_order(&mut self, opcode: Opcode, attrs: &Attrs, key: AttrKey, value: &AttrValue) {
+        if opcode == Opcode::ReduceScatter {
+            if key == AttrKey::UseGlobalDeviceIds && attrs.get(AttrKey::Dimensions).is_some() {
+                return;
+            }
+            if let (AttrKey::Dimensions, Some(early)) = (key, attrs.get(AttrKey::UseGlobalDeviceIds)) {
+                self.write_attr(AttrKey::UseGlobalDeviceIds, early);
+            }
+        }
+        self.write_attr(key, value);
     }
 }

@@ -260,7 +260,7 @@ impl<'m> Printer<'m> {
             computation_numbers: Vec::new(),
         };
         if options.async_sugar {
-            printer.sugar = AsyncSugar::of(module);
+            printer.sugar = AsyncSugar::of(module, !options.normalize);
         }
         if options.names != Names::Given {
             printer.number();

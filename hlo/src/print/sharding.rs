@@ -116,18 +116,41 @@ fn write_named(out: &mut Text<'_>, named: &NamedSharding, metadata: bool) {
         out.join(dims, ", ", write_named_dim);
         out.byte(b']');
     }
+    // Without dimensions a bare word stands for all axes of the mesh.
+    let word = |axes: &[AxisRef]| named.dims.is_none() && all_axes(&named.mesh, axes);
+    let reduction = named.unreduced_kind.as_deref();
     write_axis_set(out, ", replicated=", "", &named.replicated);
-    write_axis_set(out, ", unreduced=", named.unreduced_kind.as_deref().unwrap_or(""), &named.unreduced);
-    if named.dims.is_none() && named.manual.is_empty() && !named.mesh.maximal {
-        out.str(", manual");
+    if word(&named.unreduced) {
+        out.str(", unreduced");
+        if let Some(reduction) = reduction {
+            out.byte(b'=');
+            out.str(reduction);
+        }
+    } else {
+        write_axis_set(out, ", unreduced=", reduction.unwrap_or(""), &named.unreduced);
     }
-    write_axis_set(out, ", manual=", "", &named.manual);
+    if word(&named.manual) {
+        out.str(", manual");
+    } else {
+        write_axis_set(out, ", manual=", "", &named.manual);
+    }
+    let axes = [&named.replicated, &named.unreduced, &named.manual];
+    if named.dims.is_none() && !named.mesh.maximal && axes.iter().all(|a| a.is_empty()) {
+        out.str(", replicated");
+    }
     if metadata && !named.metadata.is_empty() {
         out.str(", metadata={");
         write_metadata_list(out, &named.metadata);
         out.byte(b'}');
     }
     out.byte(b'}');
+}
+
+/// Whether `axes` are all the axes of a mesh, whole and in order.
+fn all_axes(mesh: &Mesh, axes: &[AxisRef]) -> bool {
+    !axes.is_empty()
+        && mesh.axes.len() == axes.len()
+        && mesh.axes.iter().zip(axes).all(|((name, _), axis)| *name == axis.name && axis.sub_axis.is_none())
 }
 
 fn write_axis_set(out: &mut Text<'_>, key: &str, word: &str, axes: &[AxisRef]) {

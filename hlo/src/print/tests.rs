@@ -270,6 +270,33 @@ fn named_shardings() {
 }
 
 #[test]
+fn named_shardings_without_dimensions() {
+    let of = |unreduced: Vec<AxisRef>, manual: Vec<AxisRef>| {
+        let (dims, unreduced_kind) = (None, (!unreduced.is_empty()).then(|| "min".into()));
+        let mesh = mesh();
+        let named = NamedSharding {
+            mesh,
+            dims,
+            replicated: vec![],
+            unreduced,
+            unreduced_kind,
+            manual,
+            metadata: vec![],
+        };
+        sharding(Sharding::Single(Box::new(ShardingKind::Named(named))))
+    };
+    let all = || vec![axis("a", None), axis("b", None)];
+    assert_eq!(of(vec![], vec![]), "sharding={mesh['a'=2,'b'=4], replicated}");
+    assert_eq!(of(vec![], all()), "sharding={mesh['a'=2,'b'=4], manual}");
+    assert_eq!(of(all(), vec![]), "sharding={mesh['a'=2,'b'=4], unreduced=min}");
+    assert_eq!(of(vec![], vec![axis("a", None)]), "sharding={mesh['a'=2,'b'=4], manual={'a'}}");
+    assert_eq!(
+        of(vec![], vec![axis("a", None), axis("b", Some((1, 2)))]),
+        "sharding={mesh['a'=2,'b'=4], manual={'a', 'b':(1)2}}"
+    );
+}
+
+#[test]
 fn replica_groups() {
     let groups = |g| attr(Opcode::AllReduce, AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(g)));
     assert_eq!(groups(ReplicaGroups::Lists(vec![])), "replica_groups={}");
@@ -576,6 +603,9 @@ fn async_operations_show_what_they_wrap() {
             .attr(AttrKey::Dimensions, AttrValue::Ints(ints(&[0]))),
     );
     m.set_root(inner, rev);
+    m.computation_mut(inner).execution_thread = Some("t".into());
+    let config = AttrValue::BackendConfig(Box::new(BackendConfig::Str("b".into())));
+    m.instr_mut(rev).attrs.set(AttrKey::BackendConfig, config.clone());
     let main = m.add_computation("main".into(), Span::NONE);
     let x = m.append(
         main,
@@ -614,6 +644,10 @@ fn async_operations_show_what_they_wrap() {
         "{plain}"
     );
     assert!(plain.contains("async-done(u)\n"), "{plain}");
+    // With a name of its own the wrapped computation is shown, unless XLA's way is asked for.
+    m.computation_mut(inner).name = "mine".into();
+    assert!(print_module(&m, &PrintOptions::source(&m)).starts_with("mine {\n"));
+    assert!(print_module(&m, &PrintOptions::LONG).contains("reverse-start(%x)"));
 }
 
 #[test]

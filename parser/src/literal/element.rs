@@ -334,6 +334,11 @@ fn in_range(value: f64, bits: u32, format: FloatFormat) -> bool {
 }
 
 fn round_once(word: &str, value: f64, format: FloatFormat) -> u32 {
+    // Conversions round everything between the two smallest powers of two up, as XLA's do; text would then not read back
+    // (2^-127 is printed as 5.9e-39), so here it is the nearest.
+    if matches!(format.specials, Specials::Scale) && value > 0.0 && value < 1.5 * format.decode(0) {
+        return 0;
+    }
     // Halfway points have at most 12 significant bits, so the low 40 of 53 are zero.
     if value.to_bits() & ((1 << 40) - 1) != 0 || value == 0.0 || !value.is_finite() {
         return format.encode(value);

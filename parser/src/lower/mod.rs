@@ -85,7 +85,8 @@ pub(crate) fn lower(
         module.stack_tables = tables.unwrap_or_default();
     }
     let style = TextStyle {
-        header: ast.header.is_some(),
+        // A single instruction is given a module, whose name only a header can tell.
+        header: ast.header.is_some() || ast.single,
         percent: false,
         operand_shapes: false,
         operand_indices: false,
