@@ -17,12 +17,13 @@
 //! inside. Integers accumulate in 64 bits, wrapping, and *saturate* to the result type at the end.
 
 use num_complex::Complex;
+use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::algebra::{Algebra, RegionComplex, RegionReal, Saturating};
 use super::engine::{Extents, Lhs, Rhs, multiply};
 use super::gemm::{RealBlocks, RealRows, put_part};
-use super::{Integer, Real};
+use super::{Integer, Real, SEQUENTIAL};
 use crate::sum::{Accumulate, Rounded};
 
 /// One spatial axis.
@@ -93,7 +94,8 @@ impl<'a> Windows<'a> {
             for axis in shape.axes.iter().rev() {
                 let w = rest % axis.kernel;
                 rest /= axis.kernel;
-                offset.push(w as i64 * axis.kernel_dilation as i64 - axis.padding_low);
+                let reach = (w as i64).saturating_mul(axis.kernel_dilation as i64);
+                offset.push(reach.saturating_sub(axis.padding_low));
                 index += stride * if axis.reversed { axis.kernel - 1 - w } else { w };
                 stride *= axis.kernel;
             }
@@ -119,7 +121,7 @@ impl<T> Patches<'_, T> {
         let mut rest = row;
         let mut origin = Offsets::new();
         for axis in self.windows.shape.axes.iter().rev() {
-            origin.push((rest % axis.output * axis.stride) as i64);
+            origin.push((rest % axis.output).saturating_mul(axis.stride) as i64);
             rest /= axis.output;
         }
         origin.reverse();
@@ -133,7 +135,7 @@ impl<T> Patches<'_, T> {
         for ((axis, &from), &offset) in
             self.windows.shape.axes.iter().zip(origin).zip(&self.windows.offsets[position])
         {
-            let mut p = usize::try_from(from + offset).ok()?;
+            let mut p = usize::try_from(from.saturating_add(offset)).ok()?;
             if axis.input_dilation > 1 {
                 if p % axis.input_dilation != 0 {
                     return None;
@@ -200,6 +202,21 @@ impl<T: Copy + Sync> Rhs<T> for Kernel<'_, T> {
     }
 }
 
+/// Panics where a shape does not fit its slices.
+fn check(shape: &ConvShape, lhs: usize, rhs: usize, results: usize) {
+    let ConvShape { batch, channels, features, feature_groups, batch_groups, .. } = *shape;
+    assert!(feature_groups == 1 || batch_groups == 1, "at most one kind of group");
+    let groups = feature_groups * batch_groups;
+    assert!(
+        groups > 0 && channels % feature_groups == 0 && batch % batch_groups == 0 && features % groups == 0,
+        "groups divide what they group: {shape:?}"
+    );
+    assert_eq!(lhs, batch * shape.product(|axis| axis.input) * channels, "lhs of {shape:?}");
+    assert_eq!(rhs, shape.product(|axis| axis.kernel) * shape.depth() * features, "rhs of {shape:?}");
+    let rows = batch / batch_groups * shape.product(|axis| axis.output);
+    assert_eq!(results, rows * features, "result of {shape:?}");
+}
+
 /// Runs `product` for each group, with the number of its first feature.
 fn groups<T>(
     shape: &ConvShape,
@@ -208,24 +225,16 @@ fn groups<T>(
     results: usize,
     mut product: impl FnMut(Extents, Patches<T>, Kernel<T>, usize),
 ) {
-    let ConvShape { batch, channels, features, feature_groups, batch_groups, .. } = *shape;
-    assert!(feature_groups == 1 || batch_groups == 1, "at most one kind of group");
+    check(shape, lhs.len(), rhs.len(), results);
+    let ConvShape { batch, features, feature_groups, batch_groups, .. } = *shape;
     let groups = feature_groups * batch_groups;
-    assert!(
-        groups > 0 && channels % feature_groups == 0 && batch % batch_groups == 0 && features % groups == 0,
-        "groups divide what they group: {shape:?}"
-    );
-    assert_eq!(lhs.len(), batch * shape.product(|axis| axis.input) * channels, "lhs of {shape:?}");
-    assert_eq!(rhs.len(), shape.product(|axis| axis.kernel) * shape.depth() * features, "rhs of {shape:?}");
-    let rows = batch / batch_groups * shape.product(|axis| axis.output);
-    assert_eq!(results, rows * features, "result of {shape:?}");
     if results == 0 {
         return;
     }
     let windows = Windows::new(shape);
     let extents = Extents {
         batch: 1,
-        m: rows,
+        m: results / features,
         k: shape.product(|axis| axis.kernel) * shape.depth(),
         n: features / groups,
     };
@@ -241,11 +250,65 @@ fn groups<T>(
     }
 }
 
+/// A depthwise convolution: every output sees one channel, so there is nothing to share between outputs and everything
+/// runs along the features.
+fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], out: &mut [A::Out]) {
+    check(shape, lhs.len(), rhs.len(), out.len());
+    if out.is_empty() {
+        return;
+    }
+    let (features, multiplier) = (shape.features, shape.features / shape.channels);
+    let windows = Windows::new(shape);
+    let patches = Patches { data: lhs, windows: &windows, first_batch: 0, first_channel: 0 };
+    let kernel = |position: usize| &rhs[windows.kernel[position] * features..][..features];
+    let row = |(present, sums): &mut (Vec<(usize, usize)>, Vec<A::Acc>),
+               (row, out): (usize, &mut [A::Out])| {
+        let (batch, origin) = patches.origin(row);
+        present.clear();
+        present.extend(
+            (0..windows.kernel.len()).filter_map(|at| Some((patches.locate(batch, &origin, at)?, at))),
+        );
+        sums.clear();
+        sums.resize(features, A::empty());
+        for &(at, position) in present.iter() {
+            let (input, kernel) = (&lhs[at..at + shape.channels], kernel(position));
+            if multiplier == 1 {
+                for ((sum, &a), &b) in sums.iter_mut().zip(input).zip(kernel) {
+                    *sum = A::add(*sum, a, b);
+                }
+            } else {
+                let inputs = input.iter().flat_map(|a| std::iter::repeat_n(a, multiplier));
+                for ((sum, &a), &b) in sums.iter_mut().zip(inputs).zip(kernel) {
+                    *sum = A::add(*sum, a, b);
+                }
+            }
+        }
+        for (feature, (out, &sum)) in out.iter_mut().zip(sums.iter()).enumerate() {
+            let term = |&(at, position): &(usize, usize)| {
+                (lhs[at + feature / multiplier], kernel(position)[feature])
+            };
+            *out = A::finish(sum, present.len()).unwrap_or_else(|| A::slowly(present.iter().map(term)));
+        }
+    };
+    let work = features * windows.kernel.len();
+    if out.len().saturating_mul(windows.kernel.len()) < SEQUENTIAL {
+        let mut scratch = Default::default();
+        out.chunks_mut(features).enumerate().for_each(|item| row(&mut scratch, item));
+    } else {
+        let least = SEQUENTIAL.div_ceil(4 * work);
+        let rows = out.par_chunks_mut(features).with_min_len(least).enumerate();
+        rows.for_each_init(Default::default, row);
+    }
+}
+
 /// All groups with an algebra on the elements themselves.
 fn run<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], out: &mut [A::Out])
 where
     A::Out: Default + Send,
 {
+    if shape.feature_groups > 1 && shape.feature_groups == shape.channels {
+        return depthwise::<A>(shape, lhs, rhs, out);
+    }
     groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
         let put = |row: &mut [A::Out], column: usize, x: A::Out| row[first + column] = x;
         multiply::<A, _, _, _, _>(extents, &patches, &kernel, out, shape.features, &put);

@@ -64,25 +64,26 @@ impl WindowAxis {
     /// The outputs that have an element at window position `w`, where the operand is not dilated.
     fn outputs(&self, w: usize) -> std::ops::Range<usize> {
         // Output o meets element o * stride - start.
-        let start = self.padding_low - (w * self.window_dilation) as i64;
+        let start = self.padding_low.saturating_sub((w as i64).saturating_mul(self.window_dilation as i64));
         let reach = |bound: i64| bound.clamp(0, i64::MAX).unsigned_abs() as usize;
         let first = reach(start).div_ceil(self.stride);
-        let end = reach(start + self.input as i64).div_ceil(self.stride).min(self.output);
+        let end = reach(start.saturating_add(self.input as i64)).div_ceil(self.stride).min(self.output);
         first.min(end)..end
     }
 
     /// The element at window position `w` of output `o`.
     #[inline]
     pub(crate) fn locate(&self, o: usize, w: usize) -> Option<usize> {
-        let p = (o * self.stride + w * self.window_dilation) as i64 - self.padding_low;
+        let reach = (w as i64).saturating_mul(self.window_dilation as i64).saturating_sub(self.padding_low);
+        let p = (o as i64).saturating_mul(self.stride as i64).saturating_add(reach);
         let p = usize::try_from(p).ok()?;
         (p % self.base_dilation == 0 && p / self.base_dilation < self.input).then_some(p / self.base_dilation)
     }
 
     /// The elements of output `o`, where nothing is dilated.
     pub(crate) fn range(&self, o: usize) -> std::ops::Range<usize> {
-        let start = (o * self.stride) as i64 - self.padding_low;
-        let end = (start + self.window as i64).clamp(0, self.input as i64);
+        let start = (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
+        let end = start.saturating_add(self.window as i64).clamp(0, self.input as i64);
         (start.clamp(0, end) as usize)..end as usize
     }
 }

@@ -16,6 +16,7 @@
 //! finite intermediates. So every caller has one rule: what is not finite is not decided, and the long accumulator (which
 //! knows the rules for infinities and NaN) answers.
 
+use super::rounded::agreed;
 use super::{Long, Rounded};
 
 /// Unit roundoff of `f64`.
@@ -61,8 +62,7 @@ pub fn settle<O: Rounded>(s: f64, e: f64) -> Option<O> {
     if !(radius.is_finite() && s.is_finite()) {
         return None;
     }
-    let value = O::from_f64(s - radius);
-    value.same(O::from_f64(s + radius)).then_some(value)
+    agreed(s - radius, s + radius)
 }
 
 /// A sum that lies within `err` of `s + c`; nothing is known of it if one of the three is not finite.

@@ -30,9 +30,19 @@ pub trait Rounded: Copy + Default + Send + Sync + 'static {
     fn enclosed(h: f64, low: f64, high: f64) -> Option<Self> {
         // The sums round by less than one unit in the last place, which the outward steps make good.
         let (low, high) = (outward(h, low, f64::next_down), outward(h, high, f64::next_up));
-        let value = Self::from_f64(low);
-        value.same(Self::from_f64(high)).then_some(value)
+        agreed(low, high)
     }
+}
+
+/// The rounding of every real number from `low` to `high`, if it is the same for all.
+///
+/// Rounding is monotone where it gives numbers. In a type without infinities overflow is NaN on both sides of zero (and
+/// in `f8e8m0fnu` so are zero and negative numbers), with numbers between: ends that are both NaN decide only on one side.
+#[inline]
+pub(super) fn agreed<O: Rounded>(low: f64, high: f64) -> Option<O> {
+    let value = O::from_f64(low);
+    let one_side = low > 0.0 || high < 0.0;
+    (value.same(O::from_f64(high)) && (one_side || !value.to_f64().is_nan())).then_some(value)
 }
 
 /// `h + x`, moved outward by `step` unless it is exact.

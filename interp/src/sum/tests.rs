@@ -1,7 +1,10 @@
 //! Sums against arbitrary-precision integers.
 
 use hlo::half::{bf16, f16};
-use hlo::small_float::{F8E4M3, F8E5M2};
+use hlo::small_float::{
+    F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
+    F8E8M0FNU,
+};
 use proptest::prelude::*;
 
 use super::reference::{canonical, round_sum, sum_f32, sum_f64};
@@ -101,6 +104,7 @@ proptest! {
         let mut x = cancelling(x, &picks);
         for _ in 0..2 {
             every_result_type(-0.0, &x)?;
+            every_small_type(-0.0, &x)?;
             x.sort_by(f64::total_cmp);
         }
     }
@@ -110,6 +114,7 @@ proptest! {
         let mut x = cancelling(x, &picks);
         for _ in 0..2 {
             every_result_type(f64::from(init), &x)?;
+            every_small_type(f64::from(init), &x)?;
             x.sort_by(f32::total_cmp);
         }
     }
@@ -172,6 +177,40 @@ fn every_result_type<T: Term>(init: f64, x: &[T]) -> Result<(), TestCaseError> {
     prop_assert_eq!(f64::from(fast::sum::<T, F8E5M2>(init, x)).to_bits(), expected(3, -16, 57344.0));
     prop_assert_eq!(f64::from(fast::sum::<T, F8E4M3>(init, x)).to_bits(), expected(4, -9, 240.0));
     Ok(())
+}
+
+/// Checks one sum in every type of 8 bits and fewer against the long accumulator.
+fn every_small_type<T: Term>(init: f64, x: &[T]) -> Result<(), TestCaseError> {
+    let mut long = Long::new();
+    long.add(init);
+    x.iter().for_each(|x| long.add(x.widen()));
+    macro_rules! check {
+        ($($t:ident),*) => { $(
+            let (quick, exact) = (fast::sum::<T, $t>(init, x), <$t as Rounded>::from_long(&long));
+            prop_assert_eq!(quick.to_bits(), exact.to_bits(), "{:?} in {}", x.iter().map(|x| x.widen()).collect::<Vec<_>>(), $t::NAME);
+        )* };
+    }
+    check!(
+        F8E5M2,
+        F8E4M3,
+        F8E4M3FN,
+        F8E4M3B11FNUZ,
+        F8E3M4,
+        F8E5M2FNUZ,
+        F8E4M3FNUZ,
+        F8E8M0FNU,
+        F4E2M1FN,
+        F6E3M2FN,
+        F6E2M3FN
+    );
+    Ok(())
+}
+
+#[test]
+fn overflow_to_nan_decides_nothing_across_zero() {
+    // The bound of the quick sum reaches beyond the largest number on both sides, where these types have the same NaN.
+    every_small_type(0.0, &[1e38f32, 1.0, -1e38]).unwrap();
+    every_small_type(0.0, &[1e300f64, 1e270, 1.5, -1e270, -1e300]).unwrap();
 }
 
 #[track_caller]

@@ -99,6 +99,28 @@ impl<O: Rounded> Algebra for ExactF32<O> {
         lowest_bit(f64::from(x))
     }
 
+    /// The sum and that of absolute values.
+    type Acc = (f64, f64);
+
+    #[inline(always)]
+    fn empty() -> Self::Acc {
+        (0.0, 0.0)
+    }
+
+    #[inline(always)]
+    fn add((s, abs): Self::Acc, a: f32, b: f32) -> Self::Acc {
+        let p = f64::from(a) * f64::from(b);
+        (s + p, abs + p.abs())
+    }
+
+    #[inline]
+    fn finish((s, abs): Self::Acc, k: usize) -> Option<O> {
+        if !s.is_finite() {
+            return Some(O::from_f64(s));
+        }
+        fast::settle(s, k.saturating_sub(1) as f64 * U * abs * 1.001)
+    }
+
     fn slowly(terms: impl Iterator<Item = (f32, f32)>) -> O {
         long_dot(terms.map(|(a, b)| (f64::from(a), f64::from(b))))
     }
@@ -121,6 +143,13 @@ fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
 /// `fl(pi_i + sigma_i)` along a tree of height `k + 1`, hence is off by at most `1.01 (k + 1)^2 u^2 T`. Underflow adds
 /// `5 eta` for each product; the bound has 16.
 pub struct ExactF64<O>(PhantomData<O>);
+
+/// The bound in the text of [`ExactF64`], for a `T` that may have lost `eta` for each term by underflow.
+fn compensated_bound(k: usize, t: f64) -> f64 {
+    let terms = k as f64;
+    let n = terms + 1.0;
+    1.01 * n * n * (U * U) * t + terms * f64::from_bits(16)
+}
 
 /// Rows of a tile of [`ExactF64`].
 const ROWS: usize = 2;
@@ -196,9 +225,7 @@ impl<O: Rounded> Algebra for ExactF64<O> {
 
     #[inline]
     fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<O> {
-        let terms = k as f64;
-        let (n, tiny) = (terms + 1.0, terms * f64::from_bits(16));
-        let err = 1.01 * n * n * (U * U) * bound(k, squares) + tiny;
+        let err = compensated_bound(k, bound(k, squares));
         fast::Partial { s: tile.s[i][j], c: tile.c[i][j], err }.settle()
     }
 
@@ -216,6 +243,26 @@ impl<O: Rounded> Algebra for ExactF64<O> {
 
     fn lowest_bit(x: f64) -> Option<i32> {
         lowest_bit(x)
+    }
+
+    /// The sum, its correction, and the sum of absolute values.
+    type Acc = (f64, f64, f64);
+
+    #[inline(always)]
+    fn empty() -> Self::Acc {
+        (0.0, 0.0, 0.0)
+    }
+
+    #[inline(always)]
+    fn add((s, c, abs): Self::Acc, a: f64, b: f64) -> Self::Acc {
+        let (p, pi) = two_product(a, halves(a), b, halves(b));
+        let (sum, sigma) = two_sum(s, p);
+        (sum, c + (pi + sigma), abs + p.abs())
+    }
+
+    #[inline]
+    fn finish((s, c, abs): Self::Acc, k: usize) -> Option<O> {
+        fast::Partial { s, c, err: compensated_bound(k, abs * 1.001) }.settle()
     }
 
     fn slowly(terms: impl Iterator<Item = (f64, f64)>) -> O {

@@ -51,8 +51,21 @@ impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
         Some(O::from_f64(tile[i][j].widen()))
     }
 
-    fn slowly(terms: impl Iterator<Item = (T, T)>) -> O {
-        O::from_f64(terms.fold(T::default(), |acc, (a, b)| acc + a * b).widen())
+    type Acc = T;
+
+    #[inline(always)]
+    fn empty() -> T {
+        T::default()
+    }
+
+    #[inline(always)]
+    fn add(acc: T, a: T, b: T) -> T {
+        acc + a * b
+    }
+
+    #[inline]
+    fn finish(acc: T, _k: usize) -> Option<Self::Out> {
+        Some(O::from_f64(acc.widen()))
     }
 }
 
@@ -109,8 +122,21 @@ impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
         Some(round_complex(tile[i][j]))
     }
 
-    fn slowly(terms: impl Iterator<Item = (Complex<T>, Complex<T>)>) -> Complex<O> {
-        round_complex(terms.fold(Complex::default(), |acc, (a, b)| complex_mac(acc, a, b)))
+    type Acc = Complex<T>;
+
+    #[inline(always)]
+    fn empty() -> Complex<T> {
+        Complex::default()
+    }
+
+    #[inline(always)]
+    fn add(acc: Complex<T>, a: Complex<T>, b: Complex<T>) -> Complex<T> {
+        complex_mac(acc, a, b)
+    }
+
+    #[inline]
+    fn finish(acc: Complex<T>, _k: usize) -> Option<Self::Out> {
+        Some(round_complex(acc))
     }
 }
 
@@ -156,8 +182,21 @@ impl<T: Integer> Algebra for Wrapping<T> {
         Some(tile[i][j])
     }
 
-    fn slowly(terms: impl Iterator<Item = (T, T)>) -> T {
-        terms.fold(T::default(), |acc, (a, b)| acc.wrapping_add(&a.wrapping_mul(&b)))
+    type Acc = T;
+
+    #[inline(always)]
+    fn empty() -> T {
+        T::default()
+    }
+
+    #[inline(always)]
+    fn add(acc: T, a: T, b: T) -> T {
+        acc.wrapping_add(&a.wrapping_mul(&b))
+    }
+
+    #[inline]
+    fn finish(acc: T, _k: usize) -> Option<Self::Out> {
+        Some(acc)
     }
 }
 
@@ -203,9 +242,20 @@ impl<T: Integer> Algebra for Saturating<T> {
         Some(T::saturate(tile[i][j]))
     }
 
-    fn slowly(terms: impl Iterator<Item = (T, T)>) -> T {
-        let sum =
-            terms.fold(T::Wide::default(), |acc, (a, b)| acc.wrapping_add(&a.wide().wrapping_mul(&b.wide())));
-        T::saturate(sum)
+    type Acc = T::Wide;
+
+    #[inline(always)]
+    fn empty() -> T::Wide {
+        T::Wide::default()
+    }
+
+    #[inline(always)]
+    fn add(acc: T::Wide, a: T, b: T) -> T::Wide {
+        acc.wrapping_add(&a.wide().wrapping_mul(&b.wide()))
+    }
+
+    #[inline]
+    fn finish(acc: T::Wide, _k: usize) -> Option<Self::Out> {
+        Some(T::saturate(acc))
     }
 }

@@ -65,8 +65,23 @@ pub trait Algebra: Sync {
         None
     }
 
-    /// The result from its terms, in order.
-    fn slowly(terms: impl Iterator<Item = (Self::In, Self::In)>) -> Self::Out;
+    /// One sum of products on its own, outside of tiles.
+    type Acc: Copy;
+
+    /// The empty sum.
+    fn empty() -> Self::Acc;
+
+    /// `acc + a * b`.
+    fn add(acc: Self::Acc, a: Self::In, b: Self::In) -> Self::Acc;
+
+    /// The result of a sum of `k` products, if it is decided.
+    fn finish(acc: Self::Acc, k: usize) -> Option<Self::Out>;
+
+    /// The result from its terms, in order, where nothing quicker decides.
+    fn slowly(terms: impl Iterator<Item = (Self::In, Self::In)>) -> Self::Out {
+        let sum = terms.fold(Self::empty(), |acc, (a, b)| Self::add(acc, a, b));
+        Self::finish(sum, 0).expect("a literal sum is always decided")
+    }
 }
 
 /// `tile[i][j] = mac(tile[i][j], a[i], b[j])` for each `k`.

@@ -123,6 +123,15 @@ proptest! {
     }
 
     #[test]
+    fn exact_f64((s, lhs, rhs) in operands(hard_f64().boxed())) {
+        let mut out = vec![0.0f64; results(&s)];
+        conv::real(Accumulate::Exact, &s, &lhs, &rhs, &mut out);
+        for (at, x) in out.into_iter().enumerate() {
+            prop_assert_eq!(x.to_bits(), canonical(sum_f64(&terms(&s, &lhs, &rhs, at))), "{:?} at {}", s, at);
+        }
+    }
+
+    #[test]
     fn exact_complex((s, lhs, rhs) in operands((hard_f64(), hard_f64()).prop_map(|(re, im)| Complex { re, im }).boxed())) {
         let mut out = vec![Complex::<f64>::default(); results(&s)];
         conv::complex(Accumulate::Exact, &s, &lhs, &rhs, &mut out);
