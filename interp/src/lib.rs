@@ -22,6 +22,7 @@ pub mod error;
 pub mod kernels;
 mod memory;
 mod ops;
+mod parallel;
 mod plan;
 mod region;
 pub mod scalar;

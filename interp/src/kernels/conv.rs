@@ -152,7 +152,9 @@ impl<T> Patches<'_, T> {
 }
 
 impl<T: Copy + Default + Sync> Lhs<T> for Patches<'_, T> {
-    const HOLES: bool = true;
+    fn holes(&self) -> bool {
+        true
+    }
 
     fn fill(&self, row: usize, k: usize, out: &mut [T]) {
         let depth = self.windows.shape.depth();
@@ -311,7 +313,7 @@ where
     }
     groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
         let put = |row: &mut [A::Out], column: usize, x: A::Out| row[first + column] = x;
-        multiply::<A, _, _, _, _>(extents, &patches, &kernel, out, shape.features, &put);
+        multiply::<A, _>(extents, &patches, &kernel, out, shape.features, &put);
     });
 }
 
@@ -341,7 +343,7 @@ pub fn complex<T: Real, O: Rounded>(
         Accumulate::Exact => groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
             let extents = Extents { k: 2 * extents.k, n: 2 * extents.n, ..extents };
             let put = |row: &mut [Complex<O>], column: usize, x: O| put_part(&mut row[first..], column, x);
-            multiply::<T::Exact<O>, _, _, _, _>(
+            multiply::<T::Exact<O>, _>(
                 extents,
                 &RealRows(patches),
                 &RealBlocks(kernel),

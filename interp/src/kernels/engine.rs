@@ -6,10 +6,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::SEQUENTIAL;
 use super::algebra::Algebra;
+use crate::parallel;
 
 /// Rows of a block: with `DEPTH` and 8-byte words a packed operand is a quarter of a 1 MB second-level cache.
 const ROWS: usize = 128;
@@ -23,8 +22,8 @@ const DEPTH: usize = 252;
 
 /// The left operand: `rows` of `k` terms each. The rows of all batches are numbered on.
 pub(super) trait Lhs<T>: Sync {
-    /// Some terms may be absent ([`Lhs::present`]).
-    const HOLES: bool;
+    /// Whether some terms may be absent ([`Lhs::present`]).
+    fn holes(&self) -> bool;
 
     /// Reads the terms from `k` on of a row; an absent term reads as zero.
     fn fill(&self, row: usize, k: usize, out: &mut [T]);
@@ -75,25 +74,28 @@ impl<A: Algebra> Scratch<A> {
 }
 
 /// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`; `put` stores a result by column in it.
-pub(super) fn multiply<A, L, R, E, P>(dims: Extents, lhs: &L, rhs: &R, out: &mut [E], stride: usize, put: &P)
-where
-    A: Algebra,
-    L: Lhs<A::In>,
-    R: Rhs<A::In>,
-    E: Copy + Default + Send,
-    P: Fn(&mut [E], usize, A::Out) + Sync,
-{
+///
+/// How operands are read and results stored is behind `dyn`s: they are called for runs of elements and for results, not
+/// for multiplications, and one copy of these loops for each algebra is enough code.
+pub(super) fn multiply<A: Algebra, E: Copy + Default + Send>(
+    dims: Extents,
+    lhs: &dyn Lhs<A::In>,
+    rhs: &dyn Rhs<A::In>,
+    out: &mut [E],
+    stride: usize,
+    put: &(dyn Fn(&mut [E], usize, A::Out) + Sync),
+) {
     let rows = dims.batch * dims.m;
     if rows == 0 || dims.n == 0 || stride == 0 {
         return;
     }
-    let product = Product::<A, L, R> { dims, lhs, rhs, algebra: std::marker::PhantomData };
+    let product = Product::<A> { dims, lhs, rhs, norms: A::NORMS || lhs.holes(), holes: lhs.holes() };
     let work = rows.saturating_mul(dims.n).saturating_mul(dims.k.max(1));
     let threads = rayon::current_num_threads();
     let whole = 0..dims.n;
     if work < SEQUENTIAL || threads == 1 {
-        let emit = |row, column, x| put(&mut out[row * stride..(row + 1) * stride], column, x);
-        product.block_by_block(&mut Scratch::new(), 0..rows, whole, emit);
+        let mut emit = |row: usize, column, x| put(&mut out[row * stride..(row + 1) * stride], column, x);
+        product.block_by_block(&mut Scratch::new(), 0..rows, whole, &mut emit);
         return;
     }
     // A task takes a band of rows. It packs the right operand on its own, so bands keep whole matrices together, and
@@ -101,16 +103,14 @@ where
     if rows <= FEW_ROWS && dims.n >= 4 * A::NR {
         let width = dims.n.div_ceil(4 * threads).next_multiple_of(A::NR).min(COLUMNS);
         let strips: Vec<_> = whole.step_by(width).map(|column| column..dims.n.min(column + width)).collect();
-        let results: Vec<Vec<_>> = strips
-            .into_par_iter()
-            .map_init(Scratch::new, |scratch, columns| {
-                let mut results = Vec::with_capacity(rows * columns.len());
-                product.block_by_block(scratch, 0..rows, columns, |row, column, x| {
-                    results.push((row, column, x));
-                });
-                results
-            })
-            .collect();
+        let results = parallel::collect(strips.len(), &|strip| {
+            let columns = strips[strip].clone();
+            let mut results = Vec::with_capacity(rows * columns.len());
+            product.block_by_block(&mut Scratch::new(), 0..rows, columns, &mut |row, column, x| {
+                results.push((row, column, x));
+            });
+            results
+        });
         for (row, column, x) in results.into_iter().flatten() {
             put(&mut out[row * stride..(row + 1) * stride], column, x);
         }
@@ -119,22 +119,25 @@ where
     let share = rows.div_ceil(4 * threads);
     let band =
         if dims.m <= ROWS { share.next_multiple_of(dims.m) } else { share.next_multiple_of(A::MR).min(ROWS) };
-    out.par_chunks_mut(band * stride).enumerate().for_each_init(Scratch::new, |scratch, (index, out)| {
+    parallel::pieces(out, band * stride, 1, &|index, out| {
         let first = index * band;
         let rows = first..first + out.len() / stride;
-        let emit = |row: usize, column, x| {
+        let mut emit = |row: usize, column, x| {
             let at = (row - first) * stride;
             put(&mut out[at..at + stride], column, x);
         };
-        product.block_by_block(scratch, rows, whole.clone(), emit);
+        product.block_by_block(&mut Scratch::new(), rows, whole.clone(), &mut emit);
     });
 }
 
-struct Product<'a, A, L, R> {
+struct Product<'a, A: Algebra> {
     dims: Extents,
-    lhs: &'a L,
-    rhs: &'a R,
-    algebra: std::marker::PhantomData<fn() -> A>,
+    lhs: &'a dyn Lhs<A::In>,
+    rhs: &'a dyn Rhs<A::In>,
+    /// Norms of rows and columns are needed.
+    norms: bool,
+    /// Terms of the left operand may be absent.
+    holes: bool,
 }
 
 /// A block of the result: `m` rows from `row` on, all in `batch`, and `n` columns from `column` on.
@@ -147,21 +150,14 @@ struct Block {
     n: usize,
 }
 
-impl<A, L, R> Product<'_, A, L, R>
-where
-    A: Algebra,
-    L: Lhs<A::In>,
-    R: Rhs<A::In>,
-{
-    const NORMS: bool = A::NORMS || L::HOLES;
-
+impl<A: Algebra> Product<'_, A> {
     /// Computes a part of the result; `emit` gets each element with its row and column.
     fn block_by_block(
         &self,
         scratch: &mut Scratch<A>,
         rows: Range<usize>,
         columns: Range<usize>,
-        mut emit: impl FnMut(usize, usize, A::Out),
+        emit: &mut dyn FnMut(usize, usize, A::Out),
     ) {
         for column in columns.clone().step_by(COLUMNS) {
             let n = COLUMNS.min(columns.end - column);
@@ -169,13 +165,13 @@ where
             while row < rows.end {
                 let batch = row / self.dims.m;
                 let m = ROWS.min(rows.end - row).min((batch + 1) * self.dims.m - row);
-                self.block(scratch, Block { batch, row, column, m, n }, &mut emit);
+                self.block(scratch, Block { batch, row, column, m, n }, emit);
                 row += m;
             }
         }
     }
 
-    fn block(&self, scratch: &mut Scratch<A>, block: Block, emit: &mut impl FnMut(usize, usize, A::Out)) {
+    fn block(&self, scratch: &mut Scratch<A>, block: Block, emit: &mut dyn FnMut(usize, usize, A::Out)) {
         let (tile_rows, tile_columns) = (block.m.div_ceil(A::MR), block.n.div_ceil(A::NR));
         scratch.tiles.clear();
         scratch.tiles.resize(tile_rows * tile_columns, A::zero());
@@ -200,7 +196,7 @@ where
                 let tile = &scratch.tiles[j / A::NR * tile_rows + i / A::MR];
                 let at = (i % A::MR, j % A::NR);
                 let squares = (scratch.row_squares[i], scratch.column_squares[j]);
-                let hole = L::HOLES && !squares.1.is_finite();
+                let hole = self.holes && !squares.1.is_finite();
                 let quick = if hole { None } else { A::settle(tile, at.0, at.1, self.dims.k, squares) };
                 let value = quick
                     .or_else(|| {
@@ -224,7 +220,7 @@ where
             self.lhs.fill(block.row + i, k, line);
             let panel = &mut scratch.a[i / A::MR * panel..][..panel];
             A::pack_row(line, i % A::MR, panel);
-            if Self::NORMS {
+            if self.norms {
                 scratch.row_squares[i] += line.iter().map(|&x| A::square(x)).sum::<f64>();
             }
         }
@@ -241,7 +237,7 @@ where
         for term in 0..depth {
             self.rhs.fill(block.batch, k + term, block.column, line);
             A::pack_columns(line, &mut scratch.b[term * width..], panel);
-            if Self::NORMS {
+            if self.norms {
                 for (square, &x) in scratch.column_squares.iter_mut().zip(line.iter()) {
                     *square += A::square(x);
                 }
@@ -275,7 +271,7 @@ where
         A::slowly(
             line.into_iter()
                 .enumerate()
-                .filter(|&(k, _)| !L::HOLES || self.lhs.present(row, k))
+                .filter(|&(k, _)| !self.holes || self.lhs.present(row, k))
                 .map(|(k, a)| (a, self.rhs.get(block.batch, k, column))),
         )
     }

@@ -99,7 +99,9 @@ struct Rows<'a, T> {
 }
 
 impl<T: Copy + Sync> Lhs<T> for Rows<'_, T> {
-    const HOLES: bool = false;
+    fn holes(&self) -> bool {
+        false
+    }
 
     fn fill(&self, row: usize, k: usize, out: &mut [T]) {
         self.view.copy_row(row / self.m, row % self.m, k, out);
@@ -124,7 +126,9 @@ impl<T: Copy + Sync> Rhs<T> for View<'_, T> {
 pub(super) struct RealRows<L>(pub(super) L);
 
 impl<T: Real, L: Lhs<Complex<T>>> Lhs<T> for RealRows<L> {
-    const HOLES: bool = L::HOLES;
+    fn holes(&self) -> bool {
+        self.0.holes()
+    }
 
     fn fill(&self, row: usize, k: usize, out: &mut [T]) {
         let mut pairs = [Complex::<T>::default(); 64];
@@ -197,14 +201,12 @@ pub fn real<T: Real, O: Rounded>(mode: Accumulate, dims: Gemm, lhs: View<T>, rhs
     let rows = Rows { view: lhs, m: dims.m };
     let put = |row: &mut [O], column: usize, x: O| row[column] = x;
     match mode {
-        Accumulate::Region => {
-            multiply::<RegionReal<T, O>, _, _, _, _>(extents, &rows, &rhs, out, dims.n, &put)
-        }
+        Accumulate::Region => multiply::<RegionReal<T, O>, _>(extents, &rows, &rhs, out, dims.n, &put),
         Accumulate::Exact if O::WIDE && T::NARROW => {
             let (l, r) = (widened(lhs.data), widened(rhs.data));
             real(mode, dims, lhs.map(&l), rhs.map(&r), out);
         }
-        Accumulate::Exact => multiply::<T::Exact<O>, _, _, _, _>(extents, &rows, &rhs, out, dims.n, &put),
+        Accumulate::Exact => multiply::<T::Exact<O>, _>(extents, &rows, &rhs, out, dims.n, &put),
     }
 }
 
@@ -221,18 +223,11 @@ pub fn complex<T: Real, O: Rounded>(
     match mode {
         Accumulate::Region => {
             let put = |row: &mut [Complex<O>], column: usize, x: Complex<O>| row[column] = x;
-            multiply::<RegionComplex<T, O>, _, _, _, _>(extents, &rows, &rhs, out, dims.n, &put);
+            multiply::<RegionComplex<T, O>, _>(extents, &rows, &rhs, out, dims.n, &put);
         }
         Accumulate::Exact => {
             let extents = Extents { k: 2 * dims.k, n: 2 * dims.n, ..extents };
-            multiply::<T::Exact<O>, _, _, _, _>(
-                extents,
-                &RealRows(rows),
-                &RealBlocks(rhs),
-                out,
-                dims.n,
-                &put_part,
-            );
+            multiply::<T::Exact<O>, _>(extents, &RealRows(rows), &RealBlocks(rhs), out, dims.n, &put_part);
         }
     }
 }
@@ -243,5 +238,5 @@ pub fn int<T: Integer>(dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [T]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };
     let put = |row: &mut [T], column: usize, x: T| row[column] = x;
-    multiply::<Wrapping<T>, _, _, _, _>(extents, &rows, &rhs, out, dims.n, &put);
+    multiply::<Wrapping<T>, _>(extents, &rows, &rhs, out, dims.n, &put);
 }

@@ -11,6 +11,8 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 
+use crate::parallel;
+
 use super::SEQUENTIAL;
 use crate::sum::fast::{self, Columns, Partial};
 use crate::sum::{Accumulate, Long, Rounded, Term};
@@ -53,7 +55,7 @@ pub fn real<T: Term, O: Rounded>(mode: Accumulate, shape: Reduce, init: f64, x: 
         out.chunks_mut(inner).enumerate().for_each(|(o, out)| exact(slice(o), inner, init, out, true));
     } else {
         let least = SEQUENTIAL.div_ceil(4 * (reduced * inner).max(1));
-        out.par_chunks_mut(inner).with_min_len(least).enumerate().for_each(each);
+        parallel::pieces(out, inner, least, &|o, out| each((o, out)));
     }
 }
 
@@ -90,7 +92,9 @@ fn literal<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O])
 fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], parallel: bool) {
     if inner == 1 {
         let total = if parallel {
-            let parts: Vec<Partial> = x.par_chunks(CHUNK).map(fast::partial).collect();
+            let parts = parallel::collect(x.len().div_ceil(CHUNK), &|i| {
+                fast::partial(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)])
+            });
             parts.into_iter().fold(Partial::EMPTY, Partial::plus)
         } else {
             fast::partial(x)
@@ -101,7 +105,7 @@ fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], p
     let rows = x.len() / inner;
     let tasks = 4 * rayon::current_num_threads();
     if parallel && rows < 16 * tasks && inner >= 2 * COLUMNS {
-        out.par_chunks_mut(COLUMNS).enumerate().for_each(|(strip, out)| {
+        parallel::pieces(out, COLUMNS, 1, &|strip, out| {
             let mut sums = vec![Partial::EMPTY; out.len()];
             columns(x, inner, strip * COLUMNS, &mut sums);
             for (j, (out, sum)) in out.iter_mut().zip(sums).enumerate() {

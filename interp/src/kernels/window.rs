@@ -11,6 +11,8 @@
 //! nothing is ever subtracted and error bounds stay those of the window itself.
 
 use rayon::prelude::*;
+
+use crate::parallel;
 use smallvec::SmallVec;
 
 use super::SEQUENTIAL;
@@ -273,7 +275,7 @@ fn sliding<T: Term, O: Rounded>(axis: &WindowAxis, inner: usize, init: f64, x: &
     if x.len() < SEQUENTIAL {
         out.chunks_mut(axis.output * inner).enumerate().for_each(lines);
     } else {
-        out.par_chunks_mut(axis.output * inner).enumerate().for_each(lines);
+        parallel::pieces(out, axis.output * inner, 1, &|i, out| lines((i, out)));
     }
 }
 

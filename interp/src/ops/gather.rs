@@ -1,8 +1,8 @@
 //! `gather`: windows of an operand, each where an index vector says. Starts are clamped so that every window is inside.
 
+use crate::parallel;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Element, with_buffer};
-use rayon::prelude::*;
 
 use super::common::{arrays, dims, list, number, others};
 use super::indexing::{Indexing, Outside, Runs};
@@ -88,7 +88,7 @@ fn take<T: Element + BufferOf>(
             out.chunks_exact_mut(n).zip(bases).for_each(copy);
         } else {
             let least = (SEQUENTIAL / n).max(1);
-            out.par_chunks_exact_mut(n).zip(bases).with_min_len(least).for_each(copy);
+            parallel::pieces(&mut out, n, least, &|i, out| copy((out, &bases[i])));
         }
     }
     if steps[..] != strides(&sizes)[..] {

@@ -3,7 +3,7 @@
 //!
 //! Every bit is a function of key, counter and position, so all loops run in parallel without changing a result.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Blocks that one task generates.
 const CHUNK: usize = 1 << 13;
@@ -74,15 +74,13 @@ impl ThreeFry {
         let mut out = vec![0u32; outer * extent * inner];
         // A row is one place of the split dimension; rows 2p and 2p + 1 share the blocks of pair p.
         if inner != 0 && extent != 0 {
-            out.par_chunks_mut(inner).enumerate().with_min_len(CHUNK.div_ceil(inner)).for_each(
-                |(row, out)| {
-                    let (outer, place) = (row / extent, row % extent);
-                    let first = (outer * pairs + place / 2) * inner;
-                    for (i, out) in out.iter_mut().enumerate() {
-                        *out = self.block((first + i) as u64)[place % 2];
-                    }
-                },
-            );
+            parallel::pieces(&mut out, inner, CHUNK.div_ceil(inner), &|row, out| {
+                let (outer, place) = (row / extent, row % extent);
+                let first = (outer * pairs + place / 2) * inner;
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = self.block((first + i) as u64)[place % 2];
+                }
+            });
         }
         self.counter = self.counter.wrapping_add((outer * pairs * inner) as u64);
         out
@@ -163,9 +161,7 @@ fn generate<T: Copy + Default + Send + Sync>(
     each: impl Fn(usize, &mut [T]) + Sync,
 ) -> Vec<T> {
     let mut out = vec![T::default(); n];
-    out.par_chunks_mut(CHUNK * width).enumerate().for_each(|(task, out)| {
-        out.chunks_mut(width).enumerate().for_each(|(i, out)| each(task * CHUNK + i, out));
-    });
+    parallel::pieces(&mut out, width, CHUNK, &each);
     out
 }
 

@@ -10,6 +10,8 @@ use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_buffer};
 use rayon::prelude::*;
 
+use crate::parallel;
+
 use super::combine::{Combine, With};
 use super::common::{dims, list, others, region, results, with_float};
 use super::elementwise::convert;
@@ -164,7 +166,9 @@ fn fold<T: Combine>(cx: &Cx<'_>, op: Opcode, view: Reduce, x: &[T], init: &Tenso
             if let (Some(identity), Reduce { outer: 1, inner: 1, .. }) = (self.identity, self.view) {
                 // One result of many elements.
                 let part = |x: &[T]| wide_fold(x, identity, f);
-                let parts: Vec<T> = self.x.par_chunks(SEQUENTIAL).map(part).collect();
+                let parts: Vec<T> = parallel::collect(self.x.len().div_ceil(SEQUENTIAL), &|i| {
+                    part(&self.x[i * SEQUENTIAL..self.x.len().min((i + 1) * SEQUENTIAL)])
+                });
                 self.out[0] = parts.into_iter().fold(self.out[0], f);
                 return;
             }
@@ -183,8 +187,8 @@ fn fold<T: Combine>(cx: &Cx<'_>, op: Opcode, view: Reduce, x: &[T], init: &Tenso
                 self.x.chunks_exact(plane).zip(self.out.chunks_exact_mut(inner)).for_each(each);
             } else {
                 let least = (SEQUENTIAL / plane).max(1);
-                let x = self.x.par_chunks_exact(plane).with_min_len(least);
-                x.zip(self.out.par_chunks_exact_mut(inner)).for_each(each);
+                let x = self.x;
+                parallel::pieces(self.out, inner, least, &|i, out| each((&x[i * plane..][..plane], out)));
             }
         }
     }

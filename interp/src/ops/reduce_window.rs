@@ -4,10 +4,10 @@
 //! An addition of floats is a sum (`--accumulate`), cumulative sums among them; everything else is literal, or has no
 //! order to keep.
 
+use crate::parallel;
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_buffer};
-use rayon::prelude::*;
 
 use super::combine::{Combine, With};
 use super::common::{dims, region, results, with_float};
@@ -197,7 +197,7 @@ fn prefixes<T: Combine>(
         }
     };
     let plane = axis.output * inner;
-    out.par_chunks_exact_mut(plane).enumerate().with_min_len((SEQUENTIAL / plane).max(1)).for_each(lines);
+    parallel::pieces(out, plane, SEQUENTIAL / plane, &|i, out| lines((i, out)));
 }
 
 /// Windows along one axis, from the identity, by an operation without order.
@@ -256,7 +256,7 @@ fn along<T: Combine>(
             }
         }
     };
-    out.par_chunks_exact_mut(plane).enumerate().with_min_len((SEQUENTIAL / plane).max(1)).for_each(lines);
+    parallel::pieces(&mut out, plane, SEQUENTIAL / plane, &|i, out| lines((i, out)));
     out
 }
 
@@ -277,7 +277,7 @@ fn literally<T: Combine>(axes: &[WindowAxis], x: &[T], out: &mut [T], f: impl Fn
         }
     };
     let least = (SEQUENTIAL / 8 / inner).max(1);
-    out.par_chunks_exact_mut(inner).enumerate().with_min_len(least).for_each(each);
+    parallel::pieces(out, inner, least, &|i, out| each((i, out)));
 }
 
 /// A reduction by any computation: a lane for each result.

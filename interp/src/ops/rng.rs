@@ -14,10 +14,10 @@
 
 use std::sync::Mutex;
 
+use crate::parallel;
 use hlo::attrs::RngDistribution;
 use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::{ElementType, InstrId, TypeClass, with_element_type};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::common::{arrays, dims};
@@ -122,7 +122,7 @@ fn normal<F: Elementary + Float>(
     let turn = F::from_f64(std::f64::consts::TAU);
     let mut out = vec![F::default(); layout.outer * layout.extent * layout.inner];
     if layout.inner != 0 && layout.extent != 0 {
-        out.par_chunks_mut(layout.inner).enumerate().for_each(|(row, out)| {
+        parallel::pieces(&mut out, layout.inner, 1, &|row, out| {
             let (outer, place) = (row / layout.extent, row % layout.extent);
             let first = (outer * layout.pairs + place / 2) * 2 * layout.inner;
             for (i, out) in out.iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 //! A view is a list of sizes and one of strides, in elements; row-major order of its indices is the order of everything
 //! here. Strides are not negative; a stride of 0 repeats.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 use crate::value::Sizes;
 
@@ -101,14 +101,9 @@ pub(super) fn pack<T: Copy + Default + Send + Sync>(data: &[T], dims: &[usize], 
             plane.chunks_mut(band * columns).enumerate().for_each(|(b, out)| copy(p * bands + b, out));
         });
     } else {
-        out.par_chunks_mut(plane_len).enumerate().with_min_len((SEQUENTIAL / plane_len).max(1)).for_each(
-            |(p, plane)| {
-                plane
-                    .par_chunks_mut(band * columns)
-                    .enumerate()
-                    .for_each(|(b, out)| copy(p * bands + b, out));
-            },
-        );
+        parallel::pieces(&mut out, plane_len, SEQUENTIAL / plane_len, &|p, plane| {
+            parallel::pieces(plane, band * columns, 1, &|b, out| copy(p * bands + b, out));
+        });
     }
     out
 }

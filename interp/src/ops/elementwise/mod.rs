@@ -12,7 +12,6 @@ use hlo::attrs::{CompareType, Direction};
 use hlo::diag::codes;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Dims, ElementType, with_element_type};
-use rayon::prelude::*;
 
 pub(crate) use convert::{carrier, convert, narrow_block, widen_block};
 use kind::{Binary, Kind, Part, Unary};
@@ -20,6 +19,7 @@ use lane::Lane;
 
 use super::{Args, Cx};
 use crate::error::Result;
+use crate::parallel;
 use crate::value::{Tensor, Value};
 
 /// Elements that a thread takes at a time.
@@ -260,9 +260,9 @@ fn typed_mut<T: BufferOf>(buffer: &mut hlo::Buffer) -> &mut Vec<T> {
 /// Calls `f` with each piece of a result and the number of its first element, on several threads if there is enough.
 pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: impl Fn(usize, &mut [O]) + Send + Sync) {
     if out.len() <= 2 * CHUNK {
-        out.chunks_mut(CHUNK).enumerate().for_each(|(i, out)| f(i * CHUNK, out));
+        f(0, out);
     } else {
-        out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, out)| f(i * CHUNK, out));
+        parallel::pieces(out, CHUNK, 1, &|i, out| f(i * CHUNK, out));
     }
 }
 

@@ -9,9 +9,9 @@
 mod keys;
 mod merge;
 
+use crate::parallel;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, with_buffer};
-use rayon::prelude::*;
 
 use super::common::{dims, region};
 use super::strided::SEQUENTIAL;
@@ -93,11 +93,9 @@ fn permuted<T: BufferOf>(cx: &Cx<'_>, x: &[T], lines: Lines, order: &[u32], size
             out.iter_mut().zip(order).for_each(|(out, &from)| *out = x[from as usize]);
         };
         let least = (SEQUENTIAL / lines.len).max(1);
-        out.par_chunks_exact_mut(lines.len)
-            .enumerate()
-            .zip(order.par_chunks_exact(lines.len))
-            .with_min_len(least)
-            .for_each(copy);
+        parallel::pieces(&mut out, lines.len, least, &|line, out| {
+            copy(((line, out), &order[line * lines.len..][..lines.len]));
+        });
     } else {
         // All lines of one outer index at a time: their elements are interleaved in the result.
         let plane = lines.stride * lines.len;
@@ -109,7 +107,9 @@ fn permuted<T: BufferOf>(cx: &Cx<'_>, x: &[T], lines: Lines, order: &[u32], size
                 }
             }
         };
-        out.par_chunks_exact_mut(plane).enumerate().zip(order.par_chunks_exact(plane)).for_each(copy);
+        parallel::pieces(&mut out, plane, 1, &|outer, out| {
+            copy(((outer, out), &order[outer * plane..][..plane]));
+        });
     }
     Ok(Tensor::from_vec(dims(sizes), out))
 }

@@ -1,0 +1,64 @@
+//! Work on pieces of a result, on several threads.
+//!
+//! One copy of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once a task. Written out
+//! for every closure and element type, that machinery was most of the crate's code.
+//! **Invariant:** how work is cut changes no bit: a piece depends on its number alone.
+
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+/// Calls `f` with `0..n`, on all threads of the current pool.
+pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    if n == 1 || rayon::current_num_threads() == 1 {
+        (0..n).for_each(f);
+    } else {
+        (0..n).into_par_iter().for_each(f);
+    }
+}
+
+/// Calls `f` with the number and the elements of each piece of `size` elements (the last may be shorter). A task takes
+/// `pieces_a_task` of them (0 counts as 1).
+pub(crate) fn pieces<T: Send>(
+    out: &mut [T],
+    size: usize,
+    pieces_a_task: usize,
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let size = size.max(1);
+    let pieces_a_task = pieces_a_task.max(1);
+    let span = size.saturating_mul(pieces_a_task);
+    if out.len() <= span || rayon::current_num_threads() == 1 {
+        out.chunks_mut(size).enumerate().for_each(|(i, piece)| f(i, piece));
+        return;
+    }
+    // A lock a task is what it takes to hand out disjoint pieces by number without unsafe code; nobody ever waits for one.
+    let spans: Vec<Mutex<&mut [T]>> = out.chunks_mut(span).map(Mutex::new).collect();
+    tasks(spans.len(), &|task| {
+        let mut span = spans[task].lock().unwrap_or_else(PoisonError::into_inner);
+        span.chunks_mut(size).enumerate().for_each(|(i, piece)| f(task * pieces_a_task + i, piece));
+    });
+}
+
+/// The results of `f` for `0..n`, in order.
+pub(crate) fn collect<R: Send>(n: usize, f: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
+    let mut out: Vec<Option<R>> = (0..n).map(|_| None).collect();
+    pieces(&mut out, 1, 1, &|i, slot| slot[0] = Some(f(i)));
+    out.into_iter().map(|r| r.expect("invariant: every piece is computed")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_get_their_numbers_however_they_are_grouped() {
+        for (len, size, group) in [(0, 3, 1), (10, 3, 1), (10, 3, 2), (9, 3, 7), (1000, 7, 0), (5, 100, 2)] {
+            let mut out = vec![usize::MAX; len];
+            pieces(&mut out, size, group, &|i, piece| piece.fill(i));
+            let expected: Vec<usize> = (0..len).map(|i| i / size).collect();
+            assert_eq!(out, expected, "{len} in {size}, {group} a task");
+        }
+        assert_eq!(collect(100, &|i| i * i), (0..100).map(|i| i * i).collect::<Vec<_>>());
+    }
+}
