@@ -67,8 +67,17 @@ fn excerpt<'a>(
     let mut mapped: Vec<Option<(std::ops::Range<usize>, &str, AnnotationKind)>> = vec![None; places.len()];
     let mut line = first;
     for (number, on_line) in wanted {
-        // Lines between are blank here; they are folded away when far apart and real when adjacent.
+        // Far apart, lines between are folded away whatever they hold; a few are shown.
         while line < number {
+            if number - line <= 2 {
+                let between =
+                    source[lines.line_start(line)..].split('\n').next().unwrap_or("").trim_end_matches('\r');
+                let mut end = between.len().min(MAX_LINE);
+                while !between.is_char_boundary(end) {
+                    end -= 1;
+                }
+                text.push_str(&between[..end]);
+            }
             text.push('\n');
             line += 1;
         }

@@ -49,7 +49,11 @@ fn pairs(cx: &Cx, kind: &str, lhs: &[usize], rhs: &[usize]) -> Result<(), InferE
     if lhs.len() != rhs.len() {
         return Err(cx.error(
             codes::DOT_DIMENSION_PAIRS,
-            format!("{} {kind} dimensions of the left operand, {} of the right", lhs.len(), rhs.len()),
+            format!(
+                "{} of the left operand, {} of the right",
+                count(lhs.len(), &format!("{kind} dimension")),
+                rhs.len()
+            ),
         ));
     }
     for (&l, &r) in lhs.iter().zip(rhs) {

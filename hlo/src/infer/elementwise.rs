@@ -170,7 +170,7 @@ pub(super) fn compare(cx: &Cx) -> Inferred {
 /// `clamp(low, x, high)`: the bounds are scalars or of the shape of `x`.
 pub(super) fn clamp(cx: &Cx) -> Inferred {
     for i in 0..3 {
-        cx.require_type(i, Classes::ORDERED)?;
+        cx.require_type(i, Classes::ANY)?;
     }
     cx.require_same_types(0, 1)?;
     cx.require_same_types(1, 2)?;

@@ -414,13 +414,14 @@ fn rule(cx: &Cx) -> Inferred {
         Opcode::Not => elementwise::unary(cx, Classes::PRED.or(Classes::INTEGER)),
         Opcode::ReducePrecision => elementwise::reduce_precision(cx),
         Opcode::Sign => elementwise::unary(cx, Classes::SIGNED.or(Classes::FLOAT).or(Classes::COMPLEX)),
-        Opcode::Add | Opcode::Multiply => elementwise::binary(cx, Classes::ANY),
+        Opcode::Add | Opcode::Multiply | Opcode::Maximum | Opcode::Minimum => {
+            elementwise::binary(cx, Classes::ANY)
+        }
         Opcode::And | Opcode::Or | Opcode::Xor => elementwise::binary(cx, Classes::PRED.or(Classes::INTEGER)),
         Opcode::Atan2 => elementwise::binary(cx, Classes::FLOAT.or(Classes::COMPLEX)),
         Opcode::Compare => elementwise::compare(cx),
         Opcode::Complex => elementwise::complex(cx),
         Opcode::Divide | Opcode::Power | Opcode::Subtract => elementwise::binary(cx, Classes::NUMBER),
-        Opcode::Maximum | Opcode::Minimum => elementwise::binary(cx, Classes::ORDERED),
         Opcode::Mulhi | Opcode::ShiftLeft | Opcode::ShiftRightArithmetic | Opcode::ShiftRightLogical => {
             elementwise::binary(cx, Classes::INTEGER)
         }

@@ -49,7 +49,7 @@ fn dot() {
         ),
         (
             "dot(f32[8,8],f32[8,8]) lhs_contracting_dims={1} rhs_contracting_dims={}",
-            "V0310: dot: 1 contracting dimensions of the left operand, 0 of the right",
+            "V0310: dot: 1 contracting dimension of the left operand, 0 of the right",
         ),
         ("dot((f32[8]),f32[8])", "V0101: dot: operand 0 must be an array"),
         ("dot(f32[8],f32[8],f32[8])", "V0001: dot: 3 operands given (takes 2 operands)"),

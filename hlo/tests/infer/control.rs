@@ -20,7 +20,7 @@ fn tuples_and_tokens() {
             "V0100: opt-barrier: the result has shape (f32[2], s32[]), not (f32[2]) (must be (f32[2], s32[]))",
         ),
         ("f32[2] parameter() parameter=0", "ok"),
-        ("f32[2] parameter() parameter=-1", "V0509: parameter: parameter number -1 is negative"),
+        ("f32[2] parameter() parameter=-1", "V0006: parameter: parameter number -1 is negative"),
         ("(f32[2],opaque[]) custom-call(f32[]) custom_call_target=x", "ok"),
     ]);
     run(&[
