@@ -23,37 +23,44 @@ macro_rules! small_ints {
             pub const MAX: Self = Self(<$storage>::MAX >> (8 - $bits));
 
             /// `x` modulo 2^BITS.
+            #[inline]
             pub const fn from_i64(x: i64) -> Self {
                 Self::from_bits(x as u8)
             }
 
             /// `x` modulo 2^BITS.
+            #[inline]
             pub const fn from_u64(x: u64) -> Self {
                 Self::from_bits(x as u8)
             }
 
             /// The value whose pattern is in the low bits; the others are dropped.
+            #[inline]
             pub const fn from_bits(bits: u8) -> Self {
                 // Left, then right in the storage type: the right shift extends the sign exactly if there is one.
                 Self((bits << (8 - $bits)) as $storage >> (8 - $bits))
             }
 
             /// The pattern in the low bits, the others zero.
+            #[inline]
             pub const fn to_bits(self) -> u8 {
                 self.0 as u8 & (0xff >> (8 - $bits))
             }
 
             /// The value in its storage type.
+            #[inline]
             pub const fn get(self) -> $storage {
                 self.0
             }
 
             /// The value, widened.
+            #[inline]
             pub const fn to_i64(self) -> i64 {
                 self.0 as i64
             }
 
             /// The value as an unsigned integer, sign-extended first where there is a sign.
+            #[inline]
             pub const fn to_u64(self) -> u64 {
                 self.0 as u64
             }

@@ -57,11 +57,13 @@ impl FloatFormat {
     }
 
     /// Whether negative numbers exist.
+    #[inline]
     pub const fn has_sign(self) -> bool {
         !matches!(self.specials, Specials::Scale)
     }
 
     /// Whether the format has infinities.
+    #[inline]
     pub const fn has_infinity(self) -> bool {
         matches!(self.specials, Specials::Ieee)
     }
@@ -72,26 +74,31 @@ impl FloatFormat {
     }
 
     /// Whether the format has a zero.
+    #[inline]
     pub const fn has_zero(self) -> bool {
         !matches!(self.specials, Specials::Scale)
     }
 
     /// Whether the format tells -0 from +0.
+    #[inline]
     pub const fn has_negative_zero(self) -> bool {
         matches!(self.specials, Specials::Ieee | Specials::FiniteNan | Specials::NumbersOnly)
     }
 
     /// The mask of the sign bit; 0 without one.
+    #[inline]
     pub const fn sign_mask(self) -> u32 {
         if self.has_sign() { 1 << (self.exponent_bits + self.mantissa_bits) } else { 0 }
     }
 
     /// The mask of exponent and fraction.
+    #[inline]
     pub const fn magnitude_mask(self) -> u32 {
         ((1u64 << (self.exponent_bits + self.mantissa_bits)) - 1) as u32
     }
 
     /// The pattern of the largest finite number.
+    #[inline]
     pub const fn max_bits(self) -> u32 {
         match self.specials {
             Specials::Ieee => self.magnitude_mask() - (1 << self.mantissa_bits),
@@ -111,6 +118,7 @@ impl FloatFormat {
     }
 
     /// The pattern of the canonical NaN (quiet, positive, no payload) or of the only one, if there is one.
+    #[inline]
     pub const fn nan_bits(self) -> Option<u32> {
         match self.specials {
             Specials::Ieee => Some(self.max_bits() + 1 + (1 << (self.mantissa_bits - 1))),
@@ -123,6 +131,7 @@ impl FloatFormat {
     /// What NaN is converted to: [`Self::nan_bits`], or negative zero in a format without NaN.
     ///
     /// XLA:CPU gives negative zero for NaNs of both signs; ml_dtypes gives +0 for a NaN with the sign bit set.
+    #[inline]
     pub const fn converted_nan_bits(self) -> u32 {
         match self.nan_bits() {
             Some(bits) => bits,
@@ -146,6 +155,7 @@ impl FloatFormat {
     }
 
     /// Whether `bits` is a NaN.
+    #[inline]
     pub const fn is_nan(self, bits: u32) -> bool {
         match self.specials {
             Specials::Ieee => bits & self.magnitude_mask() > self.max_bits() + 1,
@@ -156,12 +166,14 @@ impl FloatFormat {
     }
 
     /// Whether `bits` is an infinity.
+    #[inline]
     pub const fn is_infinite(self, bits: u32) -> bool {
         self.has_infinity() && bits & self.magnitude_mask() == self.max_bits() + 1
     }
 
     /// Rounds `x` once, to nearest, ties to even. What is too large, and NaN: see [`Specials`]. A NaN result is the
     /// canonical one whatever the sign and payload of `x` (XLA keeps the sign, also of an overflow to NaN).
+    #[inline]
     pub const fn encode(self, x: f64) -> u32 {
         if x.is_nan() {
             return self.converted_nan_bits();
@@ -169,35 +181,32 @@ impl FloatFormat {
         if matches!(self.specials, Specials::Scale) {
             return self.encode_scale(x);
         }
+        const MAGNITUDE: u64 = u64::MAX >> 1;
         let bits = x.to_bits();
-        let sign = if bits >> 63 != 0 { self.sign_mask() } else { 0 };
-        let exponent = ((bits >> 52) & 0x7ff) as i32 - 1023;
-        let magnitude = if exponent == -1023 {
-            0 // zero, or far below half of the smallest subnormal of any format described here
+        let absolute = bits & MAGNITUDE;
+        let sign = if bits > MAGNITUDE { self.sign_mask() } else { 0 };
+        let min_exponent = 1 - self.bias;
+        let magnitude = if absolute < power_of_two(min_exponent).to_bits() {
+            // Subnormal: the addition rounds at the last bit that the format has.
+            let unit = power_of_two(min_exponent - self.mantissa_bits as i32 + 52);
+            (f64::from_bits(absolute) + unit).to_bits() - unit.to_bits()
         } else {
-            let significand = (bits & ((1 << 52) - 1)) | (1 << 52);
-            let min_exponent = 1 - self.bias;
-            let below = if exponent < min_exponent { min_exponent - exponent } else { 0 };
-            // From 54 on less than half a unit is left; a larger shift cannot change the result.
-            let shift = min(52 - self.mantissa_bits + below as u32, 54);
-            let kept = significand >> shift;
-            let rounded = (significand + (1 << (shift - 1)) - 1 + (kept & 1)) >> shift;
-            // A carry out of the fraction moves into the exponent field, also from subnormal to normal.
-            let field = if below > 0 { 0 } else { (exponent + self.bias - 1) as u64 };
-            (field << self.mantissa_bits) + rounded
+            // A carry out of the fraction moves into the exponent field.
+            let dropped = 52 - self.mantissa_bits;
+            let odd = (absolute >> dropped) & 1;
+            let rounded = (absolute + (1 << (dropped - 1)) - 1 + odd) >> dropped;
+            rounded - (((1023 - self.bias) as u64) << self.mantissa_bits)
         };
-        let magnitude = if magnitude > self.max_bits() as u64 {
-            match self.specials {
-                Specials::Ieee => self.max_bits() + 1,
-                Specials::NumbersOnly => self.max_bits(),
+        if magnitude > self.max_bits() as u64 {
+            return match self.specials {
+                Specials::Ieee => sign | (self.max_bits() + 1),
+                Specials::NumbersOnly => sign | self.max_bits(),
                 Specials::FiniteNan | Specials::NanIsNegativeZero | Specials::Scale => {
-                    return self.converted_nan_bits();
+                    self.converted_nan_bits()
                 }
-            }
-        } else {
-            magnitude as u32
-        };
-        if magnitude == 0 && !self.has_negative_zero() { 0 } else { sign | magnitude }
+            };
+        }
+        if magnitude == 0 && !self.has_negative_zero() { 0 } else { sign | magnitude as u32 }
     }
 
     /// [`Self::encode`] for a power-of-two format. The candidates are `2^k` and `2^(k+1)`, and ties go up (the one
@@ -253,8 +262,4 @@ impl FloatFormat {
 /// `2^e` for the exponent of a normal `f64`.
 const fn power_of_two(e: i32) -> f64 {
     f64::from_bits(((e + 1023) as u64) << 52)
-}
-
-const fn min(a: u32, b: u32) -> u32 {
-    if a < b { a } else { b }
 }

@@ -41,16 +41,20 @@ macro_rules! small_floats {
             const TABLE: [f32; 256] = Self::FORMAT.table();
 
             /// The number with this pattern; the bits above the type's width are dropped.
+            #[inline]
             pub const fn from_bits(bits: u8) -> Self {
                 Self(bits & (Self::FORMAT.magnitude_mask() | Self::FORMAT.sign_mask()) as u8)
             }
 
             /// The pattern, in the low bits.
+            #[inline]
             pub const fn to_bits(self) -> u8 {
                 self.0
             }
 
             /// The nearest number, ties to even; overflow and NaN as [`Specials`] says.
+            // Not inlined: a loop over elements for each of many operations would contain the encoder each time.
+            #[inline(never)]
             pub const fn from_f64(x: f64) -> Self {
                 Self(Self::FORMAT.encode(x) as u8)
             }
@@ -61,32 +65,38 @@ macro_rules! small_floats {
             }
 
             /// The value, exactly. NaN gives the canonical NaN.
+            #[inline]
             pub const fn to_f64(self) -> f64 {
                 self.to_f32() as f64
             }
 
             /// The value, exactly. NaN gives the canonical NaN.
+            #[inline]
             pub const fn to_f32(self) -> f32 {
                 const TABLE: &[f32; 256] = &$name::TABLE;
                 TABLE[self.0 as usize]
             }
 
             /// Whether this is a NaN.
+            #[inline]
             pub const fn is_nan(self) -> bool {
                 Self::FORMAT.is_nan(self.0 as u32)
             }
 
             /// Whether this is an infinity.
+            #[inline]
             pub const fn is_infinite(self) -> bool {
                 Self::FORMAT.is_infinite(self.0 as u32)
             }
 
             /// Whether this is neither a NaN nor an infinity.
+            #[inline]
             pub const fn is_finite(self) -> bool {
                 !self.is_nan() && !self.is_infinite()
             }
 
             /// Whether the sign bit is set: true for negative zero, and for the NaN of a `fnuz` type.
+            #[inline]
             pub const fn is_sign_negative(self) -> bool {
                 self.0 as u32 & Self::FORMAT.sign_mask() != 0
             }
@@ -105,12 +115,14 @@ macro_rules! small_floats {
         }
 
         impl PartialEq for $name {
+            #[inline]
             fn eq(&self, other: &Self) -> bool {
                 self.to_f32() == other.to_f32()
             }
         }
 
         impl PartialOrd for $name {
+            #[inline]
             fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
                 self.to_f32().partial_cmp(&other.to_f32())
             }

@@ -256,13 +256,14 @@ macro_rules! wide_floats {
 wide_floats! { f32 f64 }
 
 macro_rules! narrow_floats {
-    ($($name:ident: $from_f64:expr;)*) => {$(
+    ($($name:ident: $to_f64:expr, $from_f64:expr;)*) => {$(
         impl Scalar for $name {
             type Carrier = f64;
 
             #[inline]
             fn carrier(self) -> f64 {
-                self.to_f64()
+                let to_f64: fn(Self) -> f64 = $to_f64;
+                to_f64(self)
             }
 
             #[inline]
@@ -284,19 +285,46 @@ macro_rules! narrow_floats {
     )*};
 }
 
-// `half`'s own `from_f64` rounds to f32 first on some processors, which is two roundings.
+// Without the detection of processor features that `half` does each time.
+#[inline]
+fn f16_to_f64(x: f16) -> f64 {
+    let bits = u64::from(x.to_bits());
+    let (sign, magnitude) = (bits >> 15 << 63, bits & 0x7fff);
+    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals too.
+    let finite = f64::from_bits(magnitude << 42) * f64::from_bits((2 * 1023 - 15) << 52);
+    let special = f64::from_bits(0x7ff << 52 | magnitude << 42);
+    f64::from_bits(sign | if magnitude < 0x7c00 { finite } else { special }.to_bits())
+}
+
+#[inline]
+fn bf16_to_f64(x: bf16) -> f64 {
+    f64::from(f32::from_bits(u32::from(x.to_bits()) << 16))
+}
+
+// `half`'s own `from_f64` rounds to f32 first on some processors, which is two roundings. Not inlined, for the size of the
+// many loops that end in it.
+#[inline(never)]
+fn f16_from_f64(x: f64) -> f16 {
+    f16::from_bits(FloatFormat::F16.encode(x) as u16)
+}
+
+#[inline(never)]
+fn bf16_from_f64(x: f64) -> bf16 {
+    bf16::from_bits(FloatFormat::BF16.encode(x) as u16)
+}
+
 narrow_floats! {
-    f16: |x| f16::from_bits(FloatFormat::F16.encode(x) as u16);
-    bf16: |x| bf16::from_bits(FloatFormat::BF16.encode(x) as u16);
-    F8E5M2: F8E5M2::from_f64;
-    F8E4M3: F8E4M3::from_f64;
-    F8E4M3FN: F8E4M3FN::from_f64;
-    F8E4M3B11FNUZ: F8E4M3B11FNUZ::from_f64;
-    F8E3M4: F8E3M4::from_f64;
-    F8E5M2FNUZ: F8E5M2FNUZ::from_f64;
-    F8E4M3FNUZ: F8E4M3FNUZ::from_f64;
-    F8E8M0FNU: F8E8M0FNU::from_f64;
-    F4E2M1FN: F4E2M1FN::from_f64;
-    F6E3M2FN: F6E3M2FN::from_f64;
-    F6E2M3FN: F6E2M3FN::from_f64;
+    f16: f16_to_f64, f16_from_f64;
+    bf16: bf16_to_f64, bf16_from_f64;
+    F8E5M2: F8E5M2::to_f64, F8E5M2::from_f64;
+    F8E4M3: F8E4M3::to_f64, F8E4M3::from_f64;
+    F8E4M3FN: F8E4M3FN::to_f64, F8E4M3FN::from_f64;
+    F8E4M3B11FNUZ: F8E4M3B11FNUZ::to_f64, F8E4M3B11FNUZ::from_f64;
+    F8E3M4: F8E3M4::to_f64, F8E3M4::from_f64;
+    F8E5M2FNUZ: F8E5M2FNUZ::to_f64, F8E5M2FNUZ::from_f64;
+    F8E4M3FNUZ: F8E4M3FNUZ::to_f64, F8E4M3FNUZ::from_f64;
+    F8E8M0FNU: F8E8M0FNU::to_f64, F8E8M0FNU::from_f64;
+    F4E2M1FN: F4E2M1FN::to_f64, F4E2M1FN::from_f64;
+    F6E3M2FN: F6E3M2FN::to_f64, F6E3M2FN::from_f64;
+    F6E2M3FN: F6E2M3FN::to_f64, F6E2M3FN::from_f64;
 }

@@ -158,7 +158,7 @@ impl Mul for Dd {
     #[inline]
     fn mul(self, rhs: Self) -> Self {
         let (product, error) = two_product(self.hi, rhs.hi);
-        let cross = self.lo.mul_add(rhs.hi, self.hi.mul_add(rhs.lo, self.lo * rhs.lo));
+        let cross = self.lo * rhs.hi + self.hi * rhs.lo;
         let (hi, lo) = quick_two_sum(product, error + cross);
         Self { hi, lo }
     }
@@ -321,11 +321,17 @@ impl Wide {
 
     /// Rounded once to nearest even; NaN becomes canonical.
     pub fn to_f32(self) -> f32 {
+        <f32 as Scalar>::from_f64(self.to_odd_f64())
+    }
+
+    /// Rounded to odd: truncated, with the last bit set if anything is lost. A second rounding, to at most 51 bits, then
+    /// sees what this one dropped. (A result below the normal range of `f64`, where nothing narrower has numbers, is
+    /// merely near.)
+    pub fn to_odd_f64(self) -> f64 {
         let Dd { hi, lo } = self.value;
         if self.is_special() {
-            return <f32 as Scalar>::from_f64(hi);
+            return hi;
         }
-        // Round to odd: the last bit set if anything is lost. The second rounding then sees what the first dropped.
         let bits = hi.to_bits();
         let odd = if lo == 0.0 || bits & 1 != 0 {
             bits
@@ -334,7 +340,7 @@ impl Wide {
         } else {
             bits - 1
         };
-        scale(f64::from_bits(odd), self.exponent) as f32
+        scale(f64::from_bits(odd), self.exponent)
     }
 }
 

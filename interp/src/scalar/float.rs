@@ -330,7 +330,7 @@ macro_rules! narrow_floats {
 
             #[inline]
             fn to_f64(self) -> f64 {
-                $name::to_f64(self)
+                self.carrier()
             }
 
             #[inline]
@@ -357,28 +357,28 @@ macro_rules! narrow_floats {
 
             #[inline]
             fn add(self, rhs: Self) -> Self {
-                <Self as Scalar>::from_f64(self.to_f64() + rhs.to_f64())
+                <Self as Scalar>::from_f64(self.carrier() + rhs.carrier())
             }
 
             #[inline]
             fn subtract(self, rhs: Self) -> Self {
-                <Self as Scalar>::from_f64(self.to_f64() - rhs.to_f64())
+                <Self as Scalar>::from_f64(self.carrier() - rhs.carrier())
             }
 
             #[inline]
             fn multiply(self, rhs: Self) -> Self {
-                <Self as Scalar>::from_f64(self.to_f64() * rhs.to_f64())
+                <Self as Scalar>::from_f64(self.carrier() * rhs.carrier())
             }
 
             #[inline]
             fn divide(self, rhs: Self) -> Self {
-                <Self as Scalar>::from_f64(self.to_f64() / rhs.to_f64())
+                <Self as Scalar>::from_f64(self.carrier() / rhs.carrier())
             }
 
             /// C's `fmod`: exact.
             #[inline]
             fn remainder(self, rhs: Self) -> Self {
-                <Self as Scalar>::from_f64(self.to_f64() % rhs.to_f64())
+                <Self as Scalar>::from_f64(self.carrier() % rhs.carrier())
             }
 
             #[inline]
@@ -395,12 +395,12 @@ macro_rules! narrow_floats {
 
             #[inline]
             fn power(self, exponent: Self) -> Self {
-                <Self as Scalar>::from_f64(math::power(self.to_f64(), exponent.to_f64()))
+                <Self as Scalar>::from_f64(math::power(self.carrier(), exponent.carrier()))
             }
 
             #[inline]
             fn sign(self) -> Self {
-                <Self as Scalar>::from_f64(Number::sign(self.to_f64()))
+                <Self as Scalar>::from_f64(Number::sign(self.carrier()))
             }
         }
     )*};

@@ -14,11 +14,11 @@
 use half::{bf16, f16};
 use hlo::small_float::{
     F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
-    F8E8M0FNU,
+    F8E8M0FNU, Specials,
 };
 
 use super::{
-    Number, Scalar,
+    Float, Number, Scalar,
     dd::{Dd, Wide},
     dd_math,
     float::canonical,
@@ -118,24 +118,24 @@ macro_rules! implement {
             $(
                 #[inline]
                 fn $method(self) -> Self {
-                    <Self as Scalar>::from_f64(functions::$f64(self.to_f64()))
+                    <Self as Scalar>::from_f64(functions::$f64(self.carrier()))
                 }
             )*
 
             fn logistic(self) -> Self {
-                <Self as Scalar>::from_f64(logistic_f64(self.to_f64()))
+                logistic_narrow(self)
             }
 
             #[inline]
             fn atan2(self, x: Self) -> Self {
-                <Self as Scalar>::from_f64(core_math::atan2(self.to_f64(), x.to_f64()))
+                <Self as Scalar>::from_f64(core_math::atan2(self.carrier(), x.carrier()))
             }
         }
     };
 }
 
 unary_functions!(implement own f64 logistic_f64 atan2);
-unary_functions!(implement own f32 logistic_f32 atan2f);
+unary_functions!(implement own f32 logistic_narrow atan2f);
 unary_functions!(implement narrow f16);
 unary_functions!(implement narrow bf16);
 unary_functions!(implement narrow F8E5M2);
@@ -175,14 +175,17 @@ pub(super) fn power(x: f64, y: f64) -> f64 {
     Number::power(x, y)
 }
 
-/// Evaluated in f64, with an error of less than 2^-50, and in double-double where that does not decide the rounding.
-fn logistic_f32(x: f32) -> f32 {
-    let wide = f64::from(x);
-    // Each of exp, the sum and the quotient errs by half an ulp, and the error of exp counts at most once.
+/// Evaluated in f64, and in double-double where the error of that does not leave the rounding certain.
+fn logistic_narrow<T: Float>(x: T) -> T {
+    let wide = x.to_f64();
+    if T::SPECIALS == Specials::Scale {
+        return T::from_f64(logistic_f64(wide));
+    }
+    // exp, the sum and the quotient err by half an ulp each, and the error of exp counts at most once: 2^-51.
     let approximate = 1.0 / (1.0 + core_math::exp(-wide));
     let margin = approximate * f64::powi(2.0, -50);
-    let (low, high) = ((approximate - margin) as f32, (approximate + margin) as f32);
-    if low == high { low } else { logistic_wide(wide).to_f32() }
+    let (low, high) = (T::from_f64(approximate - margin), T::from_f64(approximate + margin));
+    if low.to_raw() == high.to_raw() { low } else { T::from_f64(logistic_wide(wide).to_odd_f64()) }
 }
 
 fn logistic_f64(x: f64) -> f64 {
