@@ -263,3 +263,20 @@ fn real_axis() {
         assert_eq!(c(x.abs(), 0.0).cbrt().re, Elementary::cbrt(x.abs()));
     }
 }
+
+#[test]
+fn maximum_and_minimum() {
+    // Lexicographic, as StableHLO says; -0 and +0 tie and the imaginary parts decide.
+    for (a, b, max, min) in [
+        (c(1.5, 2.5), c(7.5, 1.5), c(7.5, 1.5), c(1.5, 2.5)),
+        (c(1.5, 7.5), c(1.5, 2.5), c(1.5, 7.5), c(1.5, 2.5)),
+        (c(0.0, 1.5), c(-0.0, 2.5), c(-0.0, 2.5), c(0.0, 1.5)),
+        (c(-0.0, 1.0), c(0.0, 1.0), c(-0.0, 1.0), c(-0.0, 1.0)),
+        (c(-INF, 3.0), c(INF, -3.0), c(INF, -3.0), c(-INF, 3.0)),
+        (c(NAN, 3.0), c(1.0, 2.0), c(NAN, NAN), c(NAN, NAN)),
+        (c(5.0, 3.0), c(1.0, NAN), c(NAN, NAN), c(NAN, NAN)),
+    ] {
+        same(ComplexNumber::maximum(a, b), max, "maximum");
+        same(ComplexNumber::minimum(a, b), min, "minimum");
+    }
+}

@@ -6,6 +6,7 @@
 //! operands where the instruction's shape is dynamic.
 
 mod batch_norm;
+mod collective;
 mod combine;
 mod common;
 mod contract;
@@ -283,26 +284,25 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx)?,
         Opcode::CustomCall => custom_call::custom_call(cx, args)?,
 
+        Opcode::AllGather
+        | Opcode::AllReduce
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::ReduceScatter => collective::alone(cx, args)?,
+        Opcode::AllGatherStart | Opcode::AllReduceStart => collective::alone_start(cx, args)?,
+        Opcode::AllGatherDone | Opcode::AllReduceDone => collective::alone_done(cx, args)?,
+
         Opcode::Infeed
         | Opcode::Outfeed
         | Opcode::Recv
         | Opcode::RecvDone
         | Opcode::Send
         | Opcode::SendDone
-        | Opcode::AllGather
-        | Opcode::AllGatherStart
-        | Opcode::AllGatherDone
-        | Opcode::AllReduce
-        | Opcode::AllReduceStart
-        | Opcode::AllReduceDone
-        | Opcode::AllToAll
-        | Opcode::CollectiveBroadcast
         | Opcode::CollectivePermute
         | Opcode::CollectivePermuteStart
         | Opcode::CollectivePermuteDone
         | Opcode::CollectiveReduce
-        | Opcode::RaggedAllToAll
-        | Opcode::ReduceScatter => return Err(cx.unsupported("")),
+        | Opcode::RaggedAllToAll => return Err(cx.unsupported("")),
     };
     Ok(Outcome::Value(value))
 }

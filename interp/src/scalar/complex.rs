@@ -30,6 +30,26 @@ pub trait ComplexNumber: Scalar + Number {
     fn modulus(self) -> Self::Part {
         self.real().hypot(self.imag())
     }
+
+    /// The one that comes later in lexicographic order of (real, imaginary), in which -0 equals +0; the first of equals. A
+    /// NaN part on either side makes both parts of the result NaN.
+    fn maximum(self, rhs: Self) -> Self {
+        self.lexicographic(rhs, std::cmp::Ordering::Less)
+    }
+
+    /// The one that comes earlier; otherwise as [`ComplexNumber::maximum`].
+    fn minimum(self, rhs: Self) -> Self {
+        self.lexicographic(rhs, std::cmp::Ordering::Greater)
+    }
+
+    /// `rhs` if `self` compares to it as `second` says, else `self`.
+    fn lexicographic(self, rhs: Self, second: std::cmp::Ordering) -> Self {
+        let (a, b) = ((self.real(), self.imag()), (rhs.real(), rhs.imag()));
+        if [a.0, a.1, b.0, b.1].iter().any(|x| x.is_nan()) {
+            return Self::from_parts(Self::Part::NAN, Self::Part::NAN);
+        }
+        if a.partial_cmp(&b) == Some(second) { rhs } else { self }
+    }
 }
 
 /// a*b + c*d for finite operands: the sum with `hi` correctly rounded, at a common scale.

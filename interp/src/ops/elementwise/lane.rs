@@ -476,7 +476,14 @@ macro_rules! complex_lanes {
             }
 
             fn binary(op: Binary) -> Option<K2<Self, Self>> {
-                elementary_binary(op)
+                // The two that take one of their operands are no arithmetic.
+                if op == Binary::Maximum {
+                    k2!(ComplexNumber::maximum)
+                } else if op == Binary::Minimum {
+                    k2!(ComplexNumber::minimum)
+                } else {
+                    elementary_binary(op)
+                }
             }
 
             fn compare(direction: Direction, _total: bool) -> Option<K2<Self, bool>> {
