@@ -73,6 +73,9 @@ impl<A: Algebra> Scratch<A> {
     }
 }
 
+/// Stores a result, by column, in a row of what the caller keeps of them.
+pub(super) type Put<'a, E, O> = dyn Fn(&mut [E], usize, O) + Sync + 'a;
+
 /// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`; `put` stores a result by column in it.
 ///
 /// How operands are read and results stored is behind `dyn`s: they are called for runs of elements and for results, not
@@ -83,7 +86,7 @@ pub(super) fn multiply<A: Algebra, E: Copy + Default + Send>(
     rhs: &dyn Rhs<A::In>,
     out: &mut [E],
     stride: usize,
-    put: &(dyn Fn(&mut [E], usize, A::Out) + Sync),
+    put: &Put<'_, E, A::Out>,
 ) {
     let rows = dims.batch * dims.m;
     if rows == 0 || dims.n == 0 || stride == 0 {
