@@ -19,7 +19,7 @@ use hlo::small_float::{
 
 use super::{
     Float, Number, Scalar,
-    dd::{Dd, Wide},
+    dd::{Dd, Wide, power_of_two},
     dd_math,
     float::canonical,
 };
@@ -183,7 +183,7 @@ fn logistic_narrow<T: Float>(x: T) -> T {
     }
     // exp, the sum and the quotient err by half an ulp each, and the error of exp counts at most once: 2^-51.
     let approximate = 1.0 / (1.0 + core_math::exp(-wide));
-    let margin = approximate * f64::powi(2.0, -50);
+    let margin = approximate * power_of_two(-50);
     let (low, high) = (T::from_f64(approximate - margin), T::from_f64(approximate + margin));
     if low.to_raw() == high.to_raw() { low } else { T::from_f64(logistic_wide(wide).to_odd_f64()) }
 }
@@ -199,7 +199,7 @@ fn logistic_wide(x: f64) -> Wide {
     }
     if x > 80.0 {
         // 1 - e^-x, where e^-x is beyond 2^-106: anything between the last number and 1 rounds alike.
-        return Wide::from(Dd::new(1.0, -f64::powi(2.0, -110)));
+        return Wide::from(Dd::new(1.0, -power_of_two(-110)));
     }
     let exp = dd_math::exp(Dd::from(x.clamp(-2000.0, 80.0)));
     if x < -80.0 {

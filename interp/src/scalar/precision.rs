@@ -3,7 +3,7 @@
 use half::f16;
 use hlo::small_float::Specials;
 
-use super::{Float, Int, Scalar};
+use super::{Float, Int, Scalar, dd};
 
 /// HLO's `reduce-precision`: `x` rounded to nearest even to an IEEE float of `exponent_bits` and `mantissa_bits`. What
 /// is too large for it becomes infinite (or what the type makes of infinity), what would be subnormal in it becomes
@@ -74,7 +74,7 @@ pub fn stochastic_convert<T: Float, U: Int, R: Int>(x: T, random: U) -> R {
         return R::MIN;
     }
     let truncated = x.trunc();
-    let fraction = (x - truncated).abs() * f64::powi(2.0, U::BITS as i32);
+    let fraction = (x - truncated).abs() * dd::power_of_two(U::BITS as i32);
     // The fraction is below 2^BITS, and so is its integer part.
     let away = random.bits() < fraction as u64;
     let magnitude = truncated.abs() as u64 + u64::from(away);

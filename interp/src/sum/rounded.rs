@@ -53,7 +53,7 @@ fn outward(h: f64, x: f64, step: fn(f64) -> f64) -> f64 {
 
 impl Rounded for f32 {
     fn from_f64(x: f64) -> Self {
-        if x.is_nan() { f32::NAN } else { x as f32 }
+        crate::scalar::canonical(x as f32) // not a comparison of floats, which LLVM may fold away
     }
 
     fn to_f64(self) -> f64 {
@@ -69,7 +69,7 @@ impl Rounded for f64 {
     const WIDE: bool = true;
 
     fn from_f64(x: f64) -> Self {
-        if x.is_nan() { f64::NAN } else { x }
+        crate::scalar::canonical(x)
     }
 
     fn to_f64(self) -> f64 {
