@@ -116,7 +116,12 @@ impl<'a> Cursor<'a> {
 
     /// The span of what is next, for an error: a word, or one character.
     pub(crate) fn here(&mut self) -> Span {
+        let before = self.pos;
         self.skip();
+        if self.pos == self.bytes.len() {
+            // The end: where something is missing, not after the blanks that follow.
+            return Span::new(before, before);
+        }
         let start = self.pos;
         let word = self.rest().iter().take_while(|&&b| token::is_name_byte(b)).count();
         let end =
@@ -137,7 +142,7 @@ impl<'a> Cursor<'a> {
     /// An error at what is next: found something, expected `what`.
     pub(crate) fn unexpected(&mut self, code: Code, what: &str) -> Box<Diagnostic> {
         let found = self.found();
-        error(code, self.here(), format!("found {found}"), format!("expected {what}"))
+        error(code, self.here(), format!("expected {what}, found {found}"), format!("expected {what}"))
     }
 
     pub(crate) fn expect(&mut self, b: u8, code: Code) -> Res<()> {

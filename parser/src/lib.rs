@@ -87,3 +87,13 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
     let module = module.filter(|_| !diagnostics.has_errors());
     Parsed { module, diagnostics }
 }
+
+/// The text in the bytes of a file, without a byte order mark; an error if they are not UTF-8.
+pub fn decode(bytes: &[u8]) -> Result<&str, Box<Diagnostic>> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_err(|e| {
+        let message = format!("byte {} is not UTF-8 text", e.valid_up_to());
+        let d = Diagnostic::error(codes::SOURCE_NOT_TEXT, Span::NONE, message);
+        Box::new(if bytes.starts_with(b"\x1f\x8b") { d.note("the file is compressed by gzip") } else { d })
+    })
+}

@@ -21,18 +21,18 @@ pub(crate) fn diagnose(text: &str, e: &SyntaxError, lex_errors: &[LexError]) -> 
         // A caret on the last character of the text.
         let end = text.trim_end().len();
         let start = text[..end].char_indices().next_back().map_or(0, |c| c.0);
-        let d = Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::new(start, end), "the text ends too early");
-        return d.label(format!("expected {expected} after this"));
+        let d = Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::new(start, end), format!("expected {expected}, found the end of the text"));
+        return d.label("the text ends here");
     };
     let shown = &text[e.span.range()];
-    let message = match found {
-        Tok::Def => format!("{} starts an instruction here", quote(shown)),
+    let found = match found {
+        Tok::Def => format!("the start of the instruction {}", quote(shown.trim_end_matches('=').trim_end())),
         Tok::Attr | Tok::AttrNested | Tok::AttrList => {
-            format!("found the attribute {}", quote(shown.split('=').next().unwrap_or("")))
+            format!("the attribute {}", quote(shown.split('=').next().unwrap_or("")))
         }
-        Tok::Str => "found a string".into(),
-        Tok::Tables => "found a table of source locations".into(),
-        Tok::Shape => format!("found the shape {}", quote(shown)),
+        Tok::Str => "a string".into(),
+        Tok::Tables => "a table of source locations".into(),
+        Tok::Shape => format!("the shape {}", quote(shown)),
         Tok::Module
         | Tok::Entry
         | Tok::Name
@@ -46,8 +46,9 @@ pub(crate) fn diagnose(text: &str, e: &SyntaxError, lex_errors: &[LexError]) -> 
         | Tok::RBrace
         | Tok::Comma
         | Tok::Arrow
-        | Tok::Bad => format!("found {}", quote(shown)),
+        | Tok::Bad => quote(shown),
     };
+    let message = format!("expected {expected}, found {found}");
     Diagnostic::error(codes::UNEXPECTED_TOKEN, e.span, message).label(format!("expected {expected}"))
 }
 

@@ -350,6 +350,9 @@ impl<'s> Lexer<'s> {
             return Ok(at);
         }
         let mut end = self.run_end(first, syntax)?;
+        if end == first {
+            return Ok(at);
+        }
         if key == "literal" {
             let next = skip_blank(bytes, end);
             if matches!(bytes.get(next), Some(b'{' | b'(')) {
@@ -480,17 +483,13 @@ impl<'s> Lexer<'s> {
             } else if rest.first().is_some_and(u8::is_ascii_digit) {
                 end = next + rest.iter().take_while(|b| b.is_ascii_digit()).count();
                 let value = skip_blank(bytes, end);
-                match bytes.get(value) {
-                    Some(b'"' | b'\'') => match string_end(bytes, value) {
-                        Some(e) => end = e,
-                        None => return end,
-                    },
-                    Some(b'{') => match self.close(value, Syntax::Full) {
-                        Ok(e) => end = e,
-                        Err(_) => return end,
-                    },
-                    _ => return end,
-                }
+                // A broken row is kept up to the end of its line, to be reported.
+                let line = || memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |i| end + i);
+                end = match bytes.get(value) {
+                    Some(b'"' | b'\'') => string_end(bytes, value).unwrap_or_else(line),
+                    Some(b'{') => self.close(value, Syntax::Full).unwrap_or_else(|_| line()),
+                    _ => line(),
+                };
             } else {
                 return end;
             }

@@ -75,9 +75,11 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             complete = false;
-            // Given, but wrong: that was reported.
+            // Given, but wrong or mistyped: that was reported.
             let text = slot.key.text();
-            if self.ast.attributes[range(given)].iter().any(|a| self.slice(a.key) == text) {
+            let own = || opcode.attrs().iter().map(|s| s.key.text());
+            let meant = |key: &str| opcode.attr_key(key).is_none() && did_you_mean(key, own()) == Some(text);
+            if self.ast.attributes[range(given)].iter().map(|a| self.slice(a.key)).any(|k| k == text || meant(k)) {
                 continue;
             }
             let required: Vec<&str> =
@@ -145,7 +147,7 @@ impl<'a> Lowering<'a> {
                     }
                     _ => {
                         let result = crate::attr::decode(&mut c, key).and_then(|v| c.finish().map(|()| v));
-                        self.keep(result)?
+                        self.keep(result.map_err(|e| in_attribute(key.text(), e)))?
                     }
                 }
             }
@@ -224,6 +226,12 @@ impl<'a> Lowering<'a> {
         let found: Vec<Option<InstrId>> = names.into_iter().map(|(n, s)| self.find(scope, n, s)).collect();
         found.into_iter().collect()
     }
+}
+
+/// The error with the attribute's name before its message, for where the place is not shown.
+fn in_attribute(key: &str, mut e: Box<Diagnostic>) -> Box<Diagnostic> {
+    e.message = format!("{key}: {}", e.message);
+    e
 }
 
 fn named<'a>(c: &mut Cursor<'a>) -> Res<(&'a str, Span)> {

@@ -23,6 +23,37 @@ pub(super) enum Spelled {
     },
 }
 
+/// What other dialects and libraries call operations.
+const ALIASES: [(&str, &str); 27] = [
+    ("neg", "negate"),
+    ("mul", "multiply"),
+    ("sub", "subtract"),
+    ("div", "divide"),
+    ("rem", "remainder"),
+    ("mod", "remainder"),
+    ("pow", "power"),
+    ("max", "maximum"),
+    ("min", "minimum"),
+    ("exp", "exponential"),
+    ("expm1", "exponential-minus-one"),
+    ("exponential_minus_one", "exponential-minus-one"),
+    ("log1p", "log-plus-one"),
+    ("log_plus_one", "log-plus-one"),
+    ("sin", "sine"),
+    ("cos", "cosine"),
+    ("sigmoid", "logistic"),
+    ("conv", "convolution"),
+    ("matmul", "dot"),
+    ("dot_general", "dot"),
+    ("gte", "get-tuple-element"),
+    ("get_tuple_element", "get-tuple-element"),
+    ("broadcast_in_dim", "broadcast"),
+    ("dynamic_slice", "dynamic-slice"),
+    ("dynamic_update_slice", "dynamic-update-slice"),
+    ("reduce_window", "reduce-window"),
+    ("custom_call", "custom-call"),
+];
+
 impl<'a> Lowering<'a> {
     /// Lowers an instruction, and binds its name in any case.
     pub(super) fn instruction(&mut self, scope: &mut Scope<'a>, i: &Instruction) -> Option<InstrId> {
