@@ -363,6 +363,13 @@ impl Module {
         self.header.num_partitions.unwrap_or(1).max(1)
     }
 
+    /// Makes room for so many more instructions.
+    pub fn reserve(&mut self, instructions: usize) {
+        self.instructions.reserve(instructions);
+        self.users.reserve(instructions);
+        self.names.reserve(instructions);
+    }
+
     // ---- names
 
     /// `base` if no instruction of the module has that name, else `base.N` with the smallest free N.

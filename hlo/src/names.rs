@@ -39,6 +39,10 @@ impl Space {
 }
 
 impl NameTable {
+    pub(crate) fn reserve(&mut self, instructions: usize) {
+        self.instructions.taken.reserve(instructions);
+    }
+
     pub(crate) fn unique_instruction(&mut self, base: &str) -> Name {
         self.instructions.unique(base)
     }

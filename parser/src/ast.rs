@@ -357,7 +357,9 @@ impl<'s> Builder<'s> {
             ParseError::InvalidToken { location } => (at(location, location), None, Vec::new()),
             ParseError::User { error: () } => return,
         };
-        self.errors.push(SyntaxError { span, found, expected });
+        if self.errors.len() < hlo::Diagnostics::LIMIT {
+            self.errors.push(SyntaxError { span, found, expected });
+        }
     }
 
     pub(crate) fn operand(&mut self, shape: Span, what: OperandKind) {

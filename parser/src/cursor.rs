@@ -367,6 +367,15 @@ pub(crate) fn quote(text: &str) -> String {
     }
 }
 
+/// A shape for a message, shortened if long.
+pub(crate) fn show(shape: &hlo::Shape) -> String {
+    let text = shape.to_string();
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 /// Undoes the escapes of C in `text[start..end]`.
 fn unescape(text: &str, start: usize, end: usize) -> Res<Cow<'_, str>> {
     let raw = &text[start..end];

@@ -48,8 +48,12 @@ pub(crate) fn shape(c: &mut Cursor<'_>) -> Res<Shape> {
     }
     let element_type = ElementType::from_name(word).ok_or_else(|| {
         let names = ElementType::ALL.iter().map(|t| t.name()).chain(["token", "opaque"]);
-        let mut e =
-            error(codes::UNKNOWN_ELEMENT_TYPE, span, format!("unknown element type {}", quote(word)), "no element type");
+        let mut e = error(
+            codes::UNKNOWN_ELEMENT_TYPE,
+            span,
+            format!("unknown element type {}", quote(word)),
+            "no element type",
+        );
         if let Some(near) = did_you_mean(word, names) {
             e.label = format!("did you mean `{near}`?");
         }

@@ -21,7 +21,11 @@ pub(crate) fn diagnose(text: &str, e: &SyntaxError, lex_errors: &[LexError]) -> 
         // A caret on the last character of the text.
         let end = text.trim_end().len();
         let start = text[..end].char_indices().next_back().map_or(0, |c| c.0);
-        let d = Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::new(start, end), format!("expected {expected}, found the end of the text"));
+        let d = Diagnostic::error(
+            codes::UNEXPECTED_TOKEN,
+            Span::new(start, end),
+            format!("expected {expected}, found the end of the text"),
+        );
         return d.label("the text ends here");
     };
     let shown = &text[e.span.range()];

@@ -114,6 +114,9 @@ pub(crate) struct LexError {
     pub(crate) kind: LexErrorKind,
 }
 
+/// How far a search for a closing bracket or quote may look once searches in vain have used up their budget.
+const VAIN_WINDOW: usize = 256;
+
 /// A spanned token as the parser wants it.
 pub(crate) type Spanned = Result<(u32, Tok, u32), ()>;
 
@@ -123,6 +126,9 @@ pub(crate) struct Lexer<'s> {
     inner: logos::Lexer<'s, Tok>,
     previous: Option<Tok>,
     brackets: Vec<(u8, u32)>,
+    /// How many bytes searches for closing brackets and quotes may still look at in vain: a text full of unclosed brackets
+    /// must not take quadratic time.
+    vain: usize,
     /// What was wrong with each [`Tok::Bad`] so far, in order.
     pub(crate) errors: Vec<LexError>,
 }
@@ -139,12 +145,34 @@ pub(crate) fn calls(key: &str) -> bool {
 
 impl<'s> Lexer<'s> {
     pub(crate) fn new(text: &'s str) -> Self {
-        Self { text, inner: Tok::lexer(text), previous: None, brackets: Vec::new(), errors: Vec::new() }
+        Self {
+            text,
+            inner: Tok::lexer(text),
+            previous: None,
+            brackets: Vec::new(),
+            vain: text.len().saturating_mul(8),
+            errors: Vec::new(),
+        }
     }
 
     fn bad(&mut self, token: usize, span: Span, kind: LexErrorKind) -> Tok {
         self.errors.push(LexError { token: token as u32, span, kind });
         Tok::Bad
+    }
+
+    /// The text as far as a search that starts at `at` may look.
+    fn ahead(&self, at: usize) -> &'s [u8] {
+        let bytes = self.text.as_bytes();
+        &bytes[..bytes.len().min(at.saturating_add(self.vain.max(VAIN_WINDOW)))]
+    }
+
+    /// The position after the string that starts at `at`.
+    fn string(&mut self, at: usize) -> Result<usize, (usize, LexErrorKind)> {
+        let ahead = self.ahead(at);
+        string_end(ahead, at).ok_or_else(|| {
+            self.vain = self.vain.saturating_sub(ahead.len() - at);
+            (at, LexErrorKind::Unterminated)
+        })
     }
 
     /// Moves the lexer to `end`, which is not before where it is.
@@ -210,12 +238,16 @@ impl<'s> Lexer<'s> {
                 let opens = bytes.get(next) == Some(&b'(');
                 let here = self.shape_may_start() || self.previous == Some(Tok::Shape);
                 if opens && here && word == b"constant" {
-                    match close_literal(bytes, next) {
+                    let ahead = self.ahead(next);
+                    match close_literal(ahead, next) {
                         Some(close) => {
                             self.advance_to(close);
                             (start, Tok::Constant)
                         }
-                        None => (start, self.unclosed(start, (next, LexErrorKind::Unclosed))),
+                        None => {
+                            self.vain = self.vain.saturating_sub(ahead.len() - next);
+                            (start, self.unclosed(start, (next, LexErrorKind::Unclosed)))
+                        }
                     }
                 } else if opens && word == b"b" && self.shape_may_start() {
                     match self.close(next, Syntax::Full) {
@@ -399,7 +431,7 @@ impl<'s> Lexer<'s> {
         while let Some(&b) = bytes.get(at) {
             match b {
                 b'{' | b'(' | b'[' => at = self.close(at, syntax)?,
-                b'"' | b'\'' => at = string_end(bytes, at).ok_or((at, LexErrorKind::Unterminated))?,
+                b'"' | b'\'' => at = self.string(at)?,
                 b',' | b'}' | b')' | b']' | b' ' | b'\t' | b'\r' | b'\n' => break,
                 b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => break,
                 _ => at += 1,
@@ -411,7 +443,7 @@ impl<'s> Lexer<'s> {
 
     /// The position after the bracket that closes the one at `open`.
     fn close(&mut self, open: usize, syntax: Syntax) -> Result<usize, (usize, LexErrorKind)> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.ahead(open);
         self.brackets.clear();
         let mut at = open;
         while let Some(&b) = bytes.get(at) {
@@ -419,16 +451,9 @@ impl<'s> Lexer<'s> {
                 Class::Plain => {}
                 Class::Quote => {
                     // An apostrophe in a dictionary, or after a letter, is not a quote.
-                    let quotes =
-                        b == b'"' || syntax == Syntax::Full && !bytes[at - 1].is_ascii_alphanumeric();
-                    if quotes {
-                        match string_end(bytes, at) {
-                            Some(end) => {
-                                at = end;
-                                continue;
-                            }
-                            None => return Err((at, LexErrorKind::Unterminated)),
-                        }
+                    if b == b'"' || syntax == Syntax::Full && !bytes[at - 1].is_ascii_alphanumeric() {
+                        at = self.string(at)?;
+                        continue;
                     }
                 }
                 Class::Open => {
@@ -451,11 +476,17 @@ impl<'s> Lexer<'s> {
                     }
                 }
                 Class::Slash => {
-                    if syntax == Syntax::Full
-                        && let Some(end) = comment_end(bytes, at)
-                    {
-                        at = end;
-                        continue;
+                    if syntax == Syntax::Full && matches!(bytes.get(at + 1), Some(b'*' | b'/')) {
+                        match comment_end(bytes, at) {
+                            Some(end) => {
+                                at = end;
+                                continue;
+                            }
+                            None => {
+                                self.vain = self.vain.saturating_sub(bytes.len() - open);
+                                return Err((at, LexErrorKind::Unterminated));
+                            }
+                        }
                     }
                 }
                 Class::Newline => {
@@ -466,6 +497,7 @@ impl<'s> Lexer<'s> {
             }
             at += 1;
         }
+        self.vain = self.vain.saturating_sub(at - open);
         let innermost = self.brackets.last().map_or(open, |b| b.1 as usize);
         Err((innermost, LexErrorKind::Unclosed))
     }
@@ -486,7 +518,7 @@ impl<'s> Lexer<'s> {
                 // A broken row is kept up to the end of its line, to be reported.
                 let line = || memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |i| end + i);
                 end = match bytes.get(value) {
-                    Some(b'"' | b'\'') => string_end(bytes, value).unwrap_or_else(line),
+                    Some(b'"' | b'\'') => self.string(value).unwrap_or_else(|_| line()),
                     Some(b'{') => self.close(value, Syntax::Full).unwrap_or_else(|_| line()),
                     _ => line(),
                 };
@@ -508,6 +540,12 @@ impl Iterator for Lexer<'_> {
             Err(()) => {
                 let b = self.text.as_bytes()[range.start];
                 let comment = self.text[range.start..].starts_with("/*");
+                if self.text[range.start..].starts_with("${")
+                    && let Ok(end) = self.close(range.start + 1, Syntax::Dict)
+                {
+                    // A template: one mistake.
+                    self.advance_to(end);
+                }
                 let kind = if b == b'"' || b == b'\'' || comment {
                     // Nothing after it can be trusted to be outside of it.
                     self.advance_to(self.text.len());

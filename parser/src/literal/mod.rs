@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hlo::diag::codes::parse as codes;
 use hlo::{ArrayLiteral, ArrayShape, BufferOf, ConstantValue, Literal, Shape, Span, with_element_type};
 
-use crate::cursor::{Cursor, Res, error};
+use crate::cursor::{Cursor, Res, error, show};
 use element::ScanElement;
 
 /// The literal of a shape, up to where it ends.
@@ -44,7 +44,7 @@ fn any(c: &mut Cursor<'_>, shape: &Shape, elided: &mut bool) -> Res<Literal> {
         Shape::Opaque | Shape::Buffer(_) => Err(error(
             codes::NO_LITERAL_TYPE,
             c.here(),
-            format!("literal of type {shape}"),
+            format!("literal of type {}", show(shape)),
             "has no values in text",
         )),
     }
@@ -114,7 +114,8 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
         dynamic_sizes(c, shape)?;
     }
     // An element takes at least a digit and a comma: the text bounds what a mistaken shape can make us reserve.
-    let mut out: Vec<T> = Vec::with_capacity(elements.min(c.rest().len() / 2 + 1));
+    let least = if shape.element_type.is_complex() { "(0,0)," } else { "0," }.len();
+    let mut out: Vec<T> = Vec::with_capacity(elements.min(c.rest().len() / least + 1));
     if shape.dims.is_empty() {
         c.skip();
         out.push(T::scan(c)?);

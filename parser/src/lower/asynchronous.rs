@@ -7,6 +7,7 @@ use hlo::{AttrKey, AttrValue, Attrs, ComputationId, InstrId, NewInstruction, Opc
 use super::attributes::Lowered;
 use super::{Lowering, Scope};
 use crate::ast::Instruction;
+use crate::cursor::show;
 
 /// Attributes that say something about the step itself rather than about what is wrapped.
 const OF_THE_STEP: [AttrKey; 2] = [AttrKey::AsyncExecutionThread, AttrKey::OutputToOperandAliasing];
@@ -47,7 +48,7 @@ impl<'a> Lowering<'a> {
         let Some(([Shape::Tuple(inputs), result], _)) =
             shape.as_tuple().and_then(|t| t.split_first_chunk::<2>())
         else {
-            let message = format!("{wrapped} wrapped in {step} has the shape {shape}");
+            let message = format!("{wrapped} wrapped in {step} has the shape {}", show(&shape));
             let d = Diagnostic::error(codes::BAD_ASYNC, i.shape, message);
             self.report(d.label("expected ((operands), result, ...)"));
             return None;

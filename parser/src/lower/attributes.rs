@@ -21,7 +21,7 @@ impl<'a> Lowering<'a> {
     /// The attributes of an instruction. Those that `opcode` does not take, but `also` does, are taken too.
     pub(super) fn attributes(
         &mut self,
-        scope: &Scope<'a>,
+        scope: &mut Scope<'a>,
         opcode: Opcode,
         also: &[AttrKey],
         attributes: &Slice,
@@ -78,8 +78,14 @@ impl<'a> Lowering<'a> {
             // Given, but wrong or mistyped: that was reported.
             let text = slot.key.text();
             let own = || opcode.attrs().iter().map(|s| s.key.text());
-            let meant = |key: &str| opcode.attr_key(key).is_none() && did_you_mean(key, own()) == Some(text);
-            if self.ast.attributes[range(given)].iter().map(|a| self.slice(a.key)).any(|k| k == text || meant(k)) {
+            let few = given.len() < 100;
+            let meant =
+                |key: &str| few && opcode.attr_key(key).is_none() && did_you_mean(key, own()) == Some(text);
+            if self.ast.attributes[range(given)]
+                .iter()
+                .map(|a| self.slice(a.key))
+                .any(|k| k == text || meant(k))
+            {
                 continue;
             }
             let required: Vec<&str> =
@@ -94,6 +100,9 @@ impl<'a> Lowering<'a> {
     }
 
     fn given_twice(&mut self, list: &[Attribute], i: usize) {
+        if self.enough() {
+            return;
+        }
         let key = self.slice(list[i].key);
         let first = list.iter().find(|a| self.slice(a.key) == key).map_or(Span::NONE, |a| a.key);
         let d = Diagnostic::error(codes::DUPLICATE_ATTRIBUTE, list[i].key, format!("`{key}` is given twice"));
@@ -101,6 +110,9 @@ impl<'a> Lowering<'a> {
     }
 
     fn unknown_attribute(&mut self, opcode: Opcode, a: &Attribute) {
+        if self.enough() {
+            return;
+        }
         let key = self.slice(a.key);
         let own = opcode
             .attrs()
@@ -190,10 +202,11 @@ impl<'a> Lowering<'a> {
         if let Some(&index) = self.computations.get(name) {
             return Some(self.ids[index]);
         }
-        if !self.truncated {
+        if !self.truncated && !self.enough() {
             let message = format!("there is no computation {}", quote(name));
             let d = Diagnostic::error(codes::UNKNOWN_COMPUTATION, span, message);
-            let near = did_you_mean(name, self.computations_in_order());
+            let near =
+                if self.may_suggest() { did_you_mean(name, self.computations_in_order()) } else { None };
             let label =
                 near.map_or_else(|| "not in this module".to_owned(), |n| format!("did you mean `{n}`?"));
             self.report(d.label(label));
@@ -202,14 +215,14 @@ impl<'a> Lowering<'a> {
     }
 
     /// Names of computations in the order of the text, so that suggestions do not depend on hashing. Few enough to
-    /// look through them for each error.
+    /// look through them for an error.
     fn computations_in_order(&self) -> Vec<&'a str> {
         let names = self.ast.computations.iter().filter(|c| !c.name.is_none());
         names.take(10_000).map(|c| self.slice(c.name).trim_start_matches('%')).collect()
     }
 
     /// `{%a, %b}`; `None` if one is unknown.
-    fn predecessors(&mut self, scope: &Scope<'a>, a: &Attribute) -> Option<Vec<InstrId>> {
+    fn predecessors(&mut self, scope: &mut Scope<'a>, a: &Attribute) -> Option<Vec<InstrId>> {
         let AttributeValue::Raw(span) = a.value else {
             self.no_computation_here(a);
             return None;

@@ -5,6 +5,8 @@ use hlo::diag::codes::parse as codes;
 use hlo::diag::{Diagnostic, suggest::did_you_mean};
 use hlo::{Diagnostics, Module, ProgramShape, Shape, Span};
 
+use rustc_hash::FxHashMap;
+
 use crate::ast::{Ast, AttributeValue, range};
 use crate::attr::{alias, lists, metadata};
 use crate::cursor::{Cursor, Res, error, keep};
@@ -33,16 +35,16 @@ pub(super) fn header(
     diagnostics: &mut Diagnostics,
 ) {
     let Some(header) = &ast.header else { return };
-    let mut seen: Vec<(&str, Span)> = Vec::new();
+    let mut seen: FxHashMap<&str, Span> = FxHashMap::default();
     for a in &ast.attributes[range(&header.attributes)] {
         let key = &text[a.key.range()];
-        if let Some((_, first)) = seen.iter().find(|s| s.0 == key) {
+        if let Some(first) = seen.get(key) {
             let message = format!("`{key}` is given twice");
             let d = Diagnostic::error(codes::DUPLICATE_ATTRIBUTE, a.key, message).label("again");
             diagnostics.push(d.related(*first, "first given here"));
             continue;
         }
-        seen.push((key, a.key));
+        seen.insert(key, a.key);
         let AttributeValue::Raw(value) = a.value else {
             let message = "the module's header calls no computation";
             diagnostics.push(Diagnostic::error(codes::NO_NESTED_COMPUTATION, a.key, message).label("here"));
@@ -53,6 +55,7 @@ pub(super) fn header(
             field(&mut c, key, value, module).and_then(|known| if known { c.finish() } else { Ok(()) });
         if keep(result, diagnostics).is_some()
             && !FIELDS.contains(&key)
+            && module.header.custom.len() < 100
             && let Some(near) = did_you_mean(key, FIELDS)
         {
             let message = format!("unknown field `{key}` of the module's header");

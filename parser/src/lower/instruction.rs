@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::attributes::Lowered;
 use super::{Binding, Lowering, OPCODES, Scope};
 use crate::ast::{Instruction, Operand, OperandKind, range};
-use crate::cursor::quote;
+use crate::cursor::{quote, show};
 
 /// What an opcode's text names.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ impl<'a> Lowering<'a> {
         if !i.name.is_none() {
             let name = self.slice(i.name);
             if let Some(first) = scope.names.get(name) {
-                let message = format!("there are two instructions `{name}` in this computation");
+                let message = format!("there are two instructions {} in this computation", quote(name));
                 let d = Diagnostic::error(codes::DUPLICATE_INSTRUCTION, i.name, message).label("again");
                 let first = first.span;
                 self.report(d.related(first, "the first one"));
@@ -185,7 +185,14 @@ impl<'a> Lowering<'a> {
             self.style.async_sugar = true;
             return Some(Spelled::Asynchronous { step, wrapped });
         }
-        let near = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
+        if self.enough() {
+            return None;
+        }
+        let last = text.rsplit('.').next().unwrap_or(text);
+        let alias = ALIASES.iter().find(|a| a.0 == last).map(|a| a.1);
+        let near = alias
+            .or_else(|| OPCODES.get(last).map(|o| o.name()))
+            .or_else(|| did_you_mean(text, Opcode::ALL.iter().map(|o| o.name())));
         let label =
             near.map_or_else(|| "no operation has this name".to_owned(), |n| format!("did you mean `{n}`?"));
         self.report(
@@ -240,14 +247,14 @@ impl<'a> Lowering<'a> {
         let result = crate::literal::literal(&mut c, shape).and_then(|v| c.finish().map(|()| v));
         let value = self.keep(result)?;
         if let Some(span) = c.implied_zeros {
-            let message = format!("one value for the elements of {shape}");
+            let message = format!("one value for the elements of {}", show(shape));
             let d = Diagnostic::warning(codes::IMPLIED_ZEROS, span, message)
                 .label("the first element; the others are 0");
             self.report(d);
         }
         if value == ConstantValue::Elided {
             let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };
-            let message = format!("the text leaves out the value of `{name}`");
+            let message = format!("the text leaves out the value of {}", quote(name));
             let d = Diagnostic::warning(codes::ELIDED_CONSTANT, span, message).label("made up from the name");
             self.report(d);
         }
@@ -317,7 +324,7 @@ impl<'a> Lowering<'a> {
         if let Some(written) = shape {
             let actual = &self.module.instr(id).shape;
             if !actual.compatible(&written) {
-                let message = format!("the operand is {actual}, not {written}");
+                let message = format!("the operand is {}, not {}", show(actual), show(&written));
                 let d = Diagnostic::error(codes::OPERAND_SHAPE_MISMATCH, o.shape, message);
                 let defined = self.module.instr(id).span;
                 self.report(d.label("not the operand's shape").related(defined, "defined here"));
@@ -370,7 +377,8 @@ impl<'a> Lowering<'a> {
             let of = self.module.instr(id);
             let element = of.shape.as_tuple().and_then(|t| t.get(usize::try_from(index).ok()?)).cloned();
             let Some(shape) = element else {
-                let message = format!("`{}` is {}, which has no element {part}", of.name, of.shape);
+                let message =
+                    format!("{} is {}, which has no element {part}", quote(&of.name), show(&of.shape));
                 let defined = of.span;
                 let d = Diagnostic::error(codes::BAD_TUPLE_INDEX, span, message).label("no such element");
                 self.report(d.related(defined, "defined here"));
@@ -423,22 +431,28 @@ impl<'a> Lowering<'a> {
     }
 
     /// The instruction of a name, which may be broken; reports one that does not exist.
-    pub(super) fn find(&mut self, scope: &Scope<'a>, name: &str, span: Span) -> Option<InstrId> {
+    pub(super) fn find(&mut self, scope: &mut Scope<'a>, name: &str, span: Span) -> Option<InstrId> {
         if let Some(binding) = scope.names.get(name) {
             return binding.id;
         }
+        if self.enough() {
+            return None;
+        }
         let ast = self.ast;
-        let all = &ast.instructions[range(&ast.computations[scope.index].instructions)];
-        let names = || all.iter().filter(|i| !i.name.is_none());
-        if let Some(later) = names().find(|i| self.slice(i.name) == name) {
-            let message = format!("`{name}` is used before it is defined");
+        let text = self.text;
+        let instructions = &ast.instructions[range(&ast.computations[scope.index].instructions)];
+        let names =
+            || instructions.iter().filter(|i| !i.name.is_none()).map(|i| (&text[i.name.range()], i.name));
+        let all = scope.all.get_or_insert_with(|| names().collect());
+        if let Some(&later) = all.get(name) {
+            let message = format!("{} is used before it is defined", quote(name));
             let d = Diagnostic::error(codes::USE_BEFORE_DEFINITION, span, message).label("used here");
-            self.report(d.related(later.name, "defined here"));
+            self.report(d.related(later, "defined here"));
             return None;
         }
         let message = format!("there is no instruction {} in this computation", quote(name));
-        // Enough to be helpful, few enough that a text full of errors stays fast.
-        let near = did_you_mean(name, names().take(2000).map(|i| self.slice(i.name)));
+        let near =
+            if self.may_suggest() { did_you_mean(name, names().take(2000).map(|n| n.0)) } else { None };
         let label = near.map_or_else(|| "not defined".to_owned(), |n| format!("did you mean `{n}`?"));
         self.report(Diagnostic::error(codes::UNKNOWN_INSTRUCTION, span, message).label(label));
         None

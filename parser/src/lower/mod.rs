@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ParseOptions;
 use crate::ast::{Ast, Computation, OperandKind, range};
-use crate::cursor::{Cursor, Res, keep};
+use crate::cursor::{Cursor, Res, keep, quote, show};
 
 static OPCODES: LazyLock<FxHashMap<&'static str, Opcode>> =
     LazyLock::new(|| Opcode::ALL.iter().map(|&op| (op.name(), op)).collect());
@@ -46,6 +46,8 @@ struct Scope<'a> {
     root: Option<(InstrId, Span)>,
     /// A `ROOT` that could not be lowered.
     broken_root: bool,
+    /// All names of the computation with their places; made when one is not found.
+    all: Option<FxHashMap<&'a str, Span>>,
 }
 
 struct Lowering<'a> {
@@ -97,6 +99,7 @@ pub(crate) fn lower(
         async_sugar: true,
         final_blank_line: text.ends_with("\n\n"),
     };
+    module.reserve(ast.instructions.len());
     let mut lowering = Lowering {
         text,
         ast,
@@ -148,6 +151,21 @@ impl<'a> Lowering<'a> {
 
     fn keep<T>(&mut self, result: Res<T>) -> Option<T> {
         keep(result, self.diagnostics)
+    }
+
+    /// So many errors were found that a further one is only counted. Checked before costly work for its text, so that a
+    /// text full of errors takes no more than linear time.
+    fn enough(&mut self) -> bool {
+        let enough = self.diagnostics.error_count() >= Diagnostics::LIMIT;
+        if enough {
+            self.report(Diagnostic::error(codes::UNEXPECTED_TOKEN, Span::NONE, String::new()));
+        }
+        enough
+    }
+
+    /// Whether there are so few errors yet that similar names may be searched for.
+    fn may_suggest(&self) -> bool {
+        self.diagnostics.error_count() < 100
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
@@ -236,6 +254,7 @@ impl<'a> Lowering<'a> {
             parameter_numbers: FxHashSet::default(),
             root: None,
             broken_root: false,
+            all: None,
         };
         let mut last = None;
         for i in &ast.instructions[instructions.clone()] {
@@ -312,7 +331,12 @@ impl<'a> Lowering<'a> {
             let actual = &self.module.instr(root).shape;
             if !actual.compatible(&result) {
                 let name = self.slice(c.name);
-                let message = format!("the signature of `{name}` says {result}, its root is {actual}");
+                let message = format!(
+                    "the signature of {} says {}, its root is {}",
+                    quote(name),
+                    show(&result),
+                    show(actual)
+                );
                 let span = self.module.instr(root).span;
                 let d = Diagnostic::error(codes::SIGNATURE_MISMATCH, s.result, message)
                     .label("not the root's shape");

@@ -48,15 +48,17 @@ impl Lowering<'_> {
                         state[callee] = State::Open;
                         path.push((callee, 0));
                     }
+                    State::Open if self.enough() => {}
                     State::Open => {
                         let from = path.iter().position(|p| p.0 == callee).unwrap_or(0);
                         let names: Vec<&str> =
-                            path[from..].iter().map(|p| self.computation_name(p.0)).collect();
+                            path[from..].iter().take(8).map(|p| self.computation_name(p.0)).collect();
                         let message = format!("`{}` calls itself", self.computation_name(callee));
                         let mut d =
                             Diagnostic::error(codes::RECURSIVE_CALL, span, message).label("closes the cycle");
                         if names.len() > 1 {
-                            d = d.note(format!("the cycle: {} -> {}", names.join(" -> "), names[0]));
+                            let gap = if path.len() - from > names.len() { " -> ..." } else { "" };
+                            d = d.note(format!("the cycle: {}{gap} -> {}", names.join(" -> "), names[0]));
                         }
                         self.report(d);
                     }

@@ -52,10 +52,19 @@ fn rendered_text() {
             codes.extend(parsed.diagnostics.iter().map(|d| d.code.as_str()));
             count += 1;
             assert!(parsed.diagnostics.has_errors(), "{}: {}: no error", path.display(), case.name);
-            assert!(parsed.module.is_none(), "{}: {}: a module in spite of errors", path.display(), case.name);
+            assert!(
+                parsed.module.is_none(),
+                "{}: {}: a module in spite of errors",
+                path.display(),
+                case.name
+            );
             if rendered != case.expected {
                 let name = &case.name;
-                wrong.push(format!("{}: {name}\n--- expected\n{}--- found\n{rendered}", path.display(), case.expected));
+                wrong.push(format!(
+                    "{}: {name}\n--- expected\n{}--- found\n{rendered}",
+                    path.display(),
+                    case.expected
+                ));
             }
             out.push_str(&format!("==== {}\n{}----\n{rendered}", case.name, case.source));
         }
@@ -63,7 +72,12 @@ fn rendered_text() {
             std::fs::write(&path, out).unwrap();
         }
     }
-    assert!(bless || wrong.is_empty(), "{} differ (HLO_BLESS=1 rewrites them)\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        bless || wrong.is_empty(),
+        "{} differ (HLO_BLESS=1 rewrites them)\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     assert!(count >= 110, "{count} cases");
     // Codes that no text of a test can have: it would be too large, or no text.
     let elsewhere = ["P0004", "P0011"];
