@@ -132,7 +132,7 @@ pub(crate) fn conv_dims(c: &mut Cursor<'_>) -> Res<ConvDims> {
 
 /// One of the three parts.
 struct Labels {
-    /// Positions of the two letters; 0 if absent, as in XLA.
+    /// Positions of the two letters.
     named: [i64; 2],
     spatial: SmallVec<[i64; 2]>,
     unknown: SmallVec<[i64; 1]>,
@@ -172,7 +172,10 @@ impl Labels {
                 }
             }
         }
-        Ok(labels)
+        match seen.iter().position(|s| !s) {
+            Some(i) => Err(format!("`{}` is missing", char::from(letters[i]))),
+            None => Ok(labels),
+        }
     }
 }
 

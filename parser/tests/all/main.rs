@@ -1,5 +1,7 @@
 //! The parser's tests, as one program.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails panics")]
+
 mod attributes;
 mod corpus;
 mod diagnostics;

@@ -169,7 +169,7 @@ fn deep_nesting() {
     let refused = [
         nested(&format!("ROOT a = {}f32[]{} parameter(0)", rep("("), rep(")"))),
         nested(&format!("ROOT a = {}f32[]{} parameter(0)", rep("b("), rep(")"))),
-        nested(&format!("ROOT a = f32[1]{} parameter(0)", format!("{}{}", rep("{0:P(f32[1]"), rep(")}")))),
+        nested(&format!("ROOT a = f32[1]{}{} parameter(0)", rep("{0:P(f32[1]"), rep(")}"))),
         nested(&format!("ROOT a = f32[] parameter(0), origin={{{}{{}}{}}}", rep("("), rep(")"))),
     ];
     for text in &refused {
