@@ -47,6 +47,9 @@ macro_rules! draw_small_int { ($($t:ty),*) => { $(impl Draw for $t { fn draw(r: 
 macro_rules! draw_float { ($($t:ty),*) => { $(impl Draw for $t { fn draw(r: u64) -> Self { <$t>::from_f64(unit(r)) } })* }; }
 
 draw! {
+    // Not by `half`'s conversions, which may round twice.
+    half::f16 = |r| half::f16::from_bits(FloatFormat::F16.encode(unit(r)) as u16);
+    half::bf16 = |r| half::bf16::from_bits(FloatFormat::BF16.encode(unit(r)) as u16);
     bool = |r| r >> 63 == 1;
     f32 = |r| unit(r) as f32;
     f64 = |r| unit(r);
@@ -56,8 +59,6 @@ draw! {
 draw_bits!(i8, i16, i32, i64, u8, u16, u32, u64);
 draw_small_int!(S1, S2, S4, U1, U2, U4);
 draw_float!(
-    half::f16,
-    half::bf16,
     F8E5M2,
     F8E4M3,
     F8E4M3FN,
@@ -93,4 +94,31 @@ fn build(hash: u64, shape: &Shape, count: &mut u64) -> Option<Literal> {
         Shape::Token => Literal::Token,
         Shape::Opaque | Shape::Buffer(_) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element_type::ElementType;
+
+    /// Values worked out by another program from the rule above.
+    #[test]
+    fn the_written_rule_gives_these_values() {
+        let literal = elided_literal("constant.1", &Shape::array(ElementType::S32, &[4])).unwrap();
+        let expected: Vec<i32> = EXPECTED.iter().map(|r| (r >> 61) as i32).collect();
+        assert_eq!(
+            literal,
+            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: i32::wrap(expected) })
+        );
+        let literal = elided_literal("constant.1", &Shape::array(ElementType::F32, &[4])).unwrap();
+        let expected: Vec<f32> = EXPECTED.iter().map(|r| (r >> 40) as f32 / 16_777_216.0 - 0.5).collect();
+        assert_eq!(
+            literal,
+            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: f32::wrap(expected) })
+        );
+    }
+
+    /// The first four draws for the name `constant.1`.
+    const EXPECTED: [u64; 4] =
+        [0x5dcc_ceb9_c42b_e63b, 0x8192_62fe_f1cf_2388, 0xffd7_c3e1_97ca_c2db, 0xcbb7_f5e7_da4c_de0f];
 }

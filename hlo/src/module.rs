@@ -7,8 +7,8 @@
 //! - an operand is an instruction that is not removed; [`Module::users`] lists exactly the operand slots that name it;
 //! - an instruction stands in the order of exactly one computation, its `parent`;
 //! - a computation's `parameters()[n]` is its `parameter(n)` instruction; its root is one of its instructions;
-//! - names are unique: of computations in the module, of instructions in the module ([`Module::unique_name`] makes them).
-//!   Text may break this; the verifier says so.
+//! - names of computations are unique in the module, names of instructions in their computation, as in text (which may break
+//!   this; the verifier says so). [`Module::unique_name`] makes names that are unique in the whole module.
 //! - a removed entity leaves a tombstone; [`Module::compact`] drops those and renumbers.
 //!
 //! Not kept here, but by the verifier: operands come before users in the order and are of the same computation, shapes
