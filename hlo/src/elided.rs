@@ -14,7 +14,7 @@ use crate::literal::{ArrayLiteral, Bits, Buffer, BufferOf, Literal};
 use crate::shape::Shape;
 use crate::small_float::{
     F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
-    F8E8M0FNU,
+    F8E8M0FNU, FloatFormat,
 };
 use crate::small_int::{S1, S2, S4, U1, U2, U4};
 
