@@ -166,7 +166,8 @@ fn call_cycles(v: &mut Verifier<'_>) {
     }
 }
 
-/// A signature in the text must be that of the instructions.
+/// A signature in the text should be that of the instructions. It has no meaning of its own, and XLA does not look at it: a
+/// warning.
 fn signatures(v: &mut Verifier<'_>) {
     let module = v.module;
     for &c in module.computations() {
@@ -193,7 +194,7 @@ fn signatures(v: &mut Verifier<'_>) {
         }
         for w in wrong {
             let message = format!("the signature of computation %{} is wrong: {w}", comp.name);
-            v.diagnostics.push(Diagnostic::error(codes::SIGNATURE, comp.span, message));
+            v.diagnostics.push(Diagnostic::warning(codes::SIGNATURE, comp.span, message));
         }
     }
 }
