@@ -18,6 +18,8 @@ pub enum Fill {
         /// Bound.
         high: f64,
     },
+    /// Floats over the whole range of exponents of their type, and now and then a zero, a one or an infinity.
+    LargeReal,
     /// Integers uniform in `[low, high]`.
     Int {
         /// Least.
@@ -49,6 +51,7 @@ impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fill::Real { low, high } => write!(f, "uniform [{low}, {high})"),
+            Fill::LargeReal => f.write_str("any exponent"),
             Fill::Int { low, high } => write!(f, "integers {low} to {high}"),
             Fill::Bits => f.write_str("random bits"),
             Fill::Distinct => f.write_str("distinct"),
@@ -74,6 +77,51 @@ pub fn draw(key: u64, i: u64) -> u64 {
 fn real(r: u64, low: f64, high: f64) -> f64 {
     let unit = (r >> 11) as f64 / (1u64 << 53) as f64;
     low + unit * (high - low)
+}
+
+/// Exponents of the normal numbers that [`Fill::LargeReal`] makes.
+fn exponents(ty: ElementType) -> (i128, i128) {
+    match ty {
+        ElementType::F64 => (-1022, 1023),
+        ElementType::F32 | ElementType::BF16 | ElementType::F8E8M0FNU => (-126, 126),
+        ElementType::F16 | ElementType::F8E5M2 | ElementType::F8E5M2FNUZ => (-14, 14),
+        ElementType::F8E4M3B11FNUZ => (-10, 3),
+        ElementType::F8E4M3 | ElementType::F8E4M3FN | ElementType::F8E4M3FNUZ => (-6, 6),
+        ElementType::F8E3M4 | ElementType::F4E2M1FN | ElementType::F6E3M2FN | ElementType::F6E2M3FN => {
+            (-1, 1)
+        }
+        // Not floats: never asked for.
+        ElementType::Pred
+        | ElementType::S1
+        | ElementType::S2
+        | ElementType::S4
+        | ElementType::S8
+        | ElementType::S16
+        | ElementType::S32
+        | ElementType::S64
+        | ElementType::U1
+        | ElementType::U2
+        | ElementType::U4
+        | ElementType::U8
+        | ElementType::U16
+        | ElementType::U32
+        | ElementType::U64
+        | ElementType::C64
+        | ElementType::C128 => (0, 0),
+    }
+}
+
+/// A number of uniform exponent and fraction; one in 2^17 is special.
+fn large(r: u64, least: i128, greatest: i128) -> f64 {
+    let sign = if r & 1 == 0 { 1.0 } else { -1.0 };
+    let magnitude = match r >> 1 & 0x1_ffff {
+        0 => [0.0, 1.0, f64::INFINITY][(r >> 18) as usize % 3],
+        _ => {
+            let exponent = int(splitmix64(r ^ 0x5a5a), least, greatest) as i32;
+            (1.0 + (r >> 18) as f64 / (1u64 << 46) as f64) * 2f64.powi(exponent)
+        }
+    };
+    sign * magnitude
 }
 
 /// Uniform in `[low, high]`.
@@ -104,6 +152,13 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
         |r: u64, low: f64, high: f64| T::from_parts(real(r, low, high), real(splitmix64(r), low, high));
     match fill {
         Fill::Real { low, high } => each(&|i| uniform(draw(key, i), *low, *high)),
+        Fill::LargeReal => {
+            let (least, greatest) = exponents(T::TYPE.real_part());
+            each(&|i| {
+                let r = draw(key, i);
+                T::from_parts(large(r, least, greatest), large(splitmix64(r), least, greatest))
+            })
+        }
         Fill::Int { low, high } => each(&|i| T::from_i128(int(draw(key, i), *low, *high))),
         Fill::Bits => each(&|i| T::from_bits(u128::from(draw(key, i)))),
         Fill::Identity(op) => {

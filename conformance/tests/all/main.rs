@@ -1,3 +1,55 @@
-//! The integration tests of the tools, in one binary.
+//! All integration tests, in one binary: filetests, recorded cases, past crashers, and the command line as people use it.
 
-mod verify_goldens;
+mod cli;
+mod corpora;
+mod crashers;
+mod filetests;
+mod robust;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A test that is a function: a panic is its failure.
+fn function(name: &str, test: fn()) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok(())
+    })
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    trials.extend(filetests::trials());
+    trials.extend(crashers::trials());
+    trials.extend(corpora::trials());
+    trials.extend(cli::trials());
+    trials.extend(robust::trials());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The folder of this crate.
+fn crate_dir() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a folder with this ending, sorted.
+fn files_below(folder: &std::path::Path, ending: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|e| e == ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn failed(message: impl Into<String>) -> Failed {
+    Failed::from(message.into())
+}
