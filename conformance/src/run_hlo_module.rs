@@ -369,7 +369,7 @@ fn run_once(
     // XLA's default seed for rng.
     let seed = if flags.different_seeds { iteration + 1 } else { 42 };
     let options = RunOptions { limits, seed, ..RunOptions::default() };
-    let mut run_on = |engine: &dyn Engine| -> Result<Result<Vec<ArrayLiteral>, Exit>, Failure> {
+    let run_on = |engine: &dyn Engine| -> Result<Result<Vec<ArrayLiteral>, Exit>, Failure> {
         ui.line(format!("Running HLO module with platform {}...", engine.name()));
         let arguments = inputs::to_parameters(module, arrays.clone())?;
         let outcome = match engine.supports(module) {

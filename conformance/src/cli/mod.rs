@@ -2,6 +2,7 @@
 
 mod completions;
 mod explain;
+mod filetest;
 mod print;
 mod run;
 mod test;
@@ -63,6 +64,8 @@ enum Command {
     Print(print::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
+    /// Run test programs whose comments say what must come of them
+    Filetest(filetest::Options),
     /// What an error code means
     Explain(explain::Options),
     /// Completions for a shell
@@ -122,6 +125,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Verify(o) => verify::run(o, &ui),
             Command::Print(o) => print::run(o, &ui),
             Command::Test(o) => test::run(o, &ui),
+            Command::Filetest(o) => filetest::run(o, &ui),
             Command::Explain(o) => explain::run(o, &ui),
             Command::Completions(o) => completions::run(o, &ui),
         })
