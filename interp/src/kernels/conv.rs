@@ -17,13 +17,14 @@
 //! inside. Integers accumulate in 64 bits, wrapping, and *saturate* to the result type at the end.
 
 use num_complex::Complex;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::algebra::{Algebra, RegionComplex, RegionReal, Saturating};
-use super::engine::{Extents, Lhs, Rhs, multiply};
-use super::gemm::{RealBlocks, RealRows, put_part};
+use super::engine::{Emit, Extents, Lhs, Output, Part, Rhs, multiply};
+use super::gemm::{RealBlocks, RealRows, round_parts, store_part};
 use super::{Integer, Real, SEQUENTIAL};
+use crate::parallel;
+use crate::sum::fast::Total;
 use crate::sum::{Accumulate, Rounded};
 
 /// One spatial axis.
@@ -254,17 +255,12 @@ fn groups<T>(
 
 /// A depthwise convolution: every output sees one channel, so there is nothing to share between outputs and everything
 /// runs along the features.
-fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], out: &mut [A::Out]) {
-    check(shape, lhs.len(), rhs.len(), out.len());
-    if out.is_empty() {
-        return;
-    }
+fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], mut parts: Vec<Part<A::Sum>>) {
     let (features, multiplier) = (shape.features, shape.features / shape.channels);
     let windows = Windows::new(shape);
     let patches = Patches { data: lhs, windows: &windows, first_batch: 0, first_channel: 0 };
     let kernel = |position: usize| &rhs[windows.kernel[position] * features..][..features];
-    let row = |(present, sums): &mut (Vec<(usize, usize)>, Vec<A::Acc>),
-               (row, out): (usize, &mut [A::Out])| {
+    let row = |present: &mut Vec<_>, sums: &mut Vec<_>, row: usize, emit: &mut Emit<A::Sum>| {
         let (batch, origin) = patches.origin(row);
         present.clear();
         present.extend(
@@ -285,48 +281,59 @@ fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], out: &
                 }
             }
         }
-        for (feature, (out, &sum)) in out.iter_mut().zip(sums.iter()).enumerate() {
-            let term = |&(at, position): &(usize, usize)| {
-                (lhs[at + feature / multiplier], kernel(position)[feature])
-            };
-            *out = A::finish(sum, present.len()).unwrap_or_else(|| A::slowly(present.iter().map(term)));
+        for (feature, &sum) in sums.iter().enumerate() {
+            if !emit(row, feature, &A::finish(sum, present.len())) {
+                let term = |&(at, position): &(usize, usize)| {
+                    (lhs[at + feature / multiplier], kernel(position)[feature])
+                };
+                let decided = emit(row, feature, &A::slowly(present.iter().map(term)));
+                debug_assert!(decided, "the terms themselves decide");
+            }
         }
     };
-    let work = features * windows.kernel.len();
-    if out.len().saturating_mul(windows.kernel.len()) < SEQUENTIAL {
-        let mut scratch = Default::default();
-        out.chunks_mut(features).enumerate().for_each(|item| row(&mut scratch, item));
-    } else {
-        let least = SEQUENTIAL.div_ceil(4 * work);
-        let rows = out.par_chunks_mut(features).with_min_len(least).enumerate();
-        rows.for_each_init(Default::default, row);
-    }
+    parallel::pieces(&mut parts, 1, 1, &|_, parts| {
+        let (mut present, mut sums) = (Vec::new(), Vec::new());
+        for part in parts {
+            part.rows.clone().for_each(|at| row(&mut present, &mut sums, at, &mut *part.emit));
+        }
+    });
 }
 
 /// All groups with an algebra on the elements themselves.
-fn run<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], out: &mut [A::Out])
-where
-    A::Out: Default + Send,
-{
-    if shape.feature_groups > 1 && shape.feature_groups == shape.channels {
-        return depthwise::<A>(shape, lhs, rhs, out);
+fn run<A: Algebra, O: Send>(
+    shape: &ConvShape,
+    lhs: &[A::In],
+    rhs: &[A::In],
+    out: &mut [O],
+    round: &(dyn Fn(&A::Sum) -> Option<O> + Sync),
+) {
+    if shape.feature_groups > 1 && shape.feature_groups == shape.channels && !out.is_empty() {
+        check(shape, lhs.len(), rhs.len(), out.len());
+        let output =
+            Output { round, store: &|row: &mut [O], column, x| row[column] = x, stride: shape.features };
+        let rows = out.len() / shape.features;
+        let work = out.len().saturating_mul(shape.product(|axis| axis.kernel));
+        let tasks = if work < SEQUENTIAL { 1 } else { 4 * rayon::current_num_threads() };
+        let parts = output.bands(out, rows.div_ceil(tasks), shape.features);
+        return depthwise::<A>(shape, lhs, rhs, parts);
     }
     groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
-        let put = |row: &mut [A::Out], column: usize, x: A::Out| row[first + column] = x;
-        multiply::<A, _>(extents, &patches, &kernel, out, shape.features, &put);
+        let store = move |row: &mut [O], column: usize, x: O| row[first + column] = x;
+        let output = Output { round, store: &store, stride: shape.features };
+        multiply::<A, _, _>(extents, &patches, &kernel, out, &output);
     });
 }
 
 /// A convolution of real numbers.
 pub fn real<T: Real, O: Rounded>(mode: Accumulate, shape: &ConvShape, lhs: &[T], rhs: &[T], out: &mut [O]) {
     match mode {
-        Accumulate::Region => run::<RegionReal<T, O>>(shape, lhs, rhs, out),
+        Accumulate::Region => run::<RegionReal<T>, _>(shape, lhs, rhs, out, &Total::settle),
         Accumulate::Exact if O::WIDE && T::NARROW => {
             let (lhs, rhs): (Vec<f64>, Vec<f64>) =
                 (lhs.iter().map(|x| x.widen()).collect(), rhs.iter().map(|x| x.widen()).collect());
             real(mode, shape, &lhs, &rhs, out);
         }
-        Accumulate::Exact => run::<T::Exact<O>>(shape, lhs, rhs, out),
+        Accumulate::Exact => run::<T::Exact, _>(shape, lhs, rhs, out, &Total::settle),
     }
 }
 
@@ -339,23 +346,18 @@ pub fn complex<T: Real, O: Rounded>(
     out: &mut [Complex<O>],
 ) {
     match mode {
-        Accumulate::Region => run::<RegionComplex<T, O>>(shape, lhs, rhs, out),
+        Accumulate::Region => run::<RegionComplex<T>, _>(shape, lhs, rhs, out, &round_parts),
         Accumulate::Exact => groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
             let extents = Extents { k: 2 * extents.k, n: 2 * extents.n, ..extents };
-            let put = |row: &mut [Complex<O>], column: usize, x: O| put_part(&mut row[first..], column, x);
-            multiply::<T::Exact<O>, _>(
-                extents,
-                &RealRows(patches),
-                &RealBlocks(kernel),
-                out,
-                shape.features,
-                &put,
-            );
+            let store =
+                move |row: &mut [Complex<O>], column: usize, x: O| store_part(&mut row[first..], column, x);
+            let output = Output { round: &Total::settle, store: &store, stride: shape.features };
+            multiply::<T::Exact, _, _>(extents, &RealRows(patches), &RealBlocks(kernel), out, &output);
         }),
     }
 }
 
 /// A convolution of integers: 64-bit accumulation, saturated to the result type.
 pub fn int<T: Integer>(shape: &ConvShape, lhs: &[T], rhs: &[T], out: &mut [T]) {
-    run::<Saturating<T>>(shape, lhs, rhs, out);
+    run::<Saturating<T>, _>(shape, lhs, rhs, out, &|&x| Some(x));
 }

@@ -73,63 +73,107 @@ impl<A: Algebra> Scratch<A> {
     }
 }
 
-/// Stores a result, by column, in a row of what the caller keeps of them.
-pub(super) type Put<'a, E, O> = dyn Fn(&mut [E], usize, O) + Sync + 'a;
+/// What becomes of a sum with its row and column: whether it is decided, and if so taken.
+pub(super) type Emit<'a, S> = dyn FnMut(usize, usize, &S) -> bool + Send + 'a;
 
-/// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`; `put` stores a result by column in it.
+/// A part of the result that one task computes.
+pub(super) struct Part<'a, S> {
+    pub(super) rows: Range<usize>,
+    columns: Range<usize>,
+    pub(super) emit: Box<Emit<'a, S>>,
+}
+
+/// How sums become result elements.
+pub(super) struct Output<'a, S, V, E> {
+    /// Rounds, if the sum is decided.
+    pub(super) round: &'a (dyn Fn(&S) -> Option<V> + Sync),
+    /// Stores into a row of the result, by column.
+    pub(super) store: &'a (dyn Fn(&mut [E], usize, V) + Sync),
+    /// Elements of a row of the result.
+    pub(super) stride: usize,
+}
+
+impl<S, V, E: Send> Output<'_, S, V, E> {
+    /// Cuts the result into parts of that many rows, each with all columns.
+    pub(super) fn bands<'b>(&'b self, out: &'b mut [E], rows: usize, columns: usize) -> Vec<Part<'b, S>> {
+        let bands = out.chunks_mut(rows * self.stride).enumerate();
+        bands
+            .map(|(index, out)| {
+                let first = index * rows;
+                Part {
+                    rows: first..first + out.len() / self.stride,
+                    columns: 0..columns,
+                    emit: Box::new(move |row: usize, column: usize, sum: &S| {
+                        let Some(value) = (self.round)(sum) else { return false };
+                        (self.store)(&mut out[(row - first) * self.stride..][..self.stride], column, value);
+                        true
+                    }),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`.
 ///
-/// How operands are read and results stored is behind `dyn`s: they are called for runs of elements and for results, not
-/// for multiplications, and one copy of these loops for each algebra is enough code.
-pub(super) fn multiply<A: Algebra, E: Copy + Default + Send>(
+/// How operands are read, results rounded and stored is behind `dyn`s: they are called for runs of elements and for
+/// results, not for multiplications, and one copy of these loops for each algebra is enough code.
+pub(super) fn multiply<A: Algebra, V: Send, E: Send>(
     dims: Extents,
     lhs: &dyn Lhs<A::In>,
     rhs: &dyn Rhs<A::In>,
     out: &mut [E],
-    stride: usize,
-    put: &Put<'_, E, A::Out>,
+    output: &Output<A::Sum, V, E>,
 ) {
     let rows = dims.batch * dims.m;
-    if rows == 0 || dims.n == 0 || stride == 0 {
+    if rows == 0 || dims.n == 0 || out.is_empty() {
         return;
     }
-    let product = Product::<A> { dims, lhs, rhs, norms: A::NORMS || lhs.holes(), holes: lhs.holes() };
     let work = rows.saturating_mul(dims.n).saturating_mul(dims.k.max(1));
     let threads = rayon::current_num_threads();
-    let whole = 0..dims.n;
     if work < SEQUENTIAL || threads == 1 {
-        let mut emit = |row: usize, column, x| put(&mut out[row * stride..(row + 1) * stride], column, x);
-        product.block_by_block(&mut Scratch::new(), 0..rows, whole, &mut emit);
+        compute::<A>(dims, lhs, rhs, output.bands(out, rows, dims.n));
         return;
     }
     // A task takes a band of rows. It packs the right operand on its own, so bands keep whole matrices together, and
     // where there are few rows tasks share them and take a part of the columns.
     if rows <= FEW_ROWS && dims.n >= 4 * A::NR {
         let width = dims.n.div_ceil(4 * threads).next_multiple_of(A::NR).min(COLUMNS);
-        let strips: Vec<_> = whole.step_by(width).map(|column| column..dims.n.min(column + width)).collect();
-        let results = parallel::collect(strips.len(), &|strip| {
-            let columns = strips[strip].clone();
-            let mut results = Vec::with_capacity(rows * columns.len());
-            product.block_by_block(&mut Scratch::new(), 0..rows, columns, &mut |row, column, x| {
-                results.push((row, column, x));
-            });
-            results
+        let mut strips: Vec<Vec<(usize, usize, V)>> = Vec::new();
+        strips.resize_with(dims.n.div_ceil(width), Vec::new);
+        let parts = strips.iter_mut().enumerate().map(|(index, strip)| Part {
+            rows: 0..rows,
+            columns: index * width..dims.n.min((index + 1) * width),
+            emit: Box::new(|row: usize, column: usize, sum: &A::Sum| {
+                let value = (output.round)(sum);
+                value.map(|value| strip.push((row, column, value))).is_some()
+            }),
         });
-        for (row, column, x) in results.into_iter().flatten() {
-            put(&mut out[row * stride..(row + 1) * stride], column, x);
+        compute::<A>(dims, lhs, rhs, parts.collect());
+        for (row, column, value) in strips.into_iter().flatten() {
+            (output.store)(&mut out[row * output.stride..][..output.stride], column, value);
         }
         return;
     }
     let share = rows.div_ceil(4 * threads);
     let band =
         if dims.m <= ROWS { share.next_multiple_of(dims.m) } else { share.next_multiple_of(A::MR).min(ROWS) };
-    parallel::pieces(out, band * stride, 1, &|index, out| {
-        let first = index * band;
-        let rows = first..first + out.len() / stride;
-        let mut emit = |row: usize, column, x| {
-            let at = (row - first) * stride;
-            put(&mut out[at..at + stride], column, x);
-        };
-        product.block_by_block(&mut Scratch::new(), rows, whole.clone(), &mut emit);
+    compute::<A>(dims, lhs, rhs, output.bands(out, band, dims.n));
+}
+
+/// Computes all parts.
+fn compute<A: Algebra>(
+    dims: Extents,
+    lhs: &dyn Lhs<A::In>,
+    rhs: &dyn Rhs<A::In>,
+    mut parts: Vec<Part<A::Sum>>,
+) {
+    let product = Product::<A> { dims, lhs, rhs, norms: A::NORMS || lhs.holes(), holes: lhs.holes() };
+    parallel::pieces(&mut parts, 1, 1, &|_, parts| {
+        let mut scratch = Scratch::new();
+        for part in parts {
+            product.block_by_block(&mut scratch, part.rows.clone(), part.columns.clone(), &mut *part.emit);
+        }
     });
 }
 
@@ -154,13 +198,13 @@ struct Block {
 }
 
 impl<A: Algebra> Product<'_, A> {
-    /// Computes a part of the result; `emit` gets each element with its row and column.
+    /// Computes a part of the result.
     fn block_by_block(
         &self,
         scratch: &mut Scratch<A>,
         rows: Range<usize>,
         columns: Range<usize>,
-        emit: &mut dyn FnMut(usize, usize, A::Out),
+        emit: &mut Emit<A::Sum>,
     ) {
         for column in columns.clone().step_by(COLUMNS) {
             let n = COLUMNS.min(columns.end - column);
@@ -174,7 +218,7 @@ impl<A: Algebra> Product<'_, A> {
         }
     }
 
-    fn block(&self, scratch: &mut Scratch<A>, block: Block, emit: &mut dyn FnMut(usize, usize, A::Out)) {
+    fn block(&self, scratch: &mut Scratch<A>, block: Block, emit: &mut Emit<A::Sum>) {
         let (tile_rows, tile_columns) = (block.m.div_ceil(A::MR), block.n.div_ceil(A::NR));
         scratch.tiles.clear();
         scratch.tiles.resize(tile_rows * tile_columns, A::zero());
@@ -199,15 +243,16 @@ impl<A: Algebra> Product<'_, A> {
                 let tile = &scratch.tiles[j / A::NR * tile_rows + i / A::MR];
                 let at = (i % A::MR, j % A::NR);
                 let squares = (scratch.row_squares[i], scratch.column_squares[j]);
-                let hole = self.holes && !squares.1.is_finite();
-                let quick = if hole { None } else { A::settle(tile, at.0, at.1, self.dims.k, squares) };
-                let value = quick
-                    .or_else(|| {
-                        let quantum = if hole { return None } else { self.quantum(&mut grid, block, i, j) };
-                        A::settle_on_grid(tile, at, quantum, squares)
-                    })
-                    .unwrap_or_else(|| self.slowly(block, i, j));
-                emit(block.row + i, block.column + j, value);
+                let mut take = |sum: A::Sum| emit(block.row + i, block.column + j, &sum);
+                // A hole went in as a zero, which only a number can be multiplied with and leave no trace.
+                let whole = !self.holes || squares.1.is_finite();
+                let done = whole
+                    && (take(A::sum(tile, at.0, at.1, self.dims.k, squares)) || {
+                        let quantum = self.quantum(&mut grid, block, i, j);
+                        A::sum_on_grid(tile, at, quantum, squares).is_some_and(&mut take)
+                    });
+                let decided = done || take(self.slowly(block, i, j));
+                debug_assert!(decided, "the terms themselves decide");
             }
         }
     }
@@ -267,7 +312,7 @@ impl<A: Algebra> Product<'_, A> {
     }
 
     #[cold]
-    fn slowly(&self, block: Block, i: usize, j: usize) -> A::Out {
+    fn slowly(&self, block: Block, i: usize, j: usize) -> A::Sum {
         let (row, column) = (block.row + i, block.column + j);
         let mut line = vec![A::In::default(); self.dims.k];
         self.lhs.fill(row, 0, &mut line);

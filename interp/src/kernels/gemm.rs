@@ -16,8 +16,9 @@
 use num_complex::Complex;
 
 use super::algebra::{RegionComplex, RegionReal, Wrapping};
-use super::engine::{Extents, Lhs, Rhs, multiply};
+use super::engine::{Extents, Lhs, Output, Rhs, multiply};
 use super::{Integer, Real};
+use crate::sum::fast::Total;
 use crate::sum::{Accumulate, Rounded};
 
 /// Extents of a product.
@@ -174,13 +175,22 @@ impl<T: Real, R: Rhs<Complex<T>>> Rhs<T> for RealBlocks<R> {
 }
 
 /// Stores a real product of [`RealRows`] and [`RealBlocks`] into complex elements.
-pub(super) fn put_part<O: Rounded>(row: &mut [Complex<O>], column: usize, x: O) {
+pub(super) fn store_part<O: Rounded>(row: &mut [Complex<O>], column: usize, x: O) {
     let element = &mut row[column / 2];
     if column.is_multiple_of(2) {
         element.re = x;
     } else {
         element.im = x;
     }
+}
+
+/// Rounds both parts.
+pub(super) fn round_parts<O: Rounded>(sum: &Complex<Total>) -> Option<Complex<O>> {
+    Some(Complex { re: sum.re.settle()?, im: sum.im.settle()? })
+}
+
+fn store<O>(row: &mut [O], column: usize, x: O) {
+    row[column] = x;
 }
 
 fn check<T: Copy, U>(dims: Gemm, lhs: &View<T>, rhs: &View<T>, out: &[U]) -> Extents {
@@ -199,14 +209,14 @@ fn widened<T: Real>(x: &[T]) -> Vec<f64> {
 pub fn real<T: Real, O: Rounded>(mode: Accumulate, dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [O]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };
-    let put = |row: &mut [O], column: usize, x: O| row[column] = x;
+    let output = Output { round: &Total::settle, store: &store, stride: dims.n };
     match mode {
-        Accumulate::Region => multiply::<RegionReal<T, O>, _>(extents, &rows, &rhs, out, dims.n, &put),
+        Accumulate::Region => multiply::<RegionReal<T>, _, _>(extents, &rows, &rhs, out, &output),
         Accumulate::Exact if O::WIDE && T::NARROW => {
             let (l, r) = (widened(lhs.data), widened(rhs.data));
             real(mode, dims, lhs.map(&l), rhs.map(&r), out);
         }
-        Accumulate::Exact => multiply::<T::Exact<O>, _>(extents, &rows, &rhs, out, dims.n, &put),
+        Accumulate::Exact => multiply::<T::Exact, _, _>(extents, &rows, &rhs, out, &output),
     }
 }
 
@@ -222,12 +232,13 @@ pub fn complex<T: Real, O: Rounded>(
     let rows = Rows { view: lhs, m: dims.m };
     match mode {
         Accumulate::Region => {
-            let put = |row: &mut [Complex<O>], column: usize, x: Complex<O>| row[column] = x;
-            multiply::<RegionComplex<T, O>, _>(extents, &rows, &rhs, out, dims.n, &put);
+            let output = Output { round: &round_parts, store: &store, stride: dims.n };
+            multiply::<RegionComplex<T>, _, _>(extents, &rows, &rhs, out, &output);
         }
         Accumulate::Exact => {
             let extents = Extents { k: 2 * dims.k, n: 2 * dims.n, ..extents };
-            multiply::<T::Exact<O>, _>(extents, &RealRows(rows), &RealBlocks(rhs), out, dims.n, &put_part);
+            let output = Output { round: &Total::settle, store: &store_part, stride: dims.n };
+            multiply::<T::Exact, _, _>(extents, &RealRows(rows), &RealBlocks(rhs), out, &output);
         }
     }
 }
@@ -237,6 +248,6 @@ pub fn complex<T: Real, O: Rounded>(
 pub fn int<T: Integer>(dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [T]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };
-    let put = |row: &mut [T], column: usize, x: T| row[column] = x;
-    multiply::<Wrapping<T>, _>(extents, &rows, &rhs, out, dims.n, &put);
+    let output = Output { round: &|&x| Some(x), store: &store, stride: dims.n };
+    multiply::<Wrapping<T>, _, _>(extents, &rows, &rhs, out, &output);
 }

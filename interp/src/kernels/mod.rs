@@ -47,23 +47,24 @@ impl Real for f64 {}
 
 mod sealed {
     use super::algebra::{Algebra, ExactF32, ExactF64};
-    use crate::sum::{Rounded, Term};
+    use crate::sum::Term;
+    use crate::sum::fast::Total;
 
     /// How exact sums of products of a type are computed.
     pub trait Exactly: Term {
         /// Exact in `f64` but for the additions.
         const NARROW: bool;
-        type Exact<O: Rounded>: Algebra<In = Self, Out = O>;
+        type Exact: Algebra<In = Self, Sum = Total>;
     }
 
     impl Exactly for f32 {
         const NARROW: bool = true;
-        type Exact<O: Rounded> = ExactF32<O>;
+        type Exact = ExactF32;
     }
 
     impl Exactly for f64 {
         const NARROW: bool = false;
-        type Exact<O: Rounded> = ExactF64<O>;
+        type Exact = ExactF64;
     }
 }
 

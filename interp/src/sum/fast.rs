@@ -65,7 +65,8 @@ pub fn settle<O: Rounded>(s: f64, e: f64) -> Option<O> {
     agreed(s - radius, s + radius)
 }
 
-/// A sum that lies within `err` of `s + c`; nothing is known of it if one of the three is not finite.
+/// A sum that lies within `err` of `s + c`. It is `s` if the others are zero, whatever `s` is; nothing is known of it if
+/// otherwise one of the three is not finite.
 #[derive(Clone, Copy, Debug)]
 pub struct Partial {
     /// The leading part.
@@ -105,6 +106,9 @@ impl Partial {
     /// The rounding of the sum, if the bound decides it.
     #[inline]
     pub fn settle<O: Rounded>(self) -> Option<O> {
+        if self.c == 0.0 && self.err == 0.0 {
+            return Some(O::from_f64(self.s));
+        }
         if !O::WIDE {
             // For a narrow type the correction hardly ever matters.
             let value = settle(self.s, (self.c.abs() + self.err) * (1.0 + 4.0 * U));
@@ -117,16 +121,37 @@ impl Partial {
             return None;
         }
         if self.err == 0.0 {
-            // Adding a zero correction would turn -0 into +0.
-            return match (self.c == 0.0, l == 0.0) {
-                (true, _) => Some(O::from_f64(self.s)),
-                (false, true) => Some(O::from_f64(h)),
-                (false, false) => O::enclosed(h, l, l),
-            };
+            return if l == 0.0 { Some(O::from_f64(h)) } else { O::enclosed(h, l, l) };
         }
         // `l ± err` round by at most u (|l| + err), or not at all below 2^-1021.
         let radius = self.err * (1.0 + 8.0 * U) + l.abs() * (4.0 * U) + f64::from_bits(1 << 14);
         O::enclosed(h, l - radius, l + radius)
+    }
+}
+
+/// A sum before it is rounded into a result type. Computing sums up to here keeps the heavy loops independent of the many
+/// result types.
+#[derive(Debug)]
+pub enum Total {
+    /// Within a bound.
+    Near(Partial),
+    /// Known.
+    Exactly(Box<Long>),
+}
+
+impl Total {
+    /// A sum that is known to be `x`, perhaps NaN or infinite.
+    pub fn of(x: f64) -> Self {
+        Total::Near(Partial::exactly(x))
+    }
+
+    /// The rounding of the sum, if it is decided.
+    #[inline]
+    pub fn settle<O: Rounded>(&self) -> Option<O> {
+        match self {
+            Total::Near(partial) => partial.settle(),
+            Total::Exactly(long) => Some(O::from_long(long)),
+        }
     }
 }
 

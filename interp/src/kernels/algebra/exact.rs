@@ -1,10 +1,8 @@
 //! Exact sums of exact products.
 
-use std::marker::PhantomData;
-
 use super::{Algebra, pack_columns, pack_row, plain_step};
-use crate::sum::fast::{self, U, halves, two_product, two_sum};
-use crate::sum::{Long, Rounded};
+use crate::sum::Long;
+use crate::sum::fast::{Partial, Total, U, halves, two_product, two_sum};
 
 /// Exponent of the lowest set bit of a finite nonzero `x`.
 fn lowest_bit(x: f64) -> Option<i32> {
@@ -28,12 +26,12 @@ fn bound(k: usize, (a, b): (f64, f64)) -> f64 {
     (a + tiny).sqrt() * (b + tiny).sqrt() * 1.001
 }
 
-/// The exact sum of products of two `f64` (or narrower), beginning with +0, rounded once.
-fn long_dot<O: Rounded>(terms: impl Iterator<Item = (f64, f64)>) -> O {
-    let mut long = Long::new();
+/// The exact sum of products of two `f64` (or narrower), beginning with +0.
+fn long_dot(terms: impl Iterator<Item = (f64, f64)>) -> Total {
+    let mut long = Box::new(Long::new());
     long.add(0.0);
     terms.for_each(|(a, b)| long.add_product(a, b));
-    O::from_long(&long)
+    Total::Exactly(long)
 }
 
 /// Exact products and sums of `f32`.
@@ -41,14 +39,14 @@ fn long_dot<O: Rounded>(terms: impl Iterator<Item = (f64, f64)>) -> O {
 /// A product of two `f32` is exact in `f64` (48 bits, exponents -298 to 256), so only the additions round: with `k`
 /// terms added in any order to a zero, at most `(k - 1) u sum|a b|`. No finite operands can overflow, so the computed sum
 /// is final if it is not finite.
-pub struct ExactF32<O>(PhantomData<O>);
+pub struct ExactF32;
 
-impl<O: Rounded> Algebra for ExactF32<O> {
+impl Algebra for ExactF32 {
     type In = f32;
     type Word = f64;
     const W: usize = 1;
     type Tile = [[f64; 4]; 4];
-    type Out = O;
+    type Sum = Total;
     const MR: usize = 4;
     const NR: usize = 4;
     const NORMS: bool = true;
@@ -78,21 +76,17 @@ impl<O: Rounded> Algebra for ExactF32<O> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<O> {
-        let s = tile[i][j];
-        if !s.is_finite() {
-            return Some(O::from_f64(s));
-        }
-        fast::settle(s, k.saturating_sub(1) as f64 * U * bound(0, squares))
+    fn sum(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Total {
+        plain_sum(tile[i][j], k, bound(0, squares))
     }
 
-    fn settle_on_grid(
+    fn sum_on_grid(
         tile: &Self::Tile,
         (i, j): (usize, usize),
         quantum: Option<i32>,
         squares: (f64, f64),
-    ) -> Option<O> {
-        on_grid(quantum, squares).then(|| O::from_f64(tile[i][j]))
+    ) -> Option<Total> {
+        on_grid(quantum, squares).then(|| Total::of(tile[i][j]))
     }
 
     fn lowest_bit(x: f32) -> Option<i32> {
@@ -114,16 +108,20 @@ impl<O: Rounded> Algebra for ExactF32<O> {
     }
 
     #[inline]
-    fn finish((s, abs): Self::Acc, k: usize) -> Option<O> {
-        if !s.is_finite() {
-            return Some(O::from_f64(s));
-        }
-        fast::settle(s, k.saturating_sub(1) as f64 * U * abs * 1.001)
+    fn finish((s, abs): Self::Acc, k: usize) -> Total {
+        plain_sum(s, k, abs * 1.001)
     }
 
-    fn slowly(terms: impl Iterator<Item = (f32, f32)>) -> O {
+    fn slowly(terms: impl Iterator<Item = (f32, f32)>) -> Total {
         long_dot(terms.map(|(a, b)| (f64::from(a), f64::from(b))))
     }
+}
+
+/// `k` products of `f32` summed to `s`, with this bound of the sum of their absolute values.
+#[inline]
+fn plain_sum(s: f64, k: usize, abs: f64) -> Total {
+    let err = if s.is_finite() { k.saturating_sub(1) as f64 * U * abs } else { 0.0 };
+    Total::Near(Partial { s, c: 0.0, err })
 }
 
 /// Whether `f64` arithmetic on multiples of 2^`quantum`, of bounded absolute sum, is exact throughout: all partial sums
@@ -142,7 +140,7 @@ fn on_grid(quantum: Option<i32>, squares: (f64, f64)) -> bool {
 /// `|pi_i| <= u |a_i b_i|`, `|sigma_i| <= u |s_i| <= 1.001 u T`, so `sum|pi + sigma| <= 1.001 (k + 1) u T`; `c` sums
 /// `fl(pi_i + sigma_i)` along a tree of height `k + 1`, hence is off by at most `1.01 (k + 1)^2 u^2 T`. Underflow adds
 /// `5 eta` for each product; the bound has 16.
-pub struct ExactF64<O>(PhantomData<O>);
+pub struct ExactF64;
 
 /// The bound in the text of [`ExactF64`], for a `T` that may have lost `eta` for each term by underflow.
 fn compensated_bound(k: usize, t: f64) -> f64 {
@@ -163,13 +161,13 @@ pub struct Compensated {
     c: [[f64; COLUMNS]; ROWS],
 }
 
-impl<O: Rounded> Algebra for ExactF64<O> {
+impl Algebra for ExactF64 {
     type In = f64;
     type Word = f64;
     /// The value and its halves.
     const W: usize = 3;
     type Tile = Compensated;
-    type Out = O;
+    type Sum = Total;
     const MR: usize = ROWS;
     const NR: usize = COLUMNS;
     const NORMS: bool = true;
@@ -224,21 +222,21 @@ impl<O: Rounded> Algebra for ExactF64<O> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<O> {
+    fn sum(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Total {
         let err = compensated_bound(k, bound(k, squares));
-        fast::Partial { s: tile.s[i][j], c: tile.c[i][j], err }.settle()
+        Total::Near(Partial { s: tile.s[i][j], c: tile.c[i][j], err })
     }
 
-    fn settle_on_grid(
+    fn sum_on_grid(
         tile: &Self::Tile,
         (i, j): (usize, usize),
         quantum: Option<i32>,
         squares: (f64, f64),
-    ) -> Option<O> {
+    ) -> Option<Total> {
         // Sums of squares that have underflowed bound nothing; the quantum keeps them apart from 0.
         let normal = squares.0 > 1e-290 && squares.1 > 1e-290;
         let exact = quantum.is_none() || (normal && on_grid(quantum, squares));
-        (exact && tile.s[i][j].is_finite() && tile.c[i][j].is_finite()).then(|| O::from_f64(tile.s[i][j]))
+        (exact && tile.s[i][j].is_finite() && tile.c[i][j].is_finite()).then(|| Total::of(tile.s[i][j]))
     }
 
     fn lowest_bit(x: f64) -> Option<i32> {
@@ -261,11 +259,11 @@ impl<O: Rounded> Algebra for ExactF64<O> {
     }
 
     #[inline]
-    fn finish((s, c, abs): Self::Acc, k: usize) -> Option<O> {
-        fast::Partial { s, c, err: compensated_bound(k, abs * 1.001) }.settle()
+    fn finish((s, c, abs): Self::Acc, k: usize) -> Total {
+        Total::Near(Partial { s, c, err: compensated_bound(k, abs * 1.001) })
     }
 
-    fn slowly(terms: impl Iterator<Item = (f64, f64)>) -> O {
+    fn slowly(terms: impl Iterator<Item = (f64, f64)>) -> Total {
         long_dot(terms)
     }
 }

@@ -7,17 +7,17 @@ use num_traits::{WrappingAdd, WrappingMul};
 
 use super::{Algebra, pack_columns, pack_row, plain_step};
 use crate::kernels::{Integer, Real};
-use crate::sum::Rounded;
+use crate::sum::fast::Total;
 
-/// `acc = fl(acc + fl(a b))` from +0 in the operands' type, rounded once more into `O` at the end.
-pub(in crate::kernels) struct RegionReal<T, O>(PhantomData<(T, O)>);
+/// `acc = fl(acc + fl(a b))` from +0 in the operands' type.
+pub(in crate::kernels) struct RegionReal<T>(PhantomData<T>);
 
-impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
+impl<T: Real> Algebra for RegionReal<T> {
     type In = T;
     type Word = T;
     const W: usize = 1;
     type Tile = [[T; 8]; 4];
-    type Out = O;
+    type Sum = Total;
     const MR: usize = 4;
     const NR: usize = 8;
     const NORMS: bool = false;
@@ -47,8 +47,8 @@ impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<O> {
-        Some(O::from_f64(tile[i][j].widen()))
+    fn sum(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Self::Sum {
+        Total::of(tile[i][j].widen())
     }
 
     type Acc = T;
@@ -64,13 +64,13 @@ impl<T: Real, O: Rounded> Algebra for RegionReal<T, O> {
     }
 
     #[inline]
-    fn finish(acc: T, _k: usize) -> Option<Self::Out> {
-        Some(O::from_f64(acc.widen()))
+    fn finish(acc: T, _k: usize) -> Self::Sum {
+        Total::of(acc.widen())
     }
 }
 
 /// The same for complex numbers: `a b` is `(fl(fl(ar br) - fl(ai bi)), fl(fl(ar bi) + fl(ai br)))`.
-pub(in crate::kernels) struct RegionComplex<T, O>(PhantomData<(T, O)>);
+pub(in crate::kernels) struct RegionComplex<T>(PhantomData<T>);
 
 #[inline(always)]
 fn complex_mac<T: Real>(acc: Complex<T>, a: Complex<T>, b: Complex<T>) -> Complex<T> {
@@ -79,16 +79,16 @@ fn complex_mac<T: Real>(acc: Complex<T>, a: Complex<T>, b: Complex<T>) -> Comple
     Complex { re: acc.re + re, im: acc.im + im }
 }
 
-fn round_complex<T: Real, O: Rounded>(x: Complex<T>) -> Complex<O> {
-    Complex { re: O::from_f64(x.re.widen()), im: O::from_f64(x.im.widen()) }
+fn totals<T: Real>(x: Complex<T>) -> Complex<Total> {
+    Complex { re: Total::of(x.re.widen()), im: Total::of(x.im.widen()) }
 }
 
-impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
+impl<T: Real> Algebra for RegionComplex<T> {
     type In = Complex<T>;
     type Word = Complex<T>;
     const W: usize = 1;
     type Tile = [[Complex<T>; 2]; 2];
-    type Out = Complex<O>;
+    type Sum = Complex<Total>;
     const MR: usize = 2;
     const NR: usize = 2;
     const NORMS: bool = false;
@@ -118,8 +118,8 @@ impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<Complex<O>> {
-        Some(round_complex(tile[i][j]))
+    fn sum(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Self::Sum {
+        totals(tile[i][j])
     }
 
     type Acc = Complex<T>;
@@ -135,8 +135,8 @@ impl<T: Real, O: Rounded> Algebra for RegionComplex<T, O> {
     }
 
     #[inline]
-    fn finish(acc: Complex<T>, _k: usize) -> Option<Self::Out> {
-        Some(round_complex(acc))
+    fn finish(acc: Complex<T>, _k: usize) -> Self::Sum {
+        totals(acc)
     }
 }
 
@@ -148,7 +148,7 @@ impl<T: Integer> Algebra for Wrapping<T> {
     type Word = T;
     const W: usize = 1;
     type Tile = [[T; 8]; 4];
-    type Out = T;
+    type Sum = T;
     const MR: usize = 4;
     const NR: usize = 8;
     const NORMS: bool = false;
@@ -178,8 +178,8 @@ impl<T: Integer> Algebra for Wrapping<T> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<T> {
-        Some(tile[i][j])
+    fn sum(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Self::Sum {
+        tile[i][j]
     }
 
     type Acc = T;
@@ -195,8 +195,8 @@ impl<T: Integer> Algebra for Wrapping<T> {
     }
 
     #[inline]
-    fn finish(acc: T, _k: usize) -> Option<Self::Out> {
-        Some(acc)
+    fn finish(acc: T, _k: usize) -> Self::Sum {
+        acc
     }
 }
 
@@ -208,7 +208,7 @@ impl<T: Integer> Algebra for Saturating<T> {
     type Word = T::Wide;
     const W: usize = 1;
     type Tile = [[T::Wide; 4]; 4];
-    type Out = T;
+    type Sum = T;
     const MR: usize = 4;
     const NR: usize = 4;
     const NORMS: bool = false;
@@ -238,8 +238,8 @@ impl<T: Integer> Algebra for Saturating<T> {
     }
 
     #[inline]
-    fn settle(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Option<T> {
-        Some(T::saturate(tile[i][j]))
+    fn sum(tile: &Self::Tile, i: usize, j: usize, _k: usize, _squares: (f64, f64)) -> Self::Sum {
+        T::saturate(tile[i][j])
     }
 
     type Acc = T::Wide;
@@ -255,7 +255,7 @@ impl<T: Integer> Algebra for Saturating<T> {
     }
 
     #[inline]
-    fn finish(acc: T::Wide, _k: usize) -> Option<Self::Out> {
-        Some(T::saturate(acc))
+    fn finish(acc: T::Wide, _k: usize) -> Self::Sum {
+        T::saturate(acc)
     }
 }

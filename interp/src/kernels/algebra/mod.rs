@@ -21,13 +21,13 @@ pub trait Algebra: Sync {
     const W: usize;
     /// Accumulators of a tile.
     type Tile: Copy + Send;
-    /// Result elements.
-    type Out: Copy + Send;
+    /// Sums before they are rounded.
+    type Sum: Send;
     /// Rows of a tile.
     const MR: usize;
     /// Columns of a tile.
     const NR: usize;
-    /// Whether [`Algebra::settle`] uses sums of squares.
+    /// Whether [`Algebra::sum`] uses sums of squares.
     const NORMS: bool;
 
     /// Accumulators at zero.
@@ -45,18 +45,17 @@ pub trait Algebra: Sync {
     /// `tile += a * b` over one block of `k`, in order.
     fn step(a: &[Self::Word], b: &[Self::Word], tile: &mut Self::Tile);
 
-    /// The result at `(i, j)` of a tile, if it is decided, for `k` products of a row and a column with these computed
-    /// sums of squares.
-    fn settle(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Option<Self::Out>;
+    /// The sum at `(i, j)` of a tile, of `k` products of a row and a column with these computed sums of squares.
+    fn sum(tile: &Self::Tile, i: usize, j: usize, k: usize, squares: (f64, f64)) -> Self::Sum;
 
-    /// The result if the computed sum is exact because every product is a multiple of 2^`quantum` (`None`: every product
-    /// is zero). Only asked after [`Algebra::settle`] declined.
-    fn settle_on_grid(
+    /// The sum if its computation was exact because every product is a multiple of 2^`quantum` (`None`: every product is
+    /// zero). Asked after [`Algebra::sum`] did not decide.
+    fn sum_on_grid(
         _tile: &Self::Tile,
         _at: (usize, usize),
         _quantum: Option<i32>,
         _squares: (f64, f64),
-    ) -> Option<Self::Out> {
+    ) -> Option<Self::Sum> {
         None
     }
 
@@ -74,13 +73,12 @@ pub trait Algebra: Sync {
     /// `acc + a * b`.
     fn add(acc: Self::Acc, a: Self::In, b: Self::In) -> Self::Acc;
 
-    /// The result of a sum of `k` products, if it is decided.
-    fn finish(acc: Self::Acc, k: usize) -> Option<Self::Out>;
+    /// A sum of `k` products.
+    fn finish(acc: Self::Acc, k: usize) -> Self::Sum;
 
-    /// The result from its terms, in order, where nothing quicker decides.
-    fn slowly(terms: impl Iterator<Item = (Self::In, Self::In)>) -> Self::Out {
-        let sum = terms.fold(Self::empty(), |acc, (a, b)| Self::add(acc, a, b));
-        Self::finish(sum, 0).expect("a literal sum is always decided")
+    /// The sum from its terms, in order; it decides every rounding.
+    fn slowly(terms: impl Iterator<Item = (Self::In, Self::In)>) -> Self::Sum {
+        Self::finish(terms.fold(Self::empty(), |acc, (a, b)| Self::add(acc, a, b)), 0)
     }
 }
 
