@@ -124,17 +124,18 @@ macro_rules! inlined {
     };
 }
 
-/// One loop for all operations, through a pointer: the types of few bits, whose loops would only cost time to compile.
+/// One loop for all operations, through a pointer: the types that programs seldom reduce, or whose arithmetic costs more
+/// than the call. Their loops would only take time to compile.
 macro_rules! pointed {
     ($t:ty, $f:expr) => {
         $f as fn($t, $t) -> $t
     };
 }
 
-ints!(inlined: i8, i16, i32, i64, u8, u16, u32, u64);
-ints!(pointed: S1, S2, S4, U1, U2, U4);
-floats!(inlined: f16, bf16, f32, f64);
-floats!(pointed: F8E5M2, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E3M4, F8E5M2FNUZ, F8E4M3FNUZ, F8E8M0FNU, F4E2M1FN, F6E3M2FN, F6E2M3FN);
+ints!(inlined: i32, i64, u32);
+ints!(pointed: S1, S2, S4, i8, i16, U1, U2, U4, u8, u16, u64);
+floats!(inlined: f32, f64);
+floats!(pointed: f16, bf16, F8E5M2, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E3M4, F8E5M2FNUZ, F8E4M3FNUZ, F8E8M0FNU, F4E2M1FN, F6E3M2FN, F6E2M3FN);
 complexes!(Complex<f32>, Complex<f64>);
 
 impl Combine for bool {
