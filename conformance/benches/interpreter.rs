@@ -4,6 +4,7 @@
 //! `cargo bench -p hlo-conformance --bench interpreter [-- NAME]`
 
 #![allow(missing_docs, reason = "criterion's macro makes a function without documentation")]
+#![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
 use std::path::{Path, PathBuf};

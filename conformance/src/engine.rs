@@ -65,6 +65,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// The results, or why there are none and the exit code that this means.
+    #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     pub fn into_results(self) -> Result<Finished, (Exit, Diagnostic)> {
         match self {
             Outcome::Finished(f) => Ok(f),

@@ -71,6 +71,10 @@ pub fn modes(module: &Module) -> &'static [Accumulate] {
 }
 
 /// Runs and checks; `checks` are as many as `expected`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two callers, which have all of these at hand under these names"
+)]
 pub fn judge(
     engine: &dyn Engine,
     module: &Module,

@@ -55,7 +55,7 @@ impl Npz {
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
             self.archive.file_names().map(|n| n.strip_suffix(".npy").unwrap_or(n).to_owned()).collect();
-        names.sort_by(|a, b| natural_key(a).cmp(&natural_key(b)));
+        names.sort_by_key(|a| natural_key(a));
         names
     }
 

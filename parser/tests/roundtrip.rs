@@ -1,6 +1,7 @@
 //! Text to module and back: printing what was read gives the text, and reading what was printed gives the module.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::print_stderr, reason = "says what it skips, and the figures of what it ran")]
 
 use std::path::{Path, PathBuf};
 

@@ -504,6 +504,10 @@ impl Runner<'_> {
         Ok(exit)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller, which has all of these at hand under these names"
+    )]
     fn json_result(
         &self,
         program: &Program,

@@ -128,7 +128,7 @@ fn large(r: u64, least: i128, greatest: i128) -> f64 {
 fn int(r: u64, low: i128, high: i128) -> i128 {
     let span = (high - low + 1).max(1) as u128;
     // The high part of a 64 by 65 bit product.
-    let scaled = if span > u128::from(u64::MAX) { u128::from(r) } else { u128::from(r) * span >> 64 };
+    let scaled = if span > u128::from(u64::MAX) { u128::from(r) } else { (u128::from(r) * span) >> 64 };
     low + scaled as i128
 }
 
@@ -181,7 +181,7 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
                     let at = scale(u128::from(vector), total, u128::from(vectors));
                     at / below % span(component)
                 } else {
-                    u128::from(draw(key, i)) * span(component) >> 64
+                    (u128::from(draw(key, i)) * span(component)) >> 64
                 };
                 T::from_i128(value as i128)
             })

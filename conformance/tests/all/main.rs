@@ -1,5 +1,7 @@
 //! All integration tests, in one binary: filetests, recorded cases, past crashers, and the command line as people use it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod cli;
 mod corpora;
 mod crashers;
