@@ -204,8 +204,11 @@ mod tests {
             fs::write(folder.join("case.json"), "{}").unwrap();
         }
         let root = dir.path().to_str().unwrap().to_owned();
-        let names: Vec<_> =
-            find(&[root.clone()]).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        let names: Vec<_> = find(std::slice::from_ref(&root))
+            .unwrap()
+            .iter()
+            .map(|p| p.file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(names, ["one", "two"]);
         assert_eq!(find(&[format!("{root}/a/one/case.json")]).unwrap_err().exit, crate::exit::Exit::Usage);
         assert_eq!(find(&[format!("{root}/none")]).unwrap_err().exit, crate::exit::Exit::Usage);

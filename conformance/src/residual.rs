@@ -500,7 +500,7 @@ mod tests {
     fn complex_adjoint_conjugates() {
         let z = ArrayLiteral::new([1, 1].into_iter().collect(), Buffer::C64(vec![Complex::new(0.0, 2.0)]))
             .unwrap();
-        assert_eq!(eval("H(arg0) + arg0", &[z.clone()], &[]), 0.0);
+        assert_eq!(eval("H(arg0) + arg0", std::slice::from_ref(&z), &[]), 0.0);
         assert_eq!(eval("H(arg0) - arg0", &[z], &[]), 2.0);
     }
 

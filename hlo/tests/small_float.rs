@@ -4,6 +4,8 @@
 //! Where this project differs from ml_dtypes on purpose: a NaN that a conversion gives is the canonical one, whatever
 //! the sign of the operand; in a type without NaN it is -0, as in XLA:CPU (ml_dtypes: +0 if the sign bit is set).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use hlo::small_float::*;
 
 const TABLES: &str = include_str!("data/small_float_tables.txt");

@@ -1,5 +1,7 @@
 //! The engine: control flow, in-place updates, limits.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use hlo::attrs::Direction;

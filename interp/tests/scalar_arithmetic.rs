@@ -1,6 +1,8 @@
 //! Real arithmetic and conversion: hashes of results from exact arithmetic in Python (`data/make_scalar_tables.py
 //! pairs`), every pair of operands of the 8-bit and narrower floats; and rules stated here once more in another way.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use half::{bf16, f16};
 use hlo::{small_float::*, small_int::*};
 use hlo_interp::scalar::{Elementary, Float, Int, Number, convert, reduce_precision, stochastic_convert};

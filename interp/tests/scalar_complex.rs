@@ -1,6 +1,8 @@
 //! Complex arithmetic: exactness of products, special values by C99 Annex G, branch cuts. Ordinary points are in
 //! `scalar_elementary.rs`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use hlo_interp::scalar::{ComplexNumber, Elementary, Number};
 use num_complex::Complex;
 
