@@ -1,7 +1,7 @@
 //! Elements as numbers: what comparison, printing, reading and input generation need of every element type.
 //!
 //! **Invariants:** printing is the shortest decimal that reads back to the same bits, NaN payloads included; reading rounds
-//! once, to nearest even; [`Part::ordinal`] counts the representable numbers of the type, so that a difference of ordinals is a
+//! once, to nearest even; `ordinal` counts the representable numbers of the type, so that a difference of ordinals is a
 //! distance in units in the last place.
 
 use hlo::half::{bf16, f16};

@@ -67,7 +67,7 @@ pub(super) fn results(cx: &Cx<'_>, mut results: Vec<Value>) -> Value {
     }
 }
 
-/// Evaluates an expression with a type alias bound to the Rust type of a real floating-point [`ElementType`], and another
+/// Evaluates an expression with a type alias bound to the Rust type of a real floating-point `ElementType`, and another
 /// expression for all other types.
 macro_rules! with_float {
     ($ty:expr, $T:ident => $body:expr, $other:expr) => {

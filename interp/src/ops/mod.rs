@@ -1,7 +1,7 @@
 //! Operations: one file a family, reached by one exhaustive `match` on the opcode.
 //!
 //! An operation is a function of its instruction ([`Cx`]) and its operands' values ([`Args`]). Operands come in by value: one
-//! whose storage nobody else holds may be written in place ([`Tensor::unique`]). An operation asks [`Cx::vec`] or
+//! whose storage nobody else holds may be written in place (`Tensor::unique`). An operation asks [`Cx::vec`] or
 //! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
 //! operands where the instruction's shape is dynamic.
 
