@@ -61,7 +61,8 @@ super::codes! {
         "One instruction is the result of a computation. Without any ROOT it is the last one. To return several values, make the\n\
          root a `tuple`.",
     EMPTY_COMPUTATION = "P0109" "computation without instructions"
-        "A computation needs at least the instruction that is its result.",
+        "A computation needs at least the instruction that is its result: the one marked ROOT, or the last one.\n\
+         The braces here hold none.",
     SIGNATURE_MISMATCH = "P0110" "signature differs from the instructions"
         "The signature `(p0: f32[2]) -> f32[2]` before a computation's brace repeats what its instructions say, and must agree\n\
          with them: the result with the root.",
@@ -94,7 +95,8 @@ super::codes! {
         "Each opcode takes certain attributes, besides those that all take: sharding, frontend_attributes, control-predecessors,\n\
          parameter_replication, result_accuracy, origin, statistics, metadata, backend_config.",
     DUPLICATE_ATTRIBUTE = "P0202" "attribute given twice"
-        "Each attribute may be given once. The other label shows the first one.",
+        "Each attribute may be given once, since two values would mean neither. The other label shows the first one;\n\
+         remove one of them.",
     MISSING_ATTRIBUTE = "P0203" "required attribute missing"
         "The opcode means nothing without this attribute. The note lists all that it takes.",
     BAD_BOOL = "P0204" "expected `true` or `false`"
@@ -102,13 +104,14 @@ super::codes! {
     BAD_INTEGER = "P0205" "expected an integer"
         "This value is an integer in decimal digits, perhaps with a minus sign.",
     INTEGER_OUT_OF_RANGE = "P0206" "integer too large"
-        "Integers of attributes and shapes are 64 bits wide, with sign.",
+        "Integers of attributes and shapes are 64 bits wide, with sign: at most 9223372036854775807. This one does not fit.",
     BAD_FLOAT = "P0207" "expected a number"
         "This value is a decimal number such as `0.001` or `1e-5`.",
     BAD_STRING = "P0208" "expected a string"
-        "This value is a string in quotes.",
+        "The value of this attribute is a string in double or single quotes, with C escapes: `custom_call_target=\"TopK\"`.",
     BAD_WORD = "P0209" "word that is none of those known here"
-        "This value is one of a few words; the note lists them.",
+        "The value of this attribute is one of a few words, in the spelling that XLA prints (`direction=LT`, `kind=kLoop`). The note\n\
+         lists them.",
     BAD_LIST = "P0210" "malformed list"
         "Lists stand in braces, their elements are separated by commas: `{0,1}`, `{{0,1},{2,3}}`, `{true,false}`.",
     BAD_WINDOW = "P0211" "malformed window"
@@ -176,12 +179,13 @@ super::codes! {
     BAD_DIMENSION = "P0402" "malformed dimension"
         "A dimension is a size, `<=N` for one whose size at run time is at most N, or `?` for one without a bound.",
     RANK_TOO_LARGE = "P0403" "too many dimensions"
-        "Arrays have at most 64 dimensions.",
+        "Arrays have at most 64 dimensions here. XLA has no such limit, and no program that was ever dumped comes near it.",
     BAD_LAYOUT = "P0404" "malformed layout"
         "A layout is `{1,0}`, the dimensions from the fastest varying to the slowest, perhaps followed by `:` and, in this\n\
          order: D(...) T(...) L(n) #(type) *(type) E(n) S(n) SC(...) P(shape) M(n).",
     LAYOUT_RANK = "P0405" "layout of another rank than its array"
-        "A layout names each dimension of the array once.",
+        "The numbers in the braces after the dimensions name each dimension of the array once, the fastest varying first:\n\
+         `f32[2,3]{1,0}` is row-major.",
     BAD_SHAPE = "P0406" "malformed shape"
         "A shape is an array `f32[2,3]{1,0}`, a tuple `(f32[2], s32[])`, `token[]`, `opaque[]` or a buffer `b(f32[4])`.",
 
