@@ -156,7 +156,8 @@ impl Shape {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.same_dims(b),
             (Shape::Tuple(a), Shape::Tuple(b)) => {
-                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.compatible(b))
+                Arc::ptr_eq(a, b)
+                    || a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.compatible(b))
             }
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
             (Shape::Buffer(a), Shape::Buffer(b)) => a.compatible(b),

@@ -32,6 +32,8 @@ pub(crate) struct Cursor<'a> {
     limit: usize,
     /// Where a literal gave one value for an array of several.
     pub(crate) implied_zeros: Option<Span>,
+    /// How many elements such values may still stand for.
+    pub(crate) implied_left: usize,
 }
 
 impl<'a> Cursor<'a> {
@@ -45,6 +47,7 @@ impl<'a> Cursor<'a> {
             depth,
             limit: depth,
             implied_zeros: None,
+            implied_left: crate::literal::MOST_IMPLIED,
         }
     }
 

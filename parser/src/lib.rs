@@ -37,7 +37,8 @@ use hlo::{Diagnostics, Module, Span};
 /// Limits of parsing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseOptions {
-    /// How deep tuples, computations in attributes and instructions in operands may be nested.
+    /// How deep shapes and origins may be nested. (Computations in attributes and instructions in operands may be nested as
+    /// deep as they like: the tree of the text is flat, and so is the module.)
     pub nesting_limit: usize,
 }
 

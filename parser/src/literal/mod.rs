@@ -101,8 +101,8 @@ fn shapes_inside(c: &mut Cursor<'_>) -> Res<(Shape, ConstantValue)> {
     Ok((Shape::tuple(shapes), value))
 }
 
-/// The most elements that a value without braces may stand for: memory is to be bounded by the text.
-const MOST_IMPLIED: usize = 1 << 24;
+/// The most elements that values without braces may stand for in a text: memory is to be bounded by the text.
+pub(crate) const MOST_IMPLIED: usize = 1 << 24;
 
 fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> Res<Literal> {
     let elements = shape.checked_elements().and_then(|n| usize::try_from(n).ok());
@@ -124,11 +124,12 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
         let span = c.here();
         out.push(T::scan(c)?);
         if elements != 1 {
-            if elements == 0 || elements > MOST_IMPLIED {
+            if elements == 0 || elements > c.implied_left {
                 let message = format!("one value without braces for {elements} elements");
                 return Err(error(codes::WRONG_NESTING, span, message, "expected `{`"));
             }
             out.resize(elements, T::default());
+            c.implied_left -= elements;
             c.implied_zeros = Some(span);
         }
     } else {

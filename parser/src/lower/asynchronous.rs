@@ -93,6 +93,13 @@ impl<'a> Lowering<'a> {
             Some(p) => (p.parameters, if p.result.compatible(&result) { result } else { p.result }),
             None => (Vec::new(), result),
         };
+        let late = parameters.len().saturating_sub(inputs.len());
+        if late > self.late_left {
+            let d = Diagnostic::error(codes::BAD_ASYNC, span, "too many operands that are bound late");
+            self.report(d.label(format!("{late} more")));
+            return computation;
+        }
+        self.late_left -= late;
         let mut operands: Vec<InstrId> = Vec::new();
         for n in 0..inputs.len().max(parameters.len()) {
             let shape = match (inputs.get(n), parameters.get(n)) {

@@ -54,6 +54,13 @@ const ALIASES: [(&str, &str); 27] = [
     ("custom_call", "custom-call"),
 ];
 
+/// So many elided constants are named one by one; a dump may have thousands.
+pub(super) const MOST_ELIDED: usize = 10;
+
+/// The most nodes of a tuple's shape that was left out. Inferred shapes share their parts, so that a few lines could make
+/// one that is too large to walk through.
+const MOST_INFERRED: usize = 1 << 14;
+
 impl<'a> Lowering<'a> {
     /// Lowers an instruction, and binds its name in any case.
     pub(super) fn instruction(&mut self, scope: &mut Scope<'a>, i: &Instruction) -> Option<InstrId> {
@@ -216,9 +223,12 @@ impl<'a> Lowering<'a> {
         let mut c = self.cursor(span);
         let result = c.int_or(codes::BAD_PARAMETER_NUMBER).and_then(|n| c.finish().map(|()| n));
         let n = self.keep(result)?;
-        if usize::try_from(n).map_or(true, |n| n >= MAX_PARAMETERS) {
-            let d = Diagnostic::error(codes::BAD_PARAMETER_NUMBER, span, format!("parameter number {n}"));
-            self.report(d.label(format!("expected 0 to {}", MAX_PARAMETERS - 1)));
+        // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.
+        let most = ast.computations[scope.index].instructions.len().min(MAX_PARAMETERS);
+        if usize::try_from(n).map_or(true, |n| n >= most) {
+            let message = format!("parameter number {n} in a computation of {most} instructions");
+            let d = Diagnostic::error(codes::BAD_PARAMETER_NUMBER, span, message);
+            self.report(d.label(format!("expected 0 to {}", most.saturating_sub(1))));
             return None;
         }
         if !scope.parameter_numbers.insert(n) {
@@ -244,7 +254,9 @@ impl<'a> Lowering<'a> {
             return None;
         };
         let mut c = self.cursor(span);
+        c.implied_left = self.implied_left;
         let result = crate::literal::literal(&mut c, shape).and_then(|v| c.finish().map(|()| v));
+        self.implied_left = c.implied_left;
         let value = self.keep(result)?;
         if let Some(span) = c.implied_zeros {
             let message = format!("one value for the elements of {}", show(shape));
@@ -253,6 +265,10 @@ impl<'a> Lowering<'a> {
             self.report(d);
         }
         if value == ConstantValue::Elided {
+            self.elided += 1;
+            if self.elided > MOST_ELIDED {
+                return Some(value);
+            }
             let name = if i.name.is_none() { "constant" } else { self.slice(i.name) };
             let message = format!("the text leaves out the value of {}", quote(name));
             let d = Diagnostic::warning(codes::ELIDED_CONSTANT, span, message).label("made up from the name");
@@ -466,6 +482,13 @@ impl<'a> Lowering<'a> {
         attrs: &Attrs,
     ) -> Option<Shape> {
         let shapes: SmallVec<[&Shape; 4]> = operands.iter().map(|&o| &self.module.instr(o).shape).collect();
+        if opcode == Opcode::Tuple && !self.bounded(&shapes) {
+            let message = "the left-out shape of this tuple is too large or too deep";
+            let d = Diagnostic::error(codes::NESTING_TOO_DEEP, i.opcode, message);
+            drop(shapes);
+            self.report(d.label("write the shape before the opcode"));
+            return None;
+        }
         let e = match hlo::infer::infer(&self.module, opcode, &shapes, attrs) {
             Ok(shape) => return Some(shape),
             Err(e) => e,
@@ -483,5 +506,21 @@ impl<'a> Lowering<'a> {
         drop(shapes);
         self.report(d);
         None
+    }
+
+    /// Whether a tuple of these has a shape that may be walked through, also recursively.
+    fn bounded(&self, elements: &[&Shape]) -> bool {
+        let mut open: Vec<(&Shape, usize)> = elements.iter().map(|&s| (s, 1)).collect();
+        let mut seen = 0;
+        while let Some((shape, depth)) = open.pop() {
+            seen += 1;
+            if seen > MOST_INFERRED || depth >= self.depth {
+                return false;
+            }
+            if let Shape::Tuple(t) = shape {
+                open.extend(t.iter().take(MOST_INFERRED).map(|s| (s, depth + 1)));
+            }
+        }
+        true
     }
 }

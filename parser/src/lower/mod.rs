@@ -67,6 +67,12 @@ struct Lowering<'a> {
     /// Computations made for asynchronous operations, with the one that they go before.
     wrapped: Vec<(ComputationId, ComputationId)>,
     style: TextStyle,
+    /// Number of constants whose values the text leaves out.
+    elided: usize,
+    /// How many elements single values may still stand for.
+    implied_left: usize,
+    /// How many parameters of wrapped computations may still be made beyond those that the text shows.
+    late_left: usize,
     /// Whether `/*index=5*/` stands before sixth operands; `None` until there is one.
     operand_indices: Option<bool>,
 }
@@ -112,6 +118,9 @@ pub(crate) fn lower(
         truncated,
         wrapped: Vec::new(),
         style,
+        elided: 0,
+        implied_left: crate::literal::MOST_IMPLIED,
+        late_left: text.len(),
         operand_indices: None,
     };
     lowering.declare_computations();
@@ -129,6 +138,11 @@ pub(crate) fn lower(
         }
         return None;
     };
+    if lowering.elided > instruction::MOST_ELIDED {
+        let message = format!("the text leaves out the values of {} constants", lowering.elided);
+        let d = Diagnostic::warning(codes::ELIDED_CONSTANT, Span::NONE, message);
+        lowering.report(d.note(format!("the first {} are shown above", instruction::MOST_ELIDED)));
+    }
     lowering.module.set_entry(lowering.ids[entry]);
     lowering.place_wrapped();
     let mut module = lowering.module;

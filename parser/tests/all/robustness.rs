@@ -268,6 +268,32 @@ fn huge_shapes_allocate_nothing() {
     assert_eq!(codes(text), ["P0508"]);
 }
 
+/// A few lines cannot make something huge.
+#[test]
+fn small_texts_stay_small() {
+    let doubling: String = (1..64).map(|i| format!("  t{i} = tuple(t{0}, t{0})\n", i - 1)).collect();
+    let text = format!("HloModule m\nENTRY e {{\n  t0 = f32[] parameter(0)\n{doubling}}}\n");
+    assert_eq!(codes(&text), ["P0005"]);
+    let deepening: String = (1..2000).map(|i| format!("  t{i} = tuple(t{})\n", i - 1)).collect();
+    let text = format!("HloModule m\nENTRY e {{\n  t0 = f32[] parameter(0)\n{deepening}}}\n");
+    assert_eq!(codes(&text), ["P0005"]);
+    let computation = |i: usize| format!("f{i} {{\n  ROOT p = f32[] parameter(1048575)\n}}\n");
+    let text: String = (0..2000).map(computation).collect();
+    assert_eq!(codes(&text)[0], "P0116");
+    let value = |i: usize| format!("  c{i} = f32[16777216] constant(1)\n");
+    let values: String = (0..2000).map(value).collect();
+    assert!(codes(&format!("HloModule m\nENTRY e {{\n{values}}}\n")).contains(&"P0502"));
+    let parameters: String = (0..500).map(|i| format!("  p{i} = f32[] parameter({i})\n")).collect();
+    let start = |i: usize| format!("  s{i} = ((), (), u32[]) call-start(), to_apply=f\n");
+    let starts: String = (0..1000).map(start).collect();
+    let text =
+        format!("HloModule m\nf {{\n{parameters}  ROOT r = f32[] negate(p0)\n}}\nENTRY e {{\n{starts}}}\n");
+    assert!(codes(&text).contains(&"P0118"));
+    let elided: String = (0..2000).map(|i| format!("  c{i} = f32[100] constant({{...}})\n")).collect();
+    let found = codes(&format!("HloModule m\nENTRY e {{\n{elided}  ROOT x = f32[] negat(c0)\n}}\n"));
+    assert_eq!((found.len(), found.contains(&"P0112")), (12, true), "an error is not lost among warnings");
+}
+
 /// Every prefix of a program is refused, or is a program.
 #[test]
 fn truncated_anywhere() {

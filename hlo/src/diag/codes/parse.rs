@@ -17,8 +17,9 @@ super::codes! {
     SOURCE_TOO_LARGE = "P0004" "text larger than 4 GiB"
         "Places in the text are 32-bit offsets, so one text is limited to 4 GiB. Elide large constants, or pass them as inputs.",
     NESTING_TOO_DEEP = "P0005" "nested too deeply"
-        "Tuples, computations inside attributes and instructions inside operands may be nested, but not without a limit: deeper\n\
-         nesting than 500 levels is refused, so that no later stage can run out of stack. Name the inner parts instead.",
+        "Tuples (and origins, and shapes inside layouts) may be nested, but not without a limit: deeper nesting than 500 levels\n\
+         is refused, so that no later stage can run out of stack; so is a tuple whose shape was left out and would have more\n\
+         than 16384 parts.",
     EMPTY_TEXT = "P0006" "nothing to parse"
         "The text holds no computation: it is empty, or there is only a header. A module needs at least one computation:\n\
          \n\
