@@ -21,11 +21,11 @@ use crate::value::{Sizes, Tensor, Value};
 /// The state that `rng-get-and-update-state` begins with, as in XLA's CPU runtime.
 pub(super) const FIRST_STATE: u128 = 0x701_2395;
 
-/// `rng-bit-generator(state)`: (new state, bits).
+/// `rng-bit-generator(state)`: (new state, bits), or in an older form the bits alone.
 pub(super) fn rng_bit_generator(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let [state] = arrays(args);
-    let shape = cx.instr.shape.as_tuple().and_then(|t| t.get(1)?.as_array());
-    let Some(shape) = shape else { return Err(cx.unsupported("with a result that is not a pair")) };
+    let shape = cx.instr.shape.as_array().or_else(|| cx.instr.shape.as_tuple()?.get(1)?.as_array());
+    let Some(shape) = shape else { return Err(cx.unsupported("without an array of bits")) };
     let ty = shape.element_type;
     match ty.class() {
         TypeClass::Signed | TypeClass::Unsigned | TypeClass::Float => {}
@@ -59,8 +59,11 @@ pub(super) fn rng_bit_generator(cx: &Cx<'_>, args: Args) -> Result<Value> {
             return Err(cx.unsupported(&why));
         }
     };
-    let state = Tensor::from_vec(dims(&[state.len()]), state);
-    Ok(Value::tuple([state.into(), Tensor::new(dims(&sizes), buffer).into()]))
+    let bits = Tensor::new(dims(&sizes), buffer);
+    if cx.instr.shape.as_array().is_some() {
+        return Ok(bits.into());
+    }
+    Ok(Value::tuple([Tensor::from_vec(dims(&[state.len()]), state).into(), bits.into()]))
 }
 
 /// Random bits of a type, by ThreeFry.
