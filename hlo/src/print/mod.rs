@@ -184,7 +184,10 @@ impl PrintOptions {
 
 /// A module as text.
 pub fn print_module(module: &Module, options: &PrintOptions) -> String {
-    let mut printer = Printer::new(module, options, Text::new());
+    let mut text = Text::new();
+    // A guess, to grow seldom.
+    text.reserve(module.instruction_capacity() * 128);
+    let mut printer = Printer::new(module, options, text);
     printer.write_module();
     printer.text.into_string()
 }
