@@ -163,7 +163,7 @@ fn complex<T: Lane>(cx: &Cx<'_>, re: Tensor, im: Tensor) -> Result<Tensor> {
 
 /// A column that a scalar operand fills: as long as the longest slice that a kernel is given.
 fn splat<T: BufferOf>(x: &Tensor, n: usize) -> Vec<T> {
-    vec![x.slice::<T>()[0]; n.min(CHUNK)]
+    vec![x.slice::<T>()[0]; n.min(2 * CHUNK)]
 }
 
 fn clamp<T: Lane>(cx: &Cx<'_>, low: Tensor, mut x: Tensor, high: Tensor) -> Result<Tensor> {

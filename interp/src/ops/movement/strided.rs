@@ -4,8 +4,9 @@
 //! elements of one index of a dimension all come before those of the next (it is a box of a row-major array, perhaps with
 //! gaps); a source may repeat (stride 0) and run backwards.
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
+
+use crate::parallel::pieces;
 
 /// Elements below which a copy stays on the calling thread.
 const SEQUENTIAL: usize = 1 << 16;
@@ -94,8 +95,8 @@ impl<T: Copy + Send + Sync> Job<'_, T> {
         let piece =
             (SEQUENTIAL * size / n).clamp(1, size).next_multiple_of(if self.transposes() { TILE } else { 1 });
         let span = piece.saturating_mul(target as usize);
-        let pieces = size.div_ceil(piece);
-        to.par_chunks_mut(span).take(pieces).enumerate().for_each(|(i, to)| {
+        let to = &mut to[..span.saturating_mul(size.div_ceil(piece)).min(to.len())];
+        pieces(to, span, 1, &|i, to| {
             let mut dims: SmallVec<[usize; 4]> = self.dims.into();
             dims[0] = piece.min(size - i * piece);
             let at = at + (i * piece) as isize * source;
