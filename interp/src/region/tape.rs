@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::LANES;
 use crate::ops::elementwise::kind::{Binary, Kind, Part, Unary, kind};
-use crate::ops::elementwise::lane::{K1, K2, K3, Lane};
+use crate::ops::elementwise::lane::{K3, Lane};
 use crate::ops::elementwise::{carrier, comparison, narrow_block, precision, select_kernel, widen_block};
 use crate::ops::movement::reinterpret_block;
 
@@ -281,14 +281,16 @@ impl Tape {
             (Kind::Unary(op), &[a]) => {
                 let a = self.converted(a, to);
                 fn of<T: Lane>(op: Unary, a: usize, o: usize) -> Option<Run> {
-                    Some(step1(T::unary(op)?, a, o))
+                    let kernel = T::unary(op)?;
+                    Some(step1::<T, T>(move |a, o| kernel.run(a, o), a, o))
                 }
                 self.step(to, What::Other, |o| with_element_type!(to, T => of::<T>(op, a, o)))
             }
             (Kind::Binary(op), &[a, b]) => {
                 let (a, b) = (self.converted(a, to), self.converted(b, to));
                 fn of<T: Lane>(op: Binary, a: usize, b: usize, o: usize) -> Option<Run> {
-                    Some(step2(T::binary(op)?, a, b, o))
+                    let kernel = T::binary(op)?;
+                    Some(step2::<T, T>(move |a, b, o| kernel.run(a, b, o), a, b, o))
                 }
                 self.step(to, What::Binary(op, a, b), |o| with_element_type!(to, T => of::<T>(op, a, b, o)))
             }
@@ -440,11 +442,20 @@ fn with_output(registers: &mut [Buffer], out: usize, f: impl FnOnce(&[Buffer], &
     registers[out] = column;
 }
 
-fn step1<A: BufferOf, O: BufferOf>(kernel: K1<A, O>, a: usize, o: usize) -> Run {
+fn step1<A: BufferOf, O: BufferOf>(
+    kernel: impl Fn(&[A], &mut [O]) + Send + Sync + 'static,
+    a: usize,
+    o: usize,
+) -> Run {
     Box::new(move |r, n| with_output(r, o, |r, out| kernel(&typed(&r[a])[..n], &mut typed_mut(out)[..n])))
 }
 
-fn step2<A: BufferOf, O: BufferOf>(kernel: K2<A, O>, a: usize, b: usize, o: usize) -> Run {
+fn step2<A: BufferOf, O: BufferOf>(
+    kernel: impl Fn(&[A], &[A], &mut [O]) + Send + Sync + 'static,
+    a: usize,
+    b: usize,
+    o: usize,
+) -> Run {
     Box::new(move |r, n| {
         with_output(r, o, |r, out| kernel(&typed(&r[a])[..n], &typed(&r[b])[..n], &mut typed_mut(out)[..n]));
     })

@@ -23,15 +23,73 @@ pub(crate) type K2<A, O> = fn(&[A], &[A], &mut [O]);
 /// A kernel of three operands.
 pub(crate) type K3<A, O> = fn(&[A], &[A], &[A], &mut [O]);
 
+/// A kernel of one operand, or that of `f64` for a type that is computed in it and rounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kernel1<T> {
+    /// Of the type itself.
+    Own(K1<T, T>),
+    /// Of `f64`.
+    Wide(K1<f64, f64>),
+}
+
+/// A kernel of two operands, as [`Kernel1`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kernel2<T> {
+    /// Of the type itself.
+    Own(K2<T, T>),
+    /// Of `f64`.
+    Wide(K2<f64, f64>),
+}
+
+/// Elements that are widened at a time.
+const BLOCK: usize = 256;
+
+impl<T: Scalar> Kernel1<T> {
+    /// Applies the kernel along slices of one length.
+    pub(crate) fn run(&self, a: &[T], out: &mut [T]) {
+        match self {
+            Kernel1::Own(kernel) => kernel(a, out),
+            Kernel1::Wide(kernel) => {
+                let (mut x, mut y) = ([0.0; BLOCK], [0.0; BLOCK]);
+                for (a, out) in a.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    let n = a.len();
+                    each1(a, &mut x[..n], |a| scalar::convert::<T, f64>(a));
+                    kernel(&x[..n], &mut y[..n]);
+                    each1(&y[..n], out, T::from_f64);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Kernel2<T> {
+    /// Applies the kernel along slices of one length.
+    pub(crate) fn run(&self, a: &[T], b: &[T], out: &mut [T]) {
+        match self {
+            Kernel2::Own(kernel) => kernel(a, b, out),
+            Kernel2::Wide(kernel) => {
+                let (mut x, mut y, mut z) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+                for ((a, b), out) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).zip(out.chunks_mut(BLOCK)) {
+                    let n = a.len();
+                    each1(a, &mut x[..n], |a| scalar::convert::<T, f64>(a));
+                    each1(b, &mut y[..n], |b| scalar::convert::<T, f64>(b));
+                    kernel(&x[..n], &y[..n], &mut z[..n]);
+                    each1(&z[..n], out, T::from_f64);
+                }
+            }
+        }
+    }
+}
+
 /// An element type and its kernels. `None`: the type has no such operation.
 pub(crate) trait Lane: BufferOf + Scalar<Carrier: BufferOf> {
     /// The type of a real part.
     type Part: BufferOf;
 
     /// Operations whose result has the type of their operand.
-    fn unary(op: Unary) -> Option<K1<Self, Self>>;
+    fn unary(op: Unary) -> Option<Kernel1<Self>>;
     /// Operations whose result has the type of their operands.
-    fn binary(op: Binary) -> Option<K2<Self, Self>>;
+    fn binary(op: Binary) -> Option<Kernel2<Self>>;
     /// Comparisons; `total` by the total order of floats.
     fn compare(direction: Direction, total: bool) -> Option<K2<Self, bool>>;
     /// Parts of complex numbers.
@@ -333,12 +391,12 @@ fn real_part<T: Number>(part: Part) -> Option<K1<T, T>> {
 impl Lane for bool {
     type Part = bool;
 
-    fn unary(op: Unary) -> Option<K1<bool, bool>> {
-        pred_unary(op)
+    fn unary(op: Unary) -> Option<Kernel1<bool>> {
+        pred_unary(op).map(Kernel1::Own)
     }
 
-    fn binary(op: Binary) -> Option<K2<bool, bool>> {
-        pred_binary(op)
+    fn binary(op: Binary) -> Option<Kernel2<bool>> {
+        pred_binary(op).map(Kernel2::Own)
     }
 
     fn compare(direction: Direction, _total: bool) -> Option<K2<bool, bool>> {
@@ -371,12 +429,12 @@ macro_rules! int_lanes {
         impl Lane for $t {
             type Part = $t;
 
-            fn unary(op: Unary) -> Option<K1<$t, $t>> {
-                int_unary(op)
+            fn unary(op: Unary) -> Option<Kernel1<$t>> {
+                int_unary(op).map(Kernel1::Own)
             }
 
-            fn binary(op: Binary) -> Option<K2<$t, $t>> {
-                int_binary(op)
+            fn binary(op: Binary) -> Option<Kernel2<$t>> {
+                int_binary(op).map(Kernel2::Own)
             }
 
             fn compare(direction: Direction, _total: bool) -> Option<K2<$t, bool>> {
@@ -408,17 +466,103 @@ macro_rules! int_lanes {
 
 int_lanes!(S1, S2, S4, i8, i16, i32, i64, U1, U2, U4, u8, u16, u32, u64);
 
+/// Kernels of the types that have their own.
+mod own {
+    use super::*;
+
+    pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
+        float_unary(op).map(Kernel1::Own)
+    }
+
+    pub(super) fn binary<T: Float + Elementary>(op: Binary) -> Option<Kernel2<T>> {
+        float_binary(op).map(Kernel2::Own)
+    }
+}
+
+/// Kernels of the 16-bit types: arithmetic of their own, functions through `f64`, as [`scalar`] defines both.
+mod half {
+    use super::*;
+
+    pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
+        narrow::unary(op)
+    }
+
+    pub(super) fn binary<T: Float + Elementary>(op: Binary) -> Option<Kernel2<T>> {
+        match op {
+            Binary::Remainder | Binary::Power | Binary::Atan2 => narrow::binary(op),
+            Binary::Add
+            | Binary::Subtract
+            | Binary::Multiply
+            | Binary::Divide
+            | Binary::Maximum
+            | Binary::Minimum
+            | Binary::Mulhi
+            | Binary::And
+            | Binary::Or
+            | Binary::Xor
+            | Binary::ShiftLeft
+            | Binary::ShiftRightArithmetic
+            | Binary::ShiftRightLogical => own::binary(op),
+        }
+    }
+}
+
+/// Kernels of the types of a byte and less: all but the operations on the sign bit through `f64`, as [`scalar`] defines
+/// them.
+mod narrow {
+    use super::*;
+
+    pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
+        match op {
+            Unary::Negate => Some(Kernel1::Own(|a, o| each1(a, o, Number::negate))),
+            Unary::Abs => Some(Kernel1::Own(|a, o| each1(a, o, Float::abs))),
+            Unary::Acos
+            | Unary::Acosh
+            | Unary::Asin
+            | Unary::Asinh
+            | Unary::Atanh
+            | Unary::Cbrt
+            | Unary::Ceil
+            | Unary::Cosine
+            | Unary::Cosh
+            | Unary::CountLeadingZeros
+            | Unary::Erf
+            | Unary::Exponential
+            | Unary::ExponentialMinusOne
+            | Unary::Floor
+            | Unary::Log
+            | Unary::LogPlusOne
+            | Unary::Logistic
+            | Unary::Not
+            | Unary::Popcnt
+            | Unary::RoundNearestAfz
+            | Unary::RoundNearestEven
+            | Unary::Rsqrt
+            | Unary::Sign
+            | Unary::Sine
+            | Unary::Sinh
+            | Unary::Sqrt
+            | Unary::Tan
+            | Unary::Tanh => float_unary(op).map(Kernel1::Wide),
+        }
+    }
+
+    pub(super) fn binary<T>(op: Binary) -> Option<Kernel2<T>> {
+        float_binary(op).map(Kernel2::Wide)
+    }
+}
+
 macro_rules! float_lanes {
-    ($($t:ty),*) => {$(
+    ($kernels:ident: $($t:ty),*) => {$(
         impl Lane for $t {
             type Part = $t;
 
-            fn unary(op: Unary) -> Option<K1<$t, $t>> {
-                float_unary(op)
+            fn unary(op: Unary) -> Option<Kernel1<$t>> {
+                $kernels::unary(op)
             }
 
-            fn binary(op: Binary) -> Option<K2<$t, $t>> {
-                float_binary(op)
+            fn binary(op: Binary) -> Option<Kernel2<$t>> {
+                $kernels::binary(op)
             }
 
             fn compare(direction: Direction, total: bool) -> Option<K2<$t, bool>> {
@@ -448,12 +592,10 @@ macro_rules! float_lanes {
     )*};
 }
 
+float_lanes!(own: f32, f64);
+float_lanes!(half: f16, bf16);
 float_lanes!(
-    f16,
-    bf16,
-    f32,
-    f64,
-    F8E5M2,
+    narrow: F8E5M2,
     F8E4M3,
     F8E4M3FN,
     F8E4M3B11FNUZ,
@@ -471,19 +613,20 @@ macro_rules! complex_lanes {
         impl Lane for Complex<$part> {
             type Part = $part;
 
-            fn unary(op: Unary) -> Option<K1<Self, Self>> {
-                elementary(op)
+            fn unary(op: Unary) -> Option<Kernel1<Self>> {
+                elementary(op).map(Kernel1::Own)
             }
 
-            fn binary(op: Binary) -> Option<K2<Self, Self>> {
+            fn binary(op: Binary) -> Option<Kernel2<Self>> {
                 // The two that take one of their operands are no arithmetic.
-                if op == Binary::Maximum {
+                let kernel: Option<K2<Self, Self>> = if op == Binary::Maximum {
                     k2!(ComplexNumber::maximum)
                 } else if op == Binary::Minimum {
                     k2!(ComplexNumber::minimum)
                 } else {
                     elementary_binary(op)
-                }
+                };
+                kernel.map(Kernel2::Own)
             }
 
             fn compare(direction: Direction, _total: bool) -> Option<K2<Self, bool>> {

@@ -101,12 +101,12 @@ fn no_such(cx: &Cx<'_>, ty: ElementType) -> crate::RunError {
 
 fn unary<T: Lane>(cx: &Cx<'_>, a: Tensor, op: Unary) -> Result<Tensor> {
     let kernel = T::unary(op).ok_or_else(|| no_such(cx, T::TYPE))?;
-    map_same::<T>(cx, a, &kernel)
+    map_same::<T>(cx, a, &move |a, out| kernel.run(a, out))
 }
 
 fn binary<T: Lane>(cx: &Cx<'_>, a: Tensor, b: Tensor, op: Binary) -> Result<Tensor> {
     let kernel = T::binary(op).ok_or_else(|| no_such(cx, T::TYPE))?;
-    zip_same::<T>(cx, a, b, &kernel)
+    zip_same::<T>(cx, a, b, &move |a, b, out| kernel.run(a, b, out))
 }
 
 fn part<T: Lane>(cx: &Cx<'_>, a: Tensor, op: Part) -> Result<Tensor> {

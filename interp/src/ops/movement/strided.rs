@@ -95,7 +95,8 @@ impl<T: Copy + Send + Sync> Job<'_, T> {
         let piece =
             (SEQUENTIAL * size / n).clamp(1, size).next_multiple_of(if self.transposes() { TILE } else { 1 });
         let span = piece.saturating_mul(target as usize);
-        let to = &mut to[..span.saturating_mul(size.div_ceil(piece)).min(to.len())];
+        let end = span.saturating_mul(size.div_ceil(piece)).min(to.len());
+        let to = &mut to[..end];
         pieces(to, span, 1, &|i, to| {
             let mut dims: SmallVec<[usize; 4]> = self.dims.into();
             dims[0] = piece.min(size - i * piece);
