@@ -258,7 +258,11 @@ fn typed_mut<T: BufferOf>(buffer: &mut hlo::Buffer) -> &mut Vec<T> {
 }
 
 /// Calls `f` with each piece of a result and the number of its first element, on several threads if there is enough.
+/// Never with an empty piece.
 pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: impl Fn(usize, &mut [O]) + Send + Sync) {
+    if out.is_empty() {
+        return;
+    }
     if out.len() <= 2 * CHUNK {
         f(0, out);
     } else {

@@ -102,7 +102,8 @@ pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let n = (limit - s.start).max(0);
         dims.push(n / s.stride + i64::from(n % s.stride != 0));
         place.offset += s.start as usize * operand.strides[d] as usize;
-        place.strides.push(operand.strides[d] * s.stride as isize);
+        // A stride that is never taken may be anything.
+        place.strides.push(operand.strides[d].wrapping_mul(s.stride as isize));
     }
     if *dims == *x.dims() {
         return Ok(x.into());
@@ -186,43 +187,60 @@ pub(super) fn dynamic_update_slice(cx: &Cx<'_>, mut args: Args) -> Result<Value>
     Ok(Tensor::new(dims, buffer).into())
 }
 
+/// What a `pad` does to one dimension: element `first + i` of the operand, for `i` up to `count`, goes to `at + i * step`.
+struct Padded {
+    size: i64,
+    first: usize,
+    count: usize,
+    at: usize,
+    step: isize,
+}
+
+/// Any numbers may stand in the text; `None` if the size does not fit.
+fn padded(n: i64, p: &hlo::attrs::PaddingDim) -> Option<Padded> {
+    let (n, low, high, interior) =
+        (i128::from(n), i128::from(p.low), i128::from(p.high), i128::from(p.interior));
+    let size = (low + high + n + (n - 1).max(0) * interior).max(0);
+    let step = interior + 1;
+    // Elements at positions before 0 or from `size` on are cut.
+    let first = if low < 0 { (-low + step - 1) / step } else { 0 };
+    let last = (size - 1 - low).div_euclid(step).min(n - 1);
+    let count = (last - first + 1).max(0);
+    let within = |x: i128| if count > 0 { usize::try_from(x).ok() } else { Some(0) };
+    Some(Padded {
+        size: i64::try_from(size).ok()?,
+        first: within(first)?,
+        count: usize::try_from(count).ok()?,
+        at: within(low + first * step)?,
+        // A step that is never taken may be anything.
+        step: if count > 1 { isize::try_from(step).ok()? } else { 1 },
+    })
+}
+
 /// `pad`: elements added (or, where negative, cut) before and after, and added between.
 pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, value: &Tensor) -> Result<Tensor> {
-        let padding = cx.attrs().padding().unwrap_or(&[]);
-        let dims: Dims = x
-            .dims()
-            .iter()
-            .zip(padding)
-            .map(|(&n, p)| (p.low + p.high + n + (n - 1).max(0) * p.interior).max(0))
-            .collect();
-        let count =
-            hlo::ArrayShape::new(T::TYPE, &dims).checked_elements().and_then(|n| usize::try_from(n).ok());
-        let count = count.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?;
-        let mut out = cx.vec::<T>(count)?;
+    fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, value: &Tensor, padding: &[Padded]) -> Result<Tensor> {
+        let dims: Dims = padding.iter().map(|p| p.size).collect();
+        let n = hlo::ArrayShape::new(T::TYPE, &dims).checked_elements().and_then(|n| usize::try_from(n).ok());
+        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
         let value = value.slice::<T>()[0];
         chunks_mut(&mut out, |_, out| out.fill(value));
         let (mut source, mut target) = (Place::dense(&x.sizes()), Place::dense(&sizes(&dims)));
-        let mut inside = Sizes::new();
         for (d, p) in padding.iter().enumerate() {
-            // Element `i` of the operand is at `low + i * step`; those at positions outside are cut.
-            let step = p.interior + 1;
-            let first = if p.low < 0 { (-p.low + step - 1) / step } else { 0 };
-            let last = (dims[d] - 1 - p.low).div_euclid(step).min(x.dims()[d] - 1);
-            inside.push(usize::try_from(last - first + 1).unwrap_or(0));
-            if last < first {
-                return Ok(Tensor::from_vec(dims, out));
-            }
-            source.offset += first as usize * source.strides[d] as usize;
-            target.offset += (p.low + first * step) as usize * target.strides[d] as usize;
-            target.strides[d] *= step as isize;
+            source.offset += p.first * source.strides[d] as usize;
+            target.offset += p.at * target.strides[d] as usize;
+            target.strides[d] *= p.step;
         }
+        let inside: Sizes = padding.iter().map(|p| p.count).collect();
         copy(&inside, x.slice::<T>(), &source, &mut out, &target);
         Ok(Tensor::from_vec(dims, out))
     }
     let [x, value] = super::control::arrays(args);
     let value = super::elementwise::convert(cx, value, x.element_type())?;
-    with_element_type!(x.element_type(), T => of::<T>(cx, &x, &value)).map(Value::from)
+    let padding = cx.attrs().padding().unwrap_or(&[]);
+    let padding: Option<Vec<Padded>> = x.dims().iter().zip(padding).map(|(&n, p)| padded(n, p)).collect();
+    let padding = padding.ok_or_else(|| cx.unsupported("to a size beyond 2^63"))?;
+    with_element_type!(x.element_type(), T => of::<T>(cx, &x, &value, &padding)).map(Value::from)
 }
 
 /// `reverse`: the named dimensions run backwards.
