@@ -77,6 +77,11 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         v.error(id, codes::REPLICA_GROUPS, "a replica group is empty");
         return;
     }
+    if instr.opcode == Opcode::CollectiveBroadcast {
+        // Its groups may leave devices out, which then get zeros.
+        broadcast_groups(v, id, &groups);
+        return;
+    }
     let n: usize = groups.iter().map(Vec::len).sum();
     let mut seen = vec![false; n];
     for &replica in groups.iter().flatten() {
@@ -104,11 +109,21 @@ fn replica_groups(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         v.error(id, codes::REPLICA_GROUPS, message);
         return;
     }
-    let uniform_needed =
-        !matches!(instr.opcode, Opcode::AllReduce | Opcode::AllReduceStart | Opcode::CollectiveBroadcast);
+    let uniform_needed = !matches!(instr.opcode, Opcode::AllReduce | Opcode::AllReduceStart);
     let size = groups[0].len();
     if uniform_needed && groups.iter().any(|g| g.len() != size) {
         v.error(id, codes::REPLICA_GROUPS, "the replica groups must all be of one size");
+    }
+}
+
+/// No id may be negative or repeated.
+fn broadcast_groups(v: &mut Verifier<'_>, id: InstrId, groups: &[Vec<i64>]) {
+    let mut ids: Vec<i64> = groups.iter().flatten().copied().collect();
+    ids.sort_unstable();
+    if let Some(&first) = ids.first().filter(|&&i| i < 0) {
+        v.error(id, codes::REPLICA_GROUPS, format!("id {first} in the replica groups is negative"));
+    } else if let Some(twice) = ids.windows(2).find(|w| w[0] == w[1]) {
+        v.error(id, codes::REPLICA_GROUPS, format!("id {} is twice in the replica groups", twice[0]));
     }
 }
 
