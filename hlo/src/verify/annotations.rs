@@ -13,7 +13,8 @@ use crate::shape::Shape;
 
 pub(super) fn check(v: &mut Verifier<'_>) {
     v.for_each(|v, id, instr| {
-        if let Some(s) = instr.attrs.sharding() {
+        // An outfeed's sharding is that of what it sends out, and of its token.
+        if let Some(s) = instr.attrs.sharding().filter(|_| instr.opcode != Opcode::Outfeed) {
             sharding(v, id, s, &instr.shape);
         }
         if let Some(OriginalValue::Tree(tree)) = instr.attrs.original_value()

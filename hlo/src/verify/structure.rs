@@ -166,35 +166,32 @@ fn call_cycles(v: &mut Verifier<'_>) {
     }
 }
 
-/// A signature in the text should be that of the instructions. It has no meaning of its own, and XLA does not look at it: a
-/// warning.
+/// The result of a signature in the text must be the root's. Parameters that it states otherwise are only warned about, as
+/// XLA does not read them.
 fn signatures(v: &mut Verifier<'_>) {
     let module = v.module;
     for &c in module.computations() {
         let comp = module.computation(c);
         let (Some(declared), Some(actual)) = (&comp.declared, module.program_shape(c)) else { continue };
-        let mut wrong = Vec::new();
+        let message = |what: String| format!("the signature of computation %{} is wrong: {what}", comp.name);
         if declared.parameters.len() != actual.parameters.len() {
-            wrong.push(format!(
+            let what = format!(
                 "it declares {}, the computation has {}",
                 count(declared.parameters.len(), "parameter"),
                 actual.parameters.len()
-            ));
+            );
+            v.diagnostics.push(Diagnostic::warning(codes::SIGNATURE, comp.span, message(what)));
         }
         for (n, ((_, shape), real)) in declared.parameters.iter().zip(&actual.parameters).enumerate() {
             if !shape.compatible(real) {
-                wrong.push(format!("it declares parameter {n} as {shape}, which is {real}"));
+                let what = format!("it declares parameter {n} as {shape}, which is {real}");
+                v.diagnostics.push(Diagnostic::warning(codes::SIGNATURE, comp.span, message(what)));
             }
         }
         if !declared.result.compatible(&actual.result) {
-            wrong.push(format!(
-                "it declares the result as {}, the root is {}",
-                declared.result, actual.result
-            ));
-        }
-        for w in wrong {
-            let message = format!("the signature of computation %{} is wrong: {w}", comp.name);
-            v.diagnostics.push(Diagnostic::warning(codes::SIGNATURE, comp.span, message));
+            let what =
+                format!("it declares the result as {}, the root is {}", declared.result, actual.result);
+            v.diagnostics.push(Diagnostic::error(codes::SIGNATURE, comp.span, message(what)));
         }
     }
 }
