@@ -50,7 +50,7 @@ ENTRY e {{
     new, bits = run(program, [state])
     return f"""// ==== {algorithm}, {ty}[{dims}], a state of {n}
 // test: interpret
-{program}// run: e({text(state)}) == ({text(new)}, {text(bits)})
+{program}// run: e({text(state)}) == {text(new)}, {text(bits)}
 """
 
 
@@ -196,5 +196,122 @@ for ty in ["f32", "f64", "bf16"]:
     grads.append(program(
         ty, f"({shape(ty, x)}, {vector}, {vector})", ("batch-norm-grad", "epsilon=1, feature_index=1"),
         [(shape(ty, x), x), (vector, scale), (vector, mean), (vector, variance), (shape(ty, g), g)],
-        "(" + ", ".join(map(text, results)) + ")"))
+        ", ".join(map(text, results))))
 write("batch-norm-grad", grads)
+
+# rng: the scheme of SEMANTICS.md, written out. Seed 0, one device, ordinal 2 (the third instruction).
+import math
+
+import ml_dtypes
+
+
+def philox(key, counter):
+    x = [counter >> (32 * i) & 0xFFFFFFFF for i in range(4)]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        p0, p1 = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
+        x = [p1 >> 32 ^ x[1] ^ k[0], p1 & 0xFFFFFFFF, p0 >> 32 ^ x[3] ^ k[1], p0 & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return x
+
+
+KEY = (2 * 0x9E3779B97F4A7C15 & M) >> 32
+
+
+def words32(n, first=0x7012395):
+    return [w for i in range(-(-n // 4)) for w in philox(KEY, first + i)][:n]
+
+
+def words64(n, first=0x7012395):
+    blocks = [philox(KEY, first + i) for i in range(-(-n // 2))]
+    return [w for b in blocks for w in (b[0] | b[1] << 32, b[2] | b[3] << 32)][:n]
+
+
+def uniform(ty, words, bits, low, high):
+    return [ty(ty(ty(w >> (words_bits - bits)) * ty(2.0**-bits)) * ty(ty(high) - ty(low))) + ty(low)
+            for w in words for words_bits in [32 if bits == 23 else 64]]
+
+
+def normal(n, mean, deviation):
+    f = np.float32
+    u = uniform(f, words32(n), 23, 0, 1)
+    out = []
+    for a, b in zip(u[::2], u[1::2]):
+        angle, radius2 = f(2 * np.pi) * b, f(-2) * f(math.log(float(max(a, f(1e-7)))))
+        radius = np.sqrt(radius2)
+        for part in (math.sin, math.cos):
+            out.append(f(mean) + f(deviation) * (f(part(float(angle))) * radius))
+    return out
+
+
+def rng(title, ty, n, distribution, a, b, values):
+    values = "[" + ", ".join(str(int(v)) if isinstance(v, int) else repr(float(v)) for v in values) + "]"
+    return f"""// ==== {title}
+// test: interpret
+HloModule t
+
+ENTRY e {{
+  a = {ty}[] constant({a})
+  b = {ty}[] constant({b})
+  ROOT r = {ty}[{n}] rng(a, b), distribution=rng_{distribution}
+}}
+// run: e() == {values}
+"""
+
+
+half = [float(ml_dtypes.bfloat16(v)) for v in uniform(np.float32, words32(5), 23, -1, 1)]
+write("rng", [
+    rng("uniform f32", "f32", 6, "uniform", -1, 3, uniform(np.float32, words32(6), 23, -1, 3)),
+    rng("uniform f64", "f64", 3, "uniform", 0.5, 0.75, uniform(np.float64, words64(3), 52, 0.5, 0.75)),
+    rng("uniform bf16, through f32", "bf16", 5, "uniform", -1, 1, half),
+    rng("uniform s32", "s32", 7, "uniform", -5, 6, [-5 + w % 11 for w in words32(7)]),
+    rng("uniform u64", "u64", 3, "uniform", 10, 1000000000000, [10 + w % (10**12 - 10) for w in words64(3)]),
+    rng("uniform u8", "u8", 5, "uniform", 3, 200, [3 + w % 197 for w in words32(5)]),
+    rng("an empty range", "u32", 3, "uniform", 7, 7, [(7 + w) & 0xFFFFFFFF for w in words32(3)]),
+    rng("normal f32", "f32", 6, "normal", 1, 2, normal(6, 1, 2)),
+    # Two executions of one instruction go on where it stopped.
+    f"""// ==== a loop
+// test: interpret
+HloModule t
+
+body {{
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+  r = f32[1] rng(zero, one), distribution=rng_uniform
+  p = (s32[], f32[2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[2] get-tuple-element(p), index=1
+  y = f32[2] dynamic-update-slice(x, r, i)
+  step = s32[] constant(1)
+  n = s32[] add(i, step)
+  ROOT t = (s32[], f32[2]) tuple(n, y)
+}}
+
+condition {{
+  p = (s32[], f32[2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  two = s32[] constant(2)
+  ROOT c = pred[] compare(i, two), direction=LT
+}}
+
+ENTRY e {{
+  i = s32[] constant(0)
+  x = f32[2] constant({{0, 0}})
+  s = (s32[], f32[2]) tuple(i, x)
+  w = (s32[], f32[2]) while(s), condition=condition, body=body
+  ROOT r = f32[2] get-tuple-element(w), index=1
+}}
+// run: e() == [{float(uniform(np.float32, words32(1), 23, 0, 1)[0])!r}, {float(uniform(np.float32, words32(1, 0x7012396), 23, 0, 1)[0])!r}]
+""",
+])
+write("rng-get-and-update-state", ["""// ==== one state for each instruction
+// test: interpret
+HloModule t
+
+ENTRY e {
+  a = u64[2] rng-get-and-update-state(), delta=3
+  b = u64[2] rng-get-and-update-state(), delta=3
+  ROOT t = (u64[2], u64[2]) tuple(a, b)
+}
+// run: e() == [117515157, 0], [117515157, 0]
+"""])

@@ -59,8 +59,7 @@ def case(title, computations, call, operands, results):
     op, attrs = call
     of = shape(results[0]) if len(results) == 1 else "(" + ", ".join(map(shape, results)) + ")"
     lines += [f"  ROOT r = {of} {op}({', '.join(f'p{i}' for i in range(len(operands)))}), {attrs}", "}"]
-    expected = text(results[0]) if len(results) == 1 else "(" + ", ".join(map(text, results)) + ")"
-    lines.append(f"// run: e({', '.join(map(text, operands))}) == {expected}")
+    lines.append(f"// run: e({', '.join(map(text, operands))}) == {', '.join(map(text, results))}")
     return "\n".join(lines) + "\n"
 
 
