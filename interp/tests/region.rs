@@ -1,5 +1,7 @@
 //! Computations that are applied to elements: as tapes over blocks, and lane by lane.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use hlo::{Buffer, Module};
 use hlo_interp::{Interpreter, Options, Tensor, Value};
 
