@@ -305,12 +305,15 @@ fn run<A: Algebra, O: Send>(
     lhs: &[A::In],
     rhs: &[A::In],
     out: &mut [O],
-    round: &(dyn Fn(&A::Sum) -> Option<O> + Sync),
+    round: impl Fn(&A::Sum) -> Option<O> + Sync,
 ) {
     if shape.feature_groups > 1 && shape.feature_groups == shape.channels && !out.is_empty() {
         check(shape, lhs.len(), rhs.len(), out.len());
-        let output =
-            Output { round, store: &|row: &mut [O], column, x| row[column] = x, stride: shape.features };
+        let output = Output {
+            round,
+            store: |row: &mut [O], column: usize, x| row[column] = x,
+            stride: shape.features,
+        };
         let rows = out.len() / shape.features;
         let work = out.len().saturating_mul(shape.product(|axis| axis.kernel));
         let tasks = if work < SEQUENTIAL { 1 } else { 4 * rayon::current_num_threads() };
@@ -319,7 +322,7 @@ fn run<A: Algebra, O: Send>(
     }
     groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
         let store = move |row: &mut [O], column: usize, x: O| row[first + column] = x;
-        let output = Output { round, store: &store, stride: shape.features };
+        let output = Output { round: &round, store, stride: shape.features };
         multiply::<A, _, _>(extents, &patches, &kernel, out, &output);
     });
 }
@@ -327,13 +330,13 @@ fn run<A: Algebra, O: Send>(
 /// A convolution of real numbers.
 pub fn real<T: Real, O: Rounded>(mode: Accumulate, shape: &ConvShape, lhs: &[T], rhs: &[T], out: &mut [O]) {
     match mode {
-        Accumulate::Region => run::<RegionReal<T>, _>(shape, lhs, rhs, out, &Total::settle),
+        Accumulate::Region => run::<RegionReal<T>, _>(shape, lhs, rhs, out, Total::settle),
         Accumulate::Exact if O::WIDE && T::NARROW => {
             let (lhs, rhs): (Vec<f64>, Vec<f64>) =
                 (lhs.iter().map(|x| x.widen()).collect(), rhs.iter().map(|x| x.widen()).collect());
             real(mode, shape, &lhs, &rhs, out);
         }
-        Accumulate::Exact => run::<T::Exact, _>(shape, lhs, rhs, out, &Total::settle),
+        Accumulate::Exact => run::<T::Exact, _>(shape, lhs, rhs, out, Total::settle),
     }
 }
 
@@ -346,12 +349,12 @@ pub fn complex<T: Real, O: Rounded>(
     out: &mut [Complex<O>],
 ) {
     match mode {
-        Accumulate::Region => run::<RegionComplex<T>, _>(shape, lhs, rhs, out, &round_parts),
+        Accumulate::Region => run::<RegionComplex<T>, _>(shape, lhs, rhs, out, round_parts),
         Accumulate::Exact => groups(shape, lhs, rhs, out.len(), |extents, patches, kernel, first| {
             let extents = Extents { k: 2 * extents.k, n: 2 * extents.n, ..extents };
             let store =
                 move |row: &mut [Complex<O>], column: usize, x: O| store_part(&mut row[first..], column, x);
-            let output = Output { round: &Total::settle, store: &store, stride: shape.features };
+            let output = Output { round: Total::settle, store, stride: shape.features };
             multiply::<T::Exact, _, _>(extents, &RealRows(patches), &RealBlocks(kernel), out, &output);
         }),
     }
@@ -359,5 +362,5 @@ pub fn complex<T: Real, O: Rounded>(
 
 /// A convolution of integers: 64-bit accumulation, saturated to the result type.
 pub fn int<T: Integer>(shape: &ConvShape, lhs: &[T], rhs: &[T], out: &mut [T]) {
-    run::<Saturating<T>, _>(shape, lhs, rhs, out, &|&x| Some(x));
+    run::<Saturating<T>, _>(shape, lhs, rhs, out, |&x: &T| Some(x));
 }

@@ -84,18 +84,27 @@ pub(super) struct Part<'a, S> {
 }
 
 /// How sums become result elements.
-pub(super) struct Output<'a, S, V, E> {
+pub(super) struct Output<R, P> {
     /// Rounds, if the sum is decided.
-    pub(super) round: &'a (dyn Fn(&S) -> Option<V> + Sync),
+    pub(super) round: R,
     /// Stores into a row of the result, by column.
-    pub(super) store: &'a (dyn Fn(&mut [E], usize, V) + Sync),
+    pub(super) store: P,
     /// Elements of a row of the result.
     pub(super) stride: usize,
 }
 
-impl<S, V, E: Send> Output<'_, S, V, E> {
+impl<R, P> Output<R, P> {
     /// Cuts the result into parts of that many rows, each with all columns.
-    pub(super) fn bands<'b>(&'b self, out: &'b mut [E], rows: usize, columns: usize) -> Vec<Part<'b, S>> {
+    pub(super) fn bands<'b, S, V, E: Send>(
+        &'b self,
+        out: &'b mut [E],
+        rows: usize,
+        columns: usize,
+    ) -> Vec<Part<'b, S>>
+    where
+        R: Fn(&S) -> Option<V> + Sync,
+        P: Fn(&mut [E], usize, V) + Sync,
+    {
         let bands = out.chunks_mut(rows * self.stride).enumerate();
         bands
             .map(|(index, out)| {
@@ -116,14 +125,14 @@ impl<S, V, E: Send> Output<'_, S, V, E> {
 
 /// Multiplies. Row `r` of all batches' rows is `out[r * stride..][..stride]`.
 ///
-/// How operands are read, results rounded and stored is behind `dyn`s: they are called for runs of elements and for
-/// results, not for multiplications, and one copy of these loops for each algebra is enough code.
+/// How operands are read and what becomes of results is behind `dyn`s: they are called for runs of elements and for
+/// results, not for multiplications, and one copy of the loops for each algebra is enough code.
 pub(super) fn multiply<A: Algebra, V: Send, E: Send>(
     dims: Extents,
     lhs: &dyn Lhs<A::In>,
     rhs: &dyn Rhs<A::In>,
     out: &mut [E],
-    output: &Output<A::Sum, V, E>,
+    output: &Output<impl Fn(&A::Sum) -> Option<V> + Sync, impl Fn(&mut [E], usize, V) + Sync>,
 ) {
     let rows = dims.batch * dims.m;
     if rows == 0 || dims.n == 0 || out.is_empty() {
@@ -243,15 +252,14 @@ impl<A: Algebra> Product<'_, A> {
                 let tile = &scratch.tiles[j / A::NR * tile_rows + i / A::MR];
                 let at = (i % A::MR, j % A::NR);
                 let squares = (scratch.row_squares[i], scratch.column_squares[j]);
-                let mut take = |sum: A::Sum| emit(block.row + i, block.column + j, &sum);
+                let (row, column) = (block.row + i, block.column + j);
                 // A hole went in as a zero, which only a number can be multiplied with and leave no trace.
                 let whole = !self.holes || squares.1.is_finite();
-                let done = whole
-                    && (take(A::sum(tile, at.0, at.1, self.dims.k, squares)) || {
-                        let quantum = self.quantum(&mut grid, block, i, j);
-                        A::sum_on_grid(tile, at, quantum, squares).is_some_and(&mut take)
-                    });
-                let decided = done || take(self.slowly(block, i, j));
+                let decided = whole
+                    && (emit(row, column, &A::sum(tile, at.0, at.1, self.dims.k, squares))
+                        || A::sum_on_grid(tile, at, self.quantum(&mut grid, block, i, j), squares)
+                            .is_some_and(|sum| emit(row, column, &sum)))
+                    || emit(row, column, &self.slowly(block, i, j));
                 debug_assert!(decided, "the terms themselves decide");
             }
         }

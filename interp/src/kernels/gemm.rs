@@ -209,7 +209,7 @@ fn widened<T: Real>(x: &[T]) -> Vec<f64> {
 pub fn real<T: Real, O: Rounded>(mode: Accumulate, dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [O]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };
-    let output = Output { round: &Total::settle, store: &store, stride: dims.n };
+    let output = Output { round: Total::settle, store, stride: dims.n };
     match mode {
         Accumulate::Region => multiply::<RegionReal<T>, _, _>(extents, &rows, &rhs, out, &output),
         Accumulate::Exact if O::WIDE && T::NARROW => {
@@ -232,12 +232,12 @@ pub fn complex<T: Real, O: Rounded>(
     let rows = Rows { view: lhs, m: dims.m };
     match mode {
         Accumulate::Region => {
-            let output = Output { round: &round_parts, store: &store, stride: dims.n };
+            let output = Output { round: round_parts, store, stride: dims.n };
             multiply::<RegionComplex<T>, _, _>(extents, &rows, &rhs, out, &output);
         }
         Accumulate::Exact => {
             let extents = Extents { k: 2 * dims.k, n: 2 * dims.n, ..extents };
-            let output = Output { round: &Total::settle, store: &store_part, stride: dims.n };
+            let output = Output { round: Total::settle, store: store_part, stride: dims.n };
             multiply::<T::Exact, _, _>(extents, &RealRows(rows), &RealBlocks(rhs), out, &output);
         }
     }
@@ -248,6 +248,6 @@ pub fn complex<T: Real, O: Rounded>(
 pub fn int<T: Integer>(dims: Gemm, lhs: View<T>, rhs: View<T>, out: &mut [T]) {
     let extents = check(dims, &lhs, &rhs, out);
     let rows = Rows { view: lhs, m: dims.m };
-    let output = Output { round: &|&x| Some(x), store: &store, stride: dims.n };
+    let output = Output { round: |&x: &T| Some(x), store, stride: dims.n };
     multiply::<Wrapping<T>, _, _>(extents, &rows, &rhs, out, &output);
 }

@@ -41,8 +41,9 @@ pub trait Rounded: Copy + Default + Send + Sync + 'static {
 #[inline]
 pub(super) fn agreed<O: Rounded>(low: f64, high: f64) -> Option<O> {
     let value = O::from_f64(low);
-    let one_side = low > 0.0 || high < 0.0;
-    (value.same(O::from_f64(high)) && (one_side || !value.to_f64().is_nan())).then_some(value)
+    let one_side = || low > 0.0 || high < 0.0;
+    // In this order every branch goes one way nearly always, whatever the signs.
+    (value.same(O::from_f64(high)) && (!value.to_f64().is_nan() || one_side())).then_some(value)
 }
 
 /// `h + x`, moved outward by `step` unless it is exact.
