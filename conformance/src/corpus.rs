@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
-use crate::judge::{NoVerdict, judge, modes};
+use crate::judge::{Judge, NoVerdict, modes};
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -237,16 +237,17 @@ fn run_program(
     let expected = case.expected(limit, "")?;
     let inputs = inputs::read(module, &mut case.inputs(limit)?, "")?;
     let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
-    let judged = match judge(
-        options.engine,
+    let judge = Judge {
+        engine: options.engine,
         module,
-        &inputs,
-        &expected,
-        &checks,
-        &options.run,
-        modes(module),
-        options.nan_bits,
-    ) {
+        inputs: &inputs,
+        expected: &expected,
+        checks: &checks,
+        options: options.run,
+        modes: modes(module),
+        nan_bits: options.nan_bits,
+    };
+    let judged = match judge.run() {
         Ok(judged) => judged,
         Err(NoVerdict::Failure(f)) => return Err(f),
         Err(NoVerdict::Run(exit, d)) => {

@@ -70,64 +70,74 @@ pub fn modes(module: &Module) -> &'static [Accumulate] {
     if sums { &[Accumulate::Exact, Accumulate::Region] } else { &[Accumulate::Exact] }
 }
 
-/// Runs and checks; `checks` are as many as `expected`.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "two callers, which have all of these at hand under these names"
-)]
-pub fn judge(
-    engine: &dyn Engine,
-    module: &Module,
-    inputs: &[ArrayLiteral],
-    expected: &[ArrayLiteral],
-    checks: &[Check],
-    options: &RunOptions,
-    modes: &[Accumulate],
-    nan_bits: bool,
-) -> Result<Judged, NoVerdict> {
-    let mut judged: Option<Judged> = None;
-    for &mode in modes {
-        let arguments = to_parameters(module, inputs.to_vec()).map_err(NoVerdict::Failure)?;
-        let outcome =
-            engine.run(module, arguments, &RunOptions { accumulate: mode, ..*options }).into_results();
-        let finished = match (outcome, &judged) {
-            (Ok(f), _) => f,
-            // The first mode ran: its verdicts stand.
-            (Err(_), Some(_)) => break,
-            (Err((exit, d)), None) => return Err(NoVerdict::Run(exit, Box::new(d))),
-        };
-        if finished.results.len() != expected.len() {
-            return Err(NoVerdict::Failure(Failure::new(
-                Exit::Differs,
-                format!(
-                    "the program gives {} results, {} are recorded",
-                    finished.results.len(),
-                    expected.len()
-                ),
-            )));
-        }
-        let all: Vec<&ArrayLiteral> = finished.results.iter().collect();
-        let check = |i: usize| checks[i].check(&expected[i], all[i], inputs, &all, nan_bits);
-        match &mut judged {
-            None => {
-                let verdicts: Vec<Verdict> = (0..expected.len()).map(check).collect();
-                judged = Some(Judged { modes: vec![mode; verdicts.len()], verdicts, finished });
+/// What to run and what to check it against.
+pub struct Judge<'a> {
+    /// What runs it.
+    pub engine: &'a dyn Engine,
+    /// The program.
+    pub module: &'a Module,
+    /// The arrays of its parameters.
+    pub inputs: &'a [ArrayLiteral],
+    /// The recorded results.
+    pub expected: &'a [ArrayLiteral],
+    /// As many as `expected`.
+    pub checks: &'a [Check],
+    /// Limits and seed.
+    pub options: RunOptions,
+    /// Ways to accumulate, tried in this order.
+    pub modes: &'a [Accumulate],
+    /// NaNs must have the same bits too.
+    pub nan_bits: bool,
+}
+
+impl Judge<'_> {
+    /// Runs and checks.
+    pub fn run(&self) -> Result<Judged, NoVerdict> {
+        let Judge { engine, module, inputs, expected, checks, options, modes, nan_bits } = *self;
+        let mut judged: Option<Judged> = None;
+        for &mode in modes {
+            let arguments = to_parameters(module, inputs.to_vec()).map_err(NoVerdict::Failure)?;
+            let outcome =
+                engine.run(module, arguments, &RunOptions { accumulate: mode, ..options }).into_results();
+            let finished = match (outcome, &judged) {
+                (Ok(f), _) => f,
+                // The first mode ran: its verdicts stand.
+                (Err(_), Some(_)) => break,
+                (Err((exit, d)), None) => return Err(NoVerdict::Run(exit, Box::new(d))),
+            };
+            if finished.results.len() != expected.len() {
+                return Err(NoVerdict::Failure(Failure::new(
+                    Exit::Differs,
+                    format!(
+                        "the program gives {} results, {} are recorded",
+                        finished.results.len(),
+                        expected.len()
+                    ),
+                )));
             }
-            Some(judged) => {
-                for i in 0..expected.len() {
-                    if !judged.verdicts[i].pass {
-                        let verdict = check(i);
-                        if verdict.pass {
-                            judged.verdicts[i] = verdict;
-                            judged.modes[i] = mode;
+            let all: Vec<&ArrayLiteral> = finished.results.iter().collect();
+            let check = |i: usize| checks[i].check(&expected[i], all[i], inputs, &all, nan_bits);
+            match &mut judged {
+                None => {
+                    let verdicts: Vec<Verdict> = (0..expected.len()).map(check).collect();
+                    judged = Some(Judged { modes: vec![mode; verdicts.len()], verdicts, finished });
+                }
+                Some(judged) => {
+                    for i in 0..expected.len() {
+                        if !judged.verdicts[i].pass {
+                            let verdict = check(i);
+                            if verdict.pass {
+                                judged.verdicts[i] = verdict;
+                                judged.modes[i] = mode;
+                            }
                         }
                     }
                 }
             }
+            if judged.as_ref().is_some_and(Judged::passes) {
+                break;
+            }
         }
-        if judged.as_ref().is_some_and(Judged::passes) {
-            break;
-        }
+        judged.ok_or_else(|| NoVerdict::Failure(Failure::internal("no mode to run in")))
     }
-    judged.ok_or_else(|| NoVerdict::Failure(Failure::internal("no mode to run in")))
 }

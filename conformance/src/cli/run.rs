@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load, signature};
 use crate::guard::guarded;
 use crate::inputs;
-use crate::judge::{Judged, NoVerdict, judge, modes};
+use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
 use crate::report;
 
@@ -277,6 +277,16 @@ struct Expected {
     checks: Vec<Check>,
 }
 
+/// One run and what was found.
+struct Ran {
+    seed: u64,
+    inputs_time: Duration,
+    finished: Finished,
+    /// One for each result, and how sums were accumulated; absent if nothing was compared.
+    verdicts: Option<(Vec<Verdict>, &'static str)>,
+    expected: Option<Expected>,
+}
+
 /// Values printed in full: more is shortened.
 const SHOWN_RESULTS: usize = 16;
 
@@ -477,8 +487,17 @@ impl Runner<'_> {
                     }
                     None => modes(module),
                 };
-                let nan_bits = self.options.nan_bits;
-                match judge(self.platform, module, &arguments, &e.arrays, &e.checks, &run, tried, nan_bits) {
+                let judge = Judge {
+                    engine: self.platform,
+                    module,
+                    inputs: &arguments,
+                    expected: &e.arrays,
+                    checks: &e.checks,
+                    options: run,
+                    modes: tried,
+                    nan_bits: self.options.nan_bits,
+                };
+                match judge.run() {
                     Ok(judged) => {
                         let mode = judged.mode_name();
                         let Judged { finished, verdicts, .. } = judged;
@@ -489,35 +508,24 @@ impl Runner<'_> {
                 }
             }
         };
+        let ran = Ran { seed, inputs_time, finished, verdicts, expected };
         if let Some(path) = &self.options.output {
             let named: Vec<(String, &ArrayLiteral)> =
-                finished.results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
+                ran.finished.results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
             npz::write(Path::new(path), &named)?;
         }
-        let pass = verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
+        let pass = ran.verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
         let exit = if pass { Exit::Ok } else { Exit::Differs };
         if self.ui.json {
-            self.json_result(program, seed, inputs_time, &finished, &verdicts, &expected, exit);
+            self.json_result(program, &ran, exit);
         } else {
-            self.text_result(inputs_time, &finished, &verdicts, &expected, pass);
+            self.text_result(&ran, pass);
         }
         Ok(exit)
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one caller, which has all of these at hand under these names"
-    )]
-    fn json_result(
-        &self,
-        program: &Program,
-        seed: u64,
-        inputs_time: Duration,
-        finished: &Finished,
-        verdicts: &Option<(Vec<Verdict>, &'static str)>,
-        expected: &Option<Expected>,
-        exit: Exit,
-    ) {
+    fn json_result(&self, program: &Program, ran: &Ran, exit: Exit) {
+        let Ran { seed, inputs_time, finished, verdicts, expected } = ran;
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         let results = finished
             .results
@@ -545,7 +553,7 @@ impl Runner<'_> {
         self.ui.object(&Object {
             module: Some(program.module.name.to_string()),
             platform: self.platform.name(),
-            seed: Some(seed),
+            seed: Some(*seed),
             results,
             accumulate: verdicts.as_ref().map(|v| v.1),
             fuel: Some(finished.fuel),
@@ -554,23 +562,17 @@ impl Runner<'_> {
                 read: ms(t.read),
                 parse: ms(t.parse),
                 verify: ms(t.verify),
-                inputs: ms(inputs_time),
+                inputs: ms(*inputs_time),
                 run: ms(finished.time),
             }),
             ..Object::new(&self.job.program, Stage::Run, exit)
         });
     }
 
-    fn text_result(
-        &self,
-        inputs_time: Duration,
-        finished: &Finished,
-        verdicts: &Option<(Vec<Verdict>, &'static str)>,
-        expected: &Option<Expected>,
-        pass: bool,
-    ) {
+    fn text_result(&self, ran: &Ran, pass: bool) {
+        let Ran { inputs_time, finished, verdicts, expected, .. } = ran;
         if self.ui.verbose {
-            self.ui.detail(format!("           ready in {}", report::time(inputs_time)));
+            self.ui.detail(format!("           ready in {}", report::time(*inputs_time)));
         }
         self.ui.detail(format!(
             "  run      {}, {}{}",

@@ -406,6 +406,56 @@ impl<'m> Walk<'m> {
         }
     }
 
+    /// The value of an operand that is a broadcast scalar constant.
+    fn constant(&self, i: &Instruction, operand: usize) -> Option<f64> {
+        let mut at = *i.operands().get(operand)?;
+        // A constant is never behind more than a few moves.
+        for _ in 0..8 {
+            let c = self.module.instr(at);
+            if let Some(hlo::ConstantValue::Given(literal)) = c.attrs.constant_value() {
+                let array = literal.as_array()?;
+                return hlo::with_buffer!(&array.buffer, v => match v.as_slice() {
+                    [x] => Some(crate::element::Number::parts(*x).0.value()),
+                    _ => None,
+                });
+            }
+            let moves =
+                matches!(c.opcode, Opcode::Broadcast | Opcode::Convert | Opcode::Copy | Opcode::Reshape);
+            at = *c.operands().first().filter(|_| moves)?;
+        }
+        None
+    }
+
+    /// Passes a range of floats back through sums with, and products and quotients by, constants; a sum of two values that must
+    /// not be negative asks the same of both.
+    fn arithmetic(&mut self, id: InstrId, i: &Instruction) {
+        let float = i.shape.as_array().is_some_and(|a| a.element_type.is_float());
+        let Some((low, high)) = self.demands[id.index()].first().and_then(|d| d.real).filter(|_| float)
+        else {
+            return;
+        };
+        if i.opcode == Opcode::Negate {
+            self.ask_operand(i, 0, &Demand::real(-high, -low));
+            return;
+        }
+        let constants = [self.constant(i, 0), self.constant(i, 1)];
+        for (n, other) in [(0, constants[1]), (1, constants[0])] {
+            let range = match (i.opcode, other) {
+                (Opcode::Add, Some(c)) => (low - c, high - c),
+                (Opcode::Add, None) if low >= 0.0 && constants[n].is_none() => (0.0, high / 2.0),
+                (Opcode::Subtract, Some(c)) if n == 0 => (low + c, high + c),
+                (Opcode::Subtract, Some(c)) => (c - high, c - low),
+                (Opcode::Multiply, Some(c)) => (low / c, high / c),
+                (Opcode::Divide, Some(c)) if n == 0 => (low * c, high * c),
+                _ => continue,
+            };
+            let range = if range.0 <= range.1 { range } else { (range.1, range.0) };
+            if range.0.is_finite() && range.1.is_finite() && range.0 < range.1 {
+                self.ask_operand(i, n, &Demand::real(range.0, range.1));
+            }
+        }
+    }
+
     fn visit(&mut self, id: InstrId) {
         use Opcode as O;
         let module = self.module;
@@ -541,7 +591,12 @@ impl<'m> Walk<'m> {
                 }
             }
             O::Divide | O::Remainder => {
-                self.domain(i, 1, 0.5, 2.0);
+                if i.opcode == O::Divide {
+                    self.arithmetic(id, i);
+                }
+                if self.constant(i, 1).is_none() {
+                    self.domain(i, 1, 0.5, 2.0);
+                }
                 if self.array(i, 1).is_some_and(|a| a.element_type.is_integer()) {
                     self.ask_operand(i, 1, &Demand::int(1, 8));
                 }
@@ -579,6 +634,7 @@ impl<'m> Walk<'m> {
                 self.ask_operand(i, 2, &Demand::int(0, rows / groups));
             }
             O::CustomCall => self.custom_call(i),
+            O::Add | O::Subtract | O::Multiply | O::Negate => self.arithmetic(id, i),
             // No demand.
             O::Abs
             | O::Cbrt
@@ -594,7 +650,6 @@ impl<'m> Walk<'m> {
             | O::Imag
             | O::IsFinite
             | O::Logistic
-            | O::Negate
             | O::Not
             | O::Popcnt
             | O::Real
@@ -605,7 +660,6 @@ impl<'m> Walk<'m> {
             | O::Sinh
             | O::Tan
             | O::Tanh
-            | O::Add
             | O::And
             | O::Atan2
             | O::Compare
@@ -613,9 +667,7 @@ impl<'m> Walk<'m> {
             | O::Maximum
             | O::Minimum
             | O::Mulhi
-            | O::Multiply
             | O::Or
-            | O::Subtract
             | O::Xor
             | O::Clamp
             | O::GetDimensionSize

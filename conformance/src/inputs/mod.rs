@@ -189,3 +189,96 @@ pub fn describe(plan: &Plan) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::Opcode;
+
+    fn fills(computations: &str, body: &str) -> Vec<Fill> {
+        let text = format!("HloModule m\n\n{computations}\n\nENTRY e {{\n{body}\n}}\n");
+        let (module, found) = crate::frontend::parse_text(&text);
+        let module = module.unwrap_or_else(|| panic!("{}", hlo::diag::render_all(&found, "m", &text, false)));
+        let found = hlo::verify::verify(&module);
+        assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "m", &text, false));
+        plan(&module, None).unwrap().leaves.into_iter().map(|l| l.fill).collect()
+    }
+
+    const ADD: &str =
+        "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}";
+
+    #[test]
+    fn indices_are_in_range() {
+        let gather = "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}";
+        let body = |attrs: &str| {
+            format!(
+                "  t = f32[7,3] parameter(0)\n  i = s32[5,1] parameter(1)\n  ROOT g = f32[5,3] gather(t, i), {gather}{attrs}"
+            )
+        };
+        assert_eq!(fills("", &body(""))[1], Fill::Vectors { dim: 1, greatest: vec![6], ascending: false });
+        assert_eq!(
+            fills("", &body(", indices_are_sorted=true"))[1],
+            Fill::Vectors { dim: 1, greatest: vec![6], ascending: true }
+        );
+        // Behind moves and a select, as JAX writes x[i]: a plain range.
+        let jax = "  t = f32[7,3] parameter(0)\n  i = s32[5] parameter(1)\n  z = s32[] constant(0)\n  zs = s32[5] broadcast(z), dimensions={}\n  n = s32[] constant(7)\n  ns = s32[5] broadcast(n), dimensions={}\n  c = pred[5] compare(i, zs), direction=LT\n  j = s32[5] add(i, ns)\n  k = s32[5] select(c, j, i)\n  r = s32[5,1] reshape(k)\n";
+        let jax = format!("{jax}  ROOT g = f32[5,3] gather(t, r), {gather}");
+        assert_eq!(fills("", &jax)[1], Fill::Int { low: 0, high: 6 });
+        let slice = "  t = f32[7,3] parameter(0)\n  i = s32[] parameter(1)\n  j = u8[] parameter(2)\n  k = s32[] convert(j)\n  ROOT d = f32[2,2] dynamic-slice(t, i, k), dynamic_slice_sizes={2,2}";
+        assert_eq!(fills("", slice)[1..], [Fill::Int { low: 0, high: 5 }, Fill::Int { low: 0, high: 1 }]);
+    }
+
+    #[test]
+    fn demands_cross_calls_loops_and_tuples() {
+        let callee = "f {\n  t = f32[7] parameter(0)\n  i = s32[] parameter(1)\n  ROOT d = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2}\n}";
+        let call = "  t = f32[7] parameter(0)\n  p = (f32[], s32[]) parameter(1)\n  i = s32[] get-tuple-element(p), index=1\n  ROOT r = f32[2] fusion(t, i), kind=kLoop, calls=f";
+        assert_eq!(
+            fills(callee, call)[1..],
+            [Fill::Real { low: -1.0, high: 1.0 }, Fill::Int { low: 0, high: 5 }]
+        );
+        let looped = "c {\n  p = (s32[], f32[9]) parameter(0)\n  ROOT t = pred[] constant(false)\n}\n\nb {\n  p = (s32[], f32[9]) parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  x = f32[9] get-tuple-element(p), index=1\n  s = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}\n  u = f32[9] dynamic-update-slice(x, s, i)\n  ROOT t = (s32[], f32[9]) tuple(i, u)\n}";
+        let entry = "  i = s32[] parameter(0)\n  x = f32[9] parameter(1)\n  t = (s32[], f32[9]) tuple(i, x)\n  ROOT w = (s32[], f32[9]) while(t), condition=c, body=b";
+        assert_eq!(fills(looped, entry)[0], Fill::Int { low: 0, high: 5 });
+    }
+
+    #[test]
+    fn initial_values_divisors_and_domains() {
+        let reduce = "  x = f32[4] parameter(0)\n  z = f32[] parameter(1)\n  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add";
+        assert_eq!(fills(ADD, reduce)[1], Fill::Identity(Opcode::Add));
+        let divide = "  a = s32[4] parameter(0)\n  b = s32[4] parameter(1)\n  ROOT r = s32[4] divide(a, b)";
+        assert_eq!(fills("", divide)[1], Fill::Int { low: 1, high: 8 });
+        let log = "  a = f32[4] parameter(0)\n  ROOT r = f32[4] log(a)";
+        assert_eq!(fills("", log)[0], Fill::Real { low: 0.015625, high: 4.0 });
+        // sqrt(0.5 * v + m): both terms must not be negative.
+        let adam = "  v = f32[] parameter(0)\n  m = f32[] parameter(1)\n  h = f32[] constant(0.5)\n  w = f32[] multiply(h, v)\n  s = f32[] add(w, m)\n  ROOT r = f32[] sqrt(s)";
+        assert_eq!(fills("", adam), [Fill::Real { low: 0.0, high: 4.0 }, Fill::Real { low: 0.0, high: 2.0 }]);
+        let shift = "  a = u8[4] parameter(0)\n  b = u8[4] parameter(1)\n  ROOT r = u8[4] shift-left(a, b)";
+        assert_eq!(fills("", shift)[1], Fill::Int { low: 0, high: 7 });
+    }
+
+    #[test]
+    fn conflicting_uses_are_resolved() {
+        // A divisor (1 to 8) and a start index of a slice that only fits at 0.
+        let body = "  t = f32[2] parameter(0)\n  i = s32[] parameter(1)\n  d = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2}\n  q = s32[] divide(i, i)\n  ROOT r = (f32[2], s32[]) tuple(d, q)";
+        assert_eq!(fills("", body)[1], Fill::Int { low: 0, high: 0 });
+    }
+
+    #[test]
+    fn keys_of_a_sort_with_values_are_distinct() {
+        let lt = "lt {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT e = pred[] compare(a, b), direction=LT\n}";
+        let body = "  k = f32[9] parameter(0)\n  v = s32[9] parameter(1)\n  ROOT s = (f32[9], s32[9]) sort(k, v), dimensions={0}, to_apply=lt";
+        assert_eq!(fills(lt, body), [Fill::Distinct, Fill::Int { low: -8, high: 7 }]);
+    }
+
+    #[test]
+    fn ranges_beside_a_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("m.hlo");
+        let program = program.to_str().unwrap();
+        assert_eq!(range_beside(program).unwrap(), None);
+        std::fs::write(dir.path().join("inputs.json"), r#"{"m": [3, 9], "n": 4}"#).unwrap();
+        assert_eq!(range_beside(program).unwrap(), Some((3, 9)));
+        assert_eq!(range_beside(&program.replace("m.hlo", "n.hlo")).unwrap_err().exit, Exit::Usage);
+        assert_eq!(range_beside(&program.replace("m.hlo", "o.hlo")).unwrap(), None);
+    }
+}
