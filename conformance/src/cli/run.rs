@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Inputs: arrays arg0, arg1, ...; made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
+    /// Where to write the inputs, made or given: arrays arg0, arg1, ...
+    #[arg(long, value_name = "NPZ")]
+    save_inputs: Option<String>,
     /// Where to write the results: arrays out0, out1, ...
     #[arg(long, value_name = "NPZ")]
     output: Option<String>,
@@ -95,8 +98,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         "none" | "" => None,
         name => Some(engine::by_name(name)?),
     };
-    if options.files.len() > 1 && options.output.is_some() {
-        return Err(Failure::usage("--output takes one program, so that no result overwrites another"));
+    for (name, given) in [("--output", &options.output), ("--save-inputs", &options.save_inputs)] {
+        if options.files.len() > 1 && given.is_some() {
+            let why = "takes one program, so that no file overwrites another";
+            return Err(Failure::usage(format!("{name} {why}")));
+        }
     }
     let mut exit = Exit::Ok;
     for file in &options.files {
@@ -260,6 +266,12 @@ struct TimesObject {
     verify: f64,
     inputs: f64,
     run: f64,
+}
+
+/// Writes arrays as `NAME0, NAME1, ...`.
+fn write(path: &str, name: &str, arrays: &[ArrayLiteral]) -> Result<(), Failure> {
+    let named: Vec<_> = arrays.iter().enumerate().map(|(i, a)| (format!("{name}{i}"), a)).collect();
+    npz::write(Path::new(path), &named)
 }
 
 struct Runner<'a> {
@@ -462,6 +474,9 @@ impl Runner<'_> {
         let start = Instant::now();
         let arguments = self.make_inputs(module, seed)?;
         let inputs_time = start.elapsed();
+        if let Some(path) = &self.options.save_inputs {
+            write(path, "arg", &arguments)?;
+        }
         let limits =
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
@@ -510,9 +525,7 @@ impl Runner<'_> {
         };
         let ran = Ran { seed, inputs_time, finished, verdicts, expected };
         if let Some(path) = &self.options.output {
-            let named: Vec<(String, &ArrayLiteral)> =
-                ran.finished.results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
-            npz::write(Path::new(path), &named)?;
+            write(path, "out", &ran.finished.results)?;
         }
         let pass = ran.verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
         let exit = if pass { Exit::Ok } else { Exit::Differs };

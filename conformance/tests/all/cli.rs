@@ -229,6 +229,11 @@ fn run_npz() {
     let o = hlo(&["run", &file, "--expected", &result, "--exact"]);
     ends(&o, 0);
     assert!(out(&o).ends_with("ok\n"), "{}", out(&o));
+    // The inputs that were made give the same results when they are given.
+    let inputs = d.path("in.npz").to_str().unwrap().to_owned();
+    ends(&hlo(&["run", &file, "--save-inputs", &inputs]), 0);
+    ends(&hlo(&["run", &file, "--seed", "1", "--inputs", &inputs, "--expected", &result, "--exact"]), 0);
+    ends(&hlo(&["run", &file, &file, "--save-inputs", &inputs]), 2);
     // Other inputs give other results.
     let o = hlo(&["run", &file, "--expected", &result, "--seed", "1"]);
     ends(&o, 1);
