@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use hlo::diag::codes;
-use hlo::{ComputationId, ConstantValue, Instruction, Module, Opcode, Shape};
+use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape};
 use smallvec::SmallVec;
 
 use crate::custom_call::Registry;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::Meter;
+use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Plan, Step};
 use crate::region::Region;
@@ -48,6 +49,8 @@ pub struct Options {
     pub device: Device,
     /// Implementations of custom calls, before those that are built in.
     pub custom_calls: Registry,
+    /// What is told of every executed instruction.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Default for Options {
@@ -59,6 +62,7 @@ impl Default for Options {
             seed: 0,
             device: Device::default(),
             custom_calls: Registry::default(),
+            observer: None,
         }
     }
 }
@@ -88,6 +92,7 @@ pub(crate) struct Session<'m> {
     fuel: AtomicU64,
     pub(crate) meter: Arc<Meter>,
     pub(crate) random: ops::rng::States,
+    watch: Option<Watch>,
 }
 
 impl<'m> Interpreter<'m> {
@@ -126,6 +131,7 @@ impl<'m> Interpreter<'m> {
             fuel: AtomicU64::new(0),
             meter: Meter::new(self.options.memory_limit_bytes),
             random: ops::rng::States::default(),
+            watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
         };
         let args = args
             .into_iter()
@@ -201,11 +207,15 @@ fn fits(value: &Value, shape: &Shape) -> bool {
 }
 
 /// A computation that is being run.
-struct Frame<'p> {
+pub(crate) struct Frame<'p> {
     plan: &'p Plan,
     env: Vec<Option<Value>>,
     next: usize,
     then: Then,
+    /// Of a condition or body: which iteration of its loop this is.
+    pub(crate) iteration: u64,
+    /// How often the current instruction ran before; known only while somebody watches.
+    execution: u64,
 }
 
 /// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands at.
@@ -225,89 +235,12 @@ enum Then {
 impl<'m> Session<'m> {
     /// Runs a computation to its end. `depth` counts the runs that are waiting for this one.
     pub(crate) fn run(&self, computation: ComputationId, args: Args, depth: u32) -> Result<Value> {
-        let mut stack = vec![self.frame(computation, args, Then::Finish)];
-        loop {
-            let frame = stack.last_mut().expect("invariant: the bottom frame returns from this function");
-            let Some(step) = frame.plan.steps.get(frame.next) else {
-                let root = frame.plan.root as usize;
-                let result = frame.env[root].take().expect("invariant: the root was computed");
-                let Some(done) = stack.pop() else { unreachable!("invariant: there was a frame") };
-                match self.resume(&mut stack, done.then, result)? {
-                    Some(result) => return Ok(result),
-                    None => continue,
-                }
-            };
-            let instr = self.module().instr(step.id);
-            self.spend(instr, 1)?;
-            if let Some(index) = step.take {
-                let tuple = frame.env[step.operands[0].slot as usize].as_mut();
-                let element = tuple.and_then(|t| t.take_element(index));
-                let element = element.expect("invariant: the verifier checked the index of a tuple");
-                if step.operands[0].last {
-                    frame.env[step.operands[0].slot as usize] = None;
-                }
-                frame.bind(step, element);
-                continue;
-            }
-            if instr.opcode == Opcode::Constant {
-                let value = self.constant(step, instr)?;
-                frame.bind(step, value);
-                continue;
-            }
-            let args = frame.gather(step);
-            let cx = Cx { session: self, id: step.id, instr, depth };
-            match ops::eval(&cx, args)? {
-                Outcome::Value(mut value) => {
-                    value.charge(&self.meter);
-                    frame.bind(step, value);
-                }
-                Outcome::Call(callee, args) => stack.push(self.frame(callee, args, Then::Bind)),
-                Outcome::Async(callee, args) => {
-                    let kept = args.clone();
-                    stack.push(self.frame(callee, args, Then::BindAsync(kept)));
-                }
-                Outcome::While { condition, body, state } => {
-                    let args = SmallVec::from_elem(state.clone(), 1);
-                    stack.push(self.frame(condition, args, Then::Test { condition, body, state }));
-                }
-            }
+        let mut run = Run { session: self, stack: Vec::new(), depth };
+        let mut ended = run.push(computation, args, Then::Finish, 0)?;
+        while ended.is_none() {
+            ended = run.step()?;
         }
-    }
-
-    /// Hands the result of a frame to the one below; the result of the bottom frame comes back.
-    fn resume(&self, stack: &mut Vec<Frame<'m>>, then: Then, result: Value) -> Result<Option<Value>> {
-        let value = match then {
-            Then::Finish => return Ok(Some(result)),
-            Then::Bind => result,
-            Then::BindAsync(args) => Value::tuple([Value::tuple(args), result]),
-            Then::Test { condition, body, state } => {
-                if result.expect_array().slice::<bool>()[0] {
-                    let args = SmallVec::from_elem(state, 1);
-                    stack.push(self.frame(body, args, Then::Loop { condition, body }));
-                    return Ok(None);
-                }
-                state
-            }
-            Then::Loop { condition, body } => {
-                let args = SmallVec::from_elem(result.clone(), 1);
-                stack.push(self.frame(condition, args, Then::Test { condition, body, state: result }));
-                return Ok(None);
-            }
-        };
-        let frame = stack.last_mut().expect("invariant: only the bottom frame finishes");
-        frame.bind(&frame.plan.steps[frame.next], value);
-        Ok(None)
-    }
-
-    fn frame(&self, computation: ComputationId, args: Args, then: Then) -> Frame<'m> {
-        let plan = self.interpreter.plan(computation);
-        let mut env = vec![None; plan.slots];
-        for (arg, slot) in args.into_iter().zip(&plan.parameters) {
-            if let Some(slot) = slot {
-                env[*slot as usize] = Some(arg);
-            }
-        }
-        Frame { plan, env, next: 0, then }
+        Ok(ended.expect("invariant: the loop ends with a value"))
     }
 
     fn constant(&self, step: &Step, instr: &Instruction) -> Result<Value> {
@@ -331,6 +264,11 @@ impl<'m> Session<'m> {
 
     pub(crate) fn module(&self) -> &'m Module {
         self.interpreter.module
+    }
+
+    /// Who watches.
+    pub(crate) fn observer(&self) -> Option<&dyn Observer> {
+        self.watch.as_ref().map(|w| &*w.observer)
     }
 
     /// Takes fuel.
@@ -367,7 +305,189 @@ impl<'m> Session<'m> {
     }
 }
 
+/// One run of a computation: frames, the bottom one first. Functions that may end the run return its result.
+struct Run<'s, 'm> {
+    session: &'s Session<'m>,
+    stack: Vec<Frame<'m>>,
+    depth: u32,
+}
+
+impl<'m> Run<'_, 'm> {
+    /// Executes one instruction, or leaves a computation.
+    fn step(&mut self) -> Result<Option<Value>> {
+        let session = self.session;
+        let frame = self.stack.last_mut().expect("invariant: the bottom frame ends the run");
+        let Some(step) = frame.plan.steps.get(frame.next) else {
+            return self.pop();
+        };
+        let instr = session.module().instr(step.id);
+        session.spend(instr, 1)?;
+        if let Some(index) = step.take {
+            let slot = step.operands[0].slot as usize;
+            if session.watch.is_some() {
+                let operand = frame.env[slot].clone();
+                self.enter(step.id, operand.as_slice());
+            }
+            let frame = self.top();
+            let element = frame.env[slot].as_mut().and_then(|t| t.take_element(index));
+            let element = element.expect("invariant: the verifier checked the index of a tuple");
+            if step.operands[0].last {
+                frame.env[slot] = None;
+            }
+            return self.bind(element);
+        }
+        if instr.opcode == Opcode::Constant {
+            self.enter(step.id, &[]);
+            return self.bind(session.constant(step, instr)?);
+        }
+        let args = frame.gather(step);
+        self.enter(step.id, &args);
+        let cx = Cx { session, id: step.id, instr, depth: self.depth };
+        match ops::eval(&cx, args)? {
+            Outcome::Value(mut value) => {
+                value.charge(&session.meter);
+                self.bind(value)
+            }
+            Outcome::Call(callee, args) => self.push(callee, args, Then::Bind, 0),
+            Outcome::Async(callee, args) => {
+                let kept = args.clone();
+                self.push(callee, args, Then::BindAsync(kept), 0)
+            }
+            Outcome::While { condition, body, state } => {
+                let args = SmallVec::from_elem(state.clone(), 1);
+                self.push(condition, args, Then::Test { condition, body, state }, 0)
+            }
+        }
+    }
+
+    /// Starts a computation.
+    fn push(
+        &mut self,
+        computation: ComputationId,
+        args: Args,
+        then: Then,
+        iteration: u64,
+    ) -> Result<Option<Value>> {
+        let plan = self.session.interpreter.plan(computation);
+        let mut env = vec![None; plan.slots];
+        for (arg, slot) in args.into_iter().zip(&plan.parameters) {
+            if let Some(slot) = slot {
+                env[*slot as usize] = Some(arg);
+            }
+        }
+        self.stack.push(Frame { plan, env, next: 0, then, iteration, execution: 0 });
+        if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(None) }
+    }
+
+    /// Leaves a computation: hands its result to the one below.
+    fn pop(&mut self) -> Result<Option<Value>> {
+        let mut done = self.stack.pop().expect("invariant: there was a frame");
+        let result = done.env[done.plan.root as usize].take().expect("invariant: the root was computed");
+        match done.then {
+            Then::Finish => Ok(Some(result)),
+            Then::Bind => self.bind(result),
+            Then::BindAsync(args) => self.bind(Value::tuple([Value::tuple(args), result])),
+            Then::Test { condition, body, state } => {
+                if result.expect_array().slice::<bool>()[0] {
+                    let args = SmallVec::from_elem(state, 1);
+                    return self.push(body, args, Then::Loop { condition, body }, done.iteration);
+                }
+                self.bind(state)
+            }
+            Then::Loop { condition, body } => {
+                let args = SmallVec::from_elem(result.clone(), 1);
+                let then = Then::Test { condition, body, state: result };
+                self.push(condition, args, then, done.iteration + 1)
+            }
+        }
+    }
+
+    fn top(&mut self) -> &mut Frame<'m> {
+        self.stack.last_mut().expect("invariant: the bottom frame ends the run")
+    }
+
+    /// Gives the current instruction its value and goes on to the next.
+    fn bind(&mut self, mut value: Value) -> Result<Option<Value>> {
+        if self.session.watch.is_some() {
+            let (current, execution) = (self.top().current(), self.top().execution);
+            match self.leave(current, execution, &value) {
+                Flow::Continue => {}
+                Flow::Replace(other) => value = self.replaced(current, other)?,
+                Flow::Stop => return Ok(Some(value)),
+            }
+        }
+        let frame = self.top();
+        frame.bind(&frame.plan.steps[frame.next], value);
+        Ok(None)
+    }
+}
+
+/// What is done only while somebody watches.
+impl Run<'_, '_> {
+    fn enter(&mut self, id: InstrId, operands: &[Value]) {
+        let session = self.session;
+        if let Some(watch) = &session.watch {
+            let execution = watch.count(id);
+            self.top().execution = execution;
+            watch.observer.enter(&self.site(id, execution), operands);
+        }
+    }
+
+    /// What the observer says; `Stop` only where it is obeyed.
+    #[cold]
+    fn leave(&self, id: InstrId, execution: u64, value: &Value) -> Flow {
+        let Some(watch) = &self.session.watch else { return Flow::Continue };
+        match watch.observer.leave(&self.site(id, execution), value) {
+            Flow::Stop if self.depth > 0 => Flow::Continue,
+            flow @ (Flow::Continue | Flow::Replace(_) | Flow::Stop) => flow,
+        }
+    }
+
+    fn site(&self, id: InstrId, execution: u64) -> Site<'_> {
+        let session = self.session;
+        let device = session.interpreter.options.device;
+        let at = (id, execution);
+        Site::new(session.module(), at, device, self.depth, session.meter.live(), &self.stack)
+    }
+
+    /// A value from the observer in place of an instruction's.
+    fn replaced(&self, id: InstrId, mut value: Value) -> Result<Value> {
+        let instr = self.session.module().instr(id);
+        if !fits(&value, &instr.shape) {
+            let message = format!("a value of shape {} cannot replace that of {}", value.shape(), instr.name);
+            return Err(RunError::at(instr, ErrorKind::Arguments, codes::WRONG_ARGUMENTS, message));
+        }
+        value.charge(&self.session.meter);
+        Ok(value)
+    }
+
+    /// Tells of the parameters of a computation that has just begun.
+    #[cold]
+    fn watch_parameters(&mut self, computation: ComputationId) -> Result<Option<Value>> {
+        let session = self.session;
+        let Some(watch) = &session.watch else { return Ok(None) };
+        let parameters = session.module().computation(computation).parameters();
+        for (parameter, slot) in parameters.iter().zip(&session.interpreter.plan(computation).parameters) {
+            let (&Some(id), &Some(slot)) = (parameter, slot) else { continue };
+            // Taken out and put back, so that what is shown is not shared.
+            let Some(value) = self.top().env[slot as usize].take() else { continue };
+            let value = match self.leave(id, watch.count(id), &value) {
+                Flow::Continue => value,
+                Flow::Replace(other) => self.replaced(id, other)?,
+                Flow::Stop => return Ok(Some(value)),
+            };
+            self.top().env[slot as usize] = Some(value);
+        }
+        Ok(None)
+    }
+}
+
 impl Frame<'_> {
+    /// The instruction that the frame stands at.
+    pub(crate) fn current(&self) -> InstrId {
+        self.plan.steps[self.next].id
+    }
+
     /// The operands of a step, moved out of the environment at their last use.
     fn gather(&mut self, step: &Step) -> Args {
         step.operands

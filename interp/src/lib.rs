@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`value`] | arrays, tuples, tokens |
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
+//! | [`observe`] | watching a run |
 //! | `ops` | one file a family of opcodes |
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
@@ -21,6 +22,7 @@ pub mod engine;
 pub mod error;
 pub mod kernels;
 mod memory;
+pub mod observe;
 mod ops;
 mod parallel;
 mod plan;
@@ -31,5 +33,6 @@ pub mod value;
 
 pub use engine::{Device, Interpreter, Options, RunStats};
 pub use error::{ErrorKind, RunError};
+pub use observe::{Flow, Observer};
 pub use sum::Accumulate;
 pub use value::{Tensor, Value};

@@ -106,6 +106,7 @@ fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
     let order = region.as_order().filter(|order| order.key == 0);
     let (values, indices) = match order {
         Some(order) if !x.element_type().is_float() || order.floats == FloatOrder::Total => {
+            cx.applied(&region, x.len());
             topk::select(cx, x, k, order.descending)?
         }
         Some(_) | None => sorted(cx, x, k, &region)?,

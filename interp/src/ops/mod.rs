@@ -148,6 +148,21 @@ impl<'a> Cx<'a> {
         Ok(self.session.interpreter.region(computation))
     }
 
+    /// Tells the observer that a computation was applied to so many elements by other means than [`Region::eval`].
+    pub(crate) fn applied(&self, region: &Region, elements: usize) {
+        self.tell_applied(region.computation(), elements);
+    }
+
+    /// As [`Cx::applied`], of a computation that has no region.
+    pub(crate) fn tell_applied(&self, computation: ComputationId, elements: usize) {
+        if let Some(observer) = self.session.observer()
+            && elements > 0
+        {
+            let device = self.options().device;
+            observer.applied(self.module(), self.id, computation, device, elements as u64);
+        }
+    }
+
     /// Runs a computation to its end. Only for computations that are applied to elements and are not a tape.
     pub(crate) fn apply(&self, computation: ComputationId, args: Args) -> Result<Value> {
         if self.depth >= crate::engine::MAX_NESTING {

@@ -42,7 +42,10 @@ pub(super) fn reduce(cx: &Cx<'_>, args: Args) -> Result<Value> {
     }
     let buffers = if let ([x], [init], Some((op, _))) = (&arranged[..], &inits[..], region.as_binary()) {
         match combined(cx, op, view, x, init)? {
-            Some(buffer) => vec![buffer],
+            Some(buffer) => {
+                cx.applied(&region, x.len());
+                vec![buffer]
+            }
             None => applied(cx, &region, view, arranged, inits)?,
         }
     } else {

@@ -30,7 +30,10 @@ pub(super) fn reduce_window(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let axes = window::axes(cx, &first.sizes())?;
     let buffers = if let ([x], [init], Some((op, _))) = (&operands[..], &inits[..], region.as_binary()) {
         match combined(cx, op, &axes, x, init)? {
-            Some(buffer) => vec![buffer],
+            Some(buffer) => {
+                cx.applied(&region, if x.is_empty() { 0 } else { buffer.len() });
+                vec![buffer]
+            }
             None => applied(cx, &region, &axes, operands, inits)?,
         }
     } else {

@@ -45,6 +45,7 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
         && x.element_type().class() == TypeClass::Float
         && x.element_type() == init.element_type()
     {
+        cx.tell_applied(computation, x.len());
         return running_sum(cx, x, init, dimension, reverse);
     }
 
@@ -59,6 +60,7 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let slices = inputs.iter().map(|x| slice(x, dimension, index).into());
         let args: Args = slices.chain(carried.drain(..)).collect();
         cx.spend(1)?;
+        cx.tell_applied(computation, 1);
         let mut result = match cx.apply(computation, args)? {
             Value::Tuple(t) => t.iter().cloned().collect::<Vec<Value>>(),
             single @ (Value::Array(_) | Value::Token) => vec![single],

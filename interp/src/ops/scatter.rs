@@ -59,7 +59,9 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
         }
         _ => false,
     };
-    if !done {
+    if done {
+        cx.applied(&region, plan.bases.iter().flatten().count() * plan.window());
+    } else {
         combine_in_order(cx, &region, &mut operands, &updates, plan.pairs(), UpdatesAre::Last)?;
     }
     let results = result_dims.into_iter().zip(operands);

@@ -40,7 +40,9 @@ pub(super) fn select_and_scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let typed = scatter
         .as_binary()
         .and_then(|(op, _)| with_buffer!(&mut out, out => combined(op, out, &source, &chosen)));
-    if typed.is_none() {
+    if typed.is_some() {
+        cx.applied(&scatter, chosen.iter().flatten().count());
+    } else {
         combine_in_order(cx, &scatter, std::slice::from_mut(&mut out), &[source], pairs, UpdatesAre::First)?;
     }
     Ok(Tensor::new(dims(&sizes), out).into())

@@ -94,6 +94,11 @@ impl Region {
         Region { computation, parameters, results, tuple, tape: Tape::compile(module, computation) }
     }
 
+    /// The computation.
+    pub(crate) fn computation(&self) -> ComputationId {
+        self.computation
+    }
+
     /// Types of the inputs.
     pub(crate) fn parameters(&self) -> &[ElementType] {
         &self.parameters
@@ -128,6 +133,7 @@ impl Region {
     /// Applies the computation to the first `n` lanes of the inputs. Takes fuel for each lane.
     pub(crate) fn eval(&self, cx: &Cx<'_>, lanes: &mut Lanes, n: usize) -> Result<()> {
         cx.spend(n as u64)?;
+        cx.applied(self, n);
         if let Some(tape) = &self.tape {
             tape.run(&mut lanes.columns, n);
             return Ok(());

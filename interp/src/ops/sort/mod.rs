@@ -79,6 +79,7 @@ pub(super) fn order(
     if let Some(order) = region.as_order()
         && let Some(sorted) = operands.get(order.key).and_then(|key| keys::sort(key, order, lines))
     {
+        cx.applied(region, sorted.len());
         return Ok(sorted);
     }
     merge::sort(cx, region, operands, lines)

@@ -1,0 +1,148 @@
+//! Watching a run: what a trace, a profile, coverage and isolation are made of.
+//!
+//! An [`Observer`] in [`crate::Options`] is told of every executed instruction: before it runs, with its operands, and after
+//! it, with its result. **Invariants:** without an observer an instruction costs one test of an `Option`; an observer that keeps no
+//! value changes neither the result nor what the run allocates, because operands are shown before they are consumed.
+//! The interpreter reads no clock: an observer that times takes the time itself in both calls.
+//!
+//! Computations that are applied to elements run on any thread, in blocks and mostly as tapes: of those
+//! [`Observer::applied`] tells how often, not instruction by instruction. Where one is not a tape its instructions are told with
+//! [`Site::nesting`] above 0, in no particular order.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hlo::{ComputationId, InstrId, Instruction, Module};
+
+use crate::engine::{Device, Frame};
+use crate::value::Value;
+
+/// What a run goes on with after an instruction.
+#[derive(Clone, Debug, Default)]
+pub enum Flow {
+    /// The instruction's own value.
+    #[default]
+    Continue,
+    /// This value in place of the instruction's. One that does not fit the instruction's shape ends the run with
+    /// [`crate::ErrorKind::Arguments`].
+    Replace(Value),
+    /// Nothing: the run ends here and the instruction's value is its result. Not obeyed where [`Site::nesting`] is above 0.
+    Stop,
+}
+
+/// Something that watches runs. It may be told from several threads at once: devices run side by side.
+pub trait Observer: Debug + Send + Sync {
+    /// An instruction is about to run on `operands`. Of a tuple that only `get-tuple-element` reads, elements that were
+    /// moved out already are [`Value::Token`]. Not called for parameters.
+    fn enter(&self, site: &Site<'_>, operands: &[Value]) {
+        let _ = (site, operands);
+    }
+
+    /// An instruction has this result. What an instruction calls is entered and left in between.
+    fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
+        let _ = (site, result);
+        Flow::Continue
+    }
+
+    /// The instruction `at` applied `computation` to elements, about so many times and at least once.
+    fn applied(
+        &self,
+        module: &Module,
+        at: InstrId,
+        computation: ComputationId,
+        device: Device,
+        elements: u64,
+    ) {
+        let _ = (module, at, computation, device, elements);
+    }
+}
+
+/// An instruction that is being executed, and how the run came to it.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// The program.
+    pub module: &'a Module,
+    /// The instruction.
+    pub id: InstrId,
+    /// How often the instruction has run before, on this device and in this run.
+    pub execution: u64,
+    /// The device that runs it.
+    pub device: Device,
+    /// How many instructions that apply computations to elements are waiting for this one.
+    pub nesting: u32,
+    /// Bytes of the values that are alive.
+    pub live_bytes: u64,
+    frames: &'a [Frame<'a>],
+}
+
+/// One call on the way to an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Call {
+    /// The calling instruction: `call`, `fusion`, `while`, `conditional` or `async-start`.
+    pub caller: InstrId,
+    /// For a `while` the iteration, from 0 (a condition belongs to the iteration that it decides about); otherwise 0.
+    pub iteration: u64,
+}
+
+impl<'a> Site<'a> {
+    /// The instruction.
+    pub fn instr(&self) -> &'a Instruction {
+        self.module.instr(self.id)
+    }
+
+    /// The computation that the instruction is in.
+    pub fn computation(&self) -> ComputationId {
+        self.instr().parent()
+    }
+
+    /// The calls from the entry computation (or, if [`Site::nesting`] is above 0, the applied one) to here, outermost first.
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = Call> + 'a {
+        let inner = self.frames.get(1..).unwrap_or_default();
+        let calls = self.frames.iter().zip(inner);
+        calls.map(|(outer, inner)| Call { caller: outer.current(), iteration: inner.iteration })
+    }
+}
+
+impl Debug for Site<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site")
+            .field("instr", &self.instr().name)
+            .field("execution", &self.execution)
+            .field("device", &self.device)
+            .field("calls", &self.calls().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The observer of one run on one device, and how often each instruction ran.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) observer: Arc<dyn Observer>,
+    executions: Box<[AtomicU64]>,
+}
+
+impl Watch {
+    pub(crate) fn new(observer: &Arc<dyn Observer>, module: &Module) -> Self {
+        let executions = (0..module.instruction_capacity()).map(|_| AtomicU64::new(0)).collect();
+        Self { observer: observer.clone(), executions }
+    }
+
+    /// Counts an execution; returns how many there were before.
+    pub(crate) fn count(&self, id: InstrId) -> u64 {
+        self.executions[id.index()].fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl<'a> Site<'a> {
+    pub(crate) fn new(
+        module: &'a Module,
+        (id, execution): (InstrId, u64),
+        device: Device,
+        nesting: u32,
+        live_bytes: u64,
+        frames: &'a [Frame<'a>],
+    ) -> Self {
+        Self { module, id, execution, device, nesting, live_bytes, frames }
+    }
+}
