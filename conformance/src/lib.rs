@@ -16,6 +16,7 @@ pub mod exit;
 pub mod files;
 pub mod filetest;
 pub mod frontend;
+pub mod generate;
 pub mod guard;
 pub mod inputs;
 pub mod judge;

@@ -58,6 +58,12 @@ impl<'m> ComputationBuilder<'m> {
         Self { module, computation, parameters: 0 }
     }
 
+    /// Goes on with a computation that already has instructions.
+    pub fn resume(module: &'m mut Module, computation: ComputationId) -> Self {
+        let parameters = module.computation(computation).parameters().len() as i64;
+        Self { module, computation, parameters }
+    }
+
     /// The module.
     pub fn module(&self) -> &Module {
         self.module

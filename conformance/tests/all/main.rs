@@ -7,6 +7,7 @@ mod cli;
 mod corpora;
 mod crashers;
 mod filetests;
+mod generated;
 mod robust;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -27,6 +28,7 @@ fn main() {
     trials.extend(corpora::trials());
     trials.extend(cli::trials());
     trials.extend(robust::trials());
+    trials.extend(generated::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

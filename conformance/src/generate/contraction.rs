@@ -1,0 +1,133 @@
+//! `dot` and `convolution`.
+
+use hlo::attrs::{AttrKey, AttrValue, ConvDims, Window, WindowDim};
+use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
+
+use super::Generator;
+use super::body::{Body, ints};
+use super::movement::permutation;
+
+/// The result may be of a wider type than the operands.
+fn accumulates(g: &mut Generator<'_>, ty: ElementType) -> ElementType {
+    let wider = match ty {
+        ElementType::F16 | ElementType::BF16 => ElementType::F32,
+        ElementType::S8 | ElementType::U8 | ElementType::S4 => ElementType::S32,
+        same => same,
+    };
+    if g.choices.chance(90) { wider } else { ty }
+}
+
+pub(super) fn dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let a = g.ranked(body, 1);
+    let shape = g.array(a);
+    let rank = shape.rank();
+    let batch_rank = if rank > 1 { g.choices.below(rank.min(3)) } else { 0 };
+    let contracted = 1 + g.choices.below((rank - batch_rank).min(2));
+    let order = permutation(g, rank);
+    let (batch, rest) = order.split_at(batch_rank);
+    let contracting = &rest[..contracted.min(rest.len())];
+    // The right operand: batch, contracted and its own free dimensions, in some order.
+    let mut own: Vec<i64> = batch.iter().chain(contracting).map(|&d| shape.dims[d as usize]).collect();
+    for _ in 0..g.choices.below(3) {
+        own.push(g.size());
+    }
+    let place = permutation(g, own.len());
+    let mut dims = vec![0; own.len()];
+    place.iter().zip(&own).for_each(|(&at, &d)| dims[at as usize] = d);
+    let right = ArrayShape::new(shape.element_type, &dims);
+    g.fits(&Shape::Array(right.clone())).then_some(())?;
+    let b = g.of_shape(body, &right);
+    let attrs = Attrs::new()
+        .with(AttrKey::LhsBatchDims, ints(batch))
+        .with(AttrKey::LhsContractingDims, ints(contracting))
+        .with(AttrKey::RhsBatchDims, ints(&place[..batch.len()]))
+        .with(AttrKey::RhsContractingDims, ints(&place[batch.len()..batch.len() + contracting.len()]));
+    wide(g, body, Opcode::Dot, [a, b], attrs)
+}
+
+/// Adds a contraction, its result perhaps in a wider type.
+fn wide(
+    g: &mut Generator<'_>,
+    body: &Body,
+    opcode: Opcode,
+    operands: [InstrId; 2],
+    attrs: Attrs,
+) -> Option<InstrId> {
+    let shapes: Vec<&Shape> = operands.iter().map(|&o| &g.module.instr(o).shape).collect();
+    let shape = hlo::infer::infer(&g.module, opcode, &shapes, &attrs).ok()?.expect_array().clone();
+    let ty = accumulates(g, shape.element_type);
+    g.add_shaped(body, opcode, Shape::Array(shape.with_type(ty)), &operands, attrs)
+}
+
+pub(super) fn convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let ty = g.choices.pick(&[
+        ElementType::F32,
+        ElementType::BF16,
+        ElementType::F64,
+        ElementType::S32,
+        ElementType::S8,
+        ElementType::F16,
+        ElementType::C64,
+        ElementType::F8E4M3FN,
+    ]);
+    let spatial = g.choices.pick(&[2, 1, 0, 3]);
+    let (feature_groups, batch_groups) = match g.choices.below(4) {
+        0 => (g.choices.int(1, 3), 1),
+        1 => (1, g.choices.int(1, 3)),
+        _ => (1, 1),
+    };
+    let batch = g.choices.int(1, 2) * batch_groups;
+    let kernel_features = g.choices.int(1, 3);
+    let features = kernel_features * feature_groups;
+    let outputs = g.choices.int(1, 3) * feature_groups * batch_groups;
+    let mut window = Window::default();
+    let (mut image, mut kernel) = (Vec::new(), Vec::new());
+    for _ in 0..spatial {
+        let size = g.choices.int(1, 3);
+        let mut w = WindowDim { size, ..WindowDim::default() };
+        if g.choices.chance(128) {
+            w.stride = g.choices.int(1, 3);
+            w.pad_low = g.choices.int(-1, 2);
+            w.pad_high = g.choices.int(-1, 2);
+        }
+        if g.choices.chance(80) {
+            w.base_dilation = g.choices.int(1, 3);
+            w.window_dilation = g.choices.int(1, 3);
+            w.reversal = g.choices.chance(100);
+        }
+        window.dims.push(w);
+        image.push(g.choices.pick(&[4, 3, 5, 1, 6]));
+        kernel.push(size);
+    }
+    let rank = spatial + 2;
+    let (lhs, rhs, out) = (permutation(g, rank), permutation(g, rank), permutation(g, rank));
+    let dims = |order: &[i64], first: [i64; 2], rest: &[i64]| {
+        let mut dims = vec![0; rank];
+        order.iter().zip(first.iter().chain(rest)).for_each(|(&at, &d)| dims[at as usize] = d);
+        ArrayShape::new(ty, &dims)
+    };
+    let x = dims(&lhs, [batch, features], &image);
+    let k = dims(&rhs, [kernel_features, outputs], &kernel);
+    (g.fits(&Shape::Array(x.clone())) && g.fits(&Shape::Array(k.clone()))).then_some(())?;
+    let labels = ConvDims {
+        input_batch: lhs[0],
+        input_feature: lhs[1],
+        input_spatial: lhs[2..].into(),
+        kernel_input_feature: rhs[0],
+        kernel_output_feature: rhs[1],
+        kernel_spatial: rhs[2..].into(),
+        output_batch: out[0],
+        output_feature: out[1],
+        output_spatial: out[2..].into(),
+        ..ConvDims::default()
+    };
+    let operands = [g.of_shape(body, &x), g.of_shape(body, &k)];
+    let mut attrs = Attrs::new()
+        .with(AttrKey::DimLabels, AttrValue::ConvDims(Box::new(labels)))
+        .with(AttrKey::FeatureGroupCount, AttrValue::Int(feature_groups))
+        .with(AttrKey::BatchGroupCount, AttrValue::Int(batch_groups));
+    if spatial > 0 {
+        attrs.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
+    }
+    wide(g, body, Opcode::Convolution, operands, attrs)
+}

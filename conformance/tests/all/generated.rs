@@ -1,0 +1,110 @@
+//! Properties of generated programs: they verify, their text reads back, and their results are the same bits on any number
+//! of threads and after printing and parsing.
+//!
+//! A failure is shrunk by proptest and shown as a program. `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
+
+use std::sync::LazyLock;
+
+use hlo::print::{PrintOptions, print_module};
+use hlo::{ArrayLiteral, Literal, Module, modules_equal};
+use hlo_conformance::engine::{Engine, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo_conformance::frontend::parse_text;
+use hlo_conformance::generate::{self, edge_inputs, program};
+use hlo_interp::Accumulate;
+use libtest_mimic::Trial;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::failed;
+
+/// Pools of 1, 2 and 8 threads.
+static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
+    let pool = |n| ThreadPoolBuilder::new().num_threads(n).stack_size(16 << 20).build();
+    [1, 2, 8].into_iter().map(|n| pool(n).expect("threads can be started")).collect()
+});
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let small = generate::Limits::default();
+    // Large enough that kernels cut their work into pieces.
+    let large = generate::Limits { elements: 40_000, instructions: 6, nesting: 1 };
+    vec![property("generated/small", 1200, 500, small), property("generated/large", 60, 60, large)]
+}
+
+fn variable(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn property(name: &str, bytes: usize, cases: u32, limits: generate::Limits) -> Trial {
+    Trial::test(name, move || {
+        let cases = u32::try_from(variable("HLO_PROPERTY_CASES", u64::from(cases))).unwrap_or(u32::MAX);
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&variable("HLO_PROPERTY_SEED", 1).to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+        let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+        let strategy = (proptest::collection::vec(any::<u8>(), 0..bytes), 0..u64::MAX);
+        let result = TestRunner::new_with_rng(config, rng).run(&strategy, |(bytes, seed)| {
+            holds(&program(&bytes, limits), seed).map_err(TestCaseError::fail)
+        });
+        match result {
+            Ok(()) => Ok(()),
+            Err(TestError::Fail(reason, (bytes, seed))) => {
+                let module = program(&bytes, limits);
+                let text = print_module(&module, &PrintOptions::source(&module));
+                Err(failed(format!("{reason}\ninputs of seed {seed}\n{text}")))
+            }
+            Err(TestError::Abort(reason)) => Err(failed(reason.to_string())),
+        }
+    })
+}
+
+/// Everything that must be true of a program.
+fn holds(module: &Module, seed: u64) -> Result<(), String> {
+    let found = hlo::verify::verify(module);
+    if found.has_errors() {
+        return Err(format!("does not verify: {found:?}"));
+    }
+    let text = print_module(module, &PrintOptions::source(module));
+    let (read, found) = parse_text(&text);
+    let read = read.ok_or_else(|| format!("does not read back: {found:?}"))?;
+    if let Err(difference) = modules_equal(module, &read) {
+        return Err(format!("reads back as another program: {difference:?}"));
+    }
+    let inputs = edge_inputs(module, seed);
+    for accumulate in [Accumulate::Exact, Accumulate::Region] {
+        let mut first: Option<Result<Vec<ArrayLiteral>, String>> = None;
+        for pool in POOLS.iter() {
+            for m in [module, &read] {
+                let result = pool.install(|| run(m, inputs.clone(), accumulate))?;
+                match &first {
+                    None => first = Some(result),
+                    Some(expected) if *expected == result => {}
+                    Some(_) => {
+                        let threads = pool.current_num_threads();
+                        let which = if std::ptr::eq(m, module) { "program" } else { "text" };
+                        return Err(format!(
+                            "other results of the {which} with {threads} threads, {accumulate:?}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The results, or the message of a trap. Errors: what a generated program must not come to.
+fn run(
+    module: &Module,
+    inputs: Vec<Literal>,
+    accumulate: Accumulate,
+) -> Result<Result<Vec<ArrayLiteral>, String>, String> {
+    let limits = Limits { fuel: Some(50_000_000), memory_bytes: 1 << 30 };
+    let options = RunOptions { accumulate, limits, ..RunOptions::default() };
+    match InterpreterEngine.run(module, inputs, &options) {
+        Outcome::Finished(finished) => Ok(Ok(finished.results)),
+        Outcome::Trap(d) => Ok(Err(d.message)),
+        Outcome::Unsupported(d) => Err(format!("unsupported: {}", d.message)),
+        Outcome::WrongInputs(d) => Err(format!("wrong inputs: {}", d.message)),
+    }
+}
