@@ -3,11 +3,12 @@
 //! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing, reporting and reducing
 //! know only the trait.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::diag::{Diagnostic, codes};
 use hlo::{ArrayLiteral, Literal, Module, Span};
-use hlo_interp::{Accumulate, ErrorKind, Interpreter, Options, Value};
+use hlo_interp::{Accumulate, ErrorKind, Interpreter, Observer, Options, Value};
 
 use crate::exit::Exit;
 
@@ -85,7 +86,18 @@ pub trait Engine: Sync {
     fn supports(&self, module: &Module) -> Result<(), Diagnostic>;
 
     /// Runs a verified program. `inputs` are the values of the entry's parameters.
-    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome;
+    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome {
+        self.run_watched(module, inputs, options, None)
+    }
+
+    /// The same, telling an observer of every instruction, which it may end. An engine that cannot says [`Outcome::Unsupported`].
+    fn run_watched(
+        &self,
+        module: &Module,
+        inputs: Vec<Literal>,
+        options: &RunOptions,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Outcome;
 }
 
 /// The reference interpreter.
@@ -109,7 +121,13 @@ impl Engine for InterpreterEngine {
         Ok(())
     }
 
-    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome {
+    fn run_watched(
+        &self,
+        module: &Module,
+        inputs: Vec<Literal>,
+        options: &RunOptions,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Outcome {
         let interpreter = Interpreter::new(
             module,
             Options {
@@ -117,6 +135,7 @@ impl Engine for InterpreterEngine {
                 fuel: options.limits.fuel,
                 memory_limit_bytes: options.limits.memory_bytes,
                 seed: options.seed,
+                observer,
                 ..Options::default()
             },
         );
@@ -141,6 +160,15 @@ impl Engine for InterpreterEngine {
                 }
             }
         }
+    }
+}
+
+/// The exit code that a failed run means.
+pub fn exit_of(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::Unsupported => Exit::Unsupported,
+        ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Exit::Trap,
+        ErrorKind::Arguments => Exit::Usage,
     }
 }
 

@@ -23,5 +23,7 @@ pub mod judge;
 pub mod near;
 pub mod npz;
 pub mod report;
+pub mod resident;
 pub mod residual;
 pub mod run_hlo_module;
+pub mod watch;

@@ -7,7 +7,7 @@
 //! a file causes a panic; every error names the file and the array.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 use hlo::literal::BufferOf;
@@ -311,18 +311,48 @@ pub fn write(path: &Path, arrays: &[(String, &ArrayLiteral)]) -> Result<(), Fail
 }
 
 fn write_to(file: impl Write + Seek, arrays: &[(String, &ArrayLiteral)]) -> io::Result<()> {
-    let mut zip = ZipWriter::new(file);
+    let mut writer = Writer { zip: ZipWriter::new(file) };
     for (name, array) in arrays {
-        let format = Format::of(array.buffer.element_type());
-        let bytes = array.buffer.len() as u64 * format.bytes as u64;
+        writer.add(name, &array.dims, &array.buffer)?;
+    }
+    writer.finish()
+}
+
+/// Writes a file array by array.
+pub struct Writer<W: Write + Seek = BufWriter<File>> {
+    zip: ZipWriter<W>,
+}
+
+impl Writer {
+    /// Begins a file.
+    pub fn new(file: File) -> Self {
+        Self { zip: ZipWriter::new(BufWriter::new(file)) }
+    }
+}
+
+impl<W: Write + Seek> Writer<W> {
+    /// Appends an array; no two may have the same name.
+    pub fn add(&mut self, name: &str, dims: &[i64], buffer: &Buffer) -> io::Result<()> {
+        let format = Format::of(buffer.element_type());
+        let bytes = buffer.len() as u64 * format.bytes as u64;
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes >= u64::from(u32::MAX) - (1 << 20));
-        zip.start_file(format!("{name}.npy"), options).map_err(io::Error::other)?;
-        zip.write_all(&header_bytes(format, &array.dims))?;
-        hlo::with_buffer!(&array.buffer, v => encode(&mut zip, v, format.bytes))?;
+        self.zip.start_file(format!("{name}.npy"), options).map_err(io::Error::other)?;
+        self.zip.write_all(&header_bytes(format, dims))?;
+        hlo::with_buffer!(buffer, v => encode(&mut self.zip, v, format.bytes))
     }
-    zip.finish().map_err(io::Error::other)?.flush()
+
+    /// Ends the file.
+    pub fn finish(self) -> io::Result<()> {
+        self.zip.finish().map_err(io::Error::other)?.flush()
+    }
+}
+
+impl<W: Write + Seek> std::fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
 }
 
 fn header_bytes(format: Format, dims: &[i64]) -> Vec<u8> {

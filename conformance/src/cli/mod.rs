@@ -1,6 +1,8 @@
 //! The command line of `hlo`: one file a command, each with its `Options` and `run`.
 
+mod bench;
 mod completions;
+mod diff_trace;
 mod explain;
 mod filetest;
 mod print;
@@ -8,6 +10,7 @@ mod run;
 mod test;
 pub mod ui;
 mod verify;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -64,6 +67,10 @@ enum Command {
     Print(print::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
+    /// Time programs: reading, preparing, running; memory of runs
+    Bench(bench::Options),
+    /// Where two traces of `run --trace` first differ
+    DiffTrace(diff_trace::Options),
     /// Run test programs whose comments say what must come of them
     Filetest(filetest::Options),
     /// What an error code means
@@ -125,6 +132,8 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Verify(o) => verify::run(o, &ui),
             Command::Print(o) => print::run(o, &ui),
             Command::Test(o) => test::run(o, &ui),
+            Command::Bench(o) => bench::run(o, &ui),
+            Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
             Command::Explain(o) => explain::run(o, &ui),
             Command::Completions(o) => completions::run(o, &ui),

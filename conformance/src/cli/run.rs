@@ -10,6 +10,7 @@ use hlo_interp::Accumulate;
 use serde::Serialize;
 
 use super::ui::{Ui, closed};
+use super::watch::{StatsObject, WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions};
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
@@ -75,6 +76,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
     form: Form,
     #[command(flatten)]
+    watch: WatchOptions,
+    #[command(flatten)]
     limits: LimitOptions,
 }
 
@@ -103,6 +106,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             let why = "takes one program, so that no file overwrites another";
             return Err(Failure::usage(format!("{name} {why}")));
         }
+    }
+    if let (Some(flag), true) = (options.watch.one_program(), options.files.len() > 1) {
+        return Err(Failure::usage(format!("{flag} takes one program")));
     }
     let mut exit = Exit::Ok;
     for file in &options.files {
@@ -212,6 +218,13 @@ struct Object<'a> {
     peak_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<TimesObject>,
+    /// Which instruction's value the results are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<StatsObject>,
 }
 
 impl<'a> Object<'a> {
@@ -230,6 +243,9 @@ impl<'a> Object<'a> {
             fuel: None,
             peak_bytes: None,
             ms: None,
+            stopped_at: None,
+            trace: None,
+            stats: None,
         }
     }
 }
@@ -297,6 +313,7 @@ struct Ran {
     /// One for each result, and how sums were accumulated; absent if nothing was compared.
     verdicts: Option<(Vec<Verdict>, &'static str)>,
     expected: Option<Expected>,
+    watched: Watched,
 }
 
 /// Values printed in full: more is shortened.
@@ -481,14 +498,26 @@ impl Runner<'_> {
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
         let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed };
-        let expected = match self.expected(program, &arguments, &run)? {
-            Ok(expected) => expected,
-            Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
+        let expected = if self.options.watch.any() {
+            None
+        } else {
+            match self.expected(program, &arguments, &run)? {
+                Ok(expected) => expected,
+                Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
+            }
         };
+        let mut watched = Watched::default();
         let (finished, verdicts) = match &expected {
             None => {
                 let parameters = inputs::to_parameters(module, arguments)?;
-                match self.platform.run(module, parameters, &run).into_results() {
+                let outcome = if self.options.watch.any() {
+                    let (outcome, seen) = self.options.watch.run(self.platform, module, parameters, &run)?;
+                    watched = seen;
+                    outcome
+                } else {
+                    self.platform.run(module, parameters, &run)
+                };
+                match outcome.into_results() {
                     Ok(f) => (f, None),
                     Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
                 }
@@ -523,7 +552,7 @@ impl Runner<'_> {
                 }
             }
         };
-        let ran = Ran { seed, inputs_time, finished, verdicts, expected };
+        let ran = Ran { seed, inputs_time, finished, verdicts, expected, watched };
         if let Some(path) = &self.options.output {
             write(path, "out", &ran.finished.results)?;
         }
@@ -538,7 +567,7 @@ impl Runner<'_> {
     }
 
     fn json_result(&self, program: &Program, ran: &Ran, exit: Exit) {
-        let Ran { seed, inputs_time, finished, verdicts, expected } = ran;
+        let Ran { seed, inputs_time, finished, verdicts, expected, watched } = ran;
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         let results = finished
             .results
@@ -578,6 +607,9 @@ impl Runner<'_> {
                 inputs: ms(*inputs_time),
                 run: ms(finished.time),
             }),
+            stopped_at: watched.stopped().map(str::to_owned),
+            trace: watched.trace().map(str::to_owned),
+            stats: watched.stats_object(),
             ..Object::new(&self.job.program, Stage::Run, exit)
         });
     }
@@ -601,6 +633,7 @@ impl Runner<'_> {
                 String::new()
             }
         ));
+        ran.watched.print(self.ui);
         if let (Some((verdicts, mode)), Some(expected)) = (verdicts, expected) {
             self.report_check(verdicts, mode, expected);
         }

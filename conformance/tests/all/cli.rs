@@ -35,18 +35,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-struct Dir(TempDir);
+pub(crate) struct Dir(TempDir);
 
 impl Dir {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
@@ -54,7 +54,7 @@ impl Dir {
     }
 }
 
-fn hlo(args: &[&str]) -> Output {
+pub(crate) fn hlo(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hlo")).args(args).output().unwrap()
 }
 
@@ -62,16 +62,16 @@ fn code(o: &Output) -> i32 {
     o.status.code().unwrap_or(-1)
 }
 
-fn out(o: &Output) -> String {
+pub(crate) fn out(o: &Output) -> String {
     String::from_utf8_lossy(&o.stdout).into_owned()
 }
 
-fn err(o: &Output) -> String {
+pub(crate) fn err(o: &Output) -> String {
     String::from_utf8_lossy(&o.stderr).into_owned()
 }
 
 #[track_caller]
-fn ends(o: &Output, expected: i32) {
+pub(crate) fn ends(o: &Output, expected: i32) {
     assert_eq!(code(o), expected, "stdout:\n{}\nstderr:\n{}", out(o), err(o));
 }
 
@@ -135,7 +135,7 @@ fn verify_goes_on() {
     assert!(lines[1].starts_with(&format!("{bad}: ")), "{lines:?}");
 }
 
-fn json_lines(o: &Output) -> Vec<serde_json::Value> {
+pub(crate) fn json_lines(o: &Output) -> Vec<serde_json::Value> {
     out(o).lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
 }
 

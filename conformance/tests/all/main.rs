@@ -9,6 +9,7 @@ mod crashers;
 mod filetests;
 mod generated;
 mod robust;
+mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -29,6 +30,7 @@ fn main() {
     trials.extend(cli::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(watch::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -1,0 +1,181 @@
+//! `hlo bench`: how long programs take to be read, prepared and run, and how much memory their runs take.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hlo::{ArrayLiteral, Module};
+use hlo_interp::{Accumulate, Interpreter, Options as RunOptions, Value};
+use serde::Serialize;
+
+use super::ui::Ui;
+use super::{AccumulateOption, LimitOptions};
+use crate::engine::{self, flatten};
+use crate::exit::{Exit, Failure};
+use crate::frontend::{load, parse_text};
+use crate::npz::{self, Npz};
+use crate::resident::Mark;
+use crate::{inputs, report};
+
+/// Options of `hlo bench`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Programs
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// What runs the programs
+    #[arg(long, default_value = "interpreter", value_name = "NAME")]
+    engine: String,
+    /// Inputs: arrays arg0, arg1, ...; made if not given
+    #[arg(long, value_name = "NPZ")]
+    inputs: Option<String>,
+    /// Where to write the results: arrays out0, out1, ...
+    #[arg(long, value_name = "NPZ")]
+    output: Option<String>,
+    /// Repeat runs for at least so many seconds
+    #[arg(long, default_value_t = 0.5, value_name = "S")]
+    min_time: f64,
+    /// Seed of made inputs and of rng
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// How sums of floats round
+    #[arg(long, value_enum, default_value_t = AccumulateOption::Exact, value_name = "MODE")]
+    accumulate: AccumulateOption,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo bench module.hlo
+  hlo bench ../shared/bench/*.hlo --json --min-time 2
+
+Times are medians: parse of 5, compile of 3, run over the minimum time and 3 runs at least. Inputs are in place and results
+complete; starting the process is not counted. `peak_bytes` is what the process grew by, with the inputs; `live_bytes`
+what the arrays of the program took at most. Both are of one run before those that are timed.";
+
+#[derive(Serialize)]
+struct Object<'a> {
+    module: &'a str,
+    engine: &'a str,
+    parse_ms: f64,
+    verify_ms: f64,
+    compile_ms: f64,
+    run_us: f64,
+    runs: usize,
+    peak_bytes: Option<u64>,
+    live_bytes: u64,
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let engine = engine::by_name(&options.engine)?;
+    if options.files.len() > 1 && (options.inputs.is_some() || options.output.is_some()) {
+        return Err(Failure::usage("--inputs and --output take one program"));
+    }
+    let mut exit = Exit::Ok;
+    for file in &options.files {
+        match bench(file, engine.name(), options) {
+            Ok(found) if ui.json => ui.object(&found),
+            Ok(found) => print(&found, ui),
+            Err(failure) => {
+                ui.error(format!("{file}: {}", failure.message.trim_end()));
+                exit = exit.first_failure(failure.exit);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn print(found: &Object<'_>, ui: &Ui) {
+    let time = |us: f64| report::time(Duration::from_secs_f64(us / 1e6));
+    let peak = found.peak_bytes.map_or_else(String::new, |b| format!("peak {}, ", report::bytes(b)));
+    ui.line(format!(
+        "{:32}  parse {:>9}   compile {:>9}   run {:>9} ({} runs)   {peak}live arrays {}",
+        Path::new(found.module).file_stem().unwrap_or_default().to_string_lossy(),
+        time(found.parse_ms * 1e3),
+        time(found.compile_ms * 1e3),
+        time(found.run_us),
+        found.runs,
+        report::bytes(found.live_bytes),
+    ));
+}
+
+fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object<'a>, Failure> {
+    let program = load(file).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let (parse, _) = median(5, || parse_text(&program.source.text));
+    let module = &program.module;
+    engine::by_name(engine)?.supports(module).map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
+    let how = || RunOptions {
+        accumulate: Accumulate::from(options.accumulate),
+        fuel: options.limits.fuel,
+        memory_limit_bytes: options.limits.memory_limit,
+        seed: options.seed,
+        ..RunOptions::default()
+    };
+    let (compile, interpreter) = median(3, || Interpreter::new(module, how()));
+
+    let before = Mark::set();
+    let arrays = arrays(module, file, options)?;
+    let input_bytes: u64 = arrays.iter().map(bytes).sum();
+    let arguments: Vec<Value> =
+        inputs::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect();
+    let once = || interpreter.run_with_stats(arguments.clone());
+    // Making or reading inputs takes memory of its own.
+    let before = before.and_then(|_| Mark::set());
+    let (value, stats) = once().map_err(|e| Failure::new(engine::exit_of(e.kind), e.message))?;
+    let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
+
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
+        let start = Instant::now();
+        drop(once());
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    if let Some(path) = &options.output {
+        let mut results = Vec::new();
+        flatten(value.into_literal(), &mut results);
+        let named: Vec<(String, &ArrayLiteral)> =
+            results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
+        npz::write(Path::new(path), &named)?;
+    }
+    Ok(Object {
+        module: file,
+        engine,
+        parse_ms: parse.as_secs_f64() * 1e3,
+        verify_ms: program.times.verify.as_secs_f64() * 1e3,
+        compile_ms: compile.as_secs_f64() * 1e3,
+        run_us: times[times.len() / 2].as_secs_f64() * 1e6,
+        runs: times.len(),
+        peak_bytes,
+        live_bytes: stats.peak_bytes,
+    })
+}
+
+fn arrays(module: &Module, file: &str, options: &Options) -> Result<Vec<ArrayLiteral>, Failure> {
+    let limit = options.limits.memory_limit;
+    match &options.inputs {
+        Some(path) => inputs::read(module, &mut Npz::open(path, limit)?, ""),
+        None => inputs::generate(&inputs::plan(module, inputs::range_beside(file)?)?, options.seed, 0, limit),
+    }
+}
+
+fn bytes(array: &ArrayLiteral) -> u64 {
+    array.buffer.len() as u64 * array.buffer.element_type().storage_bytes() as u64
+}
+
+/// The median time of `n` calls, and the last result.
+fn median<T>(n: usize, mut f: impl FnMut() -> T) -> (Duration, T) {
+    let mut times = Vec::with_capacity(n);
+    loop {
+        let start = Instant::now();
+        let result = f();
+        times.push(start.elapsed());
+        if times.len() >= n {
+            times.sort_unstable();
+            return (times[times.len() / 2], result);
+        }
+    }
+}
