@@ -39,6 +39,20 @@ fn install_hook() {
     });
 }
 
+/// Refuses a machine that lacks instructions which parts of this program were compiled to.
+pub fn check_machine() -> Result<(), Failure> {
+    hlo_interp::baseline::check().map_err(|feature| {
+        let baseline = hlo_interp::baseline::BASELINE.unwrap_or("this machine");
+        Failure::new(
+            crate::exit::Exit::Unsupported,
+            format!(
+                "this program was built for {baseline}, and this machine lacks {feature}; \
+                 build it with TARGET_CPU=x86-64 in the environment for older machines (results are the same)"
+            ),
+        )
+    })
+}
+
 /// Runs `f`; a panic in it becomes a [`Failure`] with exit code 70 that names `what` was being done.
 pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     install_hook();

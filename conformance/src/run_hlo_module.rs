@@ -12,7 +12,7 @@ use crate::cli::ui::{self, Ui};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load};
-use crate::guard::{guarded, on_deep_stack};
+use crate::guard::{check_machine, guarded, on_deep_stack};
 use crate::inputs::{self, Fill};
 use crate::near::{ErrorSpec, near};
 use crate::npz::Npz;
@@ -245,7 +245,10 @@ impl Flags {
 pub fn main() -> u8 {
     let ui = Ui::new(false, false, false);
     set_threads(0);
-    let result = on_deep_stack(|| guarded("running the command", || run(std::env::args().skip(1), &ui)));
+    let result = on_deep_stack(|| {
+        check_machine()?;
+        guarded("running the command", || run(std::env::args().skip(1), &ui))
+    });
     let exit = result.unwrap_or_else(|failure| {
         ui.error(&failure.message);
         failure.exit

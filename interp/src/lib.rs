@@ -10,6 +10,7 @@
 //! | [`value`] | arrays, tuples, tokens |
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | [`observe`] | watching a run |
+//! | [`baseline`] | the instruction set that the C parts need |
 //! | `ops` | one file a family of opcodes |
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod custom_call;
 pub mod engine;
 pub mod error;

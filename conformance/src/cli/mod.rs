@@ -15,7 +15,7 @@ mod watch;
 use clap::{Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
-use crate::guard::{guarded, on_deep_stack};
+use crate::guard::{check_machine, guarded, on_deep_stack};
 use crate::report::parse_bytes;
 use ui::Ui;
 
@@ -127,6 +127,7 @@ fn run_cli(cli: &Cli) -> Exit {
     let ui = Ui::new(cli.global.quiet, cli.global.verbose, cli.global.json);
     set_threads(cli.global.threads);
     let result = on_deep_stack(|| {
+        check_machine()?;
         guarded("running the command", || match &cli.command {
             Command::Run(o) => run::run(o, &ui),
             Command::Verify(o) => verify::run(o, &ui),

@@ -52,26 +52,34 @@ pub fn program(bytes: &[u8], limits: Limits) -> Module {
     let id = g.finish(body);
     g.module.set_entry(id);
     let mut module = g.module;
-    remove_unreached(&mut module);
+    settle(&mut module);
     module
 }
 
-/// Removes computations that nothing calls: a family that gives up may leave some.
-fn remove_unreached(module: &mut Module) {
-    let mut reached = vec![module.entry()];
-    let mut next = 0;
-    while let Some(&c) = reached.get(next) {
-        next += 1;
-        for id in module.instructions(c).collect::<Vec<_>>() {
-            for callee in module.instr(id).attrs.called_computations() {
-                if !reached.contains(&callee) {
-                    reached.push(callee);
-                }
-            }
+/// Removes computations that nothing calls (a family that gives up may leave some), and puts callees before callers, as XLA's
+/// parser wants them.
+fn settle(module: &mut Module) {
+    let mut order = Vec::new();
+    // A computation is pushed twice: to see its callees, and then to take its place behind them.
+    let mut pending = vec![(module.entry(), false)];
+    while let Some((c, seen)) = pending.pop() {
+        if order.contains(&c) {
+            continue;
+        }
+        if seen {
+            order.push(c);
+            continue;
+        }
+        pending.push((c, true));
+        for id in module.instructions(c) {
+            pending.extend(
+                module.instr(id).attrs.called_computations().into_iter().map(|callee| (callee, false)),
+            );
         }
     }
-    let unreached: Vec<_> = module.computations().iter().copied().filter(|c| !reached.contains(c)).collect();
+    let unreached: Vec<_> = module.computations().iter().copied().filter(|c| !order.contains(c)).collect();
     unreached.into_iter().for_each(|c| module.remove_computation(c));
+    module.set_computation_order(order);
 }
 
 /// The types of elements, those that real programs use first and more often.

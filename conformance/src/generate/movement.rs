@@ -161,25 +161,22 @@ pub(super) fn dynamic(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
     built(g.at(body).dynamic_update_slice(x, update, &starts))
 }
 
-/// A dimension made dynamic, used, and asked for its size.
+/// A dimension made dynamic, used, reduced away (what lies behind its size must not count) or asked for its size.
 fn dynamic_size(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let x = g.ranked(body, 1);
+    let x = g.value(body, |a| a.rank() >= 1 && a.element_type.is_integer());
     let shape = g.array(x);
     let dimension = g.choices.below(shape.rank());
     let value = g.choices.int(0, shape.dims[dimension]);
     let size = g.number(body, ElementType::S32, value);
     let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&[dimension as i64]));
     let dynamic = g.add(body, Opcode::SetDimensionSize, &[x, size], attrs.clone())?;
-    if let Some(negated) = g.add(body, Opcode::Negate, &[dynamic], Attrs::new()) {
-        let whole = g.number(body, ElementType::S32, shape.dims[dimension]);
-        let id = g.add_shaped(
-            body,
-            Opcode::SetDimensionSize,
-            Shape::Array(shape),
-            &[negated, whole],
-            attrs.clone(),
-        )?;
-        body.add(id);
+    if g.choices.chance(128)
+        && let Some(negated) = g.add(body, Opcode::Negate, &[dynamic], Attrs::new())
+    {
+        let ty = shape.element_type;
+        let zero = g.number(body, ty, 0);
+        let add = hlo::builder::scalar_region(&mut g.module, "add", Opcode::Add, ty).ok()?;
+        return built(g.at(body).reduce(negated, zero, &[dimension as i64], add));
     }
     g.add(body, Opcode::GetDimensionSize, &[dynamic], attrs)
 }
