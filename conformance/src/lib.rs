@@ -10,6 +10,7 @@ pub mod check;
 pub mod cli;
 pub mod compare;
 pub mod corpus;
+pub mod coverage;
 pub mod element;
 pub mod engine;
 pub mod exit;

@@ -28,6 +28,48 @@ pub(super) struct Run {
     pub(super) expectation: Expectation,
 }
 
+/// Where expected values come from. Never from what is tested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// By hand, from the definition of the operation.
+    Hand,
+    /// Exact integers or fractions in Python.
+    Exact,
+    /// numpy.
+    Numpy,
+    /// ml_dtypes.
+    MlDtypes,
+    /// mpmath: arbitrary precision.
+    Mpmath,
+    /// scipy.
+    Scipy,
+    /// XLA:CPU.
+    Xla,
+    /// XLA's interpreter or a test of XLA.
+    Evaluator,
+}
+
+impl Origin {
+    const NAMES: [(&'static str, Origin); 8] = [
+        ("hand", Origin::Hand),
+        ("exact", Origin::Exact),
+        ("numpy", Origin::Numpy),
+        ("ml_dtypes", Origin::MlDtypes),
+        ("mpmath", Origin::Mpmath),
+        ("scipy", Origin::Scipy),
+        ("xla", Origin::Xla),
+        ("evaluator", Origin::Evaluator),
+    ];
+
+    fn read(name: &str) -> Result<Origin, String> {
+        let found = Self::NAMES.iter().find(|(n, _)| *n == name.trim());
+        found.map(|(_, o)| *o).ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(n, _)| *n).collect();
+            format!("`{}` is no origin of values; there are: {}", name.trim(), names.join(", "))
+        })
+    }
+}
+
 /// How a run ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Expectation {
@@ -51,6 +93,8 @@ pub(super) struct Spec {
     pub(super) runs: Vec<Run>,
     pub(super) region: bool,
     pub(super) nan_bits: bool,
+    /// Where the expected values come from, if it is said here.
+    pub(super) origin: Vec<Origin>,
     pub(super) fuel: Option<u64>,
     pub(super) memory: Option<u64>,
     pub(super) sections: Vec<Section>,
@@ -122,6 +166,9 @@ impl Spec {
             ("run", Some(run)) => self.runs.push(parse_run(run, line)?),
             ("accumulate", Some("region")) => self.region = true,
             ("accumulate", Some("exact")) => self.region = false,
+            ("origin", Some(names)) => {
+                self.origin = names.split(',').map(Origin::read).collect::<Result<_, _>>()?;
+            }
             ("nan-bits", Some("true")) => self.nan_bits = true,
             ("fuel", Some(n)) => self.fuel = Some(n.parse().map_err(|_| format!("`{n}` is not a number"))?),
             ("memory", Some(n)) => self.memory = Some(parse_bytes(n)?),
@@ -230,6 +277,7 @@ mod tests {
     #[test]
     fn unknown_directives_are_errors() {
         assert!(parse("// tset: verify\n", 1).unwrap_err().starts_with("line 1: unknown directive"));
+        assert!(parse("// test: verify\n// origin: me\n", 1).unwrap_err().contains("`me` is no origin"));
         assert!(parse("// test: verfy\n", 1).unwrap_err().contains("no test `verfy`"));
         assert!(
             parse("// only prose: and a colon later, which is no directive\n// test: verify\n", 1).is_ok()

@@ -12,7 +12,9 @@
 //! A file may hold several programs, separated by lines that begin with `// ====`. Each says with `// test:` what it is:
 //! - `interpret`: it verifies, and each `// run: e(ARGUMENTS) == RESULTS` holds to the bit (NaN equals NaN), or each `// run:
 //!   e(ARGUMENTS) fails[CODE]: TEXT` fails so. `~ulp(n)` after the results allows that distance, where an opcode of the program
-//!   allows it too. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `// nan-bits: true` apply to all runs.
+//!   allows it too; how values are written: [`value`]. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `// nan-bits: true` apply to all runs.
+//!   `// origin: numpy, hand` says where the expected values come from (see [`Origin`]), for this program and those after it in
+//!   the file; [`crate::coverage`] counts no run without it.
 //! - `verify`: it is rejected with exactly the errors that `// error[CODE]: TEXT` at the ends of the lines announce (or, in a line
 //!   of its own, `// error[CODE] anywhere: TEXT`); with none announced, it is accepted.
 //! - `print`: it prints as the sections `// ---- STYLE` at its end say (`source`, `default`, `short`, `canonical`).
@@ -227,6 +229,10 @@ fn check_run(module: &Module, run: &Run, spec: &Spec, program: &str) -> Result<(
                 return Err(format!("{} results, {} expected", finished.results.len(), values.len()));
             }
             for (i, (text, actual)) in values.iter().zip(&finished.results).enumerate() {
+                if let Some(expected) = value::digest_text(text) {
+                    check_digests(i, &expected, actual)?;
+                    continue;
+                }
                 let expected = value::parse(text, &actual.shape()).map_err(|e| format!("result {i}: {e}"))?;
                 if let Some(n) = *ulp {
                     check_ulp_is_allowed(module, n)?;
@@ -242,6 +248,25 @@ fn check_run(module: &Module, run: &Run, spec: &Spec, program: &str) -> Result<(
                 }
             }
             Ok(())
+        }
+    }
+}
+
+/// Every part of a result has the digest that is expected of it.
+fn check_digests(result: usize, expected: &[String], actual: &ArrayLiteral) -> Result<(), String> {
+    let found = value::digests(actual, expected.len())
+        .ok_or_else(|| format!("result {result}: {} digests of {}", expected.len(), actual.shape()))?;
+    match found.iter().zip(expected).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(i) => {
+            let part = actual.buffer.len() / expected.len();
+            Err(format!(
+                "result {result}: the digest of elements {} to {} is {}, not {}",
+                i * part,
+                (i + 1) * part - 1,
+                found[i],
+                expected[i]
+            ))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Values in filetests: `1.5`, `[1, nan]`, `[[1], [2]]`, `(1, -2)` for complex numbers, `fill(x)` for an array of equal elements,
-//! `iota(start, step)`.
+//! `iota(start, step)`; and for tables of many elements `patterns(START)`, the elements whose bits are START, START + 1, ..., and
+//! `raw(HEX)`, the bits of each element as as many digits as the type needs, one after the other. Of results also
+//! `digest(HEX ...)`: see [`digests`].
 
-use hlo::{ArrayLiteral, ArrayShape, Buffer};
+use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType};
 
 use crate::element::Number;
 use crate::filetest::directive::split_values;
@@ -25,6 +27,22 @@ fn parse_typed<T: Number>(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral
         let (start, step) = (number(start)?, number(step)?);
         return whole((0..count()?).map(|i| T::from_f64(start + step * i as f64)).collect());
     }
+    if let Some(inner) = text.strip_prefix("patterns(").and_then(|t| t.strip_suffix(')')) {
+        let start: u64 = inner.trim().parse().map_err(|_| format!("`{inner}` is not a number"))?;
+        let end = start.saturating_add(count()? as u64);
+        return whole((start..end).map(|bits| T::from_bits(u128::from(bits))).collect());
+    }
+    if let Some(digits) = text.strip_prefix("raw(").and_then(|t| t.strip_suffix(')')) {
+        let width = raw_digits(shape.element_type);
+        if digits.len() != count()?.saturating_mul(width) {
+            return Err(format!("{} digits for {shape}, whose elements take {width} each", digits.len()));
+        }
+        let read = |d: &[u8]| std::str::from_utf8(d).ok().and_then(|d| u128::from_str_radix(d, 16).ok());
+        let values = digits.as_bytes().chunks(width).map(|d| read(d).map(T::from_bits));
+        return whole(
+            values.collect::<Option<_>>().ok_or_else(|| format!("`{text}` is not hexadecimal"))?,
+        );
+    }
     let mut values = Vec::new();
     let mut dims = Vec::new();
     collect::<T>(text, 0, &mut dims, &mut values, shape)?;
@@ -44,6 +62,35 @@ fn parse_typed<T: Number>(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral
     let buffer: Buffer = T::wrap(values);
     ArrayLiteral::new(dims.into_iter().collect(), buffer)
         .ok_or_else(|| format!("`{text}` has rows of different lengths"))
+}
+
+/// Hexadecimal digits that hold an element.
+fn raw_digits(ty: ElementType) -> usize {
+    (ty.bits() as usize).div_ceil(4)
+}
+
+/// The digests of a text `digest(HEX ...)`, if it is one: each of an equal part of the elements in row-major order.
+pub(super) fn digest_text(text: &str) -> Option<Vec<String>> {
+    let words = text.trim().strip_prefix("digest(")?.strip_suffix(')')?;
+    Some(words.split_whitespace().map(str::to_owned).collect())
+}
+
+/// FNV-1a of 64 bits over `parts` equal parts of an array: of each element its bits, little-endian, in as many bytes as hold
+/// them. `None` if the elements do not fall into so many parts.
+pub(super) fn digests(array: &ArrayLiteral, parts: usize) -> Option<Vec<String>> {
+    fn of<T: Bits>(values: &[T], parts: usize, bytes: usize) -> Option<Vec<String>> {
+        let part = values.len().checked_div(parts).filter(|&p| p > 0 && p * parts == values.len())?;
+        let digest = |part: &[T]| {
+            let bytes = part.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(bytes));
+            let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+                (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+            });
+            format!("{hash:016x}")
+        };
+        Some(values.chunks(part).map(digest).collect())
+    }
+    let bytes = array.buffer.element_type().bits().div_ceil(8) as usize;
+    hlo::with_buffer!(&array.buffer, v => of(v, parts, bytes))
 }
 
 fn element<T: Number>(text: &str, shape: &ArrayShape) -> Result<T, String> {
@@ -84,7 +131,6 @@ fn collect<T: Number>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hlo::ElementType;
 
     fn f32s(text: &str, dims: &[i64]) -> Result<Buffer, String> {
         parse(text, &ArrayShape::new(ElementType::F32, dims)).map(|a| a.buffer)
@@ -99,6 +145,8 @@ mod tests {
         );
         assert_eq!(f32s("fill(2)", &[2, 2]), Ok(Buffer::F32(vec![2.0; 4])));
         assert_eq!(f32s("iota(1, 0.5)", &[3]), Ok(Buffer::F32(vec![1.0, 1.5, 2.0])));
+        assert_eq!(f32s("patterns(1)", &[2]), Ok(Buffer::F32(vec![f32::from_bits(1), f32::from_bits(2)])));
+        assert_eq!(f32s("raw(3f800000bf800000)", &[2]), Ok(Buffer::F32(vec![1.0, -1.0])));
         assert_eq!(f32s("[]", &[0]), Ok(Buffer::F32(vec![])));
         assert_eq!(f32s("[]", &[0, 3]), Ok(Buffer::F32(vec![])));
         let c = parse("[(1, -0), 2]", &ArrayShape::new(ElementType::C64, &[2])).unwrap();
@@ -106,7 +154,20 @@ mod tests {
     }
 
     #[test]
+    fn digests_of_parts() {
+        let array = parse("[1, -1]", &ArrayShape::new(ElementType::S4, &[2])).unwrap();
+        // FNV-1a of the bytes 01 and 0f, by the published algorithm.
+        assert_eq!(digests(&array, 2).unwrap(), ["af63bc4c8601b62c", "af63c24c8601c05e"]);
+        assert_eq!(digests(&array, 1).unwrap().len(), 1);
+        assert_eq!((digests(&array, 3), digests(&array, 0)), (None, None));
+        assert_eq!(digest_text("digest(12  ab)"), Some(vec!["12".into(), "ab".into()]));
+        assert_eq!(digest_text("12"), None);
+    }
+
+    #[test]
     fn mistakes() {
+        assert!(f32s("raw(3f80)", &[1]).unwrap_err().contains("4 digits for f32[1], whose elements take 8"));
+        assert!(f32s("raw(3f80000x)", &[1]).unwrap_err().contains("not hexadecimal"));
         assert_eq!(f32s("[1, 2]", &[3]).unwrap_err(), "`[1, 2]` is f32[2], expected f32[3]");
         assert_eq!(f32s("[one]", &[1]).unwrap_err(), "`one` is no f32");
         assert!(f32s("[[1, 2], [3]]", &[2, 2]).unwrap_err().contains("has 1 elements where others have 2"));

@@ -5,6 +5,7 @@
 
 mod cli;
 mod corpora;
+mod coverage;
 mod crashers;
 mod filetests;
 mod generated;
@@ -25,6 +26,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(filetests::trials());
+    trials.extend(coverage::trials());
     trials.extend(crashers::trials());
     trials.extend(corpora::trials());
     trials.extend(cli::trials());

@@ -42,6 +42,11 @@ pub trait ComplexNumber: Scalar + Number {
         self.lexicographic(rhs, std::cmp::Ordering::Greater)
     }
 
+    /// `minimum(high, maximum(self, low))`, in that order of equals: `high` if `low > high`.
+    fn clamp_between(self, low: Self, high: Self) -> Self {
+        self.maximum(low).minimum(high)
+    }
+
     /// `rhs` if `self` compares to it as `second` says, else `self`.
     fn lexicographic(self, rhs: Self, second: std::cmp::Ordering) -> Self {
         let (a, b) = ((self.real(), self.imag()), (rhs.real(), rhs.imag()));

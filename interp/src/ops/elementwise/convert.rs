@@ -9,7 +9,7 @@ use std::any::Any;
 use hlo::half::{bf16, f16};
 use hlo::literal::{Bits, Buffer, BufferOf};
 use hlo::num_complex::Complex;
-use hlo::small_int::{S1, S2, S4};
+use hlo::small_int::{S1, S2, S4, U4};
 use hlo::{ElementType, with_buffer, with_element_type};
 
 use super::lane::Lane;
@@ -137,6 +137,7 @@ pub(super) fn stochastic(cx: &Cx<'_>, x: Tensor, random: Tensor) -> Result<Tenso
 
 fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) -> Result<Tensor> {
     let one: fn(f64, u64) -> R = match random.element_type().bits() {
+        4 => |x, r| scalar::stochastic_convert::<f64, U4, R>(x, U4::from_i64(r as i64)),
         8 => |x, r| scalar::stochastic_convert::<f64, u8, R>(x, r as u8),
         16 => |x, r| scalar::stochastic_convert::<f64, u16, R>(x, r as u16),
         32 => |x, r| scalar::stochastic_convert::<f64, u32, R>(x, r as u32),

@@ -654,7 +654,9 @@ macro_rules! complex_lanes {
             }
 
             fn clamp() -> Option<K3<Self, Self>> {
-                None
+                Some(|low, x, high, o| {
+                    each3(low, x, high, o, |low, x, high| ComplexNumber::clamp_between(x, low, high))
+                })
             }
 
             fn reduce_precision() -> Option<fn(Self, u32, u32) -> Self> {
