@@ -21,7 +21,7 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conversions")
 
 def chunk(what, inputs, outputs, run, origin):
     """inputs: (type, count) of each parameter; outputs: (parameter, type) of each conversion."""
-    lines = [f"// ==== {what}", "// test: interpret", f"// origin: {origin}", "// nan-bits: true", "HloModule convert", "ENTRY e {"]
+    lines = [f"// {what[0].upper() + what[1:]}.", "// test: interpret", f"// origin: {origin}", "// nan-bits: true", "HloModule convert", "ENTRY e {"]
     lines += [f"  a{i} = {ty}[{n}] parameter({i})" for i, (ty, n) in enumerate(inputs)]
     lines += [f"  r{i} = {ty}[{inputs[p][1]}] convert(a{p})" for i, (p, ty) in enumerate(outputs)]
     shape = ", ".join(f"{ty}[{inputs[p][1]}]" for p, ty in outputs)

@@ -26,6 +26,8 @@
 mod directive;
 mod value;
 
+pub use directive::Origin;
+
 use hlo::diag::{Diagnostic, Severity, render_all};
 use hlo::opcode::Numeric;
 use hlo::print::{PrintOptions, print_module};

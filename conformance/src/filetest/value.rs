@@ -39,9 +39,7 @@ fn parse_typed<T: Number>(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral
         }
         let read = |d: &[u8]| std::str::from_utf8(d).ok().and_then(|d| u128::from_str_radix(d, 16).ok());
         let values = digits.as_bytes().chunks(width).map(|d| read(d).map(T::from_bits));
-        return whole(
-            values.collect::<Option<_>>().ok_or_else(|| format!("`{text}` is not hexadecimal"))?,
-        );
+        return whole(values.collect::<Option<_>>().ok_or_else(|| format!("`{text}` is not hexadecimal"))?);
     }
     let mut values = Vec::new();
     let mut dims = Vec::new();
@@ -82,9 +80,8 @@ pub(super) fn digests(array: &ArrayLiteral, parts: usize) -> Option<Vec<String>>
         let part = values.len().checked_div(parts).filter(|&p| p > 0 && p * parts == values.len())?;
         let digest = |part: &[T]| {
             let bytes = part.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(bytes));
-            let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
-                (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-            });
+            let hash =
+                bytes.fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
             format!("{hash:016x}")
         };
         Some(values.chunks(part).map(digest).collect())
