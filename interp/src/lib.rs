@@ -23,6 +23,7 @@ pub mod custom_call;
 pub mod engine;
 pub mod error;
 pub mod kernels;
+mod linalg;
 mod memory;
 pub mod observe;
 mod ops;

@@ -1,5 +1,5 @@
 //! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in arithmetic wider than
-//! the element types ([`super::wide`]), each element of the results rounded once. The variance is the mean square deviation
+//! the element types ([`crate::scalar::wide`]), each element of the results rounded once. The variance is the mean square deviation
 //! from the mean (XLA's expansion takes the mean of squares minus the square of the mean, and rounds each).
 
 use hlo::{AttrKey, ElementType};
@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::common::{dims, number};
 use super::elementwise::convert;
-use super::wide::Real;
 use super::{Args, Cx};
 use crate::error::Result;
 use crate::scalar::dd::Dd;
+use crate::scalar::wide::Real;
 use crate::value::{Tensor, Value};
 
 /// `batch-norm-training(operand, scale, offset)`: (normalized operand, mean, variance).

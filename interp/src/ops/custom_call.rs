@@ -4,7 +4,7 @@ use hlo::{Shape, with_buffer};
 
 use super::common::{dims, results};
 use super::sort::{self, Lines};
-use super::{Args, Cx, topk};
+use super::{Args, Cx, lapack, topk};
 use crate::custom_call::Call;
 use crate::error::Result;
 use crate::region::FloatOrder;
@@ -49,6 +49,9 @@ pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Value> {
     }
     if ANNOTATIONS.contains(&target) {
         return annotation(cx, &call, args);
+    }
+    if let Some(target) = lapack::Target::parse(target) {
+        return lapack::run(cx, &call, target, args);
     }
     Err(call.unsupported("(no such target is known)"))
 }

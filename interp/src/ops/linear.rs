@@ -1,5 +1,5 @@
 //! `cholesky` and `triangular-solve`, on batches of matrices: the textbook algorithms in a fixed order, in arithmetic wider
-//! than the element type ([`super::wide`]), each element of the result rounded once. So results are within half a unit in the
+//! than the element type ([`crate::scalar::wide`]), each element of the result rounded once. So results are within half a unit in the
 //! last place of what a backward stable algorithm of 53 (f64: 106) bits gives.
 
 use hlo::attrs::Transpose;
@@ -8,9 +8,9 @@ use hlo::{AttrKey, ElementType};
 use rayon::prelude::*;
 
 use super::common::{arrays, dims, with_float};
-use super::wide::{Field, Real, Widened};
 use super::{Args, Cx};
 use crate::error::Result;
+use crate::scalar::wide::{Field, Real, Widened};
 use crate::value::{Tensor, Value};
 
 /// Runs a function generic in a real or complex floating-point element type.

@@ -18,6 +18,7 @@ pub(crate) mod elementwise;
 mod fft;
 mod gather;
 mod indexing;
+mod lapack;
 mod linear;
 mod map;
 pub(crate) mod movement;
@@ -34,7 +35,6 @@ mod select_and_scatter;
 mod sort;
 mod strided;
 mod topk;
-mod wide;
 mod window;
 
 use std::sync::Arc;

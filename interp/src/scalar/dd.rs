@@ -230,13 +230,13 @@ impl Div for Wide {
 }
 
 /// `e` such that `2^e <= |x| < 2^(e+1)`, for a finite `x` other than 0.
-pub(super) fn exponent_of(x: f64) -> i32 {
+pub(crate) fn exponent_of(x: f64) -> i32 {
     let field = (x.to_bits() >> 52 & 0x7ff) as i32;
     if field == 0 { -1011 - x.abs().to_bits().leading_zeros() as i32 } else { field - 1023 }
 }
 
 /// `x * 2^e`, rounding at most in its last step.
-pub(super) fn scale(mut x: f64, mut e: i32) -> f64 {
+pub(crate) fn scale(mut x: f64, mut e: i32) -> f64 {
     const STEP: i32 = 1000;
     e = e.clamp(-3 * STEP, 3 * STEP);
     while e > STEP {

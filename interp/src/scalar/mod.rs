@@ -30,6 +30,7 @@ mod int;
 mod math;
 mod precision;
 mod trig;
+pub(crate) mod wide;
 
 pub use complex::ComplexNumber;
 pub use convert::{Carrier, Scalar, convert};

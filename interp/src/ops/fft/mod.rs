@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use self::plan::Plan;
 use super::common::{arrays, dims, list};
 use super::strided::{pack, strides};
-use super::wide::{Complex, Field, Real};
 use super::{Args, Cx};
 use crate::error::Result;
 use crate::scalar::dd::Dd;
+use crate::scalar::wide::{Complex, Field, Real};
 use crate::value::{Sizes, Tensor, Value};
 
 /// `fft(operand)`.

@@ -3,13 +3,15 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::scalar::dd::Dd;
-use crate::scalar::{Float, Scalar};
+use super::dd::{Dd, exponent_of, scale};
+use super::{Float, Scalar};
 
-/// A number of a field, in wide arithmetic.
-pub(super) trait Field:
+/// A number of a field, in wide arithmetic. Infinities do not survive double-double arithmetic (they become NaN): what has to
+/// tell them apart computes again with [`Field::Plain`].
+pub(crate) trait Field:
     Copy
     + Default
+    + PartialEq
     + Send
     + Sync
     + std::fmt::Debug
@@ -21,21 +23,76 @@ pub(super) trait Field:
 {
     /// Its real numbers.
     type Real: Real;
+    /// The same field over `f64`.
+    type Plain: Field<Plain = Self::Plain>;
+    /// Whether the field has an imaginary unit.
+    const COMPLEX: bool;
 
     /// A real number as one of the field.
     fn from_real(x: Self::Real) -> Self;
+    /// From parts; a real field drops the second.
+    fn from_parts(re: Self::Real, im: Self::Real) -> Self;
+    /// One rounding of each part.
+    fn plain(self) -> Self::Plain;
+    /// Exact.
+    fn from_plain(x: Self::Plain) -> Self;
     /// The real part.
     fn real(self) -> Self::Real;
+    /// The imaginary part.
+    fn imag(self) -> Self::Real;
     /// The conjugate.
     fn conj(self) -> Self;
     /// Times a real number.
     fn scaled(self, x: Self::Real) -> Self;
     /// The square of the modulus.
     fn norm(self) -> Self::Real;
+
+    /// The sum of the magnitudes of the parts.
+    #[inline(always)]
+    fn size(self) -> Self::Real {
+        if Self::COMPLEX { abs(self.real()) + abs(self.imag()) } else { abs(self.real()) }
+    }
+
+    /// The modulus, computed without overflow or underflow of squares.
+    fn modulus(self) -> Self::Real {
+        if !Self::COMPLEX {
+            return abs(self.real());
+        }
+        let largest = abs(self.real()).to_f64().max(abs(self.imag()).to_f64());
+        if largest == 0.0 || !largest.is_finite() {
+            return self.size();
+        }
+        let e = exponent_of(largest);
+        let down = Self::from_parts(self.real().shifted(-e), self.imag().shifted(-e));
+        down.norm().root().shifted(e)
+    }
+
+    /// 1.
+    #[inline(always)]
+    fn one() -> Self {
+        Self::from_real(Self::Real::from_f64(1.0))
+    }
+
+    /// Whether it is 0.
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether both parts are finite.
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.real().to_f64().is_finite() && self.imag().to_f64().is_finite()
+    }
 }
 
 /// A real number in wide arithmetic.
-pub(super) trait Real: Field<Real = Self> + PartialOrd {
+pub(crate) trait Real: Field<Real = Self, Plain = f64> + PartialOrd {
+    /// A bound of the relative error of an operation.
+    const ULP: f64;
+    /// Numbers of at least this magnitude have their full precision, and so have their reciprocals.
+    const TINY: f64;
+
     /// Rounds.
     fn from_dd(x: Dd) -> Self;
     /// Exact.
@@ -44,12 +101,42 @@ pub(super) trait Real: Field<Real = Self> + PartialOrd {
     fn to_f64(self) -> f64;
     /// The square root; NaN of a negative number.
     fn root(self) -> Self;
+    /// Times 2^e.
+    fn shifted(self, e: i32) -> Self;
+
+    /// With the sign of another number; the sign of 0 counts.
+    #[inline(always)]
+    fn with_sign_of(self, other: Self) -> Self {
+        if self.to_f64().is_sign_negative() == other.to_f64().is_sign_negative() { self } else { -self }
+    }
 }
 
 macro_rules! real_field {
     ($($t:ty),*) => {$(
         impl Field for $t {
             type Real = $t;
+            type Plain = f64;
+            const COMPLEX: bool = false;
+
+            #[inline(always)]
+            fn from_parts(re: Self, _: Self) -> Self {
+                re
+            }
+
+            #[inline(always)]
+            fn plain(self) -> f64 {
+                Real::to_f64(self)
+            }
+
+            #[inline(always)]
+            fn from_plain(x: f64) -> Self {
+                <$t as Real>::from_f64(x)
+            }
+
+            #[inline(always)]
+            fn imag(self) -> Self {
+                <$t>::default()
+            }
 
             #[inline(always)]
             fn from_real(x: Self) -> Self {
@@ -81,6 +168,9 @@ macro_rules! real_field {
 real_field!(f64, Dd);
 
 impl Real for f64 {
+    const ULP: f64 = f64::EPSILON;
+    const TINY: f64 = f64::MIN_POSITIVE;
+
     fn from_dd(x: Dd) -> Self {
         x.hi
     }
@@ -96,9 +186,16 @@ impl Real for f64 {
     fn root(self) -> Self {
         self.sqrt()
     }
+
+    fn shifted(self, e: i32) -> Self {
+        scale(self, e)
+    }
 }
 
 impl Real for Dd {
+    const ULP: f64 = 1.0 / (1u128 << 102) as f64;
+    const TINY: f64 = f64::from_bits((1023 - 900) << 52);
+
     fn from_dd(x: Dd) -> Self {
         x
     }
@@ -114,6 +211,10 @@ impl Real for Dd {
     fn root(self) -> Self {
         self.sqrt()
     }
+
+    fn shifted(self, e: i32) -> Self {
+        Dd::new(scale(self.hi, e), scale(self.lo, e))
+    }
 }
 
 impl PartialOrd for Dd {
@@ -127,21 +228,43 @@ impl PartialOrd for Dd {
 
 /// A complex number of wide parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Complex<R> {
-    pub(super) re: R,
-    pub(super) im: R,
+pub(crate) struct Complex<R> {
+    pub(crate) re: R,
+    pub(crate) im: R,
 }
 
 impl<R: Real> Complex<R> {
     /// Times -i.
     #[inline(always)]
-    pub(super) fn turned(self) -> Self {
+    pub(crate) fn turned(self) -> Self {
         Self { re: self.im, im: -self.re }
     }
 }
 
 impl<R: Real> Field for Complex<R> {
     type Real = R;
+    type Plain = Complex<f64>;
+    const COMPLEX: bool = true;
+
+    #[inline(always)]
+    fn from_parts(re: R, im: R) -> Self {
+        Self { re, im }
+    }
+
+    #[inline(always)]
+    fn plain(self) -> Complex<f64> {
+        Complex { re: self.re.to_f64(), im: self.im.to_f64() }
+    }
+
+    #[inline(always)]
+    fn from_plain(x: Complex<f64>) -> Self {
+        Self { re: R::from_f64(x.re), im: R::from_f64(x.im) }
+    }
+
+    #[inline(always)]
+    fn imag(self) -> R {
+        self.im
+    }
 
     #[inline(always)]
     fn from_real(re: R) -> Self {
@@ -224,12 +347,12 @@ impl<R: Real> Neg for Complex<R> {
 
 /// The magnitude of a real number.
 #[inline(always)]
-pub(super) fn abs<R: Real>(x: R) -> R {
+pub(crate) fn abs<R: Real>(x: R) -> R {
     if x.to_f64().is_sign_negative() { -x } else { x }
 }
 
 /// An element type and the arithmetic that is wider.
-pub(super) trait Widened: Scalar {
+pub(crate) trait Widened: Scalar {
     /// That arithmetic.
     type Wide: Field;
 

@@ -1,0 +1,48 @@
+//! Reduction to Hessenberg form: `gehrd`, `orghr`.
+
+use std::ops::Range;
+
+use super::Matrix;
+use super::householder::{apply_left, apply_right, reflector};
+use crate::scalar::wide::Field;
+
+/// Q^H A Q = H.
+#[derive(Clone, Debug)]
+pub(crate) struct Hessenberg<F> {
+    /// H and, below what is beside the diagonal, the tails of the reflectors.
+    pub(crate) factors: Matrix<F>,
+    /// The factors tau of the reflectors: one less than rows, 0 outside of the active ones.
+    pub(crate) taus: Vec<F>,
+}
+
+/// Reduces the rows and columns of `active`; outside of them the matrix must be upper triangular already.
+pub(crate) fn reduce<F: Field>(mut a: Matrix<F>, active: Range<usize>) -> Hessenberg<F> {
+    let n = a.rows();
+    let mut taus = vec![F::default(); n.saturating_sub(1)];
+    let steps = active.start..active.end.saturating_sub(1);
+    for (k, tau_k) in taus.iter_mut().enumerate().take(steps.end).skip(steps.start) {
+        let tau = reflector(&mut a.column_mut(k)[k + 1..active.end]);
+        let tail = a.column(k)[(k + 2).min(active.end)..active.end].to_vec();
+        apply_right(&mut a, &tail, tau, 0..active.end, k + 1);
+        apply_left(&mut a, &tail, tau.conj(), k + 1, k + 1..n);
+        *tau_k = tau;
+    }
+    Hessenberg { factors: a, taus }
+}
+
+impl<F: Field> Hessenberg<F> {
+    /// H alone and Q.
+    pub(crate) fn split(self) -> (Matrix<F>, Matrix<F>) {
+        let Self { mut factors, taus } = self;
+        let n = factors.rows();
+        let mut q = Matrix::identity(n, n);
+        for (k, &tau) in taus.iter().enumerate().rev() {
+            let tail = &factors.column(k)[k + 2..];
+            apply_left(&mut q, tail, tau, k + 1, k + 1..n);
+        }
+        for j in 0..n {
+            factors.column_mut(j)[(j + 2).min(n)..].fill(F::default());
+        }
+        (factors, q)
+    }
+}

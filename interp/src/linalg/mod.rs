@@ -1,0 +1,36 @@
+//! Factorizations of matrices, in the conventions of LAPACK and in arithmetic wider than the element types.
+//!
+//! These are kernels: they know matrices over a wide [`Field`](crate::scalar::wide::Field), not the IR. Each does its arithmetic
+//! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone. Factors that
+//! mathematics leaves free (signs, phases, order) are those of LAPACK's algorithm, followed in exact arithmetic up to the
+//! rounding of the wide field.
+//!
+//! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not finite ends as a
+//! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.
+
+pub(crate) mod balance;
+pub(crate) mod cholesky;
+pub(crate) mod eigen_general;
+pub(crate) mod eigen_symmetric;
+pub(crate) mod hessenberg;
+pub(crate) mod householder;
+pub(crate) mod lu;
+pub(crate) mod matrix;
+pub(crate) mod qr;
+pub(crate) mod qr_pivoted;
+pub(crate) mod rotation;
+pub(crate) mod schur;
+pub(crate) mod svd;
+pub(crate) mod triangular;
+pub(crate) mod tridiagonal;
+
+pub(crate) use matrix::Matrix;
+
+/// Which triangle of a matrix holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Triangle {
+    /// The elements below the diagonal, and the diagonal.
+    Lower,
+    /// The elements above the diagonal, and the diagonal.
+    Upper,
+}

@@ -1,0 +1,476 @@
+//! Schur forms of Hessenberg matrices, by the iteration with double shifts for real matrices and with single shifts for complex
+//! ones: `hseqr` as LAPACK computes it up to order 75 (`lahqr`).
+
+use std::ops::Range;
+
+use super::Matrix;
+use super::balance::balance;
+use super::hessenberg::reduce;
+use super::householder::reflector;
+use super::matrix::{hypotenuse, shift};
+use super::rotation::rotate;
+use crate::scalar::wide::{Complex, Field, Real, abs};
+
+/// Z^H A Z = T, triangular; over the real numbers with blocks of order 2 on the diagonal for conjugate pairs of eigenvalues.
+#[derive(Clone, Debug)]
+pub(crate) struct Schur<F: Field> {
+    pub(crate) t: Matrix<F>,
+    pub(crate) z: Matrix<F>,
+    /// Eigenvalues, in the order of the diagonal.
+    pub(crate) values: Vec<Complex<F::Real>>,
+}
+
+/// A field whose Hessenberg matrices have a Schur form.
+pub(crate) trait Triangularize: Field {
+    /// Makes `h` triangular, multiplies `z` by the transformation, and gives the eigenvalues. The error is the number of
+    /// eigenvalues up to and including the last one that was not found.
+    fn triangularize(
+        h: &mut Matrix<Self>,
+        z: &mut Matrix<Self>,
+        active: Range<usize>,
+    ) -> Result<Vec<Complex<Self::Real>>, usize>;
+}
+
+/// The Schur form: `gees`. The error is as in [`Triangularize::triangularize`].
+pub(crate) fn schur<F: Triangularize>(mut a: Matrix<F>) -> Result<Schur<F>, usize> {
+    if !a.is_finite() {
+        return Err(a.rows().max(1));
+    }
+    let exponent = a.tame();
+    let balance = balance(&mut a, false);
+    let (mut t, mut z) = reduce(a, balance.active.clone()).split();
+    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone())?;
+    balance.undo(&mut z, true);
+    shift(t.elements_mut(), exponent);
+    shift(&mut values, exponent);
+    Ok(Schur { t, z, values })
+}
+
+/// How often the shift is one that no matrix can resist: every so many rounds without a deflation.
+const EXCEPTIONAL: usize = 10;
+
+impl<R: Real> Triangularize for R {
+    fn triangularize(
+        h: &mut Matrix<R>,
+        z: &mut Matrix<R>,
+        active: Range<usize>,
+    ) -> Result<Vec<Complex<R>>, usize> {
+        let n = h.rows();
+        let mut values: Vec<Complex<R>> = (0..n).map(|i| Complex::from_real(h[(i, i)])).collect();
+        let mut end = active.end;
+        let rounds = 30 * active.len().max(10);
+        // Eigenvalues split off at the end of the active block.
+        while end > active.start {
+            let last = end - 1;
+            let mut start = active.start;
+            let mut found = false;
+            for round in 1..=rounds + 1 {
+                start = small_subdiagonal(h, active.clone(), start, last);
+                if start > active.start {
+                    h[(start, start - 1)] = R::default();
+                }
+                if start + 1 >= last {
+                    found = true;
+                    break;
+                }
+                let shifts = shifts(h, start, last, round);
+                francis(h, z, start, last, shifts);
+            }
+            if !found {
+                return Err(end);
+            }
+            if start == last {
+                values[last] = Complex::from_real(h[(last, last)]);
+            } else {
+                (values[start], values[last]) = standardize(h, z, start);
+            }
+            end = start;
+        }
+        Ok(values)
+    }
+}
+
+/// The row of the last element below the diagonal that is as good as 0, of those up to `last`; otherwise `start`. By the criterion
+/// of Ahues and Tisseur.
+fn small_subdiagonal<F: Field>(h: &Matrix<F>, active: Range<usize>, start: usize, last: usize) -> usize {
+    let ulp = F::Real::from_f64(F::Real::ULP);
+    let tiny = F::Real::from_f64(F::Real::TINY * (active.len() as f64 / F::Real::ULP));
+    for k in (start + 1..=last).rev() {
+        let below = h[(k, k - 1)].size();
+        if below <= tiny {
+            return k;
+        }
+        let mut around = h[(k - 1, k - 1)].size() + h[(k, k)].size();
+        if around.is_zero() {
+            if k >= active.start + 2 {
+                around = around + abs(h[(k - 1, k - 2)].real());
+            }
+            if k + 1 < active.end {
+                around = around + abs(h[(k + 1, k)].real());
+            }
+        }
+        if abs(h[(k, k - 1)].real()) <= ulp * around {
+            let above = h[(k - 1, k)].size();
+            let (ab, ba) = ordered(below, above);
+            let (aa, bb) = ordered(h[(k, k)].size(), (h[(k - 1, k - 1)] - h[(k, k)]).size());
+            let sum = aa + ab;
+            let limit = ulp * (bb * (aa / sum));
+            if ba * (ab / sum) <= if limit > tiny { limit } else { tiny } {
+                return k;
+            }
+        }
+    }
+    start
+}
+
+/// The larger and the smaller.
+fn ordered<R: Real>(a: R, b: R) -> (R, R) {
+    if a > b { (a, b) } else { (b, a) }
+}
+
+/// The two shifts of a round: the eigenvalues of the last block of order 2, or twice the one that is nearer to the last element.
+fn shifts<R: Real>(h: &Matrix<R>, start: usize, last: usize, round: usize) -> [Complex<R>; 2] {
+    let made_up = |size: R, corner: R| {
+        let h11 = R::from_f64(0.75) * size + corner;
+        [h11, R::from_f64(-0.4375) * size, size, h11]
+    };
+    let [h11, h12, h21, h22] = if round.is_multiple_of(2 * EXCEPTIONAL) {
+        made_up(abs(h[(last, last - 1)]) + abs(h[(last - 1, last - 2)]), h[(last, last)])
+    } else if round.is_multiple_of(EXCEPTIONAL) {
+        made_up(abs(h[(start + 1, start)]) + abs(h[(start + 2, start + 1)]), h[(start, start)])
+    } else {
+        [h[(last - 1, last - 1)], h[(last - 1, last)], h[(last, last - 1)], h[(last, last)]]
+    };
+    let size = abs(h11) + abs(h12) + abs(h21) + abs(h22);
+    if size.is_zero() {
+        return [Complex::default(); 2];
+    }
+    let [h11, h12, h21, h22] = [h11, h12, h21, h22].map(|x| x / size);
+    let mean = (h11 + h22) * R::from_f64(0.5);
+    let determinant = (h11 - mean) * (h22 - mean) - h12 * h21;
+    let root = abs(determinant).root();
+    if determinant >= R::default() {
+        let (re, im) = (mean * size, root * size);
+        return [Complex { re, im }, Complex { re, im: -im }];
+    }
+    let (a, b) = (mean + root, mean - root);
+    let nearer = if abs(a - h22) <= abs(b - h22) { a } else { b };
+    [Complex::from_real(nearer * size); 2]
+}
+
+/// One step of the iteration on the rows and columns from `start` to `last`.
+fn francis<R: Real>(
+    h: &mut Matrix<R>,
+    z: &mut Matrix<R>,
+    start: usize,
+    last: usize,
+    shifts: [Complex<R>; 2],
+) {
+    let n = h.rows();
+    let ulp = R::from_f64(R::ULP);
+    let [one, two] = shifts;
+    // Two small elements below the diagonal in a row let the bulge start there.
+    let mut first = start;
+    let mut v = [R::default(); 3];
+    for m in (start..last - 1).rev() {
+        let size = abs(h[(m, m)] - two.re) + abs(two.im) + abs(h[(m + 1, m)]);
+        let below = h[(m + 1, m)] / size;
+        v = [
+            below * h[(m, m + 1)] + (h[(m, m)] - one.re) * ((h[(m, m)] - two.re) / size)
+                - one.im * (two.im / size),
+            below * (h[(m, m)] + h[(m + 1, m + 1)] - one.re - two.re),
+            below * h[(m + 2, m + 1)],
+        ];
+        let size = abs(v[0]) + abs(v[1]) + abs(v[2]);
+        v = v.map(|x| x / size);
+        first = m;
+        if m == start {
+            break;
+        }
+        let around = abs(h[(m - 1, m - 1)]) + abs(h[(m, m)]) + abs(h[(m + 1, m + 1)]);
+        if abs(h[(m, m - 1)]) * (abs(v[1]) + abs(v[2])) <= ulp * abs(v[0]) * around {
+            break;
+        }
+    }
+    for k in first..last {
+        let size = 3.min(last + 1 - k);
+        if k > first {
+            v[..size].copy_from_slice(&h.column(k - 1)[k..k + size]);
+        }
+        let tau = reflector(&mut v[..size]);
+        if k > first {
+            h[(k, k - 1)] = v[0];
+            h.column_mut(k - 1)[k + 1..k + size].fill(R::default());
+        } else if first > start {
+            // Not -h, so that it is right for tau = 0 too.
+            h[(k, k - 1)] = h[(k, k - 1)] * (R::one() - tau);
+        }
+        let tail = &v[1..size];
+        super::householder::apply_left(h, tail, tau, k, k..n);
+        super::householder::apply_right(h, tail, tau, 0..(k + 4).min(last + 1), k);
+        super::householder::apply_right(z, tail, tau, 0..n, k);
+    }
+}
+
+/// Brings a block of order 2 into standard form (`lanv2`): upper triangular, or with equal elements on the diagonal and opposite
+/// signs beside it. Gives its eigenvalues.
+fn standardize<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) -> (Complex<R>, Complex<R>) {
+    let n = h.rows();
+    let block = Block::new(h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]);
+    let Block { a, b, c, d, cosine, sine } = block;
+    (h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]) = (a, b, c, d);
+    for j in i + 2..n {
+        let (x, y) = (h[(i, j)], h[(i + 1, j)]);
+        (h[(i, j)], h[(i + 1, j)]) = (x * cosine + y * sine, y * cosine - x * sine);
+    }
+    let (left, right) = h.two_columns_mut(i, i + 1);
+    rotate((&mut left[..i], &mut right[..i]), cosine, sine);
+    rotate(z.two_columns_mut(i, i + 1), cosine, sine);
+    let im = if c.is_zero() { R::default() } else { abs(b).root() * abs(c).root() };
+    (Complex { re: a, im }, Complex { re: d, im: -im })
+}
+
+/// (a b; c d) in standard form, and the rotation that brought it there.
+struct Block<R> {
+    a: R,
+    b: R,
+    c: R,
+    d: R,
+    cosine: R,
+    sine: R,
+}
+
+impl<R: Real> Block<R> {
+    fn new(a: R, b: R, c: R, d: R) -> Self {
+        let (zero, one, half) = (R::default(), R::one(), R::from_f64(0.5));
+        if c.is_zero() {
+            return Self { a, b, c, d, cosine: one, sine: zero };
+        }
+        if b.is_zero() {
+            return Self { a: d, b: -c, c: zero, d: a, cosine: zero, sine: one };
+        }
+        let negative = |x: R| x.to_f64().is_sign_negative();
+        if (a - d).is_zero() && negative(b) != negative(c) {
+            return Self { a, b, c, d, cosine: one, sine: zero };
+        }
+        let difference = a - d;
+        let p = difference * half;
+        let (most, least) = ordered(abs(b), abs(c));
+        let least = least * one.with_sign_of(b) * one.with_sign_of(c);
+        let size = ordered(abs(p), most).0;
+        let discriminant = (p / size) * p + (most / size) * least;
+        if discriminant >= R::from_f64(4.0 * R::ULP) {
+            // Two real eigenvalues.
+            let root = p + (size.root() * discriminant.root()).with_sign_of(p);
+            let length = hypotenuse(c, root);
+            return Self {
+                a: d + root,
+                b: b - c,
+                c: zero,
+                d: d - (most / root) * least,
+                cosine: root / length,
+                sine: c / length,
+            };
+        }
+        // Complex, or real and nearly equal: first make the diagonal equal.
+        let sum = b + c;
+        let length = hypotenuse(sum, difference);
+        let mut cosine = (half * (one + abs(sum) / length)).root();
+        let mut sine = -(p / (length * cosine)) * one.with_sign_of(sum);
+        let (aa, bb) = (a * cosine + b * sine, b * cosine - a * sine);
+        let (cc, dd) = (c * cosine + d * sine, d * cosine - c * sine);
+        let (a, b) = (aa * cosine + cc * sine, bb * cosine + dd * sine);
+        let (c, d) = (cc * cosine - aa * sine, dd * cosine - bb * sine);
+        let mean = (a + d) * half;
+        if c.is_zero() {
+            return Self { a: mean, b, c, d: mean, cosine, sine };
+        }
+        if b.is_zero() {
+            (cosine, sine) = (-sine, cosine);
+            return Self { a: mean, b: -c, c: b, d: mean, cosine, sine };
+        }
+        if negative(b) != negative(c) {
+            return Self { a: mean, b, c, d: mean, cosine, sine };
+        }
+        // Real after all.
+        let (root_b, root_c) = (abs(b).root(), abs(c).root());
+        let p = (root_b * root_c).with_sign_of(c);
+        let length = abs(b + c).root();
+        let (c1, s1) = (root_b / length, root_c / length);
+        Self {
+            a: mean + p,
+            b: b - c,
+            c: zero,
+            d: mean - p,
+            cosine: cosine * c1 - sine * s1,
+            sine: cosine * s1 + sine * c1,
+        }
+    }
+}
+
+impl<R: Real> Triangularize for Complex<R> {
+    fn triangularize(
+        h: &mut Matrix<Self>,
+        z: &mut Matrix<Self>,
+        active: Range<usize>,
+    ) -> Result<Vec<Complex<R>>, usize> {
+        let n = h.rows();
+        // What is below the diagonal becomes real.
+        for i in active.start + 1..active.end {
+            let below = h[(i, i - 1)];
+            if !below.im.is_zero() {
+                let modulus = below.modulus();
+                let phase = below.scaled(R::one() / modulus);
+                h[(i, i - 1)] = Self::from_real(modulus);
+                scale_row(h, i, i..n, phase.conj());
+                scale_column(h, i, 0..(i + 2).min(n), phase);
+                scale_column(z, i, 0..n, phase);
+            }
+        }
+        let mut end = active.end;
+        let rounds = 30 * active.len().max(10);
+        while end > active.start {
+            let last = end - 1;
+            let mut start = active.start;
+            let mut found = false;
+            for round in 1..=rounds + 1 {
+                start = small_subdiagonal(h, active.clone(), start, last);
+                if start > active.start {
+                    h[(start, start - 1)] = Self::default();
+                }
+                if start == last {
+                    found = true;
+                    break;
+                }
+                let shift = single_shift(h, start, last, round);
+                single_step(h, z, start, last, shift);
+            }
+            if !found {
+                return Err(end);
+            }
+            end = start;
+        }
+        Ok((0..n).map(|i| h[(i, i)]).collect())
+    }
+}
+
+fn scale_row<F: Field>(h: &mut Matrix<F>, i: usize, columns: Range<usize>, factor: F) {
+    for j in columns {
+        h[(i, j)] = h[(i, j)] * factor;
+    }
+}
+
+fn scale_column<F: Field>(h: &mut Matrix<F>, j: usize, rows: Range<usize>, factor: F) {
+    for x in &mut h.column_mut(j)[rows] {
+        *x = *x * factor;
+    }
+}
+
+/// The shift of a round: the eigenvalue of the last block of order 2 that is nearer to the last element.
+fn single_shift<R: Real>(h: &Matrix<Complex<R>>, start: usize, last: usize, round: usize) -> Complex<R> {
+    if round.is_multiple_of(2 * EXCEPTIONAL) {
+        return h[(last, last)] + Complex::from_real(R::from_f64(0.75) * abs(h[(last, last - 1)].re));
+    }
+    if round.is_multiple_of(EXCEPTIONAL) {
+        return h[(start, start)] + Complex::from_real(R::from_f64(0.75) * abs(h[(start + 1, start)].re));
+    }
+    let t = h[(last, last)];
+    let u = root(h[(last - 1, last)]) * root(h[(last, last - 1)]);
+    if u.is_zero() {
+        return t;
+    }
+    let x = (h[(last - 1, last - 1)] - t).scaled(R::from_f64(0.5));
+    let size = ordered(u.size(), x.size()).0;
+    let (xs, us) = (x.scaled(R::one() / size), u.scaled(R::one() / size));
+    let mut y = root(xs * xs + us * us).scaled(size);
+    if x.re * y.re + x.im * y.im < R::default() {
+        y = -y;
+    }
+    t - u * (u / (x + y))
+}
+
+/// The principal square root.
+fn root<R: Real>(z: Complex<R>) -> Complex<R> {
+    if z.is_zero() {
+        return z;
+    }
+    let half = R::from_f64(0.5);
+    let modulus = z.modulus();
+    let larger = ((modulus + abs(z.re)) * half).root();
+    let smaller = z.im * half / larger;
+    if z.re.to_f64().is_sign_negative() {
+        Complex { re: abs(smaller), im: larger.with_sign_of(z.im) }
+    } else {
+        Complex { re: larger, im: smaller }
+    }
+}
+
+/// One step of the iteration on the rows and columns from `start` to `last`.
+fn single_step<R: Real>(
+    h: &mut Matrix<Complex<R>>,
+    z: &mut Matrix<Complex<R>>,
+    start: usize,
+    last: usize,
+    shift: Complex<R>,
+) {
+    let n = h.rows();
+    let ulp = R::from_f64(R::ULP);
+    let mut first = start;
+    let mut v = [Complex::default(); 2];
+    for m in (start..last).rev() {
+        let (h11, h22) = (h[(m, m)], h[(m + 1, m + 1)]);
+        let below = h[(m + 1, m)].re;
+        let shifted = h11 - shift;
+        let size = shifted.size() + abs(below);
+        let inverse = R::one() / size;
+        let (shifted, below) = (shifted.scaled(inverse), below * inverse);
+        v = [shifted, Complex::from_real(below)];
+        first = m;
+        if m == start {
+            break;
+        }
+        let left = abs(h[(m, m - 1)].re) * abs(below);
+        if left <= ulp * (shifted.size() * (h11.size() + h22.size())) {
+            break;
+        }
+    }
+    for k in first..last {
+        if k > first {
+            v.copy_from_slice(&h.column(k - 1)[k..k + 2]);
+        }
+        let tau = reflector(&mut v);
+        if k > first {
+            h[(k, k - 1)] = v[0];
+            h[(k + 1, k - 1)] = Complex::default();
+        }
+        let tail = &v[1..];
+        super::householder::apply_left(h, tail, tau.conj(), k, k..n);
+        super::householder::apply_right(h, tail, tau, 0..(k + 3).min(last + 1), k);
+        super::householder::apply_right(z, tail, tau, 0..n, k);
+        if k == first && first > start {
+            // The step began below two small elements: keep what is below the diagonal real.
+            let phase = Complex::one() - tau;
+            let phase = phase.scaled(R::one() / phase.modulus());
+            h[(first + 1, first)] = h[(first + 1, first)] * phase.conj();
+            if first + 2 <= last {
+                h[(first + 2, first + 1)] = h[(first + 2, first + 1)] * phase;
+            }
+            for j in first..=last {
+                if j != first + 1 {
+                    scale_row(h, j, j + 1..n, phase);
+                    scale_column(h, j, 0..j, phase.conj());
+                    scale_column(z, j, 0..n, phase.conj());
+                }
+            }
+        }
+    }
+    let below = h[(last, last - 1)];
+    if !below.im.is_zero() {
+        let modulus = below.modulus();
+        let phase = below.scaled(R::one() / modulus);
+        h[(last, last - 1)] = Complex::from_real(modulus);
+        scale_row(h, last, last + 1..n, phase.conj());
+        scale_column(h, last, 0..last, phase);
+        scale_column(z, last, 0..n, phase);
+    }
+}

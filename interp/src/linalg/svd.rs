@@ -1,0 +1,546 @@
+//! Singular values: reduction to bidiagonal form (`gebrd`) and the implicit QR iteration on it (`bdsqr`), together `gesvd`, and
+//! `gesdd` as LAPACK computes it up to 25 singular values.
+
+use super::Matrix;
+use super::householder::{apply_left, apply_right, reflector};
+use super::matrix::hypotenuse;
+use super::qr;
+use super::rotation::{rotate, rotation};
+use crate::scalar::wide::{Field, Real, abs};
+
+/// Which of LAPACK's drivers to follow where factors are not unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// `gesdd`.
+    DivideAndConquer,
+    /// `gesvd`.
+    Iteration,
+}
+
+/// How many singular vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// None.
+    None,
+    /// As many as there are singular values.
+    Thin,
+    /// All of both spaces.
+    Full,
+}
+
+/// A = U S V^H, singular values in descending order.
+#[derive(Clone, Debug)]
+pub(crate) struct Svd<F: Field> {
+    pub(crate) values: Vec<F::Real>,
+    /// U and V, if wanted.
+    pub(crate) vectors: Option<(Matrix<F>, Matrix<F>)>,
+}
+
+impl Driver {
+    /// Whether a matrix of that many rows and columns, the columns being fewer, is first factored as Q R.
+    fn factors_first<F: Field>(self, rows: usize, columns: usize) -> bool {
+        // LAPACK: int(11/6 n), int(17/9 n) of complex numbers; int(1.6 n) in f32 arithmetic.
+        let (n, rows) = (columns as u64, rows as u64);
+        rows >= match self {
+            Driver::DivideAndConquer if F::COMPLEX => n * 17 / 9,
+            Driver::DivideAndConquer => n * 11 / 6,
+            Driver::Iteration => n * 8 / 5,
+        }
+    }
+}
+
+/// Singular values, and vectors if wanted. The error is how many elements beside the diagonal are left, as `info` says it.
+pub(crate) fn svd<F: Field>(mut a: Matrix<F>, vectors: Vectors, driver: Driver) -> Result<Svd<F>, usize> {
+    let (m, n) = (a.rows(), a.columns());
+    if !a.is_finite() {
+        return Err(m.min(n).max(1));
+    }
+    let exponent = a.tame();
+    let wide = m < n;
+    // What has fewer columns than rows.
+    let tall = if wide { a.adjoint() } else { a };
+    let (rows, size) = (tall.rows(), tall.columns());
+    let first = driver.factors_first::<F>(rows, size).then(|| qr::factor(tall.clone()));
+    let core = match &first {
+        None => tall,
+        Some(qr) => {
+            let r =
+                Matrix::from_fn(size, size, |i, j| if i <= j { qr.factors[(i, j)] } else { F::default() });
+            if wide { r.adjoint() } else { r }
+        }
+    };
+    // Without that step, the bidiagonal form of the adjoint is that of the matrix, transposed.
+    let transposed = wide && first.is_none();
+    let bidiagonal = Bidiagonal::new(core);
+    let (mut d, mut e) = (bidiagonal.diagonal.clone(), bidiagonal.off_diagonal.clone());
+    let kept = if vectors == Vectors::None { 0 } else { size };
+    let (mut u, mut v) = (Matrix::identity(kept, size), Matrix::identity(kept, size));
+    iterate(&mut d, &mut e, transposed, &mut u, &mut v, driver)?;
+    for x in &mut d {
+        *x = x.shifted(exponent);
+    }
+    if vectors == Vectors::None {
+        return Ok(Svd { values: d, vectors: None });
+    }
+    let columns = if vectors == Vectors::Full { rows } else { size };
+    let embedded = |x: &Matrix<F>| {
+        Matrix::from_fn(rows, columns, |i, j| match (x.rows() > i, x.columns() > j) {
+            (true, true) => x[(i, j)],
+            _ if i == j => F::one(),
+            _ => F::default(),
+        })
+    };
+    let (u, v) = (u.map(F::from_real), v.map(F::from_real));
+    let (u, v) = match first {
+        Some(qr) => {
+            let (u, v) = (bidiagonal.left(u), bidiagonal.right(v));
+            let mut long = embedded(if wide { &v } else { &u });
+            qr::multiply(&qr.factors, &qr.taus, &mut long, true, false);
+            if wide { (u, long) } else { (long, v) }
+        }
+        None if wide => (bidiagonal.right(u), bidiagonal.left(embedded(&v))),
+        None => (bidiagonal.left(embedded(&u)), bidiagonal.right(v)),
+    };
+    Ok(Svd { values: d, vectors: Some((u, v)) })
+}
+
+/// A = Q B P^H with as many rows as columns, or more; B real, with a diagonal and what is above it.
+struct Bidiagonal<F: Field> {
+    diagonal: Vec<F::Real>,
+    off_diagonal: Vec<F::Real>,
+    /// Tails and factors tau of the reflectors whose product is Q.
+    left: Vec<(Vec<F>, F)>,
+    /// The same of P; these begin one element later.
+    right: Vec<(Vec<F>, F)>,
+}
+
+impl<F: Field> Bidiagonal<F> {
+    fn new(mut a: Matrix<F>) -> Self {
+        let (m, n) = (a.rows(), a.columns());
+        let mut out = Self {
+            diagonal: Vec::with_capacity(n),
+            off_diagonal: Vec::new(),
+            left: Vec::with_capacity(n),
+            right: Vec::new(),
+        };
+        for k in 0..n {
+            let tau = qr::step(&mut a, k);
+            out.diagonal.push(a[(k, k)].real());
+            out.left.push((a.column(k)[k + 1..].to_vec(), tau));
+            if k + 1 == n {
+                break;
+            }
+            let mut row: Vec<F> = (k + 1..n).map(|j| a[(k, j)].conj()).collect();
+            let tau = reflector(&mut row);
+            out.off_diagonal.push(row[0].real());
+            let tail = row.split_off(1);
+            apply_right(&mut a, &tail, tau, k + 1..m, k + 1);
+            out.right.push((tail, tau));
+        }
+        out
+    }
+
+    /// Q z.
+    fn left(&self, mut z: Matrix<F>) -> Matrix<F> {
+        let columns = z.columns();
+        for (k, (tail, tau)) in self.left.iter().enumerate().rev() {
+            apply_left(&mut z, tail, *tau, k, 0..columns);
+        }
+        z
+    }
+
+    /// P z.
+    fn right(&self, mut z: Matrix<F>) -> Matrix<F> {
+        let columns = z.columns();
+        for (k, (tail, tau)) in self.right.iter().enumerate().rev() {
+            apply_left(&mut z, tail, *tau, k + 1, 0..columns);
+        }
+        z
+    }
+}
+
+/// Diagonalizes a bidiagonal matrix, of which `e` is above the diagonal or, if `lower`, below it; turns the columns of `u` and `v`
+/// with it, makes the diagonal positive and sorts it.
+fn iterate<R: Real>(
+    d: &mut [R],
+    e: &mut [R],
+    lower: bool,
+    u: &mut Matrix<R>,
+    v: &mut Matrix<R>,
+    driver: Driver,
+) -> Result<(), usize> {
+    let n = d.len();
+    if n == 1 && driver == Driver::DivideAndConquer {
+        if d[0].to_f64().is_sign_negative() {
+            d[0] = -d[0];
+            u.elements_mut().iter_mut().for_each(|x| *x = -*x);
+        }
+        return Ok(());
+    }
+    if lower {
+        for i in 0..n.saturating_sub(1) {
+            let turned = rotation(d[i], e[i]);
+            (d[i], e[i], d[i + 1]) = (turned.r, turned.s * d[i + 1], turned.c * d[i + 1]);
+            turn(u, i, turned.c, turned.s);
+        }
+    }
+    Iteration { d: &mut *d, e, u: &mut *u, v: &mut *v }.run()?;
+    for (i, x) in d.iter_mut().enumerate() {
+        if *x < R::default() {
+            *x = -*x;
+            if v.rows() > 0 {
+                v.column_mut(i).iter_mut().for_each(|x| *x = -*x);
+            }
+        } else if x.is_zero() {
+            *x = R::default();
+        }
+    }
+    let mut swap = |d: &mut [R], i: usize, j: usize| {
+        d.swap(i, j);
+        u.swap_columns(i, j);
+        v.swap_columns(i, j);
+    };
+    for end in (1..n).rev() {
+        let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
+        swap(d, least, end);
+    }
+    if driver == Driver::DivideAndConquer {
+        // Once more in each direction: that changes the order of equal ones.
+        for i in 0..n {
+            let least = (i..n).fold(i, |least, j| if d[j] < d[least] { j } else { least });
+            swap(d, i, least);
+        }
+        for i in 0..n {
+            let largest = (i..n).fold(i, |largest, j| if d[j] > d[largest] { j } else { largest });
+            swap(d, i, largest);
+        }
+    }
+    Ok(())
+}
+
+fn turn<R: Real>(z: &mut Matrix<R>, j: usize, c: R, s: R) {
+    if z.rows() > 0 {
+        rotate(z.two_columns_mut(j, j + 1), c, s);
+    }
+}
+
+/// The iteration on an upper bidiagonal matrix.
+struct Iteration<'a, R> {
+    d: &'a mut [R],
+    e: &'a mut [R],
+    u: &'a mut Matrix<R>,
+    v: &'a mut Matrix<R>,
+}
+
+impl<R: Real> Iteration<'_, R> {
+    fn run(&mut self) -> Result<(), usize> {
+        let n = self.d.len();
+        if n < 2 {
+            return Ok(());
+        }
+        let epsilon = R::ULP / 2.0;
+        // LAPACK: max(10, min(100, epsilon^(-1/8))) units.
+        let tolerance = R::from_f64(100.0 * epsilon);
+        let size = R::from_f64(n as f64);
+        let steps = 6 * n;
+        let threshold = {
+            let mut mu = abs(self.d[0]);
+            let mut least = mu;
+            for i in 1..n {
+                if least.is_zero() {
+                    break;
+                }
+                mu = abs(self.d[i]) * (mu / (mu + abs(self.e[i - 1])));
+                least = if mu < least { mu } else { least };
+            }
+            let relative = tolerance * least / size.root();
+            let absolute = R::from_f64(6.0 * R::TINY) * size * size;
+            if relative > absolute { relative } else { absolute }
+        };
+        let mut budget = steps.saturating_mul(n).saturating_add(n);
+        // The block of the last round, and whether it was chased downwards.
+        let mut last = None;
+        let mut down = true;
+        let mut end = n - 1;
+        while end > 0 {
+            // The block that ends there begins after an element that is as good as 0.
+            let mut largest = abs(self.d[end]);
+            let mut start = 0;
+            for i in (0..end).rev() {
+                let (on, off) = (abs(self.d[i]), abs(self.e[i]));
+                if off <= threshold {
+                    self.e[i] = R::default();
+                    start = i + 1;
+                    break;
+                }
+                for x in [on, off] {
+                    largest = if x > largest { x } else { largest };
+                }
+            }
+            if start == end {
+                end -= 1;
+                continue;
+            }
+            if start + 1 == end {
+                self.pair(start);
+                end = end.saturating_sub(2);
+                continue;
+            }
+            if last.is_none_or(|(old_start, old_end)| start > old_end || end < old_start) {
+                down = abs(self.d[start]) >= abs(self.d[end]);
+            }
+            let Some(least) = self.split(start, end, down, tolerance) else { continue };
+            last = Some((start, end));
+            if budget <= end - start {
+                return Err(self.e.iter().filter(|e| !e.is_zero()).count());
+            }
+            budget -= end - start;
+            let shift = self.shift(start, end, down, least / largest, tolerance);
+            match (shift.is_zero(), down) {
+                (true, true) => self.zero_shift_down(start, end),
+                (true, false) => self.zero_shift_up(start, end),
+                (false, true) => self.chase_down(start, end, shift),
+                (false, false) => self.chase_up(start, end, shift),
+            }
+            let last_off = if down { end - 1 } else { start };
+            if abs(self.e[last_off]) <= threshold {
+                self.e[last_off] = R::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for an element beside the diagonal that is as good as 0 relative to those around it. If there is one, it becomes
+    /// 0; otherwise gives a lower bound of the smallest singular value of the block.
+    fn split(&mut self, start: usize, end: usize, down: bool, tolerance: R) -> Option<R> {
+        let far = if down { end - 1 } else { start };
+        let beside = if down { end } else { start };
+        if abs(self.e[far]) <= tolerance * abs(self.d[beside]) {
+            self.e[far] = R::default();
+            return None;
+        }
+        let mut mu = abs(self.d[if down { start } else { end }]);
+        let mut least = mu;
+        for step in 0..end - start {
+            let (off, on) =
+                if down { (start + step, start + step + 1) } else { (end - 1 - step, end - 1 - step) };
+            if abs(self.e[off]) <= tolerance * mu {
+                self.e[off] = R::default();
+                return None;
+            }
+            mu = abs(self.d[on]) * (mu / (mu + abs(self.e[off])));
+            least = if mu < least { mu } else { least };
+        }
+        Some(least)
+    }
+
+    /// The shift: the smaller singular value of the last two rows, or 0 if a shift would spoil the small singular values.
+    fn shift(&self, start: usize, end: usize, down: bool, ratio: R, tolerance: R) -> R {
+        let epsilon = R::from_f64(R::ULP / 2.0);
+        // epsilon < tolerance / 100.
+        let limit = tolerance * R::from_f64(0.01);
+        let limit = if epsilon > limit { epsilon } else { limit };
+        if R::from_f64((end - start + 1).max(self.d.len()) as f64) * tolerance * ratio <= limit {
+            return R::default();
+        }
+        let (top, corner) = if down { (self.d[start], end - 1) } else { (self.d[end], start) };
+        let shift = smaller_singular_value(self.d[corner], self.e[corner], self.d[corner + 1]);
+        let top = abs(top);
+        if top > R::default() {
+            let relative = shift / top;
+            if relative * relative < epsilon {
+                return R::default();
+            }
+        }
+        shift
+    }
+
+    fn zero_shift_down(&mut self, start: usize, end: usize) {
+        let (mut c, mut old_c, mut old_s) = (R::one(), R::one(), R::default());
+        for i in start..end {
+            let right = rotation(self.d[i] * c, self.e[i]);
+            if i > start {
+                self.e[i - 1] = old_s * right.r;
+            }
+            let left = rotation(old_c * right.r, self.d[i + 1] * right.s);
+            self.d[i] = left.r;
+            (c, old_c, old_s) = (right.c, left.c, left.s);
+            turn(self.v, i, right.c, right.s);
+            turn(self.u, i, left.c, left.s);
+        }
+        let h = self.d[end] * c;
+        self.d[end] = h * old_c;
+        self.e[end - 1] = h * old_s;
+    }
+
+    fn zero_shift_up(&mut self, start: usize, end: usize) {
+        let (mut c, mut old_c, mut old_s) = (R::one(), R::one(), R::default());
+        for i in (start + 1..=end).rev() {
+            let left = rotation(self.d[i] * c, self.e[i - 1]);
+            if i < end {
+                self.e[i] = old_s * left.r;
+            }
+            let right = rotation(old_c * left.r, self.d[i - 1] * left.s);
+            self.d[i] = right.r;
+            (c, old_c, old_s) = (left.c, right.c, right.s);
+            turn(self.v, i - 1, right.c, -right.s);
+            turn(self.u, i - 1, left.c, -left.s);
+        }
+        let h = self.d[start] * c;
+        self.d[start] = h * old_c;
+        self.e[start] = h * old_s;
+    }
+
+    fn chase_down(&mut self, start: usize, end: usize, shift: R) {
+        let mut f = bulge(self.d[start], shift);
+        let mut g = self.e[start];
+        for i in start..end {
+            let right = rotation(f, g);
+            if i > start {
+                self.e[i - 1] = right.r;
+            }
+            f = right.c * self.d[i] + right.s * self.e[i];
+            self.e[i] = right.c * self.e[i] - right.s * self.d[i];
+            g = right.s * self.d[i + 1];
+            self.d[i + 1] = right.c * self.d[i + 1];
+            let left = rotation(f, g);
+            self.d[i] = left.r;
+            f = left.c * self.e[i] + left.s * self.d[i + 1];
+            self.d[i + 1] = left.c * self.d[i + 1] - left.s * self.e[i];
+            if i + 1 < end {
+                g = left.s * self.e[i + 1];
+                self.e[i + 1] = left.c * self.e[i + 1];
+            }
+            turn(self.v, i, right.c, right.s);
+            turn(self.u, i, left.c, left.s);
+        }
+        self.e[end - 1] = f;
+    }
+
+    fn chase_up(&mut self, start: usize, end: usize, shift: R) {
+        let mut f = bulge(self.d[end], shift);
+        let mut g = self.e[end - 1];
+        for i in (start + 1..=end).rev() {
+            let left = rotation(f, g);
+            if i < end {
+                self.e[i] = left.r;
+            }
+            f = left.c * self.d[i] + left.s * self.e[i - 1];
+            self.e[i - 1] = left.c * self.e[i - 1] - left.s * self.d[i];
+            g = left.s * self.d[i - 1];
+            self.d[i - 1] = left.c * self.d[i - 1];
+            let right = rotation(f, g);
+            self.d[i] = right.r;
+            f = right.c * self.e[i - 1] + right.s * self.d[i - 1];
+            self.d[i - 1] = right.c * self.d[i - 1] - right.s * self.e[i - 1];
+            if i > start + 1 {
+                g = right.s * self.e[i - 2];
+                self.e[i - 2] = right.c * self.e[i - 2];
+            }
+            turn(self.v, i - 1, right.c, -right.s);
+            turn(self.u, i - 1, left.c, -left.s);
+        }
+        self.e[start] = f;
+    }
+
+    /// Diagonalizes a block of order 2.
+    fn pair(&mut self, i: usize) {
+        let pair = pair(self.d[i], self.e[i], self.d[i + 1]);
+        (self.d[i], self.e[i], self.d[i + 1]) = (pair.larger, R::default(), pair.smaller);
+        turn(self.v, i, pair.right.0, pair.right.1);
+        turn(self.u, i, pair.left.0, pair.left.1);
+    }
+}
+
+/// The first element of the vector that starts a chase.
+fn bulge<R: Real>(d: R, shift: R) -> R {
+    (abs(d) - shift) * (R::one().with_sign_of(d) + shift / d)
+}
+
+/// The smaller singular value of (f g; 0 h): `las2`.
+fn smaller_singular_value<R: Real>(f: R, g: R, h: R) -> R {
+    let (f, g, h) = (abs(f), abs(g), abs(h));
+    let (least, most) = if f < h { (f, h) } else { (h, f) };
+    if least.is_zero() {
+        return R::default();
+    }
+    let one = R::one();
+    let (sum, difference) = (one + least / most, (most - least) / most);
+    if g < most {
+        let ratio = g / most;
+        let c = R::from_f64(2.0) / (hypotenuse(sum, ratio) + hypotenuse(difference, ratio));
+        return least * c;
+    }
+    let ratio = most / g;
+    if ratio.is_zero() {
+        return (least * most) / g;
+    }
+    let c = one / (hypotenuse(one, sum * ratio) + hypotenuse(one, difference * ratio));
+    let half = (least * c) * ratio;
+    half + half
+}
+
+/// Singular values, with signs, and vectors of (f g; 0 h), as (cosine, sine): `lasv2`.
+struct Pair<R> {
+    larger: R,
+    smaller: R,
+    left: (R, R),
+    right: (R, R),
+}
+
+fn pair<R: Real>(f: R, g: R, h: R) -> Pair<R> {
+    let (zero, one, two) = (R::default(), R::one(), R::from_f64(2.0));
+    let swap = abs(h) > abs(f);
+    let (big, small) = if swap { (h, f) } else { (f, h) };
+    let (a, b, c) = (abs(big), abs(small), abs(g));
+    let mut dominant = if swap { 3 } else { 1 };
+    // Cosines and sines on the left and on the right.
+    let (smaller, larger, cl, sl, cr, sr);
+    if c.is_zero() {
+        (smaller, larger) = (b, a);
+        (cl, sl, cr, sr) = (one, zero, one, zero);
+    } else {
+        if c > a {
+            dominant = 2;
+        }
+        if c > a && (a / c).to_f64() < R::ULP / 2.0 {
+            larger = c;
+            smaller = if b > one { a / (c / b) } else { (a / c) * b };
+            (cl, sl, cr, sr) = (one, small / g, big / g, one);
+        } else {
+            let difference = a - b;
+            let l = if difference == a { one } else { difference / a };
+            let m = g / big;
+            let t = two - l;
+            let s = hypotenuse(t, m);
+            let r = if l.is_zero() { abs(m) } else { hypotenuse(l, m) };
+            let mean = (s + r) * R::from_f64(0.5);
+            (smaller, larger) = (b / mean, a * mean);
+            let t = if (m * m).is_zero() {
+                if l.is_zero() {
+                    two.with_sign_of(big) * one.with_sign_of(g)
+                } else {
+                    g / difference.with_sign_of(big) + m / t
+                }
+            } else {
+                (m / (s + t) + m / (r + l)) * (one + mean)
+            };
+            let length = hypotenuse(t, two);
+            (cr, sr) = (two / length, t / length);
+            (cl, sl) = ((cr + sr * m) / mean, (small / big) * sr / mean);
+        }
+    }
+    let (left, right) = if swap { ((sr, cr), (sl, cl)) } else { ((cl, sl), (cr, sr)) };
+    let sign = |x: R| one.with_sign_of(x);
+    let total = match dominant {
+        1 => sign(right.0) * sign(left.0) * sign(f),
+        2 => sign(right.1) * sign(left.0) * sign(g),
+        _ => sign(right.1) * sign(left.1) * sign(h),
+    };
+    Pair {
+        larger: larger.with_sign_of(total),
+        smaller: smaller.with_sign_of(total * sign(f) * sign(h)),
+        left,
+        right,
+    }
+}

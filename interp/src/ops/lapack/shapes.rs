@@ -1,0 +1,259 @@
+//! Operands and results of a call: batches of matrices and vectors, and their layouts.
+
+use hlo::literal::BufferOf;
+use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, Shape};
+
+use super::config::Config;
+use crate::custom_call::Call;
+use crate::error::Result;
+use crate::linalg::Matrix;
+use crate::ops::common::{dims, results};
+use crate::ops::{Args, Cx};
+use crate::scalar::wide::Widened;
+use crate::value::{Sizes, Tensor, Value};
+
+/// A call that is being run.
+pub(super) struct Job<'a> {
+    cx: &'a Cx<'a>,
+    call: &'a Call<'a>,
+    operands: Vec<Tensor>,
+}
+
+/// A batch of matrices.
+pub(super) struct Matrices<'a, T> {
+    elements: &'a [T],
+    /// Number of rows.
+    pub(super) rows: usize,
+    /// Number of columns.
+    pub(super) columns: usize,
+}
+
+/// A batch of vectors.
+pub(super) struct Lines<'a, T> {
+    elements: &'a [T],
+    /// Number of elements of one.
+    pub(super) len: usize,
+}
+
+impl<'a, T: Copy> Matrices<'a, T> {
+    /// The elements of one, in row-major order.
+    pub(super) fn slice(&self, i: usize) -> &'a [T] {
+        let size = self.rows * self.columns;
+        &self.elements[i * size..][..size]
+    }
+}
+
+impl<T: Widened> Matrices<'_, T> {
+    /// One of them, in wide arithmetic.
+    pub(super) fn get(&self, i: usize) -> Matrix<T::Wide> {
+        Matrix::widened(self.slice(i), self.rows, self.columns)
+    }
+}
+
+impl<'a, T: Copy> Lines<'a, T> {
+    /// The elements of one.
+    pub(super) fn slice(&self, i: usize) -> &'a [T] {
+        &self.elements[i * self.len..][..self.len]
+    }
+}
+
+impl<T: Widened> Lines<'_, T> {
+    /// One of them, in wide arithmetic.
+    pub(super) fn get(&self, i: usize) -> Vec<T::Wide> {
+        self.slice(i).iter().map(|x| x.widen()).collect()
+    }
+}
+
+/// The dimensions of a result of one matrix of the batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Core {
+    /// A matrix.
+    Matrix(usize, usize),
+    /// A vector.
+    Line(usize),
+    /// One number.
+    One,
+}
+
+impl<'a> Job<'a> {
+    /// Of the operands of a call, which must be arrays.
+    pub(super) fn new(cx: &'a Cx<'a>, call: &'a Call<'a>, args: Args) -> Result<Self> {
+        let operands = args.into_iter().map(|value| match value {
+            Value::Array(t) => Ok(t),
+            Value::Tuple(_) | Value::Token => Err(call.unsupported("with an operand that is no array")),
+        });
+        Ok(Self { cx, call, operands: operands.collect::<Result<_>>()? })
+    }
+
+    /// The settings, which must be exactly these.
+    pub(super) fn config(&self, keys: &[&str]) -> Result<Config<'a>> {
+        Config::new(self.call, keys)
+    }
+
+    /// The error that this form of the call is not supported.
+    pub(super) fn unsupported<V>(&self, why: &str) -> Result<V> {
+        Err(self.call.unsupported(why))
+    }
+
+    /// Checks the number of operands.
+    pub(super) fn operands(&self, n: usize) -> Result<()> {
+        if self.operands.len() == n {
+            return Ok(());
+        }
+        self.unsupported(&format!("with {} operands instead of {n}", self.operands.len()))
+    }
+
+    /// The type of the elements of an operand.
+    pub(super) fn element_type(&self, n: usize) -> Result<ElementType> {
+        match self.operands.get(n) {
+            Some(t) => Ok(t.element_type()),
+            None => self.unsupported(&format!("without operand {n}")),
+        }
+    }
+
+    /// Operand `n`, of `rank` dimensions besides those of the batch.
+    fn operand<T: BufferOf>(&self, n: usize, rank: usize) -> Result<(&[T], Sizes, Sizes)> {
+        let Some(tensor) = self.operands.get(n) else {
+            return self.unsupported(&format!("without operand {n}"));
+        };
+        let Some(elements) = T::slice(tensor.buffer()) else {
+            return self.unsupported(&format!("with operand {n} of type {}", tensor.element_type()));
+        };
+        let sizes = tensor.sizes();
+        let Some(at) = sizes.len().checked_sub(rank) else {
+            return self.unsupported(&format!("with operand {n} of {} dimensions", sizes.len()));
+        };
+        let constraint = match self.cx.attrs().get(AttrKey::OperandLayoutConstraints) {
+            Some(AttrValue::Shapes(shapes)) => shapes.get(n),
+            _ => None,
+        };
+        let own = self.cx.instr.operands().get(n).map(|&o| &self.cx.module().instr(o).shape);
+        if let Some(Shape::Array(shape)) = constraint.or(own)
+            && !layout_fits(shape, rank)
+        {
+            return self.unsupported(&format!("with operand {n} in another layout than LAPACK's ({shape})"));
+        }
+        Ok((elements, sizes[..at].into(), sizes[at..].into()))
+    }
+
+    /// Operand `n` as matrices, and the dimensions of the batch.
+    pub(super) fn matrices<T: BufferOf>(&self, n: usize) -> Result<(Matrices<'_, T>, Sizes)> {
+        let (elements, batch, core) = self.operand(n, 2)?;
+        Ok((Matrices { elements, rows: core[0], columns: core[1] }, batch))
+    }
+
+    /// Operand `n` as square matrices, and the dimensions of the batch.
+    pub(super) fn square<T: BufferOf>(&self, n: usize) -> Result<(Matrices<'_, T>, Sizes)> {
+        let (x, batch) = self.matrices(n)?;
+        if x.rows != x.columns {
+            return self.unsupported(&format!("of a matrix of {} by {}", x.rows, x.columns));
+        }
+        Ok((x, batch))
+    }
+
+    /// Operand `n` as matrices of a batch.
+    pub(super) fn more_matrices<T: BufferOf>(&self, n: usize, batch: &Sizes) -> Result<Matrices<'_, T>> {
+        let (x, own) = self.matrices(n)?;
+        self.same_batch(n, &own, batch)?;
+        Ok(x)
+    }
+
+    /// Operand `n` as vectors of a batch.
+    pub(super) fn lines<T: BufferOf>(&self, n: usize, batch: &Sizes) -> Result<Lines<'_, T>> {
+        let (elements, own, core) = self.operand(n, 1)?;
+        self.same_batch(n, &own, batch)?;
+        Ok(Lines { elements, len: core[0] })
+    }
+
+    fn same_batch(&self, n: usize, own: &Sizes, batch: &Sizes) -> Result<()> {
+        if own == batch {
+            return Ok(());
+        }
+        self.unsupported(&format!("with operand {n} of another batch"))
+    }
+
+    /// Checks that the results are those of the routine, and that there is memory for them and for working on them; gives the
+    /// number of matrices.
+    pub(super) fn expect(&self, batch: &Sizes, expected: &[(ElementType, Core)]) -> Result<usize> {
+        let shape = &self.cx.instr.shape;
+        let given: Vec<&Shape> = match shape {
+            Shape::Array(_) => vec![shape],
+            Shape::Tuple(t) => t.iter().collect(),
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => Vec::new(),
+        };
+        let fits = given.len() == expected.len()
+            && given.iter().zip(expected).all(|(shape, &(ty, core))| {
+                let Shape::Array(shape) = shape else { return false };
+                let (mut sizes, rank) = (batch.clone(), core.sizes().len());
+                sizes.extend(core.sizes());
+                shape.element_type == ty
+                    && shape.dims[..] == dims(&sizes)[..]
+                    && (rank == 0 || layout_fits(shape, rank))
+            });
+        if !fits {
+            return self.unsupported(&format!("with results of shape {shape}"));
+        }
+        // The wide numbers of a matrix take twice its room, and a routine holds few copies of them.
+        const COPIES: u64 = 12;
+        let count: usize = batch.iter().product();
+        let bytes = expected.iter().map(|&(ty, core)| {
+            let elements = core.sizes().iter().product::<usize>() as u64;
+            elements.saturating_mul(count as u64).saturating_mul(ty.storage_bytes() as u64)
+        });
+        let bytes = bytes.fold(0u64, u64::saturating_add).saturating_mul(COPIES);
+        self.cx.reserve::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        Ok(count)
+    }
+
+    /// Rows and columns that the shape of result `n` says.
+    pub(super) fn sizes_of_result(&self, n: usize) -> Option<[usize; 2]> {
+        let dims = &self.cx.instr.shape.as_tuple()?.get(n)?.as_array()?.dims;
+        let [.., rows, columns] = dims[..] else { return None };
+        Some([usize::try_from(rows).ok()?, usize::try_from(columns).ok()?])
+    }
+
+    /// A result.
+    pub(super) fn result<T: BufferOf>(&self, batch: &Sizes, core: Core, elements: Vec<T>) -> Value {
+        let mut sizes = batch.clone();
+        sizes.extend(core.sizes());
+        Tensor::from_vec(dims(&sizes), elements).into()
+    }
+
+    /// An operand as a result: what LAPACK overwrites with something unspecified.
+    pub(super) fn untouched(&self, n: usize) -> Value {
+        self.operands[n].clone().into()
+    }
+
+    /// The results together.
+    pub(super) fn results(&self, values: Vec<Value>) -> Value {
+        results(self.cx, values)
+    }
+}
+
+impl Core {
+    /// Number of elements.
+    pub(super) fn len(self) -> usize {
+        self.sizes().iter().product()
+    }
+
+    fn sizes(self) -> Sizes {
+        match self {
+            Core::Matrix(rows, columns) => [rows, columns].into_iter().collect(),
+            Core::Line(len) => [len].into_iter().collect(),
+            Core::One => Sizes::new(),
+        }
+    }
+}
+
+/// Whether an array of batches lies in memory as LAPACK expects: the batch row-major outside, matrices column-major inside. An
+/// array without a layout does. Dimensions of size 1 may be anywhere.
+fn layout_fits(shape: &ArrayShape, rank: usize) -> bool {
+    let Some(layout) = &shape.layout else { return true };
+    let last = shape.dims.len() as i64;
+    let matrix = [last - 2, last - 1];
+    let inner: &[i64] = if rank == 2 { &matrix } else { &matrix[1..] };
+    let expected = inner.iter().copied().chain((0..last - inner.len() as i64).rev());
+    let counts = |&d: &i64| usize::try_from(d).is_ok_and(|d| shape.dims.get(d).is_some_and(|&n| n != 1));
+    shape.dims.contains(&0)
+        || layout.minor_to_major.iter().copied().filter(counts).eq(expected.filter(counts))
+}
