@@ -10,6 +10,7 @@ mod crashers;
 mod filetests;
 mod generated;
 mod robust;
+mod semantics;
 mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -32,6 +33,7 @@ fn main() {
     trials.extend(cli::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(semantics::trials());
     trials.extend(watch::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
