@@ -47,6 +47,25 @@ pub(crate) fn collect<R: Send>(n: usize, f: &(dyn Fn(usize) -> R + Sync)) -> Vec
     out.into_iter().map(|r| r.expect("invariant: every piece is computed")).collect()
 }
 
+/// Calls `f` as [`pieces`] does; the error of the first piece that has one. Errors are rare: the other pieces are still computed.
+pub(crate) fn try_pieces<T: Send, E: Send>(
+    out: &mut [T],
+    size: usize,
+    pieces_a_task: usize,
+    f: &(dyn Fn(usize, &mut [T]) -> Result<(), E> + Sync),
+) -> Result<(), E> {
+    let failed: Mutex<Option<(usize, E)>> = Mutex::new(None);
+    pieces(out, size, pieces_a_task, &|i, piece| {
+        if let Err(e) = f(i, piece) {
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            if failed.as_ref().is_none_or(|(first, _)| i < *first) {
+                *failed = Some((i, e));
+            }
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, e)| Err(e))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

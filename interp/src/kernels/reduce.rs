@@ -8,10 +8,8 @@
 //!
 //! For complex numbers real and imaginary parts are sums of their own in both modes.
 
-use num_complex::Complex;
-use rayon::prelude::*;
-
 use crate::parallel;
+use num_complex::Complex;
 
 use super::SEQUENTIAL;
 use crate::sum::fast::{self, Columns, Partial};
@@ -116,14 +114,12 @@ fn exact<T: Term, O: Rounded>(x: &[T], inner: usize, init: f64, out: &mut [O], p
     }
     let mut sums = vec![Partial::EMPTY; inner];
     if parallel {
-        let parts: Vec<Vec<Partial>> = x
-            .par_chunks(rows.div_ceil(tasks).max(1) * inner)
-            .map(|x| {
-                let mut sums = vec![Partial::EMPTY; inner];
-                columns(x, inner, 0, &mut sums);
-                sums
-            })
-            .collect();
+        let chunk = rows.div_ceil(tasks).max(1) * inner;
+        let parts: Vec<Vec<Partial>> = parallel::collect(x.len().div_ceil(chunk), &|i| {
+            let mut sums = vec![Partial::EMPTY; inner];
+            columns(&x[i * chunk..x.len().min((i + 1) * chunk)], inner, 0, &mut sums);
+            sums
+        });
         for part in parts {
             sums.iter_mut().zip(part).for_each(|(sum, part)| *sum = sum.plus(part));
         }
@@ -167,7 +163,10 @@ fn slowly<T: Term, O: Rounded>(x: &[T], inner: usize, j: usize, init: f64) -> O 
     let mut long = if x.len() / inner < SEQUENTIAL {
         sum(x)
     } else {
-        x.par_chunks(CHUNK * inner).map(sum).reduce(Long::new, |mut a, b| {
+        let chunk = CHUNK * inner;
+        let parts =
+            parallel::collect(x.len().div_ceil(chunk), &|i| sum(&x[i * chunk..x.len().min((i + 1) * chunk)]));
+        parts.into_iter().fold(Long::new(), |mut a, b| {
             a.merge(&b);
             a
         })

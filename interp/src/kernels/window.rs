@@ -10,8 +10,6 @@
 //! the window, and each window is a suffix of one block and a prefix of the next (van Herk; Gil and Werman), so that
 //! nothing is ever subtracted and error bounds stay those of the window itself.
 
-use rayon::prelude::*;
-
 use crate::parallel;
 use smallvec::SmallVec;
 
@@ -129,8 +127,12 @@ pub fn real<T: Term, O: Rounded>(mode: Accumulate, axes: &[WindowAxis], init: f6
         out.chunks_mut(line.output).enumerate().for_each(|item| row(&mut scratch, item));
     } else {
         let least = (SEQUENTIAL * line.output).div_ceil(4 * work);
-        let rows = out.par_chunks_mut(line.output).with_min_len(least).enumerate();
-        rows.for_each_init(Lines::default, row);
+        let group = least.max(1) * line.output;
+        parallel::pieces(out, group, 1, &|i, out| {
+            let mut scratch = Lines::default();
+            let rows = out.chunks_mut(line.output).enumerate();
+            rows.for_each(|(k, out)| row(&mut scratch, (i * group / line.output + k, out)));
+        });
     }
 }
 

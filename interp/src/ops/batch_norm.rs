@@ -3,12 +3,12 @@
 //! from the mean (XLA's expansion takes the mean of squares minus the square of the mean, and rounds each).
 
 use hlo::{AttrKey, ElementType};
-use rayon::prelude::*;
 
 use super::common::{dims, number};
-use super::elementwise::convert;
+use super::elementwise::{chunks_mut, convert};
 use super::{Args, Cx};
 use crate::error::Result;
+use crate::parallel;
 use crate::scalar::dd::Dd;
 use crate::scalar::wide::Real;
 use crate::value::{Tensor, Value};
@@ -95,17 +95,14 @@ impl<'a> Input<'a> {
     fn each_feature<R: Send>(
         &self,
         n: usize,
-        sum: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
+        sum: &(dyn Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync),
     ) -> Vec<R> {
         let plane = self.features * self.inner;
-        (0..self.features)
-            .into_par_iter()
-            .map(|feature| {
-                let first = feature * self.inner;
-                let runs = (0..n.checked_div(plane).unwrap_or(0)).map(|outer| outer * plane + first);
-                sum(feature, &mut runs.flat_map(|run| run..run + self.inner))
-            })
-            .collect()
+        parallel::collect(self.features, &|feature| {
+            let first = feature * self.inner;
+            let runs = (0..n.checked_div(plane).unwrap_or(0)).map(|outer| outer * plane + first);
+            sum(feature, &mut runs.flat_map(|run| run..run + self.inner))
+        })
     }
 
     /// The results in the types and dimensions that the instruction says.
@@ -129,6 +126,13 @@ fn narrowed<R: Real>(x: Vec<R>) -> Vec<f64> {
     x.into_iter().map(Real::to_f64).collect()
 }
 
+/// `f` of `0..n`, on several threads.
+fn each(n: usize, f: &(dyn Fn(usize) -> f64 + Sync)) -> Vec<f64> {
+    let mut out = vec![0.0; n];
+    chunks_mut(&mut out, &|start, out| out.iter_mut().enumerate().for_each(|(i, o)| *o = f(start + i)));
+    out
+}
+
 /// How many elements a feature has.
 fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
     R::from_f64(n.checked_div(input.features).unwrap_or(0) as f64)
@@ -136,10 +140,10 @@ fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
 
 fn train<R: Real>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
-    let mean: Vec<R> = input.each_feature(x.len(), |_, elements| {
+    let mean: Vec<R> = input.each_feature(x.len(), &|_, elements| {
         elements.fold(R::default(), |sum, i| sum + R::from_f64(x[i])) / n
     });
-    let variance: Vec<R> = input.each_feature(x.len(), |feature, elements| {
+    let variance: Vec<R> = input.each_feature(x.len(), &|feature, elements| {
         elements.fold(R::default(), |sum, i| sum + (R::from_f64(x[i]) - mean[feature]).norm()) / n
     });
     let normalized = normalize(input, x, scale, offset, &mean, &variance);
@@ -155,14 +159,11 @@ fn normalize<R: Real>(
     variance: &[R],
 ) -> Vec<f64> {
     let deviation = deviations(input, variance);
-    x.par_iter()
-        .enumerate()
-        .map(|(i, &x)| {
-            let f = input.feature(i);
-            let centered = R::from_f64(x) - mean[f];
-            (centered / deviation[f] * R::from_f64(scale[f]) + R::from_f64(offset[f])).to_f64()
-        })
-        .collect()
+    each(x.len(), &|i| {
+        let f = input.feature(i);
+        let centered = R::from_f64(x[i]) - mean[f];
+        (centered / deviation[f] * R::from_f64(scale[f]) + R::from_f64(offset[f])).to_f64()
+    })
 }
 
 /// `sqrt(variance + epsilon)`.
@@ -182,21 +183,18 @@ fn gradients<R: Real>(
     let mean: Vec<R> = widened(mean);
     let deviation = deviations(input, &widened::<R>(variance));
     let centered = |i: usize| R::from_f64(x[i]) - mean[input.feature(i)];
-    let of_offset: Vec<R> = input.each_feature(x.len(), |_, elements| {
+    let of_offset: Vec<R> = input.each_feature(x.len(), &|_, elements| {
         elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]))
     });
-    let correlation: Vec<R> = input.each_feature(x.len(), |_, elements| {
+    let correlation: Vec<R> = input.each_feature(x.len(), &|_, elements| {
         elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]) * centered(i))
     });
     let of_scale: Vec<R> = correlation.iter().zip(&deviation).map(|(&c, &d)| c / d).collect();
-    let of_operand = (0..x.len())
-        .into_par_iter()
-        .map(|i| {
-            let f = input.feature(i);
-            let from_variance = centered(i) * correlation[f] / deviation[f].norm();
-            let sum = n * R::from_f64(gradient[i]) - of_offset[f] - from_variance;
-            (R::from_f64(scale[f]) / deviation[f] / n * sum).to_f64()
-        })
-        .collect();
+    let of_operand = each(x.len(), &|i| {
+        let f = input.feature(i);
+        let from_variance = centered(i) * correlation[f] / deviation[f].norm();
+        let sum = n * R::from_f64(gradient[i]) - of_offset[f] - from_variance;
+        (R::from_f64(scale[f]) / deviation[f] / n * sum).to_f64()
+    });
     vec![of_operand, narrowed(of_scale), narrowed(of_offset)]
 }

@@ -8,7 +8,6 @@
 use hlo::literal::{Buffer, BufferOf};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_buffer};
-use rayon::prelude::*;
 
 use crate::parallel;
 
@@ -233,16 +232,13 @@ fn applied(
     }
     // As many lanes as leave work for every thread.
     let block = n.div_ceil(2 * rayon::current_num_threads()).clamp(16, LANES);
-    let blocks: Vec<usize> = (0..n).step_by(block).collect();
-    let done: Vec<Vec<Buffer>> = blocks
-        .par_iter()
-        .map(|&first| {
-            Block { cx, region, view, operands: &operands, inits: &inits }.run(first, block.min(n - first))
-        })
-        .collect::<Result<_>>()?;
-    for (&first, results) in blocks.iter().zip(done) {
-        for (out, part) in out.iter_mut().zip(results) {
-            with_buffer!(out, o => place(o, first, &part));
+    let done = parallel::collect(n.div_ceil(block), &|i| {
+        let first = i * block;
+        Block { cx, region, view, operands: &operands, inits: &inits }.run(first, block.min(n - first))
+    });
+    for (i, results) in done.into_iter().enumerate() {
+        for (out, part) in out.iter_mut().zip(results?) {
+            with_buffer!(out, o => place(o, i * block, &part));
         }
     }
     Ok(out)

@@ -7,7 +7,6 @@
 
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, with_buffer};
-use rayon::prelude::*;
 
 use super::combine::{Combine, With};
 use super::common::{arrays, dims, region};
@@ -17,6 +16,7 @@ use super::window;
 use super::{Args, Cx};
 use crate::error::Result;
 use crate::kernels::window::WindowAxis;
+use crate::parallel;
 use crate::region::{LANES, Region};
 use crate::value::{Sizes, Tensor, Value};
 
@@ -84,7 +84,7 @@ fn chosen(
 ) -> Result<Vec<Option<usize>>> {
     cx.reserve::<u64>(n.saturating_mul(2))?;
     let mut chosen = vec![None; n];
-    let block = |(block, chosen): (usize, &mut [Option<usize>])| -> Result<()> {
+    let block = |block: usize, chosen: &mut [Option<usize>]| -> Result<()> {
         let at: Vec<Sizes> =
             (0..chosen.len()).map(|i| window::coordinates(axes, block * LANES + i)).collect();
         let mut lanes = select.lanes();
@@ -115,7 +115,7 @@ fn chosen(
         }
         Ok(())
     };
-    chosen.par_chunks_mut(LANES).enumerate().map(block).collect::<Result<()>>()?;
+    parallel::try_pieces(&mut chosen, LANES, 1, &block)?;
     Ok(chosen)
 }
 

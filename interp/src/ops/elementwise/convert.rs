@@ -33,7 +33,7 @@ pub(crate) fn convert(cx: &Cx<'_>, x: Tensor, ty: ElementType) -> Result<Tensor>
 fn convert_to<T: Lane>(cx: &Cx<'_>, x: &Tensor) -> Result<Tensor> {
     let mut out = cx.vec::<T>(x.len())?;
     if !direct(x.buffer(), T::TYPE, &mut out) {
-        chunks_mut(&mut out, |start, out| {
+        chunks_mut(&mut out, &|start, out| {
             let mut carrier = carrier(x.element_type(), BLOCK);
             for (i, out) in out.chunks_mut(BLOCK).enumerate() {
                 widen_block(x.buffer(), start + i * BLOCK, out.len(), &mut carrier);
@@ -111,7 +111,7 @@ fn pair<A: BufferOf + Scalar, B: BufferOf + Scalar>(x: &Buffer, out: &mut dyn An
     let (Some(x), Some(out)) = (A::slice(x), out.downcast_mut::<Vec<B>>()) else {
         return false;
     };
-    chunks_mut(out, |start, out| {
+    chunks_mut(out, &|start, out| {
         for (o, &x) in out.iter_mut().zip(&x[start..]) {
             *o = scalar::convert::<A, B>(x);
         }
@@ -146,7 +146,7 @@ fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) ->
     };
     let mut out = cx.vec::<R>(x.len())?;
     let values = x.slice::<f64>();
-    with_buffer!(random.buffer(), random => chunks_mut(&mut out, |start, out| {
+    with_buffer!(random.buffer(), random => chunks_mut(&mut out, &|start, out| {
         for ((o, &x), r) in out.iter_mut().zip(&values[start..]).zip(&random[start..]) {
             *o = one(x, Bits::bits(*r) as u64);
         }

@@ -181,7 +181,7 @@ fn clamp<T: Lane>(cx: &Cx<'_>, low: Tensor, mut x: Tensor, high: Tensor) -> Resu
     let dims = Dims::from_slice(x.dims());
     if let Some(buffer) = x.unique() {
         let out = typed_mut::<T>(buffer);
-        chunks_mut(out, |start, out| {
+        chunks_mut(out, &|start, out| {
             in_blocks(out, |at, block, out| {
                 kernel(low.at(start + at, out.len()), block, high.at(start + at, out.len()), out);
             });
@@ -190,7 +190,7 @@ fn clamp<T: Lane>(cx: &Cx<'_>, low: Tensor, mut x: Tensor, high: Tensor) -> Resu
     }
     let mut out = cx.vec::<T>(n)?;
     let x = x.slice::<T>();
-    chunks_mut(&mut out, |start, out| {
+    chunks_mut(&mut out, &|start, out| {
         let n = out.len();
         kernel(low.at(start, n), &x[start..start + n], high.at(start, n), out);
     });
@@ -217,7 +217,7 @@ fn select<T: Lane>(cx: &Cx<'_>, pred: Tensor, mut on_true: Tensor, mut on_false:
     let pred = pred.slice::<bool>();
     if let Some(buffer) = on_true.unique() {
         let other = on_false.slice::<T>();
-        chunks_mut(typed_mut::<T>(buffer), |start, out| {
+        chunks_mut(typed_mut::<T>(buffer), &|start, out| {
             for ((o, &p), &f) in out.iter_mut().zip(&pred[start..]).zip(&other[start..]) {
                 *o = if p { *o } else { f };
             }
@@ -226,7 +226,7 @@ fn select<T: Lane>(cx: &Cx<'_>, pred: Tensor, mut on_true: Tensor, mut on_false:
     }
     if let Some(buffer) = on_false.unique() {
         let other = on_true.slice::<T>();
-        chunks_mut(typed_mut::<T>(buffer), |start, out| {
+        chunks_mut(typed_mut::<T>(buffer), &|start, out| {
             for ((o, &p), &t) in out.iter_mut().zip(&pred[start..]).zip(&other[start..]) {
                 *o = if p { t } else { *o };
             }
@@ -235,7 +235,7 @@ fn select<T: Lane>(cx: &Cx<'_>, pred: Tensor, mut on_true: Tensor, mut on_false:
     }
     let mut out = cx.vec::<T>(pred.len())?;
     let (t, f) = (on_true.slice::<T>(), on_false.slice::<T>());
-    chunks_mut(&mut out, |start, out| select_kernel(&pred[start..], &t[start..], &f[start..], out));
+    chunks_mut(&mut out, &|start, out| select_kernel(&pred[start..], &t[start..], &f[start..], out));
     Ok(Tensor::from_vec(on_true.dims(), out))
 }
 
@@ -259,7 +259,7 @@ fn typed_mut<T: BufferOf>(buffer: &mut hlo::Buffer) -> &mut Vec<T> {
 
 /// Calls `f` with each piece of a result and the number of its first element, on several threads if there is enough.
 /// Never with an empty piece.
-pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: impl Fn(usize, &mut [O]) + Send + Sync) {
+pub(crate) fn chunks_mut<O: Send>(out: &mut [O], f: &(dyn Fn(usize, &mut [O]) + Sync)) {
     if out.is_empty() {
         return;
     }
@@ -284,14 +284,14 @@ fn in_blocks<T: Copy + Default>(out: &mut [T], mut f: impl FnMut(usize, &[T], &m
 fn map<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, kernel: &Dyn1<A, O>) -> Result<Tensor> {
     let mut out = cx.vec::<O>(a.len())?;
     let values = a.slice::<A>();
-    chunks_mut(&mut out, |start, out| kernel(&values[start..start + out.len()], out));
+    chunks_mut(&mut out, &|start, out| kernel(&values[start..start + out.len()], out));
     Ok(Tensor::from_vec(a.dims(), out))
 }
 
 /// A result of the operand's type.
 fn map_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, kernel: &Dyn1<T, T>) -> Result<Tensor> {
     if let Some(buffer) = a.unique() {
-        chunks_mut(typed_mut::<T>(buffer), |_, out| in_blocks(out, |_, block, out| kernel(block, out)));
+        chunks_mut(typed_mut::<T>(buffer), &|_, out| in_blocks(out, |_, block, out| kernel(block, out)));
         return Ok(a);
     }
     map(cx, &a, kernel)
@@ -301,7 +301,7 @@ fn map_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, kernel: &Dyn1<T, T>) -> Res
 fn zip<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, b: &Tensor, kernel: &Dyn2<A, O>) -> Result<Tensor> {
     let mut out = cx.vec::<O>(a.len())?;
     let (x, y) = (a.slice::<A>(), b.slice::<A>());
-    chunks_mut(&mut out, |start, out| {
+    chunks_mut(&mut out, &|start, out| {
         let end = start + out.len();
         kernel(&x[start..end], &y[start..end], out);
     });
@@ -312,14 +312,14 @@ fn zip<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, b: &Tensor, kernel: &D
 fn zip_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, mut b: Tensor, kernel: &Dyn2<T, T>) -> Result<Tensor> {
     if let Some(buffer) = a.unique() {
         let b = b.slice::<T>();
-        chunks_mut(typed_mut::<T>(buffer), |start, out| {
+        chunks_mut(typed_mut::<T>(buffer), &|start, out| {
             in_blocks(out, |at, block, out| kernel(block, &b[start + at..start + at + out.len()], out));
         });
         return Ok(a);
     }
     if let Some(buffer) = b.unique() {
         let a = a.slice::<T>();
-        chunks_mut(typed_mut::<T>(buffer), |start, out| {
+        chunks_mut(typed_mut::<T>(buffer), &|start, out| {
             in_blocks(out, |at, block, out| kernel(&a[start + at..start + at + out.len()], block, out));
         });
         return Ok(b);

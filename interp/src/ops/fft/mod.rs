@@ -12,13 +12,13 @@ mod plan;
 use hlo::attrs::FftType;
 use hlo::num_complex::Complex as Number;
 use hlo::{AttrKey, ElementType};
-use rayon::prelude::*;
 
 use self::plan::Plan;
 use super::common::{arrays, dims, list};
 use super::strided::{pack, strides};
 use super::{Args, Cx};
 use crate::error::Result;
+use crate::parallel;
 use crate::scalar::dd::Dd;
 use crate::scalar::wide::{Complex, Field, Real};
 use crate::value::{Sizes, Tensor, Value};
@@ -198,7 +198,7 @@ impl<P: Part> Plans<P> {
         each: impl Fn(&[A], &mut [B]) + Sync,
     ) {
         if n != 0 && m != 0 {
-            out.par_chunks_mut(m).zip(x.par_chunks(n)).for_each(|(out, x)| each(x, out));
+            parallel::pieces(out, m, 1, &|i, out| each(&x[i * n..][..n], out));
         }
     }
 
@@ -252,7 +252,12 @@ impl<P: Part> Plans<P> {
                 if volume.len() == length {
                     transform(&mut Default::default(), &mut volume);
                 } else {
-                    volume.par_chunks_mut(length).for_each_init(Default::default, transform);
+                    let lines = volume.len() / length;
+                    let group = lines.div_ceil(8 * rayon::current_num_threads()) * length;
+                    parallel::pieces(&mut volume, group, 1, &|_, lines| {
+                        let mut scratch = Default::default();
+                        lines.chunks_mut(length).for_each(|line| transform(&mut scratch, line));
+                    });
                 }
             }
             if dims.len() > 1 {

@@ -49,7 +49,7 @@ fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tenso
         return Ok(Tensor::from_vec(dims, out));
     }
     let (narrower, wider) = (from.div_ceil(to), to.div_ceil(from));
-    chunks_mut(&mut out, |start, out| {
+    chunks_mut(&mut out, &|start, out| {
         let mut words = vec![0u128; BLOCK / narrower * wider];
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let first = (start + i * BLOCK) / narrower * wider;
@@ -110,7 +110,7 @@ fn pair<A: BufferOf, B: BufferOf>(x: &Buffer, out: &mut dyn Any, f: fn(A) -> B) 
     let (Some(x), Some(out)) = (A::slice(x), out.downcast_mut::<Vec<B>>()) else {
         return false;
     };
-    chunks_mut(out, |start, out| out.iter_mut().zip(&x[start..]).for_each(|(o, &x)| *o = f(x)));
+    chunks_mut(out, &|start, out| out.iter_mut().zip(&x[start..]).for_each(|(o, &x)| *o = f(x)));
     true
 }
 

@@ -224,7 +224,7 @@ pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let n = hlo::ArrayShape::new(T::TYPE, &dims).checked_elements().and_then(|n| usize::try_from(n).ok());
         let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
         let value = value.slice::<T>()[0];
-        chunks_mut(&mut out, |_, out| out.fill(value));
+        chunks_mut(&mut out, &|_, out| out.fill(value));
         let (mut source, mut target) = (Place::dense(&x.sizes()), Place::dense(&sizes(&dims)));
         for (d, p) in padding.iter().enumerate() {
             source.offset += p.first * source.strides[d] as usize;
@@ -298,7 +298,7 @@ pub(super) fn iota(cx: &Cx<'_>) -> Result<Value> {
         let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of an unbounded shape"))?)?;
         let sizes = sizes(&shape.dims);
         let (size, inner) = (sizes[along], sizes[along + 1..].iter().product::<usize>());
-        chunks_mut(&mut out, |start, mut out| {
+        chunks_mut(&mut out, &|start, mut out| {
             let mut i = start / inner % size;
             if inner == 1 {
                 for o in out {

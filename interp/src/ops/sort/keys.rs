@@ -8,9 +8,10 @@ use hlo::small_float::{
 };
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 use hlo::with_buffer;
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use super::Lines;
+use crate::parallel;
 use crate::region::{FloatOrder, Order};
 use crate::scalar::{Float, Int};
 use crate::value::Tensor;
@@ -129,49 +130,50 @@ incomparable!(Complex<f32>, Complex<f64>);
 /// For each line the indices in sorted order; `None` if some key does not compare.
 pub(super) fn sort(key: &Tensor, order: Order, lines: Lines) -> Option<Vec<u32>> {
     let direction = if order.descending { Direction::Descending } else { Direction::Ascending };
-    with_buffer!(key.buffer(), x => sort_by(x, order.floats, direction, lines))
+    let (bits, keys) = with_buffer!(key.buffer(), x => (bits_of(x), keys(x, order.floats, direction)));
+    Some(sort_by(&keys?, bits, lines))
 }
 
 /// For each line the indices of its first `k` elements in sorted order, floats by TOTALORDER. The keys are not complex.
 pub(in crate::ops) fn top(x: &Tensor, k: usize, direction: Direction, lines: Lines) -> Option<Vec<u32>> {
-    with_buffer!(x.buffer(), x => top_by(x, k, direction, lines))
+    let keys = with_buffer!(x.buffer(), x => keys(x, FloatOrder::Total, direction))?;
+    Some(top_by(&keys, k, lines))
 }
 
-fn top_by<K: Key>(x: &[K], k: usize, direction: Direction, lines: Lines) -> Option<Vec<u32>> {
+fn bits_of<K: Key>(_: &[K]) -> u32 {
+    K::BITS
+}
+
+/// The keys of all elements, turned so that they ascend; `None` if some element does not compare.
+fn keys<K: Key>(x: &[K], floats: FloatOrder, direction: Direction) -> Option<Vec<u64>> {
     let flip = direction.flip(K::BITS);
+    x.iter().map(|x| Some(x.key(floats)? ^ flip)).collect()
+}
+
+fn top_by(keys: &[u64], k: usize, lines: Lines) -> Vec<u32> {
     let mut out = vec![0u32; k * lines.count];
-    if k == 0 {
-        return Some(out);
-    }
-    let each = |pairs: &mut Vec<(u64, u32)>, (line, out): (usize, &mut [u32])| -> Option<()> {
-        pairs.clear();
-        for i in 0..lines.len {
-            let key = x[lines.start(line) + i * lines.stride].key(FloatOrder::Total)?;
-            pairs.push((key ^ flip, i as u32));
-        }
+    let least = (super::SEQUENTIAL / 8 / lines.len.max(1)).max(1);
+    parallel::pieces(&mut out, k, least, &|line, out| {
+        let key = |i: usize| (keys[lines.start(line) + i * lines.stride], i as u32);
+        let mut pairs: Vec<(u64, u32)> = (0..lines.len).map(key).collect();
         if k < pairs.len() {
             pairs.select_nth_unstable(k);
             pairs.truncate(k);
         }
         pairs.sort_unstable();
         out.iter_mut().zip(pairs).for_each(|(out, pair)| *out = pair.1);
-        Some(())
-    };
-    let least = (super::SEQUENTIAL / 8 / lines.len.max(1)).max(1);
-    let lines = out.par_chunks_exact_mut(k).enumerate().with_min_len(least);
-    lines.map_init(Vec::new, each).collect::<Option<()>>()?;
-    Some(out)
+    });
+    out
 }
 
-fn sort_by<K: Key>(x: &[K], floats: FloatOrder, direction: Direction, lines: Lines) -> Option<Vec<u32>> {
-    let flip = direction.flip(K::BITS);
+fn sort_by(keys: &[u64], bits: u32, lines: Lines) -> Vec<u32> {
     let mut out = vec![0u32; lines.len * lines.count];
-    let key = |line: usize, i: usize| Some(x[lines.start(line) + i * lines.stride].key(floats)? ^ flip);
-    // An index in the low bits makes keys different and the sort stable.
-    let each = |(line, out): (usize, &mut [u32])| -> Option<()> {
-        if K::BITS <= 32 {
-            let mut pairs: Vec<u64> =
-                (0..lines.len).map(|i| Some(key(line, i)? << 32 | i as u64)).collect::<Option<_>>()?;
+    let least = (super::SEQUENTIAL / 8 / lines.len.max(1)).max(1);
+    parallel::pieces(&mut out, lines.len, least, &|line, out| {
+        let key = |i: usize| keys[lines.start(line) + i * lines.stride];
+        // An index in the low bits makes keys different and the sort stable.
+        if bits <= 32 {
+            let mut pairs: Vec<u64> = (0..lines.len).map(|i| key(i) << 32 | i as u64).collect();
             if lines.len < PARALLEL {
                 pairs.sort_unstable()
             } else {
@@ -179,8 +181,7 @@ fn sort_by<K: Key>(x: &[K], floats: FloatOrder, direction: Direction, lines: Lin
             }
             out.iter_mut().zip(pairs).for_each(|(out, pair)| *out = pair as u32);
         } else {
-            let mut pairs: Vec<(u64, u32)> =
-                (0..lines.len).map(|i| Some((key(line, i)?, i as u32))).collect::<Option<_>>()?;
+            let mut pairs: Vec<(u64, u32)> = (0..lines.len).map(|i| (key(i), i as u32)).collect();
             if lines.len < PARALLEL {
                 pairs.sort_unstable()
             } else {
@@ -188,19 +189,20 @@ fn sort_by<K: Key>(x: &[K], floats: FloatOrder, direction: Direction, lines: Lin
             }
             out.iter_mut().zip(pairs).for_each(|(out, pair)| *out = pair.1);
         }
-        Some(())
-    };
-    let least = (super::SEQUENTIAL / 8 / lines.len).max(1);
-    out.par_chunks_exact_mut(lines.len).enumerate().with_min_len(least).map(each).collect::<Option<()>>()?;
-    Some(out)
+    });
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sorted<K: Key>(x: &[K], floats: FloatOrder, direction: Direction, lines: Lines) -> Option<Vec<u32>> {
+        Some(sort_by(&keys(x, floats, direction)?, K::BITS, lines))
+    }
+
     fn order_of(x: &[f32], floats: FloatOrder, direction: Direction) -> Option<Vec<u32>> {
-        sort_by(x, floats, direction, Lines { len: x.len(), stride: 1, count: 1 })
+        sorted(x, floats, direction, Lines { len: x.len(), stride: 1, count: 1 })
     }
 
     #[test]
@@ -220,17 +222,17 @@ mod tests {
     #[test]
     fn integer_keys() {
         let lines = Lines { len: 4, stride: 1, count: 1 };
-        let sort = |x: &[i64]| sort_by(x, FloatOrder::Total, Direction::Ascending, lines);
+        let sort = |x: &[i64]| sorted(x, FloatOrder::Total, Direction::Ascending, lines);
         assert_eq!(sort(&[3, i64::MIN, i64::MAX, 3]), Some(vec![1, 0, 3, 2]));
         let small = [S4::from_i64(7), S4::from_i64(-8), S4::from_i64(0), S4::from_i64(-1)];
-        assert_eq!(sort_by(&small, FloatOrder::Total, Direction::Ascending, lines), Some(vec![1, 3, 2, 0]));
+        assert_eq!(sorted(&small, FloatOrder::Total, Direction::Ascending, lines), Some(vec![1, 3, 2, 0]));
     }
 
     #[test]
     fn strided_lines() {
         // Two columns of three rows.
         let lines = Lines { len: 3, stride: 2, count: 2 };
-        let sorted = sort_by(&[3u8, 1, 2, 2, 1, 3], FloatOrder::Total, Direction::Ascending, lines);
-        assert_eq!(sorted, Some(vec![2, 1, 0, 0, 1, 2]));
+        let found = sorted(&[3u8, 1, 2, 2, 1, 3], FloatOrder::Total, Direction::Ascending, lines);
+        assert_eq!(found, Some(vec![2, 1, 0, 0, 1, 2]));
     }
 }

@@ -2,11 +2,11 @@
 //! comparator is evaluated on many pairs at a time.
 
 use hlo::with_buffer;
-use rayon::prelude::*;
 
 use super::Lines;
 use crate::error::Result;
 use crate::ops::Cx;
+use crate::parallel;
 use crate::region::{LANES, Region};
 use crate::value::Tensor;
 
@@ -17,11 +17,9 @@ const TASK: usize = 1 << 14;
 pub(super) fn sort(cx: &Cx<'_>, region: &Region, operands: &[Tensor], lines: Lines) -> Result<Vec<u32>> {
     let mut order: Vec<u32> = (0..lines.count).flat_map(|_| 0..lines.len as u32).collect();
     let lines_a_task = (TASK / lines.len).max(1);
-    order
-        .par_chunks_mut(lines_a_task * lines.len)
-        .enumerate()
-        .map(|(task, order)| Sorter { cx, region, operands, lines, first: task * lines_a_task }.sort(order))
-        .collect::<Result<()>>()?;
+    parallel::try_pieces(&mut order, lines_a_task * lines.len, 1, &|task, order| {
+        Sorter { cx, region, operands, lines, first: task * lines_a_task }.sort(order)
+    })?;
     Ok(order)
 }
 
