@@ -94,10 +94,25 @@ impl<'m> ComputationBuilder<'m> {
         id
     }
 
+    /// The shape that an instruction would have.
+    pub fn infer(&self, opcode: Opcode, operands: &[InstrId], attrs: &Attrs) -> Result<Shape, InferError> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
+        infer::infer(self.module, opcode, &shapes, attrs)
+    }
+
+    /// Begins another computation of the same module.
+    pub fn nested(&mut self, name: &str) -> ComputationBuilder<'_> {
+        ComputationBuilder::new(self.module, name)
+    }
+
+    /// A computation of its own, of two scalars of a type, that applies a binary opcode: see [`scalar_region`].
+    pub fn scalar_region(&mut self, opcode: Opcode, ty: ElementType) -> Result<ComputationId, InferError> {
+        scalar_region(self.module, opcode.name(), opcode, ty)
+    }
+
     /// Any instruction whose shape follows from its operands and attributes.
     pub fn instr(&mut self, opcode: Opcode, operands: &[InstrId], attrs: Attrs) -> Built {
-        let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
-        let shape = infer::infer(self.module, opcode, &shapes, &attrs)?;
+        let shape = self.infer(opcode, operands, &attrs)?;
         Ok(self.add(opcode.name(), opcode, shape, operands, attrs))
     }
 

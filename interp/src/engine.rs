@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use hlo::diag::codes;
-use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape};
+use hlo::{Buffer, ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape};
 use smallvec::SmallVec;
 
 use crate::custom_call::Registry;
@@ -20,7 +20,7 @@ use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Plan, Step};
 use crate::region::Region;
 use crate::sum::Accumulate;
-use crate::value::Value;
+use crate::value::{Tensor, Value};
 
 /// How deep computations that are applied to elements may nest.
 pub const MAX_NESTING: u32 = 64;
@@ -243,6 +243,22 @@ impl<'m> Session<'m> {
         Ok(ended.expect("invariant: the loop ends with a value"))
     }
 
+    /// Runs the entry of a module that stands for one instruction, on this run's account. Nobody watches that.
+    pub(crate) fn run_library(&self, module: &Module, args: Args, depth: u32) -> Result<Value> {
+        let options = Options { observer: None, ..self.interpreter.options.clone() };
+        let interpreter = Interpreter::new(module, options);
+        let session = Session {
+            interpreter: &interpreter,
+            fuel: AtomicU64::new(self.fuel.load(Ordering::Relaxed)),
+            meter: self.meter.clone(),
+            random: ops::rng::States::default(),
+            watch: None,
+        };
+        let result = session.run(module.entry(), args, depth + 1);
+        self.fuel.store(session.fuel.into_inner(), Ordering::Relaxed);
+        result
+    }
+
     fn constant(&self, step: &Step, instr: &Instruction) -> Result<Value> {
         if let Some(value) = step.constant.get() {
             return Ok(value.clone());
@@ -269,6 +285,34 @@ impl<'m> Session<'m> {
     /// Who watches.
     pub(crate) fn observer(&self) -> Option<&dyn Observer> {
         self.watch.as_ref().map(|w| &*w.observer)
+    }
+
+    /// A value of zeros, if the memory limit allows.
+    pub(crate) fn zeros(&self, instr: &Instruction, shape: &Shape) -> Result<Value> {
+        match shape {
+            Shape::Array(a) => {
+                let n = a.checked_elements().and_then(|n| usize::try_from(n).ok());
+                let unknown = || RunError::unsupported(instr, &format!("with a value of shape {shape}"));
+                let n = n.ok_or_else(unknown)?;
+                let bytes = (n as u64).checked_mul(a.element_type.storage_bytes() as u64);
+                self.check_memory(instr, bytes)?;
+                Ok(Tensor::new(a.dims.clone(), Buffer::zeros(a.element_type, n)).into())
+            }
+            Shape::Tuple(parts) => {
+                let parts = parts.iter().map(|part| self.zeros(instr, part));
+                Ok(Value::tuple(parts.collect::<Result<Vec<_>>>()?))
+            }
+            Shape::Token => Ok(Value::Token),
+            Shape::Buffer(inner) => self.zeros(instr, inner),
+            Shape::Opaque => Err(RunError::unsupported(instr, "with an opaque value")),
+        }
+    }
+
+    /// The value of an instruction that starts something: `((operands), result, contexts)`; contexts are zeros.
+    pub(crate) fn started(&self, instr: &Instruction, operands: Args, result: Value) -> Result<Value> {
+        let contexts = instr.shape.as_tuple().into_iter().flatten().skip(2);
+        let contexts = contexts.map(|shape| self.zeros(instr, shape)).collect::<Result<Vec<_>>>()?;
+        Ok(Value::tuple([Value::tuple(operands), result].into_iter().chain(contexts)))
     }
 
     /// Takes fuel.
@@ -386,7 +430,12 @@ impl<'m> Run<'_, 'm> {
         match done.then {
             Then::Finish => Ok(Some(result)),
             Then::Bind => self.bind(result),
-            Then::BindAsync(args) => self.bind(Value::tuple([Value::tuple(args), result])),
+            Then::BindAsync(args) => {
+                let frame = self.stack.last().expect("invariant: only the bottom frame finishes");
+                let instr = self.session.module().instr(frame.plan.steps[frame.next].id);
+                let value = self.session.started(instr, args, result)?;
+                self.bind(value)
+            }
             Then::Test { condition, body, state } => {
                 if result.expect_array().slice::<bool>()[0] {
                     let args = SmallVec::from_elem(state, 1);

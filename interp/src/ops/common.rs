@@ -55,6 +55,20 @@ pub(super) fn region(cx: &Cx<'_>, key: AttrKey) -> Result<Arc<Region>> {
     Ok(cx.session.interpreter.region(computation))
 }
 
+/// Refuses operands of other types than the parameters of the computation that sees them, whose numbers come with them. (The
+/// verifier lets float types be mixed.)
+pub(super) fn same_types<'x>(
+    cx: &Cx<'_>,
+    region: &Region,
+    operands: impl IntoIterator<Item = (usize, &'x Tensor)>,
+) -> Result<()> {
+    let same = |(n, x): (usize, &Tensor)| region.parameters().get(n) == Some(&x.element_type());
+    if operands.into_iter().all(same) {
+        return Ok(());
+    }
+    Err(cx.unsupported("with a computation of other types"))
+}
+
 /// The result of an instruction with one array or a tuple of arrays for a result.
 pub(super) fn results(cx: &Cx<'_>, mut results: Vec<Value>) -> Value {
     match &cx.instr.shape {

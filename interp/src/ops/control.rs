@@ -42,17 +42,36 @@ pub(super) fn conditional(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     }
 }
 
-/// `async-start`: runs its computation at once. Its result is `((operands), result)`, with contexts after that.
+/// `async-start`: runs its computation at once. Its result is `((operands), result)`. With fewer operands than the computation
+/// has parameters it is `((operands), ())`: updates bring the others.
 pub(super) fn async_start(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
-    Ok(Outcome::Async(computation(cx, AttrKey::Calls)?, args))
+    begin(cx, computation(cx, AttrKey::Calls)?, args)
 }
 
-/// `async-update`: passes on what it waits for.
-pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    if args.len() > 1 {
-        return Err(cx.unsupported("with late operands"));
+fn begin(cx: &Cx<'_>, computation: ComputationId, args: Args) -> Result<Outcome> {
+    if args.len() < cx.module().computation(computation).parameters().len() {
+        return cx.session.started(cx.instr, args, Value::tuple([])).map(Outcome::Value);
     }
-    Ok(first(args))
+    Ok(Outcome::Async(computation, args))
+}
+
+/// `async-update`: passes on what it waits for. Further operands are the next ones of the computation, which runs when it has
+/// all.
+pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    let mut args = args.into_iter();
+    let mut waiting = args.next().ok_or_else(|| cx.unsupported("without operands"))?;
+    if args.len() == 0 {
+        return Ok(Outcome::Value(waiting));
+    }
+    let mut start = cx.instr;
+    while let (hlo::Opcode::AsyncUpdate, Some(&before)) = (start.opcode, start.operands().first()) {
+        start = cx.module().instr(before);
+    }
+    let computation = start.attrs.computation(AttrKey::Calls);
+    let computation = computation.ok_or_else(|| cx.unsupported("of a start in another place"))?;
+    let bound = waiting.take_element(0);
+    let bound = bound.as_ref().and_then(Value::as_tuple).unwrap_or_default();
+    begin(cx, computation, bound.iter().cloned().chain(args).collect())
 }
 
 /// `async-done`: the result inside the tuple of `async-start`.

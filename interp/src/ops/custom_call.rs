@@ -4,7 +4,7 @@ use hlo::{Shape, with_buffer};
 
 use super::common::{dims, results};
 use super::sort::{self, Lines};
-use super::{Args, Cx, lapack, topk};
+use super::{Args, Cx, Outcome, lapack, library, topk};
 use crate::custom_call::Call;
 use crate::error::Result;
 use crate::region::FloatOrder;
@@ -12,15 +12,22 @@ use crate::value::{Tensor, Value};
 
 /// Annotations: results are the operands.
 const ANNOTATIONS: &[&str] = &[
-    "AllocateBuffer",
+    "AssumeGatherIndicesInBound",
     "LayoutConstraint",
     "MoveToDevice",
     "MoveToHost",
+    "Pin",
     "PinToDevice",
     "PinToDeviceSram",
     "SPMDFullToShardShape",
     "SPMDShardToFullShape",
+    "SetBound",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
     "Sharding",
+    "Unpin",
+    "__xla_internal_call_marker_after",
+    "__xla_internal_call_marker_before",
     "annotate_device_placement",
     "xla.sdy.FuncResultSharding",
     "xla.sdy.GlobalToLocalShape",
@@ -29,9 +36,20 @@ const ANNOTATIONS: &[&str] = &[
     "xla.sdy.ShardingGroup",
 ];
 
+/// Room whose contents nobody has written yet: zeros.
+const ROOM: &[&str] = &["AllocateBuffer", "CreateBuffer", "__nop"];
+
 /// `custom-call`.
-pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Value> {
+pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let call = Call { instruction: cx.instr, module: cx.module() };
+    // Runs its computation elsewhere.
+    if let ("HostExecute", &[computation]) = (call.target(), &cx.attrs().called_computations()[..]) {
+        return Ok(Outcome::Call(computation, args));
+    }
+    value(cx, call, args).map(Outcome::Value)
+}
+
+fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
     let target = call.target();
     if let Some(implementation) = cx.options().custom_calls.get(target) {
         let result = implementation.run(&call, args.into_vec())?;
@@ -40,36 +58,37 @@ pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Value> {
         }
         return Ok(result);
     }
-    if target == "TopK" {
-        return top_k(cx, &call, args);
+    let result = match target {
+        "TopK" | "__gpu$TopK" => top_k(cx, &call, args)?,
+        // Keeps its operands from being removed, and has no result.
+        "dce_sink" => Value::tuple([]),
+        "GetRngSeed" => Tensor::scalar(cx.options().seed).into(),
+        "NopReturnToken" => Value::Token,
+        _ if ANNOTATIONS.contains(&target) => annotation(cx, &call, args)?,
+        _ if ROOM.contains(&target) && args.is_empty() => cx.session.zeros(cx.instr, &cx.instr.shape)?,
+        _ => match lapack::Target::parse(target) {
+            Some(target) => return lapack::run(cx, &call, target, args),
+            None => match library::run(cx, &call, args)? {
+                Some(result) => result,
+                None => return Err(call.unsupported("(no such target is known)")),
+            },
+        },
+    };
+    if !fits(&result, &cx.instr.shape) {
+        let (from, to) = (result.shape(), cx.instr.shape.without_layout());
+        return Err(call.unsupported(&format!("whose value {from} shall be {to}")));
     }
-    // Keeps its operands from being removed, and has no result.
-    if target == "dce_sink" {
-        return Ok(Value::tuple([]));
-    }
-    if ANNOTATIONS.contains(&target) {
-        return annotation(cx, &call, args);
-    }
-    if let Some(target) = lapack::Target::parse(target) {
-        return lapack::run(cx, &call, target, args);
-    }
-    Err(call.unsupported("(no such target is known)"))
+    Ok(result)
 }
 
 fn annotation(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
-    let result = match (&cx.instr.shape, args.len()) {
-        (Shape::Tuple(_), n) if n != 1 => Value::tuple(args),
-        (_, 1) => args.into_iter().next().expect("invariant: there is one"),
-        (_, n) => return Err(call.unsupported(&format!("with {n} operands"))),
-    };
-    if !fits(&result, &cx.instr.shape) {
-        return Err(call.unsupported(&format!(
-            "from {} to {}",
-            result.shape(),
-            cx.instr.shape.without_layout()
-        )));
+    let tuple = matches!(cx.instr.shape, Shape::Tuple(_));
+    match (tuple, &args[..]) {
+        // A tuple is passed on, anything else wrapped.
+        (true, [Value::Tuple(_)]) | (false, [_]) => Ok(args[0].clone()),
+        (true, _) => Ok(Value::tuple(args)),
+        (false, several) => Err(call.unsupported(&format!("with {} operands", several.len()))),
     }
-    Ok(result)
 }
 
 /// Whether a value is of a shape, dynamic dimensions being at most their bounds.
@@ -84,9 +103,10 @@ fn fits(value: &Value, shape: &Shape) -> bool {
             v.len() == s.len() && v.iter().zip(s.iter()).all(|(v, s)| fits(v, s))
         }
         (Value::Token, Shape::Token) => true,
+        (_, Shape::Buffer(inner)) => fits(value, inner),
         (
             Value::Array(_) | Value::Tuple(_) | Value::Token,
-            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_),
+            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
         ) => false,
     }
 }

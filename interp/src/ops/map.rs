@@ -11,9 +11,9 @@ use crate::value::{Tensor, Value};
 /// `map`: element `i` of the result is the computation of the elements `i` of the operands.
 pub(super) fn map(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let region = cx.region(AttrKey::ToApply)?;
-    let operands: Vec<Tensor> = args.into_iter().map(Value::into_array).collect();
+    let operands = super::reduce::typed(cx, &region, args.into_iter().map(Value::into_array).collect(), 0)?;
     let n = operands[0].len();
-    let ty = cx.array_shape().element_type;
+    let ty = region.results()[0];
     with_element_type!(ty, T => cx.reserve::<T>(n))?;
     let mut out = Buffer::zeros(ty, n);
     let mut lanes = region.lanes();

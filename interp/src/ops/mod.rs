@@ -19,6 +19,7 @@ mod fft;
 mod gather;
 mod indexing;
 mod lapack;
+mod library;
 mod linear;
 mod map;
 pub(crate) mod movement;
@@ -187,7 +188,7 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::While => return control::while_loop(cx, args),
         Opcode::Conditional => return control::conditional(cx, args),
         Opcode::AsyncStart => return control::async_start(cx, args),
-        Opcode::AsyncUpdate => control::async_update(cx, args)?,
+        Opcode::AsyncUpdate => return control::async_update(cx, args),
         Opcode::AsyncDone => control::async_done(cx, args)?,
         Opcode::CopyStart => control::copy_start(args),
         Opcode::CopyDone => control::copy_done(cx, args)?,
@@ -297,7 +298,7 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Rng => rng::rng(cx, args)?,
         Opcode::RngBitGenerator => rng_bit_generator::rng_bit_generator(cx, args)?,
         Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx)?,
-        Opcode::CustomCall => custom_call::custom_call(cx, args)?,
+        Opcode::CustomCall => return custom_call::custom_call(cx, args),
 
         Opcode::AllGather
         | Opcode::AllReduce
@@ -319,5 +320,31 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         | Opcode::CollectiveReduce
         | Opcode::RaggedAllToAll => return Err(cx.unsupported("")),
     };
-    Ok(Outcome::Value(value))
+    declared(cx, value, &cx.instr.shape).map(Outcome::Value)
+}
+
+/// A value in the element types that its instruction declares: the verifier lets those of floats differ from what operands say.
+fn declared(cx: &Cx<'_>, value: Value, shape: &hlo::Shape) -> Result<Value> {
+    fn differs(value: &Value, shape: &hlo::Shape) -> bool {
+        match (value, shape) {
+            (Value::Array(x), hlo::Shape::Array(a)) => x.element_type() != a.element_type,
+            (Value::Tuple(values), hlo::Shape::Tuple(shapes)) => {
+                values.iter().zip(shapes.iter()).any(|(v, s)| differs(v, s))
+            }
+            (_, _) => false,
+        }
+    }
+    if !differs(&value, shape) {
+        return Ok(value);
+    }
+    match (value, shape) {
+        (Value::Array(x), hlo::Shape::Array(a)) => {
+            elementwise::convert(cx, x, a.element_type).map(Value::Array)
+        }
+        (Value::Tuple(values), hlo::Shape::Tuple(shapes)) => {
+            let parts = values.iter().zip(shapes.iter()).map(|(v, s)| declared(cx, v.clone(), s));
+            parts.collect::<Result<Vec<_>>>().map(Value::tuple)
+        }
+        (value, _) => Ok(value),
+    }
 }

@@ -27,6 +27,15 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let Some(computation) = cx.attrs().computation(AttrKey::ToApply) else {
         return Err(cx.unsupported("without to_apply"));
     };
+    let shapes = cx.module().program_shape(computation).map(|p| (p.parameters, p.result));
+    let Some((parameters, result)) = shapes else { return Err(cx.unsupported("without a result")) };
+    let of = |value: &Value| value.as_array().map(Tensor::element_type);
+    let types = |shape: &hlo::Shape| shape.leaves().iter().map(|s| s.element_type()).collect::<Vec<_>>();
+    if !args.iter().zip(&parameters).all(|(a, p)| of(a) == p.element_type())
+        || types(&result) != types(&cx.instr.shape)
+    {
+        return Err(cx.unsupported("with a computation of other types"));
+    }
     let Some(inputs) = args.len().checked_sub(carries) else {
         return Err(cx.unsupported("with more carries than operands"));
     };
@@ -49,8 +58,7 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
         return running_sum(cx, x, init, dimension, reverse);
     }
 
-    let shapes = cx.module().program_shape(computation).map(|p| p.result);
-    let pieces = shapes.map_or(0, |s| s.as_tuple().map_or(1, <[hlo::Shape]>::len));
+    let pieces = result.as_tuple().map_or(1, <[hlo::Shape]>::len);
     let Some(outputs) = pieces.checked_sub(carries) else {
         return Err(cx.unsupported("with more carries than results"));
     };

@@ -7,7 +7,7 @@ use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, Opcode, with_buffer};
 
 use super::combine::{Combine, With};
-use super::common::{dims, list, number, others, region, results as results_of};
+use super::common::{dims, list, number, others, region, results as results_of, same_types};
 use super::indexing::{Indexing, Outside, Runs};
 use super::strided::{pack, select, strides};
 use super::{Args, Cx};
@@ -40,6 +40,7 @@ pub(super) fn scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let plan = Plan { bases, runs: Runs::new(&operand_dims, &window) };
 
     let region = region(cx, AttrKey::ToApply)?;
+    same_types(cx, &region, operands.iter().chain(&updates).enumerate())?;
     let updates: Vec<Buffer> = updates.iter().map(|u| batch_first(u, &window_dims)).collect();
     let result_dims: Vec<hlo::Dims> = operands.iter().map(|o| dims(&o.sizes())).collect();
     for operand in &operands {

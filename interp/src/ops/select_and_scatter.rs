@@ -9,7 +9,7 @@ use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, with_buffer};
 
 use super::combine::{Combine, With};
-use super::common::{arrays, dims, region};
+use super::common::{arrays, dims, region, same_types};
 use super::reduce::{filled, typed};
 use super::scatter::{UpdatesAre, combine_in_order};
 use super::window;
@@ -24,6 +24,8 @@ use crate::value::{Sizes, Tensor, Value};
 pub(super) fn select_and_scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let [operand, source, init] = arrays(args);
     let (select, scatter) = (region(cx, AttrKey::Select)?, region(cx, AttrKey::Scatter)?);
+    same_types(cx, &select, [(0, &operand), (1, &operand)])?;
+    same_types(cx, &scatter, [(0, &source), (1, &init)])?;
     let axes = window::axes(cx, &operand.sizes())?;
     if window::outputs(&axes)[..] != source.sizes()[..] {
         return Err(cx.unsupported(&format!("of a source of dimensions {:?}", source.dims())));

@@ -104,6 +104,11 @@ impl Region {
         &self.parameters
     }
 
+    /// Types of the results.
+    pub(crate) fn results(&self) -> &[ElementType] {
+        &self.results
+    }
+
     /// If the result is this operation (add, multiply, minimum, maximum, and, or, xor) of the two parameters, in either
     /// order, and nothing else.
     pub(crate) fn as_binary(&self) -> Option<(Opcode, ElementType)> {

@@ -9,7 +9,7 @@ use hlo::{AttrKey, Dims, UNBOUNDED, with_element_type};
 use super::{Place, copy, first, gather_box, list};
 use crate::error::Result;
 use crate::ops::{Args, Cx};
-use crate::value::{Tensor, Value, elements, sizes};
+use crate::value::{Sizes, Tensor, Value, elements, sizes};
 
 /// `get-dimension-size`: an `s32`.
 pub(crate) fn get_dimension_size(cx: &Cx<'_>, args: Args) -> Value {
@@ -19,25 +19,31 @@ pub(crate) fn get_dimension_size(cx: &Cx<'_>, args: Args) -> Value {
 
 /// `set-dimension-size`: the operand cut, or extended with zeros, to a size within the bound.
 pub(crate) fn set_dimension_size(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    fn extended<T: hlo::BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
-        let mut out = cx.vec::<T>(elements(dims))?;
-        let inside = x.sizes();
-        copy(&inside, x.slice::<T>(), &Place::dense(&inside), &mut out, &Place::dense(&sizes(dims)));
-        Ok(Tensor::from_vec(dims, out))
-    }
     let [x, size] = crate::ops::control::arrays(args);
     let d = list(cx, AttrKey::Dimensions)[0];
     let size = size.index_at(0);
     check_bound(cx, d, size)?;
     let mut dims: Dims = x.dims().into();
     dims[d] = size;
+    Ok(resized(cx, &x, &dims)?.into())
+}
+
+/// A tensor cut, or extended with zeros, to other sizes.
+pub(crate) fn resized(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    fn of<T: hlo::BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        let n = hlo::ArrayShape::new(T::TYPE, dims).checked_elements().and_then(|n| usize::try_from(n).ok());
+        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
+        let inside: Sizes = x.sizes().iter().zip(sizes(dims)).map(|(&a, b)| a.min(b)).collect();
+        copy(&inside, x.slice::<T>(), &Place::dense(&x.sizes()), &mut out, &Place::dense(&sizes(dims)));
+        Ok(Tensor::from_vec(dims, out))
+    }
     if *dims == *x.dims() {
-        return Ok(x.into());
+        return Ok(x.clone());
     }
-    if size < x.dims()[d] {
-        return Ok(gather_box(cx, &x, &dims, &Place::dense(&x.sizes()))?.into());
+    if dims.iter().zip(x.dims()).all(|(new, old)| new <= old) {
+        return gather_box(cx, x, dims, &Place::dense(&x.sizes()));
     }
-    with_element_type!(x.element_type(), T => extended::<T>(cx, &x, &dims)).map(Value::from)
+    with_element_type!(x.element_type(), T => of::<T>(cx, x, dims))
 }
 
 /// Refuses a size that is not within the bound of a dimension of the result.

@@ -10,7 +10,7 @@ use hlo::{AttrKey, Buffer, Dims, with_element_type};
 
 pub(crate) use bits::reinterpret_block;
 pub(super) use bits::{bitcast, bitcast_convert};
-pub(super) use dynamic::{dynamic_reshape, get_dimension_size, set_dimension_size};
+pub(super) use dynamic::{dynamic_reshape, get_dimension_size, resized, set_dimension_size};
 use strided::{Place, Strides, copy};
 
 use super::elementwise::chunks_mut;

@@ -13,7 +13,7 @@ use crate::parallel;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, with_buffer};
 
-use super::common::{dims, region};
+use super::common::{dims, region, same_types};
 use super::strided::SEQUENTIAL;
 use super::{Args, Cx};
 use crate::error::Result;
@@ -58,6 +58,8 @@ pub(super) fn sort(cx: &Cx<'_>, args: Args) -> Result<Value> {
         return Err(cx.unsupported("of 2^32 elements or more"));
     }
     let region = region(cx, AttrKey::ToApply)?;
+    let both = operands.iter().enumerate().flat_map(|(i, x)| [(2 * i, x), (2 * i + 1, x)]);
+    same_types(cx, &region, both)?;
     let order = if lines.len < 2 { None } else { Some(order(cx, &region, &operands, lines)?) };
     let results = operands.into_iter().map(|operand| -> Result<Value> {
         let Some(order) = &order else { return Ok(operand.into()) };

@@ -1,0 +1,45 @@
+//! Between arrays with run-time sizes and padded ones (`xla/service/dynamic_padder.h`).
+
+use hlo::UNBOUNDED;
+use hlo::diag::codes;
+
+use crate::custom_call::Call;
+use crate::error::Result;
+use crate::ops::{Args, Cx, movement};
+use crate::value::{Tensor, Value};
+
+/// `PadToStatic(x)`: x filled with zeros up to its bounds, and its size in each dimension.
+pub(super) fn pad_to_static(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+    let [Value::Array(x)] = &args[..] else { return Err(call.unsupported("with other than one array")) };
+    let bounds = cx.operand_shape(0).dims.clone();
+    if bounds.contains(&UNBOUNDED) {
+        return Err(call.unsupported("of an unbounded shape"));
+    }
+    let sizes = x.dims().iter().map(|&size| Tensor::scalar(i32::try_from(size).unwrap_or(i32::MAX)).into());
+    let sizes: Vec<Value> = sizes.collect();
+    let padded = movement::resized(cx, x, &bounds)?;
+    Ok(Value::tuple([padded.into()].into_iter().chain(sizes)))
+}
+
+/// `SliceToDynamic(x, sizes...)`: the part of x below the sizes, which must be within the result's bounds.
+pub(super) fn slice_to_dynamic(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+    let mut arrays = args.iter().map(Value::as_array);
+    let (Some(x), Some(sizes)) = (arrays.next().flatten(), arrays.collect::<Option<Vec<_>>>()) else {
+        return Err(call.unsupported("with other than arrays"));
+    };
+    let Some(shape) = cx.instr.shape.as_array() else { return Err(call.unsupported("with such a result")) };
+    let scalars = sizes.iter().all(|s| s.rank() == 0 && s.element_type().is_integer());
+    if sizes.len() != x.rank() || shape.rank() != x.rank() || !scalars {
+        return Err(call.unsupported("without a size for each dimension"));
+    }
+    let mut dims = shape.dims.clone();
+    for (d, size) in sizes.iter().enumerate() {
+        dims[d] = size.index_at(0);
+        let bound = if shape.dims[d] == UNBOUNDED { x.dims()[d] } else { shape.dims[d].min(x.dims()[d]) };
+        if !(0..=bound).contains(&dims[d]) {
+            let message = format!("size {} of dimension {d}, whose bound is {bound}", dims[d]);
+            return Err(cx.trap(codes::BAD_DYNAMIC_SIZE, message));
+        }
+    }
+    movement::resized(cx, x, &dims).map(Value::from)
+}

@@ -1,0 +1,97 @@
+//! Library calls: custom calls that a compiler put in the place of HLO, their meaning in the target's name and in
+//! `backend_config`.
+//!
+//! A family of targets is a file that writes the HLO which a call stands for ([`Body`]); the interpreter runs that like any
+//! other HLO, so its bits are those of the operations, and another engine may run the same. **Invariant:** an expansion
+//! depends on the call alone, holds no custom call, and refuses ([`Refusal`]) what it does not know rather than guess.
+
+mod attention;
+mod block_scale;
+mod body;
+mod config;
+mod cub;
+mod cublas;
+mod cudnn_conv;
+mod dynamic;
+mod norm;
+mod onednn;
+
+use hlo::Module;
+use hlo::infer::InferError;
+
+use self::Meaning::{Direct, Expansion};
+use self::body::{Body, Built};
+use super::{Args, Cx};
+use crate::custom_call::Call;
+use crate::error::{Result, RunError};
+use crate::value::Value;
+
+/// Why a call has no expansion: goes on from the name of its target.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl From<InferError> for Refusal {
+    fn from(error: InferError) -> Self {
+        Refusal(format!("whose operands do not fit: {}", error.message))
+    }
+}
+
+/// What a target means.
+enum Meaning {
+    /// HLO: the function writes it and gives its result.
+    Expansion(fn(&mut Body<'_>) -> Built),
+    /// What HLO cannot say.
+    Direct(fn(&Cx<'_>, &Call<'_>, Args) -> Result<Value>),
+}
+
+const TARGETS: &[(&str, Meaning)] = &[
+    ("PadToStatic", Direct(dynamic::pad_to_static)),
+    ("SliceToDynamic", Direct(dynamic::slice_to_dynamic)),
+    ("__cublas$gemm", Expansion(cublas::gemm)),
+    ("__cublas$lt$groupedMatmul", Expansion(cublas::grouped)),
+    ("__cublas$lt$matmul", Expansion(cublas::matmul)),
+    ("__cublas$lt$matmul$f8", Expansion(cublas::matmul_f8)),
+    ("__cublas$lt$matmul$mx", Expansion(block_scale::swizzled_dot)),
+    ("__cublas$triangularSolve", Expansion(cublas::triangular_solve)),
+    ("__cudnn$blockScaledDot", Expansion(block_scale::swizzled_dot)),
+    ("__cudnn$convBackwardFilter", Expansion(cudnn_conv::backward_filter)),
+    ("__cudnn$convBackwardInput", Expansion(cudnn_conv::backward_input)),
+    ("__cudnn$convBiasActivationForward", Expansion(cudnn_conv::fused)),
+    ("__cudnn$convForward", Expansion(cudnn_conv::forward)),
+    ("__cudnn$convForwardGraph", Expansion(cudnn_conv::graph)),
+    ("__cudnn$fmhaScaleBiasSoftmax", Expansion(attention::forward_bias)),
+    ("__cudnn$fmhaScaleBiasSoftmaxBackward", Expansion(attention::backward_bias)),
+    ("__cudnn$fmhaSoftmax", Expansion(attention::forward)),
+    ("__cudnn$fmhaSoftmaxBackward", Expansion(attention::backward)),
+    ("__cudnn$norm", Expansion(norm::cudnn)),
+    ("__onednn$convolution", Expansion(onednn::convolution)),
+    ("__onednn$layernorm", Expansion(norm::onednn_layer)),
+    ("__onednn$matmul", Expansion(onednn::matmul)),
+    ("__onednn$softmax", Expansion(norm::onednn_softmax)),
+    ("__op$block_scaled_dot", Expansion(block_scale::dot)),
+    ("__op$dequantize", Expansion(block_scale::dequantize)),
+    ("__op$quantize", Expansion(block_scale::quantize)),
+    ("xla.gpu.ext.cub_scan", Expansion(cub::scan)),
+    ("xla.gpu.ext.cub_scan_unassigned_scratch_size", Expansion(cub::scan)),
+    ("xla.gpu.ext.cub_sort_keys", Expansion(cub::sort)),
+    ("xla.gpu.ext.cub_sort_pairs", Expansion(cub::sort)),
+    ("xla.gpu.ext.cub_sort_unassigned_scratch_size", Expansion(cub::sort)),
+];
+
+/// Runs a call; `None` if its target is none of those here.
+pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Option<Value>> {
+    let Some((_, meaning)) = TARGETS.iter().find(|(name, _)| *name == call.target()) else { return Ok(None) };
+    let expand = match meaning {
+        Direct(run) => return run(cx, call, args).map(Some),
+        Expansion(expand) => expand,
+    };
+    let mut module = Module::new("library");
+    let refused = |refusal: Refusal| call.unsupported(&refusal.0);
+    let mut body = Body::new(*call, &mut module).map_err(refused)?;
+    let root = expand(&mut body).map_err(refused)?;
+    let entry = body.finish(root);
+    module.set_entry(entry);
+    let result = cx.session.run_library(&module, args, cx.depth);
+    let here = |error| RunError { instruction: cx.instr.name.clone(), span: cx.instr.span, ..error };
+    result.map(Some).map_err(here)
+}
