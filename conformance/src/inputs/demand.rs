@@ -507,7 +507,6 @@ impl<'m> Walk<'m> {
             | O::Reverse
             | O::Slice
             | O::Transpose
-            | O::DynamicReshape
             | O::AllGather
             | O::AllToAll
             | O::CollectiveBroadcast
@@ -521,6 +520,14 @@ impl<'m> Walk<'m> {
             O::Concatenate => self.pass_moved(id, 0..i.operands().len()),
             O::Pad => self.pass_moved(id, 0..2),
             O::Select => self.pass_moved(id, 1..3),
+            // The only sizes that surely hold the elements of a static operand.
+            O::DynamicReshape => {
+                self.pass_moved(id, 0..1);
+                let bounds = i.shape.as_array().map(|a| a.dims.clone()).unwrap_or_default();
+                for (n, &bound) in bounds.iter().enumerate() {
+                    self.ask_operand(i, n + 1, &Demand::int(bound, bound));
+                }
+            }
             O::SetDimensionSize => {
                 self.pass_moved(id, 0..1);
                 let dim =

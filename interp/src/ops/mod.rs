@@ -5,6 +5,7 @@
 //! [`Cx::reserve`] before it allocates anything as large as its result, and takes the dimensions of its result from its
 //! operands where the instruction's shape is dynamic.
 
+mod agree;
 mod batch_norm;
 mod collective;
 mod combine;
@@ -178,6 +179,7 @@ impl<'a> Cx<'a> {
 
 /// Runs one instruction.
 pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
+    let args = agree::agree(cx, args)?;
     let value = match cx.instr.opcode {
         Opcode::Constant | Opcode::Parameter => {
             unreachable!("invariant: the engine binds constants and parameters itself")

@@ -27,7 +27,14 @@ pub(super) fn select_and_scatter(cx: &Cx<'_>, args: Args) -> Result<Value> {
     same_types(cx, &select, [(0, &operand), (1, &operand)])?;
     same_types(cx, &scatter, [(0, &source), (1, &init)])?;
     let axes = window::axes(cx, &operand.sizes())?;
-    if window::outputs(&axes)[..] != source.sizes()[..] {
+    let windows = dims(&window::outputs(&axes));
+    // A source that is padded beyond the windows of an operand's run-time sizes.
+    let source = if source.dims().iter().zip(&windows).all(|(have, need)| have >= need) {
+        super::movement::resized(cx, &source, &windows)?
+    } else {
+        source
+    };
+    if *windows != *source.dims() {
         return Err(cx.unsupported(&format!("of a source of dimensions {:?}", source.dims())));
     }
     let sizes = operand.sizes();

@@ -109,14 +109,26 @@ pub(crate) fn reshaped_dims(cx: &Cx<'_>, x: &Tensor) -> Result<Dims> {
             continue;
         }
         let n: i64 = x.dims()[from..i].iter().product();
-        let mut free = (to..j).filter(|&d| shape.is_dynamic_dim(d));
-        let (one, more) = (free.next(), free.next());
-        let rest: i64 = (to..j).filter(|&d| Some(d) != one).map(|d| shape.dims[d]).product();
-        match (one, more) {
-            (None, None) if rest == n => {}
-            (Some(d), None) if rest > 0 && n % rest == 0 => dims[d] = n / rest,
-            (_, _) => return Err(unknown()),
+        let free = free(cx, &shape.dims, to..j);
+        let rest: i64 = (to..j).filter(|&d| Some(d) != free).map(|d| shape.dims[d]).product();
+        match free {
+            None if rest == n => {}
+            Some(d) if rest > 0 && n % rest == 0 => dims[d] = n / rest,
+            Some(_) | None => return Err(unknown()),
         }
     }
     Ok(dims)
+}
+
+/// The dimension of a run of the result that takes what the others leave: the dynamic one, that which `inferred_dimension`
+/// names, or the only one that is not 1.
+fn free(cx: &Cx<'_>, dims: &[i64], run: std::ops::Range<usize>) -> Option<usize> {
+    let only = |condition: &dyn Fn(usize) -> bool| {
+        let mut all = run.clone().filter(|&d| condition(d));
+        all.next().filter(|_| all.next().is_none())
+    };
+    let inferred = cx.attrs().int(AttrKey::InferredDimension).and_then(|d| usize::try_from(d).ok());
+    only(&|d| cx.array_shape().is_dynamic_dim(d))
+        .or_else(|| inferred.filter(|d| run.contains(d)))
+        .or_else(|| only(&|d| dims[d] != 1))
 }

@@ -86,13 +86,12 @@ pub(super) fn permuted(cx: &Cx<'_>, x: Tensor, order: &[usize]) -> Result<Tensor
 pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let x = first(args);
     let slices = cx.attrs().slices().unwrap_or(&[]);
-    let bounds = &cx.operand_shape(0).dims;
     let operand = Place::dense(&x.sizes());
     let mut place = Place { offset: 0, strides: Strides::new() };
     let mut dims = Dims::new();
     for (d, (s, &size)) in slices.iter().zip(x.dims()).enumerate() {
-        // The whole of a dynamic dimension is what there is of it.
-        let limit = if (s.start, s.limit, s.stride) == (0, bounds[d], 1) { size } else { s.limit };
+        // Of a dynamic dimension a dynamic one takes what there is.
+        let limit = if cx.array_shape().is_dynamic_dim(d) { s.limit.min(size) } else { s.limit };
         if limit > size {
             return Err(cx.trap(
                 codes::BAD_DYNAMIC_SIZE,
@@ -101,7 +100,7 @@ pub(super) fn slice(cx: &Cx<'_>, args: Args) -> Result<Value> {
         }
         let n = (limit - s.start).max(0);
         dims.push(n / s.stride + i64::from(n % s.stride != 0));
-        place.offset += s.start as usize * operand.strides[d] as usize;
+        place.offset += s.start.min(size) as usize * operand.strides[d] as usize;
         // A stride that is never taken may be anything.
         place.strides.push(operand.strides[d].wrapping_mul(s.stride as isize));
     }
