@@ -13,6 +13,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod element;
 pub mod engine;
+pub mod exact;
 pub mod exit;
 pub mod files;
 pub mod filetest;
