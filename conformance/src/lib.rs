@@ -14,6 +14,7 @@ pub mod coverage;
 pub mod element;
 pub mod engine;
 pub mod exact;
+pub mod exhaustive;
 pub mod exit;
 pub mod files;
 pub mod filetest;

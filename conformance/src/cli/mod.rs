@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod diff_trace;
+mod exhaustive;
 mod explain;
 mod filetest;
 mod print;
@@ -73,6 +74,8 @@ enum Command {
     DiffTrace(diff_trace::Options),
     /// Run test programs whose comments say what must come of them
     Filetest(filetest::Options),
+    /// Check elementwise functions against arbitrary precision
+    Exhaustive(exhaustive::Options),
     /// What an error code means
     Explain(explain::Options),
     /// Completions for a shell
@@ -136,6 +139,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Bench(o) => bench::run(o, &ui),
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
+            Command::Exhaustive(o) => exhaustive::run(o, &ui),
             Command::Explain(o) => explain::run(o, &ui),
             Command::Completions(o) => completions::run(o, &ui),
         })

@@ -92,7 +92,7 @@ impl Functions {
             }
             _ => return None,
         };
-        Some(parts(&value))
+        parts(&value)
     }
 
     /// Both parts of `opcode(a, b)`, likewise.
@@ -107,7 +107,7 @@ impl Functions {
             }
             _ => return None,
         };
-        Some(parts(&value))
+        parts(&value)
     }
 
     fn pi(&mut self) -> Option<Big> {
@@ -162,8 +162,11 @@ fn constant(n: i32) -> C {
     C { re: Big::from(n).with_precision(DIGITS).value(), im: Big::ZERO.with_precision(DIGITS).value() }
 }
 
-fn parts(z: &C) -> [Real; 2] {
-    [&z.re, &z.im].map(|part| Real::from_approximation(part, DIGITS / 2))
+/// Both parts, unless one is so much smaller than the other that cancellation may have left it too few digits.
+fn parts(z: &C) -> Option<[Real; 2]> {
+    let size = |x: &Big| x.repr().exponent() + x.repr().digits() as isize;
+    let lost = (size(&z.re) - size(&z.im)).unsigned_abs() > DIGITS * 4 / 10;
+    (!lost).then(|| [&z.re, &z.im].map(|part| Real::from_approximation(part, DIGITS / 2)))
 }
 
 fn add(a: &C, b: &C) -> C {
