@@ -1,6 +1,7 @@
-//! How much memory the process really takes, where the system says so (Linux).
+//! How much memory and processor time the process really takes, where the system says so (Linux).
 
 use std::fs;
+use std::time::Duration;
 
 /// A point in time from which the peak is counted.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,16 @@ impl Mark {
     pub fn growth(self) -> Option<u64> {
         Some(field("VmHWM:")?.saturating_sub(self.resident))
     }
+}
+
+/// Processor time of all threads that are alive.
+pub fn processor_time() -> Option<Duration> {
+    let mut total = 0u64;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        total += text.split(' ').next()?.parse::<u64>().ok()?;
+    }
+    Some(Duration::from_nanos(total))
 }
 
 fn field(name: &str) -> Option<u64> {

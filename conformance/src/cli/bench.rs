@@ -14,7 +14,7 @@ use crate::engine::{self, flatten};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{load, parse_text};
 use crate::npz::{self, Npz};
-use crate::resident::Mark;
+use crate::resident::{Mark, processor_time};
 use crate::{inputs, report};
 
 /// Options of `hlo bench`.
@@ -63,6 +63,8 @@ struct Object<'a> {
     verify_ms: f64,
     compile_ms: f64,
     run_us: f64,
+    /// Processor time of a run, all threads together; the mean.
+    cpu_us: Option<f64>,
     runs: usize,
     peak_bytes: Option<u64>,
     live_bytes: u64,
@@ -127,12 +129,14 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
     let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
 
     let mut times = Vec::new();
+    let processor = processor_time();
     let start = Instant::now();
     while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
         let start = Instant::now();
         drop(once());
         times.push(start.elapsed());
     }
+    let processor = processor_time().zip(processor).map(|(after, before)| after.saturating_sub(before));
     times.sort_unstable();
     if let Some(path) = &options.output {
         let mut results = Vec::new();
@@ -148,6 +152,7 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
         verify_ms: program.times.verify.as_secs_f64() * 1e3,
         compile_ms: compile.as_secs_f64() * 1e3,
         run_us: times[times.len() / 2].as_secs_f64() * 1e6,
+        cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / times.len() as f64),
         runs: times.len(),
         peak_bytes,
         live_bytes: stats.peak_bytes,
