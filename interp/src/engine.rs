@@ -18,7 +18,7 @@ use crate::memory::Meter;
 use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Plan, Step};
-use crate::region::Region;
+use crate::region::{Region, ScalarLoop};
 use crate::sum::Accumulate;
 use crate::value::{Tensor, Value};
 
@@ -74,6 +74,9 @@ pub struct Interpreter<'m> {
     options: Options,
     plans: Vec<Option<Plan>>,
     regions: Vec<OnceLock<Arc<Region>>>,
+    /// By computation: the loop whose body it is, with its condition, if that is a [`ScalarLoop`].
+    loops: Vec<OnceLock<(ComputationId, Option<ScalarLoop>)>>,
+    effects: Vec<bool>,
 }
 
 /// What a run used.
@@ -104,7 +107,8 @@ impl<'m> Interpreter<'m> {
             plans[c.index()] = Some(Plan::new(module, c, &effects));
         }
         let regions = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
-        Self { module, options, plans, regions }
+        let loops = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
+        Self { module, options, plans, regions, loops, effects }
     }
 
     /// The module.
@@ -150,6 +154,15 @@ impl<'m> Interpreter<'m> {
         self.regions[computation.index()]
             .get_or_init(|| Arc::new(Region::compile(self.module, computation)))
             .clone()
+    }
+
+    /// A loop of scalars, if this is one.
+    pub(crate) fn scalar_loop(&self, condition: ComputationId, body: ComputationId) -> Option<&ScalarLoop> {
+        let (of, compiled) = self.loops[body.index()].get_or_init(|| {
+            let pure = !self.effects[condition.index()] && !self.effects[body.index()];
+            (condition, if pure { ScalarLoop::compile(self.module, condition, body) } else { None })
+        });
+        compiled.as_ref().filter(|_| *of == condition)
     }
 
     fn plan(&self, computation: ComputationId) -> &Plan {

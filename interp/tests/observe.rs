@@ -180,3 +180,46 @@ fn watching_does_not_copy() {
     assert_eq!(peaks[0], peaks[1]);
     assert!(peaks[0] < 4 * N as u64 + 100, "{} bytes at the peak", peaks[0]);
 }
+
+/// A loop of scalars is not run instruction by instruction unless somebody watches; what it costs and gives is the same.
+#[test]
+fn scalar_loops_cost_the_same_watched_or_not() {
+    let mut module = Module::new("m");
+    let s32 = Shape::scalar(ElementType::S32);
+    let state = Shape::tuple([s32.clone(), s32.clone()]);
+    let mut b = ComputationBuilder::new(&mut module, "square");
+    let x = b.parameter("x", s32.clone());
+    b.binary(Opcode::Multiply, x, x).unwrap();
+    let square = b.finish();
+    let mut b = ComputationBuilder::new(&mut module, "condition");
+    let p = b.parameter("p", state.clone());
+    let i = b.get(p, 1).unwrap();
+    let limit = b.scalar(9i32);
+    b.compare(Direction::Lt, i, limit).unwrap();
+    let condition = b.finish();
+    let mut b = ComputationBuilder::new(&mut module, "body");
+    let p = b.parameter("p", state);
+    let (x, i) = (b.get(p, 0).unwrap(), b.get(p, 1).unwrap());
+    let one = b.scalar(1i32);
+    let next = b.binary(Opcode::Add, i, one).unwrap();
+    let called = b.call(square, &[i]).unwrap();
+    let sum = b.binary(Opcode::Add, x, called).unwrap();
+    b.unary(Opcode::Negate, sum).unwrap();
+    let root = b.tuple(&[sum, next]).unwrap();
+    b.set_root(root);
+    let body = b.finish();
+    let mut b = ComputationBuilder::new(&mut module, "main");
+    let zero = b.scalar(0i32);
+    let init = b.tuple(&[zero, zero]).unwrap();
+    b.while_loop(init, condition, body).unwrap();
+    let main = b.finish();
+    module.set_entry(main);
+    let runs = [None, Some(Arc::new(Notes::default()) as Arc<dyn Observer>)].map(|observer| {
+        let options = Options { observer, ..Options::default() };
+        let (value, stats) = Interpreter::new(&module, options).run_with_stats(vec![]).unwrap();
+        (text(&value), stats.fuel)
+    });
+    // 0 + 1 + 4 + ... + 64.
+    assert_eq!(runs[0].0, "([204], [9])");
+    assert_eq!(runs[0], runs[1]);
+}

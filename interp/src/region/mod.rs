@@ -5,6 +5,7 @@
 //! alone.
 
 mod recognize;
+mod scalar_loop;
 mod tape;
 
 use hlo::literal::{Buffer, BufferOf};
@@ -13,6 +14,7 @@ use hlo::{ComputationId, ElementType, Module, Opcode, with_buffer};
 use crate::error::Result;
 use crate::ops::{Args, Cx};
 use crate::value::{Tensor, Value};
+pub(crate) use scalar_loop::ScalarLoop;
 use tape::Tape;
 
 /// The most elements that are evaluated at a time.
@@ -128,7 +130,7 @@ impl Region {
     /// Columns for one thread.
     pub(crate) fn lanes(&self) -> Lanes {
         if let Some(tape) = &self.tape {
-            return Lanes { columns: tape.columns(), outputs: tape.outputs.clone() };
+            return Lanes { columns: tape.columns(LANES), outputs: tape.outputs.clone() };
         }
         let types = self.parameters.iter().chain(&self.results);
         let columns: Vec<Buffer> = types.map(|&ty| Buffer::zeros(ty, LANES)).collect();

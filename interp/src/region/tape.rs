@@ -1,6 +1,6 @@
 //! Tapes: scalar computations without control flow, compiled to kernels over columns.
 //!
-//! A tape has registers, each a column of [`LANES`] elements, and steps, each a typed kernel from registers to one register
+//! A tape has registers, each a column of elements (mostly [`super::LANES`]), and steps, each a typed kernel from registers to one register
 //! that no other step writes. **Invariants:** registers `0..parameters` are the inputs; each output has a register of its own
 //! that a step writes, so that a caller may swap it with an input.
 
@@ -11,7 +11,6 @@ use hlo::{
 use hlo::{with_buffer, with_element_type};
 use rustc_hash::FxHashMap;
 
-use super::LANES;
 use crate::ops::elementwise::kind::{Binary, Kind, Part, Unary, kind};
 use crate::ops::elementwise::lane::{K3, Lane};
 use crate::ops::elementwise::{carrier, comparison, narrow_block, precision, select_kernel, widen_block};
@@ -20,8 +19,12 @@ use crate::ops::movement::reinterpret_block;
 /// Calls are inlined as deep as this; what is nested deeper is not a tape.
 const MAX_INLINED: usize = 32;
 
-/// More steps than this are not a tape: it would only cost memory.
-const MAX_STEPS: usize = 1 << 16;
+/// More instructions than this, calls inlined, are not a tape: it would only cost memory, and without a limit calls of calls
+/// would take forever to inline.
+const MAX_INSTRUCTIONS: u64 = 1 << 16;
+
+/// The same for instructions that nothing needs.
+const MAX_SCANNED: usize = 1 << 22;
 
 /// A kernel from some registers to another, over the first `n` lanes.
 type Run = Box<dyn Fn(&mut [Buffer], usize) + Send + Sync>;
@@ -58,6 +61,12 @@ pub(super) struct Tape {
     /// Registers of the results before each got one of its own.
     pub(super) results: Vec<usize>,
     pub(super) outputs: Vec<usize>,
+    /// How many instructions were compiled, parameters left out: what a run is worth in fuel.
+    pub(super) instructions: u64,
+    /// Instructions of all computations that were inlined, needed or not.
+    scanned: usize,
+    /// Some instructions have control predecessors, which this does not count.
+    pub(super) ordered: bool,
 }
 
 impl std::fmt::Debug for Tape {
@@ -85,17 +94,16 @@ impl Tape {
             steps: Vec::new(),
             results: Vec::new(),
             outputs: Vec::new(),
+            instructions: 0,
+            scanned: 0,
+            ordered: false,
         };
         let mut args = Vec::new();
         for parameter in module.computation(computation).parameters() {
-            args.push(Known::Register(tape.registers.len()));
-            tape.registers.push(Register::Input(scalar_type(&module.instr((*parameter)?).shape)?));
+            args.push(tape.input(&module.instr((*parameter)?).shape)?);
         }
         let result = tape.inline(module, computation, &args, 0)?;
-        tape.results = match result {
-            Known::Register(r) => vec![r],
-            Known::Tuple(t) => t.iter().map(Known::register).collect::<Option<_>>()?,
-        };
+        result.leaves(&mut tape.results);
         for i in 0..tape.results.len() {
             let r = tape.results[i];
             let own = matches!(tape.registers[r], Register::Step(..)) && !tape.results[..i].contains(&r);
@@ -105,11 +113,21 @@ impl Tape {
         Some(tape)
     }
 
-    /// Columns for one thread.
-    pub(super) fn columns(&self) -> Vec<Buffer> {
+    /// The registers of a parameter: a scalar's, or those of a tuple's leaves in order.
+    fn input(&mut self, shape: &Shape) -> Option<Known> {
+        match shape {
+            Shape::Tuple(t) => Some(Known::Tuple(t.iter().map(|s| self.input(s)).collect::<Option<_>>()?)),
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+                Some(Known::Register(self.register(Register::Input(scalar_type(shape)?))))
+            }
+        }
+    }
+
+    /// Columns of so many lanes for one thread.
+    pub(super) fn columns(&self, lanes: usize) -> Vec<Buffer> {
         let column = |r: &Register| match r {
-            Register::Input(ty) | Register::Step(ty, _) => Buffer::zeros(*ty, LANES),
-            Register::Constant(value) => with_buffer!(value, v => BufferOf::wrap(vec![v[0]; LANES])),
+            Register::Input(ty) | Register::Step(ty, _) => Buffer::zeros(*ty, lanes),
+            Register::Constant(value) => with_buffer!(value, v => BufferOf::wrap(vec![v[0]; lanes])),
         };
         self.registers.iter().map(column).collect()
     }
@@ -144,7 +162,8 @@ impl Tape {
         args: &[Known],
         depth: usize,
     ) -> Option<Known> {
-        if depth > MAX_INLINED {
+        self.scanned = self.scanned.saturating_add(module.computation(computation).len());
+        if depth > MAX_INLINED || self.scanned > MAX_SCANNED {
             return None;
         }
         let root = module.root(computation);
@@ -164,10 +183,14 @@ impl Tape {
         args: &[Known],
         depth: usize,
     ) -> Option<Known> {
-        if self.steps.len() > MAX_STEPS {
+        let instr = module.instr(id);
+        if !matches!(instr.opcode, Opcode::Parameter) {
+            self.instructions += 1;
+        }
+        self.ordered |= !instr.control_predecessors.is_empty();
+        if self.instructions > MAX_INSTRUCTIONS {
             return None;
         }
-        let instr = module.instr(id);
         let operand = |n: usize| known.get(instr.operands().get(n)?);
         if let Some(kind) = kind(instr.opcode) {
             let to = scalar_type(&instr.shape)?;
@@ -402,6 +425,13 @@ impl Known {
         match self {
             Known::Register(r) => Some(*r),
             Known::Tuple(_) => None,
+        }
+    }
+
+    fn leaves(&self, out: &mut Vec<usize>) {
+        match self {
+            Known::Register(r) => out.push(*r),
+            Known::Tuple(t) => t.iter().for_each(|k| k.leaves(out)),
         }
     }
 }
