@@ -56,7 +56,7 @@ macro_rules! define_buffer {
 }
 
 /// Moves between a typed vector and a [`Buffer`].
-pub trait BufferOf: Element {
+pub trait BufferOf: Element + Bits {
     /// The buffer that holds `v`.
     fn wrap(v: Vec<Self>) -> Buffer;
     /// The elements, if the buffer is of this type.

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::custom_call::Registry;
 use crate::error::{ErrorKind, Result, RunError};
-use crate::memory::Meter;
+use crate::memory::{Meter, Pool};
 use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Plan, Step};
@@ -77,6 +77,7 @@ pub struct Interpreter<'m> {
     /// By computation: the loop whose body it is, with its condition, if that is a [`ScalarLoop`].
     loops: Vec<OnceLock<(ComputationId, Option<ScalarLoop>)>>,
     effects: Vec<bool>,
+    pool: Arc<Pool>,
 }
 
 /// What a run used.
@@ -108,7 +109,7 @@ impl<'m> Interpreter<'m> {
         }
         let regions = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
         let loops = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
-        Self { module, options, plans, regions, loops, effects }
+        Self { module, options, plans, regions, loops, effects, pool: Arc::default() }
     }
 
     /// The module.
@@ -133,7 +134,7 @@ impl<'m> Interpreter<'m> {
         let session = Session {
             interpreter: self,
             fuel: AtomicU64::new(0),
-            meter: Meter::new(self.options.memory_limit_bytes),
+            meter: Meter::new(self.options.memory_limit_bytes, &self.pool),
             random: ops::rng::States::default(),
             watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
         };

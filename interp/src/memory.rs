@@ -1,11 +1,15 @@
-//! The account of live bytes.
+//! The account of live bytes, and storage that waits to be used again.
 //!
-//! **Invariant:** memory for values is asked for before it is allocated ([`Meter::check`]), so that a program that wants
+//! **Invariants:** memory for values is asked for before it is allocated ([`Meter::check`]), so that a program that wants
 //! too much is refused and not killed. What is alive is charged when the engine binds a value and given back when the
-//! storage is dropped, so shared storage counts once.
+//! storage is dropped, so shared storage counts once. Storage that waits never makes the most that a program takes more: it
+//! and what is alive are at most what was alive at once before.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hlo::literal::{Buffer, BufferOf};
+use hlo::with_buffer;
 
 /// Live bytes of one run, and their limit.
 #[derive(Debug)]
@@ -13,11 +17,12 @@ pub(crate) struct Meter {
     live: AtomicU64,
     peak: AtomicU64,
     limit: u64,
+    pool: Arc<Pool>,
 }
 
 impl Meter {
-    pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { live: AtomicU64::new(0), peak: AtomicU64::new(0), limit })
+    pub(crate) fn new(limit: u64, pool: &Arc<Pool>) -> Arc<Self> {
+        Arc::new(Self { live: AtomicU64::new(0), peak: AtomicU64::new(0), limit, pool: pool.clone() })
     }
 
     /// Whether `bytes` more fit.
@@ -36,6 +41,11 @@ impl Meter {
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
+
+    /// Storage of `n` elements that were anything, if some waits.
+    pub(crate) fn reuse<T: BufferOf>(&self, n: usize) -> Option<Vec<T>> {
+        self.pool.take(n)
+    }
 }
 
 /// Bytes charged to a meter until dropped.
@@ -49,12 +59,127 @@ impl Charge {
     pub(crate) fn new(meter: &Arc<Meter>, bytes: u64) -> Self {
         let live = meter.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
         meter.peak.fetch_max(live, Ordering::Relaxed);
+        meter.pool.make_room(live);
         Self { meter: meter.clone(), bytes }
+    }
+
+    /// Ends the charge and keeps its storage for other values.
+    pub(crate) fn give_back(self, storage: Buffer) {
+        let meter = self.meter.clone();
+        drop(self);
+        meter.pool.give(storage, meter.live());
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         self.meter.live.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Storage of fewer bytes does not wait: the system's allocator has it at hand.
+const LEAST: u64 = 1 << 17;
+
+/// Storage that waits to be used again: to the system fresh pages cost more than most operations cost to us.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Oldest first.
+    buffers: Vec<Buffer>,
+    bytes: u64,
+    /// The most bytes that were alive at once.
+    most: u64,
+}
+
+impl Pool {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, storage: Buffer, live: u64) {
+        let bytes = capacity(&storage);
+        if bytes < LEAST {
+            return;
+        }
+        let mut waiting = self.waiting();
+        if live + waiting.bytes + bytes <= waiting.most {
+            waiting.bytes += bytes;
+            waiting.buffers.push(storage);
+        }
+    }
+
+    fn take<T: BufferOf>(&self, n: usize) -> Option<Vec<T>> {
+        if (n as u64).saturating_mul(size_of::<T>() as u64) < LEAST {
+            return None;
+        }
+        let mut waiting = self.waiting();
+        // The youngest is the likeliest to be in a cache.
+        let fits = |b: &Buffer| b.element_type() == T::TYPE && (n..=n + n / 8).contains(&elements(b));
+        let at = waiting.buffers.iter().rposition(fits)?;
+        let storage = waiting.buffers.remove(at);
+        waiting.bytes -= capacity(&storage);
+        drop(waiting);
+        let mut storage = T::unwrap(storage)?;
+        storage.resize(n, T::default());
+        Some(storage)
+    }
+
+    /// Drops what is too much beside `live` bytes that are alive.
+    fn make_room(&self, live: u64) {
+        let mut waiting = self.waiting();
+        waiting.most = waiting.most.max(live);
+        while waiting.bytes + live > waiting.most && !waiting.buffers.is_empty() {
+            let oldest = waiting.buffers.remove(0);
+            waiting.bytes -= capacity(&oldest);
+        }
+    }
+}
+
+fn elements(storage: &Buffer) -> usize {
+    with_buffer!(storage, v => v.capacity())
+}
+
+fn capacity(storage: &Buffer) -> u64 {
+    elements(storage) as u64 * storage.element_type().storage_bytes() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(n: usize) -> Buffer {
+        Buffer::F32(vec![1.0; n])
+    }
+
+    #[test]
+    fn storage_is_used_again_within_what_was_alive_before() {
+        const N: usize = 1 << 16;
+        const BYTES: u64 = 4 * N as u64;
+        let pool = Arc::new(Pool::default());
+        let meter = Meter::new(u64::MAX, &pool);
+        let (first, second) = (Charge::new(&meter, BYTES), Charge::new(&meter, BYTES));
+        first.give_back(buffer(N));
+        assert_eq!((meter.live(), meter.peak()), (BYTES, 2 * BYTES));
+        assert!(meter.reuse::<f64>(N).is_none(), "of another type");
+        assert!(meter.reuse::<f32>(2 * N).is_none(), "too short");
+        assert!(meter.reuse::<f32>(N / 2).is_none(), "much too long");
+        assert_eq!(meter.reuse::<f32>(N - 1).map(|v| v.len()), Some(N - 1));
+        assert!(meter.reuse::<f32>(N).is_none(), "it is in use");
+        second.give_back(buffer(N));
+        let charge = Charge::new(&meter, BYTES);
+        // One that waits and one that is alive are two; another one alive leaves no room.
+        assert_eq!(pool.waiting().buffers.len(), 1);
+        let another = Charge::new(&meter, BYTES);
+        assert_eq!(pool.waiting().buffers.len(), 0);
+        // Nor may more wait than were alive.
+        charge.give_back(buffer(N));
+        another.give_back(buffer(2 * N));
+        assert_eq!(pool.waiting().buffers.len(), 1);
+        Charge::new(&meter, 16).give_back(Buffer::F32(vec![0.0; 4]));
+        assert_eq!(pool.waiting().buffers.len(), 1, "small storage does not wait");
     }
 }

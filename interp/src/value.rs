@@ -44,6 +44,22 @@ enum Source {
     Shared(Arc<Literal>),
 }
 
+impl Source {
+    /// What is left where a buffer was taken out.
+    const NONE: Source = Source::Owned(Buffer::Pred(Vec::new()));
+}
+
+/// What nobody needs any more may hold other values.
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let (Some(charge), Source::Owned(buffer)) =
+            (self.charge.take(), std::mem::replace(&mut self.source, Source::NONE))
+        {
+            charge.give_back(buffer);
+        }
+    }
+}
+
 impl Storage {
     fn buffer(&self) -> &Buffer {
         match &self.source {
@@ -143,7 +159,7 @@ impl Tensor {
     /// The elements, copied if somebody shares them.
     pub fn into_buffer(self) -> Buffer {
         match Arc::try_unwrap(self.storage) {
-            Ok(storage) => match storage.source {
+            Ok(mut storage) => match std::mem::replace(&mut storage.source, Source::NONE) {
                 Source::Owned(b) => b,
                 Source::Shared(l) => match Arc::try_unwrap(l) {
                     Ok(Literal::Array(a)) => a.buffer,

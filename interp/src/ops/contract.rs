@@ -127,7 +127,7 @@ fn int<T: Integer + BufferOf>(
     rhs: &Tensor,
     n: usize,
 ) -> Result<Buffer> {
-    let mut out = cx.vec::<T>(n)?;
+    let mut out = cx.overwritten::<T>(n)?;
     job.int(lhs.slice::<T>(), rhs.slice(), &mut out);
     Ok(T::wrap(out))
 }
@@ -151,7 +151,7 @@ where
     T: Real + Rounded,
     Complex<T>: BufferOf,
 {
-    let mut out = cx.vec::<Complex<T>>(n)?;
+    let mut out = cx.overwritten::<Complex<T>>(n)?;
     job.complex::<T, T>(cx.accumulate(), lhs.slice(), rhs.slice(), &mut out);
     Ok(BufferOf::wrap(out))
 }
@@ -172,7 +172,7 @@ fn floats(
         rhs: &Tensor,
         n: usize,
     ) -> Result<Buffer> {
-        let mut out = cx.vec::<O>(n)?;
+        let mut out = cx.overwritten::<O>(n)?;
         if lhs.element_type() == ElementType::F64 {
             job.real::<f64, O>(cx.accumulate(), lhs.slice(), rhs.slice(), &mut out);
         } else {

@@ -70,10 +70,10 @@ fn take<T: Element + BufferOf>(
 ) -> Result<Tensor> {
     let n = runs.starts.len() * runs.len;
     let (sizes, steps) = places.result();
-    let mut out = cx.vec::<T>(bases.len() * n)?;
+    let mut out = cx.overwritten::<T>(bases.len() * n)?;
     if !out.is_empty() {
         let copy = |(out, base): (&mut [T], &Option<usize>)| {
-            let Some(base) = base else { return };
+            let Some(base) = base else { return out.fill(T::default()) };
             if runs.len == 1 {
                 for (out, start) in out.iter_mut().zip(&runs.starts) {
                     *out = x[base + start];

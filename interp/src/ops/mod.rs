@@ -42,6 +42,7 @@ mod window;
 use std::sync::Arc;
 
 use hlo::diag::{Code, codes};
+use hlo::literal::BufferOf;
 use hlo::{ArrayShape, Attrs, ComputationId, Element, InstrId, Instruction, Module, Opcode};
 use smallvec::SmallVec;
 
@@ -133,9 +134,25 @@ impl<'a> Cx<'a> {
     }
 
     /// `n` elements of zero, if the memory limit allows.
-    pub(crate) fn vec<T: Element>(&self, n: usize) -> Result<Vec<T>> {
+    pub(crate) fn vec<T: BufferOf>(&self, n: usize) -> Result<Vec<T>> {
         self.reserve::<T>(n)?;
+        if let Some(mut storage) = self.session.meter.reuse(n) {
+            storage.fill(T::default());
+            return Ok(storage);
+        }
         Ok(vec![T::default(); n])
+    }
+
+    /// `n` elements that the caller overwrites, each of them, if the memory limit allows. What they are before depends on
+    /// what ran before.
+    pub(crate) fn overwritten<T: BufferOf>(&self, n: usize) -> Result<Vec<T>> {
+        self.reserve::<T>(n)?;
+        let mut storage = self.session.meter.reuse(n).unwrap_or_else(|| vec![T::default(); n]);
+        if cfg!(debug_assertions) {
+            // So that tests find out who relies on zeros.
+            storage.fill(T::from_bits(u128::MAX >> 1));
+        }
+        Ok(storage)
     }
 
     /// Takes fuel beyond the one unit that every instruction takes.

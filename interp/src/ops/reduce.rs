@@ -125,7 +125,7 @@ fn sum(cx: &Cx<'_>, view: Reduce, x: Tensor, init: f64, ty: ElementType, n: usiz
         init: f64,
         n: usize,
     ) -> Result<Buffer> {
-        let mut out = cx.vec::<O>(n)?;
+        let mut out = cx.overwritten::<O>(n)?;
         if x.element_type() == ElementType::F64 {
             kernel::real::<f64, O>(cx.accumulate(), view, init, x.slice(), &mut out);
         } else {
@@ -142,7 +142,7 @@ where
     T: Term + Rounded,
     Complex<T>: BufferOf,
 {
-    let mut out = cx.vec::<Complex<T>>(n)?;
+    let mut out = cx.overwritten::<Complex<T>>(n)?;
     kernel::complex::<T, T>(cx.accumulate(), view, init, x.slice(), &mut out);
     Ok(BufferOf::wrap(out))
 }

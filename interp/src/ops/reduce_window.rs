@@ -76,7 +76,7 @@ fn sum(cx: &Cx<'_>, axes: &[WindowAxis], x: Tensor, init: f64, ty: ElementType, 
         init: f64,
         n: usize,
     ) -> Result<Buffer> {
-        let mut out = cx.vec::<O>(n)?;
+        let mut out = cx.overwritten::<O>(n)?;
         if x.element_type() == ElementType::F64 {
             kernel::real::<f64, O>(cx.accumulate(), axes, init, x.slice(), &mut out);
         } else {
@@ -101,7 +101,7 @@ where
     Complex<T>: BufferOf,
 {
     let x: &[Complex<T>] = x.slice();
-    let mut out = cx.vec::<Complex<T>>(n)?;
+    let mut out = cx.overwritten::<Complex<T>>(n)?;
     cx.reserve::<Complex<T>>(n.saturating_add(x.len()) / 2)?;
     let mut part = vec![T::default(); n];
     let re: Vec<T> = x.iter().map(|x| x.re).collect();

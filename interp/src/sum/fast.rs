@@ -48,7 +48,13 @@ pub(crate) fn halves(a: f64) -> (f64, f64) {
 #[inline(always)]
 pub(crate) fn two_product(a: f64, (ah, al): (f64, f64), b: f64, (bh, bl): (f64, f64)) -> (f64, f64) {
     let p = a * b;
-    (p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
+    // Where the machine has no fused multiply-add, one in software would take far longer than this.
+    let e = if cfg!(target_feature = "fma") {
+        a.mul_add(b, -p)
+    } else {
+        ((ah * bh - p) + ah * bl + al * bh) + al * bl
+    };
+    (p, e)
 }
 
 /// The rounding of every real number within `e` of `s`, if it is the same for all.

@@ -41,18 +41,21 @@ fn long_dot(terms: impl Iterator<Item = (f64, f64)>) -> Total {
 /// is final if it is not finite.
 pub struct ExactF32;
 
+/// Columns of a tile of [`ExactF32`]: as many sums as keep the multipliers busy and fit the registers.
+const WIDTH: usize = if cfg!(target_feature = "avx2") { 8 } else { 4 };
+
 impl Algebra for ExactF32 {
     type In = f32;
     type Word = f64;
     const W: usize = 1;
-    type Tile = [[f64; 4]; 4];
+    type Tile = [[f64; WIDTH]; 4];
     type Sum = Total;
     const MR: usize = 4;
-    const NR: usize = 4;
+    const NR: usize = WIDTH;
     const NORMS: bool = true;
 
     fn zero() -> Self::Tile {
-        [[0.0; 4]; 4]
+        [[0.0; WIDTH]; 4]
     }
 
     #[inline(always)]
@@ -62,7 +65,7 @@ impl Algebra for ExactF32 {
 
     #[inline(always)]
     fn pack_columns(columns: &[f32], words: &mut [f64], panel: usize) {
-        pack_columns::<_, _, 4>(columns, words, panel, f64::from);
+        pack_columns::<_, _, WIDTH>(columns, words, panel, f64::from);
     }
 
     #[inline(always)]
@@ -72,7 +75,15 @@ impl Algebra for ExactF32 {
 
     #[inline]
     fn step(a: &[f64], b: &[f64], tile: &mut Self::Tile) {
-        plain_step(a, b, tile, |acc, a, b| acc + a * b);
+        // The products are exact, so it is the same whether the sum is fused with them.
+        plain_step(
+            a,
+            b,
+            tile,
+            |acc, a, b| {
+                if cfg!(target_feature = "fma") { a.mul_add(b, acc) } else { acc + a * b }
+            },
+        );
     }
 
     #[inline]

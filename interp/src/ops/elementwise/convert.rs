@@ -31,7 +31,7 @@ pub(crate) fn convert(cx: &Cx<'_>, x: Tensor, ty: ElementType) -> Result<Tensor>
 }
 
 fn convert_to<T: Lane>(cx: &Cx<'_>, x: &Tensor) -> Result<Tensor> {
-    let mut out = cx.vec::<T>(x.len())?;
+    let mut out = cx.overwritten::<T>(x.len())?;
     if !direct(x.buffer(), T::TYPE, &mut out) {
         chunks_mut(&mut out, &|start, out| {
             let mut carrier = carrier(x.element_type(), BLOCK);
@@ -144,7 +144,7 @@ fn stochastic_to<R: BufferOf + Int>(cx: &Cx<'_>, x: &Tensor, random: &Tensor) ->
         64 => scalar::stochastic_convert::<f64, u64, R>,
         bits => return Err(cx.unsupported(&format!("with {bits} random bits"))),
     };
-    let mut out = cx.vec::<R>(x.len())?;
+    let mut out = cx.overwritten::<R>(x.len())?;
     let values = x.slice::<f64>();
     with_buffer!(random.buffer(), random => chunks_mut(&mut out, &|start, out| {
         for ((o, &x), r) in out.iter_mut().zip(&values[start..]).zip(&random[start..]) {

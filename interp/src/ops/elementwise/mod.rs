@@ -188,7 +188,7 @@ fn clamp<T: Lane>(cx: &Cx<'_>, low: Tensor, mut x: Tensor, high: Tensor) -> Resu
         });
         return Ok(x);
     }
-    let mut out = cx.vec::<T>(n)?;
+    let mut out = cx.overwritten::<T>(n)?;
     let x = x.slice::<T>();
     chunks_mut(&mut out, &|start, out| {
         let n = out.len();
@@ -233,7 +233,7 @@ fn select<T: Lane>(cx: &Cx<'_>, pred: Tensor, mut on_true: Tensor, mut on_false:
         });
         return Ok(on_false);
     }
-    let mut out = cx.vec::<T>(pred.len())?;
+    let mut out = cx.overwritten::<T>(pred.len())?;
     let (t, f) = (on_true.slice::<T>(), on_false.slice::<T>());
     chunks_mut(&mut out, &|start, out| select_kernel(&pred[start..], &t[start..], &f[start..], out));
     Ok(Tensor::from_vec(on_true.dims(), out))
@@ -282,7 +282,7 @@ fn in_blocks<T: Copy + Default>(out: &mut [T], mut f: impl FnMut(usize, &[T], &m
 
 /// A result of another type than the operand.
 fn map<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, kernel: &Dyn1<A, O>) -> Result<Tensor> {
-    let mut out = cx.vec::<O>(a.len())?;
+    let mut out = cx.overwritten::<O>(a.len())?;
     let values = a.slice::<A>();
     chunks_mut(&mut out, &|start, out| kernel(&values[start..start + out.len()], out));
     Ok(Tensor::from_vec(a.dims(), out))
@@ -299,7 +299,7 @@ fn map_same<T: BufferOf>(cx: &Cx<'_>, mut a: Tensor, kernel: &Dyn1<T, T>) -> Res
 
 /// A result of another type than the operands.
 fn zip<A: BufferOf, O: BufferOf>(cx: &Cx<'_>, a: &Tensor, b: &Tensor, kernel: &Dyn2<A, O>) -> Result<Tensor> {
-    let mut out = cx.vec::<O>(a.len())?;
+    let mut out = cx.overwritten::<O>(a.len())?;
     let (x, y) = (a.slice::<A>(), b.slice::<A>());
     chunks_mut(&mut out, &|start, out| {
         let end = start + out.len();

@@ -44,7 +44,7 @@ fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tenso
     if from.max(to) % from.min(to) != 0 || x.len() * from != n * to {
         return Err(cx.unsupported(&format!("from {} to {} of {dims:?}", x.shape(), T::TYPE)));
     }
-    let mut out = cx.vec::<T>(n)?;
+    let mut out = cx.overwritten::<T>(n)?;
     if direct(x.buffer(), T::TYPE, &mut out) {
         return Ok(Tensor::from_vec(dims, out));
     }

@@ -22,7 +22,7 @@ use crate::value::{Sizes, Tensor, Value, elements, sizes};
 /// A dense tensor of `dims` from a strided box of another.
 pub(super) fn gather_box(cx: &Cx<'_>, x: &Tensor, dims: &[i64], place: &Place) -> Result<Tensor> {
     fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64], place: &Place) -> Result<Tensor> {
-        let mut out = cx.vec::<T>(elements(dims))?;
+        let mut out = cx.overwritten::<T>(elements(dims))?;
         let sizes = sizes(dims);
         copy(&sizes, x.slice::<T>(), place, &mut out, &Place::dense(&sizes));
         Ok(Tensor::from_vec(dims, out))
@@ -221,7 +221,7 @@ pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, value: &Tensor, padding: &[Padded]) -> Result<Tensor> {
         let dims: Dims = padding.iter().map(|p| p.size).collect();
         let n = hlo::ArrayShape::new(T::TYPE, &dims).checked_elements().and_then(|n| usize::try_from(n).ok());
-        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
+        let mut out = cx.overwritten::<T>(n.ok_or_else(|| cx.unsupported(&format!("to sizes {dims:?}")))?)?;
         let value = value.slice::<T>()[0];
         chunks_mut(&mut out, &|_, out| out.fill(value));
         let (mut source, mut target) = (Place::dense(&x.sizes()), Place::dense(&sizes(&dims)));
@@ -259,7 +259,7 @@ pub(super) fn reverse(cx: &Cx<'_>, args: Args) -> Result<Value> {
 /// `concatenate`: the operands one after the other along a dimension.
 pub(super) fn concatenate(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: BufferOf>(cx: &Cx<'_>, parts: &[Tensor], dims: &[i64], along: usize) -> Result<Tensor> {
-        let mut out = cx.vec::<T>(elements(dims))?;
+        let mut out = cx.overwritten::<T>(elements(dims))?;
         let mut target = Place::dense(&sizes(dims));
         for part in parts {
             let sizes = part.sizes();
@@ -294,7 +294,7 @@ pub(super) fn iota(cx: &Cx<'_>) -> Result<Value> {
     fn of<T: BufferOf + Scalar>(cx: &Cx<'_>, along: usize) -> Result<Tensor> {
         let shape = cx.array_shape();
         let n = shape.checked_elements().and_then(|n| usize::try_from(n).ok());
-        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of an unbounded shape"))?)?;
+        let mut out = cx.overwritten::<T>(n.ok_or_else(|| cx.unsupported("of an unbounded shape"))?)?;
         let sizes = sizes(&shape.dims);
         let (size, inner) = (sizes[along], sizes[along + 1..].iter().product::<usize>());
         chunks_mut(&mut out, &|start, mut out| {

@@ -89,7 +89,7 @@ pub(super) fn order(
 
 /// The elements in the order that was found.
 fn permuted<T: BufferOf>(cx: &Cx<'_>, x: &[T], lines: Lines, order: &[u32], sizes: &Sizes) -> Result<Tensor> {
-    let mut out = cx.vec::<T>(x.len())?;
+    let mut out = cx.overwritten::<T>(x.len())?;
     if lines.stride == 1 {
         let copy = |((line, out), order): ((usize, &mut [T]), &[u32])| {
             let x = &x[line * lines.len..][..lines.len];
