@@ -19,7 +19,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::failed;
 
 /// Pools of 1, 2 and 8 threads.
-static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
+pub(crate) static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
     let pool = |n| ThreadPoolBuilder::new().num_threads(n).stack_size(16 << 20).build();
     [1, 2, 8].into_iter().map(|n| pool(n).expect("threads can be started")).collect()
 });

@@ -11,6 +11,7 @@ mod filetests;
 mod generated;
 mod robust;
 mod semantics;
+mod threads;
 mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -35,6 +36,7 @@ fn main() {
     trials.extend(generated::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
+    trials.extend(threads::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
