@@ -25,6 +25,7 @@ pub mod inputs;
 pub mod judge;
 pub mod near;
 pub mod npz;
+pub mod prove;
 pub mod report;
 pub mod resident;
 pub mod residual;

@@ -47,12 +47,15 @@ pub(crate) fn collect<R: Send>(n: usize, f: &(dyn Fn(usize) -> R + Sync)) -> Vec
     out.into_iter().map(|r| r.expect("invariant: every piece is computed")).collect()
 }
 
+/// Work on a piece, by its number, that may fail.
+pub(crate) type TryPiece<'f, T, E> = dyn Fn(usize, &mut [T]) -> Result<(), E> + Sync + 'f;
+
 /// Calls `f` as [`pieces`] does; the error of the first piece that has one. Errors are rare: the other pieces are still computed.
 pub(crate) fn try_pieces<T: Send, E: Send>(
     out: &mut [T],
     size: usize,
     pieces_a_task: usize,
-    f: &(dyn Fn(usize, &mut [T]) -> Result<(), E> + Sync),
+    f: &TryPiece<'_, T, E>,
 ) -> Result<(), E> {
     let failed: Mutex<Option<(usize, E)>> = Mutex::new(None);
     pieces(out, size, pieces_a_task, &|i, piece| {

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use crate::engine;
-use crate::exact;
 use crate::exhaustive::{self, Job, Wrong};
 use crate::exit::{Exit, Failure};
 
@@ -76,7 +75,10 @@ const ALIASES: &[(&str, Opcode)] = &[
 ];
 
 fn functions() -> impl Iterator<Item = Opcode> {
-    exact::unary_opcodes().iter().chain(exact::binary_opcodes()).copied()
+    Opcode::ALL
+        .iter()
+        .copied()
+        .filter(|&op| ElementType::ALL.iter().any(|&ty| exhaustive::has_reference(op, ty)))
 }
 
 fn function(name: &str) -> Result<Opcode, Failure> {

@@ -7,6 +7,7 @@ mod exhaustive;
 mod explain;
 mod filetest;
 mod print;
+mod prove;
 mod run;
 mod test;
 pub mod ui;
@@ -76,6 +77,8 @@ enum Command {
     Filetest(filetest::Options),
     /// Check elementwise functions against arbitrary precision
     Exhaustive(exhaustive::Options),
+    /// Prove that recorded values which differ are the ones in error
+    Prove(prove::Options),
     /// What an error code means
     Explain(explain::Options),
     /// Completions for a shell
@@ -140,6 +143,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
             Command::Exhaustive(o) => exhaustive::run(o, &ui),
+            Command::Prove(o) => prove::run(o, &ui),
             Command::Explain(o) => explain::run(o, &ui),
             Command::Completions(o) => completions::run(o, &ui),
         })

@@ -35,6 +35,7 @@ pub fn unary_opcodes() -> &'static [Opcode] {
         Opcode::LogPlusOne,
         Opcode::Logistic,
         Opcode::Rsqrt,
+        Opcode::Sign,
         Opcode::Sine,
         Opcode::Sinh,
         Opcode::Sqrt,
@@ -61,6 +62,12 @@ impl Functions {
             Opcode::LogPlusOne => self.log(&add(&z, &one))?,
             Opcode::Logistic => div(&one, &add(&one, &self.exp(&neg(&z))?))?,
             Opcode::Sqrt => sqrt(&z)?,
+            // z / |z|
+            Opcode::Sign => {
+                let square = &z.re * &z.re + &z.im * &z.im;
+                let modulus = Context::new(DIGITS).sqrt(square.repr()).ok()?.value();
+                C { re: z.re.clone() / &modulus, im: z.im.clone() / modulus }
+            }
             Opcode::Rsqrt => div(&one, &sqrt(&z)?)?,
             Opcode::Sine => self.sin_cos(&z)?.0,
             Opcode::Cosine => self.sin_cos(&z)?.1,
@@ -97,10 +104,36 @@ impl Functions {
 
     /// Both parts of `opcode(a, b)`, likewise.
     pub fn complex_binary(&mut self, opcode: Opcode, a: [f64; 2], b: [f64; 2]) -> Option<[Real; 2]> {
+        let finite = a.iter().chain(&b).all(|x| x.is_finite());
+        match opcode {
+            // Each part is the exact value rounded once; a zero has the sign that the four products give it.
+            Opcode::Multiply if finite => {
+                let product = mul(&exactly(a), &exactly(b));
+                let plain = [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
+                let exact = [product.re, product.im];
+                return Some(std::array::from_fn(|i| {
+                    if exact[i].repr().significand().is_zero() {
+                        Real::Zero { negative: plain[i] == 0.0 && plain[i].is_sign_negative() }
+                    } else {
+                        Real::from_big(&exact[i], false)
+                    }
+                }));
+            }
+            // By a real number each part is divided.
+            Opcode::Divide if finite && b[1] == 0.0 && b[0] != 0.0 => {
+                let mut part = |i: usize| self.binary(Opcode::Divide, a[i], b[0]);
+                return Some([part(0)?, part(1)?]);
+            }
+            // A part that is exactly 0 would have a sign that no formula here knows.
+            Opcode::Divide if finite && b != [0.0, 0.0] => {
+                let quotient = div(&at_digits(a), &at_digits(b))?;
+                let some = |x: &Big| !x.repr().significand().is_zero();
+                return if some(&quotient.re) && some(&quotient.im) { parts(&quotient) } else { None };
+            }
+            _ => {}
+        }
         let (a, b) = (point(a)?, point(b)?);
         let value = match opcode {
-            Opcode::Multiply => mul(&a, &b),
-            Opcode::Divide => div(&a, &b)?,
             Opcode::Power => {
                 let exponent = mul(&b, &self.log(&a)?);
                 self.exp(&exponent)?
@@ -154,8 +187,19 @@ impl Functions {
 
 fn point([re, im]: [f64; 2]) -> Option<C> {
     let usable = |x: f64| x != 0.0 && x.is_finite() && (2f64.powi(-200)..2f64.powi(200)).contains(&x.abs());
+    (usable(re) && usable(im)).then(|| at_digits([re, im]))
+}
+
+/// A finite number in unlimited precision.
+fn exactly([re, im]: [f64; 2]) -> C {
+    let number = |x: f64| big(x).with_precision(0).value();
+    C { re: number(re), im: number(im) }
+}
+
+/// A finite number in the precision of the formulas.
+fn at_digits([re, im]: [f64; 2]) -> C {
     let number = |x: f64| big(x).with_precision(DIGITS).value();
-    (usable(re) && usable(im)).then(|| C { re: number(re), im: number(im) })
+    C { re: number(re), im: number(im) }
 }
 
 fn constant(n: i32) -> C {

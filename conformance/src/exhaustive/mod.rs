@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn every_function_is_correctly_rounded_on_points() {
         let mut wrong = Vec::new();
-        for &opcode in exact::unary_opcodes().iter().chain(exact::binary_opcodes()) {
+        for &opcode in Opcode::ALL {
             for &ty in ElementType::ALL.iter().filter(|ty| has_reference(opcode, **ty)) {
                 let mut job = job(opcode, ty, 60);
                 // Of the wide exhaustive ones a shard.

@@ -3,16 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hlo_conformance::case::{Form, find};
+use hlo_conformance::case::{Case, Form, find};
 use hlo_conformance::corpus::{CorpusOptions, ExpectedFailures, Status, Summary, items, run_all};
 use hlo_conformance::engine::{Limits, RunOptions, by_name};
 use hlo_conformance::frontend::{load, parse_file, parse_text};
+use hlo_conformance::prove::prove;
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed, files_below};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
+    trials.push(Trial::test("corpus/differences are proved", || {
+        proved(&crate_dir().join("corpus")).map_err(failed)
+    }));
     let mut run = |name: String, folder: PathBuf, form: Form| {
         trials.push(Trial::test(name, move || run_corpus(&folder, form).map_err(failed)));
     };
@@ -30,6 +34,12 @@ pub(crate) fn trials() -> Vec<Trial> {
                 run(format!("shared/{name}/{form:?}"), shared.join(name), form);
             }
         }
+    }
+    for name in ["jax", "stablehlo"] {
+        let folder = shared.join(name);
+        trials.push(Trial::test(format!("shared/{name}/differences are proved"), move || {
+            proved(&folder).map_err(failed)
+        }));
     }
     let texts = |folder: &Path| {
         let mut files = files_below(folder, "hlo");
@@ -51,6 +61,29 @@ fn expected_failures() -> Result<ExpectedFailures, String> {
     let path = crate_dir().join("expected_failures.txt");
     let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
     ExpectedFailures::parse(&text).map_err(|f| f.message)
+}
+
+/// Of every elementwise program whose recorded results differ from ours in any bit, each rounding of our run is right.
+fn proved(folder: &Path) -> Result<(), String> {
+    let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
+    let mut open = String::new();
+    for item in items(&folders, Form::Both) {
+        let proof =
+            Case::open(&item.folder).and_then(|case| prove(&case, item.optimized, &RunOptions::default()));
+        match proof {
+            Ok(Some(proof)) if !proof.holds() => {
+                open.push_str(&format!(
+                    "{}: {:?} {:?}\n",
+                    item.folder.display(),
+                    proof.wrong,
+                    proof.unproved
+                ));
+            }
+            // Cases that do not run are another test's matter.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(open) }
 }
 
 fn run_corpus(folder: &Path, form: Form) -> Result<(), String> {
