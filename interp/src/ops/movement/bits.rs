@@ -1,16 +1,16 @@
-//! Operations that look at elements as bits: `bitcast-convert` and `bitcast`.
+//! `bitcast-convert`, and blocks of elements as bits.
 
 use std::any::Any;
 
 use hlo::half::{bf16, f16};
 use hlo::literal::{Bits, Buffer, BufferOf};
-use hlo::{Dims, ElementType, Layout, with_buffer, with_element_type};
+use hlo::{Dims, ElementType, with_buffer, with_element_type};
 
-use super::{first, permuted};
+use super::first;
 use crate::error::Result;
 use crate::ops::elementwise::chunks_mut;
 use crate::ops::{Args, Cx};
-use crate::value::{Sizes, Tensor, Value};
+use crate::value::{Tensor, Value};
 
 /// Elements whose bits are spread out at a time. A multiple of every ratio of widths.
 const BLOCK: usize = 512;
@@ -31,7 +31,7 @@ pub(crate) fn bitcast_convert(cx: &Cx<'_>, args: Args) -> Result<Value> {
 }
 
 /// The same bits, in row-major order, as elements of another type.
-fn reinterpreted(cx: &Cx<'_>, x: Tensor, to: ElementType, dims: Dims) -> Result<Tensor> {
+pub(super) fn reinterpreted(cx: &Cx<'_>, x: Tensor, to: ElementType, dims: Dims) -> Result<Tensor> {
     if x.element_type() == to {
         return Ok(x.reshaped(dims));
     }
@@ -112,40 +112,6 @@ fn pair<A: BufferOf, B: BufferOf>(x: &Buffer, out: &mut dyn Any, f: fn(A) -> B) 
     };
     chunks_mut(out, &|start, out| out.iter_mut().zip(&x[start..]).for_each(|(o, &x)| *o = f(x)));
     true
-}
-
-/// `bitcast`: the same bytes in memory as another shape. The one operation that layouts have a say in: the elements are put
-/// in the order in which the operand's layout has them in memory, and taken from there as the result's layout says.
-pub(crate) fn bitcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    let Value::Array(x) = crate::ops::control::first(args) else {
-        return Err(cx.unsupported("of anything but an array"));
-    };
-    let (from, to) = (cx.operand_shape(0), cx.array_shape());
-    if from.same_dims(to) && from.layout == to.layout {
-        return Ok(x.into());
-    }
-    let source = memory_order(cx, from.layout.as_deref(), from.rank())?;
-    let target = memory_order(cx, to.layout.as_deref(), to.rank())?;
-    if to.is_dynamic() {
-        return Err(cx.unsupported("to a dynamic shape"));
-    }
-    let in_memory = permuted(cx, x, &source)?;
-    let dims: Dims = target.iter().map(|&d| to.dims[d]).collect();
-    let taken = reinterpreted(cx, in_memory, to.element_type, dims)?;
-    let mut inverse = Sizes::from_elem(0, target.len());
-    for (i, &d) in target.iter().enumerate() {
-        inverse[d] = i;
-    }
-    Ok(permuted(cx, taken, &inverse)?.into())
-}
-
-/// Dimensions from the slowest to the fastest in memory.
-fn memory_order(cx: &Cx<'_>, layout: Option<&Layout>, rank: usize) -> Result<Sizes> {
-    let Some(layout) = layout else { return Ok((0..rank).collect()) };
-    if !layout.tiles.is_empty() || !layout.dim_levels.is_empty() || layout.physical_shape.is_some() {
-        return Err(cx.unsupported("of a tiled or sparse layout"));
-    }
-    Ok(layout.minor_to_major.iter().rev().map(|&d| d as usize).collect())
 }
 
 /// Takes the first `n` elements of a column as those of another type of the same width.

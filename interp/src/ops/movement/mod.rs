@@ -1,5 +1,6 @@
 //! Data movement: operations that copy elements and never look at them. The payload of a NaN goes along.
 
+mod bitcast;
 mod bits;
 mod dynamic;
 pub(crate) mod strided;
@@ -8,8 +9,9 @@ use hlo::diag::codes;
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Buffer, Dims, with_element_type};
 
+pub(super) use bitcast::bitcast;
+pub(super) use bits::bitcast_convert;
 pub(crate) use bits::reinterpret_block;
-pub(super) use bits::{bitcast, bitcast_convert};
 pub(super) use dynamic::{dynamic_reshape, get_dimension_size, resized, set_dimension_size};
 use strided::{Place, Strides, copy};
 
