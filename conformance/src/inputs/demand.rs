@@ -186,7 +186,10 @@ fn join_range<T: Copy + PartialOrd>(
 
 /// The demands on every leaf of every parameter of the entry.
 pub(super) fn of_parameters(module: &Module) -> Vec<Vec<Demand>> {
-    let mut walk = Walk { module, demands: vec![Vec::new(); module.instruction_capacity()], changed: false };
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let reshapes = all.any(|i| module.instr(i).opcode == Opcode::DynamicReshape);
+    let demands = vec![Vec::new(); module.instruction_capacity()];
+    let mut walk = Walk { module, demands, changed: false, reshapes };
     for &c in module.computations() {
         for i in module.instructions(c) {
             let leaves = leaf_count(&module.instr(i).shape);
@@ -228,6 +231,8 @@ struct Walk<'m> {
     /// By instruction and leaf.
     demands: Vec<Vec<Demand>>,
     changed: bool,
+    /// Whether there is a `dynamic-reshape`.
+    reshapes: bool,
 }
 
 impl<'m> Walk<'m> {
@@ -533,7 +538,9 @@ impl<'m> Walk<'m> {
                 let dim =
                     i.attrs.ints_or_empty(AttrKey::Dimensions).first().and_then(|&d| usize::try_from(d).ok());
                 if let Some(&size) = dim.zip(self.array(i, 0)).and_then(|(d, a)| a.dims.get(d)) {
-                    self.ask_operand(i, 1, &Demand::int(size.min(1), size.max(0)));
+                    // Only full dimensions surely have as many elements as a dynamic-reshape says.
+                    let least = if self.reshapes { size } else { size.min(1) };
+                    self.ask_operand(i, 1, &Demand::int(least, size.max(0)));
                 }
             }
             O::DynamicSlice => {

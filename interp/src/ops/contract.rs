@@ -39,6 +39,14 @@ pub(super) trait Job {
     fn int<T: Integer>(&self, lhs: &[T], rhs: &[T], out: &mut [T]);
 }
 
+/// The type in which an instruction's sums are given: its result's, but `f32` where operands of floats give integers (XLA's
+/// `ConvolutionTypeCanonicalizer`); the result is converted.
+pub(super) fn sum_type(cx: &Cx<'_>) -> ElementType {
+    let ty = cx.array_shape().element_type;
+    let floats = (0..2).all(|n| cx.operand_shape(n).element_type.is_float());
+    if floats && ty.is_integer() { ElementType::F32 } else { ty }
+}
+
 /// Runs a job on dense operands. The result has `n` elements of type `ty`.
 pub(super) fn run(
     cx: &Cx<'_>,

@@ -3,10 +3,12 @@
 //! type. Positions in the padding or in the holes of a dilated operand contribute nothing, not even `0 * inf`. Terms are
 //! ordered by window position, row-major, with the input features inside.
 
+use hlo::attrs::SparsitySide;
+use hlo::diag::codes;
 use hlo::num_complex::Complex;
-use hlo::{AttrKey, BufferOf, with_buffer};
+use hlo::{AttrKey, Buffer, BufferOf, with_buffer};
 
-use super::common::{arrays, dims};
+use super::common::{arrays, dims, integers};
 use super::contract::{self, Job};
 use super::dot::check_precision;
 use super::strided::{pack, select, strides};
@@ -19,11 +21,8 @@ use crate::value::{Sizes, Tensor, Value};
 
 /// `convolution(lhs, rhs)`.
 pub(super) fn convolution(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    if cx.attrs().sparsity().is_some() || args.len() > 2 {
-        return Err(cx.unsupported("with sparsity_config"));
-    }
     check_precision(cx)?;
-    let [lhs, rhs] = arrays(args);
+    let [lhs, rhs] = operands(cx, args)?;
     let Some(labels) = cx.attrs().conv_dims() else { return Err(cx.unsupported("without dim_labels")) };
     if labels.unknown.iter().any(|unknown| !unknown.is_empty()) {
         return Err(cx.unsupported("with dimensions labelled ?"));
@@ -51,13 +50,69 @@ pub(super) fn convolution(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let mut out_sizes = Sizes::from_elem(shape.batch / shape.batch_groups, 1);
     out_sizes.extend(shape.axes.iter().map(|axis| axis.output));
     out_sizes.push(shape.features);
-    let ty = cx.array_shape().element_type;
+    let declared = cx.array_shape();
+    let static_dims = (0..declared.rank()).filter(|&d| !declared.is_dynamic_dim(d));
+    if static_dims.clone().any(|d| {
+        out_order.iter().position(|&o| o == d).is_some_and(|at| dims(&out_sizes)[at] != declared.dims[d])
+    }) {
+        return Err(cx.unsupported("with a sparse left operand of this shape"));
+    }
+    let ty = contract::sum_type(cx);
     let n = out_sizes.iter().product();
     let out = contract::run(cx, &Windows(shape), lhs, rhs, n, ty)?;
     // Back from (batch, spatial, feature): the inverse permutation.
     let mut inverse = Sizes::from_elem(0, out_order.len());
     out_order.iter().enumerate().for_each(|(from, &to)| inverse[to] = from);
     Ok(permuted(cx, Tensor::new(dims(&out_sizes), out), &inverse)?.into())
+}
+
+/// The two operands, made dense where `sparsity_config` says that only one element of each block is there.
+fn operands(cx: &Cx<'_>, args: Args) -> Result<[Tensor; 2]> {
+    let mut all: Vec<Tensor> = args.into_iter().map(Value::into_array).collect();
+    let Some(config) = cx.attrs().sparsity() else {
+        return Ok(arrays(all.into_iter().map(Value::Array).collect()));
+    };
+    for (side, n) in [(&config.lhs, 0), (&config.rhs, 1)] {
+        let Some(side) = side else { continue };
+        let indices = side.idx.and_then(|idx| all.get(usize::try_from(idx).ok()?));
+        let indices = indices.ok_or_else(|| cx.unsupported("with sparsity without indices"))?;
+        all[n] = dense(cx, &all[n], indices, side)?;
+    }
+    Ok(arrays(all.into_iter().map(Value::Array).collect()))
+}
+
+/// An operand with `block_size` times as many elements along a dimension: those of a block are 0, but for one.
+fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Result<Tensor> {
+    fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: Option<usize>, place: &[usize]) -> Result<Buffer> {
+        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?)?;
+        place.iter().zip(x).for_each(|(&at, &x)| out[at] = x);
+        Ok(T::wrap(out))
+    }
+    let block = usize::try_from(side.block_size).unwrap_or(0);
+    let dimension = usize::try_from(side.dimension).unwrap_or(usize::MAX);
+    let plain = side.num_non_zero == 1 && side.stride.unwrap_or(1) == 1 && block > 0;
+    if !plain || x.dims() != positions.dims() || !positions.element_type().is_integer() {
+        return Err(cx.unsupported("with this sparsity_config"));
+    }
+    let mut sizes = x.sizes();
+    let Some(size) = sizes.get_mut(dimension) else {
+        return Err(cx.unsupported("with this sparsity_config"));
+    };
+    let row: usize = x.sizes()[dimension + 1..].iter().product();
+    *size = size.checked_mul(block).ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?;
+    let mut place = Vec::with_capacity(x.len());
+    for (i, &position) in integers(positions).iter().enumerate() {
+        let position = usize::try_from(position).ok().filter(|&p| p < block);
+        let Some(position) = position else {
+            let message = format!("an element is at a position outside of its block of {block}");
+            return Err(cx.trap(codes::POSITION_OUTSIDE_BLOCK, message));
+        };
+        // Element (outer, inner) of rows becomes (outer * block + position, inner).
+        place.push((i / row.max(1) * block + position) * row + i % row.max(1));
+    }
+    let n = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
+    let buffer = with_buffer!(x.buffer(), x => of(cx, x, n, &place)?);
+    Ok(Tensor::new(dims(&sizes), buffer))
 }
 
 /// The extents of a convolution of operands in canonical order.

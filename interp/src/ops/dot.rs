@@ -52,7 +52,7 @@ pub(super) fn dot(cx: &Cx<'_>, args: Args) -> Result<Value> {
     check_precision(cx)?;
     let [lhs, rhs] = arrays(args);
     let (left, right) = sides(cx);
-    Ok(product(cx, lhs, &left, rhs, &right, cx.array_shape().element_type)?.into())
+    Ok(product(cx, lhs, &left, rhs, &right, super::contract::sum_type(cx))?.into())
 }
 
 /// A contraction with a result of type `ty` and dimensions (batch, free of lhs, free of rhs).

@@ -116,7 +116,7 @@ impl Ragged<'_> {
     fn multiply(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
         let side =
             |contracting: usize| Side { batch: Sizes::new(), contracting: Sizes::from_elem(contracting, 1) };
-        product(self.cx, a, &side(1), b, &side(0), self.cx.array_shape().element_type)
+        product(self.cx, a, &side(1), b, &side(0), super::contract::sum_type(self.cx))
     }
 
     fn free(&self, lhs: Tensor, rhs: Tensor) -> Result<Tensor> {
@@ -141,7 +141,7 @@ impl Ragged<'_> {
         // Which list of sizes a batch and the free dimensions but the ragged one have.
         let leading: Sizes = [&self.left.batch[..], &still].concat().into_iter().collect();
         let below: usize = leading.iter().skip(self.groups.leading).map(|&d| lhs_sizes[d]).product();
-        let ty = self.cx.array_shape().element_type;
+        let ty = super::contract::sum_type(self.cx);
         let mut out = Buffer::zeros(ty, batch * rest * m * n);
         self.cx.session.check_memory(self.cx.instr, Some(out.len() as u64 * ty.storage_bytes() as u64))?;
         for outer in 0..batch * rest {
@@ -187,7 +187,7 @@ impl Ragged<'_> {
 
         let count = self.groups.count;
         let below: usize = self.left.batch.iter().skip(self.groups.leading).map(|&d| lhs_sizes[d]).product();
-        let ty = self.cx.array_shape().element_type;
+        let ty = super::contract::sum_type(self.cx);
         let mut out = Buffer::zeros(ty, count * batch * m * n);
         for b in 0..batch {
             let ranges = self.groups.cut_ranges(b.checked_div(below).unwrap_or(0), ragged);
@@ -212,7 +212,7 @@ impl Ragged<'_> {
 
     fn batch(&self, lhs: Tensor, rhs: Tensor) -> Result<Tensor> {
         let lhs_sizes = lhs.sizes();
-        let ty = self.cx.array_shape().element_type;
+        let ty = super::contract::sum_type(self.cx);
         let result = product(self.cx, lhs, &self.left, rhs, &self.right, ty)?;
         let leading: usize =
             self.left.batch.iter().take(self.groups.leading).map(|&d| lhs_sizes[d]).product();

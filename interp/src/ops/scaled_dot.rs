@@ -21,7 +21,7 @@ pub(super) fn scaled_dot(cx: &Cx<'_>, args: Args) -> Result<Value> {
     check_precision(cx)?;
     let [lhs, rhs, lhs_scale, rhs_scale] = arrays(args);
     let (left, right) = sides(cx);
-    let ty = cx.array_shape().element_type;
+    let ty = super::contract::sum_type(cx);
     if !ty.is_float() {
         return Err(cx.unsupported(&format!("with a result of type {ty}")));
     }
@@ -31,7 +31,7 @@ pub(super) fn scaled_dot(cx: &Cx<'_>, args: Args) -> Result<Value> {
 
 /// The operand times its scale.
 fn scaled(cx: &Cx<'_>, x: Tensor, scale: Tensor) -> Result<Tensor> {
-    let ty = cx.array_shape().element_type;
+    let ty = super::contract::sum_type(cx);
     let literal = cx.accumulate() == Accumulate::Region;
     let operand = |x: Tensor| -> Result<Tensor> {
         let x = if literal { convert(cx, x, ty)? } else { x };

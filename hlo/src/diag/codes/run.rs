@@ -14,11 +14,13 @@ super::codes! {
         "A computation that is applied to elements (by `reduce`, `map`, `sort`, ...) applies another one to elements, and so on\n\
          for more levels than the interpreter follows. Calls, fusions, loops and conditionals nest without such a limit.",
     BAD_DYNAMIC_SIZE = "R0005" "dynamic size out of its bound"
-        "A run-time size was given to a dimension that is negative or larger than the bound in the dimension's type, or the\n\
-         run-time sizes of operands that must agree do not.",
+        "A run-time size was given to a dimension that is negative or larger than the bound in the dimension's type, or a box\n\
+         or reshape needs elements beyond the run-time sizes.",
     CUSTOM_CALL_FAILED = "R0006" "custom call went wrong"
         "The implementation of a custom call reported that it could not compute a result from its operands, or gave one of\n\
          another shape than the instruction has. The message says what it was.",
+    POSITION_OUTSIDE_BLOCK = "R0031" "position outside of its block"
+        "The indices of a sparse operand say where in its block each element is: numbers from 0 to the size of a block.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"
