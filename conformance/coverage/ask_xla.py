@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What XLA itself says of every pair of legal.txt, and of all others: run by hand, needs jaxlib.
+"""What XLA itself says of the pairs of legal.txt, and of all others: run by hand, needs jaxlib.
 
-    ask_xla.py > said.txt       a line for each pair: opcode, type, ok | parse | compile, legal or not, and XLA's message
+    ask_xla.py [OPCODE ...] > said.txt      a line for each pair: opcode, type, legal or not, what XLA says, and its message
 
-`parse` is refused by the parser, shape inference included; `compile` by the verifier or because XLA:CPU has no code for it.
-Each program is tried in a process of its own where XLA crashes.
+`parse`: the parser refuses it, shape inference included. `stablehlo`: it has no form there. `compile`: the verifier refuses it, or
+XLA:CPU has no code for it. `crash`: the process ended. XLA:CPU crashes on f6 types, so these are only parsed.
 """
 import os
 import subprocess
@@ -15,7 +15,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tables
 
 
-def ask(text, ty):
+def ask(text, types):
     import jax
     from jax._src.interpreters import mlir as jmlir
     from jax._src.lib import xla_client as xc
@@ -25,8 +25,8 @@ def ask(text, ty):
         computation = xc.XlaComputation(module.as_serialized_hlo_module_proto())
     except Exception as e:
         return "parse", str(e)
-    if "f6e" in " ".join(ty):
-        return "parsed", "XLA:CPU crashes on f6"
+    if "f6e" in " ".join(types):
+        return "parsed", ""
     try:
         stable = xc._xla.mlir.xla_computation_to_mlir_module(computation)
     except Exception as e:
@@ -43,23 +43,28 @@ def ask(text, ty):
 
 
 def main():
-    legal = tables.legal()
-    all_programs = list(tables.programs())
-    if len(sys.argv) == 2:  # a worker: from this index on
-        for op, ty, text in all_programs[int(sys.argv[1]):]:
+    worker = sys.argv[1:2] == ["--from"]
+    chosen = set(sys.argv[3:] if worker else sys.argv[1:])
+    programs = [p for p in tables.programs() if not chosen or p[0] in chosen]
+    if worker:
+        for _, ty, text in programs[int(sys.argv[2]):]:
             verdict, message = ask(text, ty if isinstance(ty, tuple) else (ty,))
             print(verdict, " ".join(message.split())[:200], sep="\t", flush=True)
         return
-    start = 0
-    while start < len(all_programs):
-        worker = subprocess.run([sys.executable, __file__, str(start)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        said = worker.stdout.splitlines()
-        if start + len(said) < len(all_programs):
-            said.append("crash\t")
-        for (op, ty, _), line in zip(all_programs[start:], said):
-            pair = " ".join(ty) if isinstance(ty, tuple) else ty
-            print(op, pair, "legal" if ty in legal[op] else "illegal", line, sep="\t", flush=True)
-        start += len(said)
+    legal, done = tables.legal(), 0
+    while done < len(programs):
+        command = [sys.executable, __file__, "--from", str(done), *sorted(chosen)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            def say(line):
+                op, ty, _ = programs[done]
+                pair = " ".join(ty) if isinstance(ty, tuple) else ty
+                print(op, pair, "legal" if ty in legal[op] else "illegal", line.rstrip("\n"), sep="\t", flush=True)
+            for line in process.stdout:
+                say(line)
+                done += 1
+        if done < len(programs):
+            say("crash")
+            done += 1
 
 
 main()

@@ -74,12 +74,12 @@ cases += [
 ]
 
 
-def write(name, cases):
+def write(name, cases, origin="exact"):
     with open(os.path.join(HERE, name + ".hlo"), "w") as f:
-        f.write("\n".join(cases))
+        f.write("\n".join(cases).replace("// test: interpret\n", f"// test: interpret\n// origin: {origin}\n", 1))
 
 
-write("rng-bit-generator", cases)
+write("rng-bit-generator", cases, "xla")
 
 
 def ints(seed, *shape):

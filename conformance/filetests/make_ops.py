@@ -420,5 +420,6 @@ test("set-dimension-size", "a sum sees only what is there", "s = f32[<=3] set-di
 os.makedirs(HERE, exist_ok=True)
 for op, chunks in files.items():
     with open(os.path.join(HERE, f"{op}.hlo"), "w") as f:
-        f.write("\n".join(chunks))
+        origin = "// origin: numpy, ml_dtypes, mpmath, exact, hand\n"
+        f.write("\n".join(chunks).replace("// test: interpret\n", "// test: interpret\n" + origin, 1))
 print(f"{len(files)} opcodes, {sum(map(len, files.values()))} programs")

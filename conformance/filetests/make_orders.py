@@ -65,7 +65,7 @@ def case(title, computations, call, operands, results):
 
 def write(name, cases):
     with open(os.path.join(HERE, name + ".hlo"), "w") as f:
-        f.write("\n".join(cases))
+        f.write("\n".join(cases).replace("// test: interpret\n", "// test: interpret\n// origin: exact\n", 1))
 
 
 # reduce

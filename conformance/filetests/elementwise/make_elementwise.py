@@ -104,7 +104,8 @@ def program(name, head, body, runs, extra=()):
 
 def write(name, programs):
     with open(os.path.join(HERE, name + ".hlo"), "w") as f:
-        f.write("// Made by make_elementwise.py.\n" + "// ====\n".join(programs))
+        text = "// ====\n".join(programs).replace("// test: interpret\n", "// test: interpret\n// origin: numpy, exact, hand\n", 1)
+        f.write("// Made by make_elementwise.py.\n" + text)
 
 
 def unary(op):

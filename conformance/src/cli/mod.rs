@@ -2,6 +2,7 @@
 
 mod bench;
 mod completions;
+mod coverage;
 mod diff_trace;
 mod exhaustive;
 mod explain;
@@ -79,6 +80,8 @@ enum Command {
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
     Prove(prove::Options),
+    /// Which opcodes filetests run on which element types
+    Coverage(coverage::Options),
     /// What an error code means
     Explain(explain::Options),
     /// Completions for a shell
@@ -144,6 +147,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Filetest(o) => filetest::run(o, &ui),
             Command::Exhaustive(o) => exhaustive::run(o, &ui),
             Command::Prove(o) => prove::run(o, &ui),
+            Command::Coverage(o) => coverage::run(o, &ui),
             Command::Explain(o) => explain::run(o, &ui),
             Command::Completions(o) => completions::run(o, &ui),
         })

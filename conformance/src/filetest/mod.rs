@@ -28,13 +28,17 @@ mod value;
 
 pub use directive::Origin;
 
+use std::sync::Arc;
+
 use hlo::diag::{Diagnostic, Severity, render_all};
 use hlo::opcode::Numeric;
 use hlo::print::{PrintOptions, print_module};
-use hlo::{ArrayLiteral, Diagnostics, LineIndex, Module};
+use hlo::{ArrayLiteral, Diagnostics, LineIndex, Module, Opcode};
 use hlo_interp::Accumulate;
+use rustc_hash::FxHashSet;
 
 use crate::compare::{Tolerance, compare};
+use crate::coverage::{Executed, Key};
 use crate::engine::{Engine, InterpreterEngine, Limits, RunOptions};
 use crate::frontend::parse_text;
 use crate::guard::guarded;
@@ -49,11 +53,31 @@ const SEPARATOR: &str = "// ====";
 ///
 /// Errors: everything that is wrong, as text with lines of the file.
 pub fn run_file(name: &str, text: &str, bless: bool) -> Result<Option<String>, String> {
+    run_file_watched(name, text, bless, &mut |_| {})
+}
+
+/// A run that gave the values that were expected of it, which come from elsewhere.
+#[derive(Debug)]
+pub struct Confirmed {
+    /// The line of the file.
+    pub line: usize,
+    /// What was executed.
+    pub executed: FxHashSet<(Opcode, Key)>,
+}
+
+/// [`run_file`], telling of the runs that count for [`crate::coverage`].
+pub fn run_file_watched(
+    name: &str,
+    text: &str,
+    bless: bool,
+    confirmed: &mut dyn FnMut(Confirmed),
+) -> Result<Option<String>, String> {
     let mut problems = Vec::new();
     let mut blessed = String::new();
+    let mut origin = Vec::new();
     for chunk in split(text) {
         let what = format!("testing {name}:{}", chunk.first_line);
-        let outcome = guarded(&what, || Ok(run_chunk(name, &chunk, bless)));
+        let outcome = guarded(&what, || Ok(run_chunk(name, &chunk, bless, &mut origin, confirmed)));
         match outcome.unwrap_or_else(|f| Err(f.message)) {
             Ok(new) => blessed.push_str(new.as_deref().unwrap_or(chunk.text)),
             Err(e) => {
@@ -87,8 +111,17 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
-fn run_chunk(name: &str, chunk: &Chunk<'_>, bless: bool) -> Result<Option<String>, String> {
+fn run_chunk(
+    name: &str,
+    chunk: &Chunk<'_>,
+    bless: bool,
+    origin: &mut Vec<Origin>,
+    confirmed: &mut dyn FnMut(Confirmed),
+) -> Result<Option<String>, String> {
     let spec = directive::parse(chunk.text, chunk.first_line)?;
+    if !spec.origin.is_empty() {
+        origin.clone_from(&spec.origin);
+    }
     // Blank lines keep the lines of diagnostics those of the file.
     let program = format!("{}{}", "\n".repeat(chunk.first_line - 1), spec.program);
     let (module, mut found) = parse_text(&program);
@@ -112,8 +145,13 @@ fn run_chunk(name: &str, chunk: &Chunk<'_>, bless: bool) -> Result<Option<String
                 }
                 let mut failures = Vec::new();
                 for run in &spec.runs {
-                    if let Err(e) = check_run(module, run, &spec, &program) {
-                        failures.push(format!("line {}: {e}", run.line));
+                    let watch = Arc::new(Executed::default());
+                    match check_run(module, run, &spec, &program, watch.clone()) {
+                        Err(e) => failures.push(format!("line {}: {e}", run.line)),
+                        Ok(Checked::Values) if !origin.is_empty() => {
+                            confirmed(Confirmed { line: run.line, executed: watch.take() });
+                        }
+                        Ok(Checked::Values | Checked::Failure) => {}
                     }
                 }
                 if !failures.is_empty() {
@@ -191,7 +229,19 @@ fn text_of(d: &Diagnostic) -> String {
     text
 }
 
-fn check_run(module: &Module, run: &Run, spec: &Spec, program: &str) -> Result<(), String> {
+/// What a run that is as it should be was compared with.
+enum Checked {
+    Values,
+    Failure,
+}
+
+fn check_run(
+    module: &Module,
+    run: &Run,
+    spec: &Spec,
+    program: &str,
+    watch: Arc<Executed>,
+) -> Result<Checked, String> {
     let entry = &module.computation(module.entry()).name;
     if **entry != *run.entry {
         return Err(format!("the entry is {entry}, not {}", run.entry));
@@ -213,11 +263,11 @@ fn check_run(module: &Module, run: &Run, spec: &Spec, program: &str) -> Result<(
         seed: 0,
     };
     let arguments = to_parameters(module, arguments).map_err(|f| f.message)?;
-    let outcome = InterpreterEngine.run(module, arguments, &options).into_results();
+    let outcome = InterpreterEngine.run_watched(module, arguments, &options, Some(watch)).into_results();
     match (&run.expectation, outcome) {
         (Expectation::Fails { code, text }, Err((_, d))) => {
             if d.code.as_str() == code && text_of(&d).contains(text) {
-                Ok(())
+                Ok(Checked::Failure)
             } else {
                 Err(format!("fails with {}: {}", d.code.as_str(), d.message))
             }
@@ -249,7 +299,7 @@ fn check_run(module: &Module, run: &Run, spec: &Spec, program: &str) -> Result<(
                     return Err(format!("result {i} differs{worst}; it is\n{got}"));
                 }
             }
-            Ok(())
+            Ok(Checked::Values)
         }
     }
 }

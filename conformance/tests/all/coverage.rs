@@ -1,18 +1,19 @@
 //! Every opcode on every element type.
 
 use hlo::Opcode;
-use hlo_conformance::coverage::{Key, Legal, key_of, probe};
+use hlo_conformance::coverage::{Coverage, Key, Legal, key_of, probe};
 use hlo_conformance::engine::{Engine, InterpreterEngine, RunOptions};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::inputs::{generate, plan, to_parameters};
 use libtest_mimic::Trial;
 
-use crate::function;
+use crate::{crate_dir, files_below, function};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("coverage/the verifier accepts the legal pairs and no others", verifier_agrees),
         function("coverage/every legal pair runs", everything_runs),
+        function("coverage/a filetest runs every legal pair", no_holes),
     ]
 }
 
@@ -84,4 +85,22 @@ fn everything_runs() {
         }
     }
     assert!(wrong.is_empty(), "{} pairs:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Filetests whose expected values come from elsewhere execute every legal pair, but for the opcodes of `coverage/missing.txt`.
+fn no_holes() {
+    let root = crate_dir().join("filetests");
+    let mut files = files_below(&root, "hlo");
+    files.retain(|f| !f.starts_with(root.join("verify")));
+    let coverage = Coverage::measure(&files).unwrap();
+    assert!(coverage.failed.is_empty(), "{}", coverage.failed.join("\n"));
+    let missing = missing();
+    let (known, holes): (Vec<_>, Vec<_>) =
+        coverage.holes().into_iter().partition(|(opcode, _)| missing.iter().any(|m| m == opcode.name()));
+    let holes: Vec<String> = holes.iter().map(|(opcode, key)| format!("{opcode} {key}")).collect();
+    assert!(holes.is_empty(), "{} holes:\n{}", holes.len(), holes.join("\n"));
+    for name in &missing {
+        let stale = !known.iter().any(|(opcode, _)| opcode.name() == name);
+        assert!(!stale, "coverage/missing.txt names {name}, which tests run on every type");
+    }
 }

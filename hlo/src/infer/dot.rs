@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::InferError;
 use super::cx::{Cx, DimList, Inferred, count, list, show_array, size};
-use super::types::{higher_precision, same_size};
+use super::types::{Classes, higher_precision, same_size};
 use crate::attrs::AttrKey;
 use crate::diag::codes;
 use crate::element_type::ElementType;
@@ -117,10 +117,10 @@ pub(super) fn dot(cx: &Cx) -> Inferred {
 }
 
 /// `scaled-dot(lhs, rhs, lhs_scale, rhs_scale)`: a scale has the dimensions of its operand, each divided by a block size;
-/// an operand that has no scale has a dummy one, bf16 of one element.
+/// an operand that has no scale has a dummy one, bf16 of one element. Complex numbers have no meaning here.
 pub(super) fn scaled_dot(cx: &Cx) -> Inferred {
     for i in 0..4 {
-        cx.array(i)?;
+        cx.require_type(i, Classes::ORDERED)?;
     }
     let dims = dot_dims(cx)?;
     for (i, contracting) in [(0, &dims.lhs_contracting), (1, &dims.rhs_contracting)] {
