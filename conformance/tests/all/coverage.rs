@@ -7,6 +7,7 @@ use hlo_conformance::frontend::parse_text;
 use hlo_conformance::inputs::{generate, plan, to_parameters};
 use libtest_mimic::Trial;
 
+use crate::cli::{Dir, ends, err, hlo, out};
 use crate::{crate_dir, files_below, function};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -14,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("coverage/the verifier accepts the legal pairs and no others", verifier_agrees),
         function("coverage/every legal pair runs", everything_runs),
         function("coverage/a filetest runs every legal pair", no_holes),
+        function("coverage/what counts", what_counts),
     ]
 }
 
@@ -103,4 +105,47 @@ fn no_holes() {
         let stale = !known.iter().any(|(opcode, _)| opcode.name() == name);
         assert!(!stale, "coverage/missing.txt names {name}, which tests run on every type");
     }
+}
+
+/// Only what ran on an element, in a run that passed, with values from a named origin.
+fn what_counts() {
+    let program =
+        |body: &str, run: &str| format!("// test: interpret\nHloModule t\n{body}\n// run: e({run}\n");
+    let unary = |op: &str, n: u32, run: &str| {
+        program(&format!("ENTRY e {{ a = f32[{n}] parameter(0) ROOT r = f32[{n}] {op}(a) }}"), run)
+    };
+    let reduce = "max { x = u8[] parameter(0) y = u8[] parameter(1) ROOT z = u8[] maximum(x, y) }\n\
+        ENTRY e { a = u8[2] parameter(0) b = u8[] parameter(1) ROOT r = u8[] reduce(a, b), dimensions={0}, to_apply=max }";
+    let dir = Dir::new();
+    let counted = format!(
+        "// origin: hand\n{}// ====\n{}// ====\n{}",
+        unary("negate", 1, "[1]) == [-1]"),
+        unary("sqrt", 0, "[]) == []"),
+        program(reduce, "[1, 7], 3) == 7"),
+    );
+    dir.file("tests/counted.hlo", counted);
+    dir.file("tests/no_origin.hlo", unary("ceil", 1, "[1]) == [1]"));
+    dir.file("tests/wrong.hlo", format!("// origin: hand\n{}", unary("floor", 1, "[1]) == [2]")));
+    dir.file("tests/verify/not_a_test.hlo", "nonsense");
+    let ran = hlo(&["coverage", "--json", dir.path("tests").to_str().unwrap()]);
+    ends(&ran, 1);
+    assert!(err(&ran).contains("wrong.hlo:1: line 5: result 0 differs"), "{}", err(&ran));
+    let text = out(&ran);
+    let row = |opcode: &str, ty: &str| {
+        let start = format!("{{\"opcode\":\"{opcode}\",\"type\":\"{ty}\",");
+        text.lines()
+            .find(|l| l.starts_with(&start))
+            .unwrap_or_else(|| panic!("no row of {opcode} {ty}"))
+            .to_owned()
+    };
+    let run = "\"legal\":true,\"verified\":true,\"interpreted\":true";
+    let not_run = "\"legal\":true,\"verified\":true,\"interpreted\":false,\"test\":null";
+    assert!(row("negate", "f32").contains(run) && row("negate", "f32").contains("counted.hlo:5\""));
+    assert!(row("reduce", "u8").contains(run) && row("maximum", "u8").contains(run));
+    for opcode in ["sqrt", "ceil", "floor"] {
+        assert!(row(opcode, "f32").contains(not_run), "{}", row(opcode, "f32"));
+    }
+    assert!(row("abs", "u8").contains("\"legal\":false,\"verified\":false,\"interpreted\":false"));
+    assert!(row("convert", "s8 -> f32").contains(not_run));
+    assert!(row("after-all", "-").contains(not_run));
 }
