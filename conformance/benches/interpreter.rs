@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use hlo_conformance::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
+use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Outcome, RunOptions};
 use hlo_conformance::{frontend, inputs};
+use hlo_interp::Devices;
 
 const DOT: &str = "HloModule dot\n\nENTRY e {\n  a = f32[128,128]{1,0} parameter(0)\n  b = f32[128,128]{1,0} parameter(1)\n  \
                    ROOT d = f32[128,128]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
 
 fn bench_program(c: &mut Criterion, name: &str, module: &hlo::Module, range: Option<(i64, i64)>) {
     let plan = inputs::plan(module, range).unwrap();
-    let arrays = inputs::generate(&plan, 0, 0, 8 << 30).unwrap();
-    let arguments = inputs::to_parameters(module, arrays).unwrap();
+    let arrays = inputs::generate(&plan, 0, Devices::ONE, 8 << 30).unwrap();
+    let arguments = Inputs::new(module, &arrays).unwrap();
     let mut group = c.benchmark_group("interpret");
     group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(2));
     group.bench_with_input(BenchmarkId::from_parameter(name), &arguments, |b, arguments| {

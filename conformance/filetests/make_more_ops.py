@@ -199,7 +199,7 @@ for ty in ["f32", "f64", "bf16"]:
         ", ".join(map(text, results))))
 write("batch-norm-grad", grads)
 
-# rng: the scheme of SEMANTICS.md, written out. Seed 0, one device, ordinal 2 (the third instruction).
+# rng: the scheme of SEMANTICS.md, written out. Seed 0, one device, ordinal 2.
 import math
 
 import ml_dtypes
@@ -253,7 +253,7 @@ HloModule t
 ENTRY e {{
   a = {ty}[] constant({a})
   b = {ty}[] constant({b})
-  ROOT r = {ty}[{n}] rng(a, b), distribution=rng_{distribution}
+  ROOT r = {ty}[{n}] rng(a, b), distribution=rng_{distribution}, frontend_attributes={{rng_ordinal="2"}}
 }}
 // run: e() == {values}
 """
@@ -277,7 +277,7 @@ HloModule t
 body {{
   zero = f32[] constant(0)
   one = f32[] constant(1)
-  r = f32[1] rng(zero, one), distribution=rng_uniform
+  r = f32[1] rng(zero, one), distribution=rng_uniform, frontend_attributes={{rng_ordinal="2"}}
   p = (s32[], f32[2]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   x = f32[2] get-tuple-element(p), index=1

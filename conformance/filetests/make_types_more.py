@@ -452,7 +452,7 @@ class Maker:
                     low, high = {"pred": (0, 1), "s1": (-1, 0), "u1": (0, 1), "s2": (-2, 1), "u2": (0, 3), "s4": (-7, 6), "u4": (1, 12)}.get(ty, (-100, 27) if ty in SIGNED else (3, 120))
                     out = [bits(ty, low + x % (high - low + (ty == "pred"))) for x in w]
                 a, b = (p.parameter(f"{ty}[]", raw(ty, [v])) for v in (low, high))
-                p.result(p.do(f"{ty}[{n}]", f"rng({a}, {b}), distribution=rng_uniform"), f"{ty}[{n}]", exact.raw(ty, out))
+                p.result(p.do(f"{ty}[{n}]", f"rng({a}, {b}), distribution=rng_uniform, frontend_attributes={{rng_ordinal=\"2\"}}"), f"{ty}[{n}]", exact.raw(ty, out))
                 self.emit(op, p, "exact, numpy")
 
     # ---- structure, control, devices

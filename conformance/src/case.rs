@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
+use hlo_interp::Devices;
 use serde::Deserialize;
 
 use crate::check::Check;
+use crate::engine::array_name;
 use crate::exit::Failure;
 use crate::files::describe;
 use crate::npz::Npz;
@@ -104,22 +106,31 @@ impl Case {
         path.is_file().then_some(path)
     }
 
-    /// Whether it needs several devices.
-    pub fn devices(&self) -> u64 {
-        u64::from(self.replicas()) * u64::from(self.partitions())
+    /// The devices that it is made for. Errors: none, or too many.
+    pub fn devices(&self) -> Result<Devices, Failure> {
+        let (replicas, partitions) = (self.info.replicas, self.info.partitions);
+        Devices::new(replicas.into(), partitions.into()).ok_or_else(|| {
+            let at = self.folder.join("case.json");
+            Failure::usage(format!(
+                "{}: there are no runs of {replicas} replicas of {partitions} partitions",
+                at.display()
+            ))
+        })
     }
 
-    fn replicas(&self) -> u32 {
-        self.info.replicas.max(1)
-    }
-
-    fn partitions(&self) -> u32 {
-        self.info.partitions.max(1)
-    }
-
-    /// The recorded results. `prefix` is `dK.` for device K of several.
-    pub fn expected(&self, limit: u64, prefix: &str) -> Result<Vec<ArrayLiteral>, Failure> {
+    /// For each device the recorded results.
+    pub fn expected(&self, limit: u64, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
         let mut npz = Npz::open(&self.folder.join("expected.npz").to_string_lossy(), limit)?;
+        let count = devices.count() as usize;
+        (0..count).map(|device| self.expected_of(&mut npz, count, device)).collect()
+    }
+
+    fn expected_of(
+        &self,
+        npz: &mut Npz,
+        devices: usize,
+        device: usize,
+    ) -> Result<Vec<ArrayLiteral>, Failure> {
         self.info
             .results
             .iter()
@@ -133,7 +144,7 @@ impl Case {
                         r.array.element_type
                     ))
                 })?;
-                npz.array(&format!("{prefix}out{i}"), &shape)
+                npz.array(&array_name(devices, device, "out", i), &shape)
             })
             .collect()
     }

@@ -14,8 +14,9 @@ use serde::Serialize;
 
 use crate::case::{Case, Form};
 use crate::check::Check;
-use crate::engine::{Engine, RunOptions};
+use crate::engine::{Engine, RunOptions, array_name};
 use crate::exit::{Exit, Failure};
+use crate::feeds::Feeds;
 use crate::frontend::{Program, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
@@ -215,10 +216,6 @@ fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
         Err(r) => return failed(item, kind_of(r.exit), r.first_line()),
     };
     let found = opcodes(&program.module);
-    if case.devices() > 1 {
-        let reason = format!("needs {} devices", case.devices());
-        return CaseReport { opcodes: found, ..report(item, Status::Skip, "devices", reason) };
-    }
     let result = match run_program(&case, item, &program, options) {
         Ok(r) => r,
         Err(f) => fail(f),
@@ -234,16 +231,21 @@ fn run_program(
 ) -> Result<CaseReport, Failure> {
     let module = &program.module;
     let limit = options.run.limits.memory_bytes;
-    let expected = case.expected(limit, "")?;
-    let inputs = inputs::read(module, &mut case.inputs(limit)?, "")?;
+    let devices = case.devices()?;
+    let expected = case.expected(limit, devices)?;
+    let inputs = inputs::read(module, &mut case.inputs(limit)?, devices)?;
+    if let Err(d) = options.engine.supports(module, devices) {
+        return Ok(failed(item, kind_of(Exit::Unsupported), d.message));
+    }
     let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
     let judge = Judge {
         engine: options.engine,
         module,
         inputs: &inputs,
+        feeds: &Feeds::default(),
         expected: &expected,
         checks: &checks,
-        options: options.run,
+        options: RunOptions { devices, ..options.run },
         modes: modes(module),
         nan_bits: options.nan_bits,
     };
@@ -265,7 +267,10 @@ fn run_program(
         .iter()
         .enumerate()
         .filter(|(_, v)| !v.pass)
-        .map(|(i, v)| format!("out{i}: {}", v.reason))
+        .map(|(i, v)| {
+            let (device, i) = (i / checks.len(), i % checks.len());
+            format!("{}: {}", array_name(expected.len(), device, "out", i), v.reason)
+        })
         .collect();
     let pass = wrong.is_empty();
     let (status, kind) = if pass { (Status::Pass, "") } else { (Status::Fail, "tolerance") };

@@ -1,18 +1,24 @@
 //! Engines: whatever can give the results of a program.
 //!
+//! A run has one or more devices, and everything that belongs to one of them is a list with an entry for each, in the order
+//! of their numbers: `replica * partitions + partition`.
+//!
 //! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing, reporting and reducing
 //! know only the trait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hlo::diag::{Diagnostic, codes};
-use hlo::{ArrayLiteral, Literal, Module, Span};
-use hlo_interp::{Accumulate, ErrorKind, Interpreter, Observer, Options, Value};
+use hlo::diag::Diagnostic;
+use hlo::{ArrayLiteral, Literal, Module};
+use hlo_interp::device::MAX_DEVICES;
+use hlo_interp::device::host::{Host, NoHost};
+use hlo_interp::{Accumulate, Devices, ErrorKind, Interpreter, Observer, Options, Value};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
+use crate::inputs::to_parameters;
 
-/// How far a run may go.
+/// How far each device of a run may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The most instructions that are executed; `None`: no limit.
@@ -36,16 +42,61 @@ pub struct RunOptions {
     pub limits: Limits,
     /// Seed of `rng`.
     pub seed: u64,
+    /// On how many devices.
+    pub devices: Devices,
+}
+
+/// What goes into a run.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// For each device the values of the entry's parameters.
+    pub arguments: Vec<Vec<Literal>>,
+    /// What is at the other end of feeds and host transfers.
+    pub host: Arc<dyn Host>,
+}
+
+impl Inputs {
+    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays.
+    pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
+        let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
+        Ok(Self { arguments, host: Arc::new(NoHost) })
+    }
+}
+
+/// The number of devices that a module asks for, unless something else is given. Errors: [`Exit::Usage`] if these are none or
+/// too many.
+pub fn devices(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -> Result<Devices, Failure> {
+    let replicas = replicas.map_or(module.replica_count(), i64::from);
+    let partitions = partitions.map_or(module.num_partitions(), i64::from);
+    Devices::new(replicas, partitions).ok_or_else(|| {
+        Failure::usage(format!(
+            "{replicas} replicas of {partitions} partitions: a run has 1 to {MAX_DEVICES} devices"
+        ))
+    })
+}
+
+/// The name of an array of a device in files and reports: `out0`, or `d3.out0` where there are several devices.
+pub fn array_name(devices: usize, device: usize, name: &str, i: usize) -> String {
+    if devices == 1 { format!("{name}{i}") } else { format!("d{device}.{name}{i}") }
+}
+
+/// The arrays of all devices by name.
+pub fn named<'a>(name: &str, arrays: &'a [Vec<ArrayLiteral>]) -> Vec<(String, &'a ArrayLiteral)> {
+    let of = |(device, all): (usize, &'a Vec<ArrayLiteral>)| {
+        let named = move |(i, a)| (array_name(arrays.len(), device, name, i), a);
+        all.iter().enumerate().map(named).collect::<Vec<_>>()
+    };
+    arrays.iter().enumerate().flat_map(of).collect()
 }
 
 /// A finished run.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The arrays of the result, tuples flattened, tokens left out: `out0, out1, ...`.
-    pub results: Vec<ArrayLiteral>,
-    /// Instructions executed.
+    /// For each device the arrays of the result, tuples flattened, tokens left out: `out0, out1, ...`.
+    pub results: Vec<Vec<ArrayLiteral>>,
+    /// Instructions executed, on all devices.
     pub fuel: u64,
-    /// The most bytes of values alive at once.
+    /// The most bytes of values alive at once on a device.
     pub peak_bytes: u64,
     /// Time for the run alone.
     pub time: Duration,
@@ -82,11 +133,12 @@ pub trait Engine: Sync {
     /// The name that `--platform` takes.
     fn name(&self) -> &str;
 
-    /// Whether it runs this program, as far as that is known before running. Errors: a diagnostic that names the opcode.
-    fn supports(&self, module: &Module) -> Result<(), Diagnostic>;
+    /// Whether it runs this program on so many devices, as far as that is known before running. Errors: a diagnostic that
+    /// names the opcode.
+    fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic>;
 
-    /// Runs a verified program. `inputs` are the values of the entry's parameters.
-    fn run(&self, module: &Module, inputs: Vec<Literal>, options: &RunOptions) -> Outcome {
+    /// Runs a verified program.
+    fn run(&self, module: &Module, inputs: Inputs, options: &RunOptions) -> Outcome {
         self.run_watched(module, inputs, options, None)
     }
 
@@ -94,7 +146,7 @@ pub trait Engine: Sync {
     fn run_watched(
         &self,
         module: &Module,
-        inputs: Vec<Literal>,
+        inputs: Inputs,
         options: &RunOptions,
         observer: Option<Arc<dyn Observer>>,
     ) -> Outcome;
@@ -109,22 +161,14 @@ impl Engine for InterpreterEngine {
         "interpreter"
     }
 
-    fn supports(&self, module: &Module) -> Result<(), Diagnostic> {
-        let devices = module.replica_count().saturating_mul(module.num_partitions());
-        if devices > 1 {
-            return Err(Diagnostic::error(
-                codes::UNSUPPORTED_OPCODE,
-                Span::NONE,
-                format!("the program is made for {devices} devices; the interpreter runs one"),
-            ));
-        }
+    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
         Ok(())
     }
 
     fn run_watched(
         &self,
         module: &Module,
-        inputs: Vec<Literal>,
+        inputs: Inputs,
         options: &RunOptions,
         observer: Option<Arc<dyn Observer>>,
     ) -> Outcome {
@@ -136,18 +180,24 @@ impl Engine for InterpreterEngine {
                 memory_limit_bytes: options.limits.memory_bytes,
                 seed: options.seed,
                 observer,
+                host: inputs.host,
                 ..Options::default()
             },
         );
-        let arguments = inputs.into_iter().map(Value::from_literal).collect();
+        let arguments = inputs.arguments.into_iter();
+        let arguments = arguments.map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
         let start = Instant::now();
-        match interpreter.run_with_stats(arguments) {
-            Ok((value, stats)) => {
+        match interpreter.run_devices(options.devices, arguments) {
+            Ok(devices) => {
                 let time = start.elapsed();
-                let literal = value.into_literal();
-                let mut results = Vec::new();
-                flatten(literal, &mut results);
-                Outcome::Finished(Finished { results, fuel: stats.fuel, peak_bytes: stats.peak_bytes, time })
+                let fuel = devices.iter().map(|(_, stats)| stats.fuel).sum();
+                let peak_bytes = devices.iter().map(|(_, stats)| stats.peak_bytes).max().unwrap_or(0);
+                let results = devices.into_iter().map(|(value, _)| {
+                    let mut results = Vec::new();
+                    flatten(value.into_literal(), &mut results);
+                    results
+                });
+                Outcome::Finished(Finished { results: results.collect(), fuel, peak_bytes, time })
             }
             Err(e) => {
                 let diagnostic = e.to_diagnostic();
@@ -188,8 +238,7 @@ pub const PLATFORMS: &[&str] = &["interpreter"];
 const KNOWN_ELSEWHERE: &[&str] = &["cpu", "gpu", "cuda", "rocm", "tpu", "host", "ptx"];
 
 /// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
-pub fn by_name(name: &str) -> Result<&'static dyn Engine, crate::exit::Failure> {
-    use crate::exit::Failure;
+pub fn by_name(name: &str) -> Result<&'static dyn Engine, Failure> {
     let lower = name.to_ascii_lowercase();
     if lower == "interpreter" {
         return Ok(&InterpreterEngine);

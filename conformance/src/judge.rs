@@ -8,19 +8,21 @@ use hlo::{ArrayLiteral, Diagnostic, Module};
 use hlo_interp::Accumulate;
 
 use crate::check::{Check, Verdict};
-use crate::engine::{Engine, Finished, RunOptions};
+use crate::engine::{Engine, Finished, Inputs, RunOptions};
 use crate::exit::{Exit, Failure};
-use crate::inputs::to_parameters;
+use crate::feeds::Feeds;
 
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The run in the first mode.
     pub finished: Finished,
-    /// One for each result: of the first mode in which it is right, else of the first mode.
+    /// One for each result, device by device: of the first mode in which it is right, else of the first mode.
     pub verdicts: Vec<Verdict>,
     /// The mode that each verdict is of.
     pub modes: Vec<Accumulate>,
+    /// What came out of the devices besides results, in the first mode.
+    pub fed_out: Vec<(String, ArrayLiteral)>,
 }
 
 impl Judged {
@@ -76,13 +78,15 @@ pub struct Judge<'a> {
     pub engine: &'a dyn Engine,
     /// The program.
     pub module: &'a Module,
-    /// The arrays of its parameters.
-    pub inputs: &'a [ArrayLiteral],
-    /// The recorded results.
-    pub expected: &'a [ArrayLiteral],
-    /// As many as `expected`.
+    /// For each device the arrays of its parameters.
+    pub inputs: &'a [Vec<ArrayLiteral>],
+    /// What else goes in.
+    pub feeds: &'a Feeds,
+    /// For each device the recorded results.
+    pub expected: &'a [Vec<ArrayLiteral>],
+    /// One for each result of a device.
     pub checks: &'a [Check],
-    /// Limits and seed.
+    /// Devices, limits and seed.
     pub options: RunOptions,
     /// Ways to accumulate, tried in this order.
     pub modes: &'a [Accumulate],
@@ -93,10 +97,12 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// Runs and checks.
     pub fn run(&self) -> Result<Judged, NoVerdict> {
-        let Judge { engine, module, inputs, expected, checks, options, modes, nan_bits } = *self;
+        let Judge { engine, module, inputs, feeds, expected, checks, options, modes, nan_bits } = *self;
         let mut judged: Option<Judged> = None;
         for &mode in modes {
-            let arguments = to_parameters(module, inputs.to_vec()).map_err(NoVerdict::Failure)?;
+            let host = feeds.host(options.devices).map_err(NoVerdict::Failure)?;
+            let arguments = Inputs::new(module, inputs).map_err(NoVerdict::Failure)?;
+            let arguments = Inputs { host: host.clone(), ..arguments };
             let outcome =
                 engine.run(module, arguments, &RunOptions { accumulate: mode, ..options }).into_results();
             let finished = match (outcome, &judged) {
@@ -105,25 +111,33 @@ impl Judge<'_> {
                 (Err(_), Some(_)) => break,
                 (Err((exit, d)), None) => return Err(NoVerdict::Run(exit, Box::new(d))),
             };
-            if finished.results.len() != expected.len() {
-                return Err(NoVerdict::Failure(Failure::new(
-                    Exit::Differs,
-                    format!(
-                        "the program gives {} results, {} are recorded",
-                        finished.results.len(),
-                        expected.len()
-                    ),
-                )));
+            let wrong = |what: &str, given: usize, wanted: usize| {
+                let message = format!("the program gives {given} results{what}, {wanted} are recorded");
+                Err(NoVerdict::Failure(Failure::new(Exit::Differs, message)))
+            };
+            let n = checks.len();
+            for (results, expected) in finished.results.iter().zip(expected) {
+                if results.len() != expected.len() || results.len() != n {
+                    return wrong("", results.len(), expected.len());
+                }
             }
-            let all: Vec<&ArrayLiteral> = finished.results.iter().collect();
-            let check = |i: usize| checks[i].check(&expected[i], all[i], inputs, &all, nan_bits);
+            if finished.results.len() != expected.len() {
+                return wrong(" for its devices", finished.results.len() * n, expected.len() * n);
+            }
+            let check = |i: usize| {
+                let (device, i) = (i / n, i % n);
+                let all: Vec<&ArrayLiteral> = finished.results[device].iter().collect();
+                checks[i].check(&expected[device][i], all[i], &inputs[device], &all, nan_bits)
+            };
+            let count = expected.len() * n;
             match &mut judged {
                 None => {
-                    let verdicts: Vec<Verdict> = (0..expected.len()).map(check).collect();
-                    judged = Some(Judged { modes: vec![mode; verdicts.len()], verdicts, finished });
+                    let verdicts: Vec<Verdict> = (0..count).map(check).collect();
+                    let (modes, fed_out) = (vec![mode; verdicts.len()], host.taken());
+                    judged = Some(Judged { modes, verdicts, finished, fed_out });
                 }
                 Some(judged) => {
-                    for i in 0..expected.len() {
+                    for i in 0..count {
                         if !judged.verdicts[i].pass {
                             let verdict = check(i);
                             if verdict.pass {

@@ -16,6 +16,7 @@ pub mod engine;
 pub mod exact;
 pub mod exhaustive;
 pub mod exit;
+pub mod feeds;
 pub mod files;
 pub mod filetest;
 pub mod frontend;

@@ -6,10 +6,11 @@
 use hlo::diag::render_all;
 use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Diagnostics, Module};
+use hlo_interp::Devices;
 
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
-use crate::engine::{self, Engine, Limits, RunOptions};
+use crate::engine::{self, Engine, Inputs, Limits, RunOptions, named};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load};
 use crate::guard::{check_machine, guarded, on_deep_stack};
@@ -338,9 +339,10 @@ fn make_inputs(
     flags: &Flags,
     iteration: u64,
     limit: u64,
-) -> Result<Vec<ArrayLiteral>, Failure> {
+    devices: Devices,
+) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
     if !flags.input.is_empty() {
-        return inputs::read(module, &mut Npz::open(&flags.input, limit)?, "");
+        return inputs::read(module, &mut Npz::open(&flags.input, limit)?, devices);
     }
     let mut plan = inputs::plan(module, inputs::range_beside(file)?)?;
     for leaf in &mut plan.leaves {
@@ -350,7 +352,7 @@ fn make_inputs(
             leaf.fill = Fill::LargeReal;
         }
     }
-    inputs::generate(&plan, iteration, 0, limit)
+    inputs::generate(&plan, iteration, devices, limit)
 }
 
 fn run_once(
@@ -364,18 +366,19 @@ fn run_once(
 ) -> Result<Exit, Failure> {
     let module = &program.module;
     let limits = Limits::default();
-    let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes)?;
+    let devices = engine::devices(module, None, None)?;
+    let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
     if flags.print_literals {
         ui.line("\n** Inputs **");
         print_arrays(ui, "arg", &arrays);
     }
     // XLA's default seed for rng.
     let seed = if flags.different_seeds { iteration + 1 } else { 42 };
-    let options = RunOptions { limits, seed, ..RunOptions::default() };
-    let run_on = |engine: &dyn Engine| -> Result<Result<Vec<ArrayLiteral>, Exit>, Failure> {
+    let options = RunOptions { limits, seed, devices, ..RunOptions::default() };
+    let run_on = |engine: &dyn Engine| -> Result<Result<Vec<Vec<ArrayLiteral>>, Exit>, Failure> {
         ui.line(format!("Running HLO module with platform {}...", engine.name()));
-        let arguments = inputs::to_parameters(module, arrays.clone())?;
-        let outcome = match engine.supports(module) {
+        let arguments = Inputs::new(module, &arrays)?;
+        let outcome = match engine.supports(module, devices) {
             Ok(()) => engine.run(module, arguments, &options).into_results(),
             Err(d) => Err((Exit::Unsupported, d)),
         };
@@ -399,9 +402,7 @@ fn run_once(
         Err(exit) => return Ok(exit),
     };
     if !flags.output.is_empty() {
-        let named: Vec<(String, &ArrayLiteral)> =
-            results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
-        crate::npz::write(std::path::Path::new(&flags.output), &named)?;
+        crate::npz::write(std::path::Path::new(&flags.output), &named("out", &results))?;
     }
     let Some(reference) = reference else {
         ui.line("Skipping reference platform");
@@ -411,11 +412,11 @@ fn run_once(
         Ok(results) => results,
         Err(exit) => return Ok(exit),
     };
+    let (expected, results) = (named("out", &expected), named("out", &results));
     let reports: Vec<String> = expected
         .iter()
         .zip(&results)
-        .enumerate()
-        .filter_map(|(i, (e, a))| near(&format!("out{i}"), e, a, flags.bounds))
+        .filter_map(|((name, e), (_, a))| near(name, e, a, flags.bounds))
         .collect();
     let (a, b) = (platform.name(), reference.name());
     if reports.is_empty() && expected.len() == results.len() {
@@ -427,9 +428,9 @@ fn run_once(
     Ok(Exit::Differs)
 }
 
-fn print_arrays(ui: &Ui, stem: &str, arrays: &[ArrayLiteral]) {
-    for (i, a) in arrays.iter().enumerate() {
-        ui.line(format!("{stem}{i} = {} {}", a.shape(), report::array_text(a)));
+fn print_arrays(ui: &Ui, stem: &str, arrays: &[Vec<ArrayLiteral>]) {
+    for (name, a) in named(stem, arrays) {
+        ui.line(format!("{name} = {} {}", a.shape(), report::array_text(a)));
     }
 }
 

@@ -33,6 +33,7 @@ mod module;
 mod names;
 pub mod opcode;
 pub mod print;
+pub mod rng_ordinal;
 pub mod shape;
 pub mod small_float;
 pub mod small_int;

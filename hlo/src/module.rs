@@ -255,6 +255,8 @@ pub struct Module {
     order: Vec<ComputationId>,
     entry: Option<ComputationId>,
     names: crate::names::NameTable,
+    /// More than the ordinal of any `rng`.
+    next_rng: i64,
 }
 
 impl Module {
@@ -271,6 +273,7 @@ impl Module {
             order: Vec::new(),
             entry: None,
             names: crate::names::NameTable::default(),
+            next_rng: 0,
         }
     }
 
@@ -451,13 +454,20 @@ impl Module {
     ) -> InstrId {
         let id = InstrId::from_index(self.instructions.len());
         self.names.reserve_instruction(&new.name);
+        let mut attrs = new.attrs;
+        if new.opcode == Opcode::Rng {
+            // A copy keeps its ordinal.
+            let ordinal = attrs.int(AttrKey::RngOrdinal).unwrap_or(self.next_rng);
+            attrs.set(AttrKey::RngOrdinal, AttrValue::Int(ordinal));
+            self.next_rng = self.next_rng.max(ordinal.saturating_add(1));
+        }
         let parameter =
-            if new.opcode == Opcode::Parameter { new.attrs.int(AttrKey::ParameterNumber) } else { None };
+            if new.opcode == Opcode::Parameter { attrs.int(AttrKey::ParameterNumber) } else { None };
         self.instructions.push(Instruction {
             opcode: new.opcode,
             shape: new.shape,
             name: new.name,
-            attrs: new.attrs,
+            attrs,
             span: new.span,
             control_predecessors: Vec::new(),
             operands: SmallVec::new(),

@@ -276,7 +276,7 @@ macro_rules! for_each_opcode {
             /// Solves a triangular system.
             TriangularSolve "triangular-solve" Exactly(2) Sum [] [LeftSide, Lower, UnitDiagonal, TransposeA],
             /// Random numbers of a distribution.
-            Rng "rng" AtLeast(0) Exact [side_effect] [!Distribution],
+            Rng "rng" AtLeast(0) Exact [side_effect] [!Distribution, RngOrdinal],
             /// Random bits from a counter-based generator, and its new state.
             RngBitGenerator "rng-bit-generator" Exactly(1) Exact [] [!RngAlgorithm],
             /// Returns and advances a global counter.
@@ -352,7 +352,7 @@ macro_rules! for_each_opcode {
             /// The result of a collective-permute.
             CollectivePermuteDone "collective-permute-done" Exactly(1) Exact [collective] [],
             /// Folds the operands of a group onto its first participant.
-            CollectiveReduce "collective-reduce" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, CollectiveMode, !ToApply],
+            CollectiveReduce "collective-reduce" AtLeast(0) Region [collective] [ChannelId, ReplicaGroups, ConstrainLayout, UseGlobalDeviceIds, HasDynamicRoot, CollectiveMode, !ToApply],
             /// Exchanges blocks of run-time sizes.
             RaggedAllToAll "ragged-all-to-all" Exactly(6) Exact [collective] [ChannelId, ReplicaGroups, Dimensions],
             /// Folds and scatters the result.

@@ -10,14 +10,18 @@ use std::sync::{Arc, OnceLock};
 
 use hlo::diag::codes;
 use hlo::{Buffer, ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::custom_call::Registry;
+use crate::device::host::{Host, NoHost};
+use crate::device::pending::Traffic;
+use crate::device::{Device, Devices, Peers};
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::{Meter, Pool};
 use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
-use crate::plan::{self, Plan, Step};
+use crate::plan::{self, Looks, Plan, Step};
 use crate::region::{Region, ScalarLoop};
 use crate::sum::Accumulate;
 use crate::value::{Tensor, Value};
@@ -25,16 +29,7 @@ use crate::value::{Tensor, Value};
 /// How deep computations that are applied to elements may nest.
 pub const MAX_NESTING: u32 = 64;
 
-/// Where an instance of the program runs, among the devices of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Device {
-    /// `replica-id`
-    pub replica: u32,
-    /// `partition-id`
-    pub partition: u32,
-}
-
-/// How to run.
+/// How to run. Limits are those of each device.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How sums of floats round.
@@ -45,8 +40,8 @@ pub struct Options {
     pub memory_limit_bytes: u64,
     /// Seed of `rng`.
     pub seed: u64,
-    /// Which device this is.
-    pub device: Device,
+    /// What feeds the devices and takes what they send out.
+    pub host: Arc<dyn Host>,
     /// Implementations of custom calls, before those that are built in.
     pub custom_calls: Registry,
     /// What is told of every executed instruction.
@@ -60,7 +55,7 @@ impl Default for Options {
             fuel: None,
             memory_limit_bytes: 8 << 30,
             seed: 0,
-            device: Device::default(),
+            host: Arc::new(NoHost),
             custom_calls: Registry::default(),
             observer: None,
         }
@@ -78,6 +73,10 @@ pub struct Interpreter<'m> {
     loops: Vec<OnceLock<(ComputationId, Option<ScalarLoop>)>>,
     effects: Vec<bool>,
     pool: Arc<Pool>,
+    /// Something may yield promises of values.
+    promises: bool,
+    /// Exchanges with hosts whose order the program does not say: see [`crate::order`].
+    unordered: FxHashMap<InstrId, InstrId>,
 }
 
 /// What a run used.
@@ -89,10 +88,15 @@ pub struct RunStats {
     pub peak_bytes: u64,
 }
 
-/// The state of one run.
+/// The state of one run on one device.
 #[derive(Debug)]
 pub(crate) struct Session<'m> {
     pub(crate) interpreter: &'m Interpreter<'m>,
+    /// The device and its number.
+    pub(crate) device: Device,
+    pub(crate) number: u32,
+    pub(crate) peers: &'m Peers,
+    pub(crate) traffic: Traffic,
     fuel: AtomicU64,
     pub(crate) meter: Arc<Meter>,
     pub(crate) random: ops::rng::States,
@@ -103,13 +107,16 @@ impl<'m> Interpreter<'m> {
     /// Prepares a module, which the verifier must have accepted.
     pub fn new(module: &'m Module, options: Options) -> Self {
         let effects = plan::side_effects(module);
+        let promises = plan::promises(module);
         let mut plans: Vec<Option<Plan>> = (0..module.computation_capacity()).map(|_| None).collect();
         for &c in module.computations() {
-            plans[c.index()] = Some(Plan::new(module, c, &effects));
+            plans[c.index()] = Some(Plan::new(module, c, &effects, promises));
         }
         let regions = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
         let loops = (0..module.computation_capacity()).map(|_| OnceLock::new()).collect();
-        Self { module, options, plans, regions, loops, effects, pool: Arc::default() }
+        let unordered = crate::order::unordered(module);
+        let pool = Arc::default();
+        Self { module, options, plans, regions, loops, effects, pool, promises, unordered }
     }
 
     /// The module.
@@ -129,12 +136,22 @@ impl<'m> Interpreter<'m> {
 
     /// Runs the entry computation, and says what that used.
     pub fn run_with_stats(&self, args: Vec<Value>) -> Result<(Value, RunStats)> {
-        let entry = self.module.entry();
-        self.check_arguments(entry, &args)?;
+        let mut results = self.run_devices(Devices::ONE, vec![args])?;
+        Ok(results.pop().expect("invariant: there are as many results as devices"))
+    }
+
+    /// Runs the entry computation on one of some devices, whose arguments were checked.
+    pub(crate) fn run_one(&self, peers: &Peers, number: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
+        // What waits to be used again is held against what one device had alive.
+        let pool = if peers.devices.count() == 1 { self.pool.clone() } else { Arc::default() };
         let session = Session {
             interpreter: self,
+            device: peers.devices.device(number),
+            number,
+            peers,
+            traffic: Traffic::default(),
             fuel: AtomicU64::new(0),
-            meter: Meter::new(self.options.memory_limit_bytes, &self.pool),
+            meter: Meter::new(self.options.memory_limit_bytes, &pool),
             random: ops::rng::States::default(),
             watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
         };
@@ -145,7 +162,11 @@ impl<'m> Interpreter<'m> {
                 v
             })
             .collect();
-        let value = session.run(entry, args, 0)?;
+        let entry = self.module.entry();
+        let mut value = session.run(entry, args, 0)?;
+        if self.promises {
+            value = session.settle(value, self.module.root(entry))?;
+        }
         let stats = RunStats { fuel: session.fuel.load(Ordering::Relaxed), peak_bytes: session.meter.peak() };
         Ok((value, stats))
     }
@@ -172,7 +193,8 @@ impl<'m> Interpreter<'m> {
             .expect("invariant: every computation of the module has a plan")
     }
 
-    fn check_arguments(&self, entry: ComputationId, args: &[Value]) -> Result<()> {
+    pub(crate) fn check_arguments(&self, args: &[Value]) -> Result<()> {
+        let entry = self.module.entry();
         let parameters = self.module.computation(entry).parameters();
         let wrong =
             |message: String| RunError::outside(ErrorKind::Arguments, codes::WRONG_ARGUMENTS, message);
@@ -199,7 +221,7 @@ impl<'m> Interpreter<'m> {
 }
 
 /// Whether a value may be bound to a parameter of a shape.
-fn fits(value: &Value, shape: &Shape) -> bool {
+pub(crate) fn fits(value: &Value, shape: &Shape) -> bool {
     match (value, shape) {
         (Value::Array(t), Shape::Array(a)) => {
             t.element_type() == a.element_type
@@ -214,7 +236,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
         (Value::Token, Shape::Token) => true,
         (_, Shape::Buffer(inner)) => fits(value, inner),
         (
-            Value::Array(_) | Value::Tuple(_) | Value::Token,
+            Value::Array(_) | Value::Tuple(_) | Value::Token | Value::Pending(_),
             Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
         ) => false,
     }
@@ -230,6 +252,8 @@ pub(crate) struct Frame<'p> {
     pub(crate) iteration: u64,
     /// How often the current instruction ran before; known only while somebody watches.
     execution: u64,
+    /// Inside of an `async-start`: collectives only begin.
+    lazy: bool,
 }
 
 /// What happens with the result of a frame. All but `Finish` continue the step that the frame below stands at.
@@ -263,6 +287,10 @@ impl<'m> Session<'m> {
         let interpreter = Interpreter::new(module, options);
         let session = Session {
             interpreter: &interpreter,
+            device: self.device,
+            number: self.number,
+            peers: self.peers,
+            traffic: Traffic::default(),
             fuel: AtomicU64::new(self.fuel.load(Ordering::Relaxed)),
             meter: self.meter.clone(),
             random: ops::rng::States::default(),
@@ -294,6 +322,14 @@ impl<'m> Session<'m> {
 
     pub(crate) fn module(&self) -> &'m Module {
         self.interpreter.module
+    }
+
+    /// Refuses an exchange with a host, or a call with one in it, whose order the program does not say.
+    pub(crate) fn check_order(&self, id: InstrId) -> Result<()> {
+        let Some(before) = self.interpreter.unordered.get(&id) else { return Ok(()) };
+        let before = &self.module().instr(*before).name;
+        let message = format!("no token or value leads here from %{before}, so their order is not defined");
+        Err(RunError::at(self.module().instr(id), ErrorKind::Trap, codes::UNORDERED, message))
     }
 
     /// Who watches.
@@ -386,6 +422,9 @@ impl<'m> Run<'_, 'm> {
                 let operand = frame.env[slot].clone();
                 self.enter(step.id, operand.as_slice());
             }
+            if step.looks == Looks::Outside {
+                self.settle_outside(slot, step.id)?;
+            }
             let frame = self.top();
             let element = frame.env[slot].as_mut().and_then(|t| t.take_element(index));
             let element = element.expect("invariant: the verifier checked the index of a tuple");
@@ -398,9 +437,13 @@ impl<'m> Run<'_, 'm> {
             self.enter(step.id, &[]);
             return self.bind(session.constant(step, instr)?);
         }
-        let args = frame.gather(step);
+        let lazy = frame.lazy;
+        let mut args = frame.gather(step);
+        if step.looks != Looks::Away {
+            session.settle_all(&mut args, step)?;
+        }
         self.enter(step.id, &args);
-        let cx = Cx { session, id: step.id, instr, depth: self.depth };
+        let cx = Cx { session, id: step.id, instr, depth: self.depth, lazy };
         match ops::eval(&cx, args)? {
             Outcome::Value(mut value) => {
                 value.charge(&session.meter);
@@ -426,6 +469,11 @@ impl<'m> Run<'_, 'm> {
         then: Then,
         iteration: u64,
     ) -> Result<Option<Value>> {
+        if !self.session.interpreter.unordered.is_empty()
+            && let Some(caller) = self.stack.last()
+        {
+            self.session.check_order(caller.current())?;
+        }
         let plan = self.session.interpreter.plan(computation);
         let mut env = vec![None; plan.slots];
         for (arg, slot) in args.into_iter().zip(&plan.parameters) {
@@ -433,7 +481,8 @@ impl<'m> Run<'_, 'm> {
                 env[*slot as usize] = Some(arg);
             }
         }
-        self.stack.push(Frame { plan, env, next: 0, then, iteration, execution: 0 });
+        let lazy = matches!(then, Then::BindAsync(_)) || self.stack.last().is_some_and(|f| f.lazy);
+        self.stack.push(Frame { plan, env, next: 0, then, iteration, execution: 0, lazy });
         if self.session.watch.is_some() { self.watch_parameters(computation) } else { Ok(None) }
     }
 
@@ -451,6 +500,11 @@ impl<'m> Run<'_, 'm> {
                 self.bind(value)
             }
             Then::Test { condition, body, state } => {
+                let result = if self.session.interpreter.promises {
+                    self.session.settle(result, self.session.module().root(condition))?
+                } else {
+                    result
+                };
                 if result.expect_array().slice::<bool>()[0] {
                     let args = SmallVec::from_elem(state, 1);
                     return self.push(body, args, Then::Loop { condition, body }, done.iteration);
@@ -463,6 +517,19 @@ impl<'m> Run<'_, 'm> {
                 self.push(condition, args, then, done.iteration + 1)
             }
         }
+    }
+
+    /// Waits for a value that is promised as a whole, not for what is inside it.
+    #[cold]
+    fn settle_outside(&mut self, slot: usize, at: InstrId) -> Result<()> {
+        let session = self.session;
+        let place = &mut self.top().env[slot];
+        if let Some(Value::Pending(_)) = place
+            && let Some(value) = place.take()
+        {
+            *place = Some(session.settle(value, at)?);
+        }
+        Ok(())
     }
 
     fn top(&mut self) -> &mut Frame<'m> {
@@ -508,7 +575,7 @@ impl Run<'_, '_> {
 
     fn site(&self, id: InstrId, execution: u64) -> Site<'_> {
         let session = self.session;
-        let device = session.interpreter.options.device;
+        let device = session.device;
         let at = (id, execution);
         Site::new(session.module(), at, device, self.depth, session.meter.live(), &self.stack)
     }

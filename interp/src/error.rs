@@ -3,6 +3,8 @@
 use hlo::diag::{Code, Diagnostic, codes};
 use hlo::{Instruction, Name, Span};
 
+use crate::device::Devices;
+
 /// The kind of a failed run; commands take their exit code from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErrorKind {
@@ -32,6 +34,17 @@ pub struct RunError {
     pub instruction: Name,
     /// Its place in the text.
     pub span: Span,
+    /// What only runs of several devices say.
+    pub among: Option<Box<Among>>,
+}
+
+/// A failure among several devices.
+#[derive(Clone, Debug)]
+pub struct Among {
+    /// The device that failed.
+    pub device: u32,
+    /// What else belongs to it: places, and a sentence for each.
+    pub related: Vec<(Span, String)>,
 }
 
 /// The result of anything that runs.
@@ -40,12 +53,21 @@ pub type Result<T, E = RunError> = std::result::Result<T, E>;
 impl RunError {
     /// An error at an instruction.
     pub fn at(instr: &Instruction, kind: ErrorKind, code: Code, message: impl Into<String>) -> Self {
-        Self { kind, code, message: message.into(), instruction: instr.name.clone(), span: instr.span }
+        Self { instruction: instr.name.clone(), span: instr.span, ..Self::outside(kind, code, message) }
     }
 
     /// An error that no instruction is to blame for.
     pub fn outside(kind: ErrorKind, code: Code, message: impl Into<String>) -> Self {
-        Self { kind, code, message: message.into(), instruction: "".into(), span: Span::NONE }
+        Self { kind, code, message: message.into(), instruction: "".into(), span: Span::NONE, among: None }
+    }
+
+    /// The same on a device of a run.
+    #[must_use]
+    pub(crate) fn on(self, devices: Devices, device: u32) -> Self {
+        if devices.count() == 1 {
+            return self;
+        }
+        Self { among: Some(Box::new(Among { device, related: Vec::new() })), ..self }
     }
 
     /// The interpreter does not run this instruction; `why` names the form, without the opcode.
@@ -68,11 +90,20 @@ impl RunError {
             ErrorKind::OutOfMemory => "would need the memory",
             ErrorKind::Arguments => "",
         };
+        let device = self.among.as_ref().map(|a| format!("device {}: ", a.device)).unwrap_or_default();
         let message = if self.instruction.is_empty() {
-            self.message.clone()
+            format!("{device}{}", self.message)
         } else {
-            format!("{} (in %{})", self.message, self.instruction)
+            format!("{device}{} (in %{})", self.message, self.instruction)
         };
-        Diagnostic::error(self.code, self.span, message).label(label)
+        let mut diagnostic = Diagnostic::error(self.code, self.span, message).label(label);
+        for (span, text) in self.among.iter().flat_map(|a| &a.related) {
+            diagnostic = if span.is_none() {
+                diagnostic.note(text.clone())
+            } else {
+                diagnostic.related(*span, text.clone())
+            };
+        }
+        diagnostic
     }
 }

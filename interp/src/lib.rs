@@ -11,6 +11,7 @@
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | [`observe`] | watching a run |
 //! | [`baseline`] | the instruction set that the C parts need |
+//! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
 //! | `ops` | one file a family of opcodes |
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
@@ -20,6 +21,7 @@
 
 pub mod baseline;
 pub mod custom_call;
+pub mod device;
 pub mod engine;
 pub mod error;
 pub mod kernels;
@@ -27,6 +29,7 @@ mod linalg;
 mod memory;
 pub mod observe;
 mod ops;
+mod order;
 mod parallel;
 mod plan;
 mod region;
@@ -34,7 +37,8 @@ pub mod scalar;
 pub mod sum;
 pub mod value;
 
-pub use engine::{Device, Interpreter, Options, RunStats};
+pub use device::{Device, Devices};
+pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, RunError};
 pub use observe::{Flow, Observer};
 pub use sum::Accumulate;

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::{ComputationId, InstrId, Instruction, Module};
 
-use crate::engine::{Device, Frame};
+use crate::device::Device;
+use crate::engine::Frame;
 use crate::value::Value;
 
 /// What a run goes on with after an instruction.

@@ -35,6 +35,19 @@ pub(crate) struct Step {
     pub(crate) take: Option<usize>,
     /// For `constant`: its value, made at the first use.
     pub(crate) constant: OnceLock<Value>,
+    /// What of its operands must be there, and not only promised.
+    pub(crate) looks: Looks,
+}
+
+/// What of its operands' values an instruction looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Looks {
+    /// At nothing, or nothing in the program is promised.
+    Away,
+    /// At the outermost tuple, whose elements may be promises.
+    Outside,
+    /// At everything.
+    Inside,
 }
 
 /// An operand of a step.
@@ -46,7 +59,7 @@ pub(crate) struct Operand {
 }
 
 impl Plan {
-    pub(crate) fn new(module: &Module, computation: ComputationId, effects: &[bool]) -> Plan {
+    pub(crate) fn new(module: &Module, computation: ComputationId, effects: &[bool], promises: bool) -> Plan {
         let order: Vec<InstrId> = module.instructions(computation).collect();
         let slot_of: FxHashMap<InstrId, u32> = order.iter().zip(0..).map(|(&id, slot)| (id, slot)).collect();
         let root = slot_of[&module.root(computation)];
@@ -77,7 +90,8 @@ impl Plan {
             let operands =
                 instr.operands().iter().map(|o| Operand { slot: slot_of[o], last: false }).collect();
             let (slot, constant) = (slot as u32, OnceLock::new());
-            steps.push(Step { id, slot, operands, unused: false, take: None, constant });
+            let looks = if promises { looks(module, id) } else { Looks::Away };
+            steps.push(Step { id, slot, operands, unused: false, take: None, constant, looks });
         }
         mark_uses(module, &mut steps, order.len(), root);
         Plan { steps, parameters, slots: order.len(), root }
@@ -110,6 +124,58 @@ fn mark_uses(module: &Module, steps: &mut [Step], slots: usize, root: u32) {
             step.take = index.filter(|&i| !whole[tuple as usize] && taken.insert((tuple, i), ()).is_none());
         }
     }
+}
+
+/// Whether a program may promise values: has an operation that another one waits for.
+pub(crate) fn promises(module: &Module) -> bool {
+    let mut instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
+    instructions.any(|id| {
+        matches!(
+            module.instr(id).opcode,
+            Opcode::AllGatherStart
+                | Opcode::AllReduceStart
+                | Opcode::AsyncStart
+                | Opcode::CollectivePermuteStart
+                | Opcode::Recv
+                | Opcode::Send
+        )
+    })
+}
+
+/// What an instruction looks at. What passes values on, and what waits by itself, does not look.
+fn looks(module: &Module, id: InstrId) -> Looks {
+    let instr = module.instr(id);
+    let same_type = |o: &InstrId| module.instr(*o).shape.element_type() == instr.shape.element_type();
+    if matches!(
+        instr.opcode,
+        Opcode::AddDependency
+            | Opcode::AfterAll
+            | Opcode::AllReduceDone
+            | Opcode::AsyncStart
+            | Opcode::Call
+            | Opcode::Conditional
+            | Opcode::Domain
+            | Opcode::Fusion
+            | Opcode::OptBarrier
+            | Opcode::Tuple
+            | Opcode::While
+    ) || instr.opcode == Opcode::Copy && instr.operands().iter().all(same_type)
+    {
+        return Looks::Away;
+    }
+    if matches!(
+        instr.opcode,
+        Opcode::AllGatherDone
+            | Opcode::AsyncDone
+            | Opcode::AsyncUpdate
+            | Opcode::CollectivePermuteDone
+            | Opcode::GetTupleElement
+            | Opcode::RecvDone
+            | Opcode::SendDone
+    ) {
+        return Looks::Outside;
+    }
+    Looks::Inside
 }
 
 /// For each computation (by index) whether running it may have a side effect.

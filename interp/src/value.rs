@@ -10,6 +10,7 @@ use hlo::literal::{ArrayLiteral, Buffer, BufferOf, Literal};
 use hlo::{ArrayShape, Dims, ElementType, Shape, with_buffer};
 use ndarray::{ArrayViewD, IxDyn};
 
+use crate::device::pending::Pending;
 use crate::memory::{Charge, Meter};
 
 /// A value: an array, a tuple, or a token. Clones share their storage.
@@ -21,6 +22,8 @@ pub enum Value {
     Tuple(Arc<[Value]>),
     /// A token.
     Token,
+    /// What an asynchronous operation has promised and nobody has looked at yet. Results of runs have none.
+    Pending(Arc<Pending>),
 }
 
 /// An array of run-time dimensions over shared storage.
@@ -244,7 +247,7 @@ impl Value {
     pub fn as_array(&self) -> Option<&Tensor> {
         match self {
             Value::Array(t) => Some(t),
-            Value::Tuple(_) | Value::Token => None,
+            Value::Tuple(_) | Value::Token | Value::Pending(_) => None,
         }
     }
 
@@ -257,7 +260,9 @@ impl Value {
     pub fn into_array(self) -> Tensor {
         match self {
             Value::Array(t) => t,
-            Value::Tuple(_) | Value::Token => panic!("invariant: the verifier checked that this is an array"),
+            Value::Tuple(_) | Value::Token | Value::Pending(_) => {
+                panic!("invariant: the verifier checked that this is an array")
+            }
         }
     }
 
@@ -265,7 +270,7 @@ impl Value {
     pub fn as_tuple(&self) -> Option<&[Value]> {
         match self {
             Value::Tuple(t) => Some(t),
-            Value::Array(_) | Value::Token => None,
+            Value::Array(_) | Value::Token | Value::Pending(_) => None,
         }
     }
 
@@ -281,7 +286,7 @@ impl Value {
                 Some(elements) => elements.get_mut(index).map(|e| std::mem::replace(e, Value::Token)),
                 None => t.get(index).cloned(),
             },
-            Value::Array(_) | Value::Token => None,
+            Value::Array(_) | Value::Token | Value::Pending(_) => None,
         }
     }
 
@@ -291,7 +296,7 @@ impl Value {
             match value {
                 Value::Array(t) => out.push(t),
                 Value::Tuple(t) => t.iter().for_each(|v| collect(v, out)),
-                Value::Token => {}
+                Value::Token | Value::Pending(_) => {}
             }
         }
         let mut out = Vec::new();
@@ -305,6 +310,25 @@ impl Value {
             Value::Array(t) => Shape::Array(t.shape()),
             Value::Tuple(t) => Shape::tuple(t.iter().map(Value::shape)),
             Value::Token => Shape::Token,
+            Value::Pending(p) => p.shape.without_layout(),
+        }
+    }
+
+    /// Whether something inside is only promised.
+    pub(crate) fn has_pending(&self) -> bool {
+        match self {
+            Value::Array(_) | Value::Token => false,
+            Value::Tuple(t) => t.iter().any(Value::has_pending),
+            Value::Pending(_) => true,
+        }
+    }
+
+    /// A copy that shares no storage.
+    pub(crate) fn detached(&self) -> Value {
+        match self {
+            Value::Array(t) => Tensor::new(t.dims(), t.buffer().clone()).into(),
+            Value::Tuple(t) => Value::tuple(t.iter().map(Value::detached)),
+            Value::Token | Value::Pending(_) => self.clone(),
         }
     }
 
@@ -341,7 +365,7 @@ impl Value {
                     (0..n).filter_map(|i| tuple.take_element(i)).map(Value::into_literal).collect(),
                 )
             }
-            Value::Token => Literal::Token,
+            Value::Token | Value::Pending(_) => Literal::Token,
         }
     }
 
@@ -355,7 +379,7 @@ impl Value {
                     elements.iter_mut().for_each(|e| e.charge(meter));
                 }
             }
-            Value::Token => {}
+            Value::Token | Value::Pending(_) => {}
         }
     }
 }

@@ -49,6 +49,7 @@ fn text(value: &Value) -> String {
         Value::Array(t) => t.shape().to_string(),
         Value::Tuple(t) => format!("({})", t.iter().map(text).collect::<Vec<_>>().join(", ")),
         Value::Token => "token".into(),
+        Value::Pending(_) => "promise".into(),
     }
 }
 

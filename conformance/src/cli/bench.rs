@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hlo::{ArrayLiteral, Module};
-use hlo_interp::{Accumulate, Interpreter, Options as RunOptions, Value};
+use hlo_interp::{Accumulate, Devices, Interpreter, Options as RunOptions, Value};
 use serde::Serialize;
 
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
-use crate::engine::{self, flatten};
+use crate::engine::{self, flatten, named};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{load, parse_text};
 use crate::npz::{self, Npz};
@@ -107,7 +107,10 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
     let program = load(file).map_err(|r| Failure::new(r.exit, r.render(false)))?;
     let (parse, _) = median(5, || parse_text(&program.source.text));
     let module = &program.module;
-    engine::by_name(engine)?.supports(module).map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
+    let devices = engine::devices(module, None, None)?;
+    engine::by_name(engine)?
+        .supports(module, devices)
+        .map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
     let how = || RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         fuel: options.limits.fuel,
@@ -118,14 +121,16 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
     let (compile, interpreter) = median(3, || Interpreter::new(module, how()));
 
     let before = Mark::set();
-    let arrays = arrays(module, file, options)?;
-    let input_bytes: u64 = arrays.iter().map(bytes).sum();
-    let arguments: Vec<Value> =
-        inputs::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect();
-    let once = || interpreter.run_with_stats(arguments.clone());
+    let arrays = arrays(module, file, options, devices)?;
+    let input_bytes: u64 = arrays.iter().flatten().map(bytes).sum();
+    let mut arguments: Vec<Vec<Value>> = Vec::new();
+    for arrays in arrays {
+        arguments.push(inputs::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect());
+    }
+    let once = || interpreter.run_devices(devices, arguments.clone());
     // Making or reading inputs takes memory of its own.
     let before = before.and_then(|_| Mark::set());
-    let (value, stats) = once().map_err(|e| Failure::new(engine::exit_of(e.kind), e.message))?;
+    let ended = once().map_err(|e| Failure::new(engine::exit_of(e.kind), e.message))?;
     let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
 
     let mut times = Vec::new();
@@ -139,11 +144,11 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
     let processor = processor_time().zip(processor).map(|(after, before)| after.saturating_sub(before));
     times.sort_unstable();
     if let Some(path) = &options.output {
-        let mut results = Vec::new();
-        flatten(value.into_literal(), &mut results);
-        let named: Vec<(String, &ArrayLiteral)> =
-            results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
-        npz::write(Path::new(path), &named)?;
+        let mut results = vec![Vec::new(); ended.len()];
+        for ((value, _), results) in ended.iter().zip(&mut results) {
+            flatten(value.clone().into_literal(), results);
+        }
+        npz::write(Path::new(path), &named("out", &results))?;
     }
     Ok(Object {
         module: file,
@@ -155,15 +160,23 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
         cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / times.len() as f64),
         runs: times.len(),
         peak_bytes,
-        live_bytes: stats.peak_bytes,
+        live_bytes: ended.iter().map(|(_, stats)| stats.peak_bytes).sum(),
     })
 }
 
-fn arrays(module: &Module, file: &str, options: &Options) -> Result<Vec<ArrayLiteral>, Failure> {
+fn arrays(
+    module: &Module,
+    file: &str,
+    options: &Options,
+    devices: Devices,
+) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
     let limit = options.limits.memory_limit;
     match &options.inputs {
-        Some(path) => inputs::read(module, &mut Npz::open(path, limit)?, ""),
-        None => inputs::generate(&inputs::plan(module, inputs::range_beside(file)?)?, options.seed, 0, limit),
+        Some(path) => inputs::read(module, &mut Npz::open(path, limit)?, devices),
+        None => {
+            let plan = inputs::plan(module, inputs::range_beside(file)?)?;
+            inputs::generate(&plan, options.seed, devices, limit)
+        }
     }
 }
 

@@ -63,7 +63,7 @@ struct Global {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run programs and print or compare their results
-    Run(run::Options),
+    Run(Box<run::Options>),
     /// Check programs, a line for each
     Verify(verify::Options),
     /// Print programs in one of XLA's styles
@@ -94,7 +94,7 @@ pub(crate) struct LimitOptions {
     /// Stop after this many executed instructions
     #[arg(long, value_name = "N")]
     fuel: Option<u64>,
-    /// The most memory that values may take, such as 8GiB
+    /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
     memory_limit: u64,
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
-use hlo_interp::Accumulate;
+use hlo_interp::{Accumulate, Devices};
 use serde::Serialize;
 
 use super::ui::{Ui, closed};
@@ -14,8 +14,9 @@ use super::watch::{StatsObject, WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions};
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
-use crate::engine::{self, Engine, Finished, Limits, RunOptions};
+use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
+use crate::feeds::Feeds;
 use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load, signature};
 use crate::guard::guarded;
 use crate::inputs;
@@ -33,21 +34,33 @@ pub(crate) struct Options {
     /// What runs the program
     #[arg(long, default_value = "interpreter", value_name = "NAME")]
     platform: String,
-    /// What to compare with; `none` compares with nothing
+    /// What to compare with, or `none`
     #[arg(long, default_value = "none", value_name = "NAME")]
     reference_platform: String,
-    /// Inputs: arrays arg0, arg1, ...; made if not given
+    /// Replicas, if not as many as the module says
+    #[arg(long, value_name = "N")]
+    replicas: Option<u32>,
+    /// Partitions, if not as many as the module says
+    #[arg(long, value_name = "N")]
+    partitions: Option<u32>,
+    /// Inputs: arrays arg0, ... (dK.arg0 of device K); made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
     /// Where to write the inputs, made or given: arrays arg0, arg1, ...
     #[arg(long, value_name = "NPZ")]
     save_inputs: Option<String>,
-    /// Where to write the results: arrays out0, out1, ...
+    /// Where to write the results: arrays out0, ... (dK.out0)
     #[arg(long, value_name = "NPZ")]
     output: Option<String>,
     /// Results to compare with: arrays out0, out1, ...
     #[arg(long, value_name = "NPZ")]
     expected: Option<String>,
+    /// What the program is fed: arrays in0, ... (docs/devices.md)
+    #[arg(long, value_name = "NPZ")]
+    infeed: Option<String>,
+    /// Where to write what it feeds out: arrays out0, ...
+    #[arg(long, value_name = "NPZ")]
+    outfeed: Option<String>,
     /// Compare bit for bit instead of within a tolerance
     #[arg(long, conflicts_with_all = ["max_ulp", "abs_error_bound", "rel_error_bound"])]
     exact: bool,
@@ -63,7 +76,7 @@ pub(crate) struct Options {
     /// NaNs must have the same bits too
     #[arg(long)]
     nan_bits: bool,
-    /// How sums of floats round; compared results may agree with either if this is not given
+    /// How sums of floats round
     #[arg(long, value_enum, value_name = "MODE")]
     accumulate: Option<AccumulateOption>,
     /// Seed of made inputs and of rng
@@ -162,14 +175,6 @@ fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
         }]);
     }
     let case = if Case::is_at(path) { Some(Case::open(path)?) } else { None };
-    if let Some(c) = &case
-        && c.devices() > 1
-    {
-        return Err(Failure::new(
-            Exit::Unsupported,
-            format!("{file}: a case of {} devices; the {} runs one", c.devices(), options.platform),
-        ));
-    }
     let beside = |name: &str| {
         let p = path.join(name);
         p.is_file().then(|| p.to_string_lossy().into_owned())
@@ -284,12 +289,6 @@ struct TimesObject {
     run: f64,
 }
 
-/// Writes arrays as `NAME0, NAME1, ...`.
-fn write(path: &str, name: &str, arrays: &[ArrayLiteral]) -> Result<(), Failure> {
-    let named: Vec<_> = arrays.iter().enumerate().map(|(i, a)| (format!("{name}{i}"), a)).collect();
-    npz::write(Path::new(path), &named)
-}
-
 struct Runner<'a> {
     options: &'a Options,
     ui: &'a Ui,
@@ -301,7 +300,9 @@ struct Runner<'a> {
 /// What results are compared with.
 struct Expected {
     from: String,
-    arrays: Vec<ArrayLiteral>,
+    /// For each device.
+    arrays: Vec<Vec<ArrayLiteral>>,
+    /// One for each result of a device.
     checks: Vec<Check>,
 }
 
@@ -362,8 +363,9 @@ impl Runner<'_> {
                 report::time(t.verify)
             ));
         }
+        let devices = self.devices(module)?;
         for engine in [Some(self.platform), self.reference].into_iter().flatten() {
-            if let Err(d) = engine.supports(module) {
+            if let Err(d) = engine.supports(module, devices) {
                 return Ok(self.no_results(&program, Exit::Unsupported, d));
             }
         }
@@ -402,10 +404,22 @@ impl Runner<'_> {
         exit
     }
 
-    fn make_inputs(&self, module: &Module, seed: u64) -> Result<Vec<ArrayLiteral>, Failure> {
+    /// What the options say, else the case, else the module.
+    fn devices(&self, module: &Module) -> Result<Devices, Failure> {
+        let case = self.job.case.as_ref().map(|c| &c.info);
+        let replicas = self.options.replicas.or(case.map(|c| c.replicas));
+        engine::devices(module, replicas, self.options.partitions.or(case.map(|c| c.partitions)))
+    }
+
+    fn make_inputs(
+        &self,
+        module: &Module,
+        seed: u64,
+        devices: Devices,
+    ) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
         let limit = self.options.limits.memory_limit;
         if let Some(path) = &self.job.inputs {
-            let arrays = inputs::read(module, &mut Npz::open(path, limit)?, "")?;
+            let arrays = inputs::read(module, &mut Npz::open(path, limit)?, devices)?;
             self.ui.detail(format!("  inputs   {path}"));
             return Ok(arrays);
         }
@@ -414,14 +428,15 @@ impl Runner<'_> {
         if !plan.leaves.is_empty() {
             self.ui.detail(format!("  inputs   made, seed {seed} ({})", inputs::describe(&plan)));
         }
-        inputs::generate(&plan, seed, 0, limit)
+        inputs::generate(&plan, seed, devices, limit)
     }
 
     /// What to compare with: recorded results, or those of the reference.
     fn expected(
         &self,
         program: &Program,
-        arguments: &[ArrayLiteral],
+        arguments: &[Vec<ArrayLiteral>],
+        feeds: &Feeds,
         run: &RunOptions,
     ) -> Result<Result<Option<Expected>, (Exit, Diagnostic)>, Failure> {
         let module = &program.module;
@@ -438,30 +453,31 @@ impl Runner<'_> {
             };
             let arrays = match &self.job.case {
                 Some(c) if self.options.expected.is_none() => {
-                    c.expected(self.options.limits.memory_limit, "")?
+                    c.expected(self.options.limits.memory_limit, run.devices)?
                 }
                 _ => {
                     let mut npz = Npz::open(path, self.options.limits.memory_limit)?;
-                    shapes
-                        .iter()
-                        .enumerate()
-                        .map(|(i, s)| npz.array(&format!("out{i}"), s))
-                        .collect::<Result<_, _>>()?
+                    let count = run.devices.count() as usize;
+                    let mut of = |device| {
+                        let name = |i| array_name(count, device, "out", i);
+                        shapes.iter().enumerate().map(|(i, s)| npz.array(&name(i), s)).collect()
+                    };
+                    (0..count).map(&mut of).collect::<Result<Vec<Vec<_>>, _>>()?
                 }
             };
-            if checks.len() != arrays.len() {
+            if let Some(wrong) = arrays.iter().find(|a| a.len() != checks.len()) {
                 return Err(Failure::usage(format!(
                     "the case has {} checks for {} results",
                     checks.len(),
-                    arrays.len()
+                    wrong.len()
                 )));
             }
             return Ok(Ok(Some(Expected { from: path.clone(), arrays, checks })));
         }
         let Some(reference) = self.reference else { return Ok(Ok(None)) };
-        let parameters = inputs::to_parameters(module, arguments.to_vec())?;
-        Ok(reference.run(module, parameters, run).into_results().map(|f| {
-            let checks = f.results.iter().map(|r| self.check_for(r.buffer.element_type())).collect();
+        let inputs = Inputs { host: feeds.host(run.devices)?, ..Inputs::new(module, arguments)? };
+        Ok(reference.run(module, inputs, run).into_results().map(|f| {
+            let checks = f.results[0].iter().map(|r| self.check_for(r.buffer.element_type())).collect();
             Some(Expected { from: reference.name().to_owned(), arrays: f.results, checks })
         }))
     }
@@ -489,19 +505,21 @@ impl Runner<'_> {
         let module = &program.module;
         let seed = self.options.seed.wrapping_add(iteration);
         let start = Instant::now();
-        let arguments = self.make_inputs(module, seed)?;
+        let devices = self.devices(module)?;
+        let arguments = self.make_inputs(module, seed, devices)?;
         let inputs_time = start.elapsed();
         if let Some(path) = &self.options.save_inputs {
-            write(path, "arg", &arguments)?;
+            npz::write(Path::new(path), &named("arg", &arguments))?;
         }
+        let feeds = Feeds { infeed: self.options.infeed.clone(), limit: self.options.limits.memory_limit };
         let limits =
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
-        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed };
+        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices };
         let expected = if self.options.watch.any() {
             None
         } else {
-            match self.expected(program, &arguments, &run)? {
+            match self.expected(program, &arguments, &feeds, &run)? {
                 Ok(expected) => expected,
                 Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
             }
@@ -509,14 +527,17 @@ impl Runner<'_> {
         let mut watched = Watched::default();
         let (finished, verdicts) = match &expected {
             None => {
-                let parameters = inputs::to_parameters(module, arguments)?;
+                let host = feeds.host(devices)?;
+                let inputs = Inputs { host: host.clone(), ..Inputs::new(module, &arguments)? };
                 let outcome = if self.options.watch.any() {
-                    let (outcome, seen) = self.options.watch.run(self.platform, module, parameters, &run)?;
+                    let (outcome, seen) = self.options.watch.run(self.platform, module, inputs, &run)?;
                     watched = seen;
                     outcome
                 } else {
-                    self.platform.run(module, parameters, &run)
+                    self.platform.run(module, inputs, &run)
                 };
+                // What a program said before it failed may say why.
+                self.write_outfeed(&host.taken())?;
                 match outcome.into_results() {
                     Ok(f) => (f, None),
                     Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
@@ -535,6 +556,7 @@ impl Runner<'_> {
                     engine: self.platform,
                     module,
                     inputs: &arguments,
+                    feeds: &feeds,
                     expected: &e.arrays,
                     checks: &e.checks,
                     options: run,
@@ -544,7 +566,8 @@ impl Runner<'_> {
                 match judge.run() {
                     Ok(judged) => {
                         let mode = judged.mode_name();
-                        let Judged { finished, verdicts, .. } = judged;
+                        let Judged { finished, verdicts, fed_out, .. } = judged;
+                        self.write_outfeed(&fed_out)?;
                         (finished, Some((verdicts, mode)))
                     }
                     Err(NoVerdict::Run(exit, d)) => return Ok(self.no_results(program, exit, *d)),
@@ -554,7 +577,7 @@ impl Runner<'_> {
         };
         let ran = Ran { seed, inputs_time, finished, verdicts, expected, watched };
         if let Some(path) = &self.options.output {
-            write(path, "out", &ran.finished.results)?;
+            npz::write(Path::new(path), &named("out", &ran.finished.results))?;
         }
         let pass = ran.verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
         let exit = if pass { Exit::Ok } else { Exit::Differs };
@@ -566,21 +589,26 @@ impl Runner<'_> {
         Ok(exit)
     }
 
+    fn write_outfeed(&self, arrays: &[(String, ArrayLiteral)]) -> Result<(), Failure> {
+        let Some(path) = &self.options.outfeed else { return Ok(()) };
+        let arrays: Vec<_> = arrays.iter().map(|(name, a)| (name.clone(), a)).collect();
+        npz::write(Path::new(path), &arrays)
+    }
+
     fn json_result(&self, program: &Program, ran: &Ran, exit: Exit) {
         let Ran { seed, inputs_time, finished, verdicts, expected, watched } = ran;
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
-        let results = finished
-            .results
-            .iter()
+        let results = named("out", &finished.results)
+            .into_iter()
             .enumerate()
-            .map(|(i, a)| ResultObject {
-                name: format!("out{i}"),
+            .map(|(i, (name, a))| ResultObject {
+                name,
                 element_type: a.buffer.element_type().name(),
                 shape: a.dims.to_vec(),
                 value: report::array_text(a),
                 check: verdicts.as_ref().zip(expected.as_ref()).map(|((v, _), e)| CheckObject {
                     pass: v[i].pass,
-                    tolerance: e.checks[i].describe(),
+                    tolerance: e.checks[i % e.checks.len()].describe(),
                     elements: v[i].comparison.elements,
                     same_bits: v[i].comparison.same,
                     wrong: v[i].comparison.wrong,
@@ -619,9 +647,11 @@ impl Runner<'_> {
         if self.ui.verbose {
             self.ui.detail(format!("           ready in {}", report::time(*inputs_time)));
         }
+        let devices = finished.results.len();
         self.ui.detail(format!(
-            "  run      {}, {}{}",
+            "  run      {}{}, {}{}",
             self.platform.name(),
+            if devices > 1 { format!(", {devices} devices") } else { String::new() },
             report::time(finished.time),
             if self.ui.verbose {
                 format!(
@@ -639,12 +669,13 @@ impl Runner<'_> {
         }
         // A comparison's verdict is what was asked for; the values are shown where it was not, or in detail.
         if verdicts.is_none() && !self.ui.quiet || self.ui.verbose {
-            for (i, a) in finished.results.iter().enumerate().take(SHOWN_RESULTS) {
-                self.ui.line(format!("out{i} = {}", a.shape()));
+            let results = named("out", &finished.results);
+            for (name, a) in results.iter().take(SHOWN_RESULTS) {
+                self.ui.line(format!("{name} = {}", a.shape()));
                 self.ui.line(report::array_text(a));
             }
-            if finished.results.len() > SHOWN_RESULTS {
-                self.ui.line(format!("... and {} more results", finished.results.len() - SHOWN_RESULTS));
+            if results.len() > SHOWN_RESULTS {
+                self.ui.line(format!("... and {} more results", results.len() - SHOWN_RESULTS));
             }
         }
         if let Some(path) = &self.options.output {
@@ -680,15 +711,17 @@ impl Runner<'_> {
                 .unwrap_or_default(),
             if wrong > 0 { self.ui.bad(&report::grouped(wrong as u64)) } else { "0".into() }
         ));
+        let n = expected.checks.len();
         for (i, v) in verdicts.iter().enumerate().filter(|(_, v)| !v.pass).take(8) {
-            if v.comparison.worst.is_empty() || matches!(expected.checks[i], Check::Residual { .. }) {
-                self.ui.line(format!("           out{i}: {}", v.reason));
+            let name = array_name(expected.arrays.len(), i / n, "out", i % n);
+            if v.comparison.worst.is_empty() || matches!(expected.checks[i % n], Check::Residual { .. }) {
+                self.ui.line(format!("           {name}: {}", v.reason));
                 continue;
             }
             for w in &v.comparison.worst {
                 let index: Vec<String> = w.index.iter().map(i64::to_string).collect();
                 self.ui.line(format!(
-                    "           out{i}[{}]   expected {}   got {}   (abs {:.2e}, rel {:.2e}{})",
+                    "           {name}[{}]   expected {}   got {}   (abs {:.2e}, rel {:.2e}{})",
                     index.join(","),
                     w.expected,
                     w.actual,

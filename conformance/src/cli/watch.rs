@@ -8,8 +8,8 @@ use hlo::{ArrayLiteral, Literal, Module};
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::engine::{Engine, Outcome, RunOptions, flatten};
-use crate::exit::Failure;
+use crate::engine::{Engine, Inputs, Outcome, RunOptions, flatten};
+use crate::exit::{Exit, Failure};
 use crate::report::{self, parse_bytes};
 use crate::resident::Mark;
 use crate::watch::Watchers;
@@ -32,7 +32,7 @@ pub(crate) struct WatchOptions {
     /// Give an instruction's value instead of the result: NAME, COMPUTATION.NAME, either with #N for execution N from 0
     #[arg(long, value_name = "NAME", conflicts_with_all = ["expected", "reference_platform", "iterations"])]
     stop_at: Option<String>,
-    /// Count and time every opcode; like the others, instead of comparing results
+    /// Count and time every opcode, instead of comparing results
     #[arg(long, conflicts_with_all = ["expected", "reference_platform"])]
     stats: bool,
 }
@@ -83,9 +83,14 @@ impl WatchOptions {
         &self,
         engine: &dyn Engine,
         module: &Module,
-        inputs: Vec<Literal>,
+        inputs: Inputs,
         options: &RunOptions,
     ) -> Result<(Outcome, Watched), Failure> {
+        if let (Some(option), true) = (self.one_program(), options.devices.count() > 1) {
+            let message =
+                format!("{option} watches one device; this program runs on {}", options.devices.count());
+            return Err(Failure::new(Exit::Unsupported, message));
+        }
         let limit = match self.trace_values {
             TraceValues::Full => self.trace_limit,
             TraceValues::Summary => 0,
@@ -98,7 +103,7 @@ impl WatchOptions {
             trace,
             stop: target.map(StopAt::new),
         });
-        let input_bytes: u64 = inputs.iter().flat_map(Literal::arrays).map(bytes).sum();
+        let input_bytes: u64 = inputs.arguments.iter().flatten().flat_map(Literal::arrays).map(bytes).sum();
         let before = if self.stats { Mark::set() } else { None };
         let mut outcome = engine.run_watched(module, inputs, options, Some(watchers.clone()));
         let grown = before.and_then(Mark::growth);
@@ -121,7 +126,9 @@ impl WatchOptions {
         {
             finished.results.clear();
             let values = stop.into_values(module)?;
-            values.into_iter().for_each(|(_, value)| flatten(value, &mut finished.results));
+            let mut arrays = Vec::new();
+            values.into_iter().for_each(|(_, value)| flatten(value, &mut arrays));
+            finished.results.push(arrays);
             let name = full_name(module, module.instr(target.id).parent(), target.id);
             watched.stopped = Some(format!("{name}, execution {}", target.execution));
         }

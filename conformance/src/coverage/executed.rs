@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_interp::Device;
 use hlo_interp::Value;
-use hlo_interp::engine::Device;
 use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashSet;
 
@@ -33,7 +33,7 @@ fn has_elements(value: &Value) -> bool {
     match value {
         Value::Array(a) => !a.is_empty(),
         Value::Tuple(t) => t.iter().any(has_elements),
-        Value::Token => true,
+        Value::Token | Value::Pending(_) => true,
     }
 }
 

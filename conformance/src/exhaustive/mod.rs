@@ -11,18 +11,19 @@
 
 mod points;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hlo::builder::ComputationBuilder;
 use hlo::{
     ArrayLiteral, Attrs, Bits, Buffer, BufferOf, Dims, ElementType, Literal, Module, Opcode, Shape,
     with_buffer, with_element_type,
 };
+use hlo_interp::device::host::NoHost;
 use rayon::prelude::*;
 
 use crate::element::{Number, Part};
-use crate::engine::{Engine, RunOptions};
+use crate::engine::{Engine, Inputs, RunOptions};
 use crate::exact::{self, Functions};
 use crate::exit::{Exit, Failure};
 
@@ -184,9 +185,10 @@ fn results(
 ) -> Result<Buffer, Failure> {
     let refused = || Failure::new(Exit::Unsupported, format!("{opcode} does not take {ty}"));
     let module = program(opcode, ty, n).ok_or_else(refused)?;
+    let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
     let outcome = engine.run(&module, inputs, &RunOptions::default());
     let mut finished = outcome.into_results().map_err(|(exit, d)| Failure::new(exit, d.message))?;
-    finished.results.pop().map(|r| r.buffer).ok_or_else(refused)
+    finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.buffer).ok_or_else(refused)
 }
 
 fn check(
@@ -354,19 +356,19 @@ mod tests {
             fn name(&self) -> &str {
                 "off by one"
             }
-            fn supports(&self, _: &Module) -> Result<(), hlo::Diagnostic> {
+            fn supports(&self, _: &Module, _: hlo_interp::Devices) -> Result<(), hlo::Diagnostic> {
                 Ok(())
             }
             fn run_watched(
                 &self,
                 module: &Module,
-                inputs: Vec<Literal>,
+                inputs: Inputs,
                 options: &RunOptions,
                 observer: Option<std::sync::Arc<dyn hlo_interp::observe::Observer>>,
             ) -> Outcome {
                 let mut outcome = InterpreterEngine.run_watched(module, inputs, options, observer);
                 if let Outcome::Finished(f) = &mut outcome
-                    && let Buffer::F64(v) = &mut f.results[0].buffer
+                    && let Buffer::F64(v) = &mut f.results[0][0].buffer
                 {
                     let last = v.len() - 1;
                     v[last] = f64::from_bits(v[last].to_bits() ^ 1);

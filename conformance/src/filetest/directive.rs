@@ -1,5 +1,7 @@
 //! The directives of a filetest.
 
+use hlo_interp::device::host::Stream;
+
 use crate::report::parse_bytes;
 
 /// What a program is tested for.
@@ -24,7 +26,8 @@ pub(super) struct ExpectedError {
 pub(super) struct Run {
     pub(super) line: usize,
     pub(super) entry: String,
-    pub(super) arguments: Vec<String>,
+    /// For each device, or one for all of them.
+    pub(super) arguments: Vec<Vec<String>>,
     pub(super) expectation: Expectation,
 }
 
@@ -73,8 +76,15 @@ impl Origin {
 /// How a run ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Expectation {
-    Results { values: Vec<String>, ulp: Option<u64> },
-    Fails { code: String, text: String },
+    /// For each device, or one for all of them.
+    Results {
+        values: Vec<Vec<String>>,
+        ulp: Option<u64>,
+    },
+    Fails {
+        code: String,
+        text: String,
+    },
 }
 
 /// A golden section.
@@ -97,6 +107,13 @@ pub(super) struct Spec {
     pub(super) origin: Vec<Origin>,
     pub(super) fuel: Option<u64>,
     pub(super) memory: Option<u64>,
+    pub(super) replicas: Option<u32>,
+    pub(super) partitions: Option<u32>,
+    /// How often each run is done.
+    pub(super) repeat: Option<u32>,
+    /// What goes in by feeds and channels, and what must come out: for each device, or one for all of them.
+    pub(super) infeed: Vec<(Stream, Vec<Vec<String>>)>,
+    pub(super) outfeed: Vec<(Stream, Vec<Vec<String>>)>,
     pub(super) sections: Vec<Section>,
     /// The text up to the first section.
     pub(super) before_sections: String,
@@ -151,6 +168,14 @@ fn directive_word(comment: &str) -> Option<(&str, &str)> {
 impl Spec {
     fn comment(&mut self, comment: &str, line: usize) -> Result<(), String> {
         let Some((word, rest)) = directive_word(comment) else { return Ok(()) };
+        let number = |n: &str| n.parse().map_err(|_| format!("`{n}` is not a number"));
+        let (stream, rest) = match (word, rest.strip_prefix('[').and_then(|r| r.split_once(']'))) {
+            ("infeed" | "outfeed", Some((channel, rest))) => {
+                let channel = channel.parse().map_err(|_| format!("`{channel}` is no channel"))?;
+                (Stream::Channel(channel), rest)
+            }
+            _ => (Stream::Feed, rest),
+        };
         let value = rest.strip_prefix(':').map(str::trim);
         match (word, value) {
             ("test", Some(kinds)) => {
@@ -171,6 +196,11 @@ impl Spec {
             }
             ("nan-bits", Some("true")) => self.nan_bits = true,
             ("fuel", Some(n)) => self.fuel = Some(n.parse().map_err(|_| format!("`{n}` is not a number"))?),
+            ("replicas", Some(n)) => self.replicas = Some(number(n)?),
+            ("partitions", Some(n)) => self.partitions = Some(number(n)?),
+            ("repeat", Some(n)) => self.repeat = Some(number(n)?),
+            ("infeed", Some(values)) => self.infeed.push((stream, split_devices(values))),
+            ("outfeed", Some(values)) => self.outfeed.push((stream, split_devices(values))),
             ("memory", Some(n)) => self.memory = Some(parse_bytes(n)?),
             ("error", None) => self.errors.push(error_directive(comment, None)?),
             _ => return Err(format!("unknown directive `{comment}`")),
@@ -199,7 +229,7 @@ fn parse_run(text: &str, line: usize) -> Result<Run, String> {
     let bad = |what: &str| format!("`{text}`: {what}");
     let (entry, rest) = text.split_once('(').ok_or_else(|| bad("expected e(ARGUMENTS)"))?;
     let close = matching(rest).ok_or_else(|| bad("the arguments are not closed"))?;
-    let arguments = split_values(&rest[..close]);
+    let arguments = split_devices(&rest[..close]);
     let rest = rest[close + 1..].trim();
     let expectation = if let Some(results) = rest.strip_prefix("==") {
         let (results, ulp) = match results.rsplit_once("~ulp(") {
@@ -209,7 +239,7 @@ fn parse_run(text: &str, line: usize) -> Result<Run, String> {
             }
             None => (results, None),
         };
-        Expectation::Results { values: split_values(results), ulp }
+        Expectation::Results { values: split_devices(results), ulp }
     } else if let Some(fails) = rest.strip_prefix("fails[") {
         let (code, message) = fails.split_once("]:").ok_or_else(|| bad("expected fails[CODE]: TEXT"))?;
         Expectation::Fails { code: code.to_owned(), text: message.trim().to_owned() }
@@ -235,24 +265,35 @@ fn matching(text: &str) -> Option<usize> {
 
 /// Values separated by commas outside brackets.
 pub(super) fn split_values(text: &str) -> Vec<String> {
-    let mut values = Vec::new();
+    let mut values: Vec<String> = split(text, ',').into_iter().map(str::to_owned).collect();
+    if values.last().is_some_and(String::is_empty) {
+        values.pop();
+    }
+    values
+}
+
+/// The values of each device, separated by `|`.
+fn split_devices(text: &str) -> Vec<Vec<String>> {
+    split(text, '|').into_iter().map(split_values).collect()
+}
+
+/// What is between separators outside brackets.
+fn split(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
     let (mut depth, mut start) = (0i32, 0);
     for (i, c) in text.char_indices() {
         match c {
             '(' | '[' => depth += 1,
             ')' | ']' => depth -= 1,
-            ',' if depth == 0 => {
-                values.push(text[start..i].trim().to_owned());
+            _ if c == separator && depth == 0 => {
+                parts.push(text[start..i].trim());
                 start = i + 1;
             }
             _ => {}
         }
     }
-    let last = text[start..].trim();
-    if !last.is_empty() {
-        values.push(last.to_owned());
-    }
-    values
+    parts.push(text[start..].trim());
+    parts
 }
 
 #[cfg(test)]
@@ -262,11 +303,15 @@ mod tests {
     #[test]
     fn runs() {
         let run = parse_run("e([1, (2, 3)], 4) == [5], [[6], [7]] ~ulp(2)", 3).unwrap();
-        assert_eq!(run.arguments, ["[1, (2, 3)]", "4"]);
+        assert_eq!(run.arguments, [["[1, (2, 3)]", "4"]]);
         assert_eq!(
             run.expectation,
-            Expectation::Results { values: vec!["[5]".into(), "[[6], [7]]".into()], ulp: Some(2) }
+            Expectation::Results { values: vec![vec!["[5]".into(), "[[6], [7]]".into()]], ulp: Some(2) }
         );
+        let run = parse_run("e([1], 2 | [3], 4) == 5 | 6", 3).unwrap();
+        assert_eq!(run.arguments, [["[1]", "2"], ["[3]", "4"]]);
+        let values = vec![vec!["5".into()], vec!["6".into()]];
+        assert_eq!(run.expectation, Expectation::Results { values, ulp: None });
         let run = parse_run("main() fails[R0001]: out of fuel", 3).unwrap();
         assert_eq!(run.expectation, Expectation::Fails { code: "R0001".into(), text: "out of fuel".into() });
         for bad in ["e", "e(1", "e(1) = 2", "e(1) == 2 ~ulp(x)", "e() fails: x"] {

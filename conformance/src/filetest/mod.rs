@@ -12,7 +12,11 @@
 //! A file may hold several programs, separated by lines that begin with `// ====`. Each says with `// test:` what it is:
 //! - `interpret`: it verifies, and each `// run: e(ARGUMENTS) == RESULTS` holds to the bit (NaN equals NaN), or each `// run:
 //!   e(ARGUMENTS) fails[CODE]: TEXT` fails so. `~ulp(n)` after the results allows that distance, where an opcode of the program
-//!   allows it too; how values are written: [`value`]. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `// nan-bits: true` apply to all runs.
+//!   allows it too; how values are written: [`value`]. On several devices (`// replicas: N`, `// partitions: N`, or what the module
+//!   says) `|` separates what belongs to each of them, and what is without it belongs to all: `e([1] | [2]) == [3]`. `// infeed:
+//!   VALUES` is what the program is fed and `// outfeed: VALUES` what must come out of it, in order; with `[C]` after the word over
+//!   channel C. `// repeat: N` does each run so many times. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `//
+//!   nan-bits: true` apply to all runs.
 //!   `// origin: numpy, hand` says where the expected values come from (see [`Origin`]), for this program and those after it in
 //!   the file; [`crate::coverage`] counts no run without it.
 //! - `verify`: it is rejected with exactly the errors that `// error[CODE]: TEXT` at the ends of the lines announce (or, in a line
@@ -24,27 +28,30 @@
 //! without an expectation; every program that parses must print to text that reads back to an equal module.
 
 mod directive;
+mod host;
 mod value;
 
-pub use directive::Origin;
-
 use std::sync::Arc;
+
+pub use directive::Origin;
 
 use hlo::diag::{Diagnostic, Severity, render_all};
 use hlo::opcode::Numeric;
 use hlo::print::{PrintOptions, print_module};
-use hlo::{ArrayLiteral, Diagnostics, LineIndex, Module, Opcode};
-use hlo_interp::Accumulate;
+use hlo::{ArrayLiteral, ArrayShape, Diagnostics, LineIndex, Module, Opcode};
+use hlo_interp::{Accumulate, Observer};
 use rustc_hash::FxHashSet;
 
 use crate::compare::{Tolerance, compare};
 use crate::coverage::{Executed, Key};
-use crate::engine::{Engine, InterpreterEngine, Limits, RunOptions};
+use crate::engine::{self, Engine, Finished, Inputs, InterpreterEngine, Limits, RunOptions, named};
+use crate::exit::Exit;
 use crate::frontend::parse_text;
 use crate::guard::guarded;
-use crate::inputs::{parameter_arrays, to_parameters};
+use crate::inputs::parameter_arrays;
 
 use directive::{Expectation, ExpectedError, Kind, Run, Section, Spec};
+use host::TextHost;
 
 /// The separator of programs in a file.
 const SEPARATOR: &str = "// ====";
@@ -247,23 +254,48 @@ fn check_run(
         return Err(format!("the entry is {entry}, not {}", run.entry));
     }
     let shapes = parameter_arrays(module);
-    if shapes.len() != run.arguments.len() {
-        return Err(format!("{} arguments for {} parameters", run.arguments.len(), shapes.len()));
+    let devices = engine::devices(module, spec.replicas, spec.partitions).map_err(|f| f.message)?;
+    let count = devices.count() as usize;
+    let mut arguments: Vec<Vec<ArrayLiteral>> = Vec::new();
+    for texts in for_devices(&run.arguments, count)? {
+        if shapes.len() != texts.len() {
+            return Err(format!("{} arguments for {} parameters", texts.len(), shapes.len()));
+        }
+        let parse = |(i, (text, shape)): (usize, (&String, &ArrayShape))| {
+            value::parse(text, shape).map_err(|e| format!("argument {i}: {e}"))
+        };
+        arguments.push(texts.iter().zip(&shapes).enumerate().map(parse).collect::<Result<_, _>>()?);
     }
-    let arguments: Vec<ArrayLiteral> = run
-        .arguments
-        .iter()
-        .zip(&shapes)
-        .enumerate()
-        .map(|(i, (text, shape))| value::parse(text, shape).map_err(|e| format!("argument {i}: {e}")))
-        .collect::<Result<_, _>>()?;
     let options = RunOptions {
         accumulate: if spec.region { Accumulate::Region } else { Accumulate::Exact },
         limits: Limits { fuel: spec.fuel, memory_bytes: spec.memory.unwrap_or(1 << 30) },
         seed: 0,
+        devices,
     };
-    let arguments = to_parameters(module, arguments).map_err(|f| f.message)?;
-    let outcome = InterpreterEngine.run_watched(module, arguments, &options, Some(watch)).into_results();
+    let inputs = Inputs::new(module, &arguments).map_err(|f| f.message)?;
+    // What depends on timing shows sooner or later.
+    let times = spec.repeat.unwrap_or(if count > 1 { 4 } else { 1 });
+    let mut checked = Checked::Failure;
+    for time in 0..times {
+        let host = Arc::new(TextHost::new(&spec.infeed, count));
+        let inputs = Inputs { host: host.clone(), ..inputs.clone() };
+        // Both with and without somebody watching.
+        let observer: Option<Arc<dyn Observer>> = if time == 0 { Some(watch.clone()) } else { None };
+        let outcome = InterpreterEngine.run_watched(module, inputs, &options, observer).into_results();
+        let ended = check_outcome(module, run, spec, program, outcome)
+            .and_then(|c| host.check(&spec.outfeed, spec.nan_bits).map(|()| c));
+        checked = ended.map_err(|e| if time == 0 { e } else { format!("the {}th time: {e}", time + 1) })?;
+    }
+    Ok(checked)
+}
+
+fn check_outcome(
+    module: &Module,
+    run: &Run,
+    spec: &Spec,
+    program: &str,
+    outcome: Result<Finished, (Exit, Diagnostic)>,
+) -> Result<Checked, String> {
     match (&run.expectation, outcome) {
         (Expectation::Fails { code, text }, Err((_, d))) => {
             if d.code.as_str() == code && text_of(&d).contains(text) {
@@ -277,12 +309,14 @@ fn check_run(
             Err(format!("fails:\n{}", render_all(&Diagnostics::from(d), "program", program, false)))
         }
         (Expectation::Results { values, ulp }, Ok(finished)) => {
-            if values.len() != finished.results.len() {
-                return Err(format!("{} results, {} expected", finished.results.len(), values.len()));
+            let results = named("", &finished.results);
+            let values = for_devices(values, finished.results.len())?.concat();
+            if values.len() != results.len() {
+                return Err(format!("{} results, {} expected", results.len(), values.len()));
             }
-            for (i, (text, actual)) in values.iter().zip(&finished.results).enumerate() {
+            for (text, (i, actual)) in values.iter().zip(results) {
                 if let Some(expected) = value::digest_text(text) {
-                    check_digests(i, &expected, actual)?;
+                    check_digests(&i, &expected, actual)?;
                     continue;
                 }
                 let expected = value::parse(text, &actual.shape()).map_err(|e| format!("result {i}: {e}"))?;
@@ -305,7 +339,7 @@ fn check_run(
 }
 
 /// Every part of a result has the digest that is expected of it.
-fn check_digests(result: usize, expected: &[String], actual: &ArrayLiteral) -> Result<(), String> {
+fn check_digests(result: &str, expected: &[String], actual: &ArrayLiteral) -> Result<(), String> {
     let found = value::digests(actual, expected.len())
         .ok_or_else(|| format!("result {result}: {} digests of {}", expected.len(), actual.shape()))?;
     match found.iter().zip(expected).position(|(a, b)| a != b) {
@@ -320,6 +354,15 @@ fn check_digests(result: usize, expected: &[String], actual: &ArrayLiteral) -> R
                 expected[i]
             ))
         }
+    }
+}
+
+/// What belongs to each device, where one entry stands for all.
+fn for_devices(lists: &[Vec<String>], count: usize) -> Result<Vec<Vec<String>>, String> {
+    match lists {
+        [all] => Ok(vec![all.clone(); count]),
+        _ if lists.len() == count => Ok(lists.to_vec()),
+        _ => Err(format!("there are values for {} devices, not {count}", lists.len())),
     }
 }
 

@@ -11,8 +11,10 @@ mod fill;
 use std::path::Path;
 
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
+use hlo_interp::Devices;
 
 use crate::element::int_limits;
+use crate::engine::array_name;
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
 
@@ -99,27 +101,27 @@ fn strip_buffer(shape: &Shape) -> &Shape {
     }
 }
 
-/// Makes the arrays of a plan. Errors: [`Exit::Trap`] if they need more than `memory_limit` bytes.
+/// Makes the arrays of a plan, for each device. Errors: [`Exit::Trap`] if they need more than `memory_limit` bytes.
 pub fn generate(
     plan: &Plan,
     seed: u64,
-    device: u64,
+    devices: Devices,
     memory_limit: u64,
-) -> Result<Vec<ArrayLiteral>, Failure> {
+) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
     let bytes = plan.leaves.iter().try_fold(0u64, |n, l| {
         n.checked_add(Shape::Array(l.shape.clone()).checked_bytes()?.try_into().ok()?)
     });
-    if bytes.is_none_or(|b| b > memory_limit) {
+    let all = bytes.and_then(|b| b.checked_mul(u64::from(devices.count())));
+    if all.is_none_or(|b| b > memory_limit) {
         return Err(Failure::new(
             Exit::Trap,
             format!("the inputs alone need more memory than the limit of {memory_limit} bytes"),
         ));
     }
-    Ok(plan
-        .leaves
-        .iter()
-        .map(|l| fill_array(&l.shape, &l.fill, key(seed, device, l.parameter as u64, l.leaf as u64)))
-        .collect())
+    let array = |l: &LeafPlan, device: u64| {
+        fill_array(&l.shape, &l.fill, key(seed, device, l.parameter as u64, l.leaf as u64))
+    };
+    Ok((0..u64::from(devices.count())).map(|d| plan.leaves.iter().map(|l| array(l, d)).collect()).collect())
 }
 
 /// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too few.
@@ -141,13 +143,22 @@ fn build(shape: &Shape, arrays: &mut impl Iterator<Item = ArrayLiteral>) -> Resu
     }
 }
 
-/// Reads `arg0, arg1, ...` of an `.npz` file; `prefix` is `dK.` for device K of several.
-pub fn read(module: &Module, npz: &mut Npz, prefix: &str) -> Result<Vec<ArrayLiteral>, Failure> {
-    parameter_arrays(module)
-        .iter()
-        .enumerate()
-        .map(|(i, s)| npz.array(&format!("{prefix}arg{i}"), s))
-        .collect()
+/// Reads `arg0, arg1, ...` of an `.npz` file. Of several devices, `dK.arg0` is for device K, and `arg0` for those that have no
+/// array of their own.
+pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
+    let shapes = parameter_arrays(module);
+    let count = devices.count() as usize;
+    let mut all = Vec::with_capacity(count);
+    for device in 0..count {
+        let mut arrays = Vec::with_capacity(shapes.len());
+        for (i, shape) in shapes.iter().enumerate() {
+            let (own, common) = (array_name(count, device, "arg", i), format!("arg{i}"));
+            let name = if npz.contains(&own) || !npz.contains(&common) { own } else { common };
+            arrays.push(npz.array(&name, shape)?);
+        }
+        all.push(arrays);
+    }
+    Ok(all)
 }
 
 /// The integer range that an `inputs.json` beside a program gives for it: `{"stem of the file": [low, high)}`.

@@ -118,6 +118,6 @@ fn size(value: &Value) -> (u64, u64) {
     match value {
         Value::Array(t) => (t.len() as u64, t.bytes()),
         Value::Tuple(t) => t.iter().map(size).fold((0, 0), |(n, b), (m, c)| (n + m, b + c)),
-        Value::Token => (0, 0),
+        Value::Token | Value::Pending(_) => (0, 0),
     }
 }

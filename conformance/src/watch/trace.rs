@@ -267,7 +267,7 @@ fn collect<'a>(value: &'a Value, out: &mut Vec<&'a Tensor>) {
     match value {
         Value::Array(t) => out.push(t),
         Value::Tuple(t) => t.iter().for_each(|v| collect(v, out)),
-        Value::Token => {}
+        Value::Token | Value::Pending(_) => {}
     }
 }
 

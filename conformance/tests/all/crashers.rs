@@ -1,8 +1,7 @@
 //! Every file in `crashers/` must end in an error with a place or in a program that verifies, prints and runs within limits.
 
-use hlo::Literal;
 use hlo::print::{PrintOptions, print_module};
-use hlo_conformance::engine::{Engine, InterpreterEngine, Limits, RunOptions};
+use hlo_conformance::engine::{self, Engine, Inputs, InterpreterEngine, Limits, RunOptions};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::guard::{guarded, on_deep_stack};
 use hlo_conformance::inputs;
@@ -50,15 +49,17 @@ pub(crate) fn survive(text: &str) -> Result<(), String> {
             }
             let limits = Limits { fuel: Some(10_000), memory_bytes: 64 << 20 };
             let made = inputs::plan(&module, None)
-                .and_then(|p| inputs::generate(&p, 0, 0, limits.memory_bytes))
-                .and_then(|a| inputs::to_parameters(&module, a));
-            if let Ok(arguments) = made {
-                let _: Vec<Literal> = arguments.clone();
+                .and_then(|p| {
+                    let devices = engine::devices(&module, None, None)?;
+                    Ok((devices, inputs::generate(&p, 0, devices, limits.memory_bytes)?))
+                })
+                .and_then(|(devices, a)| Ok((devices, Inputs::new(&module, &a)?)));
+            if let Ok((devices, arguments)) = made {
                 // Any outcome will do but a panic.
                 let _ = InterpreterEngine.run(
                     &module,
                     arguments,
-                    &RunOptions { limits, ..RunOptions::default() },
+                    &RunOptions { limits, devices, ..RunOptions::default() },
                 );
             }
             Ok(Ok(()))

@@ -3,14 +3,15 @@
 //!
 //! A failure is shrunk by proptest and shown as a program. `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Literal, Module, modules_equal};
-use hlo_conformance::engine::{Engine, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::generate::{self, edge_inputs, program};
 use hlo_interp::Accumulate;
+use hlo_interp::device::host::NoHost;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
@@ -101,8 +102,9 @@ fn run(
 ) -> Result<Result<Vec<ArrayLiteral>, String>, String> {
     let limits = Limits { fuel: Some(50_000_000), memory_bytes: 1 << 30 };
     let options = RunOptions { accumulate, limits, ..RunOptions::default() };
+    let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
     match InterpreterEngine.run(module, inputs, &options) {
-        Outcome::Finished(finished) => Ok(Ok(finished.results)),
+        Outcome::Finished(finished) => Ok(Ok(finished.results.concat())),
         Outcome::Trap(d) => Ok(Err(d.message)),
         Outcome::Unsupported(d) => Err(format!("unsupported: {}", d.message)),
         Outcome::WrongInputs(d) => Err(format!("wrong inputs: {}", d.message)),

@@ -1,7 +1,7 @@
 //! The number of threads changes no bit: the recorded programs and the filetests on 1, 2 and 8 threads.
 
 use hlo_conformance::case::{Case, find};
-use hlo_conformance::engine::{Engine, InterpreterEngine, Limits, RunOptions};
+use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Limits, RunOptions};
 use hlo_conformance::frontend::load;
 use hlo_conformance::{filetest, inputs};
 use hlo_interp::Accumulate;
@@ -22,20 +22,17 @@ fn corpus() -> Result<(), String> {
     let mut compared = 0;
     for folder in find(&[folder]).map_err(|f| f.message)? {
         let case = Case::open(&folder).map_err(|f| f.message)?;
-        if case.devices() > 1 {
-            continue;
-        }
+        let devices = case.devices().map_err(|f| f.message)?;
         let path = folder.join("module.hlo").to_string_lossy().into_owned();
         let program = load(&path).map_err(|r| r.render(false))?;
         let mut npz = case.inputs(1 << 30).map_err(|f| f.message)?;
-        let arrays = inputs::read(&program.module, &mut npz, "").map_err(|f| f.message)?;
+        let arrays = inputs::read(&program.module, &mut npz, devices).map_err(|f| f.message)?;
         for accumulate in [Accumulate::Exact, Accumulate::Region] {
             let limits = Limits { fuel: None, memory_bytes: 2 << 30 };
-            let options = RunOptions { accumulate, limits, ..RunOptions::default() };
+            let options = RunOptions { accumulate, limits, devices, ..RunOptions::default() };
             let results = POOLS.iter().map(|pool| {
-                let parameters =
-                    inputs::to_parameters(&program.module, arrays.clone()).map_err(|f| f.message)?;
-                let outcome = pool.install(|| InterpreterEngine.run(&program.module, parameters, &options));
+                let inputs = Inputs::new(&program.module, &arrays).map_err(|f| f.message)?;
+                let outcome = pool.install(|| InterpreterEngine.run(&program.module, inputs, &options));
                 Ok(outcome.into_results().map(|f| f.results).map_err(|(_, d)| d.message))
             });
             let results = results.collect::<Result<Vec<_>, String>>()?;

@@ -89,3 +89,19 @@ pub fn group_mode(opcode: Opcode, attrs: &Attrs) -> Option<GroupMode> {
         (true, false) => Some(GroupMode::CrossPartition),
     }
 }
+
+/// Frontend attribute of a send or recv between devices: its source-target pairs, as XLA writes them.
+pub const SEND_RECV_PAIRS: &str = "_xla_send_recv_source_target_pairs";
+
+/// The source-target pairs of a send or recv between devices; `None` if it has none, or they are no pairs of numbers.
+pub fn send_recv_pairs(attrs: &Attrs) -> Option<Vec<[i64; 2]>> {
+    let text = attrs.frontend_attributes()?.get(SEND_RECV_PAIRS)?;
+    let numbers: Vec<i64> = text
+        .split(|c: char| !(c.is_ascii_digit() || c == '-'))
+        .filter(|s| !s.is_empty())
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let (pairs, rest) = numbers.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.to_vec())
+}

@@ -158,11 +158,17 @@ fn check_folding(cx: &Cx) -> Result<(), InferError> {
     Ok(())
 }
 
-/// `all-reduce`, `all-reduce-start`, `collective-reduce`: the shapes of the operands.
+/// `all-reduce`, `all-reduce-start`: the shapes of the operands.
 pub(super) fn all_reduce(cx: &Cx) -> Inferred {
     arrays(cx)?;
     check_folding(cx)?;
     Ok(operands_shape(cx))
+}
+
+/// `collective-reduce`: the shapes of the operands, without that of a dynamic root.
+pub(super) fn collective_reduce(cx: &Cx) -> Inferred {
+    check_folding(cx)?;
+    broadcast(cx)
 }
 
 /// `reduce-scatter`: a dimension is divided by the number of participants.

@@ -20,6 +20,8 @@ impl Printer<'_> {
         match key {
             // The parts in parentheses of `constant(...)` and `parameter(...)`.
             AttrKey::ConstantValue | AttrKey::ParameterNumber => return,
+            // No attribute of XLA's.
+            AttrKey::RngOrdinal => return,
             AttrKey::Metadata if !self.options.metadata => return,
             AttrKey::BackendConfig if !self.options.backend_config => return,
             _ => {}

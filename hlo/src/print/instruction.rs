@@ -130,6 +130,8 @@ fn single_instruction(module: &Module, c: ComputationId) -> Option<InstrId> {
             | Opcode::Send
             | Opcode::Recv
             | Opcode::Constant
+            // Its ordinal could not be written.
+            | Opcode::Rng
     ) || is_async(instr.opcode)
         || instr.parameter_number().is_some();
     let plain = !native
@@ -160,7 +162,9 @@ impl Printer<'_> {
         self.text.byte(b'(');
         self.write_operands(id);
         self.text.byte(b')');
-        if self.options.normalize {
+        if let Some(&ordinal) = self.moved_rng.get(&id) {
+            self.write_attrs(id, &crate::rng_ordinal::written(&instr.attrs, ordinal), wrapped);
+        } else if self.options.normalize {
             self.write_attrs(id, &normal_attrs(module, id), wrapped);
         } else {
             self.write_attrs(id, &instr.attrs, wrapped);
@@ -288,8 +292,19 @@ impl Printer<'_> {
     }
 
     /// One of `attrs`, called for each in the order of the keys. That is the order of the text but for reduce-scatter, where
-    /// `use_global_device_ids` comes before `dimensions`.
+    /// `use_global_device_ids` comes before `dimensions`, and collective-reduce, where it comes before `has_dynamic_root`.
     fn write_in_order(&mut self, opcode: Opcode, attrs: &Attrs, key: AttrKey, value: &AttrValue) {
+        if opcode == Opcode::CollectiveReduce {
+            match (key, attrs.get(AttrKey::UseGlobalDeviceIds), attrs.get(AttrKey::HasDynamicRoot)) {
+                (AttrKey::HasDynamicRoot, Some(_), _) => return,
+                (AttrKey::UseGlobalDeviceIds, _, Some(late)) => {
+                    self.write_attr(key, value);
+                    self.write_attr(AttrKey::HasDynamicRoot, late);
+                    return;
+                }
+                (_, _, _) => {}
+            }
+        }
         if opcode == Opcode::ReduceScatter {
             if key == AttrKey::UseGlobalDeviceIds && attrs.get(AttrKey::Dimensions).is_some() {
                 return;

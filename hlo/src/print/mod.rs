@@ -22,6 +22,8 @@ mod text;
 
 use std::fmt;
 
+use rustc_hash::FxHashMap;
+
 use self::instruction::AsyncSugar;
 pub use self::shape::ShapeStyle;
 use self::text::Text;
@@ -249,6 +251,8 @@ struct Printer<'m> {
     /// Canonical numbers of instructions within their computations, and of computations; empty with [`Names::Given`].
     instruction_numbers: Vec<u32>,
     computation_numbers: Vec<u32>,
+    /// Those whose ordinal must be said.
+    moved_rng: FxHashMap<InstrId, i64>,
 }
 
 impl<'m> Printer<'m> {
@@ -261,6 +265,7 @@ impl<'m> Printer<'m> {
             sugar: AsyncSugar::default(),
             instruction_numbers: Vec::new(),
             computation_numbers: Vec::new(),
+            moved_rng: crate::rng_ordinal::moved(module),
         };
         if options.async_sugar {
             printer.sugar = AsyncSugar::of(module, !options.normalize);

@@ -3,14 +3,13 @@
 use rustc_hash::FxHashMap;
 
 use super::Verifier;
-use crate::attrs::{AttrKey, FrontendValue};
+use crate::attrs::AttrKey;
+use crate::attrs::collective::send_recv_pairs;
 use crate::diag::codes;
 use crate::ids::{ComputationId, InstrId};
-use crate::module::Instruction;
 use crate::opcode::Opcode;
 
-/// Frontend attributes of XLA's pipelined sends and receives.
-const SOURCE_TARGET_PAIRS: &str = "_xla_send_recv_source_target_pairs";
+/// Frontend attribute of XLA's pipelined sends and receives.
 const PIPELINE: &str = "_xla_send_recv_pipeline";
 
 pub(super) fn check(v: &mut Verifier<'_>) {
@@ -62,22 +61,6 @@ pub(super) fn check(v: &mut Verifier<'_>) {
     }
 }
 
-/// The source-target pairs of a send or recv between devices, if its frontend attributes have any.
-fn parse_pairs(instr: &Instruction) -> Option<Vec<(i64, i64)>> {
-    let attributes = instr.attrs.frontend_attributes()?;
-    let text =
-        attributes.entries.iter().find(|(k, _)| &**k == SOURCE_TARGET_PAIRS).map(|(_, v)| match v {
-            FrontendValue::Str(s) | FrontendValue::Raw(s) => &**s,
-        })?;
-    let numbers: Vec<i64> = text
-        .split(|c: char| !(c.is_ascii_digit() || c == '-'))
-        .filter(|s| !s.is_empty())
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
-    numbers.len().is_multiple_of(2).then(|| numbers.chunks(2).map(|c| (c[0], c[1])).collect())
-}
-
 /// Nobody sends or receives twice in one instruction, and the pairs do not form a cycle of waiting devices.
 fn pairs(v: &mut Verifier<'_>) {
     v.for_each(|v, id, instr| {
@@ -88,17 +71,17 @@ fn pairs(v: &mut Verifier<'_>) {
         {
             return;
         }
-        let Some(pairs) = parse_pairs(instr) else { return };
+        let Some(pairs) = send_recv_pairs(&instr.attrs) else { return };
         if let Some(problem) = conflict(&pairs) {
             v.error(id, codes::DEADLOCK, problem);
         }
     });
 }
 
-fn conflict(pairs: &[(i64, i64)]) -> Option<String> {
+fn conflict(pairs: &[[i64; 2]]) -> Option<String> {
     let mut next: FxHashMap<i64, i64> = FxHashMap::default();
     let mut targets: FxHashMap<i64, ()> = FxHashMap::default();
-    for &(s, t) in pairs {
+    for &[s, t] in pairs {
         if next.insert(s, t).is_some() {
             return Some(format!("device {s} is the source of two pairs"));
         }
@@ -106,7 +89,7 @@ fn conflict(pairs: &[(i64, i64)]) -> Option<String> {
             return Some(format!("device {t} is the target of two pairs"));
         }
     }
-    for &(start, _) in pairs {
+    for &[start, _] in pairs {
         let mut at = start;
         for _ in 0..pairs.len() {
             match next.get(&at) {
@@ -139,10 +122,10 @@ fn deadlocks(v: &mut Verifier<'_>) {
             Opcode::Send | Opcode::Recv => {
                 let host = instr.attrs.bool(AttrKey::IsHostTransfer);
                 let piped = instr.attrs.frontend_attributes().is_some_and(|a| a.get(PIPELINE).is_some());
-                let Some(pairs) = parse_pairs(instr).filter(|_| !host && !piped) else { continue };
+                let Some(pairs) = send_recv_pairs(&instr.attrs).filter(|_| !host && !piped) else { continue };
                 let matching = pending.iter().position(|&p| {
                     let other = module.instr(p);
-                    other.opcode != instr.opcode && parse_pairs(other).as_ref() == Some(&pairs)
+                    other.opcode != instr.opcode && send_recv_pairs(&other.attrs).as_ref() == Some(&pairs)
                 });
                 match matching {
                     Some(p) => {

@@ -134,11 +134,14 @@ fn source_target_pairs(v: &mut Verifier<'_>, id: InstrId, instr: &Instruction) {
         _ => v.module.num_partitions(),
     };
     // In the in-place form each device may send several slices.
+    let tuple = |o: &InstrId| v.module.instr(*o).shape.as_tuple().map(<[Shape]>::to_vec);
     let allowed = match instr.operands() {
-        [_, _, offsets, _] => match v.module.instr(*offsets).shape.as_tuple() {
-            Some(t) => t.first().and_then(Shape::as_tuple).map_or(t.len(), <[Shape]>::len).max(1),
-            None => 1,
-        },
+        [input, _, offsets, _] => {
+            let offsets = tuple(offsets).unwrap_or_default();
+            // Of a tuple of buffers, those of the first one.
+            let first = offsets.first().and_then(Shape::as_tuple).filter(|_| tuple(input).is_some());
+            first.map_or(offsets.len(), <[Shape]>::len).max(1)
+        }
         _ => 1,
     };
     let mut counts: [rustc_hash::FxHashMap<i64, usize>; 2] = Default::default();

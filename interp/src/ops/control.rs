@@ -24,6 +24,7 @@ pub(super) fn while_loop(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     if cx.session.observer().is_none()
         && let Some(scalars) = cx.session.interpreter.scalar_loop(condition, body)
     {
+        let state = cx.session.settle(state, cx.id)?;
         return scalars.run(cx, &state).map(Outcome::Value);
     }
     Ok(Outcome::While { condition, body, state })
@@ -33,7 +34,8 @@ pub(super) fn while_loop(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
 /// of range.
 pub(super) fn conditional(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let mut args = args.into_iter();
-    let selector = args.next().ok_or_else(|| cx.unsupported("without operands"))?.into_array();
+    let selector = args.next().ok_or_else(|| cx.unsupported("without operands"))?;
+    let selector = cx.session.settle(selector, cx.id)?.into_array();
     let selector = (selector.element_type(), selector.index_at(0));
     let called = cx.attrs().called_computations();
     let chosen = match selector {
@@ -80,7 +82,7 @@ pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
 
 /// `async-done`: the result inside the tuple of `async-start`.
 pub(super) fn async_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    element(cx, args, 1)
+    super::collective::settled(cx, element(cx, args, 1)?)
 }
 
 /// `copy-start`: (destination, source, context).

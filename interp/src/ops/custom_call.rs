@@ -6,6 +6,7 @@ use super::common::{dims, results};
 use super::sort::{self, Lines};
 use super::{Args, Cx, Outcome, lapack, library, topk};
 use crate::custom_call::Call;
+use crate::engine::fits;
 use crate::error::Result;
 use crate::region::FloatOrder;
 use crate::value::{Tensor, Value};
@@ -88,26 +89,6 @@ fn annotation(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
         (true, [Value::Tuple(_)]) | (false, [_]) => Ok(args[0].clone()),
         (true, _) => Ok(Value::tuple(args)),
         (false, several) => Err(call.unsupported(&format!("with {} operands", several.len()))),
-    }
-}
-
-/// Whether a value is of a shape, dynamic dimensions being at most their bounds.
-fn fits(value: &Value, shape: &Shape) -> bool {
-    match (value, shape) {
-        (Value::Array(t), Shape::Array(a)) => {
-            t.element_type() == a.element_type
-                && t.rank() == a.rank()
-                && t.dims().iter().enumerate().all(|(i, &d)| d == a.dims[i] || a.is_dynamic_dim(i))
-        }
-        (Value::Tuple(v), Shape::Tuple(s)) => {
-            v.len() == s.len() && v.iter().zip(s.iter()).all(|(v, s)| fits(v, s))
-        }
-        (Value::Token, Shape::Token) => true,
-        (_, Shape::Buffer(inner)) => fits(value, inner),
-        (
-            Value::Array(_) | Value::Tuple(_) | Value::Token,
-            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
-        ) => false,
     }
 }
 

@@ -46,11 +46,13 @@ use hlo::literal::BufferOf;
 use hlo::{ArrayShape, Attrs, ComputationId, Element, InstrId, Instruction, Module, Opcode};
 use smallvec::SmallVec;
 
+use crate::device::pending::Pending;
 use crate::engine::{Options, Session};
 use crate::error::{ErrorKind, Result, RunError};
 use crate::region::Region;
 use crate::sum::Accumulate;
 use crate::value::Value;
+pub(crate) use collective::Finish;
 
 /// The operands of an instruction, or the arguments of a computation.
 pub(crate) type Args = SmallVec<[Value; 2]>;
@@ -89,6 +91,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) instr: &'a Instruction,
     /// How many runs of computations wait for this one.
     pub(crate) depth: u32,
+    /// Inside of an `async-start`: a collective only begins.
+    pub(crate) lazy: bool,
 }
 
 impl<'a> Cx<'a> {
@@ -177,7 +181,7 @@ impl<'a> Cx<'a> {
         if let Some(observer) = self.session.observer()
             && elements > 0
         {
-            let device = self.options().device;
+            let device = self.session.device;
             observer.applied(self.module(), self.id, computation, device, elements as u64);
         }
     }
@@ -194,10 +198,16 @@ impl<'a> Cx<'a> {
     }
 }
 
+/// The result of a collective whose participants have all arrived.
+pub(crate) fn finish_collective(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
+    collective::finish(cx, pending)
+}
+
 /// Runs one instruction.
 pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let args = agree::agree(cx, args)?;
-    let value = match cx.instr.opcode {
+    // No `?` in the arms: each would have a place of its own in a frame that applied computations nest many of.
+    let value: Result<Value> = match cx.instr.opcode {
         Opcode::Constant | Opcode::Parameter => {
             unreachable!("invariant: the engine binds constants and parameters itself")
         }
@@ -208,16 +218,16 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         Opcode::Conditional => return control::conditional(cx, args),
         Opcode::AsyncStart => return control::async_start(cx, args),
         Opcode::AsyncUpdate => return control::async_update(cx, args),
-        Opcode::AsyncDone => control::async_done(cx, args)?,
-        Opcode::CopyStart => control::copy_start(args),
-        Opcode::CopyDone => control::copy_done(cx, args)?,
-        Opcode::Tuple => Value::tuple(args),
-        Opcode::GetTupleElement => control::get_tuple_element(cx, args)?,
-        Opcode::AfterAll => Value::Token,
-        Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => control::first(args),
-        Opcode::Copy => control::copy(cx, args)?,
-        Opcode::PartitionId => control::device_number(cx.options().device.partition),
-        Opcode::ReplicaId => control::device_number(cx.options().device.replica),
+        Opcode::AsyncDone => control::async_done(cx, args),
+        Opcode::CopyStart => Ok(control::copy_start(args)),
+        Opcode::CopyDone => control::copy_done(cx, args),
+        Opcode::Tuple => Ok(Value::tuple(args)),
+        Opcode::GetTupleElement => control::get_tuple_element(cx, args),
+        Opcode::AfterAll => Ok(Value::Token),
+        Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => Ok(control::first(args)),
+        Opcode::Copy => control::copy(cx, args),
+        Opcode::PartitionId => Ok(control::device_number(cx.session.device.partition)),
+        Opcode::ReplicaId => Ok(control::device_number(cx.session.device.replica)),
 
         Opcode::Abs
         | Opcode::Acos
@@ -276,70 +286,71 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         | Opcode::Clamp
         | Opcode::Select => {
             let kind = elementwise::kind::kind(cx.instr.opcode);
-            elementwise::eval(cx, kind.expect("invariant: these opcodes are elementwise"), args)?
+            elementwise::eval(cx, kind.expect("invariant: these opcodes are elementwise"), args)
         }
 
-        Opcode::Bitcast => movement::bitcast(cx, args)?,
-        Opcode::BitcastConvert => movement::bitcast_convert(cx, args)?,
-        Opcode::Broadcast => movement::broadcast(cx, args)?,
-        Opcode::Concatenate => movement::concatenate(cx, args)?,
-        Opcode::DynamicReshape => movement::dynamic_reshape(cx, args)?,
-        Opcode::DynamicSlice => movement::dynamic_slice(cx, args)?,
-        Opcode::DynamicUpdateSlice => movement::dynamic_update_slice(cx, args)?,
-        Opcode::GetDimensionSize => movement::get_dimension_size(cx, args),
-        Opcode::Iota => movement::iota(cx)?,
-        Opcode::Pad => movement::pad(cx, args)?,
-        Opcode::Reshape => movement::reshape(cx, args)?,
-        Opcode::Reverse => movement::reverse(cx, args)?,
-        Opcode::SetDimensionSize => movement::set_dimension_size(cx, args)?,
-        Opcode::Slice => movement::slice(cx, args)?,
-        Opcode::Transpose => movement::transpose(cx, args)?,
-        Opcode::Map => map::map(cx, args)?,
+        Opcode::Bitcast => movement::bitcast(cx, args),
+        Opcode::BitcastConvert => movement::bitcast_convert(cx, args),
+        Opcode::Broadcast => movement::broadcast(cx, args),
+        Opcode::Concatenate => movement::concatenate(cx, args),
+        Opcode::DynamicReshape => movement::dynamic_reshape(cx, args),
+        Opcode::DynamicSlice => movement::dynamic_slice(cx, args),
+        Opcode::DynamicUpdateSlice => movement::dynamic_update_slice(cx, args),
+        Opcode::GetDimensionSize => Ok(movement::get_dimension_size(cx, args)),
+        Opcode::Iota => movement::iota(cx),
+        Opcode::Pad => movement::pad(cx, args),
+        Opcode::Reshape => movement::reshape(cx, args),
+        Opcode::Reverse => movement::reverse(cx, args),
+        Opcode::SetDimensionSize => movement::set_dimension_size(cx, args),
+        Opcode::Slice => movement::slice(cx, args),
+        Opcode::Transpose => movement::transpose(cx, args),
+        Opcode::Map => map::map(cx, args),
 
-        Opcode::Gather => gather::gather(cx, args)?,
-        Opcode::Scatter => scatter::scatter(cx, args)?,
-        Opcode::Convolution => convolution::convolution(cx, args)?,
-        Opcode::Dot => dot::dot(cx, args)?,
-        Opcode::RaggedDot => ragged_dot::ragged_dot(cx, args)?,
-        Opcode::ScaledDot => scaled_dot::scaled_dot(cx, args)?,
-        Opcode::Reduce => reduce::reduce(cx, args)?,
-        Opcode::ReduceWindow => reduce_window::reduce_window(cx, args)?,
-        Opcode::Scan => scan::scan(cx, args)?,
-        Opcode::SelectAndScatter => select_and_scatter::select_and_scatter(cx, args)?,
-        Opcode::Sort => sort::sort(cx, args)?,
-        Opcode::Topk => topk::topk(cx, args)?,
-        Opcode::BatchNormGrad => batch_norm::grad(cx, args)?,
-        Opcode::BatchNormInference => batch_norm::inference(cx, args)?,
-        Opcode::BatchNormTraining => batch_norm::training(cx, args)?,
-        Opcode::Cholesky => linear::cholesky(cx, args)?,
-        Opcode::Fft => fft::fft(cx, args)?,
-        Opcode::TriangularSolve => linear::triangular_solve(cx, args)?,
-        Opcode::Rng => rng::rng(cx, args)?,
-        Opcode::RngBitGenerator => rng_bit_generator::rng_bit_generator(cx, args)?,
-        Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx)?,
+        Opcode::Gather => gather::gather(cx, args),
+        Opcode::Scatter => scatter::scatter(cx, args),
+        Opcode::Convolution => convolution::convolution(cx, args),
+        Opcode::Dot => dot::dot(cx, args),
+        Opcode::RaggedDot => ragged_dot::ragged_dot(cx, args),
+        Opcode::ScaledDot => scaled_dot::scaled_dot(cx, args),
+        Opcode::Reduce => reduce::reduce(cx, args),
+        Opcode::ReduceWindow => reduce_window::reduce_window(cx, args),
+        Opcode::Scan => scan::scan(cx, args),
+        Opcode::SelectAndScatter => select_and_scatter::select_and_scatter(cx, args),
+        Opcode::Sort => sort::sort(cx, args),
+        Opcode::Topk => topk::topk(cx, args),
+        Opcode::BatchNormGrad => batch_norm::grad(cx, args),
+        Opcode::BatchNormInference => batch_norm::inference(cx, args),
+        Opcode::BatchNormTraining => batch_norm::training(cx, args),
+        Opcode::Cholesky => linear::cholesky(cx, args),
+        Opcode::Fft => fft::fft(cx, args),
+        Opcode::TriangularSolve => linear::triangular_solve(cx, args),
+        Opcode::Rng => rng::rng(cx, args),
+        Opcode::RngBitGenerator => rng_bit_generator::rng_bit_generator(cx, args),
+        Opcode::RngGetAndUpdateState => rng_bit_generator::rng_get_and_update_state(cx),
         Opcode::CustomCall => return custom_call::custom_call(cx, args),
 
         Opcode::AllGather
+        | Opcode::AllGatherDone
+        | Opcode::AllGatherStart
         | Opcode::AllReduce
+        | Opcode::AllReduceDone
+        | Opcode::AllReduceStart
         | Opcode::AllToAll
         | Opcode::CollectiveBroadcast
-        | Opcode::ReduceScatter => collective::alone(cx, args)?,
-        Opcode::AllGatherStart | Opcode::AllReduceStart => collective::alone_start(cx, args)?,
-        Opcode::AllGatherDone | Opcode::AllReduceDone => collective::alone_done(cx, args)?,
-
-        Opcode::Infeed
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectiveReduce
+        | Opcode::Infeed
         | Opcode::Outfeed
+        | Opcode::RaggedAllToAll
         | Opcode::Recv
         | Opcode::RecvDone
+        | Opcode::ReduceScatter
         | Opcode::Send
-        | Opcode::SendDone
-        | Opcode::CollectivePermute
-        | Opcode::CollectivePermuteStart
-        | Opcode::CollectivePermuteDone
-        | Opcode::CollectiveReduce
-        | Opcode::RaggedAllToAll => return Err(cx.unsupported("")),
+        | Opcode::SendDone => return collective::eval(cx, args),
     };
-    declared(cx, value, &cx.instr.shape).map(Outcome::Value)
+    declared(cx, value?, &cx.instr.shape).map(Outcome::Value)
 }
 
 /// A value in the element types that its instruction declares: the verifier lets those of floats differ from what operands say.

@@ -112,12 +112,28 @@ fn combined(cx: &Cx<'_>, op: Opcode, view: Reduce, x: &Tensor, init: &Tensor) ->
             };
             Ok(Some(sum))
         }
-        (_, _) => with_buffer!(x.buffer(), v => fold(cx, op, view, v, init)),
+        (_, _) => with_buffer!(x.buffer(), v => {
+            let out = filled_with(cx, v, init, n)?;
+            Ok(fold(op, view, v, out))
+        }),
     }
 }
 
+/// So many accumulators, of the type of the elements.
+fn filled_with<T: Combine>(cx: &Cx<'_>, _elements: &[T], init: &Tensor, n: usize) -> Result<Vec<T>> {
+    cx.reserve::<T>(n)?;
+    Ok(vec![scalar::<T>(init); n])
+}
+
 /// A sum of floats.
-fn sum(cx: &Cx<'_>, view: Reduce, x: Tensor, init: f64, ty: ElementType, n: usize) -> Result<Buffer> {
+pub(super) fn sum(
+    cx: &Cx<'_>,
+    view: Reduce,
+    x: Tensor,
+    init: f64,
+    ty: ElementType,
+    n: usize,
+) -> Result<Buffer> {
     fn of<O: Rounded + BufferOf>(
         cx: &Cx<'_>,
         view: Reduce,
@@ -137,7 +153,13 @@ fn sum(cx: &Cx<'_>, view: Reduce, x: Tensor, init: f64, ty: ElementType, n: usiz
     with_float!(ty, O => of::<O>(cx, view, &x, init, n), unreachable!("invariant: {ty} is a float type"))
 }
 
-fn complex_sum<T>(cx: &Cx<'_>, view: Reduce, x: &Tensor, init: Complex<f64>, n: usize) -> Result<Buffer>
+pub(super) fn complex_sum<T>(
+    cx: &Cx<'_>,
+    view: Reduce,
+    x: &Tensor,
+    init: Complex<f64>,
+    n: usize,
+) -> Result<Buffer>
 where
     T: Term + Rounded,
     Complex<T>: BufferOf,
@@ -147,8 +169,8 @@ where
     Ok(BufferOf::wrap(out))
 }
 
-/// A fold by one operation.
-fn fold<T: Combine>(cx: &Cx<'_>, op: Opcode, view: Reduce, x: &[T], init: &Tensor) -> Result<Option<Buffer>> {
+/// A fold by one operation, on top of what `out` holds; `None` if the type has no such operation.
+pub(super) fn fold<T: Combine>(op: Opcode, view: Reduce, x: &[T], mut out: Vec<T>) -> Option<Buffer> {
     struct Fold<'a, T> {
         view: Reduce,
         x: &'a [T],
@@ -194,11 +216,8 @@ fn fold<T: Combine>(cx: &Cx<'_>, op: Opcode, view: Reduce, x: &[T], init: &Tenso
             }
         }
     }
-    let n = view.outer * view.inner;
-    cx.reserve::<T>(n)?;
-    let mut out = vec![scalar::<T>(init); n];
     let done = T::combine(op, Fold { view, x, identity: T::identity(op), out: &mut out });
-    Ok(done.map(|()| T::wrap(out)))
+    done.map(|()| T::wrap(out))
 }
 
 /// A fold whose order does not matter, in eight parts that a processor works on at a time.

@@ -1,7 +1,7 @@
 //! `rng`: random numbers of a distribution.
 //!
-//! The numbers are a function of the seed of the run, the instruction's ordinal in the module, the device, and how often
-//! the instruction ran before, by the scheme of XLA's expansion for CPU and GPU (`rng_expander.cc`): Philox with key
+//! The numbers are a function of the seed of the run, the instruction's ordinal ([`hlo::rng_ordinal`]), the device, and how
+//! often the instruction ran before, by the scheme of XLA's expansion for CPU and GPU (`rng_expander.cc`): Philox with key
 //! `seed ^ (ordinal * 0x9E3779B97F4A7C15 >> 32) ^ replica ^ (partition << 32)` and a counter that begins at 0x7012395
 //! and advances by the number of 32-bit words in the result. Each operation below is rounded in the element type; f16,
 //! bf16 and narrower floats are computed in f32 and rounded once at the end.
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use crate::parallel;
 use hlo::attrs::RngDistribution;
 use hlo::literal::{Bits, Buffer, BufferOf};
-use hlo::{ElementType, InstrId, TypeClass, with_element_type};
+use hlo::{AttrKey, ElementType, InstrId, TypeClass, with_element_type};
 use rustc_hash::FxHashMap;
 
 use super::common::{arrays, dims};
@@ -54,8 +54,9 @@ pub(super) fn rng(cx: &Cx<'_>, args: Args) -> Result<Value> {
 
     let words = n as u64 * u64::from(ty.bits().div_ceil(32));
     let counter = cx.session.random.next(cx.id, u128::from(words));
-    let (device, seed) = (cx.options().device, cx.options().seed);
-    let ordinal = (cx.id.index() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let (device, seed) = (cx.session.device, cx.options().seed);
+    let ordinal = cx.attrs().int(AttrKey::RngOrdinal).unwrap_or(0) as u64;
+    let ordinal = ordinal.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let key = seed ^ ordinal ^ u64::from(device.replica) ^ u64::from(device.partition) << 32;
     let philox = Philox { key, counter };
 

@@ -71,7 +71,7 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
         cx.tell_applied(computation, 1);
         let mut result = match cx.apply(computation, args)? {
             Value::Tuple(t) => t.iter().cloned().collect::<Vec<Value>>(),
-            single @ (Value::Array(_) | Value::Token) => vec![single],
+            single @ (Value::Array(_) | Value::Token | Value::Pending(_)) => vec![single],
         };
         carried = result.split_off(outputs);
         for (stack, piece) in stacked.iter_mut().zip(result) {

@@ -67,7 +67,7 @@ fn for_each_leaf(value: &Value, f: &mut impl FnMut(&Tensor)) {
     match value {
         Value::Array(t) => f(t),
         Value::Tuple(t) => t.iter().for_each(|v| for_each_leaf(v, f)),
-        Value::Token => {}
+        Value::Token | Value::Pending(_) => {}
     }
 }
 

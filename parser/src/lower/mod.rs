@@ -146,6 +146,7 @@ pub(crate) fn lower(
     lowering.module.set_entry(lowering.ids[entry]);
     lowering.place_wrapped();
     let mut module = lowering.module;
+    hlo::rng_ordinal::assign(&mut module);
     module.text_style = lowering.style;
     module.text_style.operand_indices = lowering.operand_indices.unwrap_or(lowering.style.percent);
     if ast.header.is_none() && !ast.single {

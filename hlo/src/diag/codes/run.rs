@@ -19,6 +19,25 @@ super::codes! {
     CUSTOM_CALL_FAILED = "R0006" "custom call went wrong"
         "The implementation of a custom call reported that it could not compute a result from its operands, or gave one of\n\
          another shape than the instruction has. The message says what it was.",
+    DEADLOCKED = "R0020" "deadlock among devices"
+        "Every device that has not ended waits for others at a collective or a transfer, and none of them can ever come. The\n\
+         report names for each waiting device the instruction, the participants that did not arrive, and what those do instead:\n\
+         they have finished, have failed, or wait somewhere else. The usual causes are a collective in a branch or loop that not\n\
+         all participants take equally often, sends and receives in an order in which each waits for the other, and a send\n\
+         without a receive.",
+    PARTICIPANTS = "R0021" "participants of a collective do not fit together"
+        "The replica groups or source-target pairs name devices that the run does not have, leave this one out, or have another\n\
+         size than the shapes of operands and results need; or what participants bring does not fit together: shapes of sends and\n\
+         receives, roots, sizes of a ragged all-to-all. `--replicas` and `--partitions` say how many devices there are; without\n\
+         them the header of the module does.",
+    HOST = "R0022" "exchange with the host failed"
+        "An infeed or a receive from the host found nothing (`--infeed FILE` gives the values) or something of another shape, or\n\
+         the host did not take what the program sent.",
+    UNORDERED = "R0023" "order of exchanges with the host not defined"
+        "Two infeeds of a computation (or two outfeeds, or two host transfers one way over one channel, or calls with such in\n\
+         them) must depend on one another: by a token that leads from one to the other, by a value, or by\n\
+         control-predecessors. Otherwise a compiler may run them in any order. In a module with is_scheduled=true the text is\n\
+         the order.",
     POSITION_OUTSIDE_BLOCK = "R0031" "position outside of its block"
         "The indices of a sparse operand say where in its block each element is: numbers from 0 to the size of a block.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"

@@ -80,7 +80,9 @@ impl<'a> Job<'a> {
     pub(super) fn new(cx: &'a Cx<'a>, call: &'a Call<'a>, args: Args) -> Result<Self> {
         let operands = args.into_iter().map(|value| match value {
             Value::Array(t) => Ok(t),
-            Value::Tuple(_) | Value::Token => Err(call.unsupported("with an operand that is no array")),
+            Value::Tuple(_) | Value::Token | Value::Pending(_) => {
+                Err(call.unsupported("with an operand that is no array"))
+            }
         });
         Ok(Self { cx, call, operands: operands.collect::<Result<_>>()? })
     }

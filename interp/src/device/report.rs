@@ -1,0 +1,80 @@
+//! The error of a run in which all devices that have not ended wait for each other.
+
+use hlo::diag::codes;
+use hlo::{InstrId, Module};
+
+use super::Devices;
+use super::exchange::{Key, Meeting, Status};
+use crate::error::{ErrorKind, RunError};
+
+/// Devices of which the report says what they wait for.
+const SHOWN: usize = 32;
+
+/// Who waits for whom, and what those are doing instead. At least one of the devices waits.
+pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -> RunError {
+    let waiting: Vec<(u32, InstrId, &[std::sync::Arc<Meeting>])> = (0..)
+        .zip(statuses)
+        .filter_map(|(device, status)| match status {
+            Status::Waiting { at, meetings } => Some((device, *at, meetings.as_slice())),
+            Status::Running | Status::Finished | Status::Failed => None,
+        })
+        .collect();
+    let doing = |device: u32| match &statuses[device as usize] {
+        Status::Waiting { at, .. } => format!("which waits at %{}", module.instr(*at).name),
+        Status::Finished => "which has finished".into(),
+        Status::Failed => "which has failed".into(),
+        Status::Running => "which runs".into(),
+    };
+    let mut related = Vec::new();
+    for &(device, at, meetings) in waiting.iter().take(SHOWN) {
+        for meeting in meetings {
+            let absent: Vec<String> = meeting.absent().map(|d| format!("device {d}, {}", doing(d))).collect();
+            if absent.is_empty() {
+                continue;
+            }
+            let what = describe(module, at, meeting);
+            let text = format!("device {device} waits here{what} for {}", absent.join("; "));
+            related.push((module.instr(at).span, text));
+        }
+    }
+    if waiting.len() > SHOWN {
+        related.push((hlo::Span::NONE, format!("and {} more devices wait", waiting.len() - SHOWN)));
+    }
+    let (first, at, _) = waiting[0];
+    let who = match (waiting.len(), statuses.len()) {
+        (_, 1) => "the only device waits".to_owned(),
+        (1, all) => format!("1 of {all} devices waits"),
+        (n, all) => format!("{n} of {all} devices wait"),
+    };
+    let message = format!("deadlock: {who} for what never comes");
+    let error = RunError::at(module.instr(at), ErrorKind::Trap, codes::DEADLOCKED, message);
+    let mut error = error.on(devices, first);
+    if let Some(among) = &mut error.among {
+        among.related = related;
+    }
+    error
+}
+
+/// Of what kind of meeting a device waits for something: ` (%start, execution 2, of devices 0, 1)`.
+fn describe(module: &Module, at: InstrId, meeting: &Meeting) -> String {
+    let mut parts = Vec::new();
+    let execution = match &meeting.key {
+        Key::Group { instr, execution, .. } | Key::Pair { instr, execution, .. } => {
+            if *instr != at {
+                parts.push(format!("for %{}", module.instr(*instr).name));
+            }
+            *execution
+        }
+        Key::Transfer { channel, number, .. } => {
+            parts.push(format!("channel {channel}"));
+            *number
+        }
+    };
+    if execution > 0 {
+        parts.push(format!("time {}", execution + 1));
+    }
+    let members: Vec<String> = meeting.members.iter().take(16).map(u32::to_string).collect();
+    let more = if meeting.members.len() > 16 { ", ..." } else { "" };
+    parts.push(format!("devices {}{more}", members.join(", ")));
+    format!(" ({})", parts.join(", "))
+}
