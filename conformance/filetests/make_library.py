@@ -446,6 +446,77 @@ ENTRY e {{
 // run: e([1, 2], {size}) fails[R0005]: size {size} of dimension 0, whose bound is 2
 ''')
 
+# ---- JAX and solvers: integers, or factors that are exact
+M32 = (1 << 32) - 1
+
+
+def threefry(k0, k1, x, y):
+    keys = [k0, k1, k0 ^ k1 ^ 0x1BD11BDA]
+    x, y = (x + k0) & M32, (y + k1) & M32
+    for r in range(5):
+        for d in ((13, 15, 26, 6), (17, 29, 16, 24))[r % 2]:
+            x = (x + y) & M32
+            y = ((y << d | y >> (32 - d)) & M32) ^ x
+        x, y = (x + keys[(r + 1) % 3]) & M32, (y + keys[(r + 2) % 3] + r + 1) & M32
+    return x, y
+
+
+# The known answers of Random123.
+assert threefry(0, 0, 0, 0) == (0x6B200159, 0x99BA4EFE) and threefry(M32, M32, M32, M32) == (0x1CB996FC, 0xBB002BE7)
+words = [[0, M32, 0x13198A2E], [0, M32, 0x03707344], [0, M32, 0x243F6A88], [0, M32, 0x85A308D3]]
+both = np.array([threefry(*column) for column in zip(*words)], np.uint32).T
+test("jax", "threefry", "cu_threefry2x32_ffi", [A("u32", w) for w in words], [A("u32", both[0]), A("u32", both[1])], scratch=False)
+test("jax", "pivots as a permutation", "cu_lu_pivots_to_permutation", [A("s32", [[2, 2], [0, 1]])], [A("s32", [[2, 0, 1], [0, 1, 2]])], scratch=False)
+for condition in (True, False):
+    end = "== 7" if condition else "fails[R0006]: the assertion does not hold"
+    files["jax"].append(f"""// ==== an assertion, {str(condition).lower()}
+// test: interpret
+HloModule t
+
+ENTRY e {{
+  p0 = pred[] parameter(0)
+  c = () custom-call(p0), custom_call_target="shape_assertion", custom_call_has_side_effect=true, api_version=API_VERSION_STATUS_RETURNING
+  ROOT r = s32[] constant(7)
+}}
+// run: e({str(condition).lower()}) {end}
+""")
+test("jax", "a function under another name", "mhlo.erf", [A("f32", [0.5, -1])], [A("f32", each(mpmath.erf, np.array([0.5, -1])))], scratch=False)
+a = np.array([[1, 2], [4, 6]])
+test("solver", "LU", "cusolver_getrf_ffi", [A("f32", a)], [A("f32", [[4, 6], [0.25, 0.5]]), A("s32", [2, 2]), A("s32", 0)], scratch=False)
+test("solver", "LuDecomposition", "LuDecomposition", [A("f32", a)], [A("f32", [[4, 6], [0.25, 0.5]]), A("s32", [1, 1]), A("s32", [1, 0])], scratch=False)
+# A column (3, 4) is reflected to (-5, 0): tau = 1.6, v = (1, 0.5).
+test("solver", "reflectors", "Qr", [A("f64", [[3.0], [4]])], [A("f64", [[-5.0], [0.5]]), A("f64", [1.6])], scratch=False)
+test("solver", "their product", "ProductOfElementaryHouseholderReflectors", [A("f64", [[-5.0], [0.5]]), A("f64", [1.6])], [A("f64", [[1 - 1.6], [-0.8]])], scratch=False)
+files["solver"].append("""// ==== Cholesky by cuSOLVER
+// test: interpret
+HloModule t
+
+ENTRY e {
+  a = f32[2,2] parameter(0)
+  c = (f32[2,2], s32[]) custom-call(a), custom_call_target="cusolver_potrf_ffi", api_version=API_VERSION_TYPED_FFI, backend_config={lower = true}
+  f = f32[2,2] get-tuple-element(c), index=0
+  z = f32[] constant(0)
+  l = f32[2,1] slice(f), slice={[0:2], [0:1]}
+  d = f32[1,1] slice(f), slice={[1:2], [1:2]}
+  i = s32[] get-tuple-element(c), index=1
+  ROOT r = (f32[2,1], f32[1,1], s32[]) tuple(l, d, i)
+}
+// run: e([[4, 2], [2, 10]]) == [[2], [1]], [[3]], 0
+""")
+for target, config, info in (("cusolver_syevd_ffi", "{algorithm = 0 : ui8, lower = true}", ", s32[]"), ("Eigh", '"1,1,100,1e-6"', "")):
+    files["solver"].append(f"""// ==== eigenvalues, {target}
+// test: interpret
+HloModule t
+
+ENTRY e {{
+  a = f32[2,2] parameter(0)
+  c = (f32[2,2], f32[2]{info}) custom-call(a), custom_call_target="{target}", backend_config={config}
+  ROOT w = f32[2] get-tuple-element(c), index=1
+}}
+// run: e([[2, 1], [1, 2]]) == [1, 3]
+""")
+refuse("solver", "another type", "cusolver_getrf_ffi", [A("f16", a)], "(f16[2,2], s32[2], s32[])", "of f16")
+
 # ---- annotations and what nobody has written yet
 one = A("f32", [1, 2])
 for target in ("ShardBarrierFrom", "ShardBarrierTo", "AssumeGatherIndicesInBound", "LayoutConstraint", "MoveToHost"):

@@ -60,7 +60,7 @@ fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
         return Ok(result);
     }
     let result = match target {
-        "TopK" | "__gpu$TopK" => top_k(cx, &call, args)?,
+        "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => top_k(cx, &call, args)?,
         // Keeps its operands from being removed, and has no result.
         "dce_sink" => Value::tuple([]),
         "GetRngSeed" => Tensor::scalar(cx.options().seed).into(),

@@ -28,10 +28,9 @@ impl<'a> Body<'a> {
         let mut builder = ComputationBuilder::new(module, "library");
         let shapes = call.instruction.operands().iter().map(|&o| call.module.instr(o).shape.without_layout());
         let operands = shapes.map(|shape| builder.parameter("p", shape)).collect();
-        // Configurations of typed calls are no JSON; those who read one look at the fields that they know.
-        let config = Json::parse(call.backend_config());
-        let config =
-            if call.instruction.attrs.backend_config().is_some() { config? } else { Json::parse("")? };
+        // What is no object is for those to read who know it.
+        let text = call.backend_config().trim();
+        let config = if text.starts_with('{') { Json::parse(text)? } else { Json::Word(text.into()) };
         Ok(Self { call, operands, config, builder })
     }
 

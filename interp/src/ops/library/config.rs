@@ -1,7 +1,8 @@
 //! `backend_config` as data.
 //!
 //! XLA writes a protobuf message as JSON and reads it leniently: keys may stand without quotes, 64-bit integers are strings,
-//! fields that have their default are left out. So absent fields are defaults here, too.
+//! fields that have their default are left out. So absent fields are defaults here, too. Typed calls have a dictionary of MLIR,
+//! `{key = value : type}`, whose types are passed over.
 //! **Invariant:** reading is bounded by the text's length and [`MAX_DEPTH`].
 
 use smallvec::SmallVec;
@@ -28,11 +29,8 @@ pub(super) enum Json {
 static NOTHING: Json = Json::Object(Vec::new());
 
 impl Json {
-    /// Reads a text; an empty one is an empty object.
+    /// Reads a text.
     pub(super) fn parse(text: &str) -> Result<Json, Refusal> {
-        if text.trim().is_empty() {
-            return Ok(NOTHING.clone());
-        }
         let mut reader = Reader { text, at: 0 };
         let value = reader.value(0)?;
         reader.blank();
@@ -155,10 +153,15 @@ impl Reader<'_> {
             while !self.take('}') {
                 self.blank();
                 let key = if self.peek() == Some('"') { self.string()? } else { self.word()? };
-                if !self.take(':') {
+                let typed = self.take('=');
+                if !typed && !self.take(':') {
                     return Err(self.error());
                 }
                 fields.push((key, self.value(depth + 1)?));
+                if typed && self.take(':') {
+                    self.blank();
+                    self.word()?;
+                }
                 self.comma('}')?;
             }
             return Ok(Json::Object(fields));
@@ -241,14 +244,16 @@ mod tests {
         assert_eq!(json.ints("d").ok().as_deref(), Some(&[1, 2][..]));
         assert!(json.flag("ok") && !json.flag("not there"));
         assert_eq!(json.word("s", ""), "xA\"");
+        let typed =
+            Json::parse(r#"{lower = true, n = 3 : i64, message = "no"}"#).expect("this is a dictionary");
+        assert!(typed.flag("lower") && typed.int("n").ok() == Some(3) && typed.word("message", "") == "no");
         assert_eq!(json.get("absent").get("inside").int("x").ok(), Some(0));
-        assert_eq!(Json::parse("  ").ok(), Some(NOTHING.clone()));
     }
 
     #[test]
     fn refuses_other_text() {
         let deep = "[".repeat(100_000);
-        for text in ["{", "{a}", "[1", "\"x", "{a:1}}", "1 2", "{a:\"\\u12\"}", "{é:1}", "\"\\", &deep] {
+        for text in ["", "{", "{a}", "[1", "\"x", "{a:1}}", "1 2", "{a:\"\\u12\"}", "{é:1}", "\"\\", &deep] {
             assert!(Json::parse(text).is_err(), "{text:.20}");
         }
     }

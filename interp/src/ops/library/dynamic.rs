@@ -5,12 +5,12 @@ use hlo::diag::codes;
 
 use crate::custom_call::Call;
 use crate::error::Result;
-use crate::ops::{Args, Cx, movement};
+use crate::ops::{Cx, movement};
 use crate::value::{Tensor, Value};
 
 /// `PadToStatic(x)`: x filled with zeros up to its bounds, and its size in each dimension.
-pub(super) fn pad_to_static(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
-    let [Value::Array(x)] = &args[..] else { return Err(call.unsupported("with other than one array")) };
+pub(super) fn pad_to_static(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
+    let [Value::Array(x)] = args else { return Err(call.unsupported("with other than one array")) };
     let bounds = cx.operand_shape(0).dims.clone();
     if bounds.contains(&UNBOUNDED) {
         return Err(call.unsupported("of an unbounded shape"));
@@ -22,7 +22,7 @@ pub(super) fn pad_to_static(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<
 }
 
 /// `SliceToDynamic(x, sizes...)`: the part of x below the sizes, which must be within the result's bounds.
-pub(super) fn slice_to_dynamic(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+pub(super) fn slice_to_dynamic(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
     let mut arrays = args.iter().map(Value::as_array);
     let (Some(x), Some(sizes)) = (arrays.next().flatten(), arrays.collect::<Option<Vec<_>>>()) else {
         return Err(call.unsupported("with other than arrays"));

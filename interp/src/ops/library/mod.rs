@@ -3,7 +3,7 @@
 //!
 //! A family of targets is a file that writes the HLO which a call stands for ([`Body`]); the interpreter runs that like any
 //! other HLO, so its bits are those of the operations, and another engine may run the same. **Invariant:** an expansion
-//! depends on the call alone, holds no custom call, and refuses ([`Refusal`]) what it does not know rather than guess.
+//! depends on the call alone, holds no custom call that stands for HLO in turn, and refuses ([`Refusal`]) what it does not know rather than guess.
 
 mod attention;
 mod block_scale;
@@ -13,8 +13,10 @@ mod cub;
 mod cublas;
 mod cudnn_conv;
 mod dynamic;
+mod jax;
 mod norm;
 mod onednn;
+mod solver;
 
 use hlo::Module;
 use hlo::infer::InferError;
@@ -41,11 +43,15 @@ enum Meaning {
     /// HLO: the function writes it and gives its result.
     Expansion(fn(&mut Body<'_>) -> Built),
     /// What HLO cannot say.
-    Direct(fn(&Cx<'_>, &Call<'_>, Args) -> Result<Value>),
+    Direct(fn(&Cx<'_>, &Call<'_>, &[Value]) -> Result<Value>),
 }
 
 const TARGETS: &[(&str, Meaning)] = &[
+    ("Eigh", Expansion(solver::eigh)),
+    ("LuDecomposition", Expansion(solver::lu)),
     ("PadToStatic", Direct(dynamic::pad_to_static)),
+    ("ProductOfElementaryHouseholderReflectors", Expansion(solver::orgqr)),
+    ("Qr", Expansion(solver::geqrf)),
     ("SliceToDynamic", Direct(dynamic::slice_to_dynamic)),
     ("__cublas$gemm", Expansion(cublas::gemm)),
     ("__cublas$lt$groupedMatmul", Expansion(cublas::grouped)),
@@ -71,6 +77,47 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("__op$block_scaled_dot", Expansion(block_scale::dot)),
     ("__op$dequantize", Expansion(block_scale::dequantize)),
     ("__op$quantize", Expansion(block_scale::quantize)),
+    ("__xla_gpu_assert", Direct(jax::assertion)),
+    ("__xla_gpu_debug_print", Direct(jax::silent)),
+    ("chlo.acos", Expansion(jax::unary)),
+    ("chlo.acosh", Expansion(jax::unary)),
+    ("chlo.asin", Expansion(jax::unary)),
+    ("chlo.asinh", Expansion(jax::unary)),
+    ("chlo.atanh", Expansion(jax::unary)),
+    ("chlo.cosh", Expansion(jax::unary)),
+    ("chlo.erf", Expansion(jax::unary)),
+    ("chlo.sinh", Expansion(jax::unary)),
+    ("chlo.tan", Expansion(jax::unary)),
+    ("cu_lu_pivots_to_permutation", Direct(jax::lu_pivots_to_permutation)),
+    ("cu_threefry2x32_ffi", Expansion(jax::threefry2x32)),
+    ("cusolver_geqrf_ffi", Expansion(solver::geqrf)),
+    ("cusolver_gesvd_ffi", Expansion(solver::gesvd)),
+    ("cusolver_getrf_ffi", Expansion(solver::getrf)),
+    ("cusolver_orgqr_ffi", Expansion(solver::orgqr)),
+    ("cusolver_ormqr_ffi", Expansion(solver::ormqr)),
+    ("cusolver_potrf_ffi", Expansion(solver::potrf)),
+    ("cusolver_syevd_ffi", Expansion(solver::syevd)),
+    ("cusolver_sytrd_ffi", Expansion(solver::sytrd)),
+    ("hip_lu_pivots_to_permutation", Direct(jax::lu_pivots_to_permutation)),
+    ("hip_threefry2x32_ffi", Expansion(jax::threefry2x32)),
+    ("hipsolver_geqrf_ffi", Expansion(solver::geqrf)),
+    ("hipsolver_gesvd_ffi", Expansion(solver::gesvd)),
+    ("hipsolver_getrf_ffi", Expansion(solver::getrf)),
+    ("hipsolver_orgqr_ffi", Expansion(solver::orgqr)),
+    ("hipsolver_ormqr_ffi", Expansion(solver::ormqr)),
+    ("hipsolver_potrf_ffi", Expansion(solver::potrf)),
+    ("hipsolver_syevd_ffi", Expansion(solver::syevd)),
+    ("hipsolver_sytrd_ffi", Expansion(solver::sytrd)),
+    ("mhlo.acos", Expansion(jax::unary)),
+    ("mhlo.acosh", Expansion(jax::unary)),
+    ("mhlo.asin", Expansion(jax::unary)),
+    ("mhlo.asinh", Expansion(jax::unary)),
+    ("mhlo.atanh", Expansion(jax::unary)),
+    ("mhlo.cosh", Expansion(jax::unary)),
+    ("mhlo.erf", Expansion(jax::unary)),
+    ("mhlo.sinh", Expansion(jax::unary)),
+    ("mhlo.tan", Expansion(jax::unary)),
+    ("shape_assertion", Direct(jax::assertion)),
     ("xla.gpu.ext.cub_scan", Expansion(cub::scan)),
     ("xla.gpu.ext.cub_scan_unassigned_scratch_size", Expansion(cub::scan)),
     ("xla.gpu.ext.cub_sort_keys", Expansion(cub::sort)),
@@ -82,7 +129,7 @@ const TARGETS: &[(&str, Meaning)] = &[
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Option<Value>> {
     let Some((_, meaning)) = TARGETS.iter().find(|(name, _)| *name == call.target()) else { return Ok(None) };
     let expand = match meaning {
-        Direct(run) => return run(cx, call, args).map(Some),
+        Direct(run) => return run(cx, call, &args).map(Some),
         Expansion(expand) => expand,
     };
     let mut module = Module::new("library");
