@@ -160,7 +160,8 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
         cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / times.len() as f64),
         runs: times.len(),
         peak_bytes,
-        live_bytes: ended.iter().map(|(_, stats)| stats.peak_bytes).sum(),
+        // The caller holds the arguments, so the run is not charged for them.
+        live_bytes: ended.iter().map(|(_, stats)| stats.peak_bytes).sum::<u64>() + input_bytes,
     })
 }
 
