@@ -13,7 +13,7 @@ use crate::parallel;
 /// Rows of a block: with `DEPTH` and 8-byte words a packed operand is a quarter of a 1 MB second-level cache.
 const ROWS: usize = 128;
 /// Columns of a block.
-const COLUMNS: usize = 128;
+const COLUMNS: usize = 512;
 /// Rows that parallel tasks share instead of dividing.
 const FEW_ROWS: usize = 32;
 /// Words of a term packed at a time. Not a power of two: the panels that successive columns go to would begin in the same
@@ -259,7 +259,11 @@ impl<A: Algebra> Product<'_, A> {
                     && (emit(row, column, &A::sum(tile, at.0, at.1, self.dims.k, squares))
                         || A::sum_on_grid(tile, at, self.quantum(&mut grid, block, i, j), squares)
                             .is_some_and(|sum| emit(row, column, &sum)))
-                    || emit(row, column, &self.slowly(block, i, j));
+                    || {
+                        let terms = self.terms(block, i, j);
+                        A::closely(&terms).is_some_and(|sum| emit(row, column, &sum))
+                            || emit(row, column, &A::slowly(terms.into_iter()))
+                    };
                 debug_assert!(decided, "the terms themselves decide");
             }
         }
@@ -277,7 +281,7 @@ impl<A: Algebra> Product<'_, A> {
             let panel = &mut scratch.a[i / A::MR * panel..][..panel];
             A::pack_row(line, i % A::MR, panel);
             if self.norms {
-                scratch.row_squares[i] += line.iter().map(|&x| A::square(x)).sum::<f64>();
+                scratch.row_squares[i] += sum_of_squares::<A>(line);
             }
         }
     }
@@ -319,18 +323,28 @@ impl<A: Algebra> Product<'_, A> {
         Some(row? + column?)
     }
 
+    /// The terms of one sum.
     #[cold]
-    fn slowly(&self, block: Block, i: usize, j: usize) -> A::Sum {
+    fn terms(&self, block: Block, i: usize, j: usize) -> Vec<(A::In, A::In)> {
         let (row, column) = (block.row + i, block.column + j);
         let mut line = vec![A::In::default(); self.dims.k];
         self.lhs.fill(row, 0, &mut line);
-        A::slowly(
-            line.into_iter()
-                .enumerate()
-                .filter(|&(k, _)| !self.holes || self.lhs.present(row, k))
-                .map(|(k, a)| (a, self.rhs.get(block.batch, k, column))),
-        )
+        let line = line.into_iter().enumerate().filter(|&(k, _)| !self.holes || self.lhs.present(row, k));
+        line.map(|(k, a)| (a, self.rhs.get(block.batch, k, column))).collect()
     }
+}
+
+/// Rounded, in any order: only bounds are made of it.
+fn sum_of_squares<A: Algebra>(line: &[A::In]) -> f64 {
+    const LANES: usize = 16;
+    let (chunks, rest) = line.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            sums[lane] += A::square(chunk[lane]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&x| A::square(x)).sum::<f64>()
 }
 
 /// Lowest bits of a block's rows and columns, as far as they were asked for.

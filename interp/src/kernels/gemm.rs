@@ -17,7 +17,7 @@ use num_complex::Complex;
 
 use super::algebra::{RegionComplex, RegionReal, Wrapping};
 use super::engine::{Extents, Lhs, Output, Rhs, multiply};
-use super::{Integer, Real};
+use super::{Integer, Real, thin};
 use crate::sum::fast::Total;
 use crate::sum::{Accumulate, Rounded};
 
@@ -59,13 +59,13 @@ impl<'a, T: Copy> View<'a, T> {
     }
 
     #[inline(always)]
-    fn at(&self, batch: usize, row: usize, column: usize) -> usize {
+    pub(super) fn at(&self, batch: usize, row: usize, column: usize) -> usize {
         batch * self.batch + row * self.row + column * self.column
     }
 
     /// Copies part of a row.
     #[inline]
-    fn copy_row(&self, batch: usize, row: usize, column: usize, out: &mut [T]) {
+    pub(super) fn copy_row(&self, batch: usize, row: usize, column: usize, out: &mut [T]) {
         if out.is_empty() {
             return;
         }
@@ -216,6 +216,7 @@ pub fn real<T: Real, O: Rounded>(mode: Accumulate, dims: Gemm, lhs: View<T>, rhs
             let (l, r) = (widened(lhs.data), widened(rhs.data));
             real(mode, dims, lhs.map(&l), rhs.map(&r), out);
         }
+        Accumulate::Exact if thin::real(dims, lhs, rhs, out) => {}
         Accumulate::Exact => multiply::<T::Exact, _, _>(extents, &rows, &rhs, out, &output),
     }
 }

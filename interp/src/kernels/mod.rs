@@ -34,6 +34,7 @@ pub mod gemm;
 pub mod reduce;
 #[cfg(test)]
 mod tests;
+mod thin;
 pub mod window;
 
 /// Multiplications (or additions) below which a kernel stays on the calling thread.

@@ -301,16 +301,39 @@ fn bf16_to_f64(x: bf16) -> f64 {
     f64::from(f32::from_bits(u32::from(x.to_bits()) << 16))
 }
 
-// `half`'s own `from_f64` rounds to f32 first on some processors, which is two roundings. Not inlined, for the size of the
-// many loops that end in it.
-#[inline(never)]
+// `half`'s own `from_f64` rounds to f32 first on some processors, which is two roundings.
+#[inline]
 fn f16_from_f64(x: f64) -> f16 {
-    f16::from_bits(FloatFormat::F16.encode(x) as u16)
+    f16::from_bits(encode_half(FloatFormat::F16, x))
 }
 
-#[inline(never)]
+#[inline]
 fn bf16_from_f64(x: f64) -> bf16 {
-    bf16::from_bits(FloatFormat::BF16.encode(x) as u16)
+    bf16::from_bits(encode_half(FloatFormat::BF16, x))
+}
+
+/// [`FloatFormat::encode`] for the IEEE formats of 16 bits, without branches, so that loops become vector code.
+#[inline(always)]
+fn encode_half(format: FloatFormat, x: f64) -> u16 {
+    const MAGNITUDE: u64 = u64::MAX >> 1;
+    const INFINITY: u64 = 0x7ff << 52;
+    let bits = x.to_bits();
+    let absolute = bits & MAGNITUDE;
+    let field = |exponent: i32| ((exponent + 1023) as u64) << 52;
+    let dropped = 52 - format.mantissa_bits;
+    // Subnormal: the addition rounds at the last bit that the format has.
+    let unit = field(1 - format.bias + dropped as i32);
+    let small = (f64::from_bits(absolute) + f64::from_bits(unit)).to_bits().wrapping_sub(unit);
+    // A carry out of the fraction moves into the exponent field.
+    let rounded = (absolute + ((1 << (dropped - 1)) - 1) + (absolute >> dropped & 1)) >> dropped;
+    let large = rounded.wrapping_sub(((1023 - format.bias) as u64) << format.mantissa_bits);
+    let magnitude = if absolute < field(1 - format.bias) { small } else { large };
+    // Both are below 2^15 where they count; infinities are beyond every number, as is what overflows.
+    let infinity = u64::from(format.max_bits()) + 1;
+    let magnitude = if magnitude < infinity { magnitude } else { infinity };
+    let signed = magnitude | bits >> 63 << 15;
+    let nan = u64::from(format.converted_nan_bits());
+    (if absolute > INFINITY { nan } else { signed }) as u16
 }
 
 narrow_floats! {

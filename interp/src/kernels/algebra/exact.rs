@@ -104,6 +104,57 @@ impl Algebra for ExactF32 {
         lowest_bit(f64::from(x))
     }
 
+    const THIN: bool = true;
+
+    fn line(a: &[f32], b: &[f32]) -> Total {
+        const LANES: usize = 16;
+        let (mut s, mut abs) = ([0.0f64; LANES], [0.0f64; LANES]);
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for lane in 0..LANES {
+                let p = f64::from(a[lane]) * f64::from(b[lane]);
+                s[lane] += p;
+                abs[lane] += p.abs();
+            }
+        }
+        for (lane, (&a, &b)) in a_rest.iter().zip(b_rest).enumerate() {
+            let p = f64::from(a) * f64::from(b);
+            s[lane] += p;
+            abs[lane] += p.abs();
+        }
+        let k = a.len() * LANES + a_rest.len();
+        plain_sum(s.iter().sum(), k + LANES, abs.iter().sum::<f64>() * 1.001)
+    }
+
+    #[inline]
+    fn across(a: &[f32], b: f32, s: &mut [f64], abs: &mut [f64]) {
+        let b = f64::from(b);
+        for ((s, abs), &a) in s.iter_mut().zip(abs).zip(a) {
+            let p = f64::from(a) * b;
+            *s += p;
+            *abs += p.abs();
+        }
+    }
+
+    fn across_sum(s: f64, abs: f64, k: usize) -> Total {
+        plain_sum(s, k, abs * 1.001)
+    }
+
+    /// Products are exact, so this is a compensated sum ([`crate::sum::fast`]): off by at most `k^2 u^2 sum|a b|`.
+    fn closely(terms: &[(f32, f32)]) -> Option<Total> {
+        let (mut s, mut c, mut abs, mut exact) = (0.0, 0.0, 0.0, true);
+        for &(a, b) in terms {
+            let p = f64::from(a) * f64::from(b);
+            let (sum, sigma) = two_sum(s, p);
+            exact &= sigma == 0.0;
+            (s, c, abs) = (sum, c + sigma, abs + p.abs());
+        }
+        let k = terms.len() as f64;
+        // Ties are common where nothing is lost at all.
+        let err = if exact { 0.0 } else { 1.01 * k * k * (U * U) * abs };
+        (s.is_finite() && c.is_finite() && err.is_finite()).then_some(Total::Near(Partial { s, c, err }))
+    }
+
     /// The sum and that of absolute values.
     type Acc = (f64, f64);
 

@@ -64,6 +64,29 @@ pub trait Algebra: Sync {
         None
     }
 
+    /// Whether products with vectors have loops of their own: [`Algebra::line`], [`Algebra::across`].
+    const THIN: bool = false;
+
+    /// The sum of products of two lines of one length, not empty.
+    fn line(_a: &[Self::In], _b: &[Self::In]) -> Self::Sum {
+        unreachable!("invariant: asked for only if THIN")
+    }
+
+    /// Adds the products of a line with one number to running sums, and their absolute values.
+    fn across(_a: &[Self::In], _b: Self::In, _s: &mut [f64], _abs: &mut [f64]) {
+        unreachable!("invariant: asked for only if THIN")
+    }
+
+    /// A sum of `k` products by [`Algebra::across`].
+    fn across_sum(_s: f64, _abs: f64, _k: usize) -> Self::Sum {
+        unreachable!("invariant: asked for only if THIN")
+    }
+
+    /// The sum from its terms, in order, closer than [`Algebra::sum`] and far quicker than [`Algebra::slowly`].
+    fn closely(_terms: &[(Self::In, Self::In)]) -> Option<Self::Sum> {
+        None
+    }
+
     /// One sum of products on its own, outside of tiles.
     type Acc: Copy;
 

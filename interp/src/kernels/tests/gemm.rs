@@ -93,6 +93,33 @@ proptest! {
         }
     }
 
+    /// Vectors on either side, matrices contiguous along either dimension, of a few terms and of many.
+    #[test]
+    fn exact_vectors(
+        (k, other, batch) in (0usize..50, 1usize..6, 1usize..3),
+        left in any::<bool>(),
+        transposed in any::<bool>(),
+        values in prop::collection::vec(special_f32(), 700),
+    ) {
+        let d = if left { Gemm { batch, m: 1, k, n: other } } else { Gemm { batch, m: other, k, n: 1 } };
+        let (lhs, rhs) = values.split_at(batch * d.m * k);
+        let rhs = &rhs[..batch * k * d.n];
+        let (mut l, mut r) = views(d, lhs, rhs);
+        if transposed && left {
+            r = View { row: 1, column: k, ..r };
+        } else if transposed {
+            l = View { row: 1, column: d.m, ..l };
+        }
+        let mut out = vec![0f32; batch * other];
+        gemm::real(Accumulate::Exact, d, l, r, &mut out);
+        for (at, x) in out.into_iter().enumerate() {
+            let (b, o) = (at / other, at % other);
+            let (i, j) = if left { (0, o) } else { (o, 0) };
+            let terms = (0..k).map(|p| (l.data[l.at(b, i, p)], r.data[r.at(b, p, j)])).collect();
+            prop_assert_eq!(x.to_bits(), canonical_f32(sum_f32(&wide(terms))), "{:?} at {}", d, at);
+        }
+    }
+
     /// Small integers: every sum is exact in the fast path, ties and zeros abound.
     #[test]
     fn exact_on_a_grid((d, lhs, rhs) in operands((-20i32..20).prop_map(|x| f64::from(x) * 0.25))) {

@@ -15,7 +15,7 @@ use hlo::{AttrKey, Dims, ElementType, with_element_type};
 
 pub(crate) use convert::{carrier, convert, narrow_block, widen_block};
 use kind::{Binary, Kind, Part, Unary};
-use lane::Lane;
+use lane::{Kernel1, Lane};
 
 use super::{Args, Cx};
 use crate::error::Result;
@@ -101,7 +101,25 @@ fn no_such(cx: &Cx<'_>, ty: ElementType) -> crate::RunError {
 
 fn unary<T: Lane>(cx: &Cx<'_>, a: Tensor, op: Unary) -> Result<Tensor> {
     let kernel = T::unary(op).ok_or_else(|| no_such(cx, T::TYPE))?;
+    if let (Kernel1::Wide(_), Some(table)) = (kernel, table(kernel, a.len())) {
+        return map_same::<T>(cx, a, &move |a, out| {
+            out.iter_mut().zip(a).for_each(|(o, a)| *o = table[a.bits() as usize]);
+        });
+    }
     map_same::<T>(cx, a, &move |a, out| kernel.run(a, out))
+}
+
+/// The results of a kernel for all patterns of a narrow type, if there are far more elements than patterns.
+fn table<T: Lane>(kernel: Kernel1<T>, elements: usize) -> Option<Vec<T>> {
+    let bits = T::TYPE.bits();
+    if bits > 16 || elements >> bits < 4 {
+        return None;
+    }
+    // Sub-byte types keep their patterns in a byte, zero above.
+    let patterns: Vec<T> = (0..1u128 << bits).map(T::from_bits).collect();
+    let mut table = vec![T::default(); patterns.len()];
+    chunks_mut(&mut table, &|start, out| kernel.run(&patterns[start..start + out.len()], out));
+    Some(table)
 }
 
 fn binary<T: Lane>(cx: &Cx<'_>, a: Tensor, b: Tensor, op: Binary) -> Result<Tensor> {
