@@ -120,29 +120,15 @@ fn everything_runs() {
     assert!(wrong.is_empty(), "{} pairs:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The opcodes that filetests do not run on every type: see `coverage/missing.txt`.
-fn missing() -> Vec<String> {
-    let text = include_str!("../../coverage/missing.txt");
-    let rows = text.lines().filter(|l| !l.starts_with('#'));
-    rows.map(|l| l.split('|').next().unwrap_or("").trim().to_owned()).collect()
-}
-
-/// Filetests whose expected values come from elsewhere execute every legal pair, but for the opcodes of `coverage/missing.txt`.
+/// Filetests whose expected values come from elsewhere execute every legal pair.
 fn no_holes() {
     let root = crate_dir().join("filetests");
     let mut files = files_below(&root, "hlo");
     files.retain(|f| !f.starts_with(root.join("verify")));
     let coverage = Coverage::measure(&files).unwrap();
     assert!(coverage.failed.is_empty(), "{}", coverage.failed.join("\n"));
-    let missing = missing();
-    let (known, holes): (Vec<_>, Vec<_>) =
-        coverage.holes().into_iter().partition(|(opcode, _)| missing.iter().any(|m| m == opcode.name()));
-    let holes: Vec<String> = holes.iter().map(|(opcode, key)| format!("{opcode} {key}")).collect();
+    let holes: Vec<String> = coverage.holes().iter().map(|(opcode, key)| format!("{opcode} {key}")).collect();
     assert!(holes.is_empty(), "{} holes:\n{}", holes.len(), holes.join("\n"));
-    for name in &missing {
-        let stale = !known.iter().any(|(opcode, _)| opcode.name() == name);
-        assert!(!stale, "coverage/missing.txt names {name}, which tests run on every type");
-    }
 }
 
 /// Only what ran on an element, in a run that passed, with values from a named origin.
