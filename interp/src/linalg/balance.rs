@@ -68,8 +68,8 @@ pub(crate) fn balance<F: Field>(a: &mut Matrix<F>, scaling: bool) -> Balance {
 
 /// Scales until no row and column together become shorter by 5% or more.
 fn scale<F: Field>(a: &mut Matrix<F>, active: Range<usize>, exponents: &mut [i32]) {
-    // A limit of the exponents: none is reached by a matrix that is not graded beyond all measure.
-    const MOST: i32 = 300;
+    // No matrix that is not graded beyond all measure gets there.
+    let most = F::Real::SAFE;
     let n = a.rows();
     let factor = F::Real::from_f64(0.95);
     let mut rounds = 0;
@@ -84,13 +84,13 @@ fn scale<F: Field>(a: &mut Matrix<F>, active: Range<usize>, exponents: &mut [i32
                 continue;
             }
             let (mut c, mut r, mut e) = (column, row, 0i32);
-            while c < r.shifted(-1) && e < MOST {
+            while c < r.shifted(-1) && e < most {
                 (c, r, e) = (c.shifted(1), r.shifted(-1), e + 1);
             }
-            while c.shifted(-1) >= r && e > -MOST {
+            while c.shifted(-1) >= r && e > -most {
                 (c, r, e) = (c.shifted(-1), r.shifted(1), e - 1);
             }
-            if e == 0 || c + r >= factor * (column + row) || (exponents[i] + e).abs() > MOST {
+            if e == 0 || c + r >= factor * (column + row) || (exponents[i] + e).abs() > most {
                 continue;
             }
             exponents[i] += e;

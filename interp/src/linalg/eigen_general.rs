@@ -4,8 +4,8 @@ use super::Matrix;
 use super::balance::balance;
 use super::hessenberg::reduce;
 use super::lu::first_of_largest;
-use super::matrix::{largest, norm, shift};
-use super::schur::Triangularize;
+use super::matrix::{agreement, largest, negate, norm, shift};
+use super::schur::{Triangularize, hints};
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
@@ -27,21 +27,28 @@ pub(crate) trait Vectors: Triangularize {
         right: bool,
     ) -> Matrix<Complex<Self::Real>>;
 
-    /// Gives a vector of norm 1 the phase of LAPACK.
-    fn phase(vector: &mut [Complex<Self::Real>]);
+    /// Gives a vector of norm 1 the phase of LAPACK, or of the vector of a guide if that is not empty.
+    fn phase<S: Real>(vector: &mut [Complex<Self::Real>], guide: &[Complex<S>]);
 }
 
 /// Eigenvalues, and vectors if wanted. Vectors have norm 1, and their largest element is real (of a complex matrix: positive).
-/// The error is as in [`Triangularize::triangularize`].
-pub(crate) fn eigen<F: Vectors>(mut a: Matrix<F>, left: bool, right: bool) -> Result<Eigen<F::Real>, usize> {
+/// Order, signs, and the choice between largest elements of like size are those of a guide. The error is as in
+/// [`Triangularize::triangularize`].
+pub(crate) fn eigen<F: Vectors, S: Real>(
+    mut a: Matrix<F>,
+    left: bool,
+    right: bool,
+    guide: Option<&Eigen<S>>,
+) -> Result<Eigen<F::Real>, usize> {
     if !a.is_finite() {
         return Err(a.rows().max(1));
     }
     let exponent = a.tame();
     let balance = balance(&mut a, true);
     let (mut t, mut z) = reduce(a, balance.active.clone()).split();
-    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone())?;
-    let vectors = |right: bool| {
+    let hints = hints(guide.map(|g| &g.values[..]), exponent);
+    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone(), &hints)?;
+    let vectors = |right: bool, guide: Option<&Matrix<Complex<S>>>| {
         let mut vectors = F::vectors(&t, &z, &values, right);
         balance.undo(&mut vectors, right);
         for j in 0..vectors.columns() {
@@ -50,12 +57,12 @@ pub(crate) fn eigen<F: Vectors>(mut a: Matrix<F>, left: bool, right: bool) -> Re
             for x in &mut *column {
                 *x = Complex { re: x.re / length, im: x.im / length };
             }
-            F::phase(column);
+            F::phase(column, guide.map(|g| g.column(j)).unwrap_or_default());
         }
         vectors
     };
-    let left = left.then(|| vectors(false));
-    let right = right.then(|| vectors(true));
+    let left = left.then(|| vectors(false, guide.and_then(|g| g.left.as_ref())));
+    let right = right.then(|| vectors(true, guide.and_then(|g| g.right.as_ref())));
     shift(&mut values, exponent);
     Ok(Eigen { values, left, right })
 }
@@ -98,10 +105,9 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
         } else {
             solve_block(t, value, least, start, x);
         }
-        const ROOM: f64 = 1e90;
-        if largest(&x[start..=j]) > ROOM {
-            let e = exponent_of(largest(&x[start..=j]));
-            shift(x, -e);
+        let top = largest(&x[start..=j]);
+        if top != 0.0 && top.is_finite() && exponent_of(top) > G::Real::SAFE {
+            shift(x, -exponent_of(top));
         }
         for k in start..=j {
             let (before, after) = x.split_at_mut(start);
@@ -116,14 +122,13 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
 
 /// Scales `x` such that its elements at some places can be divided by a number of that size.
 fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
-    const ROOM: i32 = 300;
     let top = places.iter().map(|&i| largest(&x[i..=i])).fold(0.0, f64::max);
     let bottom = size.to_f64();
     if top == 0.0 || bottom == 0.0 || !top.is_finite() || !bottom.is_finite() {
         return;
     }
     let e = exponent_of(top) - exponent_of(bottom);
-    if e > ROOM {
+    if e > G::Real::SAFE {
         shift(x, -e);
     }
 }
@@ -132,7 +137,7 @@ fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
 fn solve_block<G: Field>(t: &Matrix<G>, value: G, least: G::Real, i: usize, x: &mut [G]) {
     let m = [[t[(i, i)] - value, t[(i, i + 1)]], [t[(i + 1, i)], t[(i + 1, i + 1)] - value]];
     let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
-    let (mut r, mut c) = places[first_of_largest(&places.map(|(r, c)| m[r][c].size()))];
+    let (mut r, mut c) = places[first_of_largest(&places.map(|(r, c)| m[r][c].size()), None)];
     let mut top = m[r][c];
     let (mut other, mut below, mut corner) = (m[r][1 - c], m[1 - r][c], m[1 - r][1 - c]);
     if top.size() < least {
@@ -219,14 +224,22 @@ impl<R: Real> Vectors for R {
         out
     }
 
-    fn phase(vector: &mut [Complex<R>]) {
+    fn phase<S: Real>(vector: &mut [Complex<R>], guide: &[Complex<S>]) {
         if vector.iter().all(|x| x.im.is_zero()) {
+            if agreement(vector, guide) < 0.0 {
+                negate(vector);
+            }
             return;
         }
-        let k = first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>());
+        let k = largest_element(vector, guide);
         let top = vector[k];
-        // The real part keeps its sign.
-        let length = if top.re.is_zero() { top.modulus() } else { top.modulus().with_sign_of(top.re) };
+        let length = match guide.get(k) {
+            Some(g) if g.re < S::default() => -top.modulus(),
+            Some(_) => top.modulus(),
+            // The real part keeps its sign.
+            None if top.re.is_zero() => top.modulus(),
+            None => top.modulus().with_sign_of(top.re),
+        };
         turn(vector, k, top, length);
     }
 }
@@ -250,12 +263,19 @@ impl<R: Real> Vectors for Complex<R> {
         out
     }
 
-    fn phase(vector: &mut [Self]) {
-        let k = first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>());
+    fn phase<S: Real>(vector: &mut [Self], guide: &[Complex<S>]) {
+        let k = largest_element(vector, guide);
         if let Some(&top) = vector.get(k) {
             turn(vector, k, top, top.modulus());
         }
     }
+}
+
+/// Where the largest element of a vector is: that of the guide, if it is among the largest.
+fn largest_element<R: Real, S: Real>(vector: &[Complex<R>], guide: &[Complex<S>]) -> usize {
+    let sizes = |x: Vec<f64>| first_of_largest(&x, None);
+    let guide = (!guide.is_empty()).then(|| sizes(guide.iter().map(|x| x.norm().to_f64()).collect()));
+    first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>(), guide)
 }
 
 /// Turns a vector by the phase that makes element k, which is `top`, of that length.

@@ -2,7 +2,7 @@
 //! it (`steqr`), together `syevd` and `heevd` as LAPACK computes them up to order 25.
 
 use super::householder::{apply_left, reflector};
-use super::matrix::hypotenuse;
+use super::matrix::{agreement, hypotenuse, negate};
 use super::rotation::{rotate, rotation};
 use super::{Matrix, Triangle};
 use crate::scalar::wide::{Field, Real, abs};
@@ -153,6 +153,19 @@ pub(crate) fn eigen<F: Field>(
     }
     let vectors = vectors.then(|| reduced.multiply(z.map(F::from_real)));
     Ok(Eigen { values: d, vectors })
+}
+
+impl<F: Field> Eigen<F> {
+    /// Takes the signs of the vectors from a guide.
+    pub(crate) fn follow<G: Field<Plain = F::Plain>>(&mut self, guide: &Eigen<G>) {
+        if let (Some(vectors), Some(guide)) = (&mut self.vectors, &guide.vectors) {
+            for j in 0..vectors.columns() {
+                if agreement(vectors.column(j), guide.column(j)) < 0.0 {
+                    negate(vectors.column_mut(j));
+                }
+            }
+        }
+    }
 }
 
 /// Diagonalizes a tridiagonal matrix, turns the columns of `z` with it, and sorts. The error is how many elements beside the

@@ -154,13 +154,12 @@ pub(crate) fn largest<F: Field>(x: &[F]) -> f64 {
 /// The exponent of the largest magnitude if squares and products of such numbers leave the range in which double-double
 /// arithmetic is precise, otherwise 0.
 pub(crate) fn excess<F: Field>(x: &[F]) -> i32 {
-    const SAFE: i32 = 300;
     let largest = largest(x);
     if largest == 0.0 || !largest.is_finite() {
         return 0;
     }
     let e = exponent_of(largest);
-    if e.abs() > SAFE { e } else { 0 }
+    if e.abs() > F::Real::SAFE { e } else { 0 }
 }
 
 /// Multiplies by 2^e.
@@ -168,6 +167,17 @@ pub(crate) fn shift<F: Field>(x: &mut [F], e: i32) {
     for x in x {
         *x = F::from_parts(x.real().shifted(e), x.imag().shifted(e));
     }
+}
+
+/// The real part of the inner product of a vector with that of a guide.
+pub(crate) fn agreement<F: Field, G: Field<Plain = F::Plain>>(x: &[F], guide: &[G]) -> f64 {
+    let products = x.iter().zip(guide).map(|(x, g)| (x.plain() * g.plain().conj()).real().to_f64());
+    products.sum()
+}
+
+/// Changes the sign.
+pub(crate) fn negate<F: Field>(x: &mut [F]) {
+    x.iter_mut().for_each(|x| *x = -*x);
 }
 
 /// The Euclidean norm.

@@ -1,9 +1,11 @@
 //! Factorizations of matrices, in the conventions of LAPACK and in arithmetic wider than the element types.
 //!
 //! These are kernels: they know matrices over a wide [`Field`](crate::scalar::wide::Field), not the IR. Each does its arithmetic
-//! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone. Factors that
-//! mathematics leaves free (signs, phases, order) are those of LAPACK's algorithm, followed in exact arithmetic up to the
-//! rounding of the wide field.
+//! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone.
+//!
+//! What mathematics leaves free (signs, order, pivots of equal size) follows LAPACK's algorithm, and where that hangs on its
+//! rounding errors, on a guide: the same kernel run in the element type's own arithmetic. **Invariant:** a guide decides between
+//! results that are equally right, and nothing else.
 //!
 //! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not finite ends as a
 //! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.

@@ -7,7 +7,7 @@ use super::Matrix;
 use super::balance::balance;
 use super::hessenberg::reduce;
 use super::householder::reflector;
-use super::matrix::{hypotenuse, shift};
+use super::matrix::{agreement, hypotenuse, negate, shift};
 use super::rotation::rotate;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
@@ -22,28 +22,47 @@ pub(crate) struct Schur<F: Field> {
 
 /// A field whose Hessenberg matrices have a Schur form.
 pub(crate) trait Triangularize: Field {
-    /// Makes `h` triangular, multiplies `z` by the transformation, and gives the eigenvalues. The error is the number of
+    /// Makes `h` triangular, multiplies `z` by the transformation, and gives the eigenvalues. `guide` has their approximate values
+    /// in the order that they are to have, or is empty: each is the first shift for its place. The error is the number of
     /// eigenvalues up to and including the last one that was not found.
     fn triangularize(
         h: &mut Matrix<Self>,
         z: &mut Matrix<Self>,
         active: Range<usize>,
+        guide: &[Complex<Self::Real>],
     ) -> Result<Vec<Complex<Self::Real>>, usize>;
+
+    /// Takes the signs of Schur vectors from a guide, where there are only signs to take.
+    fn follow<G: Field<Plain = Self::Plain>>(schur: &mut Schur<Self>, guide: &Schur<G>);
 }
 
-/// The Schur form: `gees`. The error is as in [`Triangularize::triangularize`].
-pub(crate) fn schur<F: Triangularize>(mut a: Matrix<F>) -> Result<Schur<F>, usize> {
+/// The eigenvalues of a guide, of the matrix times 2^-exponent.
+pub(super) fn hints<R: Real, S: Real>(guide: Option<&[Complex<S>]>, exponent: i32) -> Vec<Complex<R>> {
+    let part = |x: S| R::from_f64(x.to_f64()).shifted(-exponent);
+    guide.unwrap_or_default().iter().map(|w| Complex { re: part(w.re), im: part(w.im) }).collect()
+}
+
+/// The Schur form: `gees`, with order and signs of a guide. The error is as in [`Triangularize::triangularize`].
+pub(crate) fn schur<F: Triangularize, G: Field<Plain = F::Plain>>(
+    mut a: Matrix<F>,
+    guide: Option<&Schur<G>>,
+) -> Result<Schur<F>, usize> {
     if !a.is_finite() {
         return Err(a.rows().max(1));
     }
     let exponent = a.tame();
     let balance = balance(&mut a, false);
     let (mut t, mut z) = reduce(a, balance.active.clone()).split();
-    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone())?;
+    let hints = hints(guide.map(|g| &g.values[..]), exponent);
+    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone(), &hints)?;
     balance.undo(&mut z, true);
     shift(t.elements_mut(), exponent);
     shift(&mut values, exponent);
-    Ok(Schur { t, z, values })
+    let mut schur = Schur { t, z, values };
+    if let Some(guide) = guide {
+        F::follow(&mut schur, guide);
+    }
+    Ok(schur)
 }
 
 /// How often the shift is one that no matrix can resist: every so many rounds without a deflation.
@@ -54,6 +73,7 @@ impl<R: Real> Triangularize for R {
         h: &mut Matrix<R>,
         z: &mut Matrix<R>,
         active: Range<usize>,
+        guide: &[Complex<R>],
     ) -> Result<Vec<Complex<R>>, usize> {
         let n = h.rows();
         let mut values: Vec<Complex<R>> = (0..n).map(|i| Complex::from_real(h[(i, i)])).collect();
@@ -73,7 +93,10 @@ impl<R: Real> Triangularize for R {
                     found = true;
                     break;
                 }
-                let shifts = shifts(h, start, last, round);
+                let shifts = match guide.get(last) {
+                    Some(w) if round == 1 => [*w, w.conj()],
+                    _ => shifts(h, start, last, round),
+                };
                 francis(h, z, start, last, shifts);
             }
             if !found {
@@ -87,6 +110,42 @@ impl<R: Real> Triangularize for R {
             end = start;
         }
         Ok(values)
+    }
+
+    fn follow<G: Field<Plain = f64>>(schur: &mut Schur<R>, guide: &Schur<G>) {
+        let n = schur.t.rows();
+        let mut j = 0;
+        while j < n {
+            let pair = j + 1 < n && !schur.t[(j + 1, j)].is_zero();
+            if pair {
+                let parts = |i: usize| [j, j + 1].map(|j| agreement(schur.z.column(i), guide.z.column(j)));
+                let [first, second] = [parts(j), parts(j + 1)];
+                // A block stays in standard form if its vectors change places, too.
+                if first[0].abs() + second[1].abs() < first[1].abs() + second[0].abs() {
+                    schur.swap_pair(j);
+                }
+            }
+            for j in j..=j + usize::from(pair) {
+                if agreement(schur.z.column(j), guide.z.column(j)) < 0.0 {
+                    negate(schur.z.column_mut(j));
+                    negate(schur.t.column_mut(j));
+                    for k in 0..n {
+                        schur.t[(j, k)] = -schur.t[(j, k)];
+                    }
+                }
+            }
+            j += 1 + usize::from(pair);
+        }
+    }
+}
+
+impl<R: Real> Schur<R> {
+    /// Exchanges the vectors of a block of order 2 with equal elements on its diagonal.
+    fn swap_pair(&mut self, j: usize) {
+        self.z.swap_columns(j, j + 1);
+        self.t.swap_columns(j, j + 1);
+        let n = self.t.rows();
+        self.t.swap_rows(j, j + 1, 0..n);
     }
 }
 
@@ -313,6 +372,7 @@ impl<R: Real> Triangularize for Complex<R> {
         h: &mut Matrix<Self>,
         z: &mut Matrix<Self>,
         active: Range<usize>,
+        guide: &[Complex<R>],
     ) -> Result<Vec<Complex<R>>, usize> {
         let n = h.rows();
         // What is below the diagonal becomes real.
@@ -342,7 +402,10 @@ impl<R: Real> Triangularize for Complex<R> {
                     found = true;
                     break;
                 }
-                let shift = single_shift(h, start, last, round);
+                let shift = match guide.get(last) {
+                    Some(w) if round == 1 => *w,
+                    _ => single_shift(h, start, last, round),
+                };
                 single_step(h, z, start, last, shift);
             }
             if !found {
@@ -352,6 +415,9 @@ impl<R: Real> Triangularize for Complex<R> {
         }
         Ok((0..n).map(|i| h[(i, i)]).collect())
     }
+
+    /// Phases are free, and those of LAPACK are made of rounding errors.
+    fn follow<G: Field<Plain = Self::Plain>>(_: &mut Schur<Self>, _: &Schur<G>) {}
 }
 
 fn scale_row<F: Field>(h: &mut Matrix<F>, i: usize, columns: Range<usize>, factor: F) {

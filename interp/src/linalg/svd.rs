@@ -3,7 +3,7 @@
 
 use super::Matrix;
 use super::householder::{apply_left, apply_right, reflector};
-use super::matrix::hypotenuse;
+use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
 use super::rotation::{rotate, rotation};
 use crate::scalar::wide::{Field, Real, abs};
@@ -34,6 +34,25 @@ pub(crate) struct Svd<F: Field> {
     pub(crate) values: Vec<F::Real>,
     /// U and V, if wanted.
     pub(crate) vectors: Option<(Matrix<F>, Matrix<F>)>,
+}
+
+impl<F: Field> Svd<F> {
+    /// Takes the signs of the vectors from a guide.
+    pub(crate) fn follow<G: Field<Plain = F::Plain>>(&mut self, guide: &Svd<G>) {
+        let (Some((u, v)), Some((guide_u, guide_v))) = (&mut self.vectors, &guide.vectors) else { return };
+        for (j, value) in self.values.iter().enumerate() {
+            let left = agreement(u.column(j), guide_u.column(j));
+            let right = agreement(v.column(j), guide_v.column(j));
+            // Of a singular value of 0 the two vectors have nothing to do with each other.
+            let (left, right) = if value.is_zero() { (left, right) } else { (left + right, left + right) };
+            if left < 0.0 {
+                negate(u.column_mut(j));
+            }
+            if right < 0.0 {
+                negate(v.column_mut(j));
+            }
+        }
+    }
 }
 
 impl Driver {
@@ -173,7 +192,7 @@ fn iterate<R: Real>(
     if n == 1 && driver == Driver::DivideAndConquer {
         if d[0].to_f64().is_sign_negative() {
             d[0] = -d[0];
-            u.elements_mut().iter_mut().for_each(|x| *x = -*x);
+            negate(u.elements_mut());
         }
         return Ok(());
     }
@@ -189,7 +208,7 @@ fn iterate<R: Real>(
         if *x < R::default() {
             *x = -*x;
             if v.rows() > 0 {
-                v.column_mut(i).iter_mut().for_each(|x| *x = -*x);
+                negate(v.column_mut(i));
             }
         } else if x.is_zero() {
             *x = R::default();
