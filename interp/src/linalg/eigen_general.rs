@@ -2,10 +2,9 @@
 
 use super::Matrix;
 use super::balance::balance;
-use super::hessenberg::reduce;
 use super::lu::first_of_largest;
-use super::matrix::{agreement, largest, negate, norm, shift};
-use super::schur::{Triangularize, hints};
+use super::matrix::{largest, norm, shift};
+use super::schur::{Schur, Triangularize, of_balanced};
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
@@ -27,28 +26,25 @@ pub(crate) trait Vectors: Triangularize {
         right: bool,
     ) -> Matrix<Complex<Self::Real>>;
 
-    /// Gives a vector of norm 1 the phase of LAPACK, or of the vector of a guide if that is not empty.
-    fn phase<S: Real>(vector: &mut [Complex<Self::Real>], guide: &[Complex<S>]);
+    /// Gives a vector of norm 1 the phase of LAPACK.
+    fn phase(vector: &mut [Complex<Self::Real>]);
 }
 
 /// Eigenvalues, and vectors if wanted. Vectors have norm 1, and their largest element is real (of a complex matrix: positive).
-/// Order, signs, and the choice between largest elements of like size are those of a guide. The error is as in
-/// [`Triangularize::triangularize`].
-pub(crate) fn eigen<F: Vectors, S: Real>(
+/// Order and signs are those of an iteration that is `coarse`. The error is as in [`Triangularize::triangularize`].
+pub(crate) fn eigen<F: Vectors>(
     mut a: Matrix<F>,
     left: bool,
     right: bool,
-    guide: Option<&Eigen<S>>,
+    coarse: f64,
 ) -> Result<Eigen<F::Real>, usize> {
     if !a.is_finite() {
         return Err(a.rows().max(1));
     }
     let exponent = a.tame();
     let balance = balance(&mut a, true);
-    let (mut t, mut z) = reduce(a, balance.active.clone()).split();
-    let hints = hints(guide.map(|g| &g.values[..]), exponent);
-    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone(), &hints)?;
-    let vectors = |right: bool, guide: Option<&Matrix<Complex<S>>>| {
+    let Schur { t, z, mut values } = of_balanced(a, balance.active.clone(), coarse)?;
+    let vectors = |right: bool| {
         let mut vectors = F::vectors(&t, &z, &values, right);
         balance.undo(&mut vectors, right);
         for j in 0..vectors.columns() {
@@ -57,12 +53,12 @@ pub(crate) fn eigen<F: Vectors, S: Real>(
             for x in &mut *column {
                 *x = Complex { re: x.re / length, im: x.im / length };
             }
-            F::phase(column, guide.map(|g| g.column(j)).unwrap_or_default());
+            F::phase(column);
         }
         vectors
     };
-    let left = left.then(|| vectors(false, guide.and_then(|g| g.left.as_ref())));
-    let right = right.then(|| vectors(true, guide.and_then(|g| g.right.as_ref())));
+    let left = left.then(|| vectors(false));
+    let right = right.then(|| vectors(true));
     shift(&mut values, exponent);
     Ok(Eigen { values, left, right })
 }
@@ -137,7 +133,7 @@ fn make_room<G: Field>(x: &mut [G], places: &[usize], size: G::Real) {
 fn solve_block<G: Field>(t: &Matrix<G>, value: G, least: G::Real, i: usize, x: &mut [G]) {
     let m = [[t[(i, i)] - value, t[(i, i + 1)]], [t[(i + 1, i)], t[(i + 1, i + 1)] - value]];
     let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
-    let (mut r, mut c) = places[first_of_largest(&places.map(|(r, c)| m[r][c].size()), None)];
+    let (mut r, mut c) = places[first_of_largest(&places.map(|(r, c)| m[r][c].size()))];
     let mut top = m[r][c];
     let (mut other, mut below, mut corner) = (m[r][1 - c], m[1 - r][c], m[1 - r][1 - c]);
     if top.size() < least {
@@ -224,22 +220,14 @@ impl<R: Real> Vectors for R {
         out
     }
 
-    fn phase<S: Real>(vector: &mut [Complex<R>], guide: &[Complex<S>]) {
+    fn phase(vector: &mut [Complex<R>]) {
         if vector.iter().all(|x| x.im.is_zero()) {
-            if agreement(vector, guide) < 0.0 {
-                negate(vector);
-            }
             return;
         }
-        let k = largest_element(vector, guide);
+        let k = largest_element(vector);
         let top = vector[k];
-        let length = match guide.get(k) {
-            Some(g) if g.re < S::default() => -top.modulus(),
-            Some(_) => top.modulus(),
-            // The real part keeps its sign.
-            None if top.re.is_zero() => top.modulus(),
-            None => top.modulus().with_sign_of(top.re),
-        };
+        // The real part keeps its sign.
+        let length = if top.re.is_zero() { top.modulus() } else { top.modulus().with_sign_of(top.re) };
         turn(vector, k, top, length);
     }
 }
@@ -263,19 +251,17 @@ impl<R: Real> Vectors for Complex<R> {
         out
     }
 
-    fn phase<S: Real>(vector: &mut [Self], guide: &[Complex<S>]) {
-        let k = largest_element(vector, guide);
+    fn phase(vector: &mut [Self]) {
+        let k = largest_element(vector);
         if let Some(&top) = vector.get(k) {
             turn(vector, k, top, top.modulus());
         }
     }
 }
 
-/// Where the largest element of a vector is: that of the guide, if it is among the largest.
-fn largest_element<R: Real, S: Real>(vector: &[Complex<R>], guide: &[Complex<S>]) -> usize {
-    let sizes = |x: Vec<f64>| first_of_largest(&x, None);
-    let guide = (!guide.is_empty()).then(|| sizes(guide.iter().map(|x| x.norm().to_f64()).collect()));
-    first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>(), guide)
+/// Where the largest element of a vector is.
+fn largest_element<R: Real>(vector: &[Complex<R>]) -> usize {
+    first_of_largest(&vector.iter().map(|x| x.norm()).collect::<Vec<_>>())
 }
 
 /// Turns a vector by the phase that makes element k, which is `top`, of that length.

@@ -120,12 +120,13 @@ pub(crate) struct Eigen<F: Field> {
     pub(crate) vectors: Option<Matrix<F>>,
 }
 
-/// The eigenvalues of the matrix that one triangle holds, and its eigenvectors if wanted. The error is how many eigenvalues were
-/// not found, as `info` says it.
+/// The eigenvalues of the matrix that one triangle holds, and its eigenvectors if wanted, with the signs of an iteration that is
+/// `coarse`. The error is how many eigenvalues were not found, as `info` says it.
 pub(crate) fn eigen<F: Field>(
     mut a: Matrix<F>,
     triangle: Triangle,
     vectors: bool,
+    coarse: f64,
 ) -> Result<Eigen<F>, usize> {
     let n = a.rows();
     for j in 0..n {
@@ -146,8 +147,22 @@ pub(crate) fn eigen<F: Field>(
     let exponent = a.tame();
     let reduced = tridiagonal(a, triangle);
     let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
+    let mut guide = vectors.then(|| Matrix::identity(n, n));
     let mut z = if vectors { Matrix::identity(n, n) } else { Matrix::zeros(0, n) };
-    iterate(&mut d, &mut e, &mut z)?;
+    if let Some(guide_z) = &mut guide {
+        let (mut d, mut e) = (d.clone(), e.clone());
+        if iterate(&mut d, &mut e, guide_z, coarse).is_err() {
+            guide = None;
+        }
+    }
+    iterate(&mut d, &mut e, &mut z, F::Real::ULP)?;
+    if let Some(guide) = guide {
+        for j in 0..n {
+            if agreement(z.column(j), guide.column(j)) < 0.0 {
+                negate(z.column_mut(j));
+            }
+        }
+    }
     for x in &mut d {
         *x = x.shifted(exponent);
     }
@@ -155,24 +170,11 @@ pub(crate) fn eigen<F: Field>(
     Ok(Eigen { values: d, vectors })
 }
 
-impl<F: Field> Eigen<F> {
-    /// Takes the signs of the vectors from a guide.
-    pub(crate) fn follow<G: Field<Plain = F::Plain>>(&mut self, guide: &Eigen<G>) {
-        if let (Some(vectors), Some(guide)) = (&mut self.vectors, &guide.vectors) {
-            for j in 0..vectors.columns() {
-                if agreement(vectors.column(j), guide.column(j)) < 0.0 {
-                    negate(vectors.column_mut(j));
-                }
-            }
-        }
-    }
-}
-
-/// Diagonalizes a tridiagonal matrix, turns the columns of `z` with it, and sorts. The error is how many elements beside the
-/// diagonal are left.
-fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>) -> Result<(), usize> {
+/// Diagonalizes a tridiagonal matrix up to what is below `ulp` beside its diagonal, turns the columns of `z` with it, and sorts. The
+/// error is how many elements beside the diagonal are left.
+fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, ulp: f64) -> Result<(), usize> {
     let n = d.len();
-    let epsilon = R::from_f64(R::ULP / 2.0);
+    let epsilon = R::from_f64(ulp / 2.0);
     let mut budget = 30 * n;
     let mut start = 0;
     while start < n {
@@ -193,9 +195,9 @@ fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>) -> Result<(), u
         if end > start {
             // From the end that has the larger diagonal element towards the other.
             if abs(d[end]) < abs(d[start]) {
-                qr(d, e, z, end, start, &mut budget);
+                qr(d, e, z, (end, start), &mut budget, ulp);
             } else {
-                ql(d, e, z, start, end, &mut budget);
+                ql(d, e, z, (start, end), &mut budget, ulp);
             }
             if budget == 0 {
                 let left = e.iter().filter(|e| !e.is_zero()).count();
@@ -225,16 +227,23 @@ fn sort<R: Real>(d: &mut [R], z: &mut Matrix<R>) {
 }
 
 /// Whether an element beside the diagonal is as good as 0.
-fn negligible<R: Real>(e: R, d: R, next: R) -> bool {
-    let epsilon = R::ULP / 2.0;
+fn negligible<R: Real>(e: R, d: R, next: R, ulp: f64) -> bool {
+    let epsilon = ulp / 2.0;
     let limit = (abs(d) * R::from_f64(epsilon * epsilon)) * abs(next) + R::from_f64(R::TINY);
     e * e <= limit
 }
 
 /// Implicit QL: eigenvalues split off at `l`, which goes up to `end`.
-fn ql<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, mut l: usize, end: usize, budget: &mut usize) {
+fn ql<R: Real>(
+    d: &mut [R],
+    e: &mut [R],
+    z: &mut Matrix<R>,
+    (mut l, end): (usize, usize),
+    budget: &mut usize,
+    ulp: f64,
+) {
     while l <= end {
-        let m = (l..end).find(|&m| negligible(e[m], d[m], d[m + 1])).unwrap_or(end);
+        let m = (l..end).find(|&m| negligible(e[m], d[m], d[m + 1], ulp)).unwrap_or(end);
         if m < end {
             e[m] = R::default();
         }
@@ -275,9 +284,16 @@ fn ql<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, mut l: usize, end: u
 }
 
 /// Implicit QR: eigenvalues split off at `l`, which goes down to `end`.
-fn qr<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, mut l: usize, end: usize, budget: &mut usize) {
+fn qr<R: Real>(
+    d: &mut [R],
+    e: &mut [R],
+    z: &mut Matrix<R>,
+    (mut l, end): (usize, usize),
+    budget: &mut usize,
+    ulp: f64,
+) {
     loop {
-        let m = (end + 1..=l).rev().find(|&m| negligible(e[m - 1], d[m], d[m - 1])).unwrap_or(end);
+        let m = (end + 1..=l).rev().find(|&m| negligible(e[m - 1], d[m], d[m - 1], ulp)).unwrap_or(end);
         if m > end {
             e[m - 1] = R::default();
         }

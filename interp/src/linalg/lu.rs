@@ -15,26 +15,25 @@ pub(crate) struct Lu<F> {
 }
 
 /// Factors a matrix. The pivot is the first of the largest elements by the sum of the magnitudes of the parts; elements that
-/// differ by less than the rounding errors of the wide field count as equal, and of elements that differ by less than 1% the
-/// one of the guide's pivots counts as the largest. If infinities come up, the matrix is factored again in `f64`, where they
-/// survive.
-pub(crate) fn factor<F: Field>(a: Matrix<F>, guide: &[usize]) -> Lu<F> {
+/// differ by less than the rounding errors of the wide field count as equal. If infinities come up, the matrix is factored
+/// again in `f64`, where they survive.
+pub(crate) fn factor<F: Field>(a: Matrix<F>) -> Lu<F> {
     let plain = a.map(F::plain);
-    let lu = eliminate(a, guide);
+    let lu = eliminate(a);
     if lu.factors.is_finite() {
         return lu;
     }
-    let Lu { factors, pivots, singular } = eliminate(plain, guide);
+    let Lu { factors, pivots, singular } = eliminate(plain);
     Lu { factors: factors.map(F::from_plain), pivots, singular }
 }
 
-fn eliminate<F: Field>(mut a: Matrix<F>, guide: &[usize]) -> Lu<F> {
+fn eliminate<F: Field>(mut a: Matrix<F>) -> Lu<F> {
     let (m, n) = (a.rows(), a.columns());
     let mut pivots = Vec::with_capacity(m.min(n));
     let mut singular = None;
     for k in 0..m.min(n) {
         let sizes: Vec<_> = a.column(k)[k..].iter().map(|x| x.size()).collect();
-        let pivot = k + first_of_largest(&sizes, guide.get(k).and_then(|p| p.checked_sub(k)));
+        let pivot = k + first_of_largest(&sizes);
         pivots.push(pivot);
         a.swap_rows(k, pivot, 0..n);
         let top = a[(k, k)];
@@ -59,15 +58,10 @@ fn eliminate<F: Field>(mut a: Matrix<F>, guide: &[usize]) -> Lu<F> {
     Lu { factors: a, pivots, singular }
 }
 
-/// Where the first of the largest numbers is, up to rounding, or `guide` if that one is nearly as large; a NaN counts as large
-/// only in the first place. 0 of an empty list.
-pub(crate) fn first_of_largest<R: Real>(sizes: &[R], guide: Option<usize>) -> usize {
+/// Where the first of the largest numbers is, up to rounding; a NaN counts as large only in the first place. 0 of an empty list.
+pub(crate) fn first_of_largest<R: Real>(sizes: &[R]) -> usize {
     let Some(&first) = sizes.first() else { return 0 };
     let largest = sizes.iter().fold(first, |largest, &x| if x > largest { x } else { largest });
-    let nearly = largest * R::from_f64(0.99);
-    if let Some(guide) = guide.filter(|&i| sizes.get(i).is_some_and(|&x| x >= nearly)) {
-        return guide;
-    }
     let slack = abs(largest) * R::from_f64(R::ULP * NEAR);
     sizes.iter().position(|&x| x >= largest - slack).unwrap_or(0)
 }

@@ -169,10 +169,9 @@ pub(crate) fn shift<F: Field>(x: &mut [F], e: i32) {
     }
 }
 
-/// The real part of the inner product of a vector with that of a guide.
-pub(crate) fn agreement<F: Field, G: Field<Plain = F::Plain>>(x: &[F], guide: &[G]) -> f64 {
-    let products = x.iter().zip(guide).map(|(x, g)| (x.plain() * g.plain().conj()).real().to_f64());
-    products.sum()
+/// The inner product of a vector with that of a guide.
+pub(crate) fn agreement<R: Real>(x: &[R], guide: &[R]) -> f64 {
+    x.iter().zip(guide).map(|(x, g)| x.to_f64() * g.to_f64()).sum()
 }
 
 /// Changes the sign.

@@ -3,9 +3,9 @@
 //! These are kernels: they know matrices over a wide [`Field`](crate::scalar::wide::Field), not the IR. Each does its arithmetic
 //! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone.
 //!
-//! What mathematics leaves free (signs, order, pivots of equal size) follows LAPACK's algorithm, and where that hangs on its
-//! rounding errors, on a guide: the same kernel run in the element type's own arithmetic. **Invariant:** a guide decides between
-//! results that are equally right, and nothing else.
+//! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of rounds of an
+//! iteration, the iteration first runs as LAPACK's does, up to what is as good as 0 in the element type (`coarse`, twice its unit
+//! of rounding), and then again up to what is as good as 0 in the wide field, and takes from the first run signs and order, nothing else.
 //!
 //! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not finite ends as a
 //! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.
@@ -23,6 +23,8 @@ pub(crate) mod qr_pivoted;
 pub(crate) mod rotation;
 pub(crate) mod schur;
 pub(crate) mod svd;
+#[cfg(test)]
+mod tests;
 pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
 

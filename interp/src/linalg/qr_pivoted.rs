@@ -8,9 +8,8 @@ use crate::scalar::wide::Field;
 
 /// A P = Q R. `columns` says which columns stay in front (those that are not 0, in their order) and becomes P: column j of A P is
 /// column `columns[j] - 1` of A. Of the free columns each step takes the first of those whose rest has the largest norm; norms
-/// that differ by less than the rounding errors of the wide field count as equal, and of norms that differ by less than 1%
-/// that of the guide's next column (of its P) counts as the largest.
-pub(crate) fn factor<F: Field>(mut a: Matrix<F>, columns: &mut [i32], guide: &[i32]) -> Qr<F> {
+/// that differ by less than the rounding errors of the wide field count as equal.
+pub(crate) fn factor<F: Field>(mut a: Matrix<F>, columns: &mut [i32]) -> Qr<F> {
     let (m, n) = (a.rows(), a.columns());
     let mut fixed = 0;
     for j in 0..n {
@@ -27,8 +26,7 @@ pub(crate) fn factor<F: Field>(mut a: Matrix<F>, columns: &mut [i32], guide: &[i
     for k in 0..m.min(n) {
         if k >= fixed {
             let norms: Vec<_> = (k..n).map(|j| norm(&a.column(j)[k..])).collect();
-            let next = guide.get(k).and_then(|next| columns[k..].iter().position(|c| c == next));
-            let pivot = k + first_of_largest(&norms, next);
+            let pivot = k + first_of_largest(&norms);
             a.swap_columns(k, pivot);
             columns.swap(k, pivot);
         }

@@ -8,7 +8,7 @@ use super::balance::balance;
 use super::hessenberg::reduce;
 use super::householder::reflector;
 use super::matrix::{agreement, hypotenuse, negate, shift};
-use super::rotation::rotate;
+use super::rotation::{Rotation, rotate, rotation};
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
 /// Z^H A Z = T, triangular; over the real numbers with blocks of order 2 on the diagonal for conjugate pairs of eigenvalues.
@@ -22,45 +22,50 @@ pub(crate) struct Schur<F: Field> {
 
 /// A field whose Hessenberg matrices have a Schur form.
 pub(crate) trait Triangularize: Field {
-    /// Makes `h` triangular, multiplies `z` by the transformation, and gives the eigenvalues. `guide` has their approximate values
-    /// in the order that they are to have, or is empty: each is the first shift for its place. The error is the number of
-    /// eigenvalues up to and including the last one that was not found.
+    /// Makes `h` triangular up to what is below `ulp`, multiplies `z` by the transformation, and gives the eigenvalues. `guide` has
+    /// their approximate values in the order that they are to have, or is empty: each is the first shift for its place. The error
+    /// is the number of eigenvalues up to and including the last one that was not found.
     fn triangularize(
         h: &mut Matrix<Self>,
         z: &mut Matrix<Self>,
         active: Range<usize>,
+        ulp: f64,
         guide: &[Complex<Self::Real>],
     ) -> Result<Vec<Complex<Self::Real>>, usize>;
 
     /// Takes the signs of Schur vectors from a guide, where there are only signs to take.
-    fn follow<G: Field<Plain = Self::Plain>>(schur: &mut Schur<Self>, guide: &Schur<G>);
+    fn follow(schur: &mut Schur<Self>, guide: &Matrix<Self>);
 }
 
-/// The eigenvalues of a guide, of the matrix times 2^-exponent.
-pub(super) fn hints<R: Real, S: Real>(guide: Option<&[Complex<S>]>, exponent: i32) -> Vec<Complex<R>> {
-    let part = |x: S| R::from_f64(x.to_f64()).shifted(-exponent);
-    guide.unwrap_or_default().iter().map(|w| Complex { re: part(w.re), im: part(w.im) }).collect()
-}
-
-/// The Schur form: `gees`, with order and signs of a guide. The error is as in [`Triangularize::triangularize`].
-pub(crate) fn schur<F: Triangularize, G: Field<Plain = F::Plain>>(
-    mut a: Matrix<F>,
-    guide: Option<&Schur<G>>,
-) -> Result<Schur<F>, usize> {
+/// The Schur form: `gees`, with the order and signs of an iteration that is `coarse`. The error is as in
+/// [`Triangularize::triangularize`].
+pub(crate) fn schur<F: Triangularize>(mut a: Matrix<F>, coarse: f64) -> Result<Schur<F>, usize> {
     if !a.is_finite() {
         return Err(a.rows().max(1));
     }
     let exponent = a.tame();
     let balance = balance(&mut a, false);
-    let (mut t, mut z) = reduce(a, balance.active.clone()).split();
-    let hints = hints(guide.map(|g| &g.values[..]), exponent);
-    let mut values = F::triangularize(&mut t, &mut z, balance.active.clone(), &hints)?;
-    balance.undo(&mut z, true);
-    shift(t.elements_mut(), exponent);
-    shift(&mut values, exponent);
+    let mut schur = of_balanced(a, balance.active.clone(), coarse)?;
+    balance.undo(&mut schur.z, true);
+    shift(schur.t.elements_mut(), exponent);
+    shift(&mut schur.values, exponent);
+    Ok(schur)
+}
+
+/// The Schur form of a matrix that is triangular outside of `active`.
+pub(super) fn of_balanced<F: Triangularize>(
+    a: Matrix<F>,
+    active: Range<usize>,
+    coarse: f64,
+) -> Result<Schur<F>, usize> {
+    let (mut t, mut z) = reduce(a, active.clone()).split();
+    let (mut guide_t, mut guide_z) = (t.clone(), z.clone());
+    let guide = F::triangularize(&mut guide_t, &mut guide_z, active.clone(), coarse, &[]);
+    let hints = guide.as_deref().unwrap_or_default();
+    let values = F::triangularize(&mut t, &mut z, active, F::Real::ULP, hints)?;
     let mut schur = Schur { t, z, values };
-    if let Some(guide) = guide {
-        F::follow(&mut schur, guide);
+    if guide.is_ok() {
+        F::follow(&mut schur, &guide_z);
     }
     Ok(schur)
 }
@@ -73,6 +78,7 @@ impl<R: Real> Triangularize for R {
         h: &mut Matrix<R>,
         z: &mut Matrix<R>,
         active: Range<usize>,
+        ulp: f64,
         guide: &[Complex<R>],
     ) -> Result<Vec<Complex<R>>, usize> {
         let n = h.rows();
@@ -85,7 +91,7 @@ impl<R: Real> Triangularize for R {
             let mut start = active.start;
             let mut found = false;
             for round in 1..=rounds + 1 {
-                start = small_subdiagonal(h, active.clone(), start, last);
+                start = small_subdiagonal(h, active.clone(), start, last, ulp);
                 if start > active.start {
                     h[(start, start - 1)] = R::default();
                 }
@@ -97,7 +103,7 @@ impl<R: Real> Triangularize for R {
                     Some(w) if round == 1 => [*w, w.conj()],
                     _ => shifts(h, start, last, round),
                 };
-                francis(h, z, start, last, shifts);
+                francis(h, z, start, last, shifts, ulp);
             }
             if !found {
                 return Err(end);
@@ -105,20 +111,27 @@ impl<R: Real> Triangularize for R {
             if start == last {
                 values[last] = Complex::from_real(h[(last, last)]);
             } else {
-                (values[start], values[last]) = standardize(h, z, start);
+                (values[start], values[last]) = standardize(h, z, start, ulp);
+                if let Some(w) = guide.get(start)
+                    && h[(last, start)].is_zero()
+                    && distance(values[last], *w) < distance(values[start], *w)
+                {
+                    exchange(h, z, start);
+                    values.swap(start, last);
+                }
             }
             end = start;
         }
         Ok(values)
     }
 
-    fn follow<G: Field<Plain = f64>>(schur: &mut Schur<R>, guide: &Schur<G>) {
+    fn follow(schur: &mut Schur<R>, guide: &Matrix<R>) {
         let n = schur.t.rows();
         let mut j = 0;
         while j < n {
             let pair = j + 1 < n && !schur.t[(j + 1, j)].is_zero();
             if pair {
-                let parts = |i: usize| [j, j + 1].map(|j| agreement(schur.z.column(i), guide.z.column(j)));
+                let parts = |i: usize| [j, j + 1].map(|j| agreement(schur.z.column(i), guide.column(j)));
                 let [first, second] = [parts(j), parts(j + 1)];
                 // A block stays in standard form if its vectors change places, too.
                 if first[0].abs() + second[1].abs() < first[1].abs() + second[0].abs() {
@@ -126,7 +139,7 @@ impl<R: Real> Triangularize for R {
                 }
             }
             for j in j..=j + usize::from(pair) {
-                if agreement(schur.z.column(j), guide.z.column(j)) < 0.0 {
+                if agreement(schur.z.column(j), guide.column(j)) < 0.0 {
                     negate(schur.z.column_mut(j));
                     negate(schur.t.column_mut(j));
                     for k in 0..n {
@@ -149,10 +162,35 @@ impl<R: Real> Schur<R> {
     }
 }
 
+fn distance<R: Real>(a: Complex<R>, b: Complex<R>) -> R {
+    (a - b).size()
+}
+
+/// Exchanges two real eigenvalues that follow each other on the diagonal.
+fn exchange<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) {
+    let n = h.rows();
+    let (a, d) = (h[(i, i)], h[(i + 1, i + 1)]);
+    let Rotation { c, s, .. } = rotation(h[(i, i + 1)], d - a);
+    for j in i + 2..n {
+        let (x, y) = (h[(i, j)], h[(i + 1, j)]);
+        (h[(i, j)], h[(i + 1, j)]) = (x * c + y * s, y * c - x * s);
+    }
+    let (left, right) = h.two_columns_mut(i, i + 1);
+    rotate((&mut left[..i], &mut right[..i]), c, s);
+    rotate(z.two_columns_mut(i, i + 1), c, s);
+    (h[(i, i)], h[(i + 1, i + 1)]) = (d, a);
+}
+
 /// The row of the last element below the diagonal that is as good as 0, of those up to `last`; otherwise `start`. By the criterion
 /// of Ahues and Tisseur.
-fn small_subdiagonal<F: Field>(h: &Matrix<F>, active: Range<usize>, start: usize, last: usize) -> usize {
-    let ulp = F::Real::from_f64(F::Real::ULP);
+fn small_subdiagonal<F: Field>(
+    h: &Matrix<F>,
+    active: Range<usize>,
+    start: usize,
+    last: usize,
+    ulp: f64,
+) -> usize {
+    let ulp = F::Real::from_f64(ulp);
     let tiny = F::Real::from_f64(F::Real::TINY * (active.len() as f64 / F::Real::ULP));
     for k in (start + 1..=last).rev() {
         let below = h[(k, k - 1)].size();
@@ -224,9 +262,10 @@ fn francis<R: Real>(
     start: usize,
     last: usize,
     shifts: [Complex<R>; 2],
+    ulp: f64,
 ) {
     let n = h.rows();
-    let ulp = R::from_f64(R::ULP);
+    let ulp = R::from_f64(ulp);
     let [one, two] = shifts;
     // Two small elements below the diagonal in a row let the bulge start there.
     let mut first = start;
@@ -273,9 +312,14 @@ fn francis<R: Real>(
 
 /// Brings a block of order 2 into standard form (`lanv2`): upper triangular, or with equal elements on the diagonal and opposite
 /// signs beside it. Gives its eigenvalues.
-fn standardize<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) -> (Complex<R>, Complex<R>) {
+fn standardize<R: Real>(
+    h: &mut Matrix<R>,
+    z: &mut Matrix<R>,
+    i: usize,
+    ulp: f64,
+) -> (Complex<R>, Complex<R>) {
     let n = h.rows();
-    let block = Block::new(h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]);
+    let block = Block::new([h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]], ulp);
     let Block { a, b, c, d, cosine, sine } = block;
     (h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]) = (a, b, c, d);
     for j in i + 2..n {
@@ -300,7 +344,7 @@ struct Block<R> {
 }
 
 impl<R: Real> Block<R> {
-    fn new(a: R, b: R, c: R, d: R) -> Self {
+    fn new([a, b, c, d]: [R; 4], ulp: f64) -> Self {
         let (zero, one, half) = (R::default(), R::one(), R::from_f64(0.5));
         if c.is_zero() {
             return Self { a, b, c, d, cosine: one, sine: zero };
@@ -318,7 +362,7 @@ impl<R: Real> Block<R> {
         let least = least * one.with_sign_of(b) * one.with_sign_of(c);
         let size = ordered(abs(p), most).0;
         let discriminant = (p / size) * p + (most / size) * least;
-        if discriminant >= R::from_f64(4.0 * R::ULP) {
+        if discriminant >= R::from_f64(4.0 * ulp) {
             // Two real eigenvalues.
             let root = p + (size.root() * discriminant.root()).with_sign_of(p);
             let length = hypotenuse(c, root);
@@ -372,6 +416,7 @@ impl<R: Real> Triangularize for Complex<R> {
         h: &mut Matrix<Self>,
         z: &mut Matrix<Self>,
         active: Range<usize>,
+        ulp: f64,
         guide: &[Complex<R>],
     ) -> Result<Vec<Complex<R>>, usize> {
         let n = h.rows();
@@ -394,7 +439,7 @@ impl<R: Real> Triangularize for Complex<R> {
             let mut start = active.start;
             let mut found = false;
             for round in 1..=rounds + 1 {
-                start = small_subdiagonal(h, active.clone(), start, last);
+                start = small_subdiagonal(h, active.clone(), start, last, ulp);
                 if start > active.start {
                     h[(start, start - 1)] = Self::default();
                 }
@@ -406,7 +451,7 @@ impl<R: Real> Triangularize for Complex<R> {
                     Some(w) if round == 1 => *w,
                     _ => single_shift(h, start, last, round),
                 };
-                single_step(h, z, start, last, shift);
+                single_step(h, z, start, last, shift, ulp);
             }
             if !found {
                 return Err(end);
@@ -417,7 +462,7 @@ impl<R: Real> Triangularize for Complex<R> {
     }
 
     /// Phases are free, and those of LAPACK are made of rounding errors.
-    fn follow<G: Field<Plain = Self::Plain>>(_: &mut Schur<Self>, _: &Schur<G>) {}
+    fn follow(_: &mut Schur<Self>, _: &Matrix<Self>) {}
 }
 
 fn scale_row<F: Field>(h: &mut Matrix<F>, i: usize, columns: Range<usize>, factor: F) {
@@ -478,9 +523,10 @@ fn single_step<R: Real>(
     start: usize,
     last: usize,
     shift: Complex<R>,
+    ulp: f64,
 ) {
     let n = h.rows();
-    let ulp = R::from_f64(R::ULP);
+    let ulp = R::from_f64(ulp);
     let mut first = start;
     let mut v = [Complex::default(); 2];
     for m in (start..last).rev() {

@@ -36,25 +36,6 @@ pub(crate) struct Svd<F: Field> {
     pub(crate) vectors: Option<(Matrix<F>, Matrix<F>)>,
 }
 
-impl<F: Field> Svd<F> {
-    /// Takes the signs of the vectors from a guide.
-    pub(crate) fn follow<G: Field<Plain = F::Plain>>(&mut self, guide: &Svd<G>) {
-        let (Some((u, v)), Some((guide_u, guide_v))) = (&mut self.vectors, &guide.vectors) else { return };
-        for (j, value) in self.values.iter().enumerate() {
-            let left = agreement(u.column(j), guide_u.column(j));
-            let right = agreement(v.column(j), guide_v.column(j));
-            // Of a singular value of 0 the two vectors have nothing to do with each other.
-            let (left, right) = if value.is_zero() { (left, right) } else { (left + right, left + right) };
-            if left < 0.0 {
-                negate(u.column_mut(j));
-            }
-            if right < 0.0 {
-                negate(v.column_mut(j));
-            }
-        }
-    }
-}
-
 impl Driver {
     /// Whether a matrix of that many rows and columns, the columns being fewer, is first factored as Q R.
     fn factors_first<F: Field>(self, rows: usize, columns: usize) -> bool {
@@ -68,8 +49,14 @@ impl Driver {
     }
 }
 
-/// Singular values, and vectors if wanted. The error is how many elements beside the diagonal are left, as `info` says it.
-pub(crate) fn svd<F: Field>(mut a: Matrix<F>, vectors: Vectors, driver: Driver) -> Result<Svd<F>, usize> {
+/// Singular values, and vectors if wanted, with the signs of an iteration that is `coarse`. The error is how many elements beside the
+/// diagonal are left, as `info` says it.
+pub(crate) fn svd<F: Field>(
+    mut a: Matrix<F>,
+    vectors: Vectors,
+    driver: Driver,
+    coarse: f64,
+) -> Result<Svd<F>, usize> {
     let (m, n) = (a.rows(), a.columns());
     if !a.is_finite() {
         return Err(m.min(n).max(1));
@@ -94,7 +81,26 @@ pub(crate) fn svd<F: Field>(mut a: Matrix<F>, vectors: Vectors, driver: Driver) 
     let (mut d, mut e) = (bidiagonal.diagonal.clone(), bidiagonal.off_diagonal.clone());
     let kept = if vectors == Vectors::None { 0 } else { size };
     let (mut u, mut v) = (Matrix::identity(kept, size), Matrix::identity(kept, size));
-    iterate(&mut d, &mut e, transposed, &mut u, &mut v, driver)?;
+    let form = Form { lower: transposed, driver };
+    let guide = (kept > 0).then(|| {
+        let (mut d, mut e, mut u, mut v) = (d.clone(), e.clone(), u.clone(), v.clone());
+        iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u, v))
+    });
+    iterate(&mut d, &mut e, form, &mut u, &mut v, F::Real::ULP)?;
+    if let Some((guide_u, guide_v)) = guide.flatten() {
+        for j in 0..size {
+            let left = agreement(u.column(j), guide_u.column(j));
+            let right = agreement(v.column(j), guide_v.column(j));
+            // Of a singular value of 0 the two vectors have nothing to do with each other.
+            let (left, right) = if d[j].is_zero() { (left, right) } else { (left + right, left + right) };
+            if left < 0.0 {
+                negate(u.column_mut(j));
+            }
+            if right < 0.0 {
+                negate(v.column_mut(j));
+            }
+        }
+    }
     for x in &mut d {
         *x = x.shifted(exponent);
     }
@@ -178,15 +184,23 @@ impl<F: Field> Bidiagonal<F> {
     }
 }
 
-/// Diagonalizes a bidiagonal matrix, of which `e` is above the diagonal or, if `lower`, below it; turns the columns of `u` and `v`
-/// with it, makes the diagonal positive and sorts it.
+/// What is diagonalized, and as who does it.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Whether the second diagonal is below the first.
+    lower: bool,
+    driver: Driver,
+}
+
+/// Diagonalizes a bidiagonal matrix up to what is below `ulp`, turns the columns of `u` and `v` with it, makes the diagonal positive
+/// and sorts it.
 fn iterate<R: Real>(
     d: &mut [R],
     e: &mut [R],
-    lower: bool,
+    Form { lower, driver }: Form,
     u: &mut Matrix<R>,
     v: &mut Matrix<R>,
-    driver: Driver,
+    ulp: f64,
 ) -> Result<(), usize> {
     let n = d.len();
     if n == 1 && driver == Driver::DivideAndConquer {
@@ -203,7 +217,7 @@ fn iterate<R: Real>(
             turn(u, i, turned.c, turned.s);
         }
     }
-    Iteration { d: &mut *d, e, u: &mut *u, v: &mut *v }.run()?;
+    Iteration { d: &mut *d, e, u: &mut *u, v: &mut *v, ulp }.run()?;
     for (i, x) in d.iter_mut().enumerate() {
         if *x < R::default() {
             *x = -*x;
@@ -249,6 +263,7 @@ struct Iteration<'a, R> {
     e: &'a mut [R],
     u: &'a mut Matrix<R>,
     v: &'a mut Matrix<R>,
+    ulp: f64,
 }
 
 impl<R: Real> Iteration<'_, R> {
@@ -257,9 +272,7 @@ impl<R: Real> Iteration<'_, R> {
         if n < 2 {
             return Ok(());
         }
-        let epsilon = R::ULP / 2.0;
-        // LAPACK: max(10, min(100, epsilon^(-1/8))) units.
-        let tolerance = R::from_f64(100.0 * epsilon);
+        let tolerance = R::from_f64(tolerance_in_units(self.ulp) * self.ulp / 2.0);
         let size = R::from_f64(n as f64);
         let steps = 6 * n;
         let threshold = {
@@ -355,8 +368,7 @@ impl<R: Real> Iteration<'_, R> {
 
     /// The shift: the smaller singular value of the last two rows, or 0 if a shift would spoil the small singular values.
     fn shift(&self, start: usize, end: usize, down: bool, ratio: R, tolerance: R) -> R {
-        let epsilon = R::from_f64(R::ULP / 2.0);
-        // epsilon < tolerance / 100.
+        let epsilon = R::from_f64(self.ulp / 2.0);
         let limit = tolerance * R::from_f64(0.01);
         let limit = if epsilon > limit { epsilon } else { limit };
         if R::from_f64((end - start + 1).max(self.d.len()) as f64) * tolerance * ratio <= limit {
@@ -468,6 +480,18 @@ impl<R: Real> Iteration<'_, R> {
         (self.d[i], self.e[i], self.d[i + 1]) = (pair.larger, R::default(), pair.smaller);
         turn(self.v, i, pair.right.0, pair.right.1);
         turn(self.u, i, pair.left.0, pair.left.1);
+    }
+}
+
+/// max(10, min(100, (ulp/2)^(-1/8))), of the units of rounding that there are.
+fn tolerance_in_units(ulp: f64) -> f64 {
+    if ulp == f64::from(f32::EPSILON) {
+        10.0
+    } else if ulp == f64::EPSILON {
+        // 2^(53/8).
+        98.701_492_826_102_39
+    } else {
+        100.0
     }
 }
 

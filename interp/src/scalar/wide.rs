@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::dd::{Dd, exponent_of, scale};
 use super::{Float, Scalar};
 
-/// A number of a field, in arithmetic that is usually wide. Infinities do not survive double-double arithmetic (they become NaN): what has to
+/// A number of a field, in wide arithmetic. Infinities do not survive double-double arithmetic (they become NaN): what has to
 /// tell them apart computes again with [`Field::Plain`].
 pub(crate) trait Field:
     Copy
@@ -167,34 +167,7 @@ macro_rules! real_field {
         }
     )*};
 }
-real_field!(f32, f64, Dd);
-
-/// Not wide: for guides, which compute as LAPACK does.
-impl Real for f32 {
-    const ULP: f64 = f32::EPSILON as f64;
-    const TINY: f64 = f32::MIN_POSITIVE as f64;
-    const SAFE: i32 = 40;
-
-    fn from_dd(x: Dd) -> Self {
-        x.hi as f32
-    }
-
-    fn from_f64(x: f64) -> Self {
-        x as f32
-    }
-
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-
-    fn root(self) -> Self {
-        self.sqrt()
-    }
-
-    fn shifted(self, e: i32) -> Self {
-        scale(f64::from(self), e) as f32
-    }
-}
+real_field!(f64, Dd);
 
 impl Real for f64 {
     const ULP: f64 = f64::EPSILON;

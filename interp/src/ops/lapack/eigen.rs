@@ -51,13 +51,7 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let real = <T::Real>::TYPE;
     let count = job.expect(&batch, &[(T::TYPE, matrix), (real, line), (S32, Core::One)])?;
     let (mut z, mut w, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
-    for eigen in collect(count, &|i| {
-        let mut eigen = eigen_symmetric::eigen(a.get(i), triangle, vectors)?;
-        if vectors && let Ok(guide) = eigen_symmetric::eigen(a.own(i), triangle, true) {
-            eigen.follow(&guide);
-        }
-        Ok::<_, usize>(eigen)
-    }) {
+    for eigen in collect(count, &|i| eigen_symmetric::eigen(a.get(i), triangle, vectors, T::EPSILON)) {
         let found = eigen.as_ref().ok();
         line_or_nan::<T::Real>(&mut w, found.map(|e| &e.values[..]), n);
         if vectors {
@@ -84,11 +78,12 @@ pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let mut values = Values::<T>::new();
     let (mut vl, mut vr, mut info) = (Vec::<T::Complex>::new(), Vec::<T::Complex>::new(), Vec::new());
     for eigen in collect(count, &|i| {
-        if !a.get(i).is_finite() {
-            return Err(-4);
+        let a = a.get(i);
+        if a.is_finite() {
+            eigen_general::eigen(a, left, right, T::EPSILON).map_err(|k| k as i32)
+        } else {
+            Err(-4)
         }
-        let guide = eigen_general::eigen(a.own(i), left, right, None::<&eigen_general::Eigen<f64>>).ok();
-        eigen_general::eigen(a.get(i), left, right, guide.as_ref()).map_err(|k| k as i32)
     }) {
         let found = eigen.as_ref().ok();
         values.push(found.map(|e| &e.values[..]), n);
@@ -159,10 +154,7 @@ pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let count = job.expect(&batch, &expected)?;
     let mut values = Values::<T>::new();
     let (mut t, mut z, mut info) = (Vec::<T>::new(), Vec::<T>::new(), Vec::new());
-    for schur in collect(count, &|i| {
-        let guide = schur::schur(a.own(i), None::<&schur::Schur<T::Own>>).ok();
-        schur::schur(a.get(i), guide.as_ref())
-    }) {
+    for schur in collect(count, &|i| schur::schur(a.get(i), T::EPSILON)) {
         let found = schur.as_ref().ok();
         narrow_or_nan(&mut t, found.map(|s| &s.t), n * n);
         if vectors {
@@ -204,17 +196,9 @@ pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Val
     let (mut s, mut u, mut vt, mut info) = (Vec::new(), Vec::<T>::new(), Vec::<T>::new(), Vec::new());
     let (u_size, vt_size) = (u_core.len(), vt_core.len());
     for svd in collect(count, &|i| {
-        let wide = a.get(i);
-        if wide.elements().iter().any(|x| x.real() != x.real() || x.imag() != x.imag()) {
-            return Err(-4);
-        }
-        let mut svd = svd::svd(wide, vectors, driver).map_err(|k| k as i32)?;
-        if vectors != Vectors::None
-            && let Ok(guide) = svd::svd(a.own(i), vectors, driver)
-        {
-            svd.follow(&guide);
-        }
-        Ok(svd)
+        let a = a.get(i);
+        let has_nan = a.elements().iter().any(|x| x.real() != x.real() || x.imag() != x.imag());
+        if has_nan { Err(-4) } else { svd::svd(a, vectors, driver, T::EPSILON).map_err(|k| k as i32) }
     }) {
         let found = svd.as_ref().ok();
         line_or_nan::<T::Real>(&mut s, found.map(|svd| &svd.values[..]), size);

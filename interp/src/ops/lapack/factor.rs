@@ -24,7 +24,7 @@ pub(super) fn getrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
     let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, line), (S32, Core::One)])?;
     let (mut factors, mut pivots, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
-    for lu in collect(count, &|i| lu::factor(a.get(i), &lu::factor(a.own(i), &[]).pivots)) {
+    for lu in collect(count, &|i| lu::factor(a.get(i))) {
         lu.factors.narrow_into(&mut factors);
         pivots.extend(lu.pivots.iter().map(|&p| p as i32 + 1));
         info.push(lu.singular.map_or(0, |k| k as i32 + 1));
@@ -65,9 +65,8 @@ pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, columns), (T::TYPE, line)])?;
     let (mut factors, mut order, mut taus) = (Vec::<T>::new(), Vec::new(), Vec::<T>::new());
     let done = collect(count, &|i| {
-        let (mut columns, mut guide) = (fixed.slice(i).to_vec(), fixed.slice(i).to_vec());
-        qr_pivoted::factor(a.own(i), &mut guide, &[]);
-        let qr = qr_pivoted::factor(a.get(i), &mut columns, &guide);
+        let mut columns = fixed.slice(i).to_vec();
+        let qr = qr_pivoted::factor(a.get(i), &mut columns);
         (qr, columns)
     });
     for (qr, columns) in done {

@@ -100,8 +100,6 @@ impl Target {
 
 /// An element type of LAPACK.
 trait LapackElement: Widened<Wide: Vectors> + BufferOf {
-    /// Its own arithmetic, in which LAPACK computes.
-    type Own: Vectors<Plain = <Self::Wide as Field>::Plain>;
     /// The type of its parts.
     type Real: Widened<Wide = <Self::Wide as Field>::Real> + BufferOf;
     /// The complex type of such parts.
@@ -110,33 +108,19 @@ trait LapackElement: Widened<Wide: Vectors> + BufferOf {
     const EPSILON: f64;
     /// The least normal number of the parts.
     const TINY: f64;
-
-    /// Exact.
-    fn own(self) -> Self::Own;
 }
 
 macro_rules! elements {
-    ($($t:ty, $real:ty, $own:ty, $x:ident => $as_own:expr);*) => {$(
+    ($($t:ty, $real:ty);*) => {$(
         impl LapackElement for $t {
-            type Own = $own;
             type Real = $real;
             type Complex = Complex<$real>;
             const EPSILON: f64 = <$real>::EPSILON as f64;
             const TINY: f64 = <$real>::MIN_POSITIVE as f64;
-
-            fn own(self) -> $own {
-                let $x = self;
-                $as_own
-            }
         }
     )*};
 }
-elements!(
-    f32, f32, f32, x => x;
-    f64, f64, f64, x => x;
-    Complex<f32>, f32, wide::Complex<f32>, x => wide::Complex { re: x.re, im: x.im };
-    Complex<f64>, f64, wide::Complex<f64>, x => wide::Complex { re: x.re, im: x.im }
-);
+elements!(f32, f32; f64, f64; Complex<f32>, f32; Complex<f64>, f64);
 
 /// Runs a call.
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, target: Target, args: Args) -> Result<Value> {

@@ -3,7 +3,6 @@
 use hlo::literal::BufferOf;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, Shape};
 
-use super::LapackElement;
 use super::config::Config;
 use crate::custom_call::Call;
 use crate::error::Result;
@@ -48,14 +47,6 @@ impl<T: Widened> Matrices<'_, T> {
     /// One of them, in wide arithmetic.
     pub(super) fn get(&self, i: usize) -> Matrix<T::Wide> {
         Matrix::widened(self.slice(i), self.rows, self.columns)
-    }
-}
-
-impl<T: LapackElement> Matrices<'_, T> {
-    /// One of them, in the arithmetic of LAPACK.
-    pub(super) fn own(&self, i: usize) -> Matrix<T::Own> {
-        let elements = self.slice(i);
-        Matrix::from_fn(self.rows, self.columns, |i, j| elements[i * self.columns + j].own())
     }
 }
 
