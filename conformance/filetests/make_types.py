@@ -25,12 +25,6 @@ LEGAL = tables.legal()
 REALS = ["pred", *INTS, *FLOATS]
 
 
-def missing():
-    """Opcodes that the interpreter is known not to run."""
-    lines = open(os.path.join(HERE, "..", "..", "coverage", "missing.txt"))
-    return {line.split("|")[0].strip() for line in lines if not line.startswith("#")}
-
-
 def types_of(op):
     return [ty for ty in TYPES if ty in LEGAL[op]]
 
@@ -420,7 +414,9 @@ def main():
         if not chosen or op in chosen:
             make(op, ty)
     types = lambda op, pairs=False: LEGAL[op] if pairs else [None] if "-" in LEGAL[op] else types_of(op)
-    make_types_more.Maker(chosen, types, Program, emit, patterns, edges, missing()).make()
+    maker = make_types_more.Maker(chosen, types, Program, emit, patterns, edges)
+    maker.make()
+    maker.transfers(lambda op, text: files.setdefault(op, []).append(text))
     write(chosen)
 
 

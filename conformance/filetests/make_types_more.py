@@ -75,13 +75,13 @@ def flat(a):
 
 
 class Maker:
-    def __init__(self, chosen, types_of, Program, emit, patterns, edges, missing):
+    def __init__(self, chosen, types_of, Program, emit, patterns, edges):
         self.chosen, self.types_of, self.Program, self.emit = chosen, types_of, Program, emit
-        self.patterns, self.edges, self.missing = patterns, edges, missing
+        self.patterns, self.edges = patterns, edges
 
     def each(self, op, f, origin="exact", *directives):
         """One program in which f puts an instruction for each type."""
-        if self.chosen and op not in self.chosen or op in self.missing:
+        if self.chosen and op not in self.chosen:
             return
         p = self.Program(*directives)
         for ty in self.types_of(op):
@@ -565,6 +565,49 @@ class Maker:
             i, n = p.do("s32[1]", "constant({0})"), p.do("s32[1]", "constant({4})")
             return p.do(f"{ty}[4]", f"ragged-all-to-all({a}, {b}, {i}, {n}, {i}, {n}), replica_groups={{{{0}}}}")
         alone("ragged-all-to-all", ragged)
+
+    def transfers(self, emit_text):
+        """Feeds on one device; sends and receives between two that change places."""
+        for ty in self.types_of("infeed"):
+            if self.chosen and "infeed" not in self.chosen:
+                break
+            x = exact.raw(ty, self.patterns(ty, 4))
+            emit_text("infeed", f"""// test: interpret
+// origin: exact
+// nan-bits: true
+// infeed: {x}
+// outfeed: {x}
+HloModule t
+ENTRY e {{
+  t = token[] after-all()
+  i = ({ty}[4], token[]) infeed(t)
+  x = {ty}[4] get-tuple-element(i), index=0
+  u = token[] get-tuple-element(i), index=1
+  o = token[] outfeed(x, u), outfeed_shape={ty}[4]
+  ROOT r = {ty}[4] copy(x)
+}}
+// run: e() == {x}
+""")
+        for ty in self.types_of("send"):
+            if self.chosen and "send" not in self.chosen:
+                break
+            x, y = (exact.raw(ty, self.patterns(ty, 4, seed)) for seed in (1, 5))
+            pairs = 'channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,0}}"}'
+            emit_text("send", f"""// test: interpret
+// origin: exact
+// nan-bits: true
+HloModule t, num_partitions=2
+ENTRY e {{
+  x = {ty}[4] parameter(0)
+  t = token[] after-all()
+  r = ({ty}[4], u32[], token[]) recv(t), {pairs}
+  s = ({ty}[4], u32[], token[]) send(x, t), {pairs}
+  d = ({ty}[4], token[]) recv-done(r), channel_id=1
+  e = token[] send-done(s), channel_id=1
+  ROOT y = {ty}[4] get-tuple-element(d), index=0
+}}
+// run: e({x} | {y}) == {y} | {x}
+""")
 
     def make(self):
         self.movement()
