@@ -88,11 +88,11 @@ pub(crate) fn svd<F: Field>(
     });
     iterate(&mut d, &mut e, form, &mut u, &mut v, F::Real::ULP)?;
     if let Some((guide_u, guide_v)) = guide.flatten() {
-        for j in 0..size {
+        for (j, value) in d.iter().enumerate() {
             let left = agreement(u.column(j), guide_u.column(j));
             let right = agreement(v.column(j), guide_v.column(j));
             // Of a singular value of 0 the two vectors have nothing to do with each other.
-            let (left, right) = if d[j].is_zero() { (left, right) } else { (left + right, left + right) };
+            let (left, right) = if value.is_zero() { (left, right) } else { (left + right, left + right) };
             if left < 0.0 {
                 negate(u.column_mut(j));
             }
@@ -489,7 +489,7 @@ fn tolerance_in_units(ulp: f64) -> f64 {
         10.0
     } else if ulp == f64::EPSILON {
         // 2^(53/8).
-        98.701_492_826_102_39
+        98.701_492_826_102_4
     } else {
         100.0
     }
