@@ -274,7 +274,7 @@ fn check_run(
     };
     let inputs = Inputs::new(module, &arguments).map_err(|f| f.message)?;
     // What depends on timing shows sooner or later.
-    let times = spec.repeat.unwrap_or(if count > 1 { 4 } else { 1 });
+    let times = spec.repeat.unwrap_or(if count > 1 { 4 } else { 2 });
     let mut checked = Checked::Failure;
     for time in 0..times {
         let host = Arc::new(TextHost::new(&spec.infeed, count));
