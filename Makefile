@@ -3,10 +3,11 @@
 .PHONY: demo test setup lint bless bench fuzz clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
-# The C parts are built for a fixed baseline (.cargo/config.toml); a machine below it gets the oldest one. Same bits.
+# Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
 ifeq ($(shell uname -m),x86_64)
 ifeq ($(shell grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo && echo v3),)
 export TARGET_CPU ?= x86-64
+export RUSTFLAGS ?= -C target-cpu=x86-64
 endif
 endif
 

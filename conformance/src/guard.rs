@@ -47,7 +47,7 @@ pub fn check_machine() -> Result<(), Failure> {
             crate::exit::Exit::Unsupported,
             format!(
                 "this program was built for {baseline}, and this machine lacks {feature}; \
-                 build it with TARGET_CPU=x86-64 in the environment for older machines (results are the same)"
+                 build it with `make demo` there, or with TARGET_CPU=x86-64 and RUSTFLAGS=\"-C target-cpu=x86-64\" in the environment (results are the same)"
             ),
         )
     })

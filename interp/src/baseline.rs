@@ -1,6 +1,7 @@
-//! The instruction set that the elementary functions were compiled for.
+//! The instruction set that the programs are compiled for.
 //!
-//! Their C code is built for a fixed baseline (`TARGET_CPU`, set in `.cargo/config.toml`), never for the building machine.
+//! Rust code and the C code of the elementary functions are built for a fixed baseline (`.cargo/config.toml`), never for the
+//! building machine.
 //! It decides no bit of any result, only where the program can run: **a machine below the baseline must be refused with a
 //! message before the first call, not by an illegal instruction.**
 
@@ -10,7 +11,7 @@ pub const BASELINE: Option<&str> = option_env!("TARGET_CPU");
 /// Whether this machine has the baseline. Errors: the name of a feature that it lacks.
 pub fn check() -> Result<(), &'static str> {
     #[cfg(target_arch = "x86_64")]
-    if BASELINE == Some("x86-64-v3") {
+    if BASELINE == Some("x86-64-v3") || cfg!(target_feature = "avx2") {
         macro_rules! need {
             ($($feature:tt),*) => { $(if !std::arch::is_x86_feature_detected!($feature) { return Err($feature); })* };
         }

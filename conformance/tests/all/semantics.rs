@@ -33,6 +33,9 @@ impl Known {
                     let name = text[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
                     known.functions.extend(name.map(str::to_owned));
                 }
+                // Tests that a macro writes: `name => check;`.
+                let arms = text.lines().filter_map(|l| l.trim().strip_suffix(';')?.split_once(" => "));
+                known.functions.extend(arms.map(|(name, _)| name.to_owned()));
                 // Trials have names in strings.
                 known.functions.extend(text.split('"').filter(|s| is_identifier(s)).map(str::to_owned));
                 known.files.push(relative(root, &path));
