@@ -26,7 +26,7 @@ pub(super) fn forward_bias(body: &mut Body<'_>) -> Built {
     run_forward(body, true)
 }
 
-/// Backward: operands Q, K, V, the row logarithms, gradient of the output, [bias], the output, lengths. Results the gradients of
+/// Backward: operands Q, K, V, the row logarithms, gradient of the output, (bias), the output, lengths. Results the gradients of
 /// Q, K, V, perhaps of the bias, scratch.
 pub(super) fn backward(body: &mut Body<'_>) -> Built {
     run_backward(body, false)
