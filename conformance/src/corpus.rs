@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -62,10 +62,10 @@ pub struct CaseReport {
 }
 
 /// How to run cases.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct CorpusOptions {
     /// What runs them.
-    pub engine: &'static dyn Engine,
+    pub engine: Arc<dyn Engine>,
     /// Limits of each case, and the seed.
     pub run: RunOptions,
     /// The most time for one case.
@@ -151,7 +151,7 @@ pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(Cas
 fn run_limited(item: &Item, options: &CorpusOptions) -> CaseReport {
     let start = Instant::now();
     let (sender, receiver) = mpsc::channel();
-    let (owned, own_options) = (item.clone(), *options);
+    let (owned, own_options) = (item.clone(), options.clone());
     let spawned = std::thread::Builder::new().name("case".into()).stack_size(STACK_BYTES).spawn(move || {
         let what = format!("running {}", owned.folder.display());
         let report = guarded(&what, || Ok(run_case(&owned, &own_options)));
@@ -239,7 +239,7 @@ fn run_program(
     }
     let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
     let judge = Judge {
-        engine: options.engine,
+        engine: &*options.engine,
         module,
         inputs: &inputs,
         feeds: &Feeds::default(),

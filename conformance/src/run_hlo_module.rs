@@ -295,7 +295,7 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
                     return Ok((1, 1, rejected.exit));
                 }
             };
-            run_file(file, &program, &flags, platform, reference, ui)
+            run_file(file, &program, &flags, &*platform, reference.as_deref(), ui)
         });
         let (n, bad, e) = result.unwrap_or_else(|failure| {
             ui.error(&failure.message);
@@ -315,7 +315,7 @@ fn run_file(
     program: &Program,
     flags: &Flags,
     platform: &dyn Engine,
-    reference: Option<&'static dyn Engine>,
+    reference: Option<&dyn Engine>,
     ui: &Ui,
 ) -> Result<(u64, u64, Exit), Failure> {
     let mut exit = Exit::Ok;
@@ -361,7 +361,7 @@ fn run_once(
     flags: &Flags,
     iteration: u64,
     platform: &dyn Engine,
-    reference: Option<&'static dyn Engine>,
+    reference: Option<&dyn Engine>,
     ui: &Ui,
 ) -> Result<Exit, Failure> {
     let module = &program.module;

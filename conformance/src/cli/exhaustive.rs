@@ -137,7 +137,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             any = true;
             let (points, seed, max_ulp) = (options.points, options.seed, options.max_ulp);
             let job = Job { opcode, ty, points, seed, shard, max_ulp };
-            if !one(engine, &job, ui)? {
+            if !one(&*engine, &job, ui)? {
                 exit = Exit::Differs;
             }
         }

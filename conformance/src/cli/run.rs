@@ -129,6 +129,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             let jobs = jobs(file, options)?;
             let mut exit = Exit::Ok;
             for job in &jobs {
+                let (platform, reference) = (&*platform, reference.as_deref());
                 let runner = Runner { options, ui, platform, reference, job };
                 exit = exit.first_failure(runner.run()?);
             }
@@ -292,8 +293,8 @@ struct TimesObject {
 struct Runner<'a> {
     options: &'a Options,
     ui: &'a Ui,
-    platform: &'static dyn Engine,
-    reference: Option<&'static dyn Engine>,
+    platform: &'a dyn Engine,
+    reference: Option<&'a dyn Engine>,
     job: &'a Job,
 }
 

@@ -319,7 +319,11 @@ fn distance(ty: ElementType, expected: u128, actual: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{InterpreterEngine, Outcome};
+    use std::sync::Arc;
+
+    use hlo_interp::Observer;
+
+    use crate::engine::{Executable, InterpreterEngine, Outcome};
 
     fn job(opcode: Opcode, ty: ElementType, points: u64) -> Job {
         Job { opcode, ty, points, seed: 7, shard: (0, 1), max_ulp: 0 }
@@ -359,14 +363,19 @@ mod tests {
             fn supports(&self, _: &Module, _: hlo_interp::Devices) -> Result<(), hlo::Diagnostic> {
                 Ok(())
             }
-            fn run_watched(
+            fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+                Ok(Box::new(Wrong(module)))
+            }
+        }
+        struct Wrong<'m>(&'m Module);
+        impl Executable for Wrong<'_> {
+            fn run(
                 &self,
-                module: &Module,
                 inputs: Inputs,
                 options: &RunOptions,
-                observer: Option<std::sync::Arc<dyn hlo_interp::observe::Observer>>,
+                observer: Option<Arc<dyn Observer>>,
             ) -> Outcome {
-                let mut outcome = InterpreterEngine.run_watched(module, inputs, options, observer);
+                let mut outcome = InterpreterEngine.run_watched(self.0, inputs, options, observer);
                 if let Outcome::Finished(f) = &mut outcome
                     && let Buffer::F64(v) = &mut f.results[0][0].buffer
                 {

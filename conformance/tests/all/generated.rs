@@ -108,5 +108,6 @@ fn run(
         Outcome::Trap(d) => Ok(Err(d.message)),
         Outcome::Unsupported(d) => Err(format!("unsupported: {}", d.message)),
         Outcome::WrongInputs(d) => Err(format!("wrong inputs: {}", d.message)),
+        Outcome::Crashed(d) | Outcome::TimedOut(d) => Err(d.message),
     }
 }

@@ -40,6 +40,12 @@ super::codes! {
          the order.",
     POSITION_OUTSIDE_BLOCK = "R0031" "position outside of its block"
         "The indices of a sparse operand say where in its block each element is: numbers from 0 to the size of a block.",
+    ENGINE_FAILED = "R0040" "engine failed"
+        "The engine did not end as one should: its process crashed, it left no results or results of another shape, or a pass made\n\
+         a program that does not verify. Its own last words, if it had any, follow. A comparison counts this as a failure\n\
+         like wrong results; `hlo reduce` finds the smallest program with the same one.",
+    ENGINE_TIMED_OUT = "R0041" "engine took too long"
+        "The engine was stopped because the run took longer than `--timeout`.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"

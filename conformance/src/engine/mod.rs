@@ -4,19 +4,43 @@
 //! of their numbers: `replica * partitions + partition`.
 //!
 //! **Invariants:** an engine ends with results or with a named outcome, never with a guess; comparing, reporting and reducing
-//! know only the trait.
+//! know only the traits.
+//!
+//! | engine ([`spec`]) | what it is |
+//! |---|---|
+//! | `interpreter` | the reference ([`interpreter`]) |
+//! | `interpreter:VARIANT` | the interpreter as a correct compiler may differ from it: other orders of sums, contraction ([`passes`]) |
+//! | `passes:P,Q` | the interpreter on what passes make of the program ([`passes`]) |
+//! | `form:FILE` | the interpreter on another form of the program ([`form`]) |
+//! | `faulty:NAME` | the interpreter on what a wrong pass makes of it ([`passes`]) |
+//! | `recorded:FILE` | results that were recorded ([`recorded`]) |
+//! | `exec:COMMAND`, `serve:COMMAND` | another program ([`external`]) |
+//! | `child:ENGINE` | any of these in a process of its own ([`external`]) |
+
+mod allowances;
+pub mod external;
+pub mod form;
+pub mod interpreter;
+pub mod passes;
+pub mod recorded;
+pub mod spec;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hlo::diag::Diagnostic;
-use hlo::{ArrayLiteral, Literal, Module};
+use hlo::diag::codes;
+use hlo::{ArrayLiteral, Diagnostic, Literal, Module, Span};
 use hlo_interp::device::MAX_DEVICES;
 use hlo_interp::device::host::{Host, NoHost};
-use hlo_interp::{Accumulate, Devices, ErrorKind, Interpreter, Observer, Options, Value};
+use hlo_interp::{Accumulate, Devices, ErrorKind, Observer};
 
 use crate::exit::{Exit, Failure};
 use crate::inputs::to_parameters;
+
+pub use allowances::Allowances;
+pub use form::Form;
+pub use interpreter::InterpreterEngine;
+pub use spec::{PLATFORMS, by_name};
 
 /// How far each device of a run may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +114,7 @@ pub fn named<'a>(name: &str, arrays: &'a [Vec<ArrayLiteral>]) -> Vec<(String, &'
 }
 
 /// A finished run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Finished {
     /// For each device the arrays of the result, tuples flattened, tokens left out: `out0, out1, ...`.
     pub results: Vec<Vec<ArrayLiteral>>,
@@ -113,9 +137,24 @@ pub enum Outcome {
     Trap(Diagnostic),
     /// The inputs do not fit the program.
     WrongInputs(Diagnostic),
+    /// The engine failed as it should never: it crashed, gave results of another shape, or broke the program.
+    Crashed(Diagnostic),
+    /// The engine took longer than it may.
+    TimedOut(Diagnostic),
 }
 
 impl Outcome {
+    /// The engine failed as it should never.
+    pub(crate) fn crashed(message: impl Into<String>) -> Outcome {
+        Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))
+    }
+
+    /// The engine took longer than it may.
+    pub(crate) fn timed_out(engine: &str, limit: Duration) -> Outcome {
+        let message = format!("{engine} took longer than {} s", limit.as_secs_f64());
+        Outcome::TimedOut(Diagnostic::error(codes::ENGINE_TIMED_OUT, Span::NONE, message))
+    }
+
     /// The results, or why there are none and the exit code that this means.
     #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     pub fn into_results(self) -> Result<Finished, (Exit, Diagnostic)> {
@@ -124,20 +163,30 @@ impl Outcome {
             Outcome::Unsupported(d) => Err((Exit::Unsupported, d)),
             Outcome::Trap(d) => Err((Exit::Trap, d)),
             Outcome::WrongInputs(d) => Err((Exit::Usage, d)),
+            Outcome::Crashed(d) => Err((Exit::Differs, d)),
+            Outcome::TimedOut(d) => Err((Exit::Trap, d)),
         }
     }
 }
 
 /// Something that runs programs.
-pub trait Engine: Sync {
-    /// The name that `--platform` takes.
+pub trait Engine: Send + Sync {
+    /// The name that `--platform` and `--engines` take.
     fn name(&self) -> &str;
+
+    /// What its results may differ by from those of the reference, besides what strict numerics grant all.
+    fn allowances(&self) -> Allowances {
+        Allowances::STRICT
+    }
 
     /// Whether it runs this program on so many devices, as far as that is known before running. Errors: a diagnostic that
     /// names the opcode.
     fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic>;
 
-    /// Runs a verified program.
+    /// Makes a verified program ready to run any number of times. Errors: an outcome without results.
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome>;
+
+    /// Compiles and runs a verified program.
     fn run(&self, module: &Module, inputs: Inputs, options: &RunOptions) -> Outcome {
         self.run_watched(module, inputs, options, None)
     }
@@ -149,68 +198,33 @@ pub trait Engine: Sync {
         inputs: Inputs,
         options: &RunOptions,
         observer: Option<Arc<dyn Observer>>,
-    ) -> Outcome;
-}
-
-/// The reference interpreter.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct InterpreterEngine;
-
-impl Engine for InterpreterEngine {
-    fn name(&self) -> &str {
-        "interpreter"
-    }
-
-    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-
-    fn run_watched(
-        &self,
-        module: &Module,
-        inputs: Inputs,
-        options: &RunOptions,
-        observer: Option<Arc<dyn Observer>>,
     ) -> Outcome {
-        let interpreter = Interpreter::new(
-            module,
-            Options {
-                accumulate: options.accumulate,
-                fuel: options.limits.fuel,
-                memory_limit_bytes: options.limits.memory_bytes,
-                seed: options.seed,
-                observer,
-                host: inputs.host,
-                ..Options::default()
-            },
-        );
-        let arguments = inputs.arguments.into_iter();
-        let arguments = arguments.map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
-        let start = Instant::now();
-        match interpreter.run_devices(options.devices, arguments) {
-            Ok(devices) => {
-                let time = start.elapsed();
-                let fuel = devices.iter().map(|(_, stats)| stats.fuel).sum();
-                let peak_bytes = devices.iter().map(|(_, stats)| stats.peak_bytes).max().unwrap_or(0);
-                let results = devices.into_iter().map(|(value, _)| {
-                    let mut results = Vec::new();
-                    flatten(value.into_literal(), &mut results);
-                    results
-                });
-                Outcome::Finished(Finished { results: results.collect(), fuel, peak_bytes, time })
-            }
-            Err(e) => {
-                let diagnostic = e.to_diagnostic();
-                match e.kind {
-                    ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
-                    ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => {
-                        Outcome::Trap(diagnostic)
-                    }
-                    ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
-                }
-            }
+        match self.compile(module) {
+            Ok(executable) => executable.run(inputs, options, observer),
+            Err(outcome) => outcome,
         }
     }
+}
+
+/// A program that an engine made ready.
+pub trait Executable: Send + Sync {
+    /// Runs it. With an observer: [`Outcome::Unsupported`] if there is no [`Executable::form`].
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome;
+
+    /// The HLO that is executed instruction by instruction, if it is HLO; an observer sees that, and what it injects is used.
+    fn form(&self) -> Option<Form<'_>> {
+        None
+    }
+}
+
+/// That an engine cannot be observed.
+pub(crate) fn not_observable(engine: &str) -> Outcome {
+    let d = Diagnostic::error(
+        codes::UNSUPPORTED_OPCODE,
+        Span::NONE,
+        format!("the engine `{engine}` does not execute HLO that can be watched"),
+    );
+    Outcome::Unsupported(d)
 }
 
 /// The exit code that a failed run means.
@@ -228,54 +242,5 @@ pub fn flatten(literal: Literal, out: &mut Vec<ArrayLiteral>) {
         Literal::Array(a) => out.push(a),
         Literal::Tuple(t) => t.into_iter().for_each(|l| flatten(l, out)),
         Literal::Token => {}
-    }
-}
-
-/// The engines there are, by the names that `--platform` takes.
-pub const PLATFORMS: &[&str] = &["interpreter"];
-
-/// Names of platforms that people know from XLA and that are not built into this program.
-const KNOWN_ELSEWHERE: &[&str] = &["cpu", "gpu", "cuda", "rocm", "tpu", "host", "ptx"];
-
-/// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
-pub fn by_name(name: &str) -> Result<&'static dyn Engine, Failure> {
-    let lower = name.to_ascii_lowercase();
-    if lower == "interpreter" {
-        return Ok(&InterpreterEngine);
-    }
-    let base = lower.split(':').next().unwrap_or("");
-    if KNOWN_ELSEWHERE.contains(&base) {
-        return Err(Failure::new(
-            Exit::Unsupported,
-            format!("platform `{name}` is not built into this program; it has: {}", PLATFORMS.join(", ")),
-        ));
-    }
-    let hint =
-        match hlo::diag::suggest::did_you_mean(&lower, PLATFORMS.iter().chain(KNOWN_ELSEWHERE).copied()) {
-            Some(s) => format!("; did you mean `{s}`?"),
-            None => format!("; there is: {}", PLATFORMS.join(", ")),
-        };
-    Err(Failure::usage(format!("there is no platform `{name}`{hint}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn platforms_are_found_refused_or_guessed() {
-        assert_eq!(by_name("Interpreter").map(|e| e.name().to_owned()).unwrap(), "interpreter");
-        let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
-        assert_eq!(failure("cpu:O3").exit, Exit::Unsupported);
-        assert_eq!(
-            failure("cpu").message,
-            "platform `cpu` is not built into this program; it has: interpreter"
-        );
-        let f = failure("interpretter");
-        assert_eq!(
-            (f.exit, &*f.message),
-            (Exit::Usage, "there is no platform `interpretter`; did you mean `interpreter`?")
-        );
-        assert_eq!(failure("abacus").message, "there is no platform `abacus`; there is: interpreter");
     }
 }

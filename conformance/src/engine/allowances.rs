@@ -1,0 +1,97 @@
+//! What the results of an engine may differ by, besides what the table of opcodes grants every engine.
+
+use serde::{Deserialize, Serialize};
+
+/// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp, sums in any order with
+/// an accumulator of at least f32, everything else to the bit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Allowances {
+    /// `a * b + c` may be rounded once (`fma`).
+    pub contraction: bool,
+    /// Results of types narrower than f32 may stay in f32: a rounding, conversions included, may be left out.
+    pub excess_precision: bool,
+    /// Denormal operands and results may count as zero of the same sign.
+    pub flush_denormals: bool,
+    /// Sums of types narrower than f32 may be accumulated in their own type.
+    pub narrow_accumulator: bool,
+    /// Reductions by other regions than sums may be done in any order.
+    pub reorder_regions: bool,
+}
+
+impl Allowances {
+    /// No liberties.
+    pub const STRICT: Allowances = Allowances {
+        contraction: false,
+        excess_precision: false,
+        flush_denormals: false,
+        narrow_accumulator: false,
+        reorder_regions: false,
+    };
+
+    /// All of them: what XLA:CPU does in some program or other.
+    pub const LOOSE: Allowances = Allowances {
+        contraction: true,
+        excess_precision: true,
+        flush_denormals: true,
+        narrow_accumulator: true,
+        reorder_regions: true,
+    };
+
+    /// The names that `--allow` takes.
+    pub const NAMES: [&str; 5] =
+        ["contraction", "excess-precision", "flush-denormals", "narrow-accumulator", "reorder-regions"];
+
+    /// The liberty of a name, or all for `all`.
+    pub fn named(name: &str) -> Option<Allowances> {
+        let strict = Allowances::STRICT;
+        Some(match name {
+            "contraction" => Allowances { contraction: true, ..strict },
+            "excess-precision" => Allowances { excess_precision: true, ..strict },
+            "flush-denormals" => Allowances { flush_denormals: true, ..strict },
+            "narrow-accumulator" => Allowances { narrow_accumulator: true, ..strict },
+            "reorder-regions" => Allowances { reorder_regions: true, ..strict },
+            "all" => Allowances::LOOSE,
+            _ => return None,
+        })
+    }
+
+    /// What either allows.
+    #[must_use]
+    pub fn or(self, other: Allowances) -> Allowances {
+        Allowances {
+            contraction: self.contraction | other.contraction,
+            excess_precision: self.excess_precision | other.excess_precision,
+            flush_denormals: self.flush_denormals | other.flush_denormals,
+            narrow_accumulator: self.narrow_accumulator | other.narrow_accumulator,
+            reorder_regions: self.reorder_regions | other.reorder_regions,
+        }
+    }
+
+    /// The names of those that are granted.
+    pub fn granted(self) -> Vec<&'static str> {
+        let all = [
+            self.contraction,
+            self.excess_precision,
+            self.flush_denormals,
+            self.narrow_accumulator,
+            self.reorder_regions,
+        ];
+        Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_flags_agree() {
+        for name in Allowances::NAMES {
+            assert_eq!(Allowances::named(name).unwrap().granted(), [name]);
+        }
+        let all =
+            Allowances::NAMES.iter().fold(Allowances::STRICT, |a, n| a.or(Allowances::named(n).unwrap()));
+        assert_eq!(all, Allowances::LOOSE);
+        assert_eq!(Allowances::named("fast"), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The interpreter on what passes make of a program: real passes, permitted variants and seeded faults alike.
+
+use std::sync::Arc;
+
+use hlo::diag::codes;
+use hlo::{Diagnostic, Module, Span};
+use hlo_codegen::passes::{Fuel, Pipeline};
+use hlo_interp::{Devices, Observer};
+
+use super::interpreter::interpret;
+use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
+
+/// Passes, then the interpreter.
+#[derive(Debug)]
+pub struct PassesEngine {
+    name: String,
+    pipeline: Pipeline,
+    fuel: Option<u64>,
+    allowances: Allowances,
+}
+
+impl PassesEngine {
+    /// Runs what `pipeline` makes of a program. `allowances` are the liberties that its passes take.
+    pub fn new(name: String, pipeline: Pipeline, allowances: Allowances) -> Self {
+        Self { name, pipeline, fuel: None, allowances }
+    }
+
+    /// With so many applications of all passes together.
+    #[must_use]
+    pub fn with_fuel(self, fuel: Option<u64>) -> Self {
+        Self { fuel, ..self }
+    }
+
+    /// The passes.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+}
+
+impl Engine for PassesEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allowances(&self) -> Allowances {
+        self.allowances
+    }
+
+    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        let mut rewritten = module.clone();
+        let mut fuel = self.fuel.map_or(Fuel::UNLIMITED, Fuel::new);
+        let ran = self.pipeline.run(&mut rewritten, &mut fuel).map_err(|broken| {
+            let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
+            let message = format!("what the pass {} made does not verify: {why}", broken.pass);
+            Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))
+        })?;
+        if ran.iter().all(|r| r.applications == 0) {
+            return Ok(Box::new(Rewritten { form: None, source: module }));
+        }
+        Ok(Box::new(Rewritten { form: Some(rewritten), source: module }))
+    }
+}
+
+/// What passes made of a program; nothing, if none applied.
+#[derive(Debug)]
+struct Rewritten<'m> {
+    form: Option<Module>,
+    source: &'m Module,
+}
+
+impl Executable for Rewritten<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        interpret(self.form.as_ref().unwrap_or(self.source), inputs, options, observer)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(self.form.as_ref().map_or(Form::same(self.source), Form::of))
+    }
+}

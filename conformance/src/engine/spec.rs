@@ -1,0 +1,167 @@
+//! Engines by name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hlo::diag::suggest::did_you_mean;
+use hlo_codegen::passes::{self, Pass, Pipeline};
+
+use super::external::{DEFAULT_TIMEOUT, ExternalEngine};
+use super::form::FormEngine;
+use super::passes::PassesEngine;
+use super::recorded::RecordedEngine;
+use super::{Allowances, Engine, InterpreterEngine};
+use crate::exit::{Exit, Failure};
+use crate::{faults, frontend, variants};
+
+/// The kinds of engines there are, as `--platform` takes them.
+pub const PLATFORMS: &[&str] = &[
+    "interpreter",
+    "interpreter:VARIANT",
+    "passes:P,Q",
+    "form:FILE",
+    "faulty:NAME",
+    "recorded:FILE",
+    "exec:COMMAND",
+    "serve:COMMAND",
+    "child:ENGINE",
+];
+
+/// Names of platforms that people know from XLA and that are not built into this program.
+const KNOWN_ELSEWHERE: &[&str] = &["cpu", "gpu", "cuda", "rocm", "tpu", "host", "ptx"];
+
+/// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
+pub fn by_name(name: &str) -> Result<Arc<dyn Engine>, Failure> {
+    with_timeout(name, DEFAULT_TIMEOUT)
+}
+
+/// The same, with the time that a run of another program may take.
+pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
+    let (kind, rest) = match name.split_once(':') {
+        Some((kind, rest)) => (kind.to_ascii_lowercase(), Some(rest)),
+        None => (name.to_ascii_lowercase(), None),
+    };
+    Ok(match (&*kind, rest) {
+        ("interpreter", None) => Arc::new(InterpreterEngine),
+        ("interpreter", Some(variant)) => {
+            let all = variants::all();
+            let (pass, allowances) =
+                all.into_iter().find(|(pass, _)| pass.name() == variant).ok_or_else(|| {
+                    unknown(
+                        "variant of the interpreter",
+                        variant,
+                        &names(variants::all().iter().map(|(p, _)| &**p)),
+                    )
+                })?;
+            Arc::new(PassesEngine::new(name.to_owned(), Pipeline::new().then(pass, None), allowances))
+        }
+        ("passes", Some(list)) => {
+            Arc::new(PassesEngine::new(name.to_owned(), pipeline(list)?, Allowances::STRICT))
+        }
+        ("faulty", Some(fault)) => {
+            let pass = faults::by_name(fault)
+                .ok_or_else(|| unknown("fault", fault, &names(faults::all().iter().map(|p| p.pass()))))?;
+            Arc::new(PassesEngine::new(name.to_owned(), Pipeline::new().then(pass, None), Allowances::STRICT))
+        }
+        ("form", Some(path)) => {
+            let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+            Arc::new(FormEngine::new(name.to_owned(), program.module))
+        }
+        ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),
+        ("exec", Some(command)) => Arc::new(ExternalEngine::command(command, timeout)),
+        ("serve", Some(command)) => Arc::new(ExternalEngine::server(command, timeout)),
+        ("child", Some(spec)) => {
+            let inner = with_timeout(spec, timeout)?;
+            Arc::new(ExternalEngine::child(spec, inner.allowances(), timeout))
+        }
+        ("passes" | "form" | "recorded" | "exec" | "serve" | "child" | "faulty", None) => {
+            return Err(Failure::usage(format!(
+                "the platform `{kind}` needs more: `{kind}:...`; there is: {}",
+                PLATFORMS.join(", ")
+            )));
+        }
+        (other, _) if KNOWN_ELSEWHERE.contains(&other) => {
+            return Err(Failure::new(
+                Exit::Unsupported,
+                format!("platform `{name}` is not built into this program; it has: {}", PLATFORMS.join(", ")),
+            ));
+        }
+        (other, _) => {
+            let known = PLATFORMS
+                .iter()
+                .map(|p| p.split(':').next().unwrap_or(p))
+                .chain(KNOWN_ELSEWHERE.iter().copied());
+            let hint = match did_you_mean(other, known) {
+                Some(s) => format!("; did you mean `{s}`?"),
+                None => format!("; there is: {}", PLATFORMS.join(", ")),
+            };
+            return Err(Failure::usage(format!("there is no platform `{name}`{hint}")));
+        }
+    })
+}
+
+/// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
+/// most N times.
+pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
+    let mut pipeline = Pipeline::new();
+    for item in list.split(',').filter(|p| !p.is_empty()) {
+        let (item, fuel) = match item.split_once('=') {
+            Some((name, n)) => {
+                let n = n
+                    .parse()
+                    .map_err(|_| Failure::usage(format!("`{item}`: fuel is a number of applications")))?;
+                (name, Some(n))
+            }
+            None => (item, None),
+        };
+        pipeline = pipeline.then(pass(item)?, fuel);
+    }
+    Ok(pipeline)
+}
+
+/// A pass by its name. Errors: wrong usage with "did you mean".
+pub fn pass(name: &str) -> Result<Box<dyn Pass>, Failure> {
+    let found = match name.split_once(':') {
+        Some(("faulty", fault)) => faults::by_name(fault),
+        Some(("variant", variant)) => {
+            variants::all().into_iter().map(|(p, _)| p).find(|p| p.name() == variant)
+        }
+        _ => passes::by_name(name),
+    };
+    found.ok_or_else(|| unknown("pass", name, &names(passes::all().iter().map(|p| &**p))))
+}
+
+fn names<'a>(all: impl Iterator<Item = &'a dyn Pass>) -> Vec<String> {
+    all.map(|p| p.name().to_owned()).collect()
+}
+
+fn unknown(what: &str, name: &str, known: &[String]) -> Failure {
+    let hint = match did_you_mean(name, known.iter().map(|s| &**s)) {
+        Some(s) => format!("; did you mean `{s}`?"),
+        None => format!("; there is: {}", known.join(", ")),
+    };
+    Failure::usage(format!("there is no {what} `{name}`{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_found_refused_or_guessed() {
+        for name in ["interpreter", "passes:", "exec:true", "recorded:out.npz", "child:interpreter"] {
+            assert_eq!(by_name(name).map(|e| e.name().to_owned()).unwrap(), name);
+        }
+        let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
+        assert_eq!(failure("cpu:O3").exit, Exit::Unsupported);
+        let f = failure("interpretter");
+        assert_eq!(
+            (f.exit, &*f.message),
+            (Exit::Usage, "there is no platform `interpretter`; did you mean `interpreter`?")
+        );
+        assert!(
+            failure("abacus").message.starts_with("there is no platform `abacus`; there is: interpreter, ")
+        );
+        assert!(failure("faulty").message.starts_with("the platform `faulty` needs more"));
+    }
+}
