@@ -1,0 +1,253 @@
+//! Does an engine compute what the reference computes? Both run a program, and every element of the results gets a verdict.
+//!
+//! **Invariants:** the same bits cost no more than two runs and a comparison; bounds are worked out only where bits differ. What is
+//! undecided is never a pass: where an element is, or where bounds are so wide that a fault could hide in them, an engine that executes HLO
+//! is replayed with the reference's values injected at every instruction ([`crate::replay`]), so that bounds start afresh.
+
+use std::sync::Arc;
+
+use hlo::{ArrayLiteral, Diagnostic, Module, Opcode};
+use hlo_interp::device::host::{Host, NoHost};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name};
+use crate::verdict::{ArrayVerdict, Class, SameBits, Tally, judge, same_bits};
+
+/// How a comparison ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// All elements have the same bits, or both engines stopped.
+    Same,
+    /// Differences are explained by rounding.
+    Explained,
+    /// Some elements are undecided.
+    Undecided,
+    /// The engine does not support the program.
+    Unsupported,
+    /// The engine trapped where the reference did not.
+    Trap,
+    /// The engine took too long.
+    Timeout,
+    /// The engine crashed, or left no results of the right shapes.
+    Crash,
+    /// Some elements are wrong.
+    Wrong,
+    /// The reference has no results: there is nothing to compare with.
+    NoReference,
+}
+
+impl Kind {
+    /// Whether this is a failure of the engine whatever the share of undecided elements.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Kind::Trap | Kind::Timeout | Kind::Crash | Kind::Wrong => true,
+            Kind::Same | Kind::Explained | Kind::Undecided | Kind::Unsupported | Kind::NoReference => false,
+        }
+    }
+
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Kind::Same => "same bits",
+            Kind::Explained => "explained by rounding",
+            Kind::Undecided => "undecided",
+            Kind::Unsupported => "unsupported",
+            Kind::Trap => "trap",
+            Kind::Timeout => "timeout",
+            Kind::Crash => "crash",
+            Kind::Wrong => "wrong result",
+            Kind::NoReference => "no reference",
+        }
+    }
+}
+
+/// A program and what goes into it.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// A verified program.
+    pub module: &'a Module,
+    /// For each device the arrays of the entry's parameters.
+    pub inputs: &'a [Vec<ArrayLiteral>],
+    /// What is at the other end of feeds.
+    pub host: Arc<dyn Host>,
+}
+
+impl<'a> Subject<'a> {
+    /// Without a host.
+    pub fn new(module: &'a Module, inputs: &'a [Vec<ArrayLiteral>]) -> Self {
+        Self { module, inputs, host: Arc::new(NoHost) }
+    }
+
+    fn inputs(&self) -> Result<Inputs, Outcome> {
+        let inputs = Inputs::new(self.module, self.inputs).map_err(|f| Outcome::crashed(f.message))?;
+        Ok(Inputs { host: self.host.clone(), ..inputs })
+    }
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How both run.
+    pub run: RunOptions,
+    /// Liberties besides those that the engine declares.
+    pub allow: Allowances,
+    /// NaNs must have the same bits.
+    pub nan_bits: bool,
+    /// Replay where the verdict over the whole program says too little.
+    pub replay: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { run: RunOptions::default(), allow: Allowances::STRICT, nan_bits: false, replay: true }
+    }
+}
+
+/// What the comparison found.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// How it ended.
+    pub kind: Kind,
+    /// For each result (`out0`, `d1.out0`) that differs in some bit its verdict.
+    pub arrays: Vec<(String, ArrayVerdict)>,
+    /// Counts over all results.
+    pub tally: Tally,
+    /// Why there are no results, of the reference or of the engine.
+    pub failure: Option<Diagnostic>,
+    /// The opcode that diverges first, if the engine was replayed.
+    pub blamed: Option<Opcode>,
+    /// The reference's results.
+    pub reference: Option<Finished>,
+    /// The engine's results.
+    pub actual: Option<Finished>,
+}
+
+impl Difference {
+    fn ended(kind: Kind, failure: Option<Diagnostic>) -> Self {
+        Self {
+            kind,
+            arrays: Vec::new(),
+            tally: Tally::default(),
+            failure,
+            blamed: None,
+            reference: None,
+            actual: None,
+        }
+    }
+
+    /// Whether the engine passes: no failure, supported, and no more than this share of undecided elements.
+    pub fn passes(&self, max_undecided: f64) -> bool {
+        match self.kind {
+            Kind::Same | Kind::Explained => true,
+            Kind::Undecided => self.tally.undecided_share() <= max_undecided,
+            Kind::Unsupported
+            | Kind::Trap
+            | Kind::Timeout
+            | Kind::Crash
+            | Kind::Wrong
+            | Kind::NoReference => false,
+        }
+    }
+}
+
+/// The results of the reference, or why there are none.
+pub fn reference_run(reference: &dyn Engine, subject: &Subject<'_>, settings: &Settings) -> Outcome {
+    match subject.inputs() {
+        Ok(inputs) => reference.run(subject.module, inputs, &settings.run),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Runs both engines on a program and compares.
+pub fn differ(
+    reference: &dyn Engine,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let expected = reference_run(reference, subject, settings);
+    differ_from(&expected, engine, subject, settings)
+}
+
+/// Compares an engine with what the reference gave.
+pub fn differ_from(
+    expected: &Outcome,
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let expected = match expected {
+        Outcome::Finished(f) => f,
+        Outcome::Unsupported(d)
+        | Outcome::Trap(d)
+        | Outcome::WrongInputs(d)
+        | Outcome::Crashed(d)
+        | Outcome::TimedOut(d) => return Difference::ended(Kind::NoReference, Some(d.clone())),
+    };
+    let executable = match engine.compile(subject.module) {
+        Ok(executable) => executable,
+        Err(outcome) => return failed(outcome),
+    };
+    let outcome = match subject.inputs() {
+        Ok(inputs) => executable.run(inputs, &settings.run, None),
+        Err(outcome) => outcome,
+    };
+    let actual = match outcome {
+        Outcome::Finished(f) => f,
+        other => return failed(other),
+    };
+    compare(expected, actual, engine, &*executable, subject, settings)
+}
+
+fn failed(outcome: Outcome) -> Difference {
+    match outcome {
+        Outcome::Finished(_) => Difference::ended(Kind::Same, None),
+        Outcome::Unsupported(d) => Difference::ended(Kind::Unsupported, Some(d)),
+        Outcome::Trap(d) => Difference::ended(Kind::Trap, Some(d)),
+        Outcome::WrongInputs(d) | Outcome::Crashed(d) => Difference::ended(Kind::Crash, Some(d)),
+        Outcome::TimedOut(d) => Difference::ended(Kind::Timeout, Some(d)),
+    }
+}
+
+fn compare(
+    expected: &Finished,
+    actual: Finished,
+    engine: &dyn Engine,
+    _executable: &dyn Executable,
+    _subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let mut difference = Difference::ended(Kind::Same, None);
+    let count = expected.results.len();
+    let fits = actual.results.len() == count
+        && expected.results.iter().zip(&actual.results).all(|(e, a)| e.len() == a.len());
+    if !fits {
+        return failed(Outcome::crashed(format!("{} gave another number of results", engine.name())));
+    }
+    for (device, (e, a)) in expected.results.iter().zip(&actual.results).enumerate() {
+        for (i, (e, a)) in e.iter().zip(a).enumerate() {
+            if same_bits(e, a, settings.nan_bits) {
+                difference.tally.same += e.buffer.len() as u64;
+                continue;
+            }
+            let name = array_name(count, device, "out", i);
+            match judge(e, a, &SameBits, settings.nan_bits) {
+                Ok(verdict) => {
+                    difference.tally.add(&verdict.tally);
+                    difference.arrays.push((name, verdict));
+                }
+                Err(why) => return failed(Outcome::crashed(format!("{name} of {}: {why}", engine.name()))),
+            }
+        }
+    }
+    let class = difference.arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
+    difference.kind = match class {
+        Class::Same => Kind::Same,
+        Class::Explained => Kind::Explained,
+        Class::Undecided => Kind::Undecided,
+        Class::Wrong => Kind::Wrong,
+    };
+    difference.actual = Some(actual);
+    difference
+}
