@@ -2,11 +2,48 @@
 
 use hlo::builder::{Built, ComputationBuilder};
 use hlo::{
-    ArrayLiteral, ArrayShape, Attrs, ComputationId, ElementType, InstrId, Literal, Module, Opcode, Shape,
-    TypeClass,
+    ArrayLiteral, ArrayShape, Attrs, BufferOf, ComputationId, Dims, ElementType, InstrId, Literal, Module,
+    NewInstruction, Opcode, Shape, TypeClass,
 };
+use smallvec::SmallVec;
 
-use super::{Generator, TYPES, values};
+use super::{Generator, values};
+
+/// The types of elements, those that real programs use first and more often.
+const TYPES: &[ElementType] = &[
+    ElementType::F32,
+    ElementType::S32,
+    ElementType::Pred,
+    ElementType::F64,
+    ElementType::BF16,
+    ElementType::F16,
+    ElementType::U32,
+    ElementType::S64,
+    ElementType::U8,
+    ElementType::S8,
+    ElementType::C64,
+    ElementType::U64,
+    ElementType::S16,
+    ElementType::U16,
+    ElementType::C128,
+    ElementType::F8E5M2,
+    ElementType::F8E4M3FN,
+    ElementType::S4,
+    ElementType::U4,
+    ElementType::F8E4M3,
+    ElementType::F8E4M3B11FNUZ,
+    ElementType::F8E3M4,
+    ElementType::F8E5M2FNUZ,
+    ElementType::F8E4M3FNUZ,
+    ElementType::F8E8M0FNU,
+    ElementType::F4E2M1FN,
+    ElementType::F6E3M2FN,
+    ElementType::F6E2M3FN,
+    ElementType::S2,
+    ElementType::U2,
+    ElementType::S1,
+    ElementType::U1,
+];
 
 /// A computation that grows.
 pub(super) struct Body {
@@ -18,7 +55,10 @@ pub(super) struct Body {
 }
 
 /// Parameters of an entry computation.
-const PARAMETERS: usize = 5;
+const PARAMETERS: usize = 6;
+
+/// How far back operands are looked for.
+const REACH: usize = 32;
 
 impl Body {
     /// The entry computation, whose parameters come as they are wanted.
@@ -43,6 +83,16 @@ impl Body {
     pub(super) fn values(&self) -> &[InstrId] {
         &self.values
     }
+
+    /// The latest values.
+    fn latest(&self) -> &[InstrId] {
+        &self.values[self.values.len().saturating_sub(REACH)..]
+    }
+
+    /// Whether new parameters may be added.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
 }
 
 impl Generator<'_> {
@@ -59,10 +109,33 @@ impl Generator<'_> {
         operands: &[InstrId],
         attrs: Attrs,
     ) -> Option<InstrId> {
-        let shapes: Vec<&Shape> = operands.iter().map(|&o| &self.module.instr(o).shape).collect();
-        let shape = hlo::infer::infer(&self.module, opcode, &shapes, &attrs).ok()?;
-        self.fits(&shape).then_some(())?;
-        self.at(body).instr(opcode, operands, attrs).ok()
+        let shape = {
+            let shapes: SmallVec<[&Shape; 4]> =
+                operands.iter().map(|&o| &self.module.instr(o).shape).collect();
+            hlo::infer::infer(&self.module, opcode, &shapes, &attrs).ok()?
+        };
+        self.fits(&shape).then(|| self.push(body, opcode, shape, operands, attrs))
+    }
+
+    /// Adds an instruction of the shape that inference gave it.
+    fn push(
+        &mut self,
+        body: &Body,
+        opcode: Opcode,
+        shape: Shape,
+        operands: &[InstrId],
+        attrs: Attrs,
+    ) -> InstrId {
+        let name = self.module.unique_name(opcode.name());
+        let new = NewInstruction { name, attrs, ..NewInstruction::new(opcode, shape, operands) };
+        let id = self.module.append(body.id, new);
+        self.module.set_root(body.id, id);
+        id
+    }
+
+    /// Adds an instruction without attributes whose shape follows.
+    pub(super) fn plain(&mut self, body: &Body, opcode: Opcode, operands: &[InstrId]) -> Option<InstrId> {
+        self.add(body, opcode, operands, Attrs::new())
     }
 
     /// Adds an instruction of a shape; `None` if inference refuses it or the shape is too large.
@@ -75,16 +148,22 @@ impl Generator<'_> {
         attrs: Attrs,
     ) -> Option<InstrId> {
         self.fits(&shape).then_some(())?;
-        self.at(body).instr_with_shape(opcode, shape, operands, attrs).ok()
+        {
+            let shapes: SmallVec<[&Shape; 4]> =
+                operands.iter().map(|&o| &self.module.instr(o).shape).collect();
+            hlo::infer::check(&self.module, opcode, &shapes, &attrs, &shape).ok()?;
+        }
+        Some(self.push(body, opcode, shape, operands, attrs))
     }
 
     /// Whether arrays of a shape are small enough.
     pub(super) fn fits(&self, shape: &Shape) -> bool {
         let limit = self.limits.elements;
-        shape
-            .leaves()
-            .iter()
-            .all(|leaf| leaf.as_array().is_none_or(|a| a.checked_elements().is_some_and(|n| n <= limit)))
+        let mut fits = true;
+        shape.for_each_leaf(&mut |leaf| {
+            fits &= leaf.as_array().is_none_or(|a| a.checked_elements().is_some_and(|n| n <= limit));
+        });
+        fits
     }
 
     /// The shape of an array value.
@@ -92,18 +171,25 @@ impl Generator<'_> {
         self.module.instr(id).shape.expect_array().clone()
     }
 
-    /// An element type; the earlier in [`TYPES`] the likelier.
+    /// The element type that is wanted, or one; the earlier in [`TYPES`] the likelier.
     pub(super) fn element_type(&mut self) -> ElementType {
-        let upto = if self.choices.chance(90) { TYPES.len() } else { 8 };
+        if let Some(ty) = self.want.and_then(|w| w.ty) {
+            return ty;
+        }
+        let upto = if self.choices.chance(70) { TYPES.len() } else { 8 };
         self.choices.pick(&TYPES[..upto])
     }
 
     /// A size of a dimension: odd sizes and one often, zero now and then.
     pub(super) fn size(&mut self) -> i64 {
-        self.choices.pick(&[3, 2, 4, 1, 5, 7, 8, 9, 13, 16, 17, 0, 33, 6])
+        const SMALL: &[i64] = &[3, 2, 4, 1, 5, 7, 8, 9, 6, 2, 3, 1, 4, 5, 0, 16];
+        // Around the widths of vectors.
+        const WIDE: &[i64] = &[8, 7, 9, 15, 16, 17, 31, 33, 32, 63, 65, 64, 127, 129, 12, 24];
+        let wide = self.limits.elements >= 64 && self.choices.chance(56);
+        self.choices.pick(if wide { WIDE } else { SMALL })
     }
 
-    /// Dimensions of at most so many elements in all.
+    /// Dimensions of at most so many elements in all, the limit's.
     pub(super) fn dims(&mut self, rank: usize) -> Vec<i64> {
         let mut left = self.limits.elements.max(1);
         (0..rank)
@@ -124,8 +210,10 @@ impl Generator<'_> {
 
     /// A value of a class of types: from the pool if there is one, else new.
     pub(super) fn value(&mut self, body: &mut Body, accepts: impl Fn(&ArrayShape) -> bool) -> InstrId {
-        let known: Vec<InstrId> = body
-            .values()
+        let wanted = self.want.and_then(|w| w.ty);
+        let accepts = |a: &ArrayShape| wanted.is_none_or(|ty| ty == a.element_type) && accepts(a);
+        let known: SmallVec<[InstrId; REACH]> = body
+            .latest()
             .iter()
             .copied()
             .filter(|&id| {
@@ -138,21 +226,18 @@ impl Generator<'_> {
             return self.choices.pick(&known[from..]);
         }
         let mut shape = self.shape();
-        for _ in 0..16 {
+        for _ in 0..8 {
             if accepts(&shape) {
                 break;
             }
             shape = self.shape();
         }
         if !accepts(&shape) {
-            let candidates =
-                [ElementType::F32, ElementType::S32, ElementType::Pred, ElementType::C64, ElementType::U32];
-            let dims: [&[i64]; 5] = [&[3, 2], &[3], &[], &[2, 3, 2], &[1, 3, 2, 2]];
-            let found = candidates
-                .iter()
-                .flat_map(|&ty| dims.iter().map(move |d| ArrayShape::new(ty, d)))
-                .find(|s| accepts(s));
-            shape = found.unwrap_or(shape);
+            use ElementType::{C64, F32, Pred, S32, U32};
+            const DIMS: [&[i64]; 6] = [&[3, 2], &[3], &[], &[2, 3, 2], &[1, 3, 2, 2], &[2, 2]];
+            let types = wanted.map_or([F32, S32, Pred, C64, U32], |ty| [ty; 5]);
+            let mut all = types.iter().flat_map(|&ty| DIMS.iter().map(move |d| ArrayShape::new(ty, d)));
+            shape = all.find(accepts).unwrap_or(shape);
         }
         self.source(body, &shape)
     }
@@ -169,8 +254,8 @@ impl Generator<'_> {
 
     /// A value of exactly this shape: from the pool, a parameter, a constant, a broadcast.
     pub(super) fn of_shape(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
-        let known: Vec<InstrId> = body
-            .values()
+        let known: SmallVec<[InstrId; REACH]> = body
+            .latest()
             .iter()
             .copied()
             .filter(|&id| {
@@ -187,42 +272,71 @@ impl Generator<'_> {
     }
 
     /// A new value of a shape.
-    fn source(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
-        let whole = Shape::Array(shape.clone());
-        let parameters = self.module.computation(body.id).parameters().len();
-        let id = if body.open && parameters < PARAMETERS && !self.choices.chance(64) {
-            self.at(body).parameter("p", whole)
-        } else if shape.rank() > 0 && self.choices.chance(128) {
-            let scalar = ArrayShape::new(shape.element_type, &[]);
-            let value = self.constant(body, &scalar);
-            let broadcast = self.at(body).broadcast(value, &shape.dims, &[]);
-            broadcast.expect("invariant: a scalar can be broadcast to any shape")
-        } else if shape.rank() > 0 && iota_type(shape.element_type) && self.choices.chance(64) {
-            let dimension = self.choices.below(shape.rank()) as i64;
-            match self.at(body).iota(whole, dimension) {
-                Ok(id) => id,
-                Err(_) => self.constant(body, shape),
-            }
-        } else {
-            self.constant(body, shape)
-        };
+    pub(super) fn source(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
+        let id = self.new_value(body, shape);
         body.add(id);
         id
     }
 
-    /// A constant.
+    fn new_value(&mut self, body: &mut Body, shape: &ArrayShape) -> InstrId {
+        let whole = Shape::Array(shape.clone());
+        let parameters = self.module.computation(body.id).parameters().len();
+        if body.open && parameters < PARAMETERS && !self.choices.chance(64) {
+            return if self.choices.chance(10) {
+                self.tuple_parameter(body, whole)
+            } else {
+                self.at(body).parameter("p", whole)
+            };
+        }
+        if shape.rank() > 0 && self.choices.chance(128) {
+            let scalar = ArrayShape::new(shape.element_type, &[]);
+            let value = self.constant(body, &scalar);
+            let broadcast = self.at(body).broadcast(value, &shape.dims, &[]);
+            return broadcast.expect("invariant: a scalar can be broadcast to any shape");
+        }
+        if shape.rank() > 0 && iota_type(shape.element_type) && self.choices.chance(64) {
+            let dimension = self.choices.below(shape.rank()) as i64;
+            if let Ok(id) = self.at(body).iota(whole, dimension) {
+                return id;
+            }
+        }
+        self.constant(body, shape)
+    }
+
+    /// The second of a pair that is a parameter.
+    fn tuple_parameter(&mut self, body: &mut Body, shape: Shape) -> InstrId {
+        let other = self.freely(Self::shape);
+        let pair = self.at(body).parameter("p", Shape::tuple([Shape::Array(other), shape]));
+        let mut element = |i| self.at(body).get(pair, i).expect("invariant: a pair has two elements");
+        let (first, second) = (element(0), element(1));
+        body.add(first);
+        second
+    }
+
+    /// A constant. Scalars are mostly numbers that simplifications know.
     pub(super) fn constant(&mut self, body: &Body, shape: &ArrayShape) -> InstrId {
+        let known = shape.rank() == 0 && self.choices.chance(160);
         let key = u64::from(self.choices.bits());
-        let literal = values::edge_array(shape, key);
+        let literal = if known {
+            values::known_scalar(shape.element_type, key)
+        } else {
+            values::constant_array(shape, key)
+        };
         self.at(body).constant(Literal::Array(literal))
     }
 
     /// A constant scalar of a small number.
     pub(super) fn number(&mut self, body: &Body, ty: ElementType, value: i64) -> InstrId {
-        let buffer = hlo::with_element_type!(ty, T => {
-            <T as hlo::BufferOf>::wrap(vec![<T as crate::element::Number>::from_i128(i128::from(value))])
-        });
-        self.at(body).constant(Literal::Array(ArrayLiteral { dims: hlo::Dims::new(), buffer }))
+        self.at(body).constant(Literal::Array(values::number(ty, value as f64)))
+    }
+
+    /// Constant integers along one dimension.
+    pub(super) fn numbers(&mut self, body: &Body, values: &[i32]) -> InstrId {
+        let array = ArrayLiteral {
+            dims: Dims::from_slice(&[values.len() as i64]),
+            buffer: BufferOf::wrap(values.to_vec()),
+        };
+        self.at(body).constant(Literal::Array(array))
     }
 
     /// Adds an element of a tuple.
@@ -254,6 +368,7 @@ impl Generator<'_> {
             .filter(|&id| module.users(id).is_empty() && module.instr(id).shape.as_array().is_some())
             .filter(|&id| module.instr(id).opcode != Opcode::Parameter)
             .collect();
+        unused.sort_unstable();
         unused.dedup();
         let root = match *unused {
             [] => self.any(&mut body),
@@ -266,7 +381,7 @@ impl Generator<'_> {
     }
 
     /// Removes what a family added before it gave up.
-    fn prune(&mut self, computation: ComputationId) {
+    pub(super) fn prune(&mut self, computation: ComputationId) {
         let order: Vec<InstrId> = self.module.instructions(computation).collect();
         for id in order.into_iter().rev() {
             let instr = self.module.instr(id);

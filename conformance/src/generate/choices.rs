@@ -6,20 +6,20 @@
 use arbitrary::Unstructured;
 
 /// Where decisions come from.
-pub(super) struct Choices<'a>(Unstructured<'a>);
+pub(crate) struct Choices<'a>(Unstructured<'a>);
 
 impl<'a> Choices<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(Unstructured::new(bytes))
     }
 
     /// Whether all bytes are used up.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// A number in `low..=high`; `low` if the range is empty.
-    pub(super) fn int(&mut self, low: i64, high: i64) -> i64 {
+    pub(crate) fn int(&mut self, low: i64, high: i64) -> i64 {
         if low >= high {
             return low;
         }
@@ -27,7 +27,7 @@ impl<'a> Choices<'a> {
     }
 
     /// A number below `n`; 0 if `n` is 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         if n <= 1 {
             return 0;
         }
@@ -35,18 +35,18 @@ impl<'a> Choices<'a> {
     }
 
     /// True in `n` of 256 cases.
-    pub(super) fn chance(&mut self, n: u8) -> bool {
+    pub(crate) fn chance(&mut self, n: u8) -> bool {
         // A byte that is not there counts as 0, which must mean no.
         self.0.arbitrary::<u8>().unwrap_or(0) > 255 - n
     }
 
     /// One of some.
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
     /// Any 32 bits.
-    pub(super) fn bits(&mut self) -> u32 {
+    pub(crate) fn bits(&mut self) -> u32 {
         self.0.arbitrary().unwrap_or(0)
     }
 }

@@ -60,7 +60,7 @@ fn wide(
 }
 
 pub(super) fn convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let ty = g.choices.pick(&[
+    let ty = g.type_of(&[
         ElementType::F32,
         ElementType::BF16,
         ElementType::F64,
@@ -130,4 +130,60 @@ pub(super) fn convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<Inst
         attrs.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
     }
     wide(g, body, Opcode::Convolution, operands, attrs)
+}
+
+/// How many of `n` rows each of `groups` groups has; a few may belong to none.
+fn partition(g: &mut Generator<'_>, n: i64, groups: i64) -> Vec<i32> {
+    let mut left = n;
+    (0..groups)
+        .map(|i| {
+            let rows = if i + 1 == groups && !g.choices.chance(60) { left } else { g.choices.int(0, left) };
+            left -= rows;
+            rows as i32
+        })
+        .collect()
+}
+
+/// A dot whose left operand's free, contracting or batch dimension is cut into groups.
+pub(super) fn ragged_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let ty = g.type_of(&[ElementType::F32, ElementType::BF16, ElementType::S32, ElementType::F64]);
+    let (m, k, n) = (g.choices.int(1, 6), g.choices.int(1, 5), g.choices.int(1, 4));
+    let groups = g.choices.int(1, 3);
+    let batch = g.choices.int(1, 2);
+    let array = |dims: &[i64]| ArrayShape::new(ty, dims);
+    let (left, right, cut, lhs, rhs, ragged, group): (_, _, _, [i64; 2], [i64; 2], _, &[i64]) =
+        match g.choices.below(3) {
+            0 => (array(&[batch, m, k]), array(&[groups, batch, k, n]), m, [0, 2], [1, 2], 1, &[0]),
+            1 => (array(&[batch, m, k]), array(&[batch, k, n]), k, [0, 2], [0, 1], 2, &[]),
+            _ => (array(&[batch, m, k]), array(&[batch, k, n]), batch, [0, 2], [0, 1], 0, &[]),
+        };
+    let sizes = partition(g, cut, groups);
+    let (a, b, sizes) = (g.of_shape(body, &left), g.of_shape(body, &right), g.numbers(body, &sizes));
+    let attrs = Attrs::new()
+        .with(AttrKey::LhsBatchDims, ints(&lhs[..1]))
+        .with(AttrKey::LhsContractingDims, ints(&lhs[1..]))
+        .with(AttrKey::RhsBatchDims, ints(&rhs[..1]))
+        .with(AttrKey::RhsContractingDims, ints(&rhs[1..]))
+        .with(AttrKey::LhsRaggedDims, ints(&[ragged]))
+        .with(AttrKey::RhsGroupDims, ints(group));
+    g.add(body, Opcode::RaggedDot, &[a, b, sizes], attrs)
+}
+
+/// A dot of operands that are scaled in blocks.
+pub(super) fn scaled_dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let ty = g.type_of(&[ElementType::F8E4M3FN, ElementType::BF16, ElementType::F4E2M1FN, ElementType::F32]);
+    let (m, n, blocks, block) =
+        (g.choices.int(1, 5), g.choices.int(1, 5), g.choices.int(1, 3), g.choices.pick(&[2, 1, 4]));
+    let scale = ElementType::F8E8M0FNU;
+    let shapes = [
+        ArrayShape::new(ty, &[m, blocks * block]),
+        ArrayShape::new(ty, &[blocks * block, n]),
+        ArrayShape::new(scale, &[m, blocks]),
+        ArrayShape::new(scale, &[blocks, n]),
+    ];
+    let operands = shapes.map(|shape| g.of_shape(body, &shape));
+    let attrs = Attrs::new()
+        .with(AttrKey::LhsContractingDims, ints(&[1]))
+        .with(AttrKey::RhsContractingDims, ints(&[0]));
+    g.add_shaped(body, Opcode::ScaledDot, Shape::array(ElementType::F32, &[m, n]), &operands, attrs)
 }

@@ -131,7 +131,7 @@ pub(super) fn scatter(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
     let operands = if g.choices.chance(30) { 2 } else { 1 };
     let mut inputs = vec![x];
     for _ in 1..operands {
-        let ty = g.element_type();
+        let ty = g.freely(Generator::element_type);
         inputs.push(g.of_shape(body, &shape.with_type(ty)));
     }
     let types: Vec<ElementType> = inputs.iter().map(|&i| g.array(i).element_type).collect();

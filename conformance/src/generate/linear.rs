@@ -1,7 +1,7 @@
 //! Linear algebra, transforms, normalization and random bits.
 
-use hlo::attrs::{AttrKey, AttrValue, FftType, RngAlgorithm, Transpose};
-use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
+use hlo::attrs::{AttrKey, AttrValue, FftType, RngAlgorithm, RngDistribution, Transpose};
+use hlo::{ArrayShape, Attrs, ElementType, InstrId, Literal, Opcode, Shape};
 
 use super::Generator;
 use super::body::{Body, ints};
@@ -32,13 +32,20 @@ pub(super) fn fft(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
 
 /// A batch of square matrices.
 fn matrices(g: &mut Generator<'_>, body: &mut Body) -> (InstrId, ArrayShape) {
-    let ty = g.choices.pick(&[ElementType::F32, ElementType::F64, ElementType::C64, ElementType::C128]);
-    let n = g.choices.int(0, 5);
+    let ty = g.type_of(&[ElementType::F32, ElementType::F64, ElementType::C64, ElementType::C128]);
+    let n = g.choices.pick(&[2, 3, 1, 4, 5, 0]);
     let mut dims = vec![n, n];
     if g.choices.chance(80) {
         dims.insert(0, g.choices.int(1, 3));
     }
     let shape = ArrayShape::new(ty, &dims);
+    let definite = !g.choices.chance(80);
+    if definite {
+        // Definite, so that not everything is NaN.
+        let key = u64::from(g.choices.bits());
+        let a = crate::inputs::fill_array(&shape, &crate::inputs::Fill::Dominant, key);
+        return (g.at(body).constant(Literal::Array(a)), shape);
+    }
     (g.of_shape(body, &shape), shape)
 }
 
@@ -72,12 +79,13 @@ pub(super) fn batch_norm(g: &mut Generator<'_>, body: &mut Body) -> Option<Instr
         .with(AttrKey::Epsilon, AttrValue::Float(0.001))
         .with(AttrKey::FeatureIndex, AttrValue::Int(feature as i64));
     let mut operands = vec![x];
-    let opcode =
-        g.choices.pick(&[Opcode::BatchNormTraining, Opcode::BatchNormInference, Opcode::BatchNormGrad]);
-    let vectors = match opcode {
-        Opcode::BatchNormTraining => 2,
-        Opcode::BatchNormInference => 4,
-        _ => 3,
+    let opcode = g.opcode(&[Opcode::BatchNormTraining, Opcode::BatchNormInference, Opcode::BatchNormGrad]);
+    let vectors = if opcode == Opcode::BatchNormTraining {
+        2
+    } else if opcode == Opcode::BatchNormInference {
+        4
+    } else {
+        3
     };
     for _ in 0..vectors {
         operands.push(g.of_shape(body, &per_feature));
@@ -93,17 +101,32 @@ pub(super) fn random_bits(g: &mut Generator<'_>, body: &mut Body) -> Option<Inst
     let (algorithm, words) =
         g.choices.pick(&[(RngAlgorithm::ThreeFry, 2), (RngAlgorithm::Philox, 3), (RngAlgorithm::Philox, 2)]);
     let state = g.of_shape(body, &ArrayShape::new(ElementType::U64, &[words]));
-    let ty = g.choices.pick(&[
-        ElementType::U32,
-        ElementType::U64,
-        ElementType::U8,
-        ElementType::U16,
-        ElementType::S32,
-    ]);
+    let ty =
+        g.type_of(&[ElementType::U32, ElementType::U64, ElementType::U8, ElementType::U16, ElementType::S32]);
     let rank = g.choices.below(3);
     let bits = Shape::array(ty, &g.dims(rank));
     let shape = Shape::tuple([Shape::array(ElementType::U64, &[words]), bits]);
     let attrs = Attrs::new().with(AttrKey::RngAlgorithm, AttrValue::RngAlgorithm(algorithm));
     let id = g.add_shaped(body, Opcode::RngBitGenerator, shape, &[state], attrs)?;
     g.unpack(body, id)
+}
+
+/// Numbers that no specification fixes, where programs may draw such.
+pub(super) fn random(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    g.limits.open_random.then_some(())?;
+    if g.either(Opcode::RngGetAndUpdateState, 60) {
+        let attrs = Attrs::new().with(AttrKey::Delta, AttrValue::Int(g.choices.int(1, 9)));
+        return g.add(body, Opcode::RngGetAndUpdateState, &[], attrs);
+    }
+    let ty = g.type_of(&[ElementType::F32, ElementType::S32, ElementType::F64, ElementType::BF16]);
+    let rank = g.choices.below(3);
+    let dims = g.dims(rank);
+    let (low, high) = (g.number(body, ty, 0), g.number(body, ty, 1));
+    let kind = if ty.is_float() && g.choices.chance(100) {
+        RngDistribution::Normal
+    } else {
+        RngDistribution::Uniform
+    };
+    let attrs = Attrs::new().with(AttrKey::Distribution, AttrValue::RngDistribution(kind));
+    g.add_shaped(body, Opcode::Rng, Shape::array(ty, &dims), &[low, high], attrs)
 }

@@ -21,41 +21,55 @@ pub(super) fn subset(g: &mut Generator<'_>, n: usize) -> Vec<i64> {
 
 pub(super) fn reshape_like(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.any(body);
+    reshaped(g, body, x)
+}
+
+/// A value moved about in some way.
+pub(super) fn moved(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+    match g.choices.below(10) {
+        0..5 => reshaped(g, body, x),
+        5 => sliced(g, body, x),
+        6 => padded(g, body, x),
+        7 => joined(g, body, x),
+        8 => read(g, body, x),
+        _ => written(g, body, x),
+    }
+}
+
+fn reshaped(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
-    match g.choices.below(6) {
-        0 => {
-            let mut dims: Vec<i64> = (0..g.choices.below(3)).map(|_| g.size()).collect();
-            dims.extend(&shape.dims);
-            broadcast_to(g, body, x, &dims)
-        }
-        1 => {
+    use Opcode::{Bitcast, Broadcast, Copy, Reshape, Reverse, Transpose};
+    let opcode =
+        g.opcode(&[Broadcast, Broadcast, Transpose, Reshape, Reverse, Copy, Transpose, Reshape, Bitcast]);
+    if opcode == Broadcast {
+        let mut dims = shape.dims.to_vec();
+        if g.choices.chance(128) {
             // Between dimensions, too.
             let at = g.choices.below(shape.rank() + 1);
-            let mut dims = shape.dims.to_vec();
             dims.insert(at, g.size());
             let mapping: Vec<i64> = (0..dims.len() as i64).filter(|&d| d != at as i64).collect();
             let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&mapping));
-            g.add_shaped(body, Opcode::Broadcast, Shape::array(shape.element_type, &dims), &[x], attrs)
+            return g.add_shaped(body, Broadcast, Shape::array(shape.element_type, &dims), &[x], attrs);
         }
-        2 => {
-            let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&permutation(g, shape.rank())));
-            g.add(body, Opcode::Transpose, &[x], attrs)
-        }
-        3 => {
-            let dims = refactored(g, &shape);
-            let opcode = if g.choices.chance(40) { Opcode::Bitcast } else { Opcode::Reshape };
-            g.add_shaped(body, opcode, Shape::array(shape.element_type, &dims), &[x], Attrs::new())
-        }
-        4 => {
-            let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&subset(g, shape.rank())));
-            g.add(body, Opcode::Reverse, &[x], attrs)
-        }
-        _ => g.add(body, Opcode::Copy, &[x], Attrs::new()),
+        let mut whole: Vec<i64> = (0..g.choices.below(3)).map(|_| g.size()).collect();
+        whole.append(&mut dims);
+        broadcast_to(g, body, x, &whole)
+    } else if opcode == Transpose {
+        let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&permutation(g, shape.rank())));
+        g.add(body, Transpose, &[x], attrs)
+    } else if opcode == Reverse {
+        let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&subset(g, shape.rank())));
+        g.add(body, Reverse, &[x], attrs)
+    } else if opcode == Copy {
+        g.plain(body, Copy, &[x])
+    } else {
+        let dims = refactored(g, &shape);
+        g.add_shaped(body, opcode, Shape::array(shape.element_type, &dims), &[x], Attrs::new())
     }
 }
 
 /// Dimensions with the same number of elements: factors move between them.
-fn refactored(g: &mut Generator<'_>, shape: &ArrayShape) -> Vec<i64> {
+pub(super) fn refactored(g: &mut Generator<'_>, shape: &ArrayShape) -> Vec<i64> {
     let mut left = shape.elements() as i64;
     let mut dims = Vec::new();
     while left > 1 && dims.len() < 4 {
@@ -73,13 +87,17 @@ fn refactored(g: &mut Generator<'_>, shape: &ArrayShape) -> Vec<i64> {
 
 pub(super) fn cut(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.ranked(body, 1);
+    sliced(g, body, x)
+}
+
+fn sliced(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
     let slices: Vec<SliceDim> = shape
         .dims
         .iter()
         .map(|&d| {
             let start = g.choices.int(0, d);
-            SliceDim { start, limit: g.choices.int(start, d), stride: g.choices.int(1, 3) }
+            SliceDim { start, limit: g.choices.int(start, d), stride: g.choices.pick(&[1, 1, 2, 3]) }
         })
         .collect();
     // Mostly not empty.
@@ -91,42 +109,55 @@ pub(super) fn cut(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     built(g.at(body).slice(x, &slices))
 }
 
-pub(super) fn join(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+pub(super) fn concatenate(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.ranked(body, 1);
+    joined(g, body, x)
+}
+
+fn joined(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
-    if g.choices.chance(128) {
-        let dimension = g.choices.below(shape.rank());
-        let mut parts = vec![x];
-        for _ in 0..1 + g.choices.below(3) {
-            let mut other = shape.clone();
+    (shape.rank() > 0).then_some(())?;
+    let dimension = g.choices.below(shape.rank());
+    let mut parts = vec![x];
+    for _ in 0..1 + g.choices.below(3) {
+        let mut other = shape.clone();
+        if !g.choices.chance(60) {
             other.dims[dimension] = g.choices.int(0, 5);
-            parts.push(g.of_shape(body, &other));
         }
-        let turn = g.choices.below(parts.len());
-        parts.rotate_left(turn);
-        let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&[dimension as i64]));
-        return g.add(body, Opcode::Concatenate, &parts, attrs);
+        parts.push(g.of_shape(body, &other));
     }
-    let padding: Vec<PaddingDim> = shape
-        .dims
-        .iter()
+    let turn = g.choices.below(parts.len());
+    parts.rotate_left(turn);
+    let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&[dimension as i64]));
+    g.add(body, Opcode::Concatenate, &parts, attrs)
+}
+
+/// How a pad changes each dimension: negative numbers cut.
+pub(super) fn padding(g: &mut Generator<'_>, rank: usize) -> Vec<PaddingDim> {
+    (0..rank)
         .map(|_| PaddingDim {
-            low: g.choices.int(-2, 3),
-            high: g.choices.int(-2, 3),
-            interior: g.choices.int(0, 2),
+            low: g.choices.pick(&[0, 1, -1, 2, 3, -2]),
+            high: g.choices.pick(&[0, 1, -1, 2, 3, -2]),
+            interior: g.choices.pick(&[0, 0, 1, 2]),
         })
-        .collect();
+        .collect()
+}
+
+pub(super) fn pad(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let x = g.any(body);
+    padded(g, body, x)
+}
+
+fn padded(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+    let shape = g.array(x);
+    let padding = padding(g, shape.rank());
     let value = g.of_shape(body, &ArrayShape::new(shape.element_type, &[]));
-    g.add(
-        body,
-        Opcode::Pad,
-        &[x, value],
-        Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into())),
-    )
+    let attrs = Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into()));
+    g.add(body, Opcode::Pad, &[x, value], attrs)
 }
 
 /// Scalars of an integer type, some of them out of range.
-fn starts(g: &mut Generator<'_>, body: &mut Body, n: usize) -> Vec<InstrId> {
+pub(super) fn starts(g: &mut Generator<'_>, body: &mut Body, n: usize) -> Vec<InstrId> {
     let ty = g.choices.pick(&[
         ElementType::S32,
         ElementType::S64,
@@ -146,37 +177,32 @@ fn starts(g: &mut Generator<'_>, body: &mut Body, n: usize) -> Vec<InstrId> {
         .collect()
 }
 
-pub(super) fn dynamic(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    if g.choices.chance(30) {
-        return dynamic_size(g, body);
-    }
-    let x = g.any(body);
-    let shape = g.array(x);
+/// Where to read or write, at sizes of at least one where there are elements.
+fn place(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape) -> (Vec<i64>, Vec<InstrId>) {
     let sizes: Vec<i64> = shape.dims.iter().map(|&d| g.choices.int(d.min(1), d)).collect();
-    let starts = starts(g, body, sizes.len());
-    if g.choices.chance(128) {
-        return built(g.at(body).dynamic_slice(x, &starts, &sizes));
-    }
-    let update = g.of_shape(body, &ArrayShape::new(shape.element_type, &sizes));
-    built(g.at(body).dynamic_update_slice(x, update, &starts))
+    let starts = g.freely(|g| starts(g, body, sizes.len()));
+    (sizes, starts)
 }
 
-/// A dimension made dynamic, used, reduced away (what lies behind its size must not count) or asked for its size.
-fn dynamic_size(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let x = g.value(body, |a| a.rank() >= 1 && a.element_type.is_integer());
+pub(super) fn dynamic_slice(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let x = g.any(body);
+    read(g, body, x)
+}
+
+fn read(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
     let shape = g.array(x);
-    let dimension = g.choices.below(shape.rank());
-    let value = g.choices.int(0, shape.dims[dimension]);
-    let size = g.number(body, ElementType::S32, value);
-    let attrs = Attrs::new().with(AttrKey::Dimensions, ints(&[dimension as i64]));
-    let dynamic = g.add(body, Opcode::SetDimensionSize, &[x, size], attrs.clone())?;
-    if g.choices.chance(128)
-        && let Some(negated) = g.add(body, Opcode::Negate, &[dynamic], Attrs::new())
-    {
-        let ty = shape.element_type;
-        let zero = g.number(body, ty, 0);
-        let add = hlo::builder::scalar_region(&mut g.module, "add", Opcode::Add, ty).ok()?;
-        return built(g.at(body).reduce(negated, zero, &[dimension as i64], add));
-    }
-    g.add(body, Opcode::GetDimensionSize, &[dynamic], attrs)
+    let (sizes, starts) = place(g, body, &shape);
+    built(g.at(body).dynamic_slice(x, &starts, &sizes))
+}
+
+pub(super) fn dynamic_update_slice(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let x = g.any(body);
+    written(g, body, x)
+}
+
+fn written(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+    let shape = g.array(x);
+    let (sizes, starts) = place(g, body, &shape);
+    let update = g.of_shape(body, &ArrayShape::new(shape.element_type, &sizes));
+    built(g.at(body).dynamic_update_slice(x, update, &starts))
 }

@@ -9,16 +9,8 @@ use super::body::{Body, ints};
 use super::movement::subset;
 
 /// What a reducer does with two numbers.
-const FOLDS: &[Opcode] = &[
-    Opcode::Add,
-    Opcode::Maximum,
-    Opcode::Minimum,
-    Opcode::Multiply,
-    Opcode::And,
-    Opcode::Or,
-    Opcode::Xor,
-    Opcode::Subtract,
-];
+const FOLDS: &[Opcode] =
+    &[Opcode::Add, Opcode::Maximum, Opcode::Minimum, Opcode::Multiply, Opcode::And, Opcode::Or, Opcode::Xor];
 
 impl Generator<'_> {
     /// A computation `(accumulators..., values...) -> accumulators` of scalars of these types.
@@ -52,25 +44,26 @@ impl Generator<'_> {
     }
 
     /// A fold of two scalars: mostly one opcode, sometimes something that is no known operation.
-    fn fold(&mut self, body: &Body, pair: [InstrId; 2]) -> Option<InstrId> {
+    pub(super) fn fold(&mut self, body: &Body, pair: [InstrId; 2]) -> Option<InstrId> {
         let swapped = if self.choices.chance(40) { [pair[1], pair[0]] } else { pair };
         let one = (0..6).find_map(|_| {
             let opcode = self.choices.pick(FOLDS);
             self.add(body, opcode, &swapped, Attrs::new())
         })?;
-        if !self.choices.chance(40) {
+        if !self.choices.chance(16) {
             return Some(one);
         }
-        let opcode = self.choices.pick(FOLDS);
+        let opcode = self.choices.pick(&[Opcode::Subtract, Opcode::Maximum, Opcode::Add]);
         self.add(body, opcode, &[one, pair[1]], Attrs::new()).or(Some(one))
     }
 
     /// Scalars to start a fold of these types with.
-    fn inits(&mut self, body: &mut Body, types: &[ElementType]) -> Vec<InstrId> {
+    pub(super) fn inits(&mut self, body: &mut Body, types: &[ElementType]) -> Vec<InstrId> {
         types
             .iter()
             .map(|&ty| {
-                if self.choices.chance(80) {
+                // Mostly no identity of the fold: it has to be counted once.
+                if self.choices.chance(100) {
                     self.of_shape(body, &ArrayShape::new(ty, &[]))
                 } else {
                     self.number(body, ty, 0)
@@ -89,7 +82,7 @@ impl Generator<'_> {
         let x = self.ranked(body, rank);
         let shape = self.array(x);
         let mut values = vec![x];
-        if self.choices.chance(odds) {
+        while self.choices.chance(odds) && values.len() < 4 {
             let ty =
                 self.choices.pick(&[ElementType::S32, shape.element_type, ElementType::F32, ElementType::U8]);
             values.push(self.of_shape(body, &shape.with_type(ty)));
@@ -97,6 +90,16 @@ impl Generator<'_> {
         let types = values.iter().map(|&v| self.array(v).element_type).collect();
         (shape, values, types)
     }
+}
+
+/// A value reduced over some of its dimensions.
+pub(super) fn reduced(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+    let shape = g.array(x);
+    let dims = subset(g, shape.rank());
+    let types = [shape.element_type];
+    let init = g.inits(body, &types)[0];
+    let region = g.reducer(&types)?;
+    g.at(body).reduce(x, init, &dims, region).ok()
 }
 
 pub(super) fn reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
@@ -129,6 +132,7 @@ fn window(g: &mut Generator<'_>, dims: &[i64], dilated: bool) -> Window {
                 w.base_dilation = g.choices.int(1, 3);
                 w.window_dilation = g.choices.int(1, 3);
                 w.pad_low -= g.choices.int(0, 2);
+                w.pad_high -= g.choices.int(0, 2);
             }
             w
         })
@@ -149,7 +153,7 @@ pub(super) fn reduce_window(g: &mut Generator<'_>, body: &mut Body) -> Option<In
 }
 
 pub(super) fn select_and_scatter(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let x = g.value(body, |a| a.rank() >= 1 && (a.element_type.is_float() || a.element_type.is_integer()));
+    let x = g.ranked(body, 1);
     let shape = g.array(x);
     let ty = shape.element_type;
     let window = window(g, &shape.dims, false);
@@ -165,7 +169,9 @@ pub(super) fn select_and_scatter(g: &mut Generator<'_>, body: &mut Body) -> Opti
     let source = ArrayShape::new(ty, &source);
     g.fits(&Shape::Array(source.clone())).then_some(())?;
     let source = g.of_shape(body, &source);
-    let direction = g.choices.pick(&[Direction::Ge, Direction::Gt, Direction::Le]);
+    let directions: &[Direction] =
+        if ty.is_complex() { &[Direction::Eq] } else { &[Direction::Ge, Direction::Gt, Direction::Le] };
+    let direction = g.choices.pick(directions);
     let select = hlo::builder::comparator(&mut g.module, "pick", direction, &[ty]).ok()?;
     let scatter = g.reducer(&[ty])?;
     let init = g.inits(body, &[ty])[0];
@@ -183,7 +189,6 @@ pub(super) fn scan(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let dimension = g.choices.below(shape.rank());
     let mut slice = shape.clone();
     slice.dims.remove(dimension);
-    let slice = ArrayShape::new(shape.element_type, &slice.dims);
     let inner = Shape::Array(slice.clone());
     let step = Body::with_parameters(&mut g.module, "step", &[inner.clone(), inner]);
     let (value, carry) = (step.values()[0], step.values()[1]);
@@ -203,34 +208,37 @@ pub(super) fn scan(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
 
 pub(super) fn sort(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let (shape, operands, types) = g.several(body, 1, 110);
-    if types.iter().any(|ty| ty.is_complex()) {
-        return None;
-    }
     let dimension = g.choices.below(shape.rank()) as i64;
-    let direction = g.choices.pick(&[Direction::Lt, Direction::Gt, Direction::Le]);
-    let total = types[0].is_float() && g.choices.chance(128);
+    let direction = g.choices.pick(&[Direction::Lt, Direction::Gt]);
+    let total = !g.choices.chance(30);
     let comparator = comparator(g, direction, &types, total)?;
-    // Ties between equal keys are the order of nothing but a stable sort.
-    let id = g.at(body).sort(&operands, dimension, comparator, true).ok()?;
+    // Ties between equal keys are in the order of nothing but a stable sort; of one operand in total order nobody sees them.
+    let seen = operands.len() > 1 || !total || types[0].is_complex();
+    let stable = seen || g.choices.chance(128);
+    let id = g.at(body).sort(&operands, dimension, comparator, stable).ok()?;
     g.unpack(body, id)
 }
 
-fn comparator(
+pub(super) fn comparator(
     g: &mut Generator<'_>,
     direction: Direction,
     types: &[ElementType],
     total: bool,
 ) -> Option<ComputationId> {
-    if !total {
-        return hlo::builder::comparator(&mut g.module, "order", direction, types).ok();
-    }
     let mut b = ComputationBuilder::new(&mut g.module, "order");
-    let parameters: Vec<InstrId> =
-        types.iter().flat_map(|&ty| [ty, ty]).map(|ty| b.parameter("a", Shape::scalar(ty))).collect();
-    let attrs = Attrs::new()
-        .with(AttrKey::Direction, AttrValue::Direction(direction))
-        .with(AttrKey::CompareType, AttrValue::CompareType(hlo::attrs::CompareType::TotalOrder));
-    b.instr(Opcode::Compare, &parameters[..2], attrs).ok()?;
+    let pairs = types.iter().flat_map(|&ty| [("a", ty), ("b", ty)]);
+    let parameters: Vec<InstrId> = pairs.map(|(name, ty)| b.parameter(name, Shape::scalar(ty))).collect();
+    let mut keys = [parameters[0], parameters[1]];
+    if types[0].is_complex() {
+        for key in &mut keys {
+            *key = b.unary(Opcode::Real, *key).ok()?;
+        }
+    }
+    let mut attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
+    if total && (types[0].is_float() || types[0].is_complex()) {
+        attrs.set(AttrKey::CompareType, AttrValue::CompareType(hlo::attrs::CompareType::TotalOrder));
+    }
+    b.instr(Opcode::Compare, &keys, attrs).ok()?;
     Some(b.finish())
 }
 
@@ -253,10 +261,11 @@ pub(super) fn map(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
         let family = g.choices.pick(&[
             super::elementwise::unary as super::Family,
             super::elementwise::binary,
-            super::elementwise::compare_and_select,
+            super::elementwise::compare,
+            super::elementwise::select,
             super::elementwise::convert,
         ]);
-        if let Some(id) = family(g, &mut applied)
+        if let Some(id) = g.freely(|g| family(g, &mut applied))
             && g.module.instr(id).shape.is_scalar()
         {
             applied.add(id);

@@ -3,15 +3,15 @@
 //!
 //! A failure is shrunk by proptest and shown as a program. `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use hlo::print::{PrintOptions, print_module};
-use hlo::{ArrayLiteral, Literal, Module, modules_equal};
-use hlo_conformance::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
+use hlo::{ArrayLiteral, Module, modules_equal};
+use hlo_conformance::element;
+use hlo_conformance::engine::{self, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
 use hlo_conformance::frontend::parse_text;
-use hlo_conformance::generate::{self, edge_inputs, program};
+use hlo_conformance::generate::{self, program};
 use hlo_interp::Accumulate;
-use hlo_interp::device::host::NoHost;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
@@ -28,8 +28,55 @@ pub(crate) static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
 pub(crate) fn trials() -> Vec<Trial> {
     let small = generate::Limits::default();
     // Large enough that kernels cut their work into pieces.
-    let large = generate::Limits { elements: 40_000, instructions: 6, nesting: 1 };
-    vec![property("generated/small", 1200, 500, small), property("generated/large", 60, 60, large)]
+    let large = generate::Limits { elements: 40_000, instructions: 6, nesting: 1, devices: 1, ..small };
+    vec![
+        property("generated/small", 1200, 500, small),
+        property("generated/large", 60, 60, large),
+        Trial::test("generated/cases", cases),
+    ]
+}
+
+/// Cases of consecutive seeds, of small and of ordinary limits: results, on one and two threads the same, and seldom NaN
+/// throughout. `HLO_PROPERTY_CASES` and `HLO_PROPERTY_SEED` as above.
+fn cases() -> Result<(), libtest_mimic::Failed> {
+    let first = variable("HLO_PROPERTY_SEED", 1) << 32;
+    let count = variable("HLO_PROPERTY_CASES", 300);
+    let (mut finished, mut dull) = (0u64, 0u64);
+    for seed in first..first + count {
+        let limits = if seed % 2 == 0 { generate::Limits::small() } else { generate::Limits::default() };
+        let case = generate::case(seed, limits);
+        let shown = || {
+            let text = print_module(&case.module, &PrintOptions::source(&case.module));
+            format!("seed {seed} of {limits:?}\n{text}")
+        };
+        let found = hlo::verify::verify(&case.module);
+        if found.has_errors() {
+            return Err(failed(format!("does not verify: {found:?}\n{}", shown())));
+        }
+        let once = |threads: usize| {
+            let inputs = Inputs::new(&case.module, &case.inputs).map_err(|f| f.message)?;
+            POOLS[threads].install(|| run(&case.module, inputs, Accumulate::Exact))
+        };
+        let results = [once(0), once(1)];
+        match &results {
+            [Ok(a), Ok(b)] if a == b => {
+                let Ok(arrays) = a else { continue };
+                finished += 1;
+                dull += u64::from(arrays.iter().all(no_number));
+            }
+            [Err(e), _] | [_, Err(e)] => return Err(failed(format!("{e}\n{}", shown()))),
+            [Ok(_), Ok(_)] => return Err(failed(format!("two threads compute other results\n{}", shown()))),
+        }
+    }
+    if finished * 100 < count * 97 || dull * 100 > count * 5 {
+        return Err(failed(format!("of {count} programs {finished} finish and {dull} give no numbers")));
+    }
+    Ok(())
+}
+
+/// Whether an array has elements, all of them NaN.
+fn no_number(a: &ArrayLiteral) -> bool {
+    hlo::with_buffer!(&a.buffer, v => !v.is_empty() && v.iter().all(|&x| element::is_nan(x)))
 }
 
 fn variable(name: &str, default: u64) -> u64 {
@@ -71,7 +118,7 @@ fn holds(module: &Module, seed: u64) -> Result<(), String> {
     if let Err(difference) = modules_equal(module, &read) {
         return Err(format!("reads back as another program: {difference:?}"));
     }
-    let inputs = edge_inputs(module, seed);
+    let inputs = Inputs::new(module, &generate::inputs(module, seed)).map_err(|f| f.message)?;
     for accumulate in [Accumulate::Exact, Accumulate::Region] {
         let mut first: Option<Result<Vec<ArrayLiteral>, String>> = None;
         for pool in POOLS.iter() {
@@ -97,12 +144,12 @@ fn holds(module: &Module, seed: u64) -> Result<(), String> {
 /// The results, or the message of a trap. Errors: what a generated program must not come to.
 fn run(
     module: &Module,
-    inputs: Vec<Literal>,
+    inputs: Inputs,
     accumulate: Accumulate,
 ) -> Result<Result<Vec<ArrayLiteral>, String>, String> {
     let limits = Limits { fuel: Some(50_000_000), memory_bytes: 1 << 30 };
-    let options = RunOptions { accumulate, limits, ..RunOptions::default() };
-    let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
+    let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
+    let options = RunOptions { accumulate, limits, devices, ..RunOptions::default() };
     match InterpreterEngine.run(module, inputs, &options) {
         Outcome::Finished(finished) => Ok(Ok(finished.results.concat())),
         Outcome::Trap(d) => Ok(Err(d.message)),
