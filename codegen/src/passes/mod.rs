@@ -7,6 +7,8 @@
 //! | pass | does |
 //! |---|---|
 
+pub mod edit;
+
 use std::fmt;
 
 use hlo::diag::Diagnostics;
@@ -50,6 +52,11 @@ impl Fuel {
         }
         self.taken += 1;
         true
+    }
+
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
+        self.left == Some(0)
     }
 
     /// How many were paid for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hlo::diag::codes;
 use hlo::{Diagnostic, Module, Span};
 use hlo_codegen::passes::{Fuel, Pipeline};
-use hlo_interp::{Devices, Observer};
+use hlo_interp::{Accumulate, Devices, Observer};
 
 use super::interpreter::interpret;
 use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
@@ -17,18 +17,25 @@ pub struct PassesEngine {
     pipeline: Pipeline,
     fuel: Option<u64>,
     allowances: Allowances,
+    accumulate: Option<Accumulate>,
 }
 
 impl PassesEngine {
     /// Runs what `pipeline` makes of a program. `allowances` are the liberties that its passes take.
     pub fn new(name: String, pipeline: Pipeline, allowances: Allowances) -> Self {
-        Self { name, pipeline, fuel: None, allowances }
+        Self { name, pipeline, fuel: None, allowances, accumulate: None }
     }
 
     /// With so many applications of all passes together.
     #[must_use]
     pub fn with_fuel(self, fuel: Option<u64>) -> Self {
         Self { fuel, ..self }
+    }
+
+    /// With sums that round so, whatever a run asks for.
+    #[must_use]
+    pub fn with_accumulate(self, accumulate: Option<Accumulate>) -> Self {
+        Self { accumulate, ..self }
     }
 
     /// The passes.
@@ -59,9 +66,9 @@ impl Engine for PassesEngine {
             Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))
         })?;
         if ran.iter().all(|r| r.applications == 0) {
-            return Ok(Box::new(Rewritten { form: None, source: module }));
+            return Ok(Box::new(Rewritten { form: None, source: module, accumulate: self.accumulate }));
         }
-        Ok(Box::new(Rewritten { form: Some(rewritten), source: module }))
+        Ok(Box::new(Rewritten { form: Some(rewritten), source: module, accumulate: self.accumulate }))
     }
 }
 
@@ -70,11 +77,13 @@ impl Engine for PassesEngine {
 struct Rewritten<'m> {
     form: Option<Module>,
     source: &'m Module,
+    accumulate: Option<Accumulate>,
 }
 
 impl Executable for Rewritten<'_> {
     fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
-        interpret(self.form.as_ref().unwrap_or(self.source), inputs, options, observer)
+        let options = RunOptions { accumulate: self.accumulate.unwrap_or(options.accumulate), ..*options };
+        interpret(self.form.as_ref().unwrap_or(self.source), inputs, &options, observer)
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -44,16 +44,19 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
     Ok(match (&*kind, rest) {
         ("interpreter", None) => Arc::new(InterpreterEngine),
         ("interpreter", Some(variant)) => {
-            let all = variants::all();
-            let (pass, allowances) =
-                all.into_iter().find(|(pass, _)| pass.name() == variant).ok_or_else(|| {
-                    unknown(
-                        "variant of the interpreter",
-                        variant,
-                        &names(variants::all().iter().map(|(p, _)| &**p)),
-                    )
-                })?;
-            Arc::new(PassesEngine::new(name.to_owned(), Pipeline::new().then(pass, None), allowances))
+            let variant = variants::by_name(variant).ok_or_else(|| {
+                unknown(
+                    "variant of the interpreter",
+                    variant,
+                    &names(variants::all().iter().map(|v| &*v.pass)),
+                )
+            })?;
+            let engine = PassesEngine::new(
+                name.to_owned(),
+                Pipeline::new().then(variant.pass, None),
+                variant.allowances,
+            );
+            Arc::new(engine.with_accumulate(variant.accumulate))
         }
         ("passes", Some(list)) => {
             Arc::new(PassesEngine::new(name.to_owned(), pipeline(list)?, Allowances::STRICT))
@@ -123,9 +126,7 @@ pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
 pub fn pass(name: &str) -> Result<Box<dyn Pass>, Failure> {
     let found = match name.split_once(':') {
         Some(("faulty", fault)) => faults::by_name(fault),
-        Some(("variant", variant)) => {
-            variants::all().into_iter().map(|(p, _)| p).find(|p| p.name() == variant)
-        }
+        Some(("variant", variant)) => variants::by_name(variant).map(|v| v.pass),
         _ => passes::by_name(name),
     };
     found.ok_or_else(|| unknown("pass", name, &names(passes::all().iter().map(|p| &**p))))

@@ -1,10 +1,76 @@
-//! Rewritings that a correct compiler may do although they change the bits: other orders of sums, contraction.
+//! Rewritings that a correct compiler may do although they change the bits: other orders of sums, contraction, more precision than asked.
+//!
+//! They are what the certified tolerance is held against: an engine `interpreter:NAME` is never wrong, or the tolerance is.
+//! **Invariants:** a variant takes the liberties that it is registered with and no other; what it leaves verifies; results keep their shapes.
+//!
+//! | variant | what it does | liberties |
+//! |---|---|---|
+//! | `reversed` | sums from the last term to the first ([`sums`]) | |
+//! | `blocked` | sums in blocks, whose sums are added ([`sums`]) | |
+//! | `tree` | sums by halves ([`sums`]) | |
+//! | `pairwise-f32-accumulate` | sums of types narrower than f32 by halves in f32, others as they are ([`sums`]) | |
+//! | `region` | sums literally | narrow accumulator |
+//! | `fma` | a product that is added to something is not rounded ([`fma`]) | contraction |
+//! | `excess` | chains of `f16` and `bf16` arithmetic in f32 ([`excess`]) | excess precision |
+//! | `flush` | denormals are zeros in arithmetic ([`flush`]) | denormals flushed |
+//! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
+//!
+//! The first five run with `--accumulate region`, where the order of a sum shows. There a sum of a type narrower than f32 rounds each step in
+//! that type, and an operand of a product is first rounded to the result's type: no liberty covers the second, and the first only
+//! `region` takes, so the others widen such sums to f32 first ([`sums::widen`]).
+
+pub mod excess;
+pub mod flush;
+pub mod fma;
+pub mod sums;
+pub mod ulp;
 
 use hlo_codegen::passes::Pass;
+use hlo_interp::Accumulate;
 
 use crate::engine::Allowances;
 
-/// All variants, each with the liberties that it takes.
-pub fn all() -> Vec<(Box<dyn Pass>, Allowances)> {
-    Vec::new()
+/// A rewriting that a correct compiler may do.
+#[derive(Debug)]
+pub struct Variant {
+    /// The rewriting.
+    pub pass: Box<dyn Pass>,
+    /// The liberties that it takes.
+    pub allowances: Allowances,
+    /// How sums round in what it makes, whatever the run asks for.
+    pub accumulate: Option<Accumulate>,
 }
+
+/// All variants.
+pub fn all() -> Vec<Variant> {
+    let strict = Allowances::STRICT;
+    let summed = |how| Variant {
+        pass: Box::new(sums::Sums(how)),
+        allowances: strict,
+        accumulate: Some(Accumulate::Region),
+    };
+    let other = |pass: Box<dyn Pass>, allowances| Variant { pass, allowances, accumulate: None };
+    vec![
+        summed(sums::How::Reversed),
+        summed(sums::How::Blocked),
+        summed(sums::How::Tree),
+        summed(sums::How::NarrowTree),
+        Variant {
+            allowances: Allowances { narrow_accumulator: true, ..strict },
+            ..summed(sums::How::Literal)
+        },
+        other(Box::new(fma::Fma), Allowances { contraction: true, ..strict }),
+        other(Box::new(excess::Excess), Allowances { excess_precision: true, ..strict }),
+        other(Box::new(flush::Flush), Allowances { flush_denormals: true, ..strict }),
+        other(Box::new(ulp::Ulp::Up), strict),
+        other(Box::new(ulp::Ulp::Down), strict),
+    ]
+}
+
+/// The variant of a name.
+pub fn by_name(name: &str) -> Option<Variant> {
+    all().into_iter().find(|v| v.pass.name() == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,459 @@
+//! Rewriting one instruction: what is built for it stands before it, and is taken back if the rewriting comes to nothing.
+//!
+//! **Invariants:** nothing that shape inference refuses is added; a rewriting that gives up leaves the module as it was, but for names that
+//! were used up; what takes the place of an instruction has its layout where a user could see that ([`Edit::may_stand_for`]).
+
+use std::sync::Arc;
+
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim, SliceDim};
+use hlo::{
+    ArrayLiteral, ArrayShape, BufferOf, ComputationId, ConstantValue, Dims, ElementType, InstrId,
+    Instruction, Literal, Module, NewInstruction, Opcode, Shape, with_element_type,
+};
+use rustc_hash::FxHashSet;
+
+use super::{Fuel, replace};
+
+/// Builds instructions before another one, of which they may take the place.
+#[derive(Debug)]
+pub struct Edit<'m> {
+    /// The module.
+    pub module: &'m mut Module,
+    at: InstrId,
+    made: Vec<InstrId>,
+    computations: Vec<ComputationId>,
+}
+
+/// A list of integers as an attribute.
+pub fn ints(values: &[i64]) -> AttrValue {
+    AttrValue::Ints(values.into())
+}
+
+/// All of a dimension.
+pub fn whole(size: i64) -> SliceDim {
+    SliceDim { start: 0, limit: size, stride: 1 }
+}
+
+impl<'m> Edit<'m> {
+    /// Builds before `at`.
+    pub fn before(module: &'m mut Module, at: InstrId) -> Self {
+        Self { module, at, made: Vec::new(), computations: Vec::new() }
+    }
+
+    /// The instruction that it is about.
+    pub fn at(&self) -> &Instruction {
+        self.module.instr(self.at)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> InstrId {
+        self.at
+    }
+
+    /// Any instruction.
+    pub fn instr(&self, id: InstrId) -> &Instruction {
+        self.module.instr(id)
+    }
+
+    /// The array shape of an instruction, if it has one without dynamic dimensions.
+    pub fn array(&self, id: InstrId) -> Option<&ArrayShape> {
+        self.module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())
+    }
+
+    /// The operand in a slot.
+    pub fn operand(&self, slot: usize) -> Option<InstrId> {
+        self.at().operands().get(slot).copied()
+    }
+
+    /// The operands, if there are so many.
+    pub fn operands<const N: usize>(&self) -> Option<[InstrId; N]> {
+        self.at().operands().try_into().ok()
+    }
+
+    fn push(&mut self, opcode: Opcode, shape: Shape, operands: &[InstrId], attrs: Attrs) -> InstrId {
+        let name = self.module.unique_name(opcode.name());
+        let span = self.at().span;
+        let new = NewInstruction { name, attrs, span, ..NewInstruction::new(opcode, shape, operands) };
+        let id = self.module.insert_before(self.at, new);
+        self.made.push(id);
+        id
+    }
+
+    /// An instruction whose shape follows from the rest. `None`: it does not fit.
+    pub fn add(&mut self, opcode: Opcode, operands: &[InstrId], attrs: Attrs) -> Option<InstrId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
+        let shape = hlo::infer::infer(self.module, opcode, &shapes, &attrs).ok()?;
+        Some(self.push(opcode, shape, operands, attrs))
+    }
+
+    /// An instruction of a given shape. `None`: it does not fit.
+    pub fn shaped(
+        &mut self,
+        opcode: Opcode,
+        shape: Shape,
+        operands: &[InstrId],
+        attrs: Attrs,
+    ) -> Option<InstrId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
+        hlo::infer::check(self.module, opcode, &shapes, &attrs, &shape).ok()?;
+        Some(self.push(opcode, shape, operands, attrs))
+    }
+
+    /// A copy of the instruction itself with other operands.
+    pub fn again(&mut self, operands: &[InstrId]) -> Option<InstrId> {
+        let (opcode, attrs, shape) = (self.at().opcode, self.at().attrs.clone(), self.at().shape.clone());
+        self.shaped(opcode, shape, operands, attrs)
+    }
+
+    /// An operation on one operand.
+    pub fn unary(&mut self, opcode: Opcode, x: InstrId) -> Option<InstrId> {
+        self.add(opcode, &[x], Attrs::new())
+    }
+
+    /// An operation on two operands.
+    pub fn binary(&mut self, opcode: Opcode, a: InstrId, b: InstrId) -> Option<InstrId> {
+        self.add(opcode, &[a, b], Attrs::new())
+    }
+
+    /// `a direction b`
+    pub fn compare(&mut self, direction: Direction, a: InstrId, b: InstrId) -> Option<InstrId> {
+        let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
+        self.add(Opcode::Compare, &[a, b], attrs)
+    }
+
+    /// `a` where `p`, else `b`.
+    pub fn select(&mut self, p: InstrId, a: InstrId, b: InstrId) -> Option<InstrId> {
+        self.add(Opcode::Select, &[p, a, b], Attrs::new())
+    }
+
+    fn retyped(&self, x: InstrId, ty: ElementType) -> Option<Shape> {
+        Some(Shape::Array(self.module.instr(x).shape.as_array()?.with_type(ty).without_layout()))
+    }
+
+    /// `x` in another element type; itself if it is of that.
+    pub fn convert(&mut self, x: InstrId, ty: ElementType) -> Option<InstrId> {
+        if self.instr(x).shape.element_type() == Some(ty) {
+            return Some(x);
+        }
+        let shape = self.retyped(x, ty)?;
+        self.shaped(Opcode::Convert, shape, &[x], Attrs::new())
+    }
+
+    /// The bits of `x` as another element type of the same width.
+    pub fn bits_as(&mut self, x: InstrId, ty: ElementType) -> Option<InstrId> {
+        let shape = self.retyped(x, ty)?;
+        self.shaped(Opcode::BitcastConvert, shape, &[x], Attrs::new())
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, literal: Literal) -> InstrId {
+        let shape = literal.shape();
+        let value = AttrValue::Literal(ConstantValue::Given(Arc::new(literal)));
+        self.push(Opcode::Constant, shape, &[], Attrs::new().with(AttrKey::ConstantValue, value))
+    }
+
+    /// A scalar constant with these bits.
+    pub fn scalar_bits(&mut self, ty: ElementType, bits: u128) -> InstrId {
+        let buffer =
+            with_element_type!(ty, T => <T as BufferOf>::wrap(vec![<T as hlo::Bits>::from_bits(bits)]));
+        self.constant(Literal::Array(ArrayLiteral { dims: Dims::new(), buffer }))
+    }
+
+    /// A scalar repeated to the dimensions of `like`.
+    pub fn fill(&mut self, scalar: InstrId, like: InstrId) -> Option<InstrId> {
+        let dims = self.module.instr(like).shape.as_array()?.dims.clone();
+        self.fill_dims(scalar, &dims)
+    }
+
+    /// A scalar repeated to these dimensions.
+    pub fn fill_dims(&mut self, scalar: InstrId, dims: &[i64]) -> Option<InstrId> {
+        if dims.is_empty() {
+            return Some(scalar);
+        }
+        self.broadcast(scalar, dims, &[])
+    }
+
+    /// Repeats `x`; dimension `i` of it becomes dimension `mapping[i]`.
+    pub fn broadcast(&mut self, x: InstrId, dims: &[i64], mapping: &[i64]) -> Option<InstrId> {
+        let shape = Shape::array(self.instr(x).shape.element_type()?, dims);
+        self.shaped(Opcode::Broadcast, shape, &[x], Attrs::new().with(AttrKey::Dimensions, ints(mapping)))
+    }
+
+    /// The same elements in other dimensions.
+    pub fn reshape(&mut self, x: InstrId, dims: &[i64]) -> Option<InstrId> {
+        let shape = Shape::array(self.instr(x).shape.element_type()?, dims);
+        self.shaped(Opcode::Reshape, shape, &[x], Attrs::new())
+    }
+
+    /// Dimension `i` of the result is dimension `permutation[i]` of `x`.
+    pub fn transpose(&mut self, x: InstrId, permutation: &[i64]) -> Option<InstrId> {
+        self.add(Opcode::Transpose, &[x], Attrs::new().with(AttrKey::Dimensions, ints(permutation)))
+    }
+
+    /// Reverses dimensions; `x` itself if there are none.
+    pub fn reverse(&mut self, x: InstrId, dims: &[i64]) -> Option<InstrId> {
+        if dims.is_empty() {
+            return Some(x);
+        }
+        self.add(Opcode::Reverse, &[x], Attrs::new().with(AttrKey::Dimensions, ints(dims)))
+    }
+
+    /// A strided box.
+    pub fn slice(&mut self, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
+        let attrs = Attrs::new().with(AttrKey::Slice, AttrValue::Slices(slices.into()));
+        self.add(Opcode::Slice, &[x], attrs)
+    }
+
+    /// `start..limit` of one dimension.
+    pub fn cut(&mut self, x: InstrId, dim: usize, start: i64, limit: i64) -> Option<InstrId> {
+        let mut slices: Vec<SliceDim> = self.array(x)?.dims.iter().map(|&d| whole(d)).collect();
+        *slices.get_mut(dim)? = SliceDim { start, limit, stride: 1 };
+        self.slice(x, &slices)
+    }
+
+    /// Adds or cuts elements.
+    pub fn pad(&mut self, x: InstrId, value: InstrId, padding: &[PaddingDim]) -> Option<InstrId> {
+        let attrs = Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into()));
+        self.add(Opcode::Pad, &[x, value], attrs)
+    }
+
+    /// Joins along a dimension.
+    pub fn concatenate(&mut self, parts: &[InstrId], dim: i64) -> Option<InstrId> {
+        self.add(Opcode::Concatenate, parts, Attrs::new().with(AttrKey::Dimensions, ints(&[dim])))
+    }
+
+    /// A tuple.
+    pub fn tuple(&mut self, elements: &[InstrId]) -> Option<InstrId> {
+        self.add(Opcode::Tuple, elements, Attrs::new())
+    }
+
+    /// An element of a tuple.
+    pub fn get(&mut self, tuple: InstrId, index: i64) -> Option<InstrId> {
+        self.add(Opcode::GetTupleElement, &[tuple], Attrs::new().with(AttrKey::Index, AttrValue::Int(index)))
+    }
+
+    /// A computation of two scalars that applies an opcode.
+    pub fn region(&mut self, opcode: Opcode, ty: ElementType) -> Option<ComputationId> {
+        let region = hlo::builder::scalar_region(self.module, opcode.name(), opcode, ty).ok()?;
+        self.first(region);
+        Some(region)
+    }
+
+    /// Puts a computation that is called from here at the beginning of the text, and remembers it as made here. It must not call others.
+    pub fn first(&mut self, computation: ComputationId) {
+        let mut order: Vec<ComputationId> = vec![computation];
+        order.extend(self.module.computations().iter().copied().filter(|&c| c != computation));
+        self.module.set_computation_order(order);
+        self.computations.push(computation);
+    }
+
+    /// Takes everything back.
+    pub fn abandon(self) {
+        for &id in self.made.iter().rev() {
+            self.module.remove(id);
+        }
+        for &c in &self.computations {
+            self.module.remove_computation(c);
+        }
+    }
+
+    /// Whether `new` has the shape of the instruction, and its layout where a user could see that.
+    pub fn may_stand_for(&self, new: InstrId) -> bool {
+        let (old, new) = (self.at(), self.instr(new));
+        if old.shape == new.shape {
+            return true;
+        }
+        same_but_layout(&old.shape, &new.shape) && !layout_seen(self.module, self.at)
+    }
+
+    /// Puts `new` in the place of the instruction, and removes what nothing uses any more. False, and nothing happens, if it may not stand there.
+    pub fn finish(self, new: InstrId, pinned: &FxHashSet<InstrId>) -> bool {
+        let Edit { module, at, made, .. } = self;
+        let operands: Vec<InstrId> = module.instr(at).operands().to_vec();
+        let made_here = made.contains(&new);
+        if made_here {
+            // It is the same value: it may as well have the layout and the provenance of the other.
+            let (shape, metadata) =
+                (module.instr(at).shape.clone(), module.instr(at).attrs.get(AttrKey::Metadata).cloned());
+            let instr = module.instr_mut(new);
+            if same_but_layout(&shape, &instr.shape) {
+                instr.shape = shape;
+            }
+            if let (None, Some(metadata)) = (instr.attrs.get(AttrKey::Metadata), metadata) {
+                instr.attrs.set(AttrKey::Metadata, metadata);
+            }
+        }
+        let own = (module.instr(new).name.clone(), module.instr(new).span);
+        replace(module, at, new);
+        if !made_here {
+            // It stood there before, under a name of its own.
+            let instr = module.instr_mut(new);
+            (instr.name, instr.span) = own;
+        }
+        for id in made.into_iter().rev().chain(operands) {
+            sweep(module, id, pinned);
+        }
+        true
+    }
+}
+
+/// Whether two shapes are the same but for layouts.
+pub fn same_but_layout(a: &Shape, b: &Shape) -> bool {
+    match (a, b) {
+        (Shape::Array(a), Shape::Array(b)) => a.same_dims(b) && a.dynamic == b.dynamic,
+        (Shape::Tuple(a), Shape::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_but_layout(a, b))
+        }
+        (Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_), _) => a == b,
+    }
+}
+
+/// Whether somebody could tell the layout of a value: `bitcast` reads it, library calls do, and the entry's result has one.
+pub fn layout_seen(module: &Module, id: InstrId) -> bool {
+    let parent = module.instr(id).parent();
+    module.root(parent) == id && module.entry() == parent
+        || module.users(id).iter().any(|u| {
+            matches!(
+                module.instr(u.user).opcode,
+                Opcode::Bitcast
+                    | Opcode::CustomCall
+                    | Opcode::Fusion
+                    | Opcode::AsyncStart
+                    | Opcode::AsyncUpdate
+                    | Opcode::CopyStart
+            )
+        })
+}
+
+/// Instructions that control edges begin or end at: these stay where and what they are.
+pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
+    let mut pinned = FxHashSet::default();
+    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+        let predecessors = &module.instr(id).control_predecessors;
+        if !predecessors.is_empty() {
+            pinned.insert(id);
+            pinned.extend(predecessors.iter().copied());
+        }
+    }
+    pinned
+}
+
+/// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it calls.
+pub fn removable(module: &Module, id: InstrId) -> bool {
+    module.instr(id).opcode != Opcode::Parameter && !has_effect(module, id)
+}
+
+/// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
+/// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
+pub fn has_effect(module: &Module, id: InstrId) -> bool {
+    let own = |id: InstrId| {
+        let instr = module.instr(id);
+        let flags = instr.opcode.flags();
+        let pure_call =
+            instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
+        flags.collective || flags.side_effect && !pure_call
+    };
+    let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
+    let mut pending = vec![id];
+    while let Some(id) = pending.pop() {
+        if own(id) {
+            return true;
+        }
+        for c in module.instr(id).attrs.called_computations() {
+            if seen.insert(c) {
+                pending.extend(module.instructions(c));
+            }
+        }
+    }
+    false
+}
+
+/// Removes an instruction that nothing uses, and then its operands that nothing uses any more.
+pub fn sweep(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>) -> usize {
+    let mut pending = vec![id];
+    let mut removed = 0;
+    while let Some(id) = pending.pop() {
+        if module.is_removed(id)
+            || !module.users(id).is_empty()
+            || module.root(module.instr(id).parent()) == id
+            || pinned.contains(&id)
+            || !removable(module, id)
+        {
+            continue;
+        }
+        pending.extend(module.instr(id).operands());
+        module.remove(id);
+        removed += 1;
+    }
+    removed
+}
+
+/// Goes over every instruction once, in the order of the text, those that rewritings add left out, and replaces it by what `rewrite` makes in
+/// its place while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions with control edges stay. Returns how many it
+/// replaced.
+pub fn each(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    let pinned = pinned(module);
+    let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
+    let mut applied = 0;
+    for id in all {
+        if fuel.is_empty() {
+            break;
+        }
+        if module.is_removed(id) || pinned.contains(&id) {
+            continue;
+        }
+        let mut edit = Edit::before(module, id);
+        match rewrite(&mut edit) {
+            Some(new) if edit.may_take_over(new) && fuel.take() => {
+                edit.finish(new, &pinned);
+                applied += 1;
+            }
+            Some(_) | None => edit.abandon(),
+        }
+    }
+    applied
+}
+
+impl Edit<'_> {
+    fn may_take_over(&self, new: InstrId) -> bool {
+        // What was made here takes the layout, whatever it is.
+        if self.made.contains(&new) {
+            same_but_layout(&self.at().shape, &self.instr(new).shape)
+        } else {
+            self.may_stand_for(new)
+        }
+    }
+}
+
+/// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting inside
+/// that changes no value of the computation may still change the bits of what applies it.
+pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
+    let mut folds: FxHashSet<ComputationId> = FxHashSet::default();
+    let mut pending: Vec<ComputationId> = Vec::new();
+    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+        let instr = module.instr(id);
+        if matches!(
+            instr.opcode,
+            Opcode::Reduce
+                | Opcode::ReduceWindow
+                | Opcode::Scan
+                | Opcode::AllReduce
+                | Opcode::AllReduceStart
+                | Opcode::ReduceScatter
+                | Opcode::CollectiveReduce
+        ) {
+            pending.extend(instr.attrs.called_computations());
+        }
+    }
+    while let Some(c) = pending.pop() {
+        if folds.insert(c) {
+            pending
+                .extend(module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations()));
+        }
+    }
+    folds
+}

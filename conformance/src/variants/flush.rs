@@ -1,0 +1,84 @@
+//! Denormals as zeros: operands and results of arithmetic, comparisons and conversions on `f32`, `f64` and `bf16` (which processors compute in
+//! f32) that are denormal count as zero of the same sign. Data movement keeps them.
+
+use hlo::attrs::Direction;
+use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_codegen::passes::edit::{Edit, each, folds};
+use hlo_codegen::passes::{Fuel, Pass};
+
+use super::excess::is_elementary;
+
+/// The pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Flush;
+
+impl Pass for Flush {
+    fn name(&self) -> &str {
+        "flush"
+    }
+
+    fn doc(&self) -> &str {
+        "takes denormal operands and results of arithmetic as zeros"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        let folds = folds(module);
+        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { arithmetic(e) })
+    }
+}
+
+/// The bits of the least normal number.
+fn least_normal(ty: ElementType) -> Option<u128> {
+    match ty {
+        ElementType::F32 => Some(0x0080_0000),
+        ElementType::BF16 => Some(0x0080),
+        ElementType::F64 => Some(0x0010 << 48),
+        _ => None,
+    }
+}
+
+fn arithmetic(e: &mut Edit<'_>) -> Option<InstrId> {
+    let opcode = e.at().opcode;
+    let flushes = matches!(
+        opcode,
+        Opcode::Add
+            | Opcode::Subtract
+            | Opcode::Multiply
+            | Opcode::Divide
+            | Opcode::Maximum
+            | Opcode::Minimum
+            | Opcode::Compare
+            | Opcode::Convert
+            | Opcode::Sqrt
+            | Opcode::Sign
+            | Opcode::Ceil
+            | Opcode::Floor
+    ) || is_elementary(opcode);
+    // A comparison of bits is none of values.
+    let total = e.at().attrs.compare_type() == Some(&hlo::attrs::CompareType::TotalOrder);
+    let ty = |id: InstrId, e: &Edit<'_>| e.instr(id).shape.element_type();
+    let own = e.at().shape.element_type()?;
+    let same = e.at().operands().iter().all(|&o| ty(o, e) == Some(own));
+    if !flushes || total || opcode == Opcode::Convert && same {
+        return None;
+    }
+    let operands = e.at().operands().to_vec();
+    let any = operands.iter().any(|&o| ty(o, e).is_some_and(|t| least_normal(t).is_some()));
+    if !any && least_normal(own).is_none() {
+        return None;
+    }
+    let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
+    let result = e.again(&operands?)?;
+    flushed(e, result)
+}
+
+fn flushed(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+    let ty = e.array(x)?.element_type;
+    let Some(bits) = least_normal(ty) else { return Some(x) };
+    let (least, zero) = (e.scalar_bits(ty, bits), e.scalar_bits(ty, 0));
+    let (least, zero) = (e.fill(least, x)?, e.fill(zero, x)?);
+    let size = e.unary(Opcode::Abs, x)?;
+    let denormal = e.compare(Direction::Lt, size, least)?;
+    let signed_zero = e.binary(Opcode::Multiply, x, zero)?;
+    e.select(denormal, signed_zero, x)
+}
