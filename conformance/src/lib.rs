@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod artifact;
 pub mod case;
 pub mod check;
 pub mod cli;
@@ -25,10 +26,12 @@ pub mod frontend;
 pub mod generate;
 pub mod guard;
 pub mod inputs;
+pub mod isolate;
 pub mod judge;
 pub mod near;
 pub mod npz;
 pub mod prove;
+pub mod replay;
 pub mod report;
 pub mod resident;
 pub mod residual;

@@ -2,7 +2,7 @@
 //! form of a program.
 //!
 //! **Invariant:** an instruction of a form computes what the instruction of the source does that has its name, in the computation of
-//! its computation's name, with the same shape; one that finds none such computes nothing that the source names.
+//! its computation's name, with the same shape but for layouts; one that finds none such computes nothing that the source names.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl<'a> Form<'a> {
             let name = &*self.module.computation(c).name;
             for id in self.module.instructions(c) {
                 let found = known.get(&(name, &*self.module.instr(id).name)).copied();
-                let same_shape = |s: &InstrId| source.instr(*s).shape == self.module.instr(id).shape;
+                let same_shape = |s: &InstrId| source.instr(*s).shape.compatible(&self.module.instr(id).shape);
                 origins[id.index()] = found.filter(same_shape);
             }
         }
@@ -82,6 +82,10 @@ impl Engine for FormEngine {
     /// Whoever made the form took the liberties.
     fn allowances(&self) -> Allowances {
         Allowances::LOOSE
+    }
+
+    fn knows_one_program(&self) -> bool {
+        true
     }
 
     fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {

@@ -183,6 +183,11 @@ pub trait Engine: Send + Sync {
     /// names the opcode.
     fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic>;
 
+    /// Whether it has an answer to one program only, whatever it is given: results or a form that was recorded.
+    fn knows_one_program(&self) -> bool {
+        false
+    }
+
     /// Makes a verified program ready to run any number of times. Errors: an outcome without results.
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome>;
 

@@ -56,6 +56,10 @@ impl Engine for RecordedEngine {
         Allowances::LOOSE
     }
 
+    fn knows_one_program(&self) -> bool {
+        true
+    }
+
     fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
         Ok(())
     }

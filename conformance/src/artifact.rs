@@ -1,0 +1,298 @@
+//! Findings on disk: a folder that repeats what was found.
+//!
+//! `hlo-mismatch-HASH/` has `module.hlo`, `inputs.npz`, `expected.npz` (the reference's results), `actual.npz` (the engine's, if it gave
+//! any), `finding.json` ([`Finding`]) and `command.txt` (what repeats it). HASH is of the program, the inputs and the engine.
+//!
+//! **Invariants:** nothing is overwritten: a folder of the same content is left as it is, another gets a number; a folder is written under a
+//! temporary name and renamed when it is complete. Loading takes recorded cases of the corpus as well.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hlo::print::{PrintOptions, print_module};
+use hlo::{ArrayLiteral, Module};
+use hlo_interp::{Accumulate, Devices};
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+use crate::differential::{Difference, Kind, Settings};
+use crate::engine::recorded::read_results;
+use crate::engine::{self, Allowances, Limits, RunOptions, named};
+use crate::exit::Failure;
+use crate::files::describe;
+use crate::frontend::{self, Program};
+use crate::inputs;
+use crate::npz::{self, Npz};
+use crate::verdict::Tally;
+
+/// The version of `finding.json`.
+pub const VERSION: u32 = 1;
+/// The names of the files.
+pub const FINDING: &str = "finding.json";
+const MODULE: &str = "module.hlo";
+const INPUTS: &str = "inputs.npz";
+const EXPECTED: &str = "expected.npz";
+const ACTUAL: &str = "actual.npz";
+const COMMAND: &str = "command.txt";
+
+/// What a failure is known by: two failures with the same are taken for one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Signature {
+    /// How the comparison ended.
+    pub kind: Kind,
+    /// The opcode to blame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opcode: Option<String>,
+    /// The code of the diagnostic, if there were no results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The engine.
+    pub engine: String,
+}
+
+/// What `finding.json` says: how to repeat it, and what was found.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// [`VERSION`].
+    pub hlo_finding: u32,
+    /// The reference engine.
+    pub reference: String,
+    /// What it is known by.
+    pub signature: Signature,
+    /// Liberties that were granted besides those that the engine declares.
+    #[serde(default)]
+    pub allow: Allowances,
+    /// Replicas.
+    #[serde(default = "one")]
+    pub replicas: u32,
+    /// Partitions.
+    #[serde(default = "one")]
+    pub partitions: u32,
+    /// Sums by the region rather than exact.
+    #[serde(default)]
+    pub accumulate_region: bool,
+    /// Seed of `rng`.
+    #[serde(default)]
+    pub seed: u64,
+    /// NaNs must have the same bits.
+    #[serde(default)]
+    pub nan_bits: bool,
+    /// Counts over all elements.
+    #[serde(default)]
+    pub verdict: Tally,
+    /// What was said about it.
+    #[serde(default)]
+    pub message: String,
+    /// What else whoever found it knows: the seed of the fuzzer, the case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Finding {
+    /// From a comparison of `engine` with `reference`.
+    pub fn new(reference: &str, engine: &str, difference: &Difference, settings: &Settings) -> Self {
+        let run = &settings.run;
+        let code = difference.failure.as_ref().map(|d| d.code.to_string());
+        let opcode = difference.blamed.map(|o| o.name().to_owned());
+        let message = difference.failure.as_ref().map_or_else(String::new, |d| d.message.clone());
+        Self {
+            hlo_finding: VERSION,
+            reference: reference.to_owned(),
+            signature: Signature { kind: difference.kind, opcode, code, engine: engine.to_owned() },
+            allow: settings.allow,
+            replicas: run.devices.replicas(),
+            partitions: run.devices.partitions(),
+            accumulate_region: run.accumulate == Accumulate::Region,
+            seed: run.seed,
+            nan_bits: settings.nan_bits,
+            verdict: difference.tally,
+            message,
+            origin: None,
+        }
+    }
+
+    /// How to run it again. Errors: no such devices.
+    pub fn settings(&self, limits: Limits) -> Result<Settings, Failure> {
+        let devices = Devices::new(self.replicas.into(), self.partitions.into()).ok_or_else(|| {
+            let (r, p) = (self.replicas, self.partitions);
+            Failure::usage(format!("{FINDING}: there are no runs of {r} replicas of {p} partitions"))
+        })?;
+        let accumulate = if self.accumulate_region { Accumulate::Region } else { Accumulate::Exact };
+        let run = RunOptions { accumulate, limits, seed: self.seed, devices };
+        Ok(Settings { run, allow: self.allow, nan_bits: self.nan_bits, ..Settings::default() })
+    }
+}
+
+/// What a folder holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Artifact<'a> {
+    /// The program.
+    pub module: &'a Module,
+    /// Its text, if it was read from one.
+    pub text: Option<&'a str>,
+    /// For each device the arrays of the parameters.
+    pub inputs: &'a [Vec<ArrayLiteral>],
+    /// The reference's results.
+    pub expected: Option<&'a [Vec<ArrayLiteral>]>,
+    /// The engine's results.
+    pub actual: Option<&'a [Vec<ArrayLiteral>]>,
+    /// What was found.
+    pub finding: &'a Finding,
+}
+
+/// Writes a folder `STEM-HASH` below `parent`, which is made if it is not there, and returns its path. Errors: wrong usage, if it cannot be
+/// written.
+pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBuf, Failure> {
+    let fail = |path: &Path, e: &io::Error| {
+        Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(e)))
+    };
+    let text = match artifact.text {
+        Some(text) => text.to_owned(),
+        None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
+    };
+    fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
+    let temporary = tempfile::Builder::new()
+        .prefix(".hlo-finding-")
+        .tempdir_in(parent)
+        .map_err(|e| fail(parent, &e))?;
+    let at = temporary.path();
+    let hash = hash(&text, artifact);
+    let write = |name: &str, text: &str| {
+        let path = at.join(name);
+        fs::write(&path, text).map_err(|e| fail(&path, &e))
+    };
+    write(MODULE, &text)?;
+    npz::write(&at.join(INPUTS), &named("arg", artifact.inputs))?;
+    for (name, arrays) in [(EXPECTED, artifact.expected), (ACTUAL, artifact.actual)] {
+        if let Some(arrays) = arrays {
+            npz::write(&at.join(name), &named("out", arrays))?;
+        }
+    }
+    let json = serde_json::to_string_pretty(artifact.finding)
+        .map_err(|e| Failure::internal(format!("a finding cannot be written as JSON: {e}")))?;
+    write(FINDING, &format!("{json}\n"))?;
+    // Names do not change when a folder of the same content is there already.
+    for n in 1..=9999u32 {
+        let name = if n == 1 { format!("{stem}-{hash}") } else { format!("{stem}-{hash}-{n}") };
+        let folder = parent.join(&name);
+        write(COMMAND, &format!("hlo run {name}\n"))?;
+        if folder.exists() {
+            if same_content(&folder, at) {
+                return Ok(folder);
+            }
+            continue;
+        }
+        match fs::rename(at, &folder) {
+            Ok(()) => {
+                // What has been renamed is not there to be removed.
+                let _ = temporary.keep();
+                open_to_readers(&folder);
+                return Ok(folder);
+            }
+            // Somebody else was faster.
+            Err(_) if folder.exists() => {}
+            Err(e) => return Err(fail(&folder, &e)),
+        }
+    }
+    Err(Failure::usage(format!("{}: has too many folders {stem}-{hash}-N", parent.display())))
+}
+
+/// Temporary folders are for their owner alone; a finding is for everybody whom the surrounding folder is for.
+fn open_to_readers(folder: &Path) {
+    let like = folder.parent().and_then(|p| fs::metadata(p).ok());
+    if let Some(meta) = like {
+        // Not worth failing for.
+        let _ = fs::set_permissions(folder, meta.permissions());
+    }
+}
+
+/// The first six digits of a hash of what makes a finding.
+fn hash(text: &str, artifact: &Artifact<'_>) -> String {
+    use std::hash::Hasher as _;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.write(artifact.finding.signature.engine.as_bytes());
+    for array in artifact.inputs.iter().flatten() {
+        hasher.write(crate::watch::summary::Summary::of(&array.buffer).hash.as_bytes());
+    }
+    // The high bits of this hash are the good ones.
+    let digits = format!("{:016x}", hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    digits[..6].to_owned()
+}
+
+fn same_content(a: &Path, b: &Path) -> bool {
+    [MODULE, INPUTS, EXPECTED, ACTUAL, FINDING].iter().all(|name| {
+        let read = |folder: &Path| fs::read(folder.join(name)).ok();
+        read(a) == read(b)
+    })
+}
+
+/// A folder that was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The program.
+    pub program: Program,
+    /// On how many devices it runs.
+    pub devices: Devices,
+    /// For each device the arrays of the parameters, if there are some.
+    pub inputs: Option<Vec<Vec<ArrayLiteral>>>,
+    /// Recorded results of the reference.
+    pub expected: Option<Vec<Vec<ArrayLiteral>>>,
+    /// Recorded results of the engine.
+    pub actual: Option<Vec<Vec<ArrayLiteral>>>,
+    /// What was found; recorded cases have none.
+    pub finding: Option<Finding>,
+}
+
+/// Whether a folder is one that [`save`] wrote.
+pub fn is_at(folder: &Path) -> bool {
+    folder.join(FINDING).is_file() && folder.join(MODULE).is_file()
+}
+
+/// Reads a folder of a finding or a case: `module.hlo`, and what else is there. No array is larger than
+/// `limit` bytes. Errors: what is missing or does not fit; a program that is rejected, rendered.
+pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
+    let program = folder.join(MODULE);
+    if !program.is_file() {
+        return Err(Failure::usage(format!("{}: is a folder without {MODULE}", folder.display())));
+    }
+    let program =
+        frontend::load(&program.to_string_lossy()).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let path = folder.join(FINDING);
+    let finding = if path.is_file() {
+        let text = fs::read_to_string(&path)
+            .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
+        let finding: Finding =
+            serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        if finding.hlo_finding != VERSION {
+            let (path, version) = (path.display(), finding.hlo_finding);
+            return Err(Failure::usage(format!("{path}: is of version {version}; this program reads {VERSION}")));
+        }
+        Some(finding)
+    } else {
+        None
+    };
+    let devices = match &finding {
+        Some(f) => engine::devices(&program.module, Some(f.replicas), Some(f.partitions))?,
+        None if Case::is_at(folder) => Case::open(folder)?.devices()?,
+        None => engine::devices(&program.module, None, None)?,
+    };
+    let module = &program.module;
+    let open = |name: &str| {
+        let path = folder.join(name);
+        path.is_file().then(|| Npz::open(&path.to_string_lossy(), limit)).transpose()
+    };
+    let inputs = open(INPUTS)?.map(|mut npz| inputs::read(module, &mut npz, devices)).transpose()?;
+    let results = |name: &str| {
+        open(name)?.map(|mut npz| read_results(module, &mut npz, devices)).transpose()
+    };
+    let (expected, actual) = (results(EXPECTED)?, results(ACTUAL)?);
+    Ok(Loaded { folder: folder.to_owned(), devices, inputs, expected, actual, finding, program })
+}

@@ -1,0 +1,97 @@
+//! Values of the reference that programs of one instruction take.
+
+use std::sync::{Mutex, PoisonError};
+
+use hlo::{ArrayLiteral, InstrId};
+use hlo_interp::observe::{Flow, Observer, Site};
+use hlo_interp::{Devices, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// An execution of an instruction: device, instruction, how often it ran before.
+pub(super) type At = (u32, InstrId, u64);
+
+/// Keeps the values of some executions.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    /// Instruction and execution.
+    wanted: FxHashSet<(InstrId, u64)>,
+    devices: Devices,
+    values: Mutex<FxHashMap<At, Value>>,
+}
+
+impl Keeper {
+    pub(super) fn new(wanted: FxHashSet<(InstrId, u64)>, devices: Devices) -> Self {
+        Self { wanted, devices, values: Mutex::default() }
+    }
+
+    /// What was kept.
+    pub(super) fn take(&self) -> FxHashMap<At, Value> {
+        std::mem::take(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Observer for Keeper {
+    fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
+        if site.nesting == 0 && self.wanted.contains(&(site.id, site.execution)) {
+            let device = site.device.replica * self.devices.partitions() + site.device.partition;
+            let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+            values.insert((device, site.id, site.execution), result.clone());
+        }
+        Flow::Continue
+    }
+}
+
+/// Which instructions run, when, and how often.
+#[derive(Debug)]
+pub(super) struct Survey {
+    devices: Devices,
+    state: Mutex<Surveyed>,
+}
+
+#[derive(Debug, Default)]
+struct Surveyed {
+    /// By device, instructions in the order of their first executions.
+    orders: Vec<Vec<InstrId>>,
+    executions: FxHashMap<At, u64>,
+}
+
+impl Survey {
+    pub(super) fn new(devices: Devices) -> Self {
+        let orders = vec![Vec::new(); devices.count() as usize];
+        Self { devices, state: Mutex::new(Surveyed { orders, executions: FxHashMap::default() }) }
+    }
+
+    /// Instructions in the order of their first execution on the first device, then those that only others run; and how often each runs
+    /// on the device where that is most.
+    pub(super) fn take(&self) -> Vec<(InstrId, u64)> {
+        let seen = std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut most: FxHashMap<InstrId, u64> = FxHashMap::default();
+        for ((_, id, _), n) in seen.executions {
+            let m = most.entry(id).or_default();
+            *m = n.max(*m);
+        }
+        let order = seen.orders.into_iter().flatten();
+        order.filter_map(|id| Some((id, most.remove(&id)?))).collect()
+    }
+}
+
+impl Observer for Survey {
+    fn leave(&self, site: &Site<'_>, _result: &Value) -> Flow {
+        if site.nesting == 0 {
+            let device = site.device.replica * self.devices.partitions() + site.device.partition;
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let executions = state.executions.entry((device, site.id, 0)).or_default();
+            *executions += 1;
+            if *executions == 1 {
+                state.orders[device as usize].push(site.id);
+            }
+        }
+        Flow::Continue
+    }
+}
+
+/// The arrays of a value, tuples flattened.
+pub(super) fn arrays(value: &Value) -> Vec<ArrayLiteral> {
+    let literal = |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
+    value.arrays().into_iter().map(literal).collect()
+}
