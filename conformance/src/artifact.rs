@@ -97,7 +97,7 @@ impl Finding {
     /// From a comparison of `engine` with `reference`.
     pub fn new(reference: &str, engine: &str, difference: &Difference, settings: &Settings) -> Self {
         let run = &settings.run;
-        let code = difference.failure.as_ref().map(|d| d.code.to_string());
+        let code = difference.failure.as_ref().map(|d| d.code.as_str().to_owned());
         let opcode = difference.blamed.map(|o| o.name().to_owned());
         let message = difference.failure.as_ref().map_or_else(String::new, |d| d.message.clone());
         Self {
@@ -156,10 +156,8 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
     };
     fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
-    let temporary = tempfile::Builder::new()
-        .prefix(".hlo-finding-")
-        .tempdir_in(parent)
-        .map_err(|e| fail(parent, &e))?;
+    let temporary =
+        tempfile::Builder::new().prefix(".hlo-finding-").tempdir_in(parent).map_err(|e| fail(parent, &e))?;
     let at = temporary.path();
     let hash = hash(&text, artifact);
     let write = |name: &str, text: &str| {
@@ -273,7 +271,9 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
             serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         if finding.hlo_finding != VERSION {
             let (path, version) = (path.display(), finding.hlo_finding);
-            return Err(Failure::usage(format!("{path}: is of version {version}; this program reads {VERSION}")));
+            return Err(Failure::usage(format!(
+                "{path}: is of version {version}; this program reads {VERSION}"
+            )));
         }
         Some(finding)
     } else {
@@ -290,9 +290,7 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
         path.is_file().then(|| Npz::open(&path.to_string_lossy(), limit)).transpose()
     };
     let inputs = open(INPUTS)?.map(|mut npz| inputs::read(module, &mut npz, devices)).transpose()?;
-    let results = |name: &str| {
-        open(name)?.map(|mut npz| read_results(module, &mut npz, devices)).transpose()
-    };
+    let results = |name: &str| open(name)?.map(|mut npz| read_results(module, &mut npz, devices)).transpose();
     let (expected, actual) = (results(EXPECTED)?, results(ACTUAL)?);
     Ok(Loaded { folder: folder.to_owned(), devices, inputs, expected, actual, finding, program })
 }

@@ -80,7 +80,6 @@ impl<'a> Subject<'a> {
     }
 
     /// What a run takes. Errors: the arrays do not fit the program.
-    #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     pub fn inputs(&self) -> Result<Inputs, Outcome> {
         let inputs = Inputs::new(self.module, self.inputs).map_err(|f| Outcome::crashed(f.message))?;
         Ok(Inputs { host: self.host.clone(), ..inputs })

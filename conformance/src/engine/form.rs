@@ -52,7 +52,8 @@ impl<'a> Form<'a> {
             let name = &*self.module.computation(c).name;
             for id in self.module.instructions(c) {
                 let found = known.get(&(name, &*self.module.instr(id).name)).copied();
-                let same_shape = |s: &InstrId| source.instr(*s).shape.compatible(&self.module.instr(id).shape);
+                let same_shape =
+                    |s: &InstrId| source.instr(*s).shape.compatible(&self.module.instr(id).shape);
                 origins[id.index()] = found.filter(same_shape);
             }
         }

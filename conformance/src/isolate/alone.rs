@@ -200,7 +200,10 @@ pub fn alone(source: &Module, ids: &[InstrId]) -> Alone {
 }
 
 fn bare(from: &Instruction, opcode: Opcode) -> NewInstruction {
-    NewInstruction { span: from.span, ..NewInstruction::new(opcode, from.shape.clone(), &[]).named(from.name.clone()) }
+    NewInstruction {
+        span: from.span,
+        ..NewInstruction::new(opcode, from.shape.clone(), &[]).named(from.name.clone())
+    }
 }
 
 /// What an instruction says, without what is about its place in the source's program.
@@ -214,11 +217,7 @@ fn attrs(from: &Instruction, computations: &FxHashMap<ComputationId, Computation
 }
 
 /// Copies what the instructions call, and what that calls.
-fn import(
-    source: &Module,
-    module: &mut Module,
-    ids: &[InstrId],
-) -> FxHashMap<ComputationId, ComputationId> {
+fn import(source: &Module, module: &mut Module, ids: &[InstrId]) -> FxHashMap<ComputationId, ComputationId> {
     let mut called = FxHashSet::default();
     let mut todo: Vec<ComputationId> =
         ids.iter().flat_map(|&id| source.instr(id).attrs.called_computations()).collect();

@@ -177,7 +177,6 @@ impl Isolation {
 
 /// Isolates a program on an engine. `progress` is told of each instruction that was run alone, and of how many there are. Errors: how the
 /// reference's run ended without results.
-#[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
 pub fn isolate(
     subject: &Subject<'_>,
     engine: &dyn Engine,
@@ -249,7 +248,11 @@ pub fn isolate(
 }
 
 /// The replay of an engine, and whether it executes HLO at all.
-fn replay_of(subject: &Subject<'_>, engine: &dyn Engine, settings: &Settings) -> (Result<Replay, String>, bool) {
+fn replay_of(
+    subject: &Subject<'_>,
+    engine: &dyn Engine,
+    settings: &Settings,
+) -> (Result<Replay, String>, bool) {
     let message = |outcome: Outcome| match outcome.into_results() {
         Ok(_) => String::new(),
         Err((_, d)) => d.message.clone(),
@@ -286,10 +289,8 @@ fn blame_of(module: &Module, replay: Option<&Replay>, rows: &[Row]) -> Option<Bl
         return Some(Blame { place: d.place.clone(), how: d.how.clone(), found, class: d.class });
     }
     let failed = |r: &&Row| matches!(&r.alone, Status::Failure(d) if d.kind != Kind::Undecided);
-    let row = rows
-        .iter()
-        .find(failed)
-        .or_else(|| rows.iter().find(|r| matches!(r.alone, Status::Failure(_))))?;
+    let row =
+        rows.iter().find(failed).or_else(|| rows.iter().find(|r| matches!(r.alone, Status::Failure(_))))?;
     let class = match &row.alone {
         Status::Failure(d) if d.kind == Kind::Undecided => Class::Undecided,
         Status::Failure(_) | Status::Success(_) | Status::Skipped(_) => Class::Wrong,
@@ -380,14 +381,14 @@ impl Runner<'_> {
     }
 
     /// The reference's values of the operands. Errors: how its run ended without results.
-    #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     fn values(&self, jobs: &[Job]) -> Result<FxHashMap<At, Value>, Outcome> {
         let module = self.subject.module;
         let operands = |j: &Job| {
             let execution = j.execution;
             module.instr(j.id).operands().iter().map(move |&o| (o, execution))
         };
-        let keeper = Arc::new(Keeper::new(jobs.iter().flat_map(operands).collect(), self.settings.run.devices));
+        let keeper =
+            Arc::new(Keeper::new(jobs.iter().flat_map(operands).collect(), self.settings.run.devices));
         match interpret(module, self.subject.inputs()?, &self.settings.run, Some(keeper.clone())) {
             Outcome::Finished(_) => Ok(keeper.take()),
             other => Err(other),
@@ -436,7 +437,8 @@ impl Runner<'_> {
         }
         // Devices go different ways: one that runs the instruction does so for all, if it needs no other.
         let opcode = self.subject.module.instr(job.id).opcode;
-        let alone_too = !opcode.flags().collective && !matches!(opcode, Opcode::ReplicaId | Opcode::PartitionId);
+        let alone_too =
+            !opcode.flags().collective && !matches!(opcode, Opcode::ReplicaId | Opcode::PartitionId);
         let some = (0..).zip(by_device).find_map(|(d, inputs)| Some((d, inputs?)));
         match some.filter(|_| alone_too) {
             Some((device, inputs)) => {

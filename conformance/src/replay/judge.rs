@@ -20,7 +20,8 @@ pub(super) fn judge_value(
     nan_bits: bool,
 ) -> Arrays {
     let literals = |v: &Value| {
-        let literal = |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
+        let literal =
+            |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
         v.arrays().into_iter().map(literal).collect::<Vec<_>>()
     };
     judge_arrays(&literals(expected), &literals(actual), allowed, nan_bits)
@@ -92,9 +93,9 @@ impl Findings<'_> {
     pub(super) fn calls(&mut self, seen: &Seen, frames: &[Frame], ended: bool) {
         let mut divergent: Vec<(u64, Frame)> = seen.extra.clone();
         // By caller and computation: when it was last called.
-        let mut called: FxHashMap<(u32, Option<(InstrId, u64)>, hlo::ComputationId), u64> = FxHashMap::default();
+        let mut called = FxHashMap::default();
         for (frame, &order) in &seen.frames {
-            let last = called.entry((frame.device, frame.caller, frame.computation)).or_default();
+            let last = called.entry((frame.device, frame.caller, frame.computation)).or_insert(order);
             *last = order.max(*last);
         }
         if !ended {
@@ -107,7 +108,9 @@ impl Findings<'_> {
         divergent.sort_by_key(|(order, f)| (*order, f.device, f.iteration));
         let mut known = FxHashSet::default();
         for (order, frame) in divergent {
-            let Some((caller, path)) = frame.caller.filter(|c| known.insert((frame.device, *c))) else { continue };
+            let Some((caller, path)) = frame.caller.filter(|c| known.insert((frame.device, *c))) else {
+                continue;
+            };
             // The calls to the caller: those of some run of its computation.
             let calls = self.calls_of(seen, frame.device, path);
             let mut place = Place::new(self.source, caller, frame.device, 0, &calls);

@@ -62,7 +62,13 @@ pub struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(source: &Module, id: InstrId, device: u32, execution: u64, calls: &[(InstrId, u64)]) -> Self {
+    pub(crate) fn new(
+        source: &Module,
+        id: InstrId,
+        device: u32,
+        execution: u64,
+        calls: &[(InstrId, u64)],
+    ) -> Self {
         let instr = source.instr(id);
         let calls: Vec<Call> = calls
             .iter()
@@ -125,7 +131,9 @@ impl How {
             How::Value => "its value differs".into(),
             How::Shape(what) => what.clone(),
             How::Operands => "it passes other operands on".into(),
-            How::Calls => "it calls computations otherwise: another branch, or more or fewer iterations".into(),
+            How::Calls => {
+                "it calls computations otherwise: another branch, or more or fewer iterations".into()
+            }
             How::Result => "the program's result differs".into(),
         }
     }
@@ -225,7 +233,6 @@ impl Replay {
 
 /// Replays an executable of `subject`'s program. Errors: the executable executes no HLO, or how the reference's run ended without
 /// results, or that its values are more than the memory limit allows.
-#[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
 pub fn replay(
     subject: &Subject<'_>,
     executable: &dyn Executable,
@@ -251,6 +258,7 @@ pub fn replay(
 struct Replayer<'a> {
     subject: &'a Subject<'a>,
     executable: &'a dyn Executable,
+    #[expect(dead_code, reason = "for certified bounds")]
     allowances: Allowances,
     settings: &'a Settings,
     /// By instruction of the form, that of the source.
@@ -289,7 +297,6 @@ impl<'a> Replayer<'a> {
     }
 
     /// Runs the reference, and the engine with its values. `None`: they are too many.
-    #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     fn run(&self, lockstep: bool) -> Result<Option<Ran>, Outcome> {
         let (module, options) = (self.subject.module, &self.settings.run);
         let store = Arc::new(Store::new(self.limit(), lockstep));
@@ -356,7 +363,6 @@ impl<'a> Replayer<'a> {
     }
 
     /// The verdicts of both runs.
-    #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     fn judge(&self, ran: Ran) -> Result<Replay, Outcome> {
         let Ran { expected, actual, mut seen, frames } = ran;
         let source = self.subject.module;
@@ -366,9 +372,10 @@ impl<'a> Replayer<'a> {
             unjudged: seen.dropped,
             ..Replay::default()
         };
-        let stats = seen.executions.iter().map(|(&id, &executions)| {
-            (id, Stats { executions, worst_ulp: Some(0), ..Stats::default() })
-        });
+        let stats = seen
+            .executions
+            .iter()
+            .map(|(&id, &executions)| (id, Stats { executions, worst_ulp: Some(0), ..Stats::default() }));
         replay.stats = stats.collect();
         let mut findings = Findings { replay, source, wanted: &self.wanted };
         let nan_bits = self.settings.nan_bits;

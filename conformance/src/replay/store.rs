@@ -75,7 +75,8 @@ struct State {
     values: FxHashMap<Key, Entry>,
     frames: FxHashSet<Frame>,
     bytes: u64,
-    waiting: u32,
+    /// What is taken in vain until it is put.
+    awaited: FxHashSet<Key>,
     /// No more values will come.
     done: bool,
     /// Nobody takes values any more.
@@ -106,7 +107,7 @@ impl Store {
         while self.lockstep
             && state.bytes.saturating_add(bytes) > self.soft
             && state.bytes > 0
-            && state.waiting == 0
+            && state.awaited.is_empty()
             && !state.abandoned
         {
             state = self.wait(state);
@@ -122,7 +123,8 @@ impl Store {
         state.bytes += bytes;
         state.frames.insert(frame);
         state.values.insert(key, entry);
-        if state.waiting > 0 {
+        // From here on nobody waits for it, although whoever did has yet to wake up.
+        if state.awaited.remove(&key) {
             self.changed.notify_all();
         }
         true
@@ -142,10 +144,9 @@ impl Store {
             if state.done || state.overflow {
                 return None;
             }
-            state.waiting += 1;
+            state.awaited.insert(*key);
             self.changed.notify_all();
             state = self.wait(state);
-            state.waiting -= 1;
         }
     }
 
@@ -202,7 +203,7 @@ mod tests {
     fn put(store: &Store, i: usize) -> bool {
         let frame =
             Frame { device: 0, computation: ComputationId::from_index(0), caller: None, iteration: 0 };
-        let value = Tensor::from_vec([4], vec![0f32; 4]).into();
+        let value = Tensor::from_vec(hlo::Dims::from_slice(&[4]), vec![0f32; 4]).into();
         store.put(key(i), frame, Entry { value, execution: 0 })
     }
 
@@ -244,7 +245,14 @@ mod tests {
     #[test]
     fn paths_tell_iterations_and_callers_apart() {
         let at = |c: &[(usize, u64)]| c.iter().map(|&(id, n)| (InstrId::from_index(id), n)).fold(0, extend);
-        let all = [at(&[]), at(&[(0, 0)]), at(&[(0, 1)]), at(&[(1, 0)]), at(&[(0, 0), (1, 0)]), at(&[(1, 0), (0, 0)])];
+        let all = [
+            at(&[]),
+            at(&[(0, 0)]),
+            at(&[(0, 1)]),
+            at(&[(1, 0)]),
+            at(&[(0, 0), (1, 0)]),
+            at(&[(1, 0), (0, 0)]),
+        ];
         let mut unique = all.to_vec();
         unique.sort_unstable();
         unique.dedup();

@@ -9,6 +9,7 @@ mod coverage;
 mod crashers;
 mod filetests;
 mod generated;
+mod isolate;
 mod robust;
 mod semantics;
 mod threads;
@@ -36,6 +37,7 @@ fn main() {
     trials.extend(generated::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
+    trials.extend(isolate::trials());
     trials.extend(threads::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
