@@ -7,6 +7,7 @@
 
 pub mod artifact;
 pub mod case;
+pub mod certify;
 pub mod check;
 pub mod cli;
 pub mod compare;

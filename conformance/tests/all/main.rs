@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
+mod certified;
 mod cli;
 mod corpora;
 mod coverage;
@@ -32,6 +33,7 @@ fn main() {
     trials.extend(coverage::trials());
     trials.extend(crashers::trials());
     trials.extend(corpora::trials());
+    trials.extend(certified::trials());
     trials.extend(cli::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());

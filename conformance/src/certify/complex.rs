@@ -1,0 +1,161 @@
+//! Elementwise operations on complex numbers.
+//!
+//! A radius bounds each part, so an operand is within `sqrt(2)` times that of its value in modulus, and a part of the result is off by
+//! no more than its modulus. An implementation is within some units in the last place of the modulus.
+
+use hlo::Opcode;
+use hlo_interp::scalar::Elementary;
+
+use super::number::{Format, Numbers};
+use super::rules::{Case, Found, Mode};
+use super::{Radii, elementwise};
+
+/// At least the square root of 2.
+pub(super) const SQRT_2: f64 = std::f64::consts::SQRT_2 * (1.0 + f64::EPSILON);
+
+/// Elementwise bounds of what has complex operands or results.
+pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let opcode = case.opcode();
+    match opcode {
+        Opcode::Select => return elementwise::bounds(case, radii, mode),
+        Opcode::Real | Opcode::Imag | Opcode::Negate => return Some(vec![radii[0].clone()]),
+        Opcode::Complex => return Some(vec![radii[0].clone().max(&radii[1])]),
+        _ => {}
+    }
+    let n = result.len();
+    if case.args.iter().any(|a| a.tensor.len() != n && a.tensor.len() != 1) {
+        return None;
+    }
+    let operands: Vec<Numbers> = case.args.iter().map(|a| Numbers::of(a.tensor)).collect();
+    let value = Numbers::of(result);
+    let format = Format::of(result.element_type());
+    let ulps = case.ulps(result.element_type());
+    let each = (0..n).map(|i| {
+        let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
+        let mut exact = true;
+        let xs: Vec<Disc> = (0..operands.len())
+            .map(|k| {
+                let mut r = radii[k].at(at(k));
+                if case.settings.allowances.flush_denormals
+                    && let Some(f) = Format::of(operands[k].ty)
+                    && operands[k].modulus(at(k)) - r < f.min_normal() + f.min_normal()
+                {
+                    r += f.min_normal();
+                }
+                exact &= r == 0.0;
+                let (re, im) = operands[k].at(at(k));
+                Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)) }
+            })
+            .collect();
+        if opcode == Opcode::Compare {
+            let [x, y] = &xs[..] else { return f64::INFINITY };
+            let nan = xs.iter().any(|x| x.part == 0.0 && x.m.is_nan());
+            let apart = (x.re - y.re).abs().max((x.im - y.im).abs()) > x.part + y.part;
+            return if exact || nan || apart || mode == Mode::Soft { 0.0 } else { 1.0 };
+        }
+        let Some(format) = format else { return if exact { 0.0 } else { f64::INFINITY } };
+        let (re, im) = value.at(i);
+        let v = value.modulus(i);
+        if exact && ulps == 0.0 {
+            return if case.settings.allowances.flush_denormals && v < 2.0 * format.min_normal() {
+                v
+            } else {
+                0.0
+            };
+        }
+        if !(re.is_finite() && im.is_finite()) {
+            // Infinities and NaNs of products and quotients depend on the formula.
+            return if mode == Mode::Soft && exact { 0.0 } else { f64::INFINITY };
+        }
+        let change = if exact { 0.0 } else { change(opcode, &xs, v, mode) };
+        if change.is_nan() {
+            return f64::INFINITY;
+        }
+        let reached = v + change;
+        let roundings = if change > 0.0 { ulps + 1.0 } else { ulps };
+        let mut r = (change + roundings * format.ulp(reached + ulps * format.ulp(reached)))
+            * (1.0 + 8.0 * f64::EPSILON);
+        if case.settings.allowances.flush_denormals {
+            r += format.min_normal();
+        }
+        if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
+    });
+    Some(vec![Radii::new(each.collect())])
+}
+
+/// A number and how far it may be off.
+struct Disc {
+    re: f64,
+    im: f64,
+    /// Of each part.
+    part: f64,
+    /// In modulus.
+    r: f64,
+    m: f64,
+}
+
+impl Disc {
+    /// Whether the disc may meet the negative real axis, zero included.
+    fn meets_cut(&self) -> bool {
+        self.re - self.part <= 0.0 && self.im - self.part <= 0.0 && self.im + self.part >= 0.0
+    }
+}
+
+/// How far the exact result may move with the operands; `v` is the modulus of the result.
+fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
+    const UNKNOWN: f64 = f64::INFINITY;
+    let x = &xs[0];
+    // Relative to the operand; beyond a half derivatives say little.
+    let relative = x.r / x.m;
+    match (opcode, xs) {
+        (Opcode::Add | Opcode::Subtract, [x, y]) => x.part + y.part,
+        (Opcode::Multiply, [x, y]) => x.m * y.r + y.m * x.r + x.r * y.r,
+        (Opcode::Divide, [x, y]) if y.m > y.r => (x.r + v * y.r) / (y.m - y.r),
+        (Opcode::Abs, _) => x.r,
+        (Opcode::Convert, _) => x.part,
+        (Opcode::Sign, _) if x.m > 2.0 * x.r => 2.0 * x.r / (x.m - x.r),
+        // |e^(z + h) - e^z| <= |e^z| (e^|h| - 1)
+        (Opcode::Exponential, _) if x.r < 1.0 => v * (x.r + x.r * x.r),
+        (Opcode::ExponentialMinusOne, _) if x.r < 1.0 => (v + 1.0) * (x.r + x.r * x.r),
+        (Opcode::Log, _) if relative <= 0.5 => {
+            if x.meets_cut() && mode == Mode::Hard {
+                UNKNOWN
+            } else {
+                2.0 * relative
+            }
+        }
+        (Opcode::Sqrt, _) if relative <= 0.5 => {
+            if x.meets_cut() && mode == Mode::Hard {
+                UNKNOWN
+            } else {
+                v * relative
+            }
+        }
+        (Opcode::Rsqrt, _) if relative <= 0.5 => {
+            if x.meets_cut() && mode == Mode::Hard {
+                UNKNOWN
+            } else {
+                2.0 * v * relative
+            }
+        }
+        (Opcode::Cbrt, _) if relative <= 0.5 => {
+            if x.meets_cut() && mode == Mode::Hard {
+                UNKNOWN
+            } else {
+                2.0 * v * relative
+            }
+        }
+        // Derivatives are below cosh of the imaginary (real) part.
+        (Opcode::Sine | Opcode::Cosine, _) if x.r < 100.0 => x.r * cosh(x.im.abs() + x.r),
+        (Opcode::Sinh | Opcode::Cosh, _) if x.r < 100.0 => x.r * cosh(x.re.abs() + x.r),
+        (_, _) => UNKNOWN,
+    }
+}
+
+fn cosh(x: f64) -> f64 {
+    fn of<T: Elementary>(x: T) -> T {
+        x.cosh()
+    }
+    of(x) * (1.0 + 4.0 * f64::EPSILON)
+}

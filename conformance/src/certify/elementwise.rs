@@ -1,0 +1,619 @@
+//! Elementwise operations on real numbers, integers and predicates.
+//!
+//! Most are monotone in each operand, so the extremes over a box of operands are at its corners: the same instruction runs on the ends of
+//! the operands' intervals, in the operands' own types. An engine's operand is a number of its type, so the ends are rounded to
+//! nearest, which is monotone: what lies in the interval lies between the rounded ends. The reference rounds correctly, so its results
+//! at the corners are the correctly rounded extremes, and an engine is within the opcode's ulps of something between them.
+
+use hlo::attrs::{CompareType, Direction};
+use hlo::{BufferOf, ElementType, Opcode, TypeClass, with_buffer};
+use hlo_interp::{Tensor, Value};
+
+use super::number::{Format, Numbers, rounded};
+use super::probe::Probe;
+use super::rules::{Arg, Case, Found, Mode};
+use super::{Radii, number};
+use crate::element::Number;
+
+/// Elementwise bounds of what has no complex numbers.
+pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let n = result.len();
+    if case.args.iter().any(|a| a.tensor.len() != n && a.tensor.len() != 1) {
+        return None;
+    }
+    let found = match case.opcode() {
+        Opcode::Select => select(case, radii, mode)?,
+        Opcode::Compare => compare(case, radii, mode)?,
+        Opcode::Remainder if result.element_type().is_float() => remainder(case, radii, mode)?,
+        Opcode::Real if case.args[0].tensor.element_type() == result.element_type() => radii[0].clone(),
+        Opcode::IsFinite => {
+            let r = |i: usize| if radii[0].at(i).is_finite() { 0.0 } else { f64::INFINITY };
+            Radii::new((0..n).map(r).collect())
+        }
+        _ => Corners::new(case, radii, mode).bounds()?,
+    };
+    Some(vec![found])
+}
+
+/// An operand, element by element: of a scalar always the same one.
+pub(super) struct Operand<'a> {
+    pub(super) tensor: &'a Tensor,
+    numbers: Numbers,
+    /// Both ends of each element's interval.
+    low: Vec<f64>,
+    high: Vec<f64>,
+    /// Nothing is known of an element.
+    unknown: Vec<bool>,
+    uncertain: bool,
+}
+
+impl Operand<'_> {
+    fn index(&self, i: usize) -> usize {
+        if self.low.len() == 1 { 0 } else { i }
+    }
+
+    fn at(&self, i: usize) -> f64 {
+        self.numbers.re[self.index(i)]
+    }
+
+    fn low(&self, i: usize) -> f64 {
+        self.low[self.index(i)]
+    }
+
+    fn high(&self, i: usize) -> f64 {
+        self.high[self.index(i)]
+    }
+
+    fn is_exact(&self, i: usize) -> bool {
+        let i = self.index(i);
+        !self.unknown[i] && (self.low[i] == self.high[i] || self.numbers.re[i].is_nan())
+    }
+
+    fn holds(&self, i: usize, x: f64) -> bool {
+        self.low(i) <= x && x <= self.high(i)
+    }
+
+    /// The tensor of the lower or higher ends.
+    pub(super) fn end(&self, high: bool) -> Tensor {
+        let (ends, whole): (&[f64], fn(f64) -> f64) =
+            if high { (&self.high, f64::floor) } else { (&self.low, f64::ceil) };
+        if !self.uncertain {
+            return self.tensor.clone();
+        }
+        if Format::of(self.tensor.element_type()).is_some() {
+            return self.replaced(ends);
+        }
+        self.replaced(&ends.iter().map(|&x| whole(x)).collect::<Vec<f64>>())
+    }
+
+    pub(super) fn has_unknown(&self) -> bool {
+        self.unknown.contains(&true)
+    }
+
+    /// 1 for elements of which nothing is known.
+    pub(super) fn unknown_flags(&self) -> Vec<f64> {
+        self.unknown.iter().map(|&u| f64::from(u8::from(u))).collect()
+    }
+
+    /// The tensor with numbers in place of its uncertain elements.
+    fn replaced(&self, numbers: &[f64]) -> Tensor {
+        let keep = |i: usize| self.is_exact(i);
+        let buffer = with_buffer!(self.tensor.buffer(), v => {
+            let each = v.iter().zip(numbers).enumerate();
+            let new = each.map(|(i, (&x, &to))| if keep(i) { x } else { Number::from_parts(to, 0.0) });
+            BufferOf::wrap(new.collect())
+        });
+        Tensor::new(self.tensor.dims(), buffer)
+    }
+}
+
+/// The operands' intervals.
+struct Corners<'a> {
+    case: &'a Case<'a>,
+    mode: Mode,
+    operands: Vec<Operand<'a>>,
+    result: &'a Tensor,
+    value: Numbers,
+}
+
+/// Whether denormal operands and results may be flushed.
+fn flushes(opcode: Opcode) -> bool {
+    !matches!(
+        opcode,
+        Opcode::Negate
+            | Opcode::Abs
+            | Opcode::Real
+            | Opcode::Imag
+            | Opcode::Complex
+            | Opcode::Not
+            | Opcode::Copy
+    )
+}
+
+/// Functions that turn reals into steps: soft radii do not see how near a step is.
+fn steps(opcode: Opcode, to: ElementType) -> bool {
+    match opcode {
+        Opcode::Ceil | Opcode::Floor | Opcode::RoundNearestAfz | Opcode::RoundNearestEven | Opcode::Sign => {
+            true
+        }
+        Opcode::Convert | Opcode::StochasticConvert => Format::of(to).is_none(),
+        _ => false,
+    }
+}
+
+impl<'a> Corners<'a> {
+    fn new(case: &'a Case<'a>, radii: &[Radii], mode: Mode) -> Corners<'a> {
+        let result = case.results[0];
+        let value = Numbers::of(result);
+        let args = case.args.iter().zip(radii);
+        let mut operands: Vec<Operand<'a>> = args.map(|(arg, radii)| operand(case, arg, radii)).collect();
+        if mode == Mode::Hard {
+            nudge(case.opcode(), &mut operands, &value);
+        }
+        Corners { case, mode, operands, result, value }
+    }
+
+    fn bounds(&self) -> Option<Radii> {
+        let opcode = self.case.opcode();
+        let ty = self.result.element_type();
+        if self.mode == Mode::Soft && steps(opcode, ty) && !self.case.settings.allowances.flush_denormals {
+            let unknown = |i: usize| if self.unknown(i) { f64::INFINITY } else { 0.0 };
+            return Some(Radii::new((0..self.value.len()).map(unknown).collect()));
+        }
+        let n = self.value.len();
+        let mut hull = Hull::new(&self.value);
+        if matches!(opcode, Opcode::Sine | Opcode::Cosine) {
+            for i in 0..n {
+                let x = &self.operands[0];
+                let r = (x.high(i) - x.at(i)).max(x.at(i) - x.low(i));
+                if r > 0.0 && self.value.re[i].is_finite() {
+                    let slack =
+                        Format::of(ty).map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
+                    hull.low[i] = (self.value.re[i] - r - slack).max(-1.0);
+                    hull.high[i] = (self.value.re[i] + r + slack).min(1.0);
+                }
+            }
+            hull.low = rounded(ty, &hull.low);
+            hull.high = rounded(ty, &hull.high);
+            hull.touched = true;
+        } else if self.operands.iter().any(|x| x.uncertain) {
+            self.corners(&mut hull)?;
+        }
+        let each: Vec<f64> = (0..n).map(|i| self.radius(i, &hull)).collect();
+        Some(Radii::new(each))
+    }
+
+    fn unknown(&self, i: usize) -> bool {
+        self.operands.iter().any(|x| x.unknown[x.index(i)])
+    }
+
+    /// Runs the instruction at the corners of the box.
+    fn corners(&self, hull: &mut Hull) -> Option<()> {
+        let probe = Probe::retyped(self.case.module, self.case.instr, &|t| t)?;
+        let ends: Vec<[Tensor; 3]> = self
+            .operands
+            .iter()
+            .map(|x| {
+                let ends = x.low.iter().zip(&x.high);
+                let middle: Vec<f64> = ends.map(|(&l, &h)| 0f64.max(l).min(h)).collect();
+                [x.end(false), x.end(true), if x.uncertain { x.replaced(&middle) } else { x.tensor.clone() }]
+            })
+            .collect();
+        let uncertain: Vec<usize> = (0..ends.len()).filter(|&k| self.operands[k].uncertain).collect();
+        let mut choices: Vec<Vec<usize>> = (0..1usize << uncertain.len())
+            .map(|bits| {
+                let mut choice = vec![0; ends.len()];
+                uncertain.iter().enumerate().for_each(|(j, &k)| choice[k] = bits >> j & 1);
+                choice
+            })
+            .collect();
+        if matches!(
+            self.case.opcode(),
+            Opcode::Abs | Opcode::Cosh | Opcode::Convert | Opcode::Sign | Opcode::Power
+        ) && self.operands[0].uncertain
+        {
+            let mut middle: Vec<Vec<usize>> = choices.clone();
+            middle.iter_mut().for_each(|choice| choice[0] = 2);
+            choices.append(&mut middle);
+        }
+        for choice in choices {
+            let args = choice.iter().zip(&ends).map(|(&end, ends)| Value::Array(ends[end].clone()));
+            let value = probe.run(self.case.settings, args.collect())?;
+            hull.add(&Numbers::of(value.as_array()?));
+        }
+        hull.touched = true;
+        Some(())
+    }
+
+    /// What an element may be off by.
+    fn radius(&self, i: usize, hull: &Hull) -> f64 {
+        const UNKNOWN: f64 = f64::INFINITY;
+        let opcode = self.case.opcode();
+        let ty = self.result.element_type();
+        let v = self.value.re[i];
+        let exact = self.operands.iter().all(|x| x.is_exact(i));
+        if !exact && self.unknown(i) {
+            return UNKNOWN;
+        }
+        if !exact && !self.applies(i, hull) {
+            // Angles are bounded: the cut or the origin is near.
+            return if opcode == Opcode::Atan2 && v.is_finite() { v.abs() + 3.15 } else { UNKNOWN };
+        }
+        let Some(format) = Format::of(ty) else {
+            // An integer or predicate.
+            return if exact || hull.low[i] == hull.high[i] && hull.low[i] == v {
+                0.0
+            } else {
+                (hull.high[i] - v).max(v - hull.low[i])
+            };
+        };
+        let n = self.case.ulps(ty);
+        if !v.is_finite() {
+            let certain = exact || hull.agrees[i];
+            return if self.mode == Mode::Soft || certain { 0.0 } else { UNKNOWN };
+        }
+        if !exact && hull.nan[i] {
+            return UNKNOWN;
+        }
+        let (mut low, mut high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
+        if self.mode == Mode::Soft || format.saturates {
+            low = low.max(-format.max);
+            high = high.min(format.max);
+        }
+        if self.case.settings.allowances.flush_denormals && flushes(opcode) {
+            let least = format.min_normal();
+            if v != 0.0 && low < least && high > -least {
+                low = low.min(0.0);
+                high = high.max(0.0);
+            }
+        }
+        let larger = low.abs().max(high.abs());
+        if !larger.is_finite() {
+            return UNKNOWN;
+        }
+        let widening = if n > 0.0 { n * format.ulp(larger + n * format.ulp(larger)) } else { 0.0 };
+        if self.mode == Mode::Hard && !format.saturates && larger + widening > format.max {
+            return UNKNOWN;
+        }
+        let apart = (high - v).max(v - low);
+        let apart = if apart > 0.0 { apart.next_up() } else { 0.0 };
+        let r = if widening > 0.0 { (apart + widening).next_up() } else { apart };
+        if r == 0.0 && v == 0.0 && !exact && !hull.agrees[i] { format.least() } else { r }
+    }
+
+    /// Whether the corners tell the extremes over the box.
+    fn applies(&self, i: usize, hull: &Hull) -> bool {
+        let ty = self.result.element_type();
+        let x = &self.operands[0];
+        let integer = matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned);
+        match self.case.opcode() {
+            Opcode::Divide => {
+                let y = &self.operands[1];
+                !integer && ty != ElementType::Pred && (y.is_exact(i) || !y.holds(i, 0.0))
+            }
+            Opcode::Power => !integer && ty != ElementType::Pred && self.power_applies(i),
+            Opcode::Atan2 => {
+                let (y, x) = (&self.operands[0], &self.operands[1]);
+                x.low(i) > 0.0
+                    || y.low(i) > 0.0
+                    || y.high(i) < 0.0
+                    || y.is_exact(i) && y.at(i) != 0.0
+                    || y.is_exact(i) && x.high(i) < 0.0
+            }
+            // One branch of the tangent: it rises.
+            Opcode::Tan => x.high(i) - x.low(i) < 3.0 && hull.rises[i],
+            Opcode::Add | Opcode::Subtract | Opcode::Multiply if integer => self.stays_in_range(i),
+            Opcode::Add | Opcode::Subtract if ty == ElementType::Pred => false,
+            Opcode::And | Opcode::Or => ty == ElementType::Pred,
+            Opcode::CountLeadingZeros
+            | Opcode::Popcnt
+            | Opcode::Mulhi
+            | Opcode::ShiftLeft
+            | Opcode::ShiftRightArithmetic
+            | Opcode::ShiftRightLogical
+            | Opcode::StochasticConvert
+            | Opcode::Remainder
+            | Opcode::Xor => false,
+            Opcode::Negate | Opcode::Abs if integer => self.stays_in_range(i),
+            Opcode::Convert if integer && Format::of(x.tensor.element_type()).is_none() => {
+                self.stays_in_range(i)
+            }
+            _ => true,
+        }
+    }
+
+    fn power_applies(&self, i: usize) -> bool {
+        let (x, y) = (&self.operands[0], &self.operands[1]);
+        if x.low(i) > 0.0 {
+            return true;
+        }
+        if x.is_exact(i) {
+            // Not a base of 0 or less to an uncertain power, but 0 to a positive one.
+            return y.is_exact(i) || x.at(i) == 0.0 && y.low(i) > 0.0;
+        }
+        let exponent = y.at(i);
+        y.is_exact(i)
+            && (exponent > 0.0 && (x.low(i) >= 0.0 || exponent.fract() == 0.0)
+                || exponent == 0.0
+                || x.high(i) < 0.0 && exponent.fract() == 0.0)
+    }
+
+    /// Whether an integer operation does not wrap over the box.
+    fn stays_in_range(&self, i: usize) -> bool {
+        let ty = self.result.element_type();
+        let bits = ty.bits() as i32;
+        let (least, greatest) = if ty.is_signed_integer() {
+            (-number::power_of_two(bits - 1), number::power_of_two(bits - 1) - 1.0)
+        } else {
+            (0.0, number::power_of_two(bits) - 1.0)
+        };
+        let x = &self.operands[0];
+        let ends = |x: &Operand<'_>| [x.low(i), x.high(i)];
+        let all: Vec<f64> = match (self.case.opcode(), self.operands.get(1)) {
+            (Opcode::Add, Some(y)) => ends(x).iter().flat_map(|a| ends(y).map(|b| a + b)).collect(),
+            (Opcode::Subtract, Some(y)) => ends(x).iter().flat_map(|a| ends(y).map(|b| a - b)).collect(),
+            (Opcode::Multiply, Some(y)) => ends(x).iter().flat_map(|a| ends(y).map(|b| a * b)).collect(),
+            (Opcode::Negate, _) => ends(x).map(|a| -a).to_vec(),
+            (Opcode::Abs, _) => ends(x).map(f64::abs).to_vec(),
+            (_, _) => ends(x).to_vec(),
+        };
+        // Numbers beyond 2^53 are rounded here.
+        all.iter().all(|&v| v >= least && v <= greatest && v.abs() < 9e15)
+    }
+}
+
+/// The intervals of an operand.
+pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Operand<'a> {
+    let tensor = arg.tensor;
+    let ty = tensor.element_type();
+    let numbers = Numbers::of(tensor);
+    let n = numbers.len();
+    let format = Format::of(ty);
+    let allowed = &case.settings.allowances;
+    let (mut low, mut high) = (numbers.re.clone(), numbers.re.clone());
+    let mut unknown = vec![false; n];
+    let mut uncertain = false;
+    for i in 0..n {
+        let (x, r) = (numbers.re[i], radii.at(i));
+        if r > 0.0 {
+            uncertain = true;
+            if ty == ElementType::Pred {
+                (low[i], high[i]) = (0.0, 1.0);
+            } else if !r.is_finite() || !x.is_finite() {
+                unknown[i] = true;
+            } else {
+                (low[i], high[i]) = (x - r, x + r);
+            }
+        }
+        if let Some(format) = format
+            && allowed.flush_denormals
+            && flushes(case.opcode())
+            && x != 0.0
+            && low[i] < format.min_normal()
+            && high[i] > -format.min_normal()
+        {
+            uncertain = true;
+            low[i] = low[i].min(0.0);
+            high[i] = high[i].max(0.0);
+        }
+    }
+    if let Some(format) = format
+        && uncertain
+    {
+        let (a, b) = (rounded(ty, &low), rounded(ty, &high));
+        for i in 0..n {
+            // A number of a wider type, or a product, may lie between the end and its rounding.
+            let wide =
+                allowed.excess_precision && format.precision < 24 || allowed.contraction && arg.leaf.product;
+            let wider = if wide { 1.0 } else { 0.0 };
+            let step = |x: f64| wider * format.ulp(x);
+            let (mut l, mut h) = (a[i], b[i]);
+            if l > low[i] {
+                l -= step(l);
+            }
+            if h < high[i] {
+                h += step(h);
+            }
+            let bounded = l.is_finite() && h.is_finite();
+            if low[i] < high[i] && !bounded {
+                // The operand itself may be too large for its type.
+                unknown[i] = true;
+            } else if low[i] < high[i] {
+                (low[i], high[i]) = (l, h);
+            }
+        }
+    }
+    Operand { tensor, numbers, low, high, unknown, uncertain }
+}
+
+/// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are only operands some ulps
+/// beyond.
+fn nudge(opcode: Opcode, operands: &mut [Operand<'_>], value: &Numbers) {
+    let overflows = matches!(
+        opcode,
+        Opcode::Exponential | Opcode::ExponentialMinusOne | Opcode::Sinh | Opcode::Cosh | Opcode::Power
+    );
+    if !overflows || operands.iter().any(|x| x.numbers.re.contains(&0.0)) && opcode == Opcode::Power {
+        return;
+    }
+    for (i, v) in value.re.iter().enumerate() {
+        if !v.is_infinite() {
+            continue;
+        }
+        for x in operands.iter_mut() {
+            let Some(format) = Format::of(x.tensor.element_type()) else { continue };
+            let k = x.index(i);
+            let at = x.numbers.re[k];
+            if at.is_finite() && at.abs() + 4.0 * format.ulp(at) < format.max {
+                x.low[k] = x.low[k].min(at - 4.0 * format.ulp(at));
+                x.high[k] = x.high[k].max(at + 4.0 * format.ulp(at));
+                x.uncertain = true;
+            }
+        }
+    }
+}
+
+/// The least and greatest results so far.
+struct Hull {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    nan: Vec<bool>,
+    /// All have the same value, to the sign of zero, or all are NaN.
+    agrees: Vec<bool>,
+    /// The second corner is not below the first.
+    rises: Vec<bool>,
+    first: Option<Vec<f64>>,
+    value: Vec<f64>,
+    touched: bool,
+}
+
+impl Hull {
+    fn new(value: &Numbers) -> Hull {
+        let n = value.len();
+        Hull {
+            low: value.re.clone(),
+            high: value.re.clone(),
+            nan: vec![false; n],
+            agrees: vec![true; n],
+            rises: vec![true; n],
+            first: None,
+            value: value.re.clone(),
+            touched: false,
+        }
+    }
+
+    fn add(&mut self, corner: &Numbers) {
+        for (i, &x) in corner.re.iter().enumerate() {
+            let v = self.value[i];
+            self.nan[i] |= x.is_nan();
+            self.agrees[i] &=
+                x.is_nan() && v.is_nan() || x == v && x.is_sign_negative() == v.is_sign_negative();
+            self.low[i] = self.low[i].min(x);
+            self.high[i] = self.high[i].max(x);
+            if let Some(first) = &self.first {
+                self.rises[i] &= first[i] <= x;
+            }
+        }
+        if self.first.is_none() {
+            self.first = Some(corner.re.clone());
+        }
+    }
+}
+
+/// `select`: the chosen one; if the choice may be another, either.
+fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
+    let [p, a, b] = &case.args[..] else { return None };
+    let v = Numbers::of(case.results[0]);
+    let n = v.len();
+    let scalar = |t: &Tensor, i: usize| if t.len() == 1 { 0 } else { i };
+    let chosen = Numbers::of(p.tensor);
+    let uncertain = mode == Mode::Hard && !radii[0].is_zero();
+    let (x, y) = (Numbers::of(a.tensor), Numbers::of(b.tensor));
+    let format = Format::of(v.ty);
+    let each = (0..n).map(|i| {
+        let (ip, ia, ib) = (scalar(p.tensor, i), scalar(a.tensor, i), scalar(b.tensor, i));
+        let (ra, rb) = (radii[1].at(ia), radii[2].at(ib));
+        let r = if chosen.re[ip] != 0.0 { ra } else { rb };
+        if !uncertain || radii[0].at(ip) == 0.0 {
+            return r;
+        }
+        let (va, vb) = (x.at(ia), y.at(ib));
+        let apart = (va.0 - vb.0).abs().max((va.1 - vb.1).abs());
+        match apart {
+            _ if format.is_none() && apart > 9e15 => f64::INFINITY,
+            0.0 if va.0.is_sign_negative() == vb.0.is_sign_negative()
+                && va.1.is_sign_negative() == vb.1.is_sign_negative() =>
+            {
+                ra.max(rb)
+            }
+            0.0 => ra.max(rb).max(format.map_or(0.0, Format::least)),
+            _ if apart.is_nan() => f64::INFINITY,
+            _ => (apart + ra.max(rb)).next_up(),
+        }
+    });
+    Some(Radii::new(each.collect()))
+}
+
+/// `compare`: decided where the intervals do not meet.
+fn compare(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
+    let [a, b] = &case.args[..] else { return None };
+    if mode == Mode::Soft && !case.settings.allowances.flush_denormals {
+        let unknown = |i: usize, t: &Tensor, r: &Radii| r.at(if t.len() == 1 { 0 } else { i }).is_infinite();
+        let each = (0..case.results[0].len()).map(|i| {
+            if unknown(i, a.tensor, &radii[0]) || unknown(i, b.tensor, &radii[1]) {
+                f64::INFINITY
+            } else {
+                0.0
+            }
+        });
+        return Some(Radii::new(each.collect()));
+    }
+    let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+    let direction = *case.instr.attrs.direction()?;
+    let (x, y) = (operand(case, a, &radii[0]), operand(case, b, &radii[1]));
+    // Numbers that an f64 does not hold are near to each other.
+    let coarse = |t: &Tensor| matches!(t.element_type(), ElementType::S64 | ElementType::U64);
+    let coarse = coarse(a.tensor) || coarse(b.tensor);
+    let same = a.from == b.from;
+    let each = (0..case.results[0].len()).map(|i| {
+        if x.is_exact(i) && y.is_exact(i) {
+            return 0.0;
+        }
+        let (unknown_x, unknown_y) = (x.unknown[x.index(i)], y.unknown[y.index(i)]);
+        let nan = |o: &Operand<'_>| o.is_exact(i) && o.at(i).is_nan();
+        if nan(&x) && (!total || !unknown_y) || nan(&y) && (!total || !unknown_x) {
+            return 0.0;
+        }
+        if unknown_x || unknown_y {
+            return f64::INFINITY;
+        }
+        if same {
+            return 0.0;
+        }
+        let slack = if coarse { 4096.0 } else { 0.0 };
+        let strictly = x.high(i) + slack < y.low(i) || y.high(i) + slack < x.low(i);
+        let weakly = match direction {
+            Direction::Eq | Direction::Ne => false,
+            Direction::Lt | Direction::Ge => y.high(i) <= x.low(i),
+            Direction::Gt | Direction::Le => x.high(i) <= y.low(i),
+        };
+        if strictly || weakly && !total && !coarse { 0.0 } else { 1.0 }
+    });
+    Some(Radii::new(each.collect()))
+}
+
+/// `remainder` of floats: `x - trunc(x / y) * y`, if the quotient is decided.
+fn remainder(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
+    let [a, b] = &case.args[..] else { return None };
+    let (x, y) = (operand(case, a, &radii[0]), operand(case, b, &radii[1]));
+    let v = Numbers::of(case.results[0]);
+    let format = Format::of(v.ty)?;
+    let each = (0..v.len()).map(|i| {
+        if x.is_exact(i) && y.is_exact(i) {
+            return 0.0;
+        }
+        if x.unknown[x.index(i)] || y.unknown[y.index(i)] || !v.re[i].is_finite() || y.holds(i, 0.0) {
+            return f64::INFINITY;
+        }
+        let off = |o: &Operand<'_>| (o.high(i) - o.at(i)).max(o.at(i) - o.low(i));
+        let (rx, ry) = (off(&x), off(&y));
+        let quotients = [x.low(i), x.high(i)].map(|x| [x / y.low(i), x / y.high(i)]);
+        let quotients = quotients.as_flattened();
+        let least = quotients.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = quotients.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let near = 4.0 * f64::EPSILON * greatest.abs().max(least.abs());
+        let decided =
+            (least - near).trunc() == (greatest + near).trunc() && greatest.abs().max(least.abs()) < 1e15;
+        let q = (x.at(i) / y.at(i)).abs() + 1.0;
+        let steady = rx + q * ry;
+        let steady = (steady + format.ulp(v.re[i].abs() + steady)).next_up();
+        if decided || mode == Mode::Soft {
+            steady
+        } else {
+            // It keeps the sign of x and stays below y.
+            (v.re[i].abs() + y.low(i).abs().max(y.high(i).abs())).next_up()
+        }
+    });
+    Some(Radii::new(each.collect()))
+}

@@ -1,0 +1,314 @@
+//! The certified tolerance: how far a correct engine's results may be from the reference's, element by element.
+//!
+//! [`certify`] runs the interpreter and watches it: beside each value goes its [`Bounds`], found from those of the operands
+//! and from what the table of opcodes and the [`Allowances`] grant an engine. Values are always the reference's own.
+//!
+//! - **Soft**: every comparison, selection, index, conversion to an integer, rounding to an integer, order of a sort, end of a loop,
+//!   overflow and NaN falls as in the reference; only roundings differ. What differs by no more is explained.
+//! - **Hard**: over every way in which they can fall, given how near to them the values are. What differs by more is wrong; between
+//!   the two is undecided. An infinite radius says that nothing is known (and a soft one explains nothing then).
+//! - **Zero** is to the bit, the sign of a zero included, but for the bits of NaNs.
+//!
+//! **Invariants:** a bound may be too wide, never too narrow: what no rule here covers has an infinite radius. Rules look at reference
+//! values and radii alone. `soft <= hard`.
+//!
+//! How bounds are found, mostly by running the same instruction on something else ([`probe::Probe`]):
+//!
+//! | file | instructions | by |
+//! |---|---|---|
+//! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
+//! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
+//! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
+//! | `complex` | complex arithmetic | derivatives |
+//! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
+//! | `folds` | other applied computations | the computation on whole arrays, step by step |
+//! | `order` | sort, topk | sorting the ends of the intervals |
+//! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
+//! | `devices` | collectives | one of the above, on all participants |
+
+mod complex;
+mod elementwise;
+mod movement;
+mod number;
+mod probe;
+mod rules;
+mod sums;
+mod walk;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use hlo::{ArrayLiteral, InstrId, Module};
+use hlo_interp::observe::Call;
+use hlo_interp::{Device, ErrorKind, Interpreter, Options, RunError, Value};
+
+use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
+use crate::guard::STACK_BYTES;
+
+/// How far an array's elements may be off; of complex elements, each part.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Radii {
+    /// Not at all.
+    #[default]
+    Zero,
+    /// At most so much, element by element in row-major order: at least 0, perhaps infinite.
+    Each(Vec<f64>),
+}
+
+impl Radii {
+    /// These, as [`Radii::Zero`] if they are.
+    pub fn new(each: Vec<f64>) -> Radii {
+        if each.iter().all(|&r| r == 0.0) { Radii::Zero } else { Radii::Each(each) }
+    }
+
+    /// Of `n` elements, nothing is known.
+    pub fn unknown(n: usize) -> Radii {
+        Radii::new(vec![f64::INFINITY; n])
+    }
+
+    /// That of an element.
+    pub fn at(&self, i: usize) -> f64 {
+        match self {
+            Radii::Zero => 0.0,
+            Radii::Each(each) => each[i],
+        }
+    }
+
+    /// Whether nothing is off.
+    pub fn is_zero(&self) -> bool {
+        matches!(self, Radii::Zero)
+    }
+
+    /// Of the same elements, the larger one each.
+    fn max(self, other: &Radii) -> Radii {
+        match (self, other) {
+            (Radii::Zero, other) => other.clone(),
+            (radii, Radii::Zero) => radii,
+            (Radii::Each(mut a), Radii::Each(b)) => {
+                a.iter_mut().zip(b).for_each(|(a, &b)| *a = a.max(b));
+                Radii::Each(a)
+            }
+        }
+    }
+}
+
+/// The bounds of an array.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Bounds {
+    /// What roundings explain.
+    pub soft: Radii,
+    /// What roundings may come to if decisions that hang on them fall otherwise.
+    pub hard: Radii,
+}
+
+impl Bounds {
+    /// Of `n` elements, nothing is known.
+    pub fn unknown(n: usize) -> Bounds {
+        Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n) }
+    }
+
+    /// Whether the array is the reference's to the bit.
+    pub fn is_exact(&self) -> bool {
+        self.hard.is_zero() && self.soft.is_zero()
+    }
+}
+
+/// The bounds of a value.
+#[derive(Clone, Debug)]
+pub enum Tree {
+    /// Of an array.
+    Array(Arc<Leaf>),
+    /// Of a tuple.
+    Tuple(Arc<[Tree]>),
+    /// Of a token.
+    Token,
+}
+
+/// What is known of an array.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Leaf {
+    /// How far it may be off.
+    pub bounds: Bounds,
+    /// It holds products, moved about perhaps: contraction may leave out their rounding where they are added.
+    product: bool,
+}
+
+impl Tree {
+    /// The bounds of all arrays, in the order of [`Value::arrays`].
+    pub fn arrays(&self) -> Vec<&Bounds> {
+        self.leaves().into_iter().map(|leaf| &leaf.bounds).collect()
+    }
+
+    fn leaves(&self) -> Vec<&Arc<Leaf>> {
+        match self {
+            Tree::Array(leaf) => vec![leaf],
+            Tree::Tuple(parts) => parts.iter().flat_map(Tree::leaves).collect(),
+            Tree::Token => Vec::new(),
+        }
+    }
+
+    fn exact() -> Tree {
+        Tree::Array(Arc::default())
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct At {
+    /// The device.
+    pub device: Device,
+    /// The instruction.
+    pub instr: InstrId,
+    /// How often it ran before on that device, as [`hlo_interp::observe::Site::execution`] counts.
+    pub execution: u64,
+    /// The calls that led to it.
+    pub calls: Vec<Call>,
+}
+
+/// Told of the bounds of every executed instruction of the entry computation and of called ones, parameters included, not of those of
+/// computations that are applied to elements.
+pub trait Visitor {
+    /// Whether to tell it at all.
+    fn wants(&self) -> bool {
+        true
+    }
+
+    /// An instruction has this value (tuples: with what is inside) and these bounds. `true`: it counts as exact from here on,
+    /// because whoever is compared gets the reference's value there.
+    fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool;
+}
+
+/// Wants to know nothing.
+impl Visitor for () {
+    fn wants(&self) -> bool {
+        false
+    }
+
+    fn value(&mut self, _: &At, _: &Value, _: &Tree) -> bool {
+        false
+    }
+}
+
+/// Reference results with their bounds.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    /// For each device the arrays of the result, tuples flattened, tokens left out.
+    pub results: Vec<Vec<(ArrayLiteral, Bounds)>>,
+}
+
+/// What rules know besides their instruction.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    allowances: Allowances,
+    options: RunOptions,
+}
+
+/// Runs the reference on a verified program, and bounds what an engine with these allowances may give. The calling thread tells the
+/// visitor; the run has a thread of its own. Errors: how the reference run ends without results.
+pub fn certify(
+    module: &Module,
+    inputs: &Inputs,
+    options: &RunOptions,
+    allowances: Allowances,
+    visitor: &mut dyn Visitor,
+) -> Result<Certified, Outcome> {
+    let settings = Settings { allowances, options: *options };
+    let arguments: Vec<Vec<Value>> =
+        inputs.arguments.iter().map(|a| a.iter().cloned().map(Value::from_literal).collect()).collect();
+    let trees = arguments.iter().map(|a| a.iter().map(exact_tree).collect()).collect();
+    let (ask, asked) = mpsc::channel();
+    let (answer, answered) = mpsc::channel();
+    let link = visitor.wants().then(|| walk::Link::new(ask, answered));
+    let host = inputs.host.clone();
+    let ended = thread::scope(|scope| {
+        let run = move || evaluate(module, arguments, trees, settings, host, link);
+        let spawned = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        for (at, value, tree) in asked {
+            // The run waits for the answer; if it has ended it needs none.
+            let _ = answer.send(visitor.value(&at, &value, &tree));
+        }
+        match spawned {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(e) => {
+                let message = format!("no thread for the run: {e}");
+                let code = hlo::diag::codes::OUT_OF_MEMORY;
+                Err(RunError::outside(ErrorKind::OutOfMemory, code, message))
+            }
+        }
+    });
+    let devices = ended.map_err(|e| match e.kind {
+        ErrorKind::Unsupported => Outcome::Unsupported(e.to_diagnostic()),
+        ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(e.to_diagnostic()),
+        ErrorKind::Arguments => Outcome::WrongInputs(e.to_diagnostic()),
+    })?;
+    let results = devices.into_iter().map(|(value, tree)| {
+        let mut arrays = Vec::new();
+        flatten(value.into_literal(), &mut arrays);
+        arrays.into_iter().zip(tree.arrays().into_iter().cloned()).collect()
+    });
+    Ok(Certified { results: results.collect() })
+}
+
+/// Runs a module on arguments with bounds; device by device the result with its bounds.
+fn evaluate(
+    module: &Module,
+    arguments: Vec<Vec<Value>>,
+    trees: Vec<Vec<Tree>>,
+    settings: Settings,
+    host: Arc<dyn hlo_interp::device::host::Host>,
+    link: Option<walk::Link>,
+) -> Result<Vec<(Value, Tree)>, RunError> {
+    let watcher = Arc::new(walk::Watcher::new(module, trees, settings, link));
+    let options = settings.options;
+    let interpreter = Interpreter::new(
+        module,
+        Options {
+            accumulate: options.accumulate,
+            fuel: options.limits.fuel,
+            memory_limit_bytes: options.limits.memory_bytes,
+            seed: options.seed,
+            observer: Some(watcher.clone()),
+            host,
+            ..Options::default()
+        },
+    );
+    let finished = interpreter.run_devices(options.devices, arguments)?;
+    let results = finished.into_iter().enumerate();
+    Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
+}
+
+/// The bounds of a value that is what it is.
+fn exact_tree(value: &Value) -> Tree {
+    match value {
+        Value::Array(_) => Tree::exact(),
+        Value::Tuple(parts) => Tree::Tuple(parts.iter().map(exact_tree).collect()),
+        Value::Token | Value::Pending(_) => Tree::Token,
+    }
+}
+
+/// The bounds of a value of which nothing is known. What is only promised has the shape `shape`.
+fn unknown_tree(value: &Value) -> Tree {
+    match value {
+        Value::Array(t) => Tree::Array(Arc::new(Leaf { bounds: Bounds::unknown(t.len()), product: false })),
+        Value::Tuple(parts) => Tree::Tuple(parts.iter().map(unknown_tree).collect()),
+        Value::Token | Value::Pending(_) => Tree::Token,
+    }
+}
+
+/// The same with infinite hard radii.
+fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
+    match (value, tree) {
+        (Value::Array(t), Tree::Array(leaf)) => {
+            let bounds = Bounds { soft: leaf.bounds.soft.clone(), hard: Radii::unknown(t.len()) };
+            Tree::Array(Arc::new(Leaf { bounds, product: leaf.product }))
+        }
+        (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {
+            Tree::Tuple(parts.iter().zip(trees.iter()).map(|(v, t)| undecided_tree(v, t)).collect())
+        }
+        (Value::Array(_) | Value::Tuple(_) | Value::Token | Value::Pending(_), _) => unknown_tree(value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

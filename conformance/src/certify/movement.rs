@@ -1,0 +1,123 @@
+//! What moves elements: the same instruction moves their numbers, which tells where each element of the result comes from.
+
+use hlo::{ElementType, Opcode};
+use hlo_interp::{Tensor, Value};
+
+use super::number::Format;
+use super::probe::Probe;
+use super::rules::{Case, Found};
+use super::{Radii, Settings};
+
+/// The result of a probe of numbered elements: for each element of the result array the (operand array, element) that it is.
+/// Numbers begin with 1, so that zeros that come from nowhere are known.
+pub(super) fn numbered(args: &[&Tensor], moved: impl Fn(usize) -> bool) -> Vec<Value> {
+    let mut next = 1u32;
+    let number = |(k, t): (usize, &&Tensor)| {
+        if !moved(k) {
+            return Value::Array((*t).clone());
+        }
+        let first = next;
+        next = next.saturating_add(t.len() as u32);
+        Value::Array(Tensor::from_vec(t.dims(), (first..next).collect::<Vec<u32>>()))
+    };
+    args.iter().enumerate().map(number).collect()
+}
+
+/// The radii behind numbers that [`numbered`] gave.
+pub(super) fn behind(numbers: &[u32], radii: &[&Radii], sizes: &[usize]) -> Option<Radii> {
+    let mut all = vec![0.0];
+    for (radii, &n) in radii.iter().zip(sizes) {
+        all.extend((0..n).map(|i| radii.at(i)));
+    }
+    let each: Option<Vec<f64>> = numbers.iter().map(|&i| all.get(i as usize).copied()).collect();
+    each.map(Radii::new)
+}
+
+/// Radii of the result: those of the operands' elements. Operands from number `indices` on say where elements go; if one of them may be
+/// another, all may.
+pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
+    let [result] = case.results[..] else { return None };
+    if indices == 0
+        || radii.iter().take(indices).all(Radii::is_zero) && radii.iter().skip(indices).all(Radii::is_zero)
+    {
+        return Some(vec![Radii::Zero]);
+    }
+    if radii.iter().skip(indices).any(|r| !r.is_zero()) {
+        return Some(vec![Radii::unknown(result.len())]);
+    }
+    let radii = if case.opcode() == Opcode::Copy {
+        radii[0].clone()
+    } else {
+        through(case, radii, indices, case.settings)?
+    };
+    Some(vec![converted(case, radii)])
+}
+
+fn through(case: &Case<'_>, radii: &[Radii], indices: usize, settings: &Settings) -> Option<Radii> {
+    let tensors: Vec<&Tensor> = case.args.iter().map(|a| a.tensor).collect();
+    let total: usize = tensors.iter().take(indices).map(|t| t.len()).sum();
+    if u32::try_from(total).is_err() {
+        return None;
+    }
+    let shapes: Vec<hlo::Shape> = case
+        .instr
+        .operands()
+        .iter()
+        .enumerate()
+        .map(|(k, &o)| {
+            let shape = &case.module.instr(o).shape;
+            if k < indices { super::probe::retyped(shape, &|_| ElementType::U32) } else { shape.clone() }
+        })
+        .collect();
+    let result = super::probe::retyped(&case.instr.shape, &|_| ElementType::U32);
+    let regions = super::probe::Regions::Retyped(&|t| t);
+    let probe = Probe::new(case.module, case.instr, &shapes, result, &regions)?;
+    let ids = probe.run(settings, numbered(&tensors, |k| k < indices))?;
+    let ids = ids.as_array()?;
+    let radii: Vec<&Radii> = radii.iter().take(indices).collect();
+    let sizes: Vec<usize> = tensors.iter().take(indices).map(|t| t.len()).collect();
+    behind(ids.slice::<u32>(), &radii, &sizes)
+}
+
+/// A result of another float type than the operand's is rounded into it.
+fn converted(case: &Case<'_>, radii: Radii) -> Radii {
+    let to = case.results[0].element_type();
+    if case
+        .args
+        .iter()
+        .all(|a| a.tensor.element_type() == to || Format::of(a.tensor.element_type()).is_none())
+    {
+        return radii;
+    }
+    let Some(format) = Format::of(to) else { return radii };
+    let v = super::number::Numbers::of(case.results[0]);
+    let each = (0..v.len()).map(|i| match radii.at(i) {
+        0.0 => 0.0,
+        r if v.is_finite(i) && v.modulus(i) + r < format.max => r + format.ulp(v.modulus(i) + r),
+        _ => f64::INFINITY,
+    });
+    Radii::new(each.collect())
+}
+
+/// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves elements.
+pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
+    let [result] = case.results[..] else { return None };
+    let [arg] = &case.args[..] else { return None };
+    if radii[0].is_zero() {
+        return Some(vec![Radii::Zero]);
+    }
+    let (from, to) = (arg.tensor.element_type(), result.element_type());
+    if case.opcode() == Opcode::Bitcast && from == to && from.bits() >= 8 && arg.tensor.len() == result.len()
+    {
+        return Some(vec![through_layout(case, radii)?]);
+    }
+    if case.opcode() == Opcode::BitcastConvert && from == to {
+        return Some(vec![radii[0].clone()]);
+    }
+    Some(vec![Radii::unknown(result.len())])
+}
+
+/// A bitcast of equal types, on numbers.
+fn through_layout(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
+    through(case, radii, 1, case.settings)
+}

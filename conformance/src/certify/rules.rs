@@ -1,0 +1,454 @@
+//! Which rule finds the bounds of which instruction.
+//!
+//! A rule gets the radii of the operands' arrays and says those of the result's, once for soft and once for hard ones
+//! ([`Mode`]). What rests exactly on exact operands is not computed at all.
+
+use std::sync::Arc;
+
+use hlo::opcode::{Numeric, NumericRow};
+use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode};
+use hlo_interp::Tensor;
+
+use super::number::{Format, Numbers};
+use super::{Bounds, Leaf, Radii, Settings, complex, elementwise, movement, sums};
+
+/// An array of an operand.
+pub(super) struct Arg<'a> {
+    pub(super) tensor: &'a Tensor,
+    pub(super) leaf: Arc<Leaf>,
+    /// The operand, perhaps a tuple, that it is from.
+    pub(super) from: InstrId,
+}
+
+/// An instruction that was executed, and what is known of its operands.
+pub(super) struct Case<'a> {
+    pub(super) module: &'a Module,
+    pub(super) instr: &'a Instruction,
+    pub(super) settings: &'a Settings,
+    pub(super) args: Vec<Arg<'a>>,
+    pub(super) results: Vec<&'a Tensor>,
+}
+
+/// Which radii are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    Soft,
+    Hard,
+}
+
+/// What a rule finds: the radii of the result's arrays. `None`: nothing.
+pub(super) type Found = Option<Vec<Radii>>;
+
+impl Case<'_> {
+    pub(super) fn opcode(&self) -> Opcode {
+        self.instr.opcode
+    }
+
+    /// The units in the last place that an implementation may be off by.
+    pub(super) fn ulps(&self, ty: ElementType) -> f64 {
+        let complex = self.args.iter().map(|a| a.tensor.element_type()).find(|t| t.is_complex());
+        match self.opcode().numeric(complex.unwrap_or(ty)) {
+            Numeric::Ulp(n) | Numeric::Normwise(n) => f64::from(n),
+            Numeric::Exact | Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => 0.0,
+        }
+    }
+
+    /// Radii of the operands, widened by the rounding of products that contraction leaves out.
+    fn radii(&self, mode: Mode) -> Vec<Radii> {
+        let adds = matches!(self.opcode().numeric_row(), NumericRow::Sum | NumericRow::Region)
+            || matches!(self.opcode(), Opcode::Add | Opcode::Subtract);
+        self.args
+            .iter()
+            .map(|arg| {
+                let bounds = &arg.leaf.bounds;
+                let radii = if mode == Mode::Soft { &bounds.soft } else { &bounds.hard };
+                if adds && arg.leaf.product && self.settings.allowances.contraction {
+                    half_an_ulp_more(arg.tensor, radii)
+                } else {
+                    radii.clone()
+                }
+            })
+            .collect()
+    }
+
+    /// Whether the result is exact where the operands are.
+    fn is_exact(&self) -> bool {
+        let allowed = &self.settings.allowances;
+        let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
+        let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
+        let arithmetic = !moves(self.opcode());
+        if arithmetic
+            && (allowed.excess_precision && self.results.iter().any(narrow)
+                || allowed.flush_denormals
+                    && (self.results.iter().any(float) || self.args.iter().any(|a| float(&a.tensor))))
+        {
+            return false;
+        }
+        let floats = self.args.iter().any(|a| float(&a.tensor));
+        self.results.iter().all(|t| {
+            let complex = self.args.iter().map(|a| a.tensor.element_type()).find(|t| t.is_complex());
+            match self.opcode().numeric(complex.unwrap_or(t.element_type())) {
+                // Sums of floats that become integers depend on their order too.
+                Numeric::Exact => self.opcode().numeric_row() != NumericRow::Sum || !floats,
+                Numeric::Region => {
+                    let called = self.instr.attrs.called_computations();
+                    let sum = t.element_type().is_float() || t.element_type().is_complex();
+                    !(sum && sums::is_sum(self))
+                        && called.iter().all(|&c| is_exact_region(self.module, c, allowed))
+                        && !(allowed.reorder_regions && self.opcode() != Opcode::Map && float(t))
+                }
+                Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Called | Numeric::Opaque => {
+                    false
+                }
+            }
+        })
+    }
+}
+
+/// Whether a computation gives the same bits for the same operands everywhere.
+pub(super) fn is_exact_region(
+    module: &Module,
+    computation: ComputationId,
+    allowed: &crate::engine::Allowances,
+) -> bool {
+    let mut multiplies = false;
+    let mut adds = false;
+    let exact = module.instructions(computation).all(|id| {
+        let instr = module.instr(id);
+        let ty = instr.shape.element_type().unwrap_or(ElementType::Pred);
+        let complex = instr
+            .operands()
+            .iter()
+            .any(|&o| module.instr(o).shape.element_type().is_some_and(ElementType::is_complex));
+        multiplies |= instr.opcode == Opcode::Multiply;
+        adds |= matches!(instr.opcode, Opcode::Add | Opcode::Subtract);
+        let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
+        let plain = !moves(instr.opcode) && Format::of(ty).is_some();
+        let ty = if complex { ElementType::C128 } else { ty };
+        let exact = match instr.opcode.numeric(ty) {
+            Numeric::Exact => !instr.opcode.flags().side_effect && !instr.opcode.flags().collective,
+            Numeric::Called | Numeric::Region => {
+                let called = instr.attrs.called_computations();
+                (instr.opcode.numeric_row() == NumericRow::Called || instr.opcode == Opcode::Map)
+                    && called.iter().all(|&c| is_exact_region(module, c, allowed))
+            }
+            Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Opaque => false,
+        };
+        exact && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
+    });
+    exact && !(allowed.contraction && multiplies && adds)
+}
+
+fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
+    let Some(format) = Format::of(tensor.element_type()) else { return radii.clone() };
+    let x = Numbers::of(tensor);
+    let more = |i: usize| {
+        let r = radii.at(i);
+        if x.is_finite(i) && x.modulus(i) > 0.0 { r + format.ulp(x.modulus(i)) / 2.0 } else { r }
+    };
+    Radii::new((0..x.len()).map(more).collect())
+}
+
+/// The bounds of the arrays of the result.
+pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
+    let product = case.opcode() == Opcode::Multiply
+        || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
+            && case.args.iter().any(|a| a.leaf.product);
+    let leaf = |bounds| Leaf { bounds, product };
+    let unknown = || case.results.iter().map(|t| leaf(Bounds::unknown(t.len()))).collect();
+    let contracted = case.settings.allowances.contraction && case.args.iter().any(|a| a.leaf.product);
+    if !contracted && case.args.iter().all(|a| a.leaf.bounds.is_exact()) && case.is_exact() {
+        return case.results.iter().map(|_| leaf(Bounds::default())).collect();
+    }
+    let (Some(soft), Some(hard)) = (found(case, Mode::Soft), found(case, Mode::Hard)) else {
+        return unknown();
+    };
+    if soft.len() != case.results.len() || hard.len() != soft.len() {
+        return unknown();
+    }
+    let pairs = soft.into_iter().zip(hard).zip(&case.results);
+    pairs
+        .map(|((soft, hard), t)| {
+            // Integers are decisions of their own.
+            let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
+            let (soft, hard) = (at_least(t, soft), at_least(t, hard));
+            let hard = hard.max(&soft);
+            leaf(Bounds { soft, hard })
+        })
+        .collect()
+}
+
+/// What is off at all may have the other sign if it is zero: a radius is 0 or reaches to the least number.
+fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
+    match (radii, Format::of(tensor.element_type())) {
+        (Radii::Each(each), Some(format)) => {
+            let least = format.least();
+            Radii::new(
+                each.into_iter().map(|r| if r > 0.0 || r.is_nan() { r.max(least) } else { 0.0 }).collect(),
+            )
+        }
+        (radii, _) => radii,
+    }
+}
+
+/// Of soft radii of integers only the infinite ones, of which nothing is known.
+fn known(radii: Radii) -> Radii {
+    match radii {
+        Radii::Zero => Radii::Zero,
+        Radii::Each(each) => {
+            Radii::new(each.into_iter().map(|r| if r.is_finite() { 0.0 } else { r }).collect())
+        }
+    }
+}
+
+fn found(case: &Case<'_>, mode: Mode) -> Found {
+    let radii = case.radii(mode);
+    let mut found = rule(case, &radii, mode)?;
+    if case.settings.allowances.excess_precision && !moves(case.opcode()) {
+        for (radii, t) in found.iter_mut().zip(&case.results) {
+            *radii = unrounded(t, std::mem::take(radii), mode);
+        }
+    }
+    Some(found)
+}
+
+/// Wider by a rounding that excess precision may leave out.
+fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
+    let ty = tensor.element_type();
+    let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
+    let v = Numbers::of(tensor);
+    let more = |i: usize| {
+        let r = radii.at(i);
+        match v.re[i] {
+            x if x.is_nan() => r,
+            x if x.is_infinite() || x.abs() >= format.max => {
+                if mode == Mode::Hard {
+                    f64::INFINITY
+                } else {
+                    r
+                }
+            }
+            x => r + format.ulp(x.abs() + r) / 2.0,
+        }
+    };
+    Radii::new((0..v.len()).map(more).collect())
+}
+
+/// Whether an instruction only moves elements about.
+pub(super) fn moves(opcode: Opcode) -> bool {
+    matches!(kind(opcode), Kind::Movement(_))
+        || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
+}
+
+/// How the bounds of an opcode are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// As the operands': from this operand on, they are indices and sizes.
+    Movement(usize),
+    Elementwise,
+    /// Bits in another type.
+    Bits,
+    Sum,
+    Region,
+    Sort,
+    Topk,
+    Fft,
+    Linear,
+    BatchNorm,
+    /// A collective that moves elements.
+    Exchange,
+    /// A collective that folds.
+    CollectiveFold,
+    /// Follows its operands exactly, or is unknown.
+    Opaque,
+    /// Followed by `walk`.
+    Structure,
+}
+
+/// The kind of an opcode.
+pub(super) fn kind(opcode: Opcode) -> Kind {
+    match opcode {
+        Opcode::Abs
+        | Opcode::Acos
+        | Opcode::Acosh
+        | Opcode::Asin
+        | Opcode::Asinh
+        | Opcode::Atanh
+        | Opcode::Cbrt
+        | Opcode::Ceil
+        | Opcode::Convert
+        | Opcode::Cosine
+        | Opcode::Cosh
+        | Opcode::CountLeadingZeros
+        | Opcode::Erf
+        | Opcode::Exponential
+        | Opcode::ExponentialMinusOne
+        | Opcode::Floor
+        | Opcode::Imag
+        | Opcode::IsFinite
+        | Opcode::Log
+        | Opcode::LogPlusOne
+        | Opcode::Logistic
+        | Opcode::Negate
+        | Opcode::Not
+        | Opcode::Popcnt
+        | Opcode::Real
+        | Opcode::ReducePrecision
+        | Opcode::RoundNearestAfz
+        | Opcode::RoundNearestEven
+        | Opcode::Rsqrt
+        | Opcode::Sign
+        | Opcode::Sine
+        | Opcode::Sinh
+        | Opcode::Sqrt
+        | Opcode::Tan
+        | Opcode::Tanh
+        | Opcode::Add
+        | Opcode::And
+        | Opcode::Atan2
+        | Opcode::Compare
+        | Opcode::Complex
+        | Opcode::Divide
+        | Opcode::Maximum
+        | Opcode::Minimum
+        | Opcode::Mulhi
+        | Opcode::Multiply
+        | Opcode::Or
+        | Opcode::Power
+        | Opcode::Remainder
+        | Opcode::ShiftLeft
+        | Opcode::ShiftRightArithmetic
+        | Opcode::ShiftRightLogical
+        | Opcode::StochasticConvert
+        | Opcode::Subtract
+        | Opcode::Xor
+        | Opcode::Clamp
+        | Opcode::Select => Kind::Elementwise,
+
+        Opcode::BitcastConvert | Opcode::Bitcast => Kind::Bits,
+
+        Opcode::Broadcast
+        | Opcode::Concatenate
+        | Opcode::Copy
+        | Opcode::Iota
+        | Opcode::Pad
+        | Opcode::Reshape
+        | Opcode::Reverse
+        | Opcode::Slice
+        | Opcode::Transpose => Kind::Movement(usize::MAX),
+        Opcode::DynamicReshape | Opcode::DynamicSlice | Opcode::Gather | Opcode::SetDimensionSize => {
+            Kind::Movement(1)
+        }
+        Opcode::DynamicUpdateSlice => Kind::Movement(2),
+        // Its result does not depend on the elements.
+        Opcode::GetDimensionSize => Kind::Movement(0),
+
+        Opcode::Convolution | Opcode::Dot | Opcode::RaggedDot | Opcode::ScaledDot => Kind::Sum,
+        Opcode::Map
+        | Opcode::Reduce
+        | Opcode::ReduceWindow
+        | Opcode::Scan
+        | Opcode::Scatter
+        | Opcode::SelectAndScatter => Kind::Region,
+        Opcode::Sort => Kind::Sort,
+        Opcode::Topk => Kind::Topk,
+        Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => Kind::BatchNorm,
+        Opcode::Cholesky | Opcode::TriangularSolve => Kind::Linear,
+        Opcode::Fft => Kind::Fft,
+
+        Opcode::AllGather
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::RaggedAllToAll => Kind::Exchange,
+        Opcode::AllReduce | Opcode::CollectiveReduce | Opcode::ReduceScatter => Kind::CollectiveFold,
+
+        Opcode::Rng
+        | Opcode::RngBitGenerator
+        | Opcode::CustomCall
+        | Opcode::AllGatherDone
+        | Opcode::AllGatherStart
+        | Opcode::AllReduceDone
+        | Opcode::AllReduceStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectivePermuteStart
+        | Opcode::Outfeed
+        | Opcode::Recv
+        | Opcode::RecvDone
+        | Opcode::Send
+        | Opcode::SendDone => Kind::Opaque,
+
+        Opcode::AddDependency
+        | Opcode::AfterAll
+        | Opcode::AsyncDone
+        | Opcode::AsyncStart
+        | Opcode::AsyncUpdate
+        | Opcode::Call
+        | Opcode::Conditional
+        | Opcode::Constant
+        | Opcode::CopyDone
+        | Opcode::CopyStart
+        | Opcode::Domain
+        | Opcode::Fusion
+        | Opcode::GetTupleElement
+        | Opcode::Infeed
+        | Opcode::OptBarrier
+        | Opcode::Parameter
+        | Opcode::PartitionId
+        | Opcode::ReplicaId
+        | Opcode::RngGetAndUpdateState
+        | Opcode::Tuple
+        | Opcode::While => Kind::Structure,
+    }
+}
+
+fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let complex = |t: &Tensor| t.element_type().is_complex();
+    match kind(case.opcode()) {
+        Kind::Movement(indices) => movement::moved(case, radii, indices),
+        Kind::Bits => movement::bits(case, radii),
+        Kind::Elementwise => {
+            if case.results.iter().any(|t| complex(t)) || case.args.iter().any(|a| complex(a.tensor)) {
+                complex::bounds(case, radii, mode)
+            } else {
+                elementwise::bounds(case, radii, mode)
+            }
+        }
+        Kind::Sum => sums::products(case, radii, mode),
+        Kind::Region => sums::fold(case, radii, mode),
+        Kind::Sort
+        | Kind::Topk
+        | Kind::Fft
+        | Kind::Linear
+        | Kind::BatchNorm
+        | Kind::Exchange
+        | Kind::CollectiveFold => None,
+        Kind::Opaque | Kind::Structure => None,
+    }
+}
+
+/// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often as it has results.
+pub(super) fn monoid(module: &Module, computation: ComputationId) -> Option<Opcode> {
+    let root = module.instr(module.root(computation));
+    let instr = match root.opcode {
+        Opcode::Tuple => {
+            let (&first, rest) = root.operands().split_first()?;
+            if rest.iter().any(|&o| o != first) {
+                return None;
+            }
+            module.instr(first)
+        }
+        _ => root,
+    };
+    let parameters = module.computation(computation).parameters();
+    let [a, b] = *instr.operands() else { return None };
+    let number = |id: InstrId| parameters.iter().position(|&p| p == Some(id));
+    let both = (number(a)?, number(b)?);
+    (parameters.len() == 2 && (both == (0, 1) || both == (1, 0))).then_some(instr.opcode)
+}
+
+/// The opcode that an instruction folds by.
+pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
+    let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
+    monoid(case.module, case.instr.attrs.computation(key)?)
+}

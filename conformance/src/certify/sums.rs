@@ -1,0 +1,475 @@
+//! Sums: products over contracting dimensions, and folds by an addition; and folds by what is monotone.
+//!
+//! A sum of `n` terms, in any order, in pieces, as a tree, with or without `fma`, or exact: each term goes through at most `n - 1`
+//! additions and one multiplication, so the computed value is within `gamma = n u / (1 - n u)` times the sum of magnitudes of the exact
+//! one (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2), where `u` is the unit of the accumulator. Magnitudes, how
+//! operands that are off move the sum, and numbers of terms are the same instruction in f64 on other operands.
+
+use hlo::{AttrKey, ElementType, Opcode, Shape};
+use hlo_interp::{Accumulate, Tensor, Value};
+
+use super::number::{Format, Numbers, rounded, tensor};
+use super::probe::{Probe, Regions, retyped};
+use super::rules::{self, Case, Found, Mode};
+use super::{Radii, elementwise};
+
+/// Whether a fold is by an addition of floats.
+pub(super) fn is_sum(case: &Case<'_>) -> bool {
+    rules::folds_by(case) == Some(Opcode::Add)
+}
+
+fn is_number(ty: ElementType) -> bool {
+    Format::of(ty).is_some()
+}
+
+fn to_f64(ty: ElementType) -> ElementType {
+    if is_number(ty) { ElementType::F64 } else { ty }
+}
+
+/// Terms of the sums that the elements of a result array are.
+struct Terms {
+    /// Sums of magnitudes, at their largest. Not finite where nothing is known.
+    magnitude: Vec<f64>,
+    /// How far operands that are off move the exact sum.
+    spread: Vec<f64>,
+    /// How many terms there are.
+    count: Vec<f64>,
+    /// The exact sum at the reference operands, where that is worth knowing.
+    exact: Option<Vec<f64>>,
+    /// An infinity or NaN among the terms may be another.
+    wild: Vec<bool>,
+}
+
+/// How the sums are computed.
+struct Manner {
+    /// Roundings of a term before it is added.
+    factors: f64,
+    /// The reference rounds at each step, in the result's type, and so may an engine.
+    literal: bool,
+    /// Format of the accumulator.
+    accumulator: Format,
+}
+
+fn manner(case: &Case<'_>, ty: ElementType, factors: f64, literal: bool) -> Option<Manner> {
+    let own = Format::of(ty);
+    let single = Format::of(ElementType::F32)?;
+    let narrow = literal || case.settings.allowances.narrow_accumulator;
+    let accumulator = match own {
+        Some(f) if f.precision >= 24 || narrow => f,
+        Some(_) | None => single,
+    };
+    Some(Manner { factors, literal, accumulator })
+}
+
+/// `dot`, `convolution` and the like: sums of products of an element of each operand that holds numbers.
+pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let ty = result.element_type();
+    // Of scaled-dot all four operands are factors, of others two.
+    let factors = if case.opcode() == Opcode::ScaledDot { 4 } else { 2 };
+    if radii.iter().skip(factors).any(|r| !r.is_zero()) {
+        return Some(vec![Radii::unknown(result.len())]);
+    }
+    let floats = case.args.iter().take(factors).any(|a| is_number(a.tensor.element_type()));
+    if !floats && !is_number(ty) {
+        let exact = radii.iter().all(Radii::is_zero);
+        return Some(vec![if exact { Radii::Zero } else { Radii::unknown(result.len()) }]);
+    }
+    let f64_of = |ty: ElementType| if ty == ElementType::Pred { ty } else { ElementType::F64 };
+    let shapes: Vec<Shape> = operand_shapes(case)
+        .enumerate()
+        .map(|(k, shape)| if k < factors { retyped(shape, &f64_of) } else { shape.clone() })
+        .collect();
+    let f64_result = retyped(&case.instr.shape, &|_| ElementType::F64);
+    let probe = Probe::new(case.module, case.instr, &shapes, f64_result, &Regions::Retyped(&|t| t))?;
+    let xs: Vec<Factor> =
+        case.args.iter().take(factors).zip(radii).map(|(a, r)| Factor::new(a.tensor, r, ty)).collect();
+    let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
+        let args = case.args.iter().enumerate().map(|(k, a)| {
+            if k < factors {
+                Value::Array(tensor(f64_of(a.tensor.element_type()), a.tensor.dims(), &of(k)))
+            } else {
+                Value::Array(a.tensor.clone())
+            }
+        });
+        Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
+    };
+    let n = result.len();
+    let magnitude = run(&|k| xs[k].largest.clone())?;
+    let mut spread = vec![0.0; n];
+    let mut wild = vec![false; n];
+    for k in 0..factors {
+        if xs[k].off.iter().all(|&r| r == 0.0) {
+            continue;
+        }
+        // Of a product of sums the difference to the product of the first parts, telescoped.
+        let part = run(&|j| match j.cmp(&k) {
+            std::cmp::Ordering::Less => xs[j].largest.clone(),
+            std::cmp::Ordering::Equal => xs[j].off.clone(),
+            std::cmp::Ordering::Greater => xs[j].magnitude.clone(),
+        })?;
+        spread.iter_mut().zip(part).for_each(|(s, p)| *s += p);
+        for j in (0..factors).filter(|&j| j != k && xs[j].special.contains(&true)) {
+            let flag = |b: bool| f64::from(u8::from(b));
+            let met = run(&|l| {
+                if l == j {
+                    xs[j].special.iter().map(|&s| flag(s)).collect()
+                } else if l == k {
+                    xs[k].off.iter().map(|&r| flag(r > 0.0)).collect()
+                } else {
+                    vec![1.0; xs[l].off.len()]
+                }
+            })?;
+            wild.iter_mut().zip(met).for_each(|(w, m)| *w |= m > 0.0);
+        }
+    }
+    let complex = case.args.iter().any(|a| a.tensor.element_type().is_complex());
+    let literal_mode = case.settings.options.accumulate == Accumulate::Region;
+    let narrow = Format::of(ty).is_none_or(|f| f.precision < 24);
+    let exact = if narrow && !complex { Some(run(&|k| xs[k].value.clone())?) } else { None };
+    let count = term_count(case) * if complex { 2.0 } else { 1.0 };
+    let terms = Terms { magnitude, spread, count: vec![count; n], exact, wild };
+    // Scaled-dot: two more products.
+    let manner = manner(case, ty, if factors == 4 { 3.0 } else { 1.0 }, false)?;
+    Some(vec![concluded(case, result, &terms, &manner, literal_mode, complex, mode)])
+}
+
+fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Shape> {
+    case.instr.operands().iter().map(|&o| &case.module.instr(o).shape)
+}
+
+/// The number of products in each element, or more.
+fn term_count(case: &Case<'_>) -> f64 {
+    let lhs = case.args[0].tensor;
+    let rhs = case.args[1].tensor;
+    let size =
+        |t: &Tensor, d: i64| usize::try_from(d).ok().and_then(|d| t.dims().get(d)).map_or(1.0, |&n| n as f64);
+    if case.opcode() == Opcode::Convolution {
+        let all = rhs.len() as f64;
+        let features = case.instr.attrs.conv_dims().map_or(1.0, |d| size(rhs, d.kernel_output_feature));
+        return if features > 0.0 { (all / features).ceil() } else { all };
+    }
+    case.instr.attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|&d| size(lhs, d)).product()
+}
+
+/// An operand of products.
+struct Factor {
+    value: Vec<f64>,
+    magnitude: Vec<f64>,
+    /// How far off.
+    off: Vec<f64>,
+    /// Magnitude and that; infinite where nothing is known.
+    largest: Vec<f64>,
+    /// An infinity or NaN; it counts as 0 elsewhere.
+    special: Vec<bool>,
+}
+
+impl Factor {
+    fn new(t: &Tensor, radii: &Radii, into: ElementType) -> Factor {
+        let x = Numbers::of(t);
+        let n = x.len();
+        let (from, to) = (Format::of(x.ty), Format::of(into));
+        // An engine may convert operands to the type of the result first.
+        let rounds = |m: f64| match (from, to) {
+            (Some(f), Some(t))
+                if f.precision > t.precision || f.max > t.max || f.min_exponent < t.min_exponent =>
+            {
+                if m > t.max {
+                    f64::INFINITY
+                } else if m > 0.0 {
+                    t.ulp(m) / 2.0
+                } else {
+                    0.0
+                }
+            }
+            _ => 0.0,
+        };
+        let special: Vec<bool> = (0..n).map(|i| !x.is_finite(i)).collect();
+        let magnitude: Vec<f64> = (0..n).map(|i| if special[i] { 0.0 } else { x.modulus(i) }).collect();
+        let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
+        let off: Vec<f64> = (0..n).map(|i| radii.at(i) * root + rounds(magnitude[i])).collect();
+        let largest = (0..n)
+            .map(|i| (magnitude[i] + off[i]).next_up() * f64::from(u8::from(magnitude[i] + off[i] > 0.0)))
+            .collect();
+        let value = (0..n).map(|i| if special[i] { 0.0 } else { x.re[i] }).collect();
+        Factor { value, magnitude, off, largest, special }
+    }
+}
+
+/// The radii of sums.
+fn concluded(
+    case: &Case<'_>,
+    result: &Tensor,
+    terms: &Terms,
+    manner: &Manner,
+    literal_reference: bool,
+    complex: bool,
+    mode: Mode,
+) -> Radii {
+    const UNKNOWN: f64 = f64::INFINITY;
+    let ty = result.element_type();
+    let v = Numbers::of(result);
+    let n = v.len();
+    let own = Format::of(ty);
+    let acc = manner.accumulator;
+    let flush = case.settings.allowances.flush_denormals;
+    let parts: Vec<&[f64]> = std::iter::once(&v.re[..]).chain(v.im.as_deref()).collect();
+    let mut each = vec![0.0f64; n];
+    let (mut low, mut high) = (vec![0.0; n], vec![0.0; n]);
+    for part in parts {
+        let mut exact = vec![false; n];
+        for i in 0..n {
+            let (count, s) = (terms.count[i], terms.magnitude[i]);
+            let single = count <= 1.0 && manner.factors <= 1.0 || count <= 2.0 && manner.factors == 0.0;
+            let wide = own.is_some_and(|f| f.precision >= 24) && !complex;
+            // One rounding, or none: right in the type itself.
+            let steps = if single && (wide || manner.factors == 0.0 && count <= 1.0) {
+                0.0
+            } else {
+                count + manner.factors
+            };
+            let mut error = gamma(steps, acc.unit()) * s + terms.spread[i];
+            if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
+                error += 2.0 * count * manner.factors * acc.least();
+            }
+            if flush && s > 0.0 {
+                error += 2.0 * (count + manner.factors) * acc.min_normal();
+            }
+            let center = match &terms.exact {
+                Some(sum) => {
+                    error += s * f64::EPSILON;
+                    sum[i]
+                }
+                None => {
+                    // The exact sum is half a unit around the reference, or the reference has errors of its own.
+                    if steps > 0.0 || error > 0.0 {
+                        if literal_reference || manner.literal {
+                            error *= 2.0;
+                        } else if let Some(f) = own {
+                            error += f.ulp(part[i].abs()) / 2.0;
+                        }
+                    }
+                    part[i]
+                }
+            };
+            exact[i] = error == 0.0 && (terms.exact.is_none() || s == 0.0);
+            let error = if error > 0.0 { (error * (1.0 + 16.0 * f64::EPSILON)).next_up() } else { 0.0 };
+            (low[i], high[i]) = (center - error, center + error);
+        }
+        let (low, high) = (rounded(ty.real_part(), &low), rounded(ty.real_part(), &high));
+        for i in 0..n {
+            let (x, s) = (part[i], terms.magnitude[i]);
+            let overflows = s * (1.0 + 2.0 * gamma(terms.count[i] + manner.factors, acc.unit())) >= acc.max;
+            let r = if !s.is_finite() || terms.wild[i] && mode == Mode::Hard {
+                UNKNOWN
+            } else if !x.is_finite() {
+                if mode == Mode::Soft || !overflows && !complex { 0.0 } else { UNKNOWN }
+            } else if overflows && mode == Mode::Hard {
+                UNKNOWN
+            } else if exact[i] {
+                0.0
+            } else {
+                let limit = own.map_or(f64::INFINITY, |f| f.max);
+                let clamped = |y: f64, to: f64| if y.is_finite() { y } else { to };
+                let decided = low[i].is_finite() && high[i].is_finite();
+                if !decided && mode == Mode::Hard {
+                    UNKNOWN
+                } else {
+                    let apart = (clamped(high[i], limit) - x).max(x - clamped(low[i], -limit));
+                    if apart > 0.0 { apart.next_up() } else { sign_of_zero(x, low[i], high[i], own) }
+                }
+            };
+            each[i] = each[i].max(r);
+        }
+    }
+    Radii::new(each)
+}
+
+/// The radius of a result that equals both ends: zeros may differ in sign.
+fn sign_of_zero(x: f64, low: f64, high: f64, format: Option<Format>) -> f64 {
+    let same = |y: f64| y.is_sign_negative() == x.is_sign_negative();
+    match format {
+        Some(format) if x == 0.0 && !(same(low) && same(high)) => format.least(),
+        Some(_) | None => 0.0,
+    }
+}
+
+/// The relative error of so many roundings.
+pub(super) fn gamma(n: f64, unit: f64) -> f64 {
+    let x = n * unit;
+    if x < 0.25 {
+        x / (1.0 - x)
+    } else if x < 500.0 {
+        exponential(x) - 1.0
+    } else {
+        f64::INFINITY
+    }
+}
+
+fn exponential(x: f64) -> f64 {
+    fn of<T: hlo_interp::scalar::Elementary>(x: T) -> T {
+        x.exponential()
+    }
+    of(x) * (1.0 + 4.0 * f64::EPSILON)
+}
+
+/// Applied computations: sums, what is monotone, and what moves.
+pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let by = if case.opcode() == Opcode::Map { None } else { rules::folds_by(case) };
+    let number = case.results.iter().all(|t| is_number(t.element_type()));
+    let predicate = case.results.iter().all(|t| t.element_type() == ElementType::Pred);
+    match by {
+        Some(Opcode::Add) if number => sum(case, radii, mode),
+        Some(Opcode::Maximum | Opcode::Minimum) => extremes(case, radii, mode),
+        Some(Opcode::And | Opcode::Or) if predicate => extremes(case, radii, mode),
+        Some(_) | None => None,
+    }
+}
+
+/// Of an operation that applies a computation, which operands say where elements go.
+fn is_place(case: &Case<'_>, k: usize) -> bool {
+    match case.opcode() {
+        Opcode::Scatter => !is_number(case.args[k].tensor.element_type()) && k == case.args.len() / 2,
+        Opcode::SelectAndScatter => k == 0,
+        _ => false,
+    }
+}
+
+/// Whether a place may be another.
+fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
+    (0..case.args.len()).any(|k| is_place(case, k) && !radii[k].is_zero())
+}
+
+fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
+    if mode == Mode::Hard && misplaced(case, radii) {
+        return Some(unknown());
+    }
+    let shapes: Vec<Shape> = operand_shapes(case).map(|shape| retyped(shape, &to_f64)).collect();
+    let regions = Regions::Retyped(&to_f64);
+    let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
+    let ty = case.results[0].element_type();
+    let xs: Vec<Factor> = case.args.iter().zip(radii).map(|(a, r)| Factor::new(a.tensor, r, ty)).collect();
+    let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
+        let args = case.args.iter().enumerate().map(|(k, a)| {
+            let ty = a.tensor.element_type();
+            if is_place(case, k) && is_number(ty) {
+                Value::Array(tensor(ElementType::F64, a.tensor.dims(), &Numbers::of(a.tensor).re))
+            } else if is_number(ty) {
+                Value::Array(tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k])))
+            } else {
+                Value::Array(a.tensor.clone())
+            }
+        });
+        let value = probe.run(case.settings, args.collect())?;
+        Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
+    };
+    let magnitudes = run(&|x| x.largest.clone())?;
+    let counts = run(&|x| vec![1.0; x.off.len()])?;
+    let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
+    let spreads = if off { Some(run(&|x| x.off.clone())?) } else { None };
+    let complex = ty.is_complex();
+    let literal = matches!(case.opcode(), Opcode::Scatter | Opcode::SelectAndScatter)
+        || case.opcode() == Opcode::Scan && complex;
+    let manner = manner(case, ty, 0.0, literal)?;
+    let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
+    let sums = if (narrow || literal && ty == ElementType::F32) && !complex {
+        Some(run(&|x| x.value.clone())?)
+    } else {
+        None
+    };
+    let literal_mode = case.settings.options.accumulate == Accumulate::Region;
+    let arrays = case.results.iter().enumerate();
+    arrays
+        .map(|(k, result)| {
+            let n = result.len();
+            let terms = Terms {
+                magnitude: magnitudes.get(k)?.clone(),
+                spread: spreads
+                    .as_ref()
+                    .map_or_else(|| vec![0.0; n], |s| s.get(k).cloned().unwrap_or_default()),
+                count: counts.get(k)?.clone(),
+                exact: sums.as_ref().and_then(|s| s.get(k).cloned()),
+                wild: vec![false; n],
+            };
+            let fits = [terms.magnitude.len(), terms.spread.len(), terms.count.len()].iter().all(|&l| l == n);
+            fits.then(|| concluded(case, result, &terms, &manner, literal_mode, false, mode))
+        })
+        .collect()
+}
+
+/// Folds by a monotone operation that selects: the ends of the operands' intervals give the ends of the results'.
+fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
+    if misplaced(case, radii) {
+        return (mode == Mode::Hard).then(unknown);
+    }
+    if case.opcode() == Opcode::SelectAndScatter
+        || case.args.iter().any(|a| a.tensor.element_type().is_complex())
+    {
+        return if radii.iter().all(Radii::is_zero) {
+            Some(case.results.iter().map(|_| Radii::Zero).collect())
+        } else {
+            None
+        };
+    }
+    let operands: Vec<_> =
+        case.args.iter().zip(radii).map(|(a, r)| elementwise::operand(case, a, r)).collect();
+    let probe = Probe::retyped(case.module, case.instr, &|t| t)?;
+    let run = |high: bool| -> Option<Vec<Numbers>> {
+        let args = operands.iter().map(|x| Value::Array(x.end(high)));
+        let value = probe.run(case.settings, args.collect())?;
+        Some(value.arrays().into_iter().map(Numbers::of).collect())
+    };
+    let (low, high) = (run(false)?, run(true)?);
+    let touched = if operands.iter().any(elementwise::Operand::has_unknown) {
+        Some(touched(case, &operands)?)
+    } else {
+        None
+    };
+    let arrays = case.results.iter().enumerate();
+    arrays
+        .map(|(k, result)| {
+            let v = Numbers::of(result);
+            let (low, high) = (low.get(k)?, high.get(k)?);
+            let least = Format::of(v.ty).map_or(0.0, Format::least);
+            let each = (0..v.len()).map(|i| {
+                let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
+                if touched.as_ref().is_some_and(|t| t.get(k).is_none_or(|t| t[i] > 0.0)) {
+                    return f64::INFINITY;
+                }
+                let same = |a: f64| {
+                    a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative()
+                };
+                if same(l) && same(h) {
+                    return 0.0;
+                }
+                if !(l.is_finite() && x.is_finite() && h.is_finite()) {
+                    return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
+                }
+                (h - x).max(x - l).next_up().max(least)
+            });
+            Some(Radii::new(each.collect()))
+        })
+        .collect()
+}
+
+/// How many unknown elements each element of the result is made of.
+fn touched(case: &Case<'_>, operands: &[elementwise::Operand<'_>]) -> Option<Vec<Vec<f64>>> {
+    let place = |k: usize| is_place(case, k);
+    let shapes: Vec<Shape> = operand_shapes(case)
+        .enumerate()
+        .map(|(k, shape)| if place(k) { shape.clone() } else { retyped(shape, &|_| ElementType::F64) })
+        .collect();
+    let result = retyped(&case.instr.shape, &|_| ElementType::F64);
+    let probe = Probe::new(case.module, case.instr, &shapes, result, &Regions::Add(ElementType::F64))?;
+    let args = operands.iter().enumerate().map(|(k, x)| {
+        Value::Array(if place(k) {
+            x.tensor.clone()
+        } else {
+            tensor(ElementType::F64, x.tensor.dims(), &x.unknown_flags())
+        })
+    });
+    let value = probe.run(case.settings, args.collect())?;
+    Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
+}
