@@ -8,11 +8,12 @@ use hlo::{Dims, ElementType, with_buffer, with_element_type};
 
 use super::first;
 use crate::error::Result;
-use crate::ops::elementwise::chunks_mut;
+use crate::ops::elementwise::{CHUNK, chunks_mut};
 use crate::ops::{Args, Cx};
+use crate::parallel;
 use crate::value::{Tensor, Value};
 
-/// Elements whose bits are spread out at a time. A multiple of every ratio of widths.
+/// Elements whose bits are spread out at a time, about.
 const BLOCK: usize = 512;
 
 /// `bitcast-convert`. A wider element becomes a row of narrower ones in a new last dimension, its low bits first; a row of
@@ -49,10 +50,12 @@ fn of<T: BufferOf + Bits>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tenso
         return Ok(Tensor::from_vec(dims, out));
     }
     let (narrower, wider) = (from.div_ceil(to), to.div_ceil(from));
-    chunks_mut(&mut out, &|start, out| {
-        let mut words = vec![0u128; BLOCK / narrower * wider];
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            let first = (start + i * BLOCK) / narrower * wider;
+    // Pieces and blocks begin with whole operand elements, of which six-bit ones have ratios that are no powers of two.
+    let (chunk, block) = (CHUNK / narrower * narrower, BLOCK / narrower * narrower);
+    parallel::pieces(&mut out, chunk, 1, &|piece, out| {
+        let mut words = vec![0u128; block / narrower * wider];
+        for (i, out) in out.chunks_mut(block).enumerate() {
+            let first = (piece * chunk + i * block) / narrower * wider;
             let words = &mut words[..out.len().div_ceil(narrower) * wider];
             load(x.buffer(), first, words);
             if wider > 1 {
