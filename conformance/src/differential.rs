@@ -116,6 +116,8 @@ pub struct Difference {
     pub tally: Tally,
     /// Why there are no results, of the reference or of the engine.
     pub failure: Option<Diagnostic>,
+    /// Whether the engine was replayed.
+    pub replayed: bool,
     /// The opcode that diverges first, if the engine was replayed.
     pub blamed: Option<Opcode>,
     /// The reference's results.
@@ -125,12 +127,18 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// A failure without results.
+    pub fn failure(kind: Kind, failure: Option<Diagnostic>) -> Self {
+        Self::ended(kind, failure)
+    }
+
     fn ended(kind: Kind, failure: Option<Diagnostic>) -> Self {
         Self {
             kind,
             arrays: Vec::new(),
             tally: Tally::default(),
             failure,
+            replayed: false,
             blamed: None,
             reference: None,
             actual: None,

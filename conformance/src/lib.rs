@@ -24,6 +24,7 @@ pub mod feeds;
 pub mod files;
 pub mod filetest;
 pub mod frontend;
+pub mod fuzz;
 pub mod generate;
 pub mod guard;
 pub mod inputs;

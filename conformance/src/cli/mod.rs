@@ -7,6 +7,7 @@ mod diff_trace;
 mod exhaustive;
 mod explain;
 mod filetest;
+mod fuzz;
 mod print;
 mod prove;
 mod run;
@@ -76,6 +77,8 @@ enum Command {
     DiffTrace(diff_trace::Options),
     /// Run test programs whose comments say what must come of them
     Filetest(filetest::Options),
+    /// Hunt for programs on which engines go wrong
+    Fuzz(Box<fuzz::Options>),
     /// Check elementwise functions against arbitrary precision
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
@@ -145,6 +148,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Bench(o) => bench::run(o, &ui),
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
+            Command::Fuzz(o) => fuzz::run(o, &ui),
             Command::Exhaustive(o) => exhaustive::run(o, &ui),
             Command::Prove(o) => prove::run(o, &ui),
             Command::Coverage(o) => coverage::run(o, &ui),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::LimitOptions;
+use super::fuzz::parse_shard;
 use super::ui::Ui;
 use crate::case::{Form, find};
 use crate::corpus::{
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// Only cases whose path contains this
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+    /// Only cases I, I + N, I + 2 N, ... in the order of their paths
+    #[arg(long, value_name = "I/N", value_parser = parse_shard)]
+    shard: Option<(u64, u64)>,
     /// Cases at once; 0 is one for each processor
     #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
     jobs: usize,
@@ -70,8 +74,12 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if let Some(filter) = &options.filter {
         folders.retain(|f| f.to_string_lossy().contains(filter.as_str()));
     }
-    let items = items(&folders, options.form);
-    if items.is_empty() {
+    let mut items = items(&folders, options.form);
+    if let Some((shard, shards)) = options.shard {
+        let mut i = 0..;
+        items.retain(|_| i.next().is_some_and(|i: u64| i % shards == shard));
+    }
+    if items.is_empty() && options.shard.is_none() {
         let what = if options.filter.is_some() { " that the filter lets through" } else { "" };
         return Err(Failure::usage(format!("no case{what} in {}", options.folders.join(", "))));
     }

@@ -103,6 +103,25 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
     })
 }
 
+/// Names of engines out of a list separated by commas. What follows an engine that takes such a list itself (`passes:P,Q`, a
+/// command) belongs to it, unless it begins as an engine does.
+pub fn names_of(list: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for item in list.split(',') {
+        let kind = |name: &str| name.split(':').next().unwrap_or("").to_ascii_lowercase();
+        let begins =
+            PLATFORMS.iter().any(|p| kind(p) == kind(item)) || KNOWN_ELSEWHERE.contains(&&*kind(item));
+        match names.last_mut() {
+            Some(last) if !begins && matches!(&*kind(last), "passes" | "exec" | "serve" | "child") => {
+                last.push(',');
+                last.push_str(item);
+            }
+            Some(_) | None => names.push(item.to_owned()),
+        }
+    }
+    names
+}
+
 /// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
 /// most N times.
 pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
@@ -147,6 +166,19 @@ fn unknown(what: &str, name: &str, known: &[String]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_engines_may_hold_lists() {
+        assert_eq!(
+            names_of("interpreter,passes:dce,cse,interpreter:tree"),
+            ["interpreter", "passes:dce,cse", "interpreter:tree"]
+        );
+        assert_eq!(names_of("interpreter,interpretter"), ["interpreter", "interpretter"]);
+        assert_eq!(
+            names_of("interpreter,exec:run --a=1,2 {module},cpu:O3"),
+            ["interpreter", "exec:run --a=1,2 {module}", "cpu:O3"]
+        );
+    }
 
     #[test]
     fn platforms_are_found_refused_or_guessed() {

@@ -8,6 +8,7 @@ mod cli;
 mod corpora;
 mod coverage;
 mod crashers;
+mod engines;
 mod filetests;
 mod generated;
 mod isolate;
@@ -32,6 +33,7 @@ fn main() {
     trials.extend(filetests::trials());
     trials.extend(coverage::trials());
     trials.extend(crashers::trials());
+    trials.extend(engines::trials());
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
     trials.extend(cli::trials());

@@ -1,0 +1,300 @@
+//! `hlo fuzz`: hunts for programs on which engines go wrong.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use hlo_interp::Accumulate;
+use serde::Serialize;
+
+use super::ui::Ui;
+use super::{AccumulateOption, LimitOptions};
+use crate::differential::Settings;
+use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::files::describe;
+use crate::fuzz::{Event, Finding, Hunt, Size, Source, Totals, WIDEST, hunt};
+use crate::report;
+use crate::{faults, frontend};
+
+/// Options of `hlo fuzz`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The reference, and what is compared with it
+    #[arg(long, value_name = "A,B", default_value = "interpreter,passes:default")]
+    engines: String,
+    /// Which sequence of programs
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+    /// How many programs, of all shards together
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    count: u64,
+    /// Of them those with number = I mod N
+    #[arg(long, value_name = "I/N", value_parser = parse_shard)]
+    shard: Option<(u64, u64)>,
+    /// How large programs are
+    #[arg(long, value_enum, default_value_t = Size::Mixed, value_name = "SIZE")]
+    size: Size,
+    /// Only programs of one device
+    #[arg(long)]
+    one_device: bool,
+    /// Stop after so many different findings
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    max_findings: usize,
+    /// Keep findings as they were found
+    #[arg(long)]
+    no_reduce: bool,
+    /// Seconds for the reduction of a finding
+    #[arg(long, default_value_t = 120, value_name = "S")]
+    reduce_time: u64,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "S")]
+    max_time: Option<u64>,
+    /// The largest share of undecided elements that passes
+    #[arg(long, default_value_t = 0.01, value_name = "X")]
+    max_undecided: f64,
+    /// Liberties that engines may take: contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, all
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// Seconds for a run of another program
+    #[arg(long, default_value_t = 60.0, value_name = "S")]
+    timeout: f64,
+    /// How sums of floats round in the reference
+    #[arg(long, value_enum, value_name = "MODE")]
+    accumulate: Option<AccumulateOption>,
+    /// Programs at once; 0 is one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    jobs: usize,
+    /// Where findings and totals go
+    #[arg(long, default_value = "fuzz-findings", value_name = "DIR")]
+    out: PathBuf,
+    /// Print the seeded faults, engines `faulty:NAME`
+    #[arg(long)]
+    list_faults: bool,
+    /// Add up the totals of shards: their folders
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    merge: Vec<PathBuf>,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo fuzz --engines interpreter,passes:default --count 100000
+  hlo fuzz --engines interpreter,faulty:pad-low-sign --max-findings 1
+  hlo fuzz --shard 3/16 --out shard3; hlo fuzz --merge shard*";
+
+/// `I/N`.
+pub(super) fn parse_shard(text: &str) -> Result<(u64, u64), String> {
+    let (i, n) = text.split_once('/').ok_or("a shard is I/N, such as 0/16")?;
+    let number = |s: &str| s.parse::<u64>().map_err(|e| format!("`{s}`: {e}"));
+    let (i, n) = (number(i)?, number(n)?);
+    if i < n { Ok((i, n)) } else { Err(format!("shards are counted from 0: 0/{n} to {}/{n}", n.max(1) - 1)) }
+}
+
+/// The liberties of these names together. Errors: wrong usage with "did you mean".
+pub(crate) fn allowances(names: &[String]) -> Result<Allowances, Failure> {
+    names.iter().try_fold(Allowances::STRICT, |all, name| match Allowances::named(name) {
+        Some(a) => Ok(all.or(a)),
+        None => {
+            let known = Allowances::NAMES.iter().copied().chain(["all"]);
+            let hint = match hlo::diag::suggest::did_you_mean(name, known) {
+                Some(s) => format!("; did you mean `{s}`?"),
+                None => format!("; there is: {}, all", Allowances::NAMES.join(", ")),
+            };
+            Err(Failure::usage(format!("there is no liberty `{name}`{hint}")))
+        }
+    })
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    if options.list_faults {
+        list_faults(ui);
+        return Ok(Exit::Ok);
+    }
+    if !options.merge.is_empty() {
+        return merge(options, ui);
+    }
+    let timeout = Duration::try_from_secs_f64(options.timeout)
+        .map_err(|_| Failure::usage("--timeout: a positive number of seconds"))?;
+    let engines: Vec<Arc<dyn Engine>> = engine::names_of(&options.engines)
+        .iter()
+        .map(|e| engine::with_timeout(e, timeout))
+        .collect::<Result<_, _>>()?;
+    let Some((reference, tried)) = engines.split_first().filter(|(_, tried)| !tried.is_empty()) else {
+        return Err(Failure::usage("--engines takes a reference and at least one engine to compare with it"));
+    };
+    let source = Source { seed: options.seed, size: options.size, devices: !options.one_device };
+    // Generated programs are small; one that is not must not take the machine with it.
+    let memory_bytes = options.limits.memory_limit.min(1 << 30);
+    let settings = Settings {
+        run: RunOptions {
+            accumulate: options.accumulate.map_or(Accumulate::Exact, Accumulate::from),
+            limits: Limits { fuel: options.limits.fuel.or(Some(20_000_000)), memory_bytes },
+            ..RunOptions::default()
+        },
+        allow: allowances(&options.allow)?,
+        ..Settings::default()
+    };
+    let jobs = match options.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let bar = ui.bar(options.count);
+    let found: Mutex<Vec<Finding>> = Mutex::new(Vec::new());
+    let the_hunt = Hunt {
+        reference: &**reference,
+        engines: tried.iter().map(|e| &**e).collect(),
+        source,
+        count: options.count,
+        shard: options.shard.unwrap_or((0, 1)),
+        max_findings: options.max_findings,
+        max_time: options.max_time.map(Duration::from_secs),
+        jobs,
+        settings,
+    };
+    let totals = hunt(&the_hunt, &|event| match event {
+        Event::Progress(n) => bar.set_position(n),
+        Event::Found(finding) => {
+            bar.suspend(|| {
+                ui.detail(format!("program {}: {}", finding.number, finding.signature));
+                if let Some(d) = &finding.difference.failure {
+                    ui.detail(format!("  {}", d.message));
+                }
+            });
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(finding.clone());
+        }
+    });
+    bar.finish_and_clear();
+    let mut findings = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    findings.sort_by_key(|f| f.number);
+    for (i, finding) in findings.iter().enumerate() {
+        keep(options, ui, finding, i + 1)?;
+    }
+    write_totals(&options.out, &totals)?;
+    report(ui, &totals);
+    let undecided = totals.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
+    Ok(if findings.is_empty() && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
+}
+
+#[derive(Serialize)]
+struct FindingObject<'a> {
+    finding: usize,
+    program: u64,
+    seed: u64,
+    signature: &'a crate::fuzz::Signature,
+    folder: String,
+    instructions: usize,
+    reduced: Option<usize>,
+}
+
+/// Saves a finding, reduced if that is wanted.
+fn keep(options: &Options, ui: &Ui, finding: &Finding, n: usize) -> Result<(), Failure> {
+    let folder = options.out.join(format!("{n:03}"));
+    let instructions = frontend::instruction_count(&finding.program.module);
+    let reduced = None;
+    let object = FindingObject {
+        finding: n,
+        program: finding.number,
+        seed: options.seed,
+        signature: &finding.signature,
+        folder: folder.display().to_string(),
+        instructions,
+        reduced,
+    };
+    if ui.json {
+        ui.object(&object);
+    } else {
+        let size = match reduced {
+            Some(m) => format!("reduced from {instructions} to {m} instructions"),
+            None => format!("{instructions} instructions"),
+        };
+        ui.line(format!(
+            "finding {n}: {}; {size} -> {}",
+            ui.bad(&finding.signature.to_string()),
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+fn write_totals(folder: &Path, totals: &Totals) -> Result<(), Failure> {
+    let fail = |e: &std::io::Error| {
+        Failure::usage(format!("{}: cannot be written: {}", folder.display(), describe(e)))
+    };
+    std::fs::create_dir_all(folder).map_err(|e| fail(&e))?;
+    crate::files::write_whole(&folder.join("totals.json"), |file| {
+        serde_json::to_writer_pretty(file, totals).map_err(std::io::Error::from)
+    })
+}
+
+fn merge(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let mut all = Totals::default();
+    for folder in &options.merge {
+        let path = if folder.is_dir() { folder.join("totals.json") } else { folder.clone() };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
+        let totals: Totals = serde_json::from_str(&text)
+            .map_err(|e| Failure::usage(format!("{}: no totals of a hunt: {e}", path.display())))?;
+        all.add(&totals);
+    }
+    report(ui, &all);
+    let undecided = all.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
+    Ok(if all.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
+}
+
+fn report(ui: &Ui, totals: &Totals) {
+    if ui.json {
+        ui.object(totals);
+        return;
+    }
+    let rate = totals.programs as f64 / totals.seconds.max(1e-9);
+    let (reached, all) = totals.coverage.reached(WIDEST);
+    ui.line(format!(
+        "{} programs, {:.0}/s   {reached} of {all} pairs of opcode and element type ({:.1}%)   {} finding{}",
+        report::grouped(totals.programs),
+        rate,
+        reached as f64 / all.max(1) as f64 * 100.0,
+        totals.findings,
+        if totals.findings == 1 { "" } else { "s" },
+    ));
+    if totals.reference_failed > 0 {
+        ui.line(format!("  {} programs stopped in the reference", report::grouped(totals.reference_failed)));
+    }
+    for e in &totals.engines {
+        let n = e.elements.total().max(1) as f64;
+        ui.line(format!(
+            "  {}: programs with the same bits {}, explained {}, undecided {}, wrong {}, failed {}, unsupported {}, replayed {}",
+            e.engine, e.same, e.explained, e.undecided, e.wrong, e.failed, e.unsupported, e.replayed
+        ));
+        ui.line(format!(
+            "    elements {}: same bits {:.3}%   explained by rounding {:.3}%   undecided {:.4}%   wrong {}",
+            report::grouped(e.elements.total()),
+            e.elements.same as f64 / n * 100.0,
+            e.elements.explained as f64 / n * 100.0,
+            e.elements.undecided as f64 / n * 100.0,
+            report::grouped(e.elements.wrong),
+        ));
+    }
+}
+
+fn list_faults(ui: &Ui) {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        name: &'a str,
+        doc: &'a str,
+        source: &'a str,
+    }
+    let all = faults::all();
+    let width = all.iter().map(|f| f.pass().name().len()).max().unwrap_or(0);
+    for fault in &all {
+        let (name, doc, source) = (fault.pass().name(), fault.pass().doc(), fault.source);
+        if ui.json {
+            ui.object(&Object { name, doc, source });
+        } else {
+            ui.line(format!("faulty:{name:width$}  {doc}  [{source}]"));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Where programs come from: bytes, or real programs that are changed a little.
+
+use std::sync::Arc;
+
+use hlo::elided::splitmix64;
+use hlo::{ArrayLiteral, Module};
+use hlo_interp::device::host::Host;
+use serde::{Deserialize, Serialize};
+
+use crate::generate::{self, Limits, SeededHost};
+
+/// How large generated programs are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// A few instructions on small arrays, one device
+    Small,
+    /// Some twenty instructions, nested computations, several devices
+    Medium,
+    /// Arrays large enough for kernels to cut their work into pieces
+    Large,
+    /// Of each some: mostly small
+    Mixed,
+}
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program.
+    pub module: Module,
+    /// For each device the arrays of the entry's parameters.
+    pub inputs: Vec<Vec<ArrayLiteral>>,
+    /// What is at the other end of feeds.
+    pub host: Arc<dyn Host>,
+}
+
+/// A sequence of programs.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Of the sequence.
+    pub seed: u64,
+    /// Of generated programs.
+    pub size: Size,
+    /// Whether programs may ask for several devices.
+    pub devices: bool,
+}
+
+/// The limits whose pairs of opcode and element type are counted as all there are.
+pub const WIDEST: Limits = Limits::large();
+
+impl Source {
+    /// Program `number`; `None` if there is none (a change that did not verify).
+    pub fn program(&self, number: u64) -> Option<Program> {
+        let seed = splitmix64(splitmix64(self.seed) ^ number);
+        let limits = match (self.size, seed % 8) {
+            (Size::Small, _) | (Size::Mixed, 0..=3) => Limits::small(),
+            (Size::Medium, _) | (Size::Mixed, 4..=6) => Limits::default(),
+            (Size::Large, _) | (Size::Mixed, _) => Limits::large(),
+        };
+        let devices = if self.devices { limits.devices } else { 1 };
+        let case = generate::case(seed, Limits { devices, ..limits });
+        let host = Arc::new(SeededHost::new(seed, case.inputs.len() as u32));
+        Some(Program { module: case.module, inputs: case.inputs, host })
+    }
+}

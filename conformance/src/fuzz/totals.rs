@@ -1,0 +1,104 @@
+//! What a hunt counted. Totals of shards add up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::differential::{Difference, Kind};
+use crate::engine::Engine;
+use crate::generate::Statistics;
+use crate::verdict::Tally;
+
+/// What was counted of one engine.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct EngineTotals {
+    /// Its name.
+    pub engine: String,
+    /// Programs with the same bits.
+    pub same: u64,
+    /// Programs whose differences rounding explains.
+    pub explained: u64,
+    /// Programs with undecided elements and none wrong.
+    pub undecided: u64,
+    /// Programs with wrong elements.
+    pub wrong: u64,
+    /// Crashes, traps and timeouts.
+    pub failed: u64,
+    /// Programs that it does not support.
+    pub unsupported: u64,
+    /// Programs that were replayed, because a verdict over the whole of them said too little.
+    pub replayed: u64,
+    /// Elements of results.
+    pub elements: Tally,
+}
+
+impl EngineTotals {
+    pub(super) fn count(&mut self, difference: &Difference) {
+        match difference.kind {
+            Kind::Same => self.same += 1,
+            Kind::Explained => self.explained += 1,
+            Kind::Undecided => self.undecided += 1,
+            Kind::Wrong => self.wrong += 1,
+            Kind::Crash | Kind::Trap | Kind::Timeout => self.failed += 1,
+            Kind::Unsupported => self.unsupported += 1,
+            Kind::NoReference => {}
+        }
+        self.replayed += u64::from(difference.replayed);
+        self.elements.add(&difference.tally);
+    }
+
+    fn add(&mut self, other: &EngineTotals) {
+        self.same += other.same;
+        self.explained += other.explained;
+        self.undecided += other.undecided;
+        self.wrong += other.wrong;
+        self.failed += other.failed;
+        self.unsupported += other.unsupported;
+        self.replayed += other.replayed;
+        self.elements.add(&other.elements);
+    }
+}
+
+/// What a hunt counted.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Programs that ran.
+    pub programs: u64,
+    /// Numbers without a program.
+    pub skipped: u64,
+    /// Programs for which the reference had no results.
+    pub reference_failed: u64,
+    /// Instructions that the reference executed.
+    pub fuel: u64,
+    /// Distinct findings.
+    pub findings: u64,
+    /// Wall time; of merged shards the sum.
+    pub seconds: f64,
+    /// One for each engine.
+    pub engines: Vec<EngineTotals>,
+    /// Which opcodes on which types the programs had.
+    pub coverage: Statistics,
+}
+
+impl Totals {
+    pub(super) fn new(engines: &[&dyn Engine]) -> Self {
+        let engine =
+            |e: &&dyn Engine| EngineTotals { engine: e.name().to_owned(), ..EngineTotals::default() };
+        Self { engines: engines.iter().map(engine).collect(), ..Self::default() }
+    }
+
+    /// Adds those of another thread or shard; engines are told apart by name.
+    pub fn add(&mut self, other: &Totals) {
+        self.programs += other.programs;
+        self.skipped += other.skipped;
+        self.reference_failed += other.reference_failed;
+        self.fuel += other.fuel;
+        self.findings += other.findings;
+        self.seconds += other.seconds;
+        for engine in &other.engines {
+            match self.engines.iter_mut().find(|e| e.engine == engine.engine) {
+                Some(mine) => mine.add(engine),
+                None => self.engines.push(engine.clone()),
+            }
+        }
+        self.coverage.merge(&other.coverage);
+    }
+}
