@@ -182,23 +182,34 @@ impl Generator<'_> {
 
     /// A size of a dimension: odd sizes and one often, zero now and then.
     pub(super) fn size(&mut self) -> i64 {
-        const SMALL: &[i64] = &[3, 2, 4, 1, 5, 7, 8, 9, 6, 2, 3, 1, 4, 5, 0, 16];
-        // Around the widths of vectors.
-        const WIDE: &[i64] = &[8, 7, 9, 15, 16, 17, 31, 33, 32, 63, 65, 64, 127, 129, 12, 24];
-        let wide = self.limits.elements >= 64 && self.choices.chance(56);
-        self.choices.pick(if wide { WIDE } else { SMALL })
+        const SIZES: &[i64] = &[3, 2, 4, 1, 5, 7, 8, 9, 6, 2, 3, 1, 4, 5, 0, 16];
+        self.choices.pick(SIZES)
     }
 
-    /// Dimensions of at most so many elements in all, the limit's.
+    /// A size of a dimension that kernels cut into vectors: around the widths of those.
+    fn minor_size(&mut self) -> i64 {
+        const WIDE: &[i64] = &[8, 7, 9, 15, 16, 17, 31, 33, 32, 63, 65, 64, 127, 129, 11, 21];
+        if self.choices.chance(80) { self.choices.pick(WIDE) } else { self.size() }
+    }
+
+    /// Dimensions of at most so many elements in all as the limit says; some are all alike.
     pub(super) fn dims(&mut self, rank: usize) -> Vec<i64> {
         let mut left = self.limits.elements.max(1);
-        (0..rank)
-            .map(|_| {
-                let size = self.size().min(left);
-                left /= size.max(1);
-                size
-            })
-            .collect()
+        let mut dims = vec![0; rank];
+        let alike = rank > 1 && self.choices.chance(40);
+        for (i, d) in dims.iter_mut().rev().enumerate() {
+            let size = if i == 0 && !alike { self.minor_size() } else { self.size() };
+            *d = size.min(left);
+            left /= (*d).max(1);
+        }
+        if alike {
+            let mut side = dims[rank - 1];
+            while side.checked_pow(rank as u32).is_none_or(|n| n > self.limits.elements) {
+                side -= 1;
+            }
+            dims.fill(side);
+        }
+        dims
     }
 
     /// A new shape.

@@ -22,7 +22,9 @@ impl Generator<'_> {
     /// Decides how many devices the program is for.
     pub(super) fn devices(&mut self) {
         let most = i64::from(self.limits.devices);
-        if most < 2 || !self.choices.chance(40) {
+        // Threads cost more than a few instructions.
+        let odds = if self.limits.instructions < 12 { 14 } else { 40 };
+        if most < 2 || !self.choices.chance(odds) {
             return;
         }
         let (replicas, partitions) =

@@ -1,6 +1,6 @@
 //! `dot` and `convolution`.
 
-use hlo::attrs::{AttrKey, AttrValue, ConvDims, Window, WindowDim};
+use hlo::attrs::{AttrKey, AttrValue, ConvDims, PaddingDim, Window, WindowDim};
 use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
 
 use super::Generator;
@@ -19,8 +19,14 @@ fn accumulates(g: &mut Generator<'_>, ty: ElementType) -> ElementType {
 
 pub(super) fn dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let a = g.ranked(body, 1);
+    dotted(g, body, a)
+}
+
+/// A product of a value and something that fits.
+pub(super) fn dotted(g: &mut Generator<'_>, body: &mut Body, a: InstrId) -> Option<InstrId> {
     let shape = g.array(a);
     let rank = shape.rank();
+    (rank > 0).then_some(())?;
     let batch_rank = if rank > 1 { g.choices.below(rank.min(3)) } else { 0 };
     let contracted = 1 + g.choices.below((rank - batch_rank).min(2));
     let order = permutation(g, rank);
@@ -29,7 +35,9 @@ pub(super) fn dot(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     // The right operand: batch, contracted and its own free dimensions, in some order.
     let mut own: Vec<i64> = batch.iter().chain(contracting).map(|&d| shape.dims[d as usize]).collect();
     for _ in 0..g.choices.below(3) {
-        own.push(g.size());
+        // As large as a dimension of the other operand now and then: then a mistaken dimension still fits.
+        let size = if g.choices.chance(100) { g.choices.pick(&shape.dims) } else { g.size() };
+        own.push(size);
     }
     let place = permutation(g, own.len());
     let mut dims = vec![0; own.len()];
@@ -121,7 +129,7 @@ pub(super) fn convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<Inst
         output_spatial: out[2..].into(),
         ..ConvDims::default()
     };
-    let operands = [g.of_shape(body, &x), g.of_shape(body, &k)];
+    let operands = [image_of(g, body, &x, &lhs[2..]), g.of_shape(body, &k)];
     let mut attrs = Attrs::new()
         .with(AttrKey::DimLabels, AttrValue::ConvDims(Box::new(labels)))
         .with(AttrKey::FeatureGroupCount, AttrValue::Int(feature_groups))
@@ -130,6 +138,32 @@ pub(super) fn convolution(g: &mut Generator<'_>, body: &mut Body) -> Option<Inst
         attrs.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
     }
     wide(g, body, Opcode::Convolution, operands, attrs)
+}
+
+/// An array of this shape, which may be a smaller one padded in these dimensions.
+fn image_of(g: &mut Generator<'_>, body: &mut Body, shape: &ArrayShape, spatial: &[i64]) -> InstrId {
+    if !g.choices.chance(50) {
+        return g.of_shape(body, shape);
+    }
+    let mut inner = shape.clone();
+    let mut padding = vec![PaddingDim::default(); shape.rank()];
+    for &d in spatial {
+        let d = d as usize;
+        let p = &mut padding[d];
+        (p.low, p.high) = (g.choices.int(0, 2), g.choices.int(0, 1));
+        inner.dims[d] -= p.low + p.high;
+        if inner.dims[d] < 1 {
+            (inner.dims[d], *p) = (shape.dims[d], PaddingDim::default());
+        }
+    }
+    let x = g.of_shape(body, &inner);
+    let value = if g.choices.chance(160) {
+        g.number(body, shape.element_type, 0)
+    } else {
+        g.of_shape(body, &ArrayShape::new(shape.element_type, &[]))
+    };
+    let padded = g.at(body).pad(x, value, &padding);
+    padded.expect("invariant: the padding gives the shape that was asked for")
 }
 
 /// How many of `n` rows each of `groups` groups has; a few may belong to none.

@@ -67,28 +67,41 @@ pub(super) fn call(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     g.unpack(body, id)
 }
 
-/// A loop of a few iterations, counted by the first or last element of its state.
+/// A loop of a few iterations.
 pub(super) fn while_loop(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let (values, shapes) = g.arguments(body);
+    let count = g.count();
     // The body gets the values and the counter as a call would.
     let mut inner = shapes.clone();
-    inner.insert(0, Shape::scalar(ElementType::S32));
+    inner.insert(0, Shape::scalar(count.ty));
     let step = g.nested("step", &inner, Some(&Shape::tuple(shapes.iter().cloned())))?;
-    let trips = g.choices.int(0, 4);
-    let last = g.either(Opcode::While, 60);
-    let iterate = |g: &mut Generator<'_>, b: &mut Body, counter: InstrId, parts: &[InstrId]| {
+    g.counted(body, &values, count, |g, b, counter, parts| {
         let operands: Vec<InstrId> = std::iter::once(counter).chain(parts.iter().copied()).collect();
         let called = g.at(b).call(step, &operands).ok()?;
         (0..parts.len() as i64).map(|i| g.element(b, called, i)).collect()
-    };
-    g.counted(body, &values, Trips::Constant(trips), last, iterate)
+    })
 }
 
-/// How often a loop runs.
-#[derive(Clone, Copy)]
-pub(super) enum Trips {
+/// How a loop counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count {
+    /// Type of the counter.
+    pub(super) ty: ElementType,
+    pub(super) start: i64,
+    /// Added in each iteration.
+    pub(super) step: i64,
+    /// It goes on while the counter is so to the limit.
+    pub(super) direction: Direction,
+    pub(super) limit: Limit,
+    /// Whether the counter is the last of the state; else the first.
+    pub(super) last: bool,
+}
+
+/// What a counter is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
     Constant(i64),
-    /// As often as an s32 scalar says, which is a part of the state.
+    /// A scalar of the counter's type, which is a part of the state.
     Data(InstrId),
 }
 
@@ -96,38 +109,58 @@ pub(super) enum Trips {
 type Step<'s> = &'s dyn Fn(&mut Generator<'_>, &mut Body, InstrId, &[InstrId]) -> Option<Vec<InstrId>>;
 
 impl Generator<'_> {
-    /// A loop over some values with a counter that goes up by one, before them or behind.
+    /// A few iterations: mostly up by one, else in greater steps that may pass the limit, or down.
+    pub(super) fn count(&mut self) -> Count {
+        use ElementType::{S8, S32, S64, U8, U32};
+        let trips = self.choices.pick(&[2, 1, 3, 4, 0, 5]);
+        let ty = self.choices.pick(&[S32, S32, S32, U32, S64, S8, U8, S32]);
+        let last = self.either(Opcode::While, 60);
+        let up =
+            Count { ty, start: 0, step: 1, direction: Direction::Lt, limit: Limit::Constant(trips), last };
+        match self.choices.below(8) {
+            0..4 => up,
+            4 => {
+                let step = self.choices.int(2, 3);
+                let limit = (trips * step - self.choices.int(0, step - 1)).max(0);
+                Count { step, limit: Limit::Constant(limit), ..up }
+            }
+            5 => Count { start: trips, step: -1, direction: Direction::Gt, limit: Limit::Constant(0), ..up },
+            6 => Count { start: 3, direction: Direction::Le, limit: Limit::Constant(2 + trips), ..up },
+            _ => Count { direction: Direction::Ne, ..up },
+        }
+    }
+
+    /// A loop over some values with a counter before them or behind.
     pub(super) fn counted(
         &mut self,
         body: &mut Body,
         values: &[InstrId],
-        trips: Trips,
-        counter_last: bool,
+        count: Count,
         step: impl Fn(&mut Generator<'_>, &mut Body, InstrId, &[InstrId]) -> Option<Vec<InstrId>>,
     ) -> Option<InstrId> {
         let step: Step<'_> = &step;
         let mut carried = values.to_vec();
-        if let Trips::Data(limit) = trips {
+        if let Limit::Data(limit) = count.limit {
             carried.push(limit);
         }
-        let zero = self.number(body, ElementType::S32, 0);
+        let first = self.number(body, count.ty, count.start);
         let n = carried.len() as i64;
-        let at = if counter_last { n } else { 0 };
-        let place = |i: i64| if counter_last { i } else { i + 1 };
-        carried.insert(at as usize, zero);
+        let at = if count.last { n } else { 0 };
+        let place = |i: i64| if count.last { i } else { i + 1 };
+        carried.insert(at as usize, first);
         let shapes: Vec<Shape> =
             carried.iter().map(|&v| self.module.instr(v).shape.without_layout()).collect();
         let state = Shape::tuple(shapes);
 
         let condition = Body::with_parameters(&mut self.module, "condition", std::slice::from_ref(&state));
         let whole = condition.values()[0];
-        let count = self.element(&condition, whole, at)?;
-        let limit = match trips {
-            Trips::Constant(trips) => self.number(&condition, ElementType::S32, trips),
-            Trips::Data(_) => self.element(&condition, whole, place(n - 1))?,
+        let counter = self.element(&condition, whole, at)?;
+        let limit = match count.limit {
+            Limit::Constant(limit) => self.number(&condition, count.ty, limit),
+            Limit::Data(_) => self.element(&condition, whole, place(n - 1))?,
         };
-        let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(Direction::Lt));
-        self.add(&condition, Opcode::Compare, &[count, limit], attrs)?;
+        let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(count.direction));
+        self.add(&condition, Opcode::Compare, &[counter, limit], attrs)?;
 
         let mut iterate = Body::with_parameters(&mut self.module, "iterate", std::slice::from_ref(&state));
         let whole = iterate.values()[0];
@@ -136,9 +169,10 @@ impl Generator<'_> {
             (0..n).map(|i| self.element(&iterate, whole, place(i))).collect::<Option<_>>()?;
         let mut next = self.freely(|g| step(g, &mut iterate, counter, &parts[..values.len()]))?;
         next.extend(&parts[values.len()..]);
-        let one = self.number(&iterate, ElementType::S32, 1);
-        let up = self.plain(&iterate, Opcode::Add, &[counter, one])?;
-        next.insert(at as usize, up);
+        let by = self.number(&iterate, count.ty, count.step.abs());
+        let opcode = if count.step < 0 { Opcode::Subtract } else { Opcode::Add };
+        let moved = self.plain(&iterate, opcode, &[counter, by])?;
+        next.insert(at as usize, moved);
         let root = self.at(&iterate).tuple(&next).ok()?;
         self.module.set_root(iterate.id, root);
         self.prune(iterate.id);

@@ -62,3 +62,40 @@ pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     let id = g.add(body, Opcode::Fusion, &[x, update, start], attrs)?;
     g.unpack(body, id)
 }
+
+/// One or two expressions of two values, which look alike from outside, in a computation that is fused or called.
+pub(super) fn outlined(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    let x = g.any(body);
+    let shape = g.array(x).without_layout();
+    let y = g.of_shape(body, &shape);
+    let parameters = [Shape::Array(shape.clone()), Shape::Array(shape)];
+    let mut inner = Body::with_parameters(&mut g.module, "outlined", &parameters);
+    let [a, b] = inner.values() else { return None };
+    let (a, b) = (*a, *b);
+    let mut results = vec![g.freely(|g| expression(g, &mut inner, a, b))?];
+    if g.choices.chance(100) {
+        results.push(g.freely(|g| expression(g, &mut inner, b, a))?);
+    }
+    // The root is used by nothing.
+    let root = match *results {
+        [one] => g.plain(&inner, Opcode::Copy, &[one])?,
+        _ => g.at(&inner).tuple(&results).ok()?,
+    };
+    g.module.set_root(inner.id, root);
+    g.prune(inner.id);
+    let id = if g.choices.chance(80) {
+        g.at(body).call(inner.id, &[x, y]).ok()?
+    } else {
+        let attrs = kind(g, inner.id);
+        g.add(body, Opcode::Fusion, &[x, y], attrs)?
+    };
+    g.unpack(body, id)
+}
+
+fn expression(g: &mut Generator<'_>, inner: &mut Body, a: InstrId, b: InstrId) -> Option<InstrId> {
+    if g.choices.chance(100) {
+        let opcode = g.choices.pick(&[Opcode::Subtract, Opcode::Divide, Opcode::Add, Opcode::Maximum]);
+        return g.plain(inner, opcode, &[a, b]);
+    }
+    super::patterns::elementwise(g, inner, a, b)
+}

@@ -235,7 +235,11 @@ fn scattered(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let update = ArrayShape::new(shape.element_type, &dims);
     g.fits(&Shape::Array(update.clone())).then_some(())?;
     let update = g.of_shape(body, &update);
-    let region = g.reducer(&[shape.element_type])?;
+    let region = if g.choices.chance(90) {
+        super::indexing::second(g, shape.element_type)
+    } else {
+        g.reducer(&[shape.element_type])?
+    };
     let windows: Vec<i64> = (1..shape.rank() as i64).collect();
     let attrs = Attrs::new()
         .with(AttrKey::UpdateWindowDims, ints(&windows))

@@ -1,7 +1,7 @@
 //! `gather` and `scatter`.
 
 use hlo::attrs::{AttrKey, AttrValue};
-use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode};
+use hlo::{ArrayShape, Attrs, ComputationId, ElementType, InstrId, Opcode, Shape};
 
 use super::Generator;
 use super::body::{Body, ints};
@@ -137,7 +137,11 @@ pub(super) fn scatter(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
     let types: Vec<ElementType> = inputs.iter().map(|&i| g.array(i).element_type).collect();
     let updates: Vec<InstrId> =
         types.iter().map(|&ty| g.of_shape(body, &ArrayShape::new(ty, &dims))).collect();
-    let region = g.reducer(&types)?;
+    let region = match *types {
+        // The update takes the place of what was there.
+        [ty] if g.choices.chance(70) => second(g, ty),
+        _ => g.reducer(&types)?,
+    };
     let mut all = inputs;
     all.push(start);
     all.extend(updates);
@@ -151,4 +155,10 @@ pub(super) fn scatter(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
         .with(AttrKey::ToApply, AttrValue::Computation(region));
     let id = g.add(body, Opcode::Scatter, &all, attrs)?;
     g.unpack(body, id)
+}
+
+/// The second of two scalars.
+pub(super) fn second(g: &mut Generator<'_>, ty: ElementType) -> ComputationId {
+    let pair = [Shape::scalar(ty), Shape::scalar(ty)];
+    Body::with_parameters(&mut g.module, "second", &pair).id
 }

@@ -1,6 +1,6 @@
 //! Linear algebra, transforms, normalization and random bits.
 
-use hlo::attrs::{AttrKey, AttrValue, FftType, RngAlgorithm, RngDistribution, Transpose};
+use hlo::attrs::{AttrKey, AttrValue, Direction, FftType, RngAlgorithm, RngDistribution, Transpose};
 use hlo::{ArrayShape, Attrs, ElementType, InstrId, Literal, Opcode, Shape};
 
 use super::Generator;
@@ -49,9 +49,24 @@ fn matrices(g: &mut Generator<'_>, body: &mut Body) -> (InstrId, ArrayShape) {
     (g.of_shape(body, &shape), shape)
 }
 
+/// A matrix with something else on one side of its diagonal, which a factorization may not read.
+fn asymmetric(g: &mut Generator<'_>, body: &mut Body, a: InstrId, shape: &ArrayShape) -> Option<InstrId> {
+    let whole = Shape::array(ElementType::S32, &shape.dims);
+    let rank = shape.rank() as i64;
+    let row = g.at(body).iota(whole.clone(), rank - 2).ok()?;
+    let column = g.at(body).iota(whole, rank - 1).ok()?;
+    let direction = g.choices.pick(&[Direction::Ge, Direction::Le]);
+    let kept = g.at(body).compare(direction, row, column).ok()?;
+    let other = g.of_shape(body, shape);
+    g.at(body).select(kept, a, other).ok()
+}
+
 pub(super) fn cholesky(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let (a, _) = matrices(g, body);
+    let (mut a, shape) = matrices(g, body);
     let lower = AttrValue::Bool(g.choices.chance(128));
+    if g.choices.chance(128) {
+        a = asymmetric(g, body, a, &shape).unwrap_or(a);
+    }
     g.add(body, Opcode::Cholesky, &[a], Attrs::new().with(AttrKey::Lower, lower))
 }
 

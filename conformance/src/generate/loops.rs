@@ -1,10 +1,11 @@
 //! Loops whose state is hard to keep apart: arrays updated in place, values that swap places, iterations that data count.
 
+use hlo::attrs::Direction;
 use hlo::{ArrayShape, ElementType, InstrId, Opcode, Shape};
 
 use super::Generator;
 use super::body::Body;
-use super::control::Trips;
+use super::control::{Count, Limit};
 
 /// Elementwise steps within a loop, without regard to what else there is.
 fn changed(g: &mut Generator<'_>, body: &Body, x: InstrId, y: InstrId) -> InstrId {
@@ -20,19 +21,23 @@ pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     let shape = g.array(x);
     let rows = *shape.dims.first().filter(|&&d| d >= 1)?;
     let buffer = g.of_shape(body, &shape);
-    let trips = rows.min(g.choices.int(1, 5));
-    let last = g.choices.chance(60);
+    let mut count = g.count();
+    if let Limit::Constant(trips) = &mut count.limit
+        && count.start == 0
+    {
+        *trips = rows.min(*trips);
+    }
     let (from_itself, neighbour) = (g.choices.chance(100), g.choices.chance(100));
     let mut sizes: Vec<i64> = shape.dims.to_vec();
     sizes[0] = 1;
-    g.counted(body, &[x, buffer], Trips::Constant(trips), last, |g, b, counter, parts| {
-        let zero = g.number(b, ElementType::S32, 0);
+    g.counted(body, &[x, buffer], count, |g, b, counter, parts| {
+        let zero = g.number(b, count.ty, 0);
         let mut at = vec![counter];
         at.resize(sizes.len(), zero);
         let source = if from_itself { parts[1] } else { parts[0] };
         let read = if neighbour {
             // The row before, which the last iteration wrote.
-            let one = g.number(b, ElementType::S32, 1);
+            let one = g.number(b, count.ty, 1);
             let mut before = at.clone();
             before[0] = g.plain(b, Opcode::Subtract, &[counter, one])?;
             before
@@ -55,10 +60,9 @@ pub(super) fn swapping(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     for _ in 0..1 + g.choices.below(2) {
         values.push(g.of_shape(body, &shape));
     }
-    let trips = g.choices.int(0, 4);
-    let last = g.choices.chance(60);
+    let count = g.count();
     let mixed = g.choices.chance(128);
-    g.counted(body, &values, Trips::Constant(trips), last, |g, b, _, parts| {
+    g.counted(body, &values, count, |g, b, _, parts| {
         let mut next = parts.to_vec();
         next.rotate_left(1);
         if mixed {
@@ -76,7 +80,15 @@ pub(super) fn counted_by_data(g: &mut Generator<'_>, body: &mut Body) -> Option<
     let limit = g.plain(body, Opcode::Clamp, &[low, limit, high])?;
     let shape = Shape::Array(g.array(x).without_layout());
     let step = g.nested_apart("step", std::slice::from_ref(&shape), Some(&shape));
-    g.counted(body, &[x], Trips::Data(limit), false, |g, b, counter, parts| match step {
+    let count = Count {
+        ty: ElementType::S32,
+        start: 0,
+        step: 1,
+        direction: Direction::Lt,
+        limit: Limit::Data(limit),
+        last: false,
+    };
+    g.counted(body, &[x], count, |g, b, counter, parts| match step {
         Some(step) => Some(vec![g.at(b).call(step, parts).ok()?]),
         None => {
             let array = g.array(parts[0]);

@@ -69,9 +69,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Programs of a few instructions on one device: a thousand a second.
+    /// Programs of a few instructions, seldom on several devices: a thousand a second.
     pub const fn small() -> Self {
-        Self { instructions: 8, elements: 64, nesting: 1, devices: 1, transfers: false, open_random: false }
+        Self { instructions: 8, elements: 64, nesting: 1, devices: 4, transfers: false, open_random: false }
     }
 
     /// Programs large enough that kernels cut their work into pieces.
@@ -201,6 +201,7 @@ const FAMILIES: &[(u32, Family)] = &[
     (3, control::call),
     (3, fusions::fusion),
     (3, fusions::in_place),
+    (4, fusions::outlined),
     (3, control::while_loop),
     (3, loops::in_place),
     (2, loops::swapping),
@@ -217,8 +218,8 @@ const FAMILIES: &[(u32, Family)] = &[
     (1, library::custom_call),
     (3, collective::collective),
     (1, transfer::transfer),
-    (12, patterns::pattern),
-    (8, idioms::idiom),
+    (26, patterns::pattern),
+    (12, idioms::idiom),
 ];
 
 /// A program being made.

@@ -3,6 +3,8 @@
 use hlo::attrs::{AttrKey, AttrValue, PaddingDim, SliceDim};
 use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, Shape};
 
+use smallvec::SmallVec;
+
 use super::Generator;
 use super::body::{Body, built, ints};
 use super::elementwise::broadcast_to;
@@ -20,27 +22,63 @@ pub(super) fn subset(g: &mut Generator<'_>, n: usize) -> Vec<i64> {
 }
 
 pub(super) fn reshape_like(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    use Opcode::{Bitcast, Broadcast, Copy, Reshape, Reverse, Transpose};
     let x = g.any(body);
-    reshaped(g, body, x)
+    let opcode =
+        g.opcode(&[Broadcast, Broadcast, Transpose, Reshape, Reverse, Copy, Transpose, Reshape, Bitcast]);
+    reshaped(g, body, x, opcode)
+}
+
+/// A way of moving elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Transpose,
+    Reshape,
+    Broadcast,
+    Reverse,
+    Slice,
+    Pad,
+    Concatenate,
+    DynamicSlice,
+    DynamicUpdateSlice,
 }
 
 /// A value moved about in some way.
 pub(super) fn moved(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
-    match g.choices.below(10) {
-        0..5 => reshaped(g, body, x),
-        5 => sliced(g, body, x),
-        6 => padded(g, body, x),
-        7 => joined(g, body, x),
-        8 => read(g, body, x),
-        _ => written(g, body, x),
+    const KINDS: &[Kind] = &[
+        Kind::Transpose,
+        Kind::Reshape,
+        Kind::Broadcast,
+        Kind::Reverse,
+        Kind::Slice,
+        Kind::Pad,
+        Kind::Concatenate,
+        Kind::DynamicSlice,
+        Kind::DynamicUpdateSlice,
+        Kind::Transpose,
+    ];
+    let kind = g.choices.pick(KINDS);
+    moved_by(g, body, x, kind)
+}
+
+/// A value moved about in this way.
+pub(super) fn moved_by(g: &mut Generator<'_>, body: &mut Body, x: InstrId, kind: Kind) -> Option<InstrId> {
+    match kind {
+        Kind::Transpose => reshaped(g, body, x, Opcode::Transpose),
+        Kind::Reshape => reshaped(g, body, x, Opcode::Reshape),
+        Kind::Broadcast => reshaped(g, body, x, Opcode::Broadcast),
+        Kind::Reverse => reshaped(g, body, x, Opcode::Reverse),
+        Kind::Slice => sliced(g, body, x),
+        Kind::Pad => padded(g, body, x),
+        Kind::Concatenate => joined(g, body, x),
+        Kind::DynamicSlice => read(g, body, x),
+        Kind::DynamicUpdateSlice => written(g, body, x),
     }
 }
 
-fn reshaped(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+fn reshaped(g: &mut Generator<'_>, body: &mut Body, x: InstrId, opcode: Opcode) -> Option<InstrId> {
+    use Opcode::{Broadcast, Copy, Reverse, Transpose};
     let shape = g.array(x);
-    use Opcode::{Bitcast, Broadcast, Copy, Reshape, Reverse, Transpose};
-    let opcode =
-        g.opcode(&[Broadcast, Broadcast, Transpose, Reshape, Reverse, Copy, Transpose, Reshape, Bitcast]);
     if opcode == Broadcast {
         let mut dims = shape.dims.to_vec();
         if g.choices.chance(128) {
@@ -73,7 +111,9 @@ pub(super) fn refactored(g: &mut Generator<'_>, shape: &ArrayShape) -> Vec<i64> 
     let mut left = shape.elements() as i64;
     let mut dims = Vec::new();
     while left > 1 && dims.len() < 4 {
-        let divisors: Vec<i64> = (1..=left).rev().filter(|d| left % d == 0).collect();
+        // The whole first, then pairs of factors.
+        let small = (1..=left.isqrt()).filter(|d| left % d == 0);
+        let divisors: SmallVec<[i64; 16]> = small.flat_map(|d| [left / d, d]).collect();
         let d = g.choices.pick(&divisors);
         dims.push(d);
         left /= d;
@@ -170,8 +210,8 @@ pub(super) fn starts(g: &mut Generator<'_>, body: &mut Body, n: usize) -> Vec<In
             if g.choices.chance(60) {
                 return g.of_shape(body, &ArrayShape::new(ty, &[]));
             }
-            let low = if ty.is_signed_integer() { -2 } else { 0 };
-            let value = g.choices.int(low, 6);
+            // Mostly within, some before and some far behind: as an s8, 200 is negative.
+            let value = g.choices.pick(&[0, 1, 2, 3, 0, 1, 2, 4, 5, -1, -2, 6, 9, 33, 100, 200]);
             g.number(body, ty, value)
         })
         .collect()

@@ -1,9 +1,10 @@
 //! Small expressions that compilers rewrite: identities, near identities, chains that fold, moves after moves.
 //!
 //! An expression is written in postfix. `x y z` are values of one shape (drawn when first used; two of them may be the same), `p
-//! q` predicates of its dimensions, `c d` constants in every place, numbers such as `0` or `-1` too;
-//! opcodes by their names, comparisons by their directions; `there` converts to some type and `back` to that of `x`; `move` is any
-//! movement of data, `fold` any reduction, `dup` the last value again.
+//! q` predicates of its dimensions, `c d` constants in every place, numbers such as `0` or `-1` too; opcodes by their names,
+//! comparisons by their directions (`?`: any); `there` converts to some type and `back` to that of `x`; `move` is any movement of
+//! data, `turn shape flip cut wider join spread read write` are one kind of it each, `fold` any reduction, `window` one over
+//! windows, `contract` a dot with something; `dup` is the last value again; `also` takes the last value away, into the results.
 
 use hlo::attrs::{AttrKey, AttrValue, Direction};
 use hlo::opcode::Arity;
@@ -11,7 +12,7 @@ use hlo::{ArrayShape, Attrs, ElementType, InstrId, Opcode, TypeClass};
 
 use super::Generator;
 use super::body::Body;
-use super::movement;
+use super::movement::{self, Kind};
 
 /// Of any type.
 const ANY: &[&str] = &[
@@ -94,6 +95,34 @@ const ANY: &[&str] = &[
     "x y add there back",
     "x there there back",
     "x there negate back",
+    "x y multiply z divide",
+    "x y divide y multiply",
+    "x y multiply y divide",
+    "x y subtract 0 ?",
+    "x c subtract 0 ?",
+    "x c add d ?",
+    "x y ? x y ? xor",
+    "x y ? y x ? and",
+    "x y ? x y select",
+    "x y ? y x select",
+    "x c ? x y select",
+    "x y subtract also y x subtract",
+    "x y divide also y x divide",
+    "x opt-barrier y add",
+    "x y add x y add multiply",
+    "x y add y x add subtract",
+    "x y multiply z add",
+    "x y multiply z subtract",
+    "z x y multiply subtract",
+    "x y multiply negate z add",
+    "x y multiply x z multiply multiply",
+    "x dup add dup add dup add",
+    "x dup multiply dup multiply",
+    "x y add z add x y add subtract",
+];
+
+/// Of any type, and any shape in between.
+const MOVES: &[&str] = &[
     "x move move",
     "x move move move",
     "x negate move",
@@ -107,17 +136,68 @@ const ANY: &[&str] = &[
     "x negate fold move",
     "x y add fold",
     "x copy move copy",
-    "x opt-barrier y add",
-    "x y add x y add multiply",
-    "x y add y x add subtract",
-    "x y multiply z add",
-    "x y multiply z subtract",
-    "z x y multiply subtract",
-    "x y multiply negate z add",
-    "x y multiply x z multiply multiply",
-    "x dup add dup add dup add",
-    "x dup multiply dup multiply",
-    "x y add z add x y add subtract",
+    "x turn turn",
+    "x turn turn turn",
+    "x turn shape",
+    "x shape turn",
+    "x shape shape",
+    "x turn fold",
+    "x turn flip",
+    "x turn negate turn",
+    "x turn cut",
+    "x turn spread",
+    "x turn contract",
+    "x contract turn",
+    "x contract contract",
+    "x shape contract",
+    "x spread contract",
+    "x wider contract",
+    "x negate contract",
+    "x flip flip",
+    "x flip cut",
+    "x cut flip",
+    "x flip fold",
+    "x cut cut",
+    "x cut shape",
+    "x cut fold",
+    "x wider cut",
+    "x join cut",
+    "x join fold",
+    "x join flip",
+    "x wider wider",
+    "x wider negate wider",
+    "x wider fold",
+    "x wider window",
+    "x window window",
+    "x window fold",
+    "x spread shape",
+    "x spread turn",
+    "x spread fold",
+    "x spread cut",
+    "x spread spread",
+    "x spread flip",
+    "x y add spread",
+    "x write write",
+    "x write read",
+    "x read read",
+    "x cut write",
+    "x negate write",
+    "x negate dup also write",
+    "x y add dup also write",
+    "x write x add",
+    "x write also x negate",
+    "x y subtract write",
+    "x write fold",
+    "x turn also x turn",
+    "x flip also x flip",
+    "x cut also x cut",
+    "x wider also x wider",
+    "x shape also x shape",
+    "x spread also x spread",
+    "x fold also x fold",
+    "x window also x window",
+    "x read also x read",
+    "x contract also x contract",
 ];
 
 /// Of integers and, most of them, predicates.
@@ -266,15 +346,45 @@ pub(super) fn pattern(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId>
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => INTEGER,
         TypeClass::Float | TypeClass::Complex => FLOAT,
     };
-    let list = if g.choices.chance(110) { own } else { ANY };
+    let list = [ANY, own, MOVES, own][g.choices.below(4)];
     let text = g.choices.pick(list);
-    let mut names = Names { shape, values: [Some(x), None, None, None, None, None, None] };
+    expression(g, body, text, x, None)
+}
+
+/// An expression that knows no shape but that of its values, for a computation of its own.
+pub(super) fn elementwise(g: &mut Generator<'_>, body: &mut Body, x: InstrId, y: InstrId) -> Option<InstrId> {
+    let text = g.choices.pick(ANY);
+    expression(g, body, text, x, Some(y))
+}
+
+fn expression(
+    g: &mut Generator<'_>,
+    body: &mut Body,
+    text: &str,
+    x: InstrId,
+    y: Option<InstrId>,
+) -> Option<InstrId> {
+    let shape = g.array(x).without_layout();
+    let mut names = Names { shape, values: [Some(x), y, None, None, None, None, None] };
     let mut stack: Vec<InstrId> = Vec::new();
     for word in text.split(' ') {
         step(g, body, &mut names, &mut stack, word)?;
     }
     stack.pop()
 }
+
+/// The kinds of movement that have a word.
+const KINDS: [(&str, Kind); 9] = [
+    ("turn", Kind::Transpose),
+    ("shape", Kind::Reshape),
+    ("flip", Kind::Reverse),
+    ("cut", Kind::Slice),
+    ("wider", Kind::Pad),
+    ("join", Kind::Concatenate),
+    ("spread", Kind::Broadcast),
+    ("read", Kind::DynamicSlice),
+    ("write", Kind::DynamicUpdateSlice),
+];
 
 /// One word.
 fn step(
@@ -298,7 +408,9 @@ fn step(
         let one =
             g.at(body).constant(hlo::Literal::Array(super::values::number(names.shape.element_type, number)));
         spread(g, body, one, &names.shape.dims)?
-    } else if let Some(direction) = Direction::from_text(word) {
+    } else if let Some(direction) =
+        Direction::from_text(word).or_else(|| (word == "?").then(|| g.choices.pick(Direction::ALL)))
+    {
         let (b, a) = (stack.pop()?, stack.pop()?);
         let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
         g.add(body, Opcode::Compare, &[a, b], attrs)?
@@ -312,6 +424,18 @@ fn step(
     } else if word == "move" {
         let x = stack.pop()?;
         movement::moved(g, body, x)?
+    } else if let Some((_, kind)) = KINDS.iter().find(|(name, _)| *name == word) {
+        let x = stack.pop()?;
+        movement::moved_by(g, body, x, *kind)?
+    } else if word == "window" {
+        let x = stack.pop()?;
+        super::reduction::windowed(g, body, x)?
+    } else if word == "contract" {
+        let x = stack.pop()?;
+        super::contraction::dotted(g, body, x)?
+    } else if word == "also" {
+        body.add(stack.pop()?);
+        return Some(());
     } else if word == "fold" {
         let x = stack.pop()?;
         super::reduction::reduced(g, body, x)?
@@ -356,17 +480,23 @@ mod tests {
 
     #[test]
     fn every_word_means_something() {
-        for text in ANY.iter().chain(INTEGER).chain(FLOAT) {
+        for text in ANY.iter().chain(MOVES).chain(INTEGER).chain(FLOAT) {
             let mut depth = 0i64;
             for word in text.split(' ') {
-                let known = word.len() == 1 && "xyzpqcd".contains(word) || word.parse::<f64>().is_ok();
+                let known = "xyzpqcd".contains(word) || word.parse::<f64>().is_ok();
                 let operands = match Opcode::from_name(word).map(|o| o.arity()) {
                     Some(Arity::Exactly(n)) => n as i64,
                     Some(Arity::AtLeast(_)) => panic!("{text}: {word}"),
                     None if known || word == "dup" => 0,
-                    None if Direction::from_text(word).is_some() => 2,
+                    None if word == "?" || Direction::from_text(word).is_some() => 2,
+                    None if word == "also" => {
+                        depth -= 1;
+                        continue;
+                    }
                     None => {
-                        assert!(["there", "back", "move", "fold"].contains(&word), "{text}: {word}");
+                        let kind = KINDS.iter().any(|(name, _)| *name == word);
+                        let other = ["there", "back", "move", "fold", "window", "contract"];
+                        assert!(kind || other.contains(&word), "{text}: {word}");
                         1
                     }
                 };

@@ -105,7 +105,8 @@ pub(super) fn reduced(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Opt
 pub(super) fn reduce(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let (shape, mut operands, types) = g.several(body, 1, 50);
     let mut dims = subset(g, shape.rank());
-    if dims.is_empty() {
+    // Over nothing now and then: then the initial value still counts.
+    if dims.is_empty() && !g.choices.chance(60) {
         dims.push(g.choices.below(shape.rank()) as i64);
     }
     operands.extend(g.inits(body, &types));
@@ -138,6 +139,18 @@ fn window(g: &mut Generator<'_>, dims: &[i64], dilated: bool) -> Window {
         })
         .collect();
     Window { dims }
+}
+
+/// A value reduced over windows.
+pub(super) fn windowed(g: &mut Generator<'_>, body: &mut Body, x: InstrId) -> Option<InstrId> {
+    let shape = g.array(x);
+    let types = [shape.element_type];
+    let window = window(g, &shape.dims, true);
+    let init = g.inits(body, &types)[0];
+    let attrs = Attrs::new()
+        .with(AttrKey::Window, AttrValue::Window(Box::new(window)))
+        .with(AttrKey::ToApply, AttrValue::Computation(g.reducer(&types)?));
+    g.add(body, Opcode::ReduceWindow, &[x, init], attrs)
 }
 
 pub(super) fn reduce_window(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {

@@ -51,7 +51,7 @@ fn every_opcode_and_type_comes_up() {
 fn what_is_aimed_at_is_made() {
     let mut seen = Statistics::default();
     let limits = Limits { instructions: 12, ..ALL };
-    for round in 0..16 {
+    for round in 0..40 {
         let missing = seen.missing(limits);
         for (i, aims) in missing.chunks(6).enumerate() {
             seen.add(&case_towards(round << 32 | i as u64, limits, aims).module);

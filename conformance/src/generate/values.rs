@@ -40,7 +40,7 @@ impl Mode {
             3..6 => Mode::Eighths,
             6..9 => Mode::Moderate,
             9..12 => Mode::Distinct,
-            12 => Mode::Sorted,
+            12 => [Mode::Sorted, Mode::Few][(r >> 8) as usize & 1],
             13 => Mode::Few,
             14 => Mode::Edge,
             _ => {
@@ -161,7 +161,8 @@ fn integer(ty: ElementType, mode: Mode, r: u64, i: u64, key: u64) -> Draw {
     match mode {
         Mode::Small | Mode::Eighths => Draw::Int(i128::from(r % 11) + low),
         Mode::Moderate => Draw::Int(i128::from(r % 201) + low * 25),
-        Mode::Distinct => Draw::Int(i128::from(i) + 1 + i128::from(key % 3)),
+        // From one on, or about zero.
+        Mode::Distinct => Draw::Int(i128::from(i) + if key & 1 == 0 { 1 } else { low * 4 }),
         Mode::Sorted => Draw::Int(i128::from(i / 2) + low),
         Mode::Few => Draw::Int(i128::from((key >> 8) % 5) + i128::from(r & 1)),
         Mode::Edge => match r & 15 {
