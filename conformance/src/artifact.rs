@@ -51,6 +51,19 @@ pub struct Signature {
     pub engine: String,
 }
 
+impl std::fmt::Display for Signature {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kind.describe())?;
+        if let Some(opcode) = &self.opcode {
+            write!(f, ", {opcode}")?;
+        }
+        if let Some(code) = &self.code {
+            write!(f, " ({code})")?;
+        }
+        write!(f, ", {}", self.engine)
+    }
+}
+
 /// What `finding.json` says: how to repeat it, and what was found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding {

@@ -10,8 +10,10 @@ use hlo::{ArrayLiteral, Diagnostic, Module, Opcode};
 use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
+use crate::certify::{Bounds, certify};
 use crate::engine::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name};
-use crate::verdict::{ArrayVerdict, Class, SameBits, Tally, judge, same_bits};
+use crate::replay::replay;
+use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
 /// How a comparison ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -223,8 +225,8 @@ fn compare(
     expected: &Finished,
     actual: Finished,
     engine: &dyn Engine,
-    _executable: &dyn Executable,
-    _subject: &Subject<'_>,
+    executable: &dyn Executable,
+    subject: &Subject<'_>,
     settings: &Settings,
 ) -> Difference {
     let mut difference = Difference::ended(Kind::Same, None);
@@ -234,20 +236,37 @@ fn compare(
     if !fits {
         return failed(Outcome::crashed(format!("{} gave another number of results", engine.name())));
     }
+    let mut differing = Vec::new();
     for (device, (e, a)) in expected.results.iter().zip(&actual.results).enumerate() {
         for (i, (e, a)) in e.iter().zip(a).enumerate() {
             if same_bits(e, a, settings.nan_bits) {
                 difference.tally.same += e.buffer.len() as u64;
-                continue;
+            } else {
+                differing.push((device, i));
             }
-            let name = array_name(count, device, "out", i);
-            match judge(e, a, &SameBits, settings.nan_bits) {
-                Ok(verdict) => {
-                    difference.tally.add(&verdict.tally);
-                    difference.arrays.push((name, verdict));
-                }
-                Err(why) => return failed(Outcome::crashed(format!("{name} of {}: {why}", engine.name()))),
+        }
+    }
+    if differing.is_empty() {
+        return difference;
+    }
+    let allowances = engine.allowances().or(settings.allow);
+    // The reference ran already: if it cannot be run again with bounds, nothing is known.
+    let certified = subject
+        .inputs()
+        .and_then(|inputs| certify(subject.module, &inputs, &settings.run, allowances, &mut ()));
+    for (device, i) in differing {
+        let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
+        let name = array_name(count, device, "out", i);
+        let verdict = match &certified {
+            Ok(certified) => judge(e, a, &certified.results[device][i].1, settings.nan_bits),
+            Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.nan_bits),
+        };
+        match verdict {
+            Ok(verdict) => {
+                difference.tally.add(&verdict.tally);
+                difference.arrays.push((name, verdict));
             }
+            Err(why) => return failed(Outcome::crashed(format!("{name} of {}: {why}", engine.name()))),
         }
     }
     let class = difference.arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
@@ -258,5 +277,35 @@ fn compare(
         Class::Wrong => Kind::Wrong,
     };
     difference.actual = Some(actual);
+    let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
+    if settings.replay && says_little && executable.form().is_some() {
+        replayed(&mut difference, executable, allowances, subject, settings);
+    }
     difference
+}
+
+/// Decides by replay what the bounds over the whole program left open, and finds who is to blame.
+fn replayed(
+    difference: &mut Difference,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) {
+    // A replay that cannot be made (values beyond the memory limit) decides nothing.
+    let Ok(found) = replay(subject, executable, allowances, settings) else { return };
+    difference.replayed = true;
+    difference.blamed = found.first().map(|d| d.place.opcode);
+    match found.class() {
+        Class::Wrong => difference.kind = Kind::Wrong,
+        Class::Undecided => {}
+        // Every instruction, in its place and on the reference's operands, does what it may: what the whole program leaves open is the
+        // rounding of one instruction that others amplify.
+        Class::Same | Class::Explained if difference.kind == Kind::Undecided => {
+            difference.kind = Kind::Explained;
+            difference.tally.explained += difference.tally.undecided;
+            difference.tally.undecided = 0;
+        }
+        Class::Same | Class::Explained => {}
+    }
 }

@@ -6,6 +6,7 @@
 use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
 
+use crate::certify::Bounds;
 use crate::compare::{index_of, text_of};
 use crate::element::{Number, Part, is_nan};
 
@@ -28,6 +29,16 @@ impl Allowed for SameBits {
 
     fn hard(&self, _element: usize) -> f64 {
         0.0
+    }
+}
+
+impl Allowed for Bounds {
+    fn soft(&self, element: usize) -> f64 {
+        self.soft.at(element)
+    }
+
+    fn hard(&self, element: usize) -> f64 {
+        self.hard.at(element)
     }
 }
 

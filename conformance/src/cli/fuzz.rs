@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::fuzz::{Event, Finding, Hunt, Size, Source, Totals, WIDEST, hunt};
 use crate::report;
-use crate::{faults, frontend};
+use crate::{artifact, faults, frontend};
 
 /// Options of `hlo fuzz`.
 #[derive(Args, Debug)]
@@ -171,7 +171,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut findings = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     findings.sort_by_key(|f| f.number);
     for (i, finding) in findings.iter().enumerate() {
-        keep(options, ui, finding, i + 1)?;
+        keep(options, ui, &the_hunt, finding, i + 1)?;
     }
     write_totals(&options.out, &totals)?;
     report(ui, &totals);
@@ -184,15 +184,22 @@ struct FindingObject<'a> {
     finding: usize,
     program: u64,
     seed: u64,
-    signature: &'a crate::fuzz::Signature,
+    signature: &'a artifact::Signature,
     folder: String,
     instructions: usize,
     reduced: Option<usize>,
 }
 
 /// Saves a finding, reduced if that is wanted.
-fn keep(options: &Options, ui: &Ui, finding: &Finding, n: usize) -> Result<(), Failure> {
-    let folder = options.out.join(format!("{n:03}"));
+fn keep(options: &Options, ui: &Ui, hunt: &Hunt<'_>, finding: &Finding, n: usize) -> Result<(), Failure> {
+    let stem = format!("{n:03}");
+    let origin = format!(
+        "hlo fuzz --seed {} --size {}, program {}",
+        options.seed,
+        size_name(options.size),
+        finding.number
+    );
+    let folder = finding.save(&options.out, &stem, hunt.reference, origin)?;
     let instructions = frontend::instruction_count(&finding.program.module);
     let reduced = None;
     let object = FindingObject {
@@ -218,6 +225,10 @@ fn keep(options: &Options, ui: &Ui, finding: &Finding, n: usize) -> Result<(), F
         ));
     }
     Ok(())
+}
+
+fn size_name(size: Size) -> String {
+    clap::ValueEnum::to_possible_value(&size).map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
 fn write_totals(folder: &Path, totals: &Totals) -> Result<(), Failure> {

@@ -1,50 +1,13 @@
 //! A failure that a hunt found, and what makes two of them the same.
 
-use hlo::Opcode;
-use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 use super::source::Program;
-use crate::differential::{Difference, Kind};
-
-/// What makes two failures the same one: `hlo reduce` keeps it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Signature {
-    /// Which engine failed.
-    pub engine: String,
-    /// How.
-    pub kind: Kind,
-    /// The opcode that diverges first, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub opcode: Option<String>,
-    /// The code of the error, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub code: Option<String>,
-}
-
-impl Signature {
-    /// Of a failure.
-    pub fn of(engine: &str, difference: &Difference) -> Self {
-        Self {
-            engine: engine.to_owned(),
-            kind: difference.kind,
-            opcode: difference.blamed.map(Opcode::name).map(str::to_owned),
-            code: difference.failure.as_ref().map(|d| d.code.as_str().to_owned()),
-        }
-    }
-}
-
-impl std::fmt::Display for Signature {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.kind.describe())?;
-        if let Some(opcode) = &self.opcode {
-            write!(f, ", {opcode}")?;
-        }
-        if let Some(code) = &self.code {
-            write!(f, " ({code})")?;
-        }
-        write!(f, ", {}", self.engine)
-    }
-}
+use crate::artifact::{self, Artifact, Signature};
+use crate::differential::{Difference, Settings, Subject, reference_run};
+use crate::engine::Engine;
+use crate::exit::Failure;
+use crate::guard::guarded;
 
 /// A failure, with the program.
 #[derive(Clone, Debug)]
@@ -53,15 +16,56 @@ pub struct Finding {
     pub number: u64,
     /// The program.
     pub program: Program,
-    /// What makes it this failure.
+    /// What it is known by.
     pub signature: Signature,
+    /// How the engines ran.
+    pub settings: Settings,
     /// What the comparison found.
     pub difference: Difference,
 }
 
 impl Finding {
-    pub(super) fn new(number: u64, program: &Program, engine: &str, difference: Difference) -> Self {
-        let signature = Signature::of(engine, &difference);
-        Self { number, program: program.clone(), signature, difference }
+    pub(super) fn new(
+        number: u64,
+        program: &Program,
+        (reference, engine): (&str, &str),
+        difference: Difference,
+        settings: &Settings,
+    ) -> Self {
+        let signature = artifact::Finding::new(reference, engine, &difference, settings).signature;
+        Self { number, program: program.clone(), signature, settings: *settings, difference }
+    }
+
+    /// Writes it as a folder below `parent` ([`artifact::save`]). The reference runs once more for its results.
+    pub fn save(
+        &self,
+        parent: &Path,
+        stem: &str,
+        reference: &dyn Engine,
+        origin: String,
+    ) -> Result<PathBuf, Failure> {
+        let program = &self.program;
+        let subject =
+            Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
+        let expected = guarded("running the reference", || {
+            Ok(reference_run(reference, &subject, &self.settings).into_results().ok())
+        });
+        let expected = expected.ok().flatten();
+        let mut finding = artifact::Finding::new(
+            reference.name(),
+            &self.signature.engine,
+            &self.difference,
+            &self.settings,
+        );
+        finding.origin = Some(origin);
+        let artifact = Artifact {
+            module: &program.module,
+            text: None,
+            inputs: &program.inputs,
+            expected: expected.as_ref().map(|f| &f.results[..]),
+            actual: self.difference.actual.as_ref().map(|f| &f.results[..]),
+            finding: &finding,
+        };
+        artifact::save(parent, stem, &artifact)
     }
 }

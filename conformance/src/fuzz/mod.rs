@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 use hlo::Diagnostic;
 use hlo::diag::codes;
 
+use crate::artifact::Signature;
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, on_deep_stack};
 
-pub use finding::{Finding, Signature};
+pub use finding::Finding;
 pub use source::{Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
 
@@ -129,7 +130,13 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
             // What the verifier accepts never panics: the reference itself failed.
             let difference = Difference::failure(Kind::Crash, crash_of(&expected));
             totals.reference_failed += 1;
-            return vec![Finding::new(number, &program, hunt.reference.name(), difference)];
+            return vec![Finding::new(
+                number,
+                &program,
+                (hunt.reference.name(), hunt.reference.name()),
+                difference,
+                &settings,
+            )];
         }
         Outcome::Unsupported(_) | Outcome::Trap(_) | Outcome::WrongInputs(_) | Outcome::TimedOut(_) => {
             totals.reference_failed += 1;
@@ -147,7 +154,13 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         });
         counted.count(&difference);
         if difference.kind.is_failure() {
-            findings.push(Finding::new(number, &program, engine.name(), difference));
+            findings.push(Finding::new(
+                number,
+                &program,
+                (hunt.reference.name(), engine.name()),
+                difference,
+                &settings,
+            ));
         }
     }
     findings
