@@ -28,8 +28,11 @@
 
 mod complex;
 mod elementwise;
+mod folds;
+mod linear;
 mod movement;
 mod number;
+mod order;
 mod probe;
 mod rules;
 mod sums;

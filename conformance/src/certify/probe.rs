@@ -94,6 +94,24 @@ impl Probe {
         Probe::new(source, instr, &operands, retyped(&instr.shape, retype), &regions)
     }
 
+    /// Gives the applied computation more parameters, scalars that it does not look at.
+    pub(super) fn more_parameters(
+        &mut self,
+        key: AttrKey,
+        from: usize,
+        types: [ElementType; 2],
+    ) -> Option<()> {
+        let root = self.module.root(self.module.entry());
+        let computation = self.module.instr(root).attrs.computation(key)?;
+        for (number, ty) in (from..).zip(types) {
+            let new = NewInstruction::new(Opcode::Parameter, Shape::scalar(ty), &[])
+                .attr(AttrKey::ParameterNumber, AttrValue::Int(i64::try_from(number).ok()?))
+                .named(format!("more{number}"));
+            self.module.append(computation, new);
+        }
+        Some(())
+    }
+
     /// The result on one device; `None` if the interpreter refuses or the program traps.
     pub(super) fn run(&self, settings: &Settings, args: Vec<Value>) -> Option<Value> {
         self.run_devices(settings, Devices::ONE, vec![args])?.pop()

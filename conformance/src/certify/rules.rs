@@ -10,7 +10,7 @@ use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opc
 use hlo_interp::Tensor;
 
 use super::number::{Format, Numbers};
-use super::{Bounds, Leaf, Radii, Settings, complex, elementwise, movement, sums};
+use super::{Bounds, Leaf, Radii, Settings, complex, elementwise, folds, linear, movement, order, sums};
 
 /// An array of an operand.
 pub(super) struct Arg<'a> {
@@ -74,6 +74,13 @@ impl Case<'_> {
     /// Whether the result is exact where the operands are.
     fn is_exact(&self) -> bool {
         let allowed = &self.settings.allowances;
+        let several = self.settings.options.devices.count() > 1;
+        if self.opcode().flags().collective && several
+            || matches!(self.opcode(), Opcode::Recv | Opcode::RecvDone)
+                && !self.instr.attrs.bool(AttrKey::IsHostTransfer)
+        {
+            return false;
+        }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
         let arithmetic = !moves(self.opcode());
@@ -157,11 +164,16 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     let leaf = |bounds| Leaf { bounds, product };
     let unknown = || case.results.iter().map(|t| leaf(Bounds::unknown(t.len()))).collect();
     let contracted = case.settings.allowances.contraction && case.args.iter().any(|a| a.leaf.product);
+    if kind(case.opcode()) == Kind::Random {
+        return unknown();
+    }
     if !contracted && case.args.iter().all(|a| a.leaf.bounds.is_exact()) && case.is_exact() {
         return case.results.iter().map(|_| leaf(Bounds::default())).collect();
     }
     let (Some(soft), Some(hard)) = (found(case, Mode::Soft), found(case, Mode::Hard)) else {
-        return unknown();
+        let applied = if kind(case.opcode()) == Kind::Region { folds::applied(case) } else { None };
+        let applied = applied.filter(|all| all.len() == case.results.len());
+        return applied.map_or_else(unknown, |all| all.into_iter().map(leaf).collect());
     };
     if soft.len() != case.results.len() || hard.len() != soft.len() {
         return unknown();
@@ -253,12 +265,15 @@ pub(super) enum Kind {
     Sort,
     Topk,
     Fft,
-    Linear,
+    Cholesky,
+    TriangularSolve,
     BatchNorm,
     /// A collective that moves elements.
     Exchange,
     /// A collective that folds.
     CollectiveFold,
+    /// Numbers and states that are open to the implementation.
+    Random,
     /// Follows its operands exactly, or is unknown.
     Opaque,
     /// Followed by `walk`.
@@ -353,7 +368,8 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
         Opcode::Sort => Kind::Sort,
         Opcode::Topk => Kind::Topk,
         Opcode::BatchNormGrad | Opcode::BatchNormInference | Opcode::BatchNormTraining => Kind::BatchNorm,
-        Opcode::Cholesky | Opcode::TriangularSolve => Kind::Linear,
+        Opcode::Cholesky => Kind::Cholesky,
+        Opcode::TriangularSolve => Kind::TriangularSolve,
         Opcode::Fft => Kind::Fft,
 
         Opcode::AllGather
@@ -363,8 +379,9 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
         | Opcode::RaggedAllToAll => Kind::Exchange,
         Opcode::AllReduce | Opcode::CollectiveReduce | Opcode::ReduceScatter => Kind::CollectiveFold,
 
-        Opcode::Rng
-        | Opcode::RngBitGenerator
+        Opcode::Rng | Opcode::RngGetAndUpdateState => Kind::Random,
+
+        Opcode::RngBitGenerator
         | Opcode::CustomCall
         | Opcode::AllGatherDone
         | Opcode::AllGatherStart
@@ -396,7 +413,6 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
         | Opcode::Parameter
         | Opcode::PartitionId
         | Opcode::ReplicaId
-        | Opcode::RngGetAndUpdateState
         | Opcode::Tuple
         | Opcode::While => Kind::Structure,
     }
@@ -416,14 +432,13 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         Kind::Sum => sums::products(case, radii, mode),
         Kind::Region => sums::fold(case, radii, mode),
-        Kind::Sort
-        | Kind::Topk
-        | Kind::Fft
-        | Kind::Linear
-        | Kind::BatchNorm
-        | Kind::Exchange
-        | Kind::CollectiveFold => None,
-        Kind::Opaque | Kind::Structure => None,
+        Kind::Sort => order::sort(case, radii, mode),
+        Kind::Topk => order::topk(case, radii, mode),
+        Kind::Fft => linear::fft(case, radii, mode),
+        Kind::Cholesky => linear::cholesky(case, radii, mode),
+        Kind::TriangularSolve => linear::triangular_solve(case, radii, mode),
+        Kind::BatchNorm => linear::batch_norm(case, radii, mode),
+        Kind::Exchange | Kind::CollectiveFold | Kind::Random | Kind::Opaque | Kind::Structure => None,
     }
 }
 

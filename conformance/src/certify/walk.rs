@@ -239,7 +239,7 @@ impl Watcher {
             Opcode::Constant | Opcode::PartitionId | Opcode::ReplicaId | Opcode::Iota => {
                 Some(exact_tree(result))
             }
-            Opcode::Infeed | Opcode::RngGetAndUpdateState => Some(exact_tree(result)),
+            Opcode::Infeed => Some(exact_tree(result)),
             Opcode::CustomCall if returned.is_some() => returned,
             _ => self.computed(site, &ended, result),
         };

@@ -1,0 +1,339 @@
+//! Applied computations that are no sums: the computation on whole arrays ("lifted"), certified like any other, step by step.
+//!
+//! A fold of `n` elements into `m` results is `n` runs of the lifted computation on arrays of `m`. That is only done within [`BUDGET`].
+
+use std::sync::Arc;
+
+use hlo::attrs::Window;
+use hlo::{
+    AttrKey, AttrValue, BufferOf, ComputationId, InstrId, Module, NewInstruction, Opcode, Shape, Span,
+    with_buffer,
+};
+use hlo_interp::device::host::NoHost;
+use hlo_interp::{Accumulate, Devices, Tensor, Value};
+use rustc_hash::FxHashMap;
+
+use super::rules::Case;
+use super::{Bounds, Leaf, Radii, Settings, Tree, evaluate};
+use crate::engine::RunOptions;
+
+/// The most runs of a lifted computation for an instruction, and the most elements in all of them.
+const BUDGET: (usize, usize) = (600, 4_000_000);
+
+/// Arrays with their bounds.
+type Known = (Vec<Tensor>, Vec<Arc<Leaf>>);
+
+/// The bounds of the results of `map`, and of folds by any computation; `None`: they are not worked out.
+pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    if case.settings.allowances.reorder_regions && case.opcode() != Opcode::Map {
+        return None;
+    }
+    let computation = case.instr.attrs.computation(AttrKey::ToApply)?;
+    let size = case.module.computation(computation).len();
+    match case.opcode() {
+        Opcode::Map => {
+            let lanes = case.args.first().map_or(1, |a| a.tensor.len());
+            if lanes.checked_mul(size)? > BUDGET.1 || case.args.iter().any(|a| a.tensor.len() != lanes) {
+                return None;
+            }
+            let lifted = Lifted { case, computation };
+            let (_, leaves) =
+                lifted.run(case.args.iter().map(|a| (flat(a.tensor), a.leaf.clone())).unzip())?;
+            Some(leaves.iter().map(|leaf| leaf.bounds.clone()).collect())
+        }
+        Opcode::Reduce => {
+            let terms = reduced(case)?;
+            fold(case, computation, &terms, size)
+        }
+        Opcode::ReduceWindow => {
+            let terms = windows(case)?;
+            fold(case, computation, &terms, size)
+        }
+        _ => None,
+    }
+}
+
+fn flat(t: &Tensor) -> Tensor {
+    t.clone().reshaped([t.len() as i64].as_slice())
+}
+
+/// For each element of the results the elements of the operands that it folds, in order.
+struct Terms {
+    /// Step by step, for each result an element, if there is one.
+    steps: Vec<Vec<Option<usize>>>,
+    results: usize,
+}
+
+fn allowed(steps: usize, results: usize, size: usize) -> Option<()> {
+    let work = steps.checked_mul(results)?.checked_mul(size)?;
+    (steps <= BUDGET.0 && work <= BUDGET.1).then_some(())
+}
+
+/// Distances of neighbours along each dimension.
+fn strides(sizes: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; sizes.len()];
+    for d in (1..sizes.len()).rev() {
+        strides[d - 1] = strides[d] * sizes[d];
+    }
+    strides
+}
+
+/// The place of number `n` in an array of these sizes.
+fn place(mut n: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut at = vec![0; sizes.len()];
+    for d in (0..sizes.len()).rev() {
+        at[d] = n % sizes[d].max(1);
+        n /= sizes[d].max(1);
+    }
+    at
+}
+
+fn reduced(case: &Case<'_>) -> Option<Terms> {
+    let sizes = case.args.first()?.tensor.sizes();
+    let dims: Vec<usize> =
+        case.instr.attrs.ints(AttrKey::Dimensions)?.iter().filter_map(|&d| usize::try_from(d).ok()).collect();
+    let kept: Vec<usize> = (0..sizes.len()).filter(|d| !dims.contains(d)).collect();
+    let mut folded: Vec<usize> = dims.clone();
+    folded.sort_unstable();
+    let of = |dims: &[usize]| -> Vec<usize> { dims.iter().map(|&d| sizes[d]).collect() };
+    let (kept_sizes, folded_sizes) = (of(&kept), of(&folded));
+    let (results, steps) = (kept_sizes.iter().product::<usize>(), folded_sizes.iter().product::<usize>());
+    allowed(steps, results, 1)?;
+    let strides = strides(&sizes);
+    let offset = |n: usize, dims: &[usize], sizes: &[usize]| -> usize {
+        place(n, sizes).iter().zip(dims).map(|(&i, &d)| i * strides[d]).sum()
+    };
+    let starts: Vec<usize> = (0..results).map(|o| offset(o, &kept, &kept_sizes)).collect();
+    let steps = (0..steps).map(|s| {
+        let along = offset(s, &folded, &folded_sizes);
+        starts.iter().map(|&start| Some(start + along)).collect()
+    });
+    Some(Terms { steps: steps.collect(), results })
+}
+
+fn windows(case: &Case<'_>) -> Option<Terms> {
+    let sizes = case.args.first()?.tensor.sizes();
+    let result = case.results.first()?.sizes();
+    let window: &Window = case.instr.attrs.window()?;
+    let extents: Vec<usize> =
+        window.dims.iter().map(|d| usize::try_from(d.size).ok()).collect::<Option<_>>()?;
+    if extents.len() != sizes.len() {
+        return None;
+    }
+    let (results, steps) = (result.iter().product::<usize>(), extents.iter().product::<usize>());
+    allowed(steps, results, 1)?;
+    let strides = strides(&sizes);
+    let element = |at: &[usize], step: &[usize]| -> Option<usize> {
+        let mut index = 0;
+        for (d, w) in window.dims.iter().enumerate() {
+            let inside = if w.reversal { extents[d] - 1 - step[d] } else { step[d] } as i64;
+            let dilated = at[d] as i64 * w.stride + inside * w.window_dilation - w.pad_low;
+            if dilated < 0 || dilated % w.base_dilation != 0 {
+                return None;
+            }
+            let i = usize::try_from(dilated / w.base_dilation).ok().filter(|&i| i < sizes[d])?;
+            index += i * strides[d];
+        }
+        Some(index)
+    };
+    let places: Vec<Vec<usize>> = (0..results).map(|o| place(o, &result)).collect();
+    let steps = (0..steps).map(|s| {
+        let step = place(s, &extents);
+        places.iter().map(|at| element(at, &step)).collect()
+    });
+    Some(Terms { steps: steps.collect(), results })
+}
+
+/// Folds operands, the first half values, the second initial values.
+fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize) -> Option<Vec<Bounds>> {
+    allowed(terms.steps.len(), terms.results, size)?;
+    let k = case.args.len() / 2;
+    if case.args.len() % 2 != 0
+        || case.results.len() != k
+        || case.results.iter().any(|t| t.len() != terms.results)
+    {
+        return None;
+    }
+    let lifted = Lifted { case, computation };
+    let initial = case.args[k..].iter().map(|a| {
+        let places = vec![0; terms.results];
+        (taken(a.tensor, &places), Arc::new(leaf_at(&a.leaf, &places)))
+    });
+    let mut accumulated: Known = initial.unzip();
+    for step in &terms.steps {
+        let lanes: Vec<usize> = (0..terms.results).filter(|&o| step[o].is_some()).collect();
+        let elements: Vec<usize> = step.iter().flatten().copied().collect();
+        if lanes.is_empty() {
+            continue;
+        }
+        let mut args: Known = accumulated
+            .0
+            .iter()
+            .zip(&accumulated.1)
+            .map(|(t, leaf)| (taken(t, &lanes), Arc::new(leaf_at(leaf, &lanes))))
+            .unzip();
+        for a in &case.args[..k] {
+            args.0.push(taken(a.tensor, &elements));
+            args.1.push(Arc::new(leaf_at(&a.leaf, &elements)));
+        }
+        let (values, leaves) = lifted.run(args)?;
+        if values.len() != k {
+            return None;
+        }
+        if lanes.len() == terms.results {
+            accumulated = (values, leaves);
+            continue;
+        }
+        for j in 0..k {
+            accumulated.0[j] = put(&accumulated.0[j], &lanes, &values[j])?;
+            let (old, new) = (&accumulated.1[j].bounds, &leaves[j].bounds);
+            let bounds = Bounds {
+                soft: put_radii(&old.soft, &lanes, &new.soft, terms.results),
+                hard: put_radii(&old.hard, &lanes, &new.hard, terms.results),
+            };
+            accumulated.1[j] = Arc::new(Leaf { bounds, product: false });
+        }
+    }
+    Some(accumulated.1.iter().map(|leaf| leaf.bounds.clone()).collect())
+}
+
+/// The elements at these places, as a list.
+fn taken(t: &Tensor, places: &[usize]) -> Tensor {
+    let buffer = with_buffer!(t.buffer(), v => BufferOf::wrap(places.iter().map(|&i| v[i]).collect()));
+    Tensor::new([places.len() as i64].as_slice(), buffer)
+}
+
+fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
+    let at = |radii: &Radii| match radii {
+        Radii::Zero => Radii::Zero,
+        Radii::Each(each) => Radii::new(places.iter().map(|&i| each[i]).collect()),
+    };
+    let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard) };
+    Leaf { bounds, product: leaf.product }
+}
+
+/// A list with other elements at these places.
+fn put(t: &Tensor, places: &[usize], elements: &Tensor) -> Option<Tensor> {
+    fn of<T: BufferOf>(v: &[T], places: &[usize], new: &hlo::Buffer) -> Option<hlo::Buffer> {
+        let new = T::slice(new)?;
+        let mut v = v.to_vec();
+        places.iter().zip(new).for_each(|(&i, &x)| v[i] = x);
+        Some(T::wrap(v))
+    }
+    let buffer = with_buffer!(t.buffer(), v => of(v, places, elements.buffer()))?;
+    Some(Tensor::new(t.dims(), buffer))
+}
+
+fn put_radii(old: &Radii, places: &[usize], new: &Radii, n: usize) -> Radii {
+    let mut each: Vec<f64> = (0..n).map(|i| old.at(i)).collect();
+    places.iter().enumerate().for_each(|(j, &i)| each[i] = new.at(j));
+    Radii::new(each)
+}
+
+/// A computation on scalars, to be run on lists.
+struct Lifted<'a> {
+    case: &'a Case<'a>,
+    computation: ComputationId,
+}
+
+impl Lifted<'_> {
+    fn run(&self, args: Known) -> Option<Known> {
+        let lanes = args.0.first()?.len() as i64;
+        let mut module = Module::new("lifted");
+        let entry = lift(self.case.module, &mut module, self.computation, lanes, &mut FxHashMap::default())?;
+        module.set_entry(entry);
+        let settings = Settings {
+            options: RunOptions {
+                accumulate: Accumulate::Exact,
+                devices: Devices::ONE,
+                limits: self.case.settings.options.limits,
+                seed: 0,
+            },
+            ..*self.case.settings
+        };
+        let trees = args.1.into_iter().map(Tree::Array).collect();
+        let values = args.0.into_iter().map(Value::Array).collect();
+        let (value, tree) =
+            evaluate(&module, vec![values], vec![trees], settings, Arc::new(NoHost), None).ok()?.pop()?;
+        let tensors = value.arrays().into_iter().cloned().collect();
+        Some((tensors, tree.leaves().into_iter().cloned().collect()))
+    }
+}
+
+fn lifted_shape(shape: &Shape, lanes: i64) -> Option<Shape> {
+    Some(match shape {
+        Shape::Array(a) if a.dims.is_empty() => Shape::array(a.element_type, &[lanes]),
+        Shape::Tuple(parts) => {
+            let parts: Option<Vec<Shape>> = parts.iter().map(|p| lifted_shape(p, lanes)).collect();
+            Shape::tuple(parts?)
+        }
+        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => return None,
+    })
+}
+
+/// A copy of a computation whose scalars are lists. Only what works element by element.
+fn lift(
+    source: &Module,
+    target: &mut Module,
+    computation: ComputationId,
+    lanes: i64,
+    copies: &mut FxHashMap<ComputationId, ComputationId>,
+) -> Option<ComputationId> {
+    if let Some(&copy) = copies.get(&computation) {
+        return Some(copy);
+    }
+    let mut calls: FxHashMap<InstrId, ComputationId> = FxHashMap::default();
+    for id in source.instructions(computation) {
+        let instr = source.instr(id);
+        let key = match instr.opcode {
+            Opcode::Call => AttrKey::ToApply,
+            Opcode::Fusion => AttrKey::Calls,
+            opcode => {
+                let plain = matches!(
+                    opcode,
+                    Opcode::Parameter
+                        | Opcode::Constant
+                        | Opcode::Tuple
+                        | Opcode::GetTupleElement
+                        | Opcode::Copy
+                );
+                if !(plain || opcode.is_elementwise()) || !instr.control_predecessors.is_empty() {
+                    return None;
+                }
+                continue;
+            }
+        };
+        calls.insert(id, lift(source, target, instr.attrs.computation(key)?, lanes, copies)?);
+    }
+    let name = target.unique_computation_name("lifted");
+    let copy = target.add_computation(name, Span::NONE);
+    let mut instructions: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+    for id in source.instructions(computation) {
+        let instr = source.instr(id);
+        let shape = lifted_shape(&instr.shape, lanes)?;
+        let operands: Option<Vec<InstrId>> =
+            instr.operands().iter().map(|o| instructions.get(o).copied()).collect();
+        let mut attrs = instr.attrs.clone();
+        if let Some(&callee) = calls.get(&id) {
+            attrs.map_computations(|_| callee);
+        }
+        let new = if instr.opcode == Opcode::Constant {
+            let scalar =
+                NewInstruction { attrs, ..NewInstruction::new(Opcode::Constant, instr.shape.clone(), &[]) };
+            let scalar = target.append(copy, scalar.named(target_name(&instr.name)));
+            NewInstruction::new(Opcode::Broadcast, shape, &[scalar])
+                .attr(AttrKey::Dimensions, AttrValue::Ints(hlo::attrs::Ints::new()))
+        } else {
+            NewInstruction { attrs, ..NewInstruction::new(instr.opcode, shape, &operands?) }
+        };
+        let new = new.named(instr.name.clone());
+        instructions.insert(id, target.append(copy, new));
+    }
+    target.set_root(copy, *instructions.get(&source.root(computation))?);
+    copies.insert(computation, copy);
+    Some(copy)
+}
+
+fn target_name(name: &str) -> String {
+    format!("{name}.scalar")
+}

@@ -1,0 +1,301 @@
+//! Fourier transforms, linear algebra and batch normalization: the error recurrences of their algorithms.
+//!
+//! The reference is the exact result, rounded once. Engines round each step in the type itself, and may sum in any order; so an element is off by
+//! what its recurrence says, with the roundings of every step and the errors of the elements that it is computed from.
+
+use hlo::attrs::{FftType, Transpose};
+use hlo::{AttrKey, Opcode};
+
+use super::Radii;
+use super::complex::SQRT_2;
+use super::number::{Format, Numbers, rounded};
+use super::rules::{Case, Found, Mode};
+use super::sums::gamma;
+
+const UNKNOWN: f64 = f64::INFINITY;
+
+/// A number of at most this magnitude, off by at most so much; arithmetic rounds.
+#[derive(Clone, Copy, Debug)]
+struct Ball {
+    size: f64,
+    off: f64,
+}
+
+impl Ball {
+    fn new(size: f64, off: f64) -> Ball {
+        Ball { size: size.abs(), off }
+    }
+
+    /// After so many roundings of relative error `unit`.
+    fn rounded(self, unit: f64) -> Ball {
+        Ball { size: self.size, off: (self.off + unit * (self.size + self.off)) * (1.0 + 4.0 * f64::EPSILON) }
+    }
+
+    fn plus(self, other: Ball, unit: f64) -> Ball {
+        Ball { size: self.size + other.size, off: self.off + other.off }.rounded(unit)
+    }
+
+    fn times(self, other: Ball, unit: f64) -> Ball {
+        let off = self.size * other.off + other.size * self.off + self.off * other.off;
+        Ball { size: self.size * other.size, off: if off.is_nan() { UNKNOWN } else { off } }.rounded(unit)
+    }
+}
+
+/// The radii of results that the exact values are rounded to, of values that are off by so much before the last rounding.
+fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
+    let v = Numbers::of(case.results[k]);
+    let Some(format) = Format::of(v.ty) else { return Radii::unknown(v.len()) };
+    let each = off.iter().enumerate().map(|(i, &off)| {
+        if !v.is_finite(i) {
+            return if mode == Mode::Soft { 0.0 } else { UNKNOWN };
+        }
+        if off == 0.0 {
+            return 0.0;
+        }
+        let size = v.modulus(i);
+        let r = off + format.ulp(size + off);
+        if off.is_nan() || mode == Mode::Hard && size + r > format.max { UNKNOWN } else { r.next_up() }
+    });
+    Radii::new(each.collect())
+}
+
+/// `fft`: each element is a sum of all elements times numbers of modulus 1.
+pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let [arg] = &case.args[..] else { return None };
+    let x = Numbers::of(arg.tensor);
+    let lengths = case.instr.attrs.ints(AttrKey::FftLength)?;
+    let points = lengths.iter().map(|&n| n as f64).product::<f64>().max(1.0);
+    let kind = *case.instr.attrs.fft_type()?;
+    let rank = arg.tensor.rank();
+    let block = |dims: &[i64]| dims.iter().skip(rank - lengths.len()).product::<i64>().max(1) as usize;
+    let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
+    let unit = Format::of(result.element_type())?.unit();
+    // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
+    let stages = points.log2().ceil() + 2.0;
+    let steps = if points <= 256.0 { 2.0 * points + 16.0 * stages } else { 48.0 * stages };
+    let scale = match kind {
+        FftType::Fft | FftType::Rfft => 1.0,
+        FftType::Ifft => 1.0 / points,
+        // Half of the elements are given, and stand for the others too.
+        FftType::Irfft => 2.0 / points,
+    };
+    let blocks = x.len() / taken.max(1);
+    let mut off = Vec::with_capacity(result.len());
+    let limit = Format::of(result.element_type())?.max;
+    for b in 0..blocks {
+        let elements = b * taken..(b + 1) * taken;
+        let size: f64 = elements.clone().map(|i| x.modulus(i)).sum();
+        let moved: f64 = elements.map(|i| radii[0].at(i) * SQRT_2).sum();
+        let e = (moved + gamma(steps, unit) * (size + moved)) * scale * (1.0 + 1e-9);
+        let overflows = size + moved >= limit / 4.0 && mode == Mode::Hard;
+        off.extend(std::iter::repeat_n(if overflows || e.is_nan() { UNKNOWN } else { e }, given));
+    }
+    (off.len() == result.len()).then(|| vec![settled(case, 0, &off, mode)])
+}
+
+/// `cholesky`: column by column.
+pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let [arg] = &case.args[..] else { return None };
+    let (a, v) = (Numbers::of(arg.tensor), Numbers::of(result));
+    let n = usize::try_from(*result.dims().last()?).ok()?;
+    let lower = case.instr.attrs.bool(AttrKey::Lower);
+    let unit = Format::of(v.ty)?.unit() * if v.im.is_some() { 4.0 } else { 1.0 };
+    let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
+    let mut off = vec![0.0; v.len()];
+    for m in 0..v.len() / (n * n).max(1) {
+        let at = |i: usize, j: usize| m * n * n + if lower { i * n + j } else { j * n + i };
+        let size = |i: usize, j: usize| v.modulus(at(i, j));
+        for j in 0..n {
+            let dot = |off: &[f64], i: usize| {
+                let terms = (0..j).map(|k| {
+                    let (x, y) = (Ball::new(size(i, k), off[at(i, k)]), Ball::new(size(j, k), off[at(j, k)]));
+                    x.times(y, 0.0)
+                });
+                terms.fold(Ball::new(0.0, 0.0), |sum, t| sum.plus(t, 0.0))
+            };
+            let steps = gamma(j as f64 + 3.0, unit);
+            let start = |i: usize| Ball::new(a.modulus(at(i, j)), radii[0].at(at(i, j)) * root);
+            let pivot = start(j).plus(dot(&off, j), 0.0).rounded(steps).off;
+            let d = size(j, j);
+            // Of the difference the root: (d - e)^2 is positive still.
+            let e = if d * d > pivot { pivot / d + unit * d } else { UNKNOWN };
+            off[at(j, j)] = e;
+            for i in j + 1..n {
+                let above = start(i).plus(dot(&off, i), 0.0).rounded(steps).off;
+                let quotient = (above + size(i, j) * e) / (d - e) + 2.0 * unit * size(i, j);
+                off[at(i, j)] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
+            }
+        }
+    }
+    Some(vec![settled(case, 0, &off, mode)])
+}
+
+/// `triangular-solve`: substitution.
+pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let [a_arg, b_arg] = &case.args[..] else { return None };
+    let (a, b, v) = (Numbers::of(a_arg.tensor), Numbers::of(b_arg.tensor), Numbers::of(result));
+    let n = usize::try_from(*a_arg.tensor.dims().last()?).ok()?;
+    let attrs = &case.instr.attrs;
+    let left = attrs.bool_or(AttrKey::LeftSide, false);
+    let lower = attrs.bool_or(AttrKey::Lower, false);
+    let one = attrs.bool_or(AttrKey::UnitDiagonal, false);
+    let transposed = attrs.transpose().is_some_and(|t| *t != Transpose::No);
+    // On the right, rows of X are solutions for the transposed matrix.
+    let swapped = transposed != !left;
+    let forward = lower != swapped;
+    let unit = Format::of(v.ty)?.unit() * if v.im.is_some() { 4.0 } else { 1.0 };
+    let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
+    let (matrix, block) = (n * n, v.len() / (a.len() / (n * n).max(1)).max(1));
+    if n == 0 || block == 0 {
+        return Some(vec![Radii::Zero]);
+    }
+    let columns = block / n;
+    let mut off = vec![0.0; v.len()];
+    for m in 0..a.len() / matrix {
+        let entry = |i: usize, j: usize| m * matrix + if swapped { j * n + i } else { i * n + j };
+        let place = |i: usize, c: usize| m * block + if left { i * columns + c } else { c * n + i };
+        for c in 0..columns {
+            for step in 0..n {
+                let i = if forward { step } else { n - 1 - step };
+                let mut sum = Ball::new(b.modulus(place(i, c)), radii[1].at(place(i, c)) * root);
+                for before in 0..step {
+                    let j = if forward { before } else { n - 1 - before };
+                    let t = Ball::new(a.modulus(entry(i, j)), radii[0].at(entry(i, j)) * root);
+                    sum = sum.plus(t.times(Ball::new(v.modulus(place(j, c)), off[place(j, c)]), 0.0), 0.0);
+                }
+                let above = sum.rounded(gamma(step as f64 + 3.0, unit)).off;
+                let x = v.modulus(place(i, c));
+                let (d, e) =
+                    if one { (1.0, 0.0) } else { (a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root) };
+                let quotient = (above + x * e) / (d - e) + 2.0 * unit * x;
+                off[place(i, c)] = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
+            }
+        }
+    }
+    Some(vec![settled(case, 0, &off, mode)])
+}
+
+/// What batch normalization knows of its operands: the arrays in order, by feature.
+struct Batch<'a> {
+    case: &'a Case<'a>,
+    arrays: Vec<Numbers>,
+    radii: &'a [Radii],
+    /// Of each element of the first operand its feature.
+    feature: Vec<usize>,
+    features: usize,
+    /// Elements of a feature.
+    count: f64,
+    epsilon: f64,
+    unit: f64,
+}
+
+impl<'a> Batch<'a> {
+    fn new(case: &'a Case<'a>, radii: &'a [Radii]) -> Option<Batch<'a>> {
+        let x = case.args.first()?.tensor;
+        let index = usize::try_from(case.instr.attrs.int(AttrKey::FeatureIndex)?).ok()?;
+        let features = usize::try_from(*x.dims().get(index)?).ok()?;
+        let inner: usize = x.sizes().iter().skip(index + 1).product();
+        let feature = (0..x.len()).map(|i| i / inner.max(1) % features.max(1)).collect();
+        let epsilon = case.instr.attrs.float(AttrKey::Epsilon)?;
+        Some(Batch {
+            case,
+            arrays: case.args.iter().map(|a| Numbers::of(a.tensor)).collect(),
+            radii,
+            feature,
+            features,
+            count: x.len() as f64 / features.max(1) as f64,
+            epsilon: rounded(hlo::ElementType::F32, &[epsilon])[0],
+            unit: Format::of(x.element_type())?.unit(),
+        })
+    }
+
+    fn ball(&self, array: usize, i: usize) -> Ball {
+        Ball::new(self.arrays[array].modulus(i), self.radii[array].at(i))
+    }
+
+    /// The sum over each feature of what an element gives.
+    fn sums(&self, of: impl Fn(usize) -> Ball) -> Vec<Ball> {
+        let mut sums = vec![Ball::new(0.0, 0.0); self.features];
+        for (i, &f) in self.feature.iter().enumerate() {
+            sums[f] = sums[f].plus(of(i), 0.0);
+        }
+        let steps = gamma(self.count + 4.0, self.unit);
+        sums.into_iter().map(|s| s.rounded(steps)).collect()
+    }
+
+    /// `1 / sqrt(variance + epsilon)` with what the variance may be off by.
+    fn scale(&self, variance: f64, off: f64) -> Ball {
+        let q = variance + self.epsilon;
+        let off = off + 4.0 * self.unit * (variance.abs() + self.epsilon.abs());
+        if !(q > 2.0 * off) {
+            return Ball::new(UNKNOWN, UNKNOWN);
+        }
+        let (g, most) = (1.0 / q.sqrt(), 1.0 / (q - off).sqrt());
+        Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(6.0 * self.unit)
+    }
+
+    fn results(&self, off: &[Vec<f64>], mode: Mode) -> Found {
+        let each = off.iter().enumerate().map(|(k, off)| settled(self.case, k, off, mode));
+        Some(each.collect())
+    }
+}
+
+/// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance), gradient (x, scale,
+/// mean, variance, dy).
+pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let batch = Batch::new(case, radii)?;
+    let u = batch.unit;
+    let n = batch.feature.len();
+    let normalized = |mean: &[Ball], g: &[Ball]| -> Vec<f64> {
+        let element = |i: usize| {
+            let f = batch.feature[i];
+            let factor = g[f].times(batch.ball(1, f), 2.0 * u);
+            let centered = batch.ball(0, i).plus(mean[f], 2.0 * u);
+            centered.times(factor, 2.0 * u).plus(batch.ball(2, f), 2.0 * u).off
+        };
+        (0..n).map(element).collect()
+    };
+    if case.opcode() == Opcode::BatchNormInference {
+        let mean: Vec<Ball> = (0..batch.features).map(|f| batch.ball(3, f)).collect();
+        let g = (0..batch.features).map(|f| batch.scale(batch.arrays[4].re[f], batch.radii[4].at(f)));
+        return batch.results(&[normalized(&mean, &g.collect::<Vec<_>>())], mode);
+    }
+    if case.opcode() == Opcode::BatchNormTraining {
+        let over = |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(2.0 * u);
+        let mean: Vec<Ball> = batch.sums(|i| batch.ball(0, i)).into_iter().map(over).collect();
+        let squares = batch.sums(|i| batch.ball(0, i).times(batch.ball(0, i), u));
+        // The mean of squares less the square of the mean, at the worst.
+        let variance: Vec<f64> = squares
+            .into_iter()
+            .map(over)
+            .zip(&mean)
+            .map(|(s, &m)| s.plus(m.times(m, 2.0 * u), 2.0 * u).off)
+            .collect();
+        let v = Numbers::of(case.results.get(2)?);
+        let g: Vec<Ball> =
+            variance.iter().zip(&v.re).map(|(&off, &v)| batch.scale(v, off + u * v.abs())).collect();
+        let y = normalized(&mean, &g);
+        let mean = mean.into_iter().map(|m| m.off).collect();
+        return batch.results(&[y, mean, variance], mode);
+    }
+    let features = batch.features;
+    let g: Vec<Ball> =
+        (0..features).map(|f| batch.scale(batch.arrays[3].re[f], batch.radii[3].at(f))).collect();
+    let centered = |i: usize| batch.ball(0, i).plus(batch.ball(2, batch.feature[i]), 2.0 * u);
+    let offset = batch.sums(|i| batch.ball(4, i));
+    let product = batch.sums(|i| batch.ball(4, i).times(centered(i), 2.0 * u));
+    let scale: Vec<f64> = (0..features).map(|f| product[f].times(g[f], 2.0 * u).off).collect();
+    let dx = (0..n).map(|i| {
+        let f = batch.feature[i];
+        let over = |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(2.0 * u);
+        let square = g[f].times(g[f], 4.0 * u);
+        let third = centered(i).times(square, 2.0 * u).times(over(product[f]), 2.0 * u);
+        let inner = batch.ball(4, i).plus(over(offset[f]), 4.0 * u).plus(third, 4.0 * u);
+        inner.times(g[f].times(batch.ball(1, f), 2.0 * u), 4.0 * u).off
+    });
+    let dx: Vec<f64> = dx.collect();
+    batch.results(&[dx, scale, offset.into_iter().map(|o| o.off).collect()], mode)
+}
