@@ -79,6 +79,18 @@ impl<'m> Edit<'m> {
         id
     }
 
+    /// An instruction as it is given, unchecked.
+    pub(super) fn insert(&mut self, new: NewInstruction) -> InstrId {
+        let id = self.module.insert_before(self.at, new);
+        self.made.push(id);
+        id
+    }
+
+    /// Remembers a computation as made here.
+    pub(super) fn made_computation(&mut self, computation: ComputationId) {
+        self.computations.push(computation);
+    }
+
     /// An instruction whose shape follows from the rest. `None`: it does not fit.
     pub fn add(&mut self, opcode: Opcode, operands: &[InstrId], attrs: Attrs) -> Option<InstrId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.module.instr(id).shape).collect();
@@ -390,12 +402,15 @@ pub fn sweep(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>) -> u
 
 /// Goes over every instruction once, in the order of the text, those that rewritings add left out, and replaces it by what `rewrite` makes in
 /// its place while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions with control edges stay. Returns how many it
-/// replaced.
+/// replaced. A module with run-time sizes is left alone: there a declared shape does not say what a value's dimensions are.
 pub fn each(
     module: &mut Module,
     fuel: &mut Fuel,
     mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
 ) -> u64 {
+    if has_run_time_sizes(module) {
+        return 0;
+    }
     let pinned = pinned(module);
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut applied = 0;
@@ -416,6 +431,26 @@ pub fn each(
         }
     }
     applied
+}
+
+/// [`each`], but for instructions of computations that [`folds`].
+pub fn each_outside_folds(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    let folds = folds(module);
+    each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { rewrite(e) })
+}
+
+/// Whether a shape of the module has dynamic dimensions.
+pub fn has_run_time_sizes(module: &Module) -> bool {
+    module.computations().iter().flat_map(|&c| module.instructions(c)).any(|id| {
+        let instr = module.instr(id);
+        let mut dynamic = matches!(instr.opcode, Opcode::SetDimensionSize | Opcode::DynamicReshape);
+        instr.shape.for_each_leaf(&mut |s| dynamic |= s.as_array().is_some_and(ArrayShape::is_dynamic));
+        dynamic
+    })
 }
 
 impl Edit<'_> {

@@ -4,10 +4,30 @@
 //! that a run can end after any number of them and the first bad one can be found by bisection; the instruction that takes
 //! the place of another takes its name and span ([`replace`]), so that results and diagnostics lead back to the text.
 //!
-//! | pass | does |
-//! |---|---|
+//! **Invariant** of the passes that are declared here ([`DECLARED`]): they keep every bit of every result, whatever the inputs, in both modes of
+//! `--accumulate`: NaN payloads, signs of zero, denormals. Each rewriting says why. Three facts are behind many of them:
+//! - *Arithmetic makes NaNs canonical, data movement keeps their bits.* So `x * 1` is `x` only where `x` cannot hold another NaN
+//!   ([`facts::nan_is_canonical`]).
+//! - *What a sum is depends on the text of the computation that a reduction applies*, so nothing is rewritten in there ([`edit::folds`]).
+//! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
+//!   none of these looks at it ([`edit::layout_seen`]).
+//!
+//! Instructions with control edges stay as they are, and so do modules with run-time sizes, but for what is not used.
 
 pub mod edit;
+pub mod facts;
+
+mod algebra;
+mod calls;
+mod conditional;
+mod constant_folding;
+mod cse;
+mod dce;
+mod dynamic_index;
+mod movement;
+mod reshape;
+mod tuples;
+mod while_loop;
 
 use std::fmt;
 
@@ -24,6 +44,135 @@ pub trait Pass: fmt::Debug + Send + Sync {
 
     /// Rewrites the module wherever it applies and `fuel` lasts. Returns how often it did.
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64;
+}
+
+/// A pass of the list below.
+#[derive(Clone, Copy)]
+pub struct Declared {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    run: fn(&mut Module, &mut Fuel) -> u64,
+}
+
+/// All passes that keep every bit, in the order of their names. One row a pass: name, what it does, the function that does it.
+pub const DECLARED: &[Declared] = &[
+    Declared {
+        name: "algebraic-simplifier",
+        doc: "identities of arithmetic, logic and comparisons that keep every bit",
+        run: algebra::run,
+    },
+    Declared {
+        name: "call-inliner",
+        doc: "the instructions of a called computation in the place of the call",
+        run: calls::inline_calls,
+    },
+    Declared {
+        name: "conditional-simplifier",
+        doc: "a call of the only branch that a constant lets run",
+        run: conditional::run,
+    },
+    Declared {
+        name: "constant-folding",
+        doc: "the value of small instructions on constants, as the interpreter gives it",
+        run: constant_folding::run,
+    },
+    Declared { name: "cse", doc: "one instruction for several that compute the same", run: cse::run },
+    Declared { name: "dce", doc: "without what nothing uses", run: dce::run },
+    Declared {
+        name: "dynamic-index-simplifier",
+        doc: "slices at constant indices in the place of dynamic ones",
+        run: dynamic_index::run,
+    },
+    Declared {
+        name: "map-inliner",
+        doc: "elementwise instructions in the place of a map",
+        run: calls::inline_maps,
+    },
+    Declared {
+        name: "movement-simplifier",
+        doc: "slices, concatenations, padding, broadcasts and reversals that do nothing or undo one another",
+        run: movement::run,
+    },
+    Declared {
+        name: "reshape-simplifier",
+        doc: "reshapes, transpositions, copies, bitcasts and conversions that do nothing or undo one another",
+        run: reshape::run,
+    },
+    Declared {
+        name: "tuple-simplifier",
+        doc: "elements of tuples that were just made, and tuples of all elements of a tuple",
+        run: tuples::run,
+    },
+    Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
+    Declared {
+        name: "while-loop-simplifier",
+        doc: "loops that never run or run once, and carried values that nothing looks at",
+        run: while_loop::run,
+    },
+    Declared {
+        name: "zero-sized-elimination",
+        doc: "constants in the place of arrays without elements",
+        run: constant_folding::empty,
+    },
+];
+
+/// The passes of the pipeline that people get who ask for none, in order.
+pub const DEFAULT: &[&str] = &[
+    "call-inliner",
+    "map-inliner",
+    "tuple-simplifier",
+    "zero-sized-elimination",
+    "dynamic-index-simplifier",
+    "algebraic-simplifier",
+    "reshape-simplifier",
+    "movement-simplifier",
+    "constant-folding",
+    "conditional-simplifier",
+    "while-loop-simplifier",
+    "call-inliner",
+    "cse",
+    "dce",
+    "tuple-simplifier",
+    "dynamic-index-simplifier",
+    "algebraic-simplifier",
+    "reshape-simplifier",
+    "movement-simplifier",
+    "constant-folding",
+    "while-loop-simplifier",
+    "cse",
+    "dce",
+];
+
+impl fmt::Debug for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Pass for Declared {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn doc(&self) -> &str {
+        self.doc
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        (self.run)(module, fuel)
+    }
+}
+
+/// All declared passes, in the order of their names.
+pub fn all() -> Vec<Box<dyn Pass>> {
+    DECLARED.iter().map(|&d| Box::new(d) as Box<dyn Pass>).collect()
+}
+
+/// The declared pass of a name.
+pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
+    DECLARED.iter().find(|d| d.name == name).map(|&d| Box::new(d) as Box<dyn Pass>)
 }
 
 /// How many applications of passes are left.
@@ -79,9 +228,27 @@ pub struct PassRun {
 pub struct Broken {
     /// The pass.
     pub pass: String,
+    /// Its place in the pipeline.
+    pub step: usize,
     /// What the verifier says.
     pub diagnostics: Diagnostics,
 }
+
+/// Something that is told of every step of a pipeline: who takes times and writes dumps.
+pub trait Steps {
+    /// The pass at place `step` is about to run.
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        let _ = (step, pass, module);
+    }
+
+    /// It left this, after so many applications.
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        let _ = (step, pass, module, applications);
+    }
+}
+
+/// Nobody.
+impl Steps for () {}
 
 /// Passes in order.
 #[derive(Debug, Default)]
@@ -96,10 +263,23 @@ impl Pipeline {
         Self::default()
     }
 
+    /// The passes of [`DEFAULT`].
+    pub fn standard() -> Self {
+        DEFAULT.iter().filter_map(|name| by_name(name)).fold(Self::new(), |p, pass| p.then(pass, None))
+    }
+
     /// With another pass at the end, which is applied at most `fuel` times.
     #[must_use]
     pub fn then(mut self, pass: Box<dyn Pass>, fuel: Option<u64>) -> Self {
         self.passes.push((pass, fuel));
+        self
+    }
+
+    /// With all passes of another pipeline at the end.
+    #[must_use]
+    pub fn followed_by(mut self, other: Pipeline) -> Self {
+        self.passes.extend(other.passes);
+        self.verify |= other.verify;
         self
     }
 
@@ -110,6 +290,16 @@ impl Pipeline {
         self
     }
 
+    /// With at most `fuel` applications of each step whose pass has this name. Returns whether there is one.
+    pub fn limit(&mut self, name: &str, fuel: u64) -> bool {
+        let mut found = false;
+        for (_, limit) in self.passes.iter_mut().filter(|(pass, _)| pass.name() == name) {
+            *limit = Some(fuel);
+            found = true;
+        }
+        found
+    }
+
     /// The passes.
     pub fn passes(&self) -> impl ExactSizeIterator<Item = &dyn Pass> {
         self.passes.iter().map(|(pass, _)| &**pass)
@@ -117,35 +307,49 @@ impl Pipeline {
 
     /// Runs all passes; `fuel` is for all of them together. Errors: the first pass whose module does not verify, if that is checked.
     pub fn run(&self, module: &mut Module, fuel: &mut Fuel) -> Result<Vec<PassRun>, Broken> {
+        self.run_watched(module, fuel, &mut ())
+    }
+
+    /// The same, telling of every step.
+    pub fn run_watched(
+        &self,
+        module: &mut Module,
+        fuel: &mut Fuel,
+        steps: &mut dyn Steps,
+    ) -> Result<Vec<PassRun>, Broken> {
         let mut ran = Vec::with_capacity(self.passes.len());
-        for (pass, limit) in &self.passes {
-            // A pass draws on its own fuel and on that of all.
-            let limit = [*limit, fuel.left].into_iter().flatten().min();
-            let mut own = limit.map_or(Fuel::UNLIMITED, Fuel::new);
-            let applications = pass.run(module, &mut own);
-            debug_assert_eq!(applications, own.taken(), "{} counts otherwise than its fuel", pass.name());
-            fuel.left = fuel.left.map(|n| n - own.taken());
-            fuel.taken += own.taken();
-            ran.push(PassRun { pass: pass.name().to_owned(), applications });
-            if self.verify {
-                let diagnostics = hlo::verify::verify(module);
-                if !diagnostics.is_empty() {
-                    return Err(Broken { pass: pass.name().to_owned(), diagnostics });
-                }
-            }
+        for step in 0..self.passes.len() {
+            ran.push(self.step(step, module, fuel, steps)?);
         }
         Ok(ran)
     }
-}
 
-/// All passes, in the order of their names.
-pub fn all() -> Vec<Box<dyn Pass>> {
-    Vec::new()
-}
-
-/// The pass of a name.
-pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
-    all().into_iter().find(|p| p.name() == name)
+    /// Runs the pass at place `step` alone. Errors: as [`Pipeline::run`].
+    pub fn step(
+        &self,
+        step: usize,
+        module: &mut Module,
+        fuel: &mut Fuel,
+        steps: &mut dyn Steps,
+    ) -> Result<PassRun, Broken> {
+        let (pass, limit) = &self.passes[step];
+        // A pass draws on its own fuel and on that of all.
+        let limit = [*limit, fuel.left].into_iter().flatten().min();
+        let mut own = limit.map_or(Fuel::UNLIMITED, Fuel::new);
+        steps.before(step, &**pass, module);
+        let applications = pass.run(module, &mut own);
+        steps.after(step, &**pass, module, applications);
+        debug_assert_eq!(applications, own.taken(), "{} counts otherwise than its fuel", pass.name());
+        fuel.left = fuel.left.map(|n| n - own.taken());
+        fuel.taken += own.taken();
+        if self.verify {
+            let diagnostics = hlo::verify::verify(module);
+            if diagnostics.has_errors() {
+                return Err(Broken { pass: pass.name().to_owned(), step, diagnostics });
+            }
+        }
+        Ok(PassRun { pass: pass.name().to_owned(), applications })
+    }
 }
 
 /// Puts `new` in the place of `old`, in every operand and as root, with its name and span. `old` is removed unless something
@@ -190,4 +394,16 @@ pub fn wrap(
     let new_instr = module.instr_mut(new);
     (new_instr.name, new_instr.span) = (name, span);
     Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_order_and_the_default_is_made_of_them() {
+        assert!(DECLARED.windows(2).all(|w| w[0].name < w[1].name));
+        assert_eq!(Pipeline::standard().passes().len(), DEFAULT.len());
+        assert!(by_name("nothing").is_none());
+    }
 }

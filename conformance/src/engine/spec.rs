@@ -123,7 +123,7 @@ pub fn names_of(list: &str) -> Vec<String> {
 }
 
 /// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
-/// most N times.
+/// most N times; `default` stands for all passes of the default pipeline.
 pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
     let mut pipeline = Pipeline::new();
     for item in list.split(',').filter(|p| !p.is_empty()) {
@@ -136,6 +136,10 @@ pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
             }
             None => (item, None),
         };
+        if item == "default" && fuel.is_none() {
+            pipeline = pipeline.followed_by(Pipeline::standard());
+            continue;
+        }
         pipeline = pipeline.then(pass(item)?, fuel);
     }
     Ok(pipeline)

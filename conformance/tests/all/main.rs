@@ -12,6 +12,7 @@ mod engines;
 mod filetests;
 mod generated;
 mod isolate;
+mod passes;
 mod robust;
 mod semantics;
 mod threads;
@@ -39,6 +40,7 @@ fn main() {
     trials.extend(cli::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(passes::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());

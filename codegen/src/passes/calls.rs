@@ -1,0 +1,203 @@
+//! Calls, maps and fusions taken apart.
+//!
+//! A called computation's result is that of its instructions on the operands, so they may stand in the place of the call, but for what is
+//! counted by the instruction itself (random numbers, exchanges with hosts and other devices): what has effects stays. A map applies the
+//! same operations to each element by itself, which is what elementwise instructions do.
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
+use rustc_hash::FxHashMap;
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds, has_effect, layout_seen, same_but_layout};
+use super::facts::is_elided;
+
+/// No call is inlined that makes a module larger than this, so that calls of calls of calls do not explode.
+const MAX_INSTRUCTIONS: usize = 1 << 18;
+
+/// Until nothing is left to do: what was inlined may hold more.
+fn repeated(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    let mut applied = 0;
+    loop {
+        match each_outside_folds(module, fuel, &mut rewrite) {
+            0 => return applied,
+            n => applied += n,
+        }
+    }
+}
+
+pub(super) fn inline_calls(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    repeated(module, fuel, |e| {
+        let callee =
+            (e.at().opcode == Opcode::Call).then(|| e.at().attrs.computation(AttrKey::ToApply)).flatten()?;
+        let operands = e.at().operands().to_vec();
+        inline(e, callee, &operands)
+    })
+}
+
+pub(super) fn unfuse(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    repeated(module, fuel, |e| {
+        let callee =
+            (e.at().opcode == Opcode::Fusion).then(|| e.at().attrs.computation(AttrKey::Calls)).flatten()?;
+        let operands = e.at().operands().to_vec();
+        inline(e, callee, &operands)
+    })
+}
+
+/// The instructions of `callee` on `operands`, before the instruction that calls it. Gives the result; `None` where that would change something.
+pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrId]) -> Option<InstrId> {
+    let module = &*e.module;
+    let c = module.computation(callee);
+    let root = module.root(callee);
+    if c.execution_thread.is_some()
+        || has_effect(module, e.id())
+        || c.parameters().len() != operands.len()
+        || module.instruction_capacity() + c.len() > MAX_INSTRUCTIONS
+        || !passes(module, root, &e.at().shape)
+    {
+        return None;
+    }
+    for (p, &o) in c.parameters().iter().zip(operands) {
+        if !passes(module, (*p)?, &module.instr(o).shape) {
+            return None;
+        }
+    }
+    let body: Vec<InstrId> = module.instructions(callee).collect();
+    let stays = |&id: &InstrId| is_elided(module, id) || !module.instr(id).control_predecessors.is_empty();
+    if body.iter().any(stays) {
+        return None;
+    }
+    let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+    for id in body {
+        let instr = e.instr(id);
+        if let Some(n) = instr.parameter_number() {
+            map.insert(id, operands[usize::try_from(n).ok()?]);
+            continue;
+        }
+        let mut new = copied(e.module, id, &map)?;
+        new.name = e.module.unique_name(&new.name);
+        own_fusion(e, &mut new);
+        map.insert(id, e.insert(new));
+    }
+    map.get(&root).copied()
+}
+
+/// Whether a value may have another shape inside of the call than outside: the same but for a layout that nobody there looks at.
+fn passes(module: &Module, inside: InstrId, outside: &Shape) -> bool {
+    let shape = &module.instr(inside).shape;
+    shape == outside || same_but_layout(shape, outside) && !layout_seen(module, inside)
+}
+
+fn copied(module: &Module, id: InstrId, map: &FxHashMap<InstrId, InstrId>) -> Option<NewInstruction> {
+    let instr = module.instr(id);
+    let operands = instr.operands().iter().map(|o| map.get(o).copied()).collect::<Option<_>>()?;
+    Some(NewInstruction {
+        opcode: instr.opcode,
+        shape: instr.shape.clone(),
+        name: instr.name.clone(),
+        operands,
+        attrs: instr.attrs.clone(),
+        span: instr.span,
+    })
+}
+
+/// A fusion has a computation of its own, and so has its copy.
+fn own_fusion(e: &mut Edit<'_>, new: &mut NewInstruction) {
+    if new.opcode != Opcode::Fusion {
+        return;
+    }
+    // Fusions within fusions too; the depth is that of the text's computations, each of which is copied once.
+    let mut order: Vec<ComputationId> = e.module.computations().to_vec();
+    let at = e.at().parent();
+    let mut made = Vec::new();
+    let mut pending = Vec::new();
+    new.attrs.map_computations(|c| {
+        let copy = twin(e.module, c);
+        pending.push((c, copy));
+        copy
+    });
+    while let Some((c, copy)) = pending.pop() {
+        made.push(copy);
+        let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+        for id in e.module.instructions(c).collect::<Vec<_>>() {
+            let Some(mut inner) = copied(e.module, id, &map) else { continue };
+            if inner.opcode == Opcode::Fusion {
+                let module = &mut *e.module;
+                inner.attrs.map_computations(|c| {
+                    let copy = twin(module, c);
+                    pending.push((c, copy));
+                    copy
+                });
+            }
+            // Names are scoped by computation: the copy keeps them, and elided constants their values.
+            let new = e.module.append(copy, inner);
+            map.insert(id, new);
+        }
+        if let Some(&root) = map.get(&e.module.root(c)) {
+            e.module.set_root(copy, root);
+        }
+    }
+    // Callees stand before callers.
+    let place = order.iter().position(|&c| c == at).unwrap_or(0);
+    for &copy in made.iter().rev() {
+        order.insert(place, copy);
+    }
+    order[place..place + made.len()].reverse();
+    e.module.set_computation_order(order);
+    made.into_iter().for_each(|c| e.made_computation(c));
+}
+
+/// An empty computation named after another.
+fn twin(module: &mut Module, c: ComputationId) -> ComputationId {
+    let (name, span) = (module.computation(c).name.clone(), module.computation(c).span);
+    let name = module.unique_computation_name(&name);
+    module.add_computation(name, span)
+}
+
+pub(super) fn inline_maps(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, mapped)
+}
+
+/// Elementwise instructions and constants alone, on operands of the types of the parameters.
+fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
+    if e.at().opcode != Opcode::Map {
+        return None;
+    }
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    let dims = e.array(e.id())?.dims.clone();
+    let operands = e.at().operands().to_vec();
+    let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+    for (p, &o) in e.module.computation(callee).parameters().to_vec().iter().zip(&operands) {
+        let p = (*p)?;
+        if e.instr(p).shape.element_type() != Some(e.array(o)?.element_type) {
+            return None;
+        }
+        map.insert(p, o);
+    }
+    for id in e.module.instructions(callee).collect::<Vec<_>>() {
+        let instr = e.instr(id);
+        if instr.opcode == Opcode::Parameter {
+            continue;
+        }
+        if !instr.shape.is_scalar() || is_elided(e.module, id) || !instr.control_predecessors.is_empty() {
+            return None;
+        }
+        let mut new = copied(e.module, id, &map)?;
+        new.name = e.module.unique_name(&new.name);
+        let made = if new.opcode == Opcode::Constant {
+            let constant = e.insert(new);
+            e.fill_dims(constant, &dims)?
+        } else if new.opcode.is_elementwise() {
+            let ty = new.shape.element_type()?;
+            e.shaped(new.opcode, Shape::array(ty, &dims), &new.operands, new.attrs)?
+        } else {
+            return None;
+        };
+        map.insert(id, made);
+    }
+    map.get(&e.module.root(callee)).copied()
+}

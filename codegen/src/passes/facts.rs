@@ -1,0 +1,164 @@
+//! What is known about values without running: constants, NaNs, zeros.
+
+use std::sync::Arc;
+
+use hlo::{Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass, with_buffer};
+
+/// How far facts are followed through operands.
+const DEPTH: u32 = 8;
+
+/// The literal of a constant whose text gave it. (The values of an elided one hang on its name, so nobody may take them elsewhere.)
+pub fn literal(module: &Module, id: InstrId) -> Option<&Arc<Literal>> {
+    let instr = module.instr(id);
+    match (instr.opcode, instr.attrs.constant_value()) {
+        (Opcode::Constant, Some(ConstantValue::Given(literal))) => Some(literal),
+        (_, _) => None,
+    }
+}
+
+/// Whether it is a constant whose values follow from its name.
+pub fn is_elided(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::Constant && matches!(instr.attrs.constant_value(), Some(ConstantValue::Elided))
+}
+
+/// The bits of every element of an array that holds one value: a constant, or one that was broadcast or reshaped. `None` for arrays
+/// without elements.
+pub fn splat(module: &Module, id: InstrId) -> Option<(ElementType, u128)> {
+    let mut id = id;
+    for _ in 0..DEPTH {
+        let instr = module.instr(id);
+        if instr.shape.as_array().is_none_or(|a| a.checked_elements() == Some(0)) {
+            return None;
+        }
+        match instr.opcode {
+            Opcode::Broadcast | Opcode::Reshape => id = *instr.operands().first()?,
+            Opcode::Constant => {
+                let array = literal(module, id)?.as_array()?;
+                let ty = array.buffer.element_type();
+                let bits = with_buffer!(&array.buffer, v => {
+                    let first = v.first()?.bits();
+                    v.iter().all(|x| x.bits() == first).then_some(first)?
+                });
+                return Some((ty, bits));
+            }
+            _ => return None,
+        }
+        // A change of type on the way is a conversion.
+        if module.instr(id).shape.element_type() != instr.shape.element_type() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The value of an array of one integer or predicate.
+pub fn integer(module: &Module, id: InstrId) -> Option<i128> {
+    let (ty, bits) = splat(module, id)?;
+    Some(match ty.class() {
+        TypeClass::Pred | TypeClass::Unsigned => i128::try_from(bits).ok()?,
+        TypeClass::Signed => {
+            let shift = 128 - ty.bits();
+            (bits << shift).cast_signed() >> shift
+        }
+        TypeClass::Float | TypeClass::Complex => return None,
+    })
+}
+
+/// Whether an array of a float type holds one value, which is this number.
+pub fn is_number(module: &Module, id: InstrId, number: f64) -> bool {
+    splat(module, id).is_some_and(|(ty, bits)| float_bits(ty, number) == Some(bits))
+}
+
+/// The bits of a number in the types that this module knows by heart, if they hold it exactly.
+pub fn float_bits(ty: ElementType, number: f64) -> Option<u128> {
+    match ty {
+        ElementType::F64 => Some(u128::from(number.to_bits())),
+        ElementType::F32 => {
+            let x = number as f32;
+            (f64::from(x).to_bits() == number.to_bits()).then(|| u128::from(x.to_bits()))
+        }
+        ElementType::BF16 => {
+            let x = hlo::half::bf16::from_f64(number);
+            (x.to_f64().to_bits() == number.to_bits()).then(|| u128::from(x.to_bits()))
+        }
+        ElementType::F16 => {
+            let x = hlo::half::f16::from_f64(number);
+            (x.to_f64().to_bits() == number.to_bits()).then(|| u128::from(x.to_bits()))
+        }
+        _ => None,
+    }
+}
+
+/// The number that these bits are, of the types of [`float_bits`].
+pub fn float_value(ty: ElementType, bits: u128) -> Option<f64> {
+    match ty {
+        ElementType::F64 => Some(f64::from_bits(bits as u64)),
+        ElementType::F32 => Some(f64::from(f32::from_bits(bits as u32))),
+        ElementType::BF16 => Some(hlo::half::bf16::from_bits(bits as u16).to_f64()),
+        ElementType::F16 => Some(hlo::half::f16::from_bits(bits as u16).to_f64()),
+        _ => None,
+    }
+}
+
+/// f16, bf16, f32, f64: the types of which the rewritings of floats are made. (Narrower ones lack zeros, signs or NaNs in ways of their own.)
+pub fn is_ieee(ty: ElementType) -> bool {
+    matches!(ty, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)
+}
+
+/// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic made it (SEMANTICS.md, "The canonical NaN").
+/// Then `x * 1` is `x`, bit for bit.
+pub fn nan_is_canonical(module: &Module, id: InstrId) -> bool {
+    canonical(module, id, DEPTH)
+}
+
+fn canonical(module: &Module, id: InstrId, depth: u32) -> bool {
+    let instr = module.instr(id);
+    let Some(ty) = instr.shape.element_type().filter(|&ty| is_ieee(ty)) else { return false };
+    // An operand of another type is converted first, which makes NaNs canonical too.
+    match instr.opcode {
+        Opcode::Add
+        | Opcode::Subtract
+        | Opcode::Multiply
+        | Opcode::Divide
+        | Opcode::Remainder
+        | Opcode::Maximum
+        | Opcode::Minimum
+        | Opcode::Clamp
+        | Opcode::Power
+        | Opcode::Atan2
+        | Opcode::Sign
+        | Opcode::Sqrt
+        | Opcode::Exponential
+        | Opcode::ExponentialMinusOne
+        | Opcode::Log
+        | Opcode::LogPlusOne
+        | Opcode::Logistic
+        | Opcode::Tanh
+        | Opcode::Tan
+        | Opcode::Sine
+        | Opcode::Cosine
+        | Opcode::Rsqrt
+        | Opcode::Cbrt
+        | Opcode::Erf => true,
+        Opcode::Convert => {
+            let from = instr.operands().first().and_then(|&o| module.instr(o).shape.element_type());
+            from.is_some_and(|from| from != ty) || follow(module, id, depth)
+        }
+        Opcode::Broadcast
+        | Opcode::Reshape
+        | Opcode::Transpose
+        | Opcode::Slice
+        | Opcode::Reverse
+        | Opcode::Concatenate
+        | Opcode::Pad => follow(module, id, depth),
+        Opcode::Constant => {
+            splat(module, id).and_then(|(ty, bits)| float_value(ty, bits)).is_some_and(|x| !x.is_nan())
+        }
+        _ => false,
+    }
+}
+
+fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
+    depth > 0 && module.instr(id).operands().iter().all(|&o| canonical(module, o, depth - 1))
+}

@@ -1,0 +1,210 @@
+//! Slices, concatenations, padding, broadcasts and reversals that do nothing, or that two in a row do as one. They copy elements and never look
+//! at them.
+
+use hlo::attrs::{AttrKey, PaddingDim, SliceDim};
+use hlo::{InstrId, Module, Opcode};
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds};
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| {
+        let opcode = e.at().opcode;
+        let moves = matches!(
+            opcode,
+            Opcode::Slice
+                | Opcode::Concatenate
+                | Opcode::Pad
+                | Opcode::Broadcast
+                | Opcode::Reverse
+                | Opcode::Reshape
+                | Opcode::Transpose
+                | Opcode::DynamicSlice
+                | Opcode::Gather
+        );
+        if !moves || mixed(e) {
+            return None;
+        }
+        match opcode {
+            Opcode::Slice => slice(e),
+            Opcode::Concatenate => concatenate(e),
+            Opcode::Pad => pad(e),
+            Opcode::Broadcast => broadcast(e),
+            Opcode::Reverse => reverse(e),
+            _ => None,
+        }
+        .or_else(|| repeated(e))
+    })
+}
+
+/// Whether a result has another type than the operand that it was copied from: a conversion too.
+fn mixed(e: &Edit<'_>) -> bool {
+    let ty = e.at().shape.element_type();
+    let data = if e.at().opcode == Opcode::Concatenate { e.at().operands() } else { &e.at().operands()[..1] };
+    ty.is_none()
+        || data.iter().any(|&o| e.array(o).map(|a| a.element_type) != ty)
+        || e.array(e.id()).is_none()
+}
+
+/// Elements that are all the same are that wherever they are moved.
+fn repeated(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    if e.at().opcode == Opcode::Broadcast
+        || e.at().opcode == Opcode::Concatenate
+        || e.at().opcode == Opcode::Pad
+    {
+        return None;
+    }
+    let inner = e.instr(x);
+    if inner.opcode != Opcode::Broadcast {
+        return None;
+    }
+    let scalar = *inner.operands().first().filter(|&&o| e.instr(o).shape.is_scalar())?;
+    let dims = e.array(e.id())?.dims.clone();
+    // An index into it may be anything, but it does not trap: it is clamped.
+    e.fill_dims(scalar, &dims)
+}
+
+fn slice(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    if e.array(x)?.dims == e.array(e.id())?.dims {
+        // As many elements along each dimension are all of them, in their order.
+        return Some(x);
+    }
+    let outer = e.at().attrs.slices()?.to_vec();
+    let inner = e.instr(x);
+    if inner.opcode == Opcode::Slice {
+        let y = *inner.operands().first()?;
+        let first = inner.attrs.slices()?.to_vec();
+        if first.len() != outer.len() || e.array(y)?.element_type != e.array(x)?.element_type {
+            return None;
+        }
+        let both: Option<Vec<SliceDim>> = first.iter().zip(&outer).map(|(a, b)| composed(*a, *b)).collect();
+        return e.slice(y, &both?);
+    }
+    if inner.opcode == Opcode::Concatenate {
+        return slice_of_concatenate(e, x, &outer);
+    }
+    None
+}
+
+/// Element `i` of the outer one is `a.start + (b.start + i * b.stride) * a.stride` of the array.
+fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
+    let start = b.start.checked_mul(a.stride)?.checked_add(a.start)?;
+    let stride = a.stride.checked_mul(b.stride)?;
+    let n = (b.limit - b.start + b.stride - 1).div_euclid(b.stride);
+    let limit =
+        if n == 0 { start } else { (n - 1).checked_mul(stride)?.checked_add(start)?.checked_add(1)? };
+    Some(SliceDim { start, limit, stride })
+}
+
+/// A slice of one part alone.
+fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
+    let d = usize::try_from(*e.instr(x).attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
+    let parts = e.instr(x).operands().to_vec();
+    let SliceDim { start, limit, stride } = *slices.get(d)?;
+    if limit <= start {
+        return None;
+    }
+    // The last element that is taken, not the limit, says where it ends.
+    let last = start + (limit - start - 1).div_euclid(stride) * stride;
+    let mut before = 0;
+    for part in parts {
+        let array = e.array(part)?;
+        if array.element_type != e.array(x)?.element_type {
+            return None;
+        }
+        let n = *array.dims.get(d)?;
+        if start >= before && last < before + n {
+            let mut slices = slices.to_vec();
+            slices[d] = SliceDim { start: start - before, limit: last - before + 1, stride };
+            return e.slice(part, &slices);
+        }
+        before += n;
+    }
+    None
+}
+
+/// Without parts that are empty, and with the parts of parts.
+fn concatenate(e: &mut Edit<'_>) -> Option<InstrId> {
+    let dim = *e.at().attrs.ints(AttrKey::Dimensions)?.first()?;
+    let d = usize::try_from(dim).ok()?;
+    let mut parts = Vec::new();
+    for &part in e.at().operands() {
+        let instr = e.instr(part);
+        if *e.array(part)?.dims.get(d)? == 0 {
+            continue;
+        }
+        let same = |o: &InstrId| e.array(*o).map(|a| a.element_type) == e.array(part).map(|a| a.element_type);
+        if instr.opcode == Opcode::Concatenate
+            && instr.attrs.ints(AttrKey::Dimensions) == Some(&[dim])
+            && instr.operands().iter().all(same)
+        {
+            parts.extend_from_slice(instr.operands());
+        } else {
+            parts.push(part);
+        }
+    }
+    match parts[..] {
+        [] => None,
+        [one] => Some(one),
+        _ if parts == e.at().operands() => None,
+        _ => e.concatenate(&parts, dim),
+    }
+}
+
+/// Nothing added and nothing cut.
+fn pad(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let dims = e.array(x)?.dims.clone();
+    let none = e.at().attrs.padding()?.iter().zip(&dims).all(|(p, &d)| {
+        // Room between elements is none where there are no two.
+        *p == PaddingDim { interior: p.interior, ..PaddingDim::default() } && (p.interior == 0 || d < 2)
+    });
+    none.then_some(x)
+}
+
+fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let mapping = e.at().attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
+    if e.array(x)?.dims == e.array(e.id())?.dims && mapping.iter().enumerate().all(|(i, &m)| m == i as i64) {
+        return Some(x);
+    }
+    let inner = e.instr(x);
+    let y = *inner.operands().first()?;
+    if inner.opcode != Opcode::Broadcast || e.array(y)?.element_type != e.array(x)?.element_type {
+        return None;
+    }
+    let first = inner.attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
+    let both: Option<Vec<i64>> =
+        first.iter().map(|&f| mapping.get(usize::try_from(f).ok()?).copied()).collect();
+    let dims = e.array(e.id())?.dims.clone();
+    e.broadcast(y, &dims, &both?)
+}
+
+/// Along dimensions of one element there is nothing to reverse; twice is not at all.
+fn reverse(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let sizes = e.array(x)?.dims.clone();
+    let dims = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
+    let long = |&d: &i64| usize::try_from(d).is_ok_and(|d| sizes.get(d).is_some_and(|&n| n > 1));
+    let mut needed: Vec<i64> = dims.iter().copied().filter(long).collect();
+    let inner = e.instr(x);
+    if inner.opcode == Opcode::Reverse {
+        let y = *inner.operands().first()?;
+        let first: Vec<i64> = inner.attrs.ints(AttrKey::Dimensions)?.to_vec();
+        if e.array(y)?.element_type == e.array(x)?.element_type {
+            let once =
+                |a: &[i64], b: &[i64]| a.iter().copied().filter(|d| !b.contains(d)).collect::<Vec<_>>();
+            let mut both = once(&needed, &first);
+            both.extend(once(&first, &needed).iter().filter(|d| long(d)));
+            both.sort_unstable();
+            return e.reverse(y, &both);
+        }
+    }
+    if needed.len() == dims.len() {
+        return None;
+    }
+    needed.sort_unstable();
+    e.reverse(x, &needed)
+}

@@ -1,0 +1,154 @@
+//! Reshapes, transpositions, copies, bitcasts and conversions that do nothing, or that two in a row do as one.
+//!
+//! All of them but conversions move elements and never look at them. A conversion to the same type copies; what else is said of conversions is
+//! at [`convert`].
+
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds};
+use super::facts::{is_ieee, nan_is_canonical};
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| match e.at().opcode {
+        Opcode::Reshape => reshape(e),
+        Opcode::Transpose => transpose(e),
+        Opcode::Copy => Some(e.operand(0)?),
+        Opcode::Bitcast => bitcast(e),
+        Opcode::BitcastConvert => bits(e),
+        Opcode::Convert => convert(e),
+        _ => None,
+    })
+}
+
+fn reshape(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let (from, to) = (e.array(x)?, e.array(e.id())?);
+    // A change of type on the way is a conversion.
+    if from.element_type != to.element_type {
+        return None;
+    }
+    if from.dims == to.dims {
+        return Some(x);
+    }
+    let inner = e.instr(x);
+    let y = *inner.operands().first()?;
+    if inner.opcode == Opcode::Reshape && e.array(y)?.element_type == to.element_type {
+        let dims = to.dims.clone();
+        return if e.array(y)?.dims == dims { Some(y) } else { e.reshape(y, &dims) };
+    }
+    None
+}
+
+fn transpose(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let permutation = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
+    let (from, to) = (e.array(x)?, e.array(e.id())?);
+    if from.element_type != to.element_type {
+        return None;
+    }
+    if permutation.iter().enumerate().all(|(i, &p)| p == i as i64) {
+        return Some(x);
+    }
+    let to = to.dims.clone();
+    // Dimensions of one element may stand anywhere, so where only these move the elements keep their order.
+    let long = |&&p: &&i64| usize::try_from(p).is_ok_and(|p| from.dims.get(p).is_some_and(|&d| d != 1));
+    if permutation.iter().filter(long).is_sorted() {
+        return e.reshape(x, &to);
+    }
+    let inner = e.instr(x);
+    let y = *inner.operands().first()?;
+    if inner.opcode == Opcode::Transpose && e.array(y)?.element_type == from.element_type {
+        let first = inner.attrs.ints(AttrKey::Dimensions)?.to_vec();
+        let both: Option<Vec<i64>> =
+            permutation.iter().map(|&p| first.get(usize::try_from(p).ok()?).copied()).collect();
+        return e.transpose(y, &both?);
+    }
+    None
+}
+
+/// The same memory with the same layout: the same elements. Without layouts both are row-major, and it is a reshape.
+fn bitcast(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let (from, to) = (e.array(x)?, e.array(e.id())?);
+    if from == to {
+        return Some(x);
+    }
+    let plain =
+        |a: &hlo::ArrayShape| a.layout.as_ref().is_none_or(|l| **l == hlo::Layout::row_major(a.rank()));
+    let same_number = from.checked_elements() == to.checked_elements();
+    if from.element_type == to.element_type && same_number && plain(from) && plain(to) {
+        let dims = to.dims.clone();
+        return e.reshape(x, &dims);
+    }
+    None
+}
+
+/// To the same type, or there and back at the same width: the same bits.
+fn bits(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let to = e.array(e.id())?;
+    if e.array(x)? == to {
+        return Some(x);
+    }
+    let inner = e.instr(x);
+    let y = *inner.operands().first()?;
+    let same_width = e.array(y)?.element_type.bits() == e.array(x)?.element_type.bits();
+    // A predicate keeps one bit of its byte.
+    let pred = [y, x].iter().any(|&i| e.array(i).is_some_and(|a| a.element_type == ElementType::Pred));
+    (inner.opcode == Opcode::BitcastConvert && same_width && !pred && e.array(y)?.same_dims(to)).then_some(y)
+}
+
+/// - To the same type: a copy, NaN payloads included.
+/// - `a -> b -> c` of integers is `a -> c` where `c` is no wider than `b` and `b` no narrower than `a` (the low bits of `c` are those of
+///   the extended `a`), or where `b` holds every value of `a`.
+/// - `a -> b -> c` of floats where `b` holds every value of `a` is `a -> c`: the first rounds nothing, and NaNs are canonical at the end of
+///   both. Back to `a` that is `a` itself only if `a` has no other NaN.
+fn convert(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let (b, c) = (e.array(x)?.element_type, e.array(e.id())?.element_type);
+    if b == c {
+        return Some(x);
+    }
+    let inner = e.instr(x);
+    if inner.opcode != Opcode::Convert {
+        return None;
+    }
+    let y = *inner.operands().first()?;
+    let a = e.array(y)?.element_type;
+    let whole = |ty: ElementType| ty.is_integer();
+    if [a, b, c].iter().all(|&ty| whole(ty)) {
+        let low_bits = b.bits() >= a.bits() && c.bits() <= b.bits();
+        if !low_bits && !holds_integers(a, b) {
+            return None;
+        }
+        return if a == c { Some(y) } else { e.convert(y, c) };
+    }
+    if [a, b, c].iter().all(|&ty| is_ieee(ty)) && holds_floats(a, b) {
+        if a == c {
+            return nan_is_canonical(e.module, y).then_some(y);
+        }
+        return e.convert(y, c);
+    }
+    None
+}
+
+fn holds_integers(a: ElementType, b: ElementType) -> bool {
+    match (a.class(), b.class()) {
+        (TypeClass::Signed, TypeClass::Signed) | (TypeClass::Unsigned, TypeClass::Unsigned) => {
+            b.bits() >= a.bits()
+        }
+        (TypeClass::Unsigned, TypeClass::Signed) => b.bits() > a.bits(),
+        (_, _) => false,
+    }
+}
+
+fn holds_floats(a: ElementType, b: ElementType) -> bool {
+    a == b
+        || matches!(
+            (a, b),
+            (ElementType::F16 | ElementType::BF16, ElementType::F32 | ElementType::F64)
+                | (ElementType::F32, ElementType::F64)
+        )
+}
