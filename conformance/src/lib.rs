@@ -33,6 +33,7 @@ pub mod judge;
 pub mod near;
 pub mod npz;
 pub mod prove;
+pub mod reduce;
 pub mod replay;
 pub mod report;
 pub mod resident;

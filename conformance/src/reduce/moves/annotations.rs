@@ -1,0 +1,138 @@
+//! What changes no value: metadata, shardings, backend configurations, layouts, the fields of the header.
+
+use std::sync::Arc;
+
+use hlo::attrs::{AttrKey, StackTables};
+use hlo::{InstrId, ModuleHeader, Shape};
+
+use super::Edit;
+use crate::reduce::Candidate;
+use crate::reduce::program::all_instructions;
+use crate::reduce::search::Context;
+
+/// Attributes without which a program means the same, or nearly.
+const OPTIONAL: &[AttrKey] = &[
+    AttrKey::Sharding,
+    AttrKey::FrontendAttributes,
+    AttrKey::ParameterReplication,
+    AttrKey::ResultAccuracy,
+    AttrKey::Origin,
+    AttrKey::Statistics,
+    AttrKey::Metadata,
+    AttrKey::BackendConfig,
+    AttrKey::OperandPrecision,
+    AttrKey::DotAlgorithm,
+    AttrKey::ConvKind,
+    AttrKey::SparsityConfig,
+    AttrKey::OutputToOperandAliasing,
+    AttrKey::IndicesAreSorted,
+    AttrKey::UniqueIndices,
+    AttrKey::IsStable,
+    AttrKey::IsComposite,
+    AttrKey::InferredDimension,
+    AttrKey::ConstrainLayout,
+    AttrKey::CollectiveMode,
+    AttrKey::CrossProgramPrefetchIndex,
+    AttrKey::IsAssociative,
+    AttrKey::FeatureGroupCount,
+    AttrKey::BatchGroupCount,
+];
+
+/// Everything that may be left out.
+pub(super) fn annotations(context: &Context<'_>) -> Vec<Edit> {
+    let module = &context.program.module;
+    let mut edits = header(&module.header);
+    if module.stack_tables != StackTables::default() {
+        edits.push(Box::new(|c| {
+            c.module.stack_tables = StackTables::default();
+            true
+        }));
+    }
+    for id in all_instructions(module) {
+        let i = module.instr(id);
+        for &key in OPTIONAL {
+            if i.attrs.get(key).is_some() {
+                edits.push(Box::new(move |c| {
+                    c.alive(id) && c.module.instr_mut(id).attrs.remove(key).is_some()
+                }));
+            }
+        }
+        if i.shape != i.shape.without_layout() {
+            edits.push(Box::new(move |c| without_layout(c, id)));
+        }
+        if i.shape != static_shape(&i.shape) {
+            edits.push(Box::new(move |c| {
+                let alive = c.alive(id);
+                if alive {
+                    c.module.instr_mut(id).shape = static_shape(&c.module.instr(id).shape);
+                }
+                alive
+            }));
+        }
+        if !i.control_predecessors.is_empty() {
+            edits.push(Box::new(move |c| {
+                c.alive(id) && !std::mem::take(&mut c.module.instr_mut(id).control_predecessors).is_empty()
+            }));
+        }
+    }
+    edits
+}
+
+fn without_layout(c: &mut Candidate, id: InstrId) -> bool {
+    let alive = c.alive(id);
+    if alive {
+        let i = c.module.instr_mut(id);
+        i.shape = i.shape.without_layout();
+    }
+    alive
+}
+
+/// With the bounds of dynamic dimensions as their sizes.
+fn static_shape(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(a) => {
+            let mut a = a.clone();
+            a.dynamic = 0;
+            Shape::Array(a)
+        }
+        Shape::Tuple(t) => Shape::tuple(t.iter().map(static_shape)),
+        Shape::Buffer(inner) => Shape::Buffer(Arc::new(static_shape(inner))),
+        Shape::Token => Shape::Token,
+        Shape::Opaque => Shape::Opaque,
+    }
+}
+
+/// Each field of the header, dropped.
+fn header(h: &ModuleHeader) -> Vec<Edit> {
+    type Field = (bool, fn(&mut ModuleHeader));
+    let fields: [Field; 11] = [
+        (h.is_scheduled.is_some(), |h| h.is_scheduled = None),
+        (!h.input_output_alias.is_empty(), |h| h.input_output_alias.clear()),
+        (!h.buffer_donor.is_empty(), |h| h.buffer_donor.clear()),
+        (h.alias_passthrough_params.is_some(), |h| h.alias_passthrough_params = None),
+        (h.entry_computation_layout.is_some(), |h| h.entry_computation_layout = None),
+        (h.spmd_propagation_to_parameters.is_some(), |h| h.spmd_propagation_to_parameters = None),
+        (h.spmd_propagation_to_output.is_some(), |h| h.spmd_propagation_to_output = None),
+        (h.frontend_attributes.is_some(), |h| h.frontend_attributes = None),
+        (h.origin_recovery_table.is_some(), |h| h.origin_recovery_table = None),
+        (h.debug_attributes.is_some(), |h| h.debug_attributes = None),
+        (!h.custom.is_empty(), |h| h.custom.clear()),
+    ];
+    let mut edits: Vec<Edit> = Vec::new();
+    for (there, clear) in fields {
+        if there {
+            edits.push(Box::new(move |c| {
+                clear(&mut c.module.header);
+                true
+            }));
+        }
+    }
+    // Fewer devices: a run on the first of them.
+    if h.replica_count.is_some_and(|n| n == 1) {
+        edits.push(Box::new(|c| c.module.header.replica_count.take().is_some()));
+    }
+    if h.num_partitions.is_some_and(|n| n == 1) {
+        edits.push(Box::new(|c| c.module.header.num_partitions.take().is_some()));
+    }
+    edits
+}

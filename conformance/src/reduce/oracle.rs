@@ -1,0 +1,5 @@
+//! Oracles: how a candidate fails.
+
+mod command;
+
+pub use command::{Command, Match};

@@ -1,0 +1,152 @@
+//! The folder of a reduction: the best program so far and what was tried, so that a later run goes on from there.
+//!
+//! `module.hlo` and `inputs.npz` are the program, `reduce.json` says what it is a reduction of, `tried.txt` lists programs by
+//! fingerprint with the verdict (1: fails the same way). **Invariant:** the program is written before `reduce.json` names it; a
+//! folder that does not fit the reduction is begun anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use hlo_interp::Devices;
+use serde::{Deserialize, Serialize};
+
+use super::program::{fingerprint, text};
+use super::{Candidate, Signature};
+use crate::files::{describe, write_whole};
+use crate::frontend::parse_text;
+use crate::inputs;
+use crate::npz::{self, Npz};
+
+/// The most bytes of an array that is read back.
+const LIMIT: u64 = 16 << 30;
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct State {
+    original: String,
+    signature: String,
+    identity: String,
+    best: String,
+    tried: u64,
+    fixpoint: bool,
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    original: String,
+    signature: String,
+    identity: String,
+    /// Verdicts that are not written yet.
+    pending: String,
+}
+
+/// What an earlier run has left.
+#[derive(Debug)]
+pub(crate) struct Resumed {
+    pub(crate) best: Candidate,
+    pub(crate) tried: u64,
+    pub(crate) known: Vec<(u128, bool)>,
+}
+
+impl Store {
+    /// Opens or makes a folder. What is in it is gone on with if it is of the same program, failure and oracle.
+    pub(crate) fn open(
+        folder: &Path,
+        original: &Candidate,
+        signature: &Signature,
+        identity: &str,
+    ) -> Result<(Store, Option<Resumed>), String> {
+        fs::create_dir_all(folder)
+            .map_err(|e| format!("{}: cannot be made: {}", folder.display(), describe(&e)))?;
+        let store = Store {
+            folder: folder.to_owned(),
+            original: format!("{:032x}", fingerprint(original)),
+            signature: signature.to_string(),
+            identity: identity.to_owned(),
+            pending: String::new(),
+        };
+        let resumed = store.read();
+        if resumed.is_none() {
+            // Verdicts of another reduction say nothing about this one.
+            let _ = fs::remove_file(store.path("tried.txt"));
+        }
+        Ok((store, resumed))
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    fn read(&self) -> Option<Resumed> {
+        let state: State = serde_json::from_str(&fs::read_to_string(self.path("reduce.json")).ok()?).ok()?;
+        if (&state.original, &state.signature, &state.identity)
+            != (&self.original, &self.signature, &self.identity)
+        {
+            return None;
+        }
+        let (module, found) = parse_text(&fs::read_to_string(self.path("module.hlo")).ok()?);
+        let module = module.filter(|_| !found.has_errors())?;
+        if hlo::verify::verify(&module).has_errors() {
+            return None;
+        }
+        let devices = Devices::new(module.replica_count(), module.num_partitions())?;
+        let mut npz = Npz::open(&self.path("inputs.npz").to_string_lossy(), LIMIT).ok()?;
+        let inputs = inputs::read(&module, &mut npz, devices).ok()?;
+        let best = Candidate { module, inputs };
+        if format!("{:032x}", fingerprint(&best)) != state.best {
+            return None;
+        }
+        let tried = fs::read_to_string(self.path("tried.txt")).unwrap_or_default();
+        let known = tried.lines().filter_map(|line| {
+            let (hash, verdict) = line.split_once(' ')?;
+            Some((u128::from_str_radix(hash, 16).ok()?, verdict == "1"))
+        });
+        Some(Resumed { best, tried: state.tried, known: known.collect() })
+    }
+
+    /// Remembers a verdict.
+    pub(crate) fn note(&mut self, fingerprint: u128, fails: bool) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.pending, "{fingerprint:032x} {}", u8::from(fails));
+    }
+
+    /// Writes the best program. What cannot be written now may be at the end, where it is an error.
+    pub(crate) fn save(&mut self, best: &Candidate, tried: u64) {
+        let _ = self.write(best, tried, false);
+    }
+
+    /// Writes everything.
+    pub(crate) fn finish(&mut self, best: &Candidate, tried: u64, fixpoint: bool) -> Result<(), String> {
+        self.write(best, tried, fixpoint)
+    }
+
+    fn write(&mut self, best: &Candidate, tried: u64, fixpoint: bool) -> Result<(), String> {
+        write_candidate(&self.folder, best)?;
+        let path = self.path("tried.txt");
+        let appended = fs::OpenOptions::new().create(true).append(true).open(&path);
+        let appended = appended.and_then(|mut f| f.write_all(self.pending.as_bytes()));
+        appended.map_err(|e| format!("{}: cannot be written: {}", path.display(), describe(&e)))?;
+        self.pending.clear();
+        let state = State {
+            original: self.original.clone(),
+            signature: self.signature.clone(),
+            identity: self.identity.clone(),
+            best: format!("{:032x}", fingerprint(best)),
+            tried,
+            fixpoint,
+        };
+        let json = serde_json::to_string_pretty(&state).map_err(|e| e.to_string())?;
+        write_whole(&self.path("reduce.json"), |f| f.write_all(json.as_bytes())).map_err(|e| e.message)
+    }
+}
+
+/// Writes `module.hlo` and `inputs.npz`.
+pub(crate) fn write_candidate(folder: &Path, candidate: &Candidate) -> Result<(), String> {
+    let text = text(&candidate.module);
+    write_whole(&folder.join("module.hlo"), |f| f.write_all(text.as_bytes())).map_err(|e| e.message)?;
+    let arrays = crate::engine::named("arg", &candidate.inputs);
+    npz::write(&folder.join("inputs.npz"), &arrays).map_err(|e| e.message)
+}
