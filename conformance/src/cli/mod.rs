@@ -10,6 +10,7 @@ mod filetest;
 mod fuzz;
 mod print;
 mod prove;
+mod reduce;
 mod run;
 mod test;
 pub mod ui;
@@ -79,6 +80,8 @@ enum Command {
     Filetest(filetest::Options),
     /// Hunt for programs on which engines go wrong
     Fuzz(Box<fuzz::Options>),
+    /// The smallest program with the same failure
+    Reduce(Box<reduce::Options>),
     /// Check elementwise functions against arbitrary precision
     Exhaustive(exhaustive::Options),
     /// Prove that recorded values which differ are the ones in error
@@ -149,6 +152,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
             Command::Fuzz(o) => fuzz::run(o, &ui),
+            Command::Reduce(o) => reduce::run(o, &ui),
             Command::Exhaustive(o) => exhaustive::run(o, &ui),
             Command::Prove(o) => prove::run(o, &ui),
             Command::Coverage(o) => coverage::run(o, &ui),

@@ -28,7 +28,7 @@ use hlo::{ArrayLiteral, Module, Opcode};
 use serde::{Deserialize, Serialize};
 
 pub use metric::Metric;
-pub use oracle::{Command, Match};
+pub use oracle::{Command, Differential, Match};
 pub use program::text;
 pub use search::{Report, Step, reduce};
 

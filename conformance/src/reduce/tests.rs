@@ -1,16 +1,14 @@
 //! Reduction with made-up failures: what is left, that it is minimal, and that nothing depends on threads or on being stopped.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use hlo::verify::verify;
-use hlo::{ArrayLiteral, Literal, Module, Opcode};
+use hlo::{ArrayLiteral, Buffer, Module, Opcode};
 use hlo_interp::{Devices, Interpreter, Value};
 
 use super::program::{all_instructions, finished};
-use super::search::{Context, Report};
+use super::search::Report;
 use super::*;
 use crate::frontend::parse_text;
-use crate::generate::{self, edge_inputs};
+use crate::generate;
 use crate::inputs::{generate as made, plan, to_parameters};
 
 /// A program with inputs of seed 1.
@@ -115,11 +113,70 @@ ENTRY e {
 fn structure_is_cut_down_to_what_fails() {
     let (text, _) =
         minimal(&candidate(CHAIN), &has(|m| any(m, |m, id| m.instr(id).opcode == Opcode::Transpose)));
-    assert_eq!(text, "");
+    assert_eq!(
+        text,
+        "HloModule reduced\n\nENTRY main {\n  p0 = f32[] parameter(0)\n  ROOT transpose = f32[] transpose(p0), dimensions={}\n}\n\n"
+    );
 }
 
 #[test]
 fn values_decide_about_what_is_left() {
     let (text, report) = minimal(&candidate(CHAIN), &dropped(Opcode::Reverse));
-    assert_eq!(format!("{text}{:?}", report.best.inputs), "");
+    assert_eq!(
+        text,
+        "HloModule reduced\n\nENTRY main {\n  p0 = f32[2] parameter(0)\n  ROOT reverse = f32[2] reverse(p0), dimensions={0}\n}\n\n"
+    );
+    let Buffer::F32(values) = &report.best.inputs[0][0].buffer else { panic!("{:?}", report.best.inputs) };
+    assert_eq!(values, &[0.0, 1.0]);
+}
+
+/// A generated program with inputs.
+fn generated(seed: u64, limits: generate::Limits) -> Candidate {
+    let bytes: Vec<u8> = (0..600).map(|i| hlo::elided::splitmix64(seed << 20 | i) as u8).collect();
+    let module = generate::program(&bytes, limits);
+    let mut inputs = Vec::new();
+    for literal in generate::edge_inputs(&module, seed) {
+        crate::engine::flatten(literal, &mut inputs);
+    }
+    let devices = (module.replica_count() * module.num_partitions()) as usize;
+    Candidate { module, inputs: vec![inputs; devices] }
+}
+
+#[test]
+#[ignore = "explores"]
+fn explore() {
+    let from: u64 = std::env::var("FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let upto: u64 = std::env::var("UPTO").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
+    for seed in from..upto {
+        let c = generated(seed, generate::Limits::default());
+        let mut opcodes: Vec<Opcode> =
+            all_instructions(&c.module).map(|id| c.module.instr(id).opcode).collect();
+        opcodes.sort();
+        opcodes.dedup();
+        for op in opcodes {
+            if matches!(op, Opcode::Parameter | Opcode::Tuple) {
+                continue;
+            }
+            let oracle = has(move |m| any(m, |m, id| m.instr(id).opcode == op));
+            let r = reduced(&c, &oracle);
+            let t = super::text(&r.best.module);
+            let again = reduced(&r.best, &oracle);
+            let same = super::text(&again.best.module) == t;
+            eprintln!(
+                "seed {seed} {op}: {} -> {} instr, {} elements, tried {}, {:?}{}",
+                r.original.instructions,
+                r.metric.instructions,
+                r.metric.elements,
+                r.tried,
+                r.time,
+                if same { "" } else { " NOT A FIXPOINT" }
+            );
+            if r.metric.instructions > 3 || r.metric.elements > 4 || !same {
+                eprintln!("{t}");
+            }
+            if !same {
+                eprintln!("AGAIN {:?}\n{}", again.steps, super::text(&again.best.module));
+            }
+        }
+    }
 }

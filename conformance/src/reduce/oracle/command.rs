@@ -97,7 +97,7 @@ fn wait(child: &mut Child, timeout: Duration) -> Option<i32> {
 
 impl Oracle for Command {
     fn check(&self, candidate: &Candidate) -> Option<Signature> {
-        let folder = temporary()?;
+        let folder = tempfile::Builder::new().prefix("hlo-reduce-").tempdir().ok()?;
         let result = write_candidate(folder.path(), candidate).and_then(|()| self.run(folder.path()));
         let (code, output) = result.ok()?;
         let signature =
@@ -114,29 +114,4 @@ impl Oracle for Command {
             },
         }
     }
-}
-
-/// A folder that goes when it is dropped.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left in the system's folder for such things is nobody's loss.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn temporary() -> Option<Folder> {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("hlo-reduce-{}-{n}", std::process::id()));
-    std::fs::create_dir(&path).ok()?;
-    Some(Folder(path))
 }

@@ -1,0 +1,314 @@
+//! `hlo reduce`: the smallest program with the same failure.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use hlo_interp::Devices;
+use serde::Serialize;
+
+use super::ui::Ui;
+use crate::differential::Settings;
+use crate::engine::spec;
+use crate::exit::{Exit, Failure};
+use crate::frontend::load;
+use crate::inputs;
+use crate::npz::Npz;
+use crate::reduce::{self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step};
+use crate::report::{grouped, parse_bytes};
+
+/// Options of `hlo reduce`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// A program, or a folder of module.hlo and inputs.npz
+    #[arg(value_name = "PROGRAM")]
+    program: String,
+    /// Reference and engine that disagree
+    #[arg(long, value_name = "A,B", required_unless_present = "command", conflicts_with = "command")]
+    engines: Option<String>,
+    /// A command that fails: {dir}, {module} and {inputs} stand for paths; without them it gets the folder
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+    /// What the command's output must have, to be the same failure
+    #[arg(long = "match", value_name = "TEXT", requires = "command")]
+    matched: Option<String>,
+    /// Inputs: arrays arg0, arg1, ...
+    #[arg(long, value_name = "NPZ")]
+    inputs: Option<PathBuf>,
+    /// Seed of made inputs
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Where the result goes, and what a later run goes on from [default: PROGRAM.reduced]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Candidates that are tried at once; 0 is as many as there are processors
+    #[arg(short, long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    jobs: usize,
+    /// Stop after this time, such as 90s or 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    max_time: Option<Duration>,
+    /// Stop after so many candidates
+    #[arg(long, value_name = "N")]
+    max_candidates: Option<u64>,
+    /// How often the original is run, to see whether it always fails
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// The most time for one run of a command or another program
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    timeout: Duration,
+    /// NaNs must have the same bits
+    #[arg(long)]
+    nan_bits: bool,
+    /// The most executed instructions of a candidate
+    #[arg(long, value_name = "N", default_value_t = 100_000_000)]
+    fuel: u64,
+    /// The most bytes of values, such as 8GiB
+    #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
+    memory_limit: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo reduce bug.hlo --engines interpreter,passes:simplify
+  hlo reduce mismatch/ --engines interpreter,exec:./mine
+  hlo reduce bug.hlo --command './compile {module}' --match 'assertion failed'
+
+Ends with 0 if there is a result, 1 if the program does not fail. Run it again to go on where it was stopped.";
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let original = read(options)?;
+    let out = options.out.clone().unwrap_or_else(|| default_out(&options.program));
+    if same_folder(&out, Path::new(&options.program)) {
+        return Err(Failure::usage(format!("--out {} is where the program is read from", out.display())));
+    }
+    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options)?;
+    let jobs = if options.jobs == 0 {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    } else {
+        options.jobs
+    };
+    let settings = reduce::Options {
+        jobs,
+        max_time: options.max_time,
+        max_candidates: options.max_candidates,
+        repeat: options.repeat,
+        store: Some(out.clone()),
+        identity,
+    };
+    let mut begun = false;
+    let mut progress = |signature: &reduce::Signature, step: &Step| {
+        if !begun {
+            begin(ui, &signature.to_string(), &original);
+            begun = true;
+        }
+        ui.detail(format!("   -> {:>4}  {:<44} {}", grouped(step.instructions), step.what, clock(step.time)));
+        if ui.json {
+            ui.object(&StepObject {
+                event: "step",
+                what: step.what,
+                instructions: step.instructions,
+                elements: step.elements,
+                seconds: step.time.as_secs_f64(),
+            });
+        }
+    };
+    let report = match reduce::reduce(&original, &*oracle, &settings, &mut progress) {
+        Ok(report) => report,
+        Err(NotReduced::NoFailure) => {
+            return Err(Failure::new(
+                Exit::Differs,
+                format!("{}: {}", options.program, NotReduced::NoFailure),
+            ));
+        }
+        Err(e @ NotReduced::Invalid) => {
+            return Err(Failure::new(Exit::Verify, format!("{}: {e}", options.program)));
+        }
+        Err(e @ NotReduced::Store(_)) => return Err(Failure::usage(e.to_string())),
+    };
+    if !begun {
+        begin(ui, &report.signature.to_string(), &original);
+    }
+    end(ui, &report, &out);
+    Ok(Exit::Ok)
+}
+
+/// The program and its inputs.
+fn read(options: &Options) -> Result<Candidate, Failure> {
+    let path = Path::new(&options.program);
+    let (program, beside) = if path.is_dir() {
+        (
+            path.join("module.hlo").to_string_lossy().into_owned(),
+            Some(path.join("inputs.npz")).filter(|p| p.is_file()),
+        )
+    } else {
+        (options.program.clone(), None)
+    };
+    let loaded = load(&program).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let module = loaded.module;
+    let devices = Devices::new(module.replica_count(), module.num_partitions())
+        .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;
+    let inputs = match options.inputs.clone().or(beside) {
+        Some(path) => {
+            inputs::read(&module, &mut Npz::open(&path.to_string_lossy(), options.memory_limit)?, devices)?
+        }
+        None => {
+            let plan = inputs::plan(&module, inputs::range_beside(&program)?)?;
+            inputs::generate(&plan, options.seed, devices, options.memory_limit)?
+        }
+    };
+    Ok(Candidate { module, inputs })
+}
+
+fn default_out(program: &str) -> PathBuf {
+    let name = if program == "-" { "stdin" } else { program.trim_end_matches('/') };
+    PathBuf::from(format!("{name}.reduced"))
+}
+
+fn same_folder(a: &Path, b: &Path) -> bool {
+    let b = if b.is_dir() { b } else { b.parent().unwrap_or(Path::new("")) };
+    let b = if b.as_os_str().is_empty() { Path::new(".") } else { b };
+    match (a.canonicalize(), b.canonicalize()) {
+        // A file beside it is overwritten only if it has the name of one of ours.
+        (Ok(a), Ok(b)) => a == b && ["module.hlo", "inputs.npz"].iter().any(|f| a.join(f).exists()),
+        _ => false,
+    }
+}
+
+fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
+    if let Some(command) = &options.command {
+        let output = options.matched.clone().map_or(Match::Any, Match::Text);
+        let identity = format!("command {command} {output:?}");
+        return Ok((
+            Box::new(Command { command: command.clone(), output, timeout: options.timeout }),
+            identity,
+        ));
+    }
+    let engines = options.engines.as_deref().unwrap_or_default();
+    let Some((reference, engine)) = engines.split_once(',') else {
+        return Err(Failure::usage(format!(
+            "--engines {engines}: two are needed, such as interpreter,exec:COMMAND"
+        )));
+    };
+    let mut settings = Settings { nan_bits: options.nan_bits, ..Settings::default() };
+    settings.run.limits.fuel = Some(options.fuel);
+    settings.run.limits.memory_bytes = options.memory_limit;
+    let differential = Differential {
+        reference: spec::with_timeout(reference, options.timeout)?,
+        engine: spec::with_timeout(engine, options.timeout)?,
+        settings,
+    };
+    let identity = format!("engines {engines} nan_bits={}", options.nan_bits);
+    Ok((Box::new(differential), identity))
+}
+
+fn begin(ui: &Ui, signature: &str, original: &Candidate) {
+    let metric = reduce::Metric::of(original);
+    ui.detail(format!("signature: {signature}"));
+    ui.detail(format!(
+        "   {} instructions, {} elements",
+        grouped(metric.instructions),
+        grouped(metric.elements)
+    ));
+}
+
+#[derive(Serialize)]
+struct StepObject {
+    event: &'static str,
+    what: &'static str,
+    instructions: u64,
+    elements: u64,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct ResultObject<'a> {
+    event: &'static str,
+    ok: bool,
+    signature: String,
+    original_instructions: u64,
+    original_elements: u64,
+    instructions: u64,
+    elements: u64,
+    tried: u64,
+    fixpoint: bool,
+    flaky: Option<[u32; 2]>,
+    unsteady: u64,
+    seconds: f64,
+    out: String,
+    program: &'a str,
+}
+
+fn end(ui: &Ui, report: &Report, out: &Path) {
+    let text = reduce::text(&report.best.module);
+    if ui.json {
+        ui.object(&ResultObject {
+            event: "result",
+            ok: true,
+            signature: report.signature.to_string(),
+            original_instructions: report.original.instructions,
+            original_elements: report.original.elements,
+            instructions: report.metric.instructions,
+            elements: report.metric.elements,
+            tried: report.tried,
+            fixpoint: report.fixpoint,
+            flaky: report.flaky.map(|(k, n)| [k, n]),
+            unsteady: report.unsteady,
+            seconds: report.time.as_secs_f64(),
+            out: out.display().to_string(),
+            program: &text,
+        });
+        return;
+    }
+    ui.line(text.trim_end());
+    if let Some((k, n)) = report.flaky {
+        ui.line(format!("flaky: {k} of {n}"));
+    }
+    if report.unsteady > 0 {
+        ui.line(format!("flaky: {} candidates failed once and not again", grouped(report.unsteady)));
+    }
+    let tried = format!("{} candidates tried, {}", grouped(report.tried), clock(report.time));
+    ui.line(if report.fixpoint {
+        format!("a fixpoint: no smaller program shows the same failure ({tried})")
+    } else {
+        format!("stopped before a fixpoint: run it again to go on ({tried})")
+    });
+    ui.detail(format!("saved in {}", out.display()));
+}
+
+/// `0:07`, `12:00`.
+fn clock(t: Duration) -> String {
+    let s = t.as_secs();
+    format!("{}:{:02}", s / 60, s % 60)
+}
+
+/// Reads `90s`, `5m`, `1.5h`, `250ms`; a number alone is seconds.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is no unit of time: use ms, s, m or h")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time such as 90s"))?;
+    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_shown() {
+        assert_eq!(parse_time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_time("2"), Ok(Duration::from_secs(2)));
+        assert!(parse_time("2 weeks").is_err() && parse_time("1e40").is_err() && parse_time("").is_err());
+        assert_eq!(clock(Duration::from_secs(67)), "1:07");
+    }
+}

@@ -1,0 +1,57 @@
+//! Two engines disagree about a program.
+
+use std::sync::Arc;
+
+use hlo_interp::Devices;
+
+use crate::differential::{self, Settings, Subject, differ};
+use crate::engine::Engine;
+use crate::reduce::{Candidate, Kind, Oracle, Signature};
+
+/// Compares an engine with the reference.
+#[derive(Clone)]
+pub struct Differential {
+    /// What is right.
+    pub reference: Arc<dyn Engine>,
+    /// What is tested.
+    pub engine: Arc<dyn Engine>,
+    /// How. Candidates that the reference cannot run within the limits here do not fail.
+    pub settings: Settings,
+}
+
+impl std::fmt::Debug for Differential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} against {}", self.engine.name(), self.reference.name())
+    }
+}
+
+/// The failure that a comparison found, if it is one.
+fn kind(found: differential::Kind) -> Option<Kind> {
+    match found {
+        differential::Kind::Wrong => Some(Kind::Wrong),
+        differential::Kind::Crash => Some(Kind::Crash),
+        differential::Kind::Trap => Some(Kind::Trap),
+        differential::Kind::Timeout => Some(Kind::Timeout),
+        differential::Kind::Unsupported => Some(Kind::Unsupported),
+        differential::Kind::Same
+        | differential::Kind::Explained
+        | differential::Kind::Undecided
+        | differential::Kind::NoReference => None,
+    }
+}
+
+impl Oracle for Differential {
+    fn check(&self, candidate: &Candidate) -> Option<Signature> {
+        let module = &candidate.module;
+        let mut settings = self.settings;
+        settings.run.devices = Devices::new(module.replica_count(), module.num_partitions())?;
+        let subject = Subject::new(module, &candidate.inputs);
+        let found = differ(&*self.reference, &*self.engine, &subject, &settings);
+        // Of a wrong result the values say what is wrong; of other failures the code does.
+        let kind = kind(found.kind)?;
+        let code =
+            found.failure.as_ref().filter(|_| kind != Kind::Wrong).map(|d| d.code.info().code.to_owned());
+        let engine = format!("{} against {}", self.engine.name(), self.reference.name());
+        Some(Signature { kind, opcode: found.blamed, code, engine })
+    }
+}
