@@ -177,7 +177,11 @@ impl Live {
     pub(crate) fn of(module: &Module, tidy: Tidy) -> Live {
         let mut live = Live {
             instructions: vec![false; module.instruction_capacity()],
-            computations: if tidy == Tidy::Nothing { module.computations().to_vec() } else { called(module) },
+            computations: if tidy == Tidy::Nothing {
+                module.computations().to_vec()
+            } else {
+                called(module, |_| true)
+            },
         };
         let droppable = droppable_parameters(module, tidy);
         for c in live.computations.clone() {
@@ -212,6 +216,9 @@ impl Live {
                 }
             }
         }
+        if tidy != Tidy::Nothing {
+            live.computations = called(module, |id| live.has(id));
+        }
         live
     }
 }
@@ -243,8 +250,8 @@ fn droppable_parameters(module: &Module, tidy: Tidy) -> FxHashSet<ComputationId>
     droppable
 }
 
-/// Computations that the entry needs, callees before callers.
-fn called(module: &Module) -> Vec<ComputationId> {
+/// Computations that the entry reaches through these instructions, callees before callers.
+fn called(module: &Module, through: impl Fn(InstrId) -> bool) -> Vec<ComputationId> {
     let mut order = Vec::new();
     let mut done: FxHashSet<ComputationId> = FxHashSet::default();
     // A computation is pushed twice: to see its callees, and then to take its place behind them.
@@ -260,7 +267,7 @@ fn called(module: &Module) -> Vec<ComputationId> {
         }
         pending.push((c, true));
         let ids: Vec<InstrId> = module.instructions(c).collect();
-        for id in ids.into_iter().rev() {
+        for id in ids.into_iter().rev().filter(|&id| through(id)) {
             let callees = module.instr(id).attrs.called_computations();
             pending.extend(callees.into_iter().rev().map(|callee| (callee, false)));
         }

@@ -20,13 +20,16 @@ const KEPT: u64 = 1 << 30;
 /// The first value of each instruction on each device; arrays only. What does not run gives what it had until then.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
-    values: FxHashMap<(InstrId, Device), Value>,
+    values: Values,
     devices: Devices,
 }
 
+type Values = FxHashMap<(InstrId, Device), Value>;
+
+/// Values, and how many bytes they are.
 #[derive(Debug, Default)]
 struct Recorder {
-    kept: Mutex<(FxHashMap<(InstrId, Device), Value>, u64)>,
+    kept: Mutex<(Values, u64)>,
 }
 
 impl Observer for Recorder {

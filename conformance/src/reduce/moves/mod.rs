@@ -51,6 +51,7 @@ pub(crate) struct Move {
 /// All moves, in the order in which they are tried.
 pub(crate) const MOVES: &[Move] = &[
     Move { done: "annotations dropped", how: How::Together, again: false, plan: annotations::annotations },
+    Move { done: "unused code dropped", how: How::Together, again: false, plan: parameters::dead },
     Move { done: "cut off behind the failure", how: How::Bisect, again: false, plan: cut::prefixes },
     Move { done: "cut off before the failure", how: How::Bisect, again: false, plan: cut::suffixes },
     Move { done: "outputs dropped", how: How::Together, again: true, plan: cut::outputs },

@@ -7,7 +7,7 @@ use hlo::{ArrayLiteral, Attrs, ConstantValue, InstrId, Literal, Module, NewInstr
 
 use super::Edit;
 use crate::reduce::Candidate;
-use crate::reduce::program::{arrays_of, input_offsets};
+use crate::reduce::program::{Live, Tidy, all_instructions, arrays_of, input_offsets};
 use crate::reduce::search::Context;
 
 fn is_source(module: &Module, id: InstrId) -> bool {
@@ -147,4 +147,54 @@ fn split(c: &mut Candidate, id: InstrId) -> bool {
         }
     }
     applied
+}
+
+/// Each instruction, parameter and computation that nothing needs; where a failure hangs on some of them, the others go.
+pub(super) fn dead(context: &Context<'_>) -> Vec<Edit> {
+    let module = &context.program.module;
+    let live = Live::of(module, Tidy::Parameters);
+    let mut edits: Vec<Edit> = Vec::new();
+    for &computation in module.computations() {
+        if !live.computations.contains(&computation) {
+            edits.push(Box::new(move |c| {
+                let called = all_instructions(&c.module)
+                    .any(|id| c.module.instr(id).attrs.called_computations().contains(&computation));
+                let there = c.module.computations().contains(&computation);
+                if there && !called {
+                    c.module.remove_computation(computation);
+                }
+                there && !called
+            }));
+        }
+    }
+    let mut ids: Vec<InstrId> = all_instructions(module).filter(|&id| !live.has(id)).collect();
+    ids.reverse();
+    for id in ids {
+        edits.push(Box::new(move |c| remove(c, id)));
+    }
+    edits
+}
+
+fn remove(c: &mut Candidate, id: InstrId) -> bool {
+    if !c.alive(id) || !c.module.users(id).is_empty() {
+        return false;
+    }
+    let i = c.module.instr(id);
+    let (parent, entry) = (i.parent(), c.module.entry());
+    let orders = |o: InstrId| c.module.instr(o).control_predecessors.contains(&id);
+    if c.module.root(parent) == id || c.module.instructions(parent).any(orders) {
+        return false;
+    }
+    if i.opcode == Opcode::Parameter {
+        if parent != entry {
+            return false;
+        }
+        let Some(&at) = input_offsets(&c.module).get(&id) else { return false };
+        let n = arrays_of(&c.module.instr(id).shape);
+        for device in &mut c.inputs {
+            device.drain(at..at + n);
+        }
+    }
+    c.module.remove(id);
+    true
 }

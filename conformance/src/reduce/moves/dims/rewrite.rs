@@ -205,11 +205,9 @@ impl Dims<'_> {
                 let list = self.renumbered_list(&a, &ints(AttrKey::Dimensions));
                 attrs.set(AttrKey::Dimensions, AttrValue::Ints(list));
             }
-            Opcode::Map => {
-                if i.attrs.get(AttrKey::Dimensions).is_some() {
-                    let rank = to.clone().filter(|&v| !self.dropped(v)).count() as i64;
-                    attrs.set(AttrKey::Dimensions, AttrValue::Ints((0..rank).collect()));
-                }
+            Opcode::Map if i.attrs.get(AttrKey::Dimensions).is_some() => {
+                let rank = to.clone().filter(|&v| !self.dropped(v)).count() as i64;
+                attrs.set(AttrKey::Dimensions, AttrValue::Ints((0..rank).collect()));
             }
             Opcode::Sort
             | Opcode::Concatenate
