@@ -111,6 +111,8 @@ pub struct Differing {
 /// The verdict over an array.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ArrayVerdict {
+    /// Dimensions.
+    pub dims: Vec<i64>,
     /// Counts.
     pub tally: Tally,
     /// The worst elements, the worst first; at most [`ArrayVerdict::KEPT`].
@@ -123,6 +125,8 @@ pub struct ArrayVerdict {
     pub weak: bool,
     /// Differing elements by distance in representable numbers: 1, 2, up to 4, 16, 256, 65536, more, not comparable.
     pub histogram: [u64; 8],
+    /// Differing elements by multiples of the bound: up to 1/16, 1/4, 1, 2, 16, 65536, more, no bound or no number.
+    pub multiples: [u64; 8],
 }
 
 impl ArrayVerdict {
@@ -133,6 +137,14 @@ impl ArrayVerdict {
     /// The buckets of the histogram.
     pub const BUCKETS: [&'static str; 8] =
         ["1", "2", "3-4", "5-16", "17-256", "257-65536", "more", "no number"];
+    /// The buckets of [`ArrayVerdict::multiples`].
+    pub const MULTIPLES: [&'static str; 8] =
+        ["<= 1/16", "<= 1/4", "<= 1", "<= 2", "<= 16", "<= 65536", "more", "no bound"];
+
+    /// What all wrong elements have in common, as a sentence.
+    pub fn common(&self) -> Option<String> {
+        pattern(&self.dims, &self.wrong_at, self.tally.wrong)
+    }
 
     /// The most serious class of an element.
     pub fn class(&self) -> Class {
@@ -230,7 +242,7 @@ fn judge_typed<T: Number>(
     nan_bits: bool,
 ) -> ArrayVerdict {
     let actual = T::slice(&actual.buffer).expect("invariant: the element types were compared");
-    let mut verdict = ArrayVerdict::default();
+    let mut verdict = ArrayVerdict { dims: shape.dims.to_vec(), ..ArrayVerdict::default() };
     // (class, error over bound, place): what the worst are chosen by.
     let mut worst: Vec<(Class, f64, usize)> = Vec::new();
     for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
@@ -267,6 +279,7 @@ fn judge_typed<T: Number>(
         }
         verdict.weak |= class == Class::Undecided || soft > WEAK * magnitude(e);
         verdict.histogram[bucket(ulp)] += 1;
+        verdict.multiples[multiple(error, soft)] += 1;
         let weight = error / soft.max(f64::MIN_POSITIVE);
         worst.push((class, weight, i));
         if worst.len() >= 4 * ArrayVerdict::KEPT {
@@ -330,6 +343,15 @@ fn bucket(ulp: Option<u64>) -> usize {
         Some(257..=65536) => 5,
         Some(_) => 6,
     }
+}
+
+fn multiple(error: f64, bound: f64) -> usize {
+    if !error.is_finite() || !bound.is_finite() {
+        return 7;
+    }
+    // A bound of 0 has been passed by any error.
+    let times = error / bound.max(f64::MIN_POSITIVE);
+    [1.0 / 16.0, 0.25, 1.0, 2.0, 16.0, 65536.0].iter().take_while(|&&most| times > most).count()
 }
 
 /// What all wrong elements have in common, as a sentence: an index, a range, a stride; `None` if nothing or if all are wrong.
@@ -423,6 +445,7 @@ mod tests {
         assert_eq!((v.worst[0].index.as_slice(), &*v.worst[0].actual), (&[2][..], "13"));
         assert!(v.weak);
         assert_eq!(v.wrong_at, [2]);
+        assert_eq!(v.multiples, [0, 0, 1, 0, 1, 0, 0, 0]);
         assert!(judge(&e, &array(&[1.0]), &SameBits, false).is_err());
     }
 

@@ -8,6 +8,7 @@ mod exhaustive;
 mod explain;
 mod filetest;
 mod fuzz;
+mod isolate;
 mod print;
 mod prove;
 mod reduce;
@@ -76,6 +77,8 @@ enum Command {
     Bench(bench::Options),
     /// Where two traces of `run --trace` first differ
     DiffTrace(diff_trace::Options),
+    /// Which instruction an engine computes wrongly
+    Isolate(Box<isolate::Options>),
     /// Run test programs whose comments say what must come of them
     Filetest(filetest::Options),
     /// Hunt for programs on which engines go wrong
@@ -150,6 +153,7 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Test(o) => test::run(o, &ui),
             Command::Bench(o) => bench::run(o, &ui),
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
+            Command::Isolate(o) => isolate::run(o, &ui),
             Command::Filetest(o) => filetest::run(o, &ui),
             Command::Fuzz(o) => fuzz::run(o, &ui),
             Command::Reduce(o) => reduce::run(o, &ui),

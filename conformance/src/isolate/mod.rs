@@ -160,6 +160,8 @@ pub struct Isolation {
     pub engine: String,
     /// The replay, or why there is none.
     pub replay: Result<Replay, String>,
+    /// The verdict over the whole program, where there is no replay.
+    pub whole: Option<Box<Difference>>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
     /// The first to blame.
@@ -169,7 +171,9 @@ pub struct Isolation {
 impl Isolation {
     /// Something diverges.
     pub fn diverges(&self) -> bool {
+        let whole = |d: &Difference| d.kind.is_failure() || d.kind == Kind::Undecided;
         self.blame.is_some()
+            || self.whole.as_ref().is_some_and(|d| whole(d))
             || self.replay.as_ref().is_ok_and(|r| r.ended.is_some())
             || self.rows.iter().any(|r| matches!(r.alone, Status::Failure(_)))
     }
@@ -244,7 +248,11 @@ pub fn isolate(
         }
     }
     let blame = blame_of(module, replayed.as_ref().ok(), &rows);
-    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, rows, blame })
+    let whole = replayed.is_err().then(|| {
+        let settings = Settings { replay: false, ..*settings };
+        Box::new(differential::differ(&InterpreterEngine, engine, subject, &settings))
+    });
+    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, rows, blame })
 }
 
 /// The replay of an engine, and whether it executes HLO at all.

@@ -9,8 +9,8 @@ use super::watch::Seen;
 use super::{Divergence, How, Place, Replay, Stats};
 use crate::verdict::{Allowed, ArrayVerdict, Class, judge, same_bits};
 
-/// A verdict over the arrays of a value: those that differ, with number and dimensions; or that it has another shape.
-pub(super) type Arrays = Result<Vec<(usize, Vec<i64>, ArrayVerdict)>, String>;
+/// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
+pub(super) type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;
 
 /// Judges the arrays of a value. `allowed` has the bounds of each.
 pub(super) fn judge_value(
@@ -39,7 +39,7 @@ fn judge_arrays(
     let mut arrays = Vec::new();
     for (i, (e, a)) in expected.iter().zip(actual).enumerate() {
         if !same_bits(e, a, nan_bits) {
-            arrays.push((i, e.dims.to_vec(), judge(e, a, &*allowed(i, e), nan_bits)?));
+            arrays.push((i, judge(e, a, &*allowed(i, e), nan_bits)?));
         }
     }
     Ok(arrays)
@@ -71,7 +71,7 @@ impl Findings<'_> {
         let class = match how {
             How::Shape(_) => Class::Wrong,
             How::Value | How::Operands | How::Calls | How::Result => {
-                arrays.iter().map(|(_, _, v)| v.class()).max().unwrap_or(Class::Same)
+                arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same)
             }
         };
         note(stats, class, &arrays);
@@ -155,7 +155,7 @@ impl Findings<'_> {
             let (how, class, arrays) = match judge_arrays(e, a, &of_device, nan_bits) {
                 Ok(arrays) if arrays.is_empty() => continue,
                 Ok(arrays) => {
-                    let class = arrays.iter().map(|(_, _, v)| v.class()).max().unwrap_or(Class::Same);
+                    let class = arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
                     (How::Result, class, arrays)
                 }
                 Err(what) => (How::Shape(what), Class::Wrong, Vec::new()),
@@ -171,7 +171,7 @@ impl Findings<'_> {
         place: Place,
         how: How,
         class: Class,
-        arrays: Vec<(usize, Vec<i64>, ArrayVerdict)>,
+        arrays: Vec<(usize, ArrayVerdict)>,
         order: u64,
     ) {
         match class {
@@ -218,14 +218,14 @@ impl Findings<'_> {
 }
 
 /// Counts an execution.
-fn note(stats: &mut Stats, class: Class, arrays: &[(usize, Vec<i64>, ArrayVerdict)]) {
+fn note(stats: &mut Stats, class: Class, arrays: &[(usize, ArrayVerdict)]) {
     match class {
         Class::Same => {}
         Class::Explained => stats.explained += 1,
         Class::Undecided => stats.undecided += 1,
         Class::Wrong => stats.wrong += 1,
     }
-    for worst in arrays.iter().flat_map(|(_, _, v)| &v.worst) {
+    for worst in arrays.iter().flat_map(|(_, v)| &v.worst) {
         stats.worst_ulp = stats.worst_ulp.zip(worst.ulp).map(|(a, b)| a.max(b));
         let ratio = match (worst.error, worst.bound) {
             (Some(e), Some(b)) if b > 0.0 => e / b,

@@ -148,8 +148,8 @@ pub struct Divergence {
     pub how: How,
     /// Undecided or wrong.
     pub class: Class,
-    /// For each array of the value that differs its number, its dimensions and its verdict.
-    pub arrays: Vec<(usize, Vec<i64>, ArrayVerdict)>,
+    /// For each array of the value that differs its number and its verdict.
+    pub arrays: Vec<(usize, ArrayVerdict)>,
     /// Instructions of the program that the engine's form does not have, between this one and those that were injected.
     pub covers: Vec<InstrId>,
     /// How many instructions its device had executed.

@@ -202,7 +202,7 @@ fn in_an_iteration() {
     let replay = replayed(&engine, &subject, &settings(1));
     assert_eq!((replay.wrong, replay.undecided), (1, 0), "what follows from it is no divergence");
     assert_eq!(replay.divergences[0].how, How::Value);
-    let worst = &replay.divergences[0].arrays[0].2.worst[0];
+    let worst = &replay.divergences[0].arrays[0].1.worst[0];
     assert_eq!(worst.error, Some(1.0), "the difference of a - 0.5 and a + 0.5");
 
     let always = wrong("less", to_add);
@@ -386,7 +386,7 @@ fn nans_and_zeros() {
     let nan = wrong("s", |m, id| m.instr_mut(id).opcode = Opcode::Abs);
     let replay = replayed(&nan, &subject, &settings(1));
     assert_eq!((replay.wrong, &*replay.divergences[0].place.name), (1, "s"), "-0 became 0");
-    assert_eq!(replay.divergences[0].arrays[0].2.worst[0].index, [1]);
+    assert_eq!(replay.divergences[0].arrays[0].1.worst[0].index, [1]);
     let m = module(&text("abs(x)"));
     let inputs = [vec![floats(&[0.0, 2.0, -f32::NAN, 1.0])]];
     let subject = Subject::new(&m, &inputs);

@@ -1,6 +1,9 @@
-//! Values, counts, sizes and times as people read them.
+//! Values, counts, sizes and times as people read them; findings as text ([`text`]) and as JSON ([`json`]).
 //!
 //! **Invariant:** every number of a value is printed so that it reads back to the same bits ([`Number::write`]).
+
+pub mod json;
+pub mod text;
 
 use std::time::Duration;
 

@@ -1,0 +1,367 @@
+//! `hlo isolate`: which instruction an engine computes wrongly.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use hlo::diag::suggest::did_you_mean;
+use hlo::{ArrayLiteral, Module, Opcode};
+
+use super::ui::Ui;
+use super::{AccumulateOption, LimitOptions};
+use crate::artifact::{self, Finding};
+use crate::differential::{Settings, Subject};
+use crate::engine::spec::with_timeout;
+use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
+use crate::exit::{Exit, Failure};
+use crate::feeds::Feeds;
+use crate::frontend::{Program, instruction_count, load, signature};
+use crate::inputs;
+use crate::isolate::{self, Isolation, Row, Status};
+use crate::npz::Npz;
+use crate::report::{self, text};
+use crate::verdict::Class;
+
+/// Options of `hlo isolate`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// A program, or the folder of a finding or a case
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// What may be wrong; a finding says it itself
+    #[arg(long, value_name = "NAME", conflicts_with = "engines")]
+    platform: Option<String>,
+    /// Several, each against the reference
+    #[arg(long, value_name = "A,B", value_delimiter = ';', hide_short_help = true)]
+    engines: Vec<String>,
+    /// Inputs: arrays arg0, ...; made if not given
+    #[arg(long, value_name = "NPZ")]
+    inputs: Option<String>,
+    /// Only instructions of this name; may be given again
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Only instructions of this opcode; may be given again
+    #[arg(long, value_name = "OPCODE")]
+    opcode: Vec<String>,
+    /// So many executions of each instruction alone
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    max_executions: u64,
+    /// Instructions that another program gets at once
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    batch: usize,
+    /// Liberties to grant besides those that the engine declares, or `all`
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// NaNs must have the same bits too
+    #[arg(long)]
+    nan_bits: bool,
+    /// Seed of made inputs and of rng
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How sums of floats round in the reference
+    #[arg(long, value_enum, value_name = "MODE")]
+    accumulate: Option<AccumulateOption>,
+    /// Replicas, if not as many as the module says
+    #[arg(long, value_name = "N")]
+    replicas: Option<u32>,
+    /// Partitions, if not as many as the module says
+    #[arg(long, value_name = "N")]
+    partitions: Option<u32>,
+    /// What the program is fed: arrays in0, ... (docs/devices.md)
+    #[arg(long, value_name = "NPZ")]
+    infeed: Option<String>,
+    /// The most seconds of a run of another program
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    timeout: f64,
+    /// How many rows and divergences to show
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    show: usize,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo isolate m.hlo --platform faulty:pad-low-sign
+  hlo isolate hlo-mismatch-2f91c0 --json
+  hlo isolate m.hlo --platform 'serve:python3 conformance/peers/xla_cpu.py' --opcode dot
+
+Ends with 0 if nothing diverges, 1 if something does.";
+
+/// What to isolate, from a file or a folder.
+struct Task {
+    program: Program,
+    inputs: Vec<Vec<ArrayLiteral>>,
+    settings: Settings,
+    engines: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let task = task(options, ui)?;
+    let module = &task.program.module;
+    let timeout = Duration::try_from_secs_f64(options.timeout)
+        .map_err(|_| Failure::usage(format!("--timeout {}: not a time", options.timeout)))?;
+    let engines = task.engines.iter().map(|n| with_timeout(n, timeout)).collect::<Result<Vec<_>, _>>()?;
+    let chosen = isolate::Options {
+        settings: task.settings,
+        max_executions: options.max_executions,
+        only: options.only.clone(),
+        opcodes: options.opcode.iter().map(|o| opcode(o)).collect::<Result<_, _>>()?,
+        batch: options.batch,
+    };
+    for name in &options.only {
+        known(module, name)?;
+    }
+    ui.detail(format!(
+        "{}: {}, {} instructions, {}",
+        options.file,
+        module.name,
+        report::grouped(instruction_count(module) as u64),
+        signature(module)
+    ));
+    let feeds = Feeds { infeed: options.infeed.clone(), limit: options.limits.memory_limit };
+    let mut exit = Exit::Ok;
+    for engine in &engines {
+        engine
+            .supports(module, task.settings.run.devices)
+            .map_err(|d| Failure::new(Exit::Unsupported, format!("{}: {}", engine.name(), d.message)))?;
+        let host = feeds.host(task.settings.run.devices)?;
+        let subject = Subject { host, ..Subject::new(module, &task.inputs) };
+        exit = exit.first_failure(isolate_on(&**engine, &subject, &chosen, options, ui)?);
+    }
+    Ok(exit)
+}
+
+fn isolate_on(
+    engine: &dyn Engine,
+    subject: &Subject<'_>,
+    chosen: &isolate::Options,
+    options: &Options,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    let bar = ui.bar(0);
+    let mut progress = |done: usize, total: usize| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    };
+    let found = isolate::isolate(subject, engine, chosen, &mut progress);
+    bar.finish_and_clear();
+    let found = match found.map_err(crate::engine::Outcome::into_results) {
+        Ok(found) => found,
+        Err(Err((exit, d))) => {
+            return Err(Failure::new(exit, format!("the reference has no results: {}", d.message)));
+        }
+        Err(Ok(_)) => return Err(Failure::internal("a run with results counted as one without")),
+    };
+    let next = next_commands(&found, options);
+    if ui.json {
+        let file = (&*options.file, subject.module);
+        ui.object(&report::json::isolation(file, &found, options.show, next));
+    } else {
+        print(ui, subject.module, &found, options, &next);
+    }
+    Ok(if found.diverges() { Exit::Differs } else { Exit::Ok })
+}
+
+fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
+    let limit = options.limits.memory_limit;
+    let path = Path::new(&options.file);
+    let (program, recorded, finding, devices) = if options.file != "-" && path.is_dir() {
+        let loaded = artifact::load(path, limit)?;
+        (loaded.program, loaded.inputs, loaded.finding, Some(loaded.devices))
+    } else {
+        let program = load(&options.file).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+        (program, None, None, None)
+    };
+    let replicas = options.replicas.or(devices.map(|d| d.replicas()));
+    let partitions = options.partitions.or(devices.map(|d| d.partitions()));
+    let devices = engine::devices(&program.module, replicas, partitions)?;
+    let limits = Limits { fuel: options.limits.fuel, memory_bytes: limit };
+    let mut settings = match &finding {
+        Some(f) => f.settings(limits)?,
+        None => Settings { run: RunOptions { limits, ..RunOptions::default() }, ..Settings::default() },
+    };
+    settings.run.devices = devices;
+    settings.run.seed = options.seed.unwrap_or(settings.run.seed);
+    settings.run.accumulate = options.accumulate.map_or(settings.run.accumulate, Into::into);
+    settings.nan_bits |= options.nan_bits;
+    settings.allow = options.allow.iter().try_fold(settings.allow, |all, name| {
+        let unknown = || {
+            let hint = did_you_mean(name, Allowances::NAMES.iter().copied());
+            let hint = hint.map(|h| format!("; did you mean `{h}`?")).unwrap_or_default();
+            Failure::usage(format!("there is no liberty `{name}`{hint}"))
+        };
+        Ok::<_, Failure>(all.or(Allowances::named(name).ok_or_else(unknown)?))
+    })?;
+    let inputs = match (&options.inputs, recorded) {
+        (Some(npz), _) => inputs::read(&program.module, &mut Npz::open(npz, limit)?, devices)?,
+        (None, Some(recorded)) => recorded,
+        (None, None) => {
+            let range = inputs::range_beside(&options.file)?;
+            let plan = inputs::plan(&program.module, range)?;
+            inputs::generate(&plan, settings.run.seed, devices, limit)?
+        }
+    };
+    let engines = engines(options, finding.as_ref())?;
+    Ok(Task { program, inputs, settings, engines })
+}
+
+/// The engines to look at: the reference agrees with itself, so it is left out beside others.
+fn engines(options: &Options, finding: Option<&Finding>) -> Result<Vec<String>, Failure> {
+    let mut engines: Vec<String> = match (&options.platform, finding) {
+        (Some(name), _) => vec![name.clone()],
+        (None, _) if !options.engines.is_empty() => options.engines.clone(),
+        (None, Some(f)) => vec![f.signature.engine.clone()],
+        (None, None) => Vec::new(),
+    };
+    if engines.len() > 1 {
+        engines.retain(|e| e != "interpreter");
+    }
+    if engines.is_empty() {
+        return Err(Failure::usage("which engine? say --platform NAME, or name the folder of a finding"));
+    }
+    Ok(engines)
+}
+
+fn opcode(name: &str) -> Result<Opcode, Failure> {
+    Opcode::from_name(name).ok_or_else(|| {
+        let hint = did_you_mean(name, Opcode::ALL.iter().map(|o| o.name()));
+        let hint = hint.map(|h| format!("; did you mean `{h}`?")).unwrap_or_default();
+        Failure::usage(format!("there is no opcode `{name}`{hint}"))
+    })
+}
+
+/// Refuses a name that no instruction has.
+fn known(module: &Module, name: &str) -> Result<(), Failure> {
+    let bare = name.strip_prefix('%').unwrap_or(name);
+    let all = || module.computations().iter().flat_map(|&c| module.instructions(c).map(move |id| (c, id)));
+    let full = |(c, id)| crate::watch::stop::full_name(module, c, id);
+    if all().any(|(c, id)| *module.instr(id).name == *bare || full((c, id)) == bare) {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        all().flat_map(|at| [module.instr(at.1).name.to_string(), full(at)]).collect();
+    let hint = did_you_mean(bare, names.iter().map(String::as_str));
+    let hint = hint.map(|h| format!("; did you mean `{h}`?")).unwrap_or_default();
+    Err(Failure::usage(format!("there is no instruction `{bare}`{hint}")))
+}
+
+/// What to do now.
+fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
+    if !found.diverges() {
+        return Vec::new();
+    }
+    let file = &options.file;
+    let folder = Path::new(file).is_dir();
+    let platform = if folder { String::new() } else { format!(" --platform '{}'", found.engine) };
+    let mut next = Vec::new();
+    if found.engine.starts_with("passes:") {
+        next.push(format!("hlo bisect {file}{platform}"));
+    }
+    next.push(format!("hlo reduce {file}{platform}"));
+    if let (Some(blame), false) = (&found.blame, folder) {
+        let name = blame.place.describe();
+        next.push(format!("hlo run {file} --stop-at {name}"));
+    }
+    next
+}
+
+fn print(ui: &Ui, module: &Module, found: &Isolation, options: &Options, next: &[String]) {
+    match &found.replay {
+        Ok(r) => {
+            ui.detail(format!(
+                "  replay   {}: {} executions compared with the interpreter's, {} wrong, {} undecided, {} explained",
+                found.engine,
+                report::grouped(r.compared),
+                report::grouped(r.wrong),
+                report::grouped(r.undecided),
+                report::grouped(r.explained)
+            ));
+            if r.unjudged > 0 {
+                let n = report::grouped(r.unjudged);
+                ui.line(format!("           {n} executions differ and were too many to judge (--memory-limit)"));
+            }
+            if let Some(d) = &r.ended {
+                ui.line(format!("           it ended without results: {}", d.message));
+            }
+            let first = r.first();
+            for d in r.divergences.iter().take(options.show) {
+                if Some(d.place.clone()) != first.map(|f| f.place.clone()) {
+                    continue;
+                }
+                let lost: Vec<String> =
+                    d.covers.iter().map(|&id| module.instr(id).name.to_string()).collect();
+                let (heading, lines) = text::divergence(d, &lost);
+                ui.line(format!("  first    {}", ui.bad(&heading)));
+                lines.iter().for_each(|l| ui.line(format!("           {l}")));
+            }
+            let others = r.divergences.iter().filter(|d| Some(&d.place) != first.map(|f| &f.place));
+            for d in others.take(options.show.min(8)) {
+                let (heading, _) = text::divergence(d, &[]);
+                ui.detail(format!("  then     {heading}: {}", text::class(d.class)));
+            }
+        }
+        Err(why) => {
+            ui.detail(format!("  replay   none: {why}"));
+            if let Some(d) = &found.whole {
+                let failure = d.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
+                ui.line(format!("  whole    {}{failure}", d.kind.describe()));
+                for (name, verdict) in &d.arrays {
+                    text::array(name, verdict, 4).iter().for_each(|l| ui.line(format!("           {l}")));
+                }
+            }
+        }
+    }
+    table(ui, &found.rows, options.show);
+    match &found.blame {
+        Some(b) => ui.line(format!("  blame    {}", ui.bad(&text::blame(b)))),
+        None if found.diverges() && found.replay.is_err() => ui.line(
+            "  blame    no instruction alone: what the engine makes of several together, or one that was not run alone",
+        ),
+        None => {}
+    }
+    for (i, command) in next.iter().enumerate() {
+        ui.detail(format!("  {:8} {command}", if i == 0 { "next" } else { "" }));
+    }
+    let verdict = format!("{}: {}", found.engine, text::totals(found));
+    ui.line(if found.diverges() { ui.bad(&verdict) } else { ui.good(&verdict) });
+}
+
+/// Rows in the order of execution. Where they are too many, what succeeds or is skipped is left out first.
+fn table(ui: &Ui, rows: &[Row], show: usize) {
+    let bad = |r: &&Row| {
+        matches!(r.alone, Status::Failure(_)) || matches!(r.in_place, Some(Class::Wrong | Class::Undecided))
+    };
+    let run = |r: &&Row| !matches!(r.alone, Status::Skipped(_));
+    let shown: Vec<&Row> = if rows.len() <= show {
+        rows.iter().collect()
+    } else if rows.iter().filter(run).count() <= show {
+        rows.iter().filter(|r| run(r) || bad(r)).collect()
+    } else {
+        rows.iter().filter(bad).take(show).collect()
+    };
+    let name = |r: &Row| format!("{}.{}", r.computation, r.name);
+    let width = shown.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).max("instruction".len());
+    let head = format!("  {:width$}  {:20}  {:>8}  {:8}  {:10}  ", "instruction", "opcode", "runs", "alone", "in place");
+    ui.detail(head.trim_end());
+    for r in &shown {
+        let in_place = r.in_place.map_or("", text::class);
+        let line = format!(
+            "  {:width$}  {:20}  {:>8}  {:8}  {in_place:10}  {}",
+            name(r),
+            r.opcode.name(),
+            report::count(r.executions),
+            r.alone.name(),
+            text::reason(r)
+        );
+        let line = line.trim_end();
+        ui.detail(if bad(&r) { ui.bad(line) } else { line.to_owned() });
+    }
+    if shown.len() < rows.len() {
+        ui.detail(format!(
+            "  ... and {} more without a failure (--show N)",
+            report::grouped((rows.len() - shown.len()) as u64)
+        ));
+    }
+}
