@@ -11,7 +11,7 @@ use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
-use crate::engine::spec::with_timeout;
+use crate::engine::spec::{names_of, with_timeout};
 use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -33,8 +33,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", conflicts_with = "engines")]
     platform: Option<String>,
     /// Several, each against the reference
-    #[arg(long, value_name = "A,B", value_delimiter = ';', hide_short_help = true)]
-    engines: Vec<String>,
+    #[arg(long, value_name = "A,B")]
+    engines: Option<String>,
     /// Inputs: arrays arg0, ...; made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
@@ -209,11 +209,11 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
 
 /// The engines to look at: the reference agrees with itself, so it is left out beside others.
 fn engines(options: &Options, finding: Option<&Finding>) -> Result<Vec<String>, Failure> {
-    let mut engines: Vec<String> = match (&options.platform, finding) {
-        (Some(name), _) => vec![name.clone()],
-        (None, _) if !options.engines.is_empty() => options.engines.clone(),
-        (None, Some(f)) => vec![f.signature.engine.clone()],
-        (None, None) => Vec::new(),
+    let mut engines = match (&options.platform, &options.engines, finding) {
+        (Some(name), _, _) => vec![name.clone()],
+        (None, Some(list), _) => names_of(list),
+        (None, None, Some(f)) => vec![f.signature.engine.clone()],
+        (None, None, None) => Vec::new(),
     };
     if engines.len() > 1 {
         engines.retain(|e| e != "interpreter");
@@ -240,8 +240,7 @@ fn known(module: &Module, name: &str) -> Result<(), Failure> {
     if all().any(|(c, id)| *module.instr(id).name == *bare || full((c, id)) == bare) {
         return Ok(());
     }
-    let names: Vec<String> =
-        all().flat_map(|at| [module.instr(at.1).name.to_string(), full(at)]).collect();
+    let names: Vec<String> = all().flat_map(|at| [module.instr(at.1).name.to_string(), full(at)]).collect();
     let hint = did_you_mean(bare, names.iter().map(String::as_str));
     let hint = hint.map(|h| format!("; did you mean `{h}`?")).unwrap_or_default();
     Err(Failure::usage(format!("there is no instruction `{bare}`{hint}")))
@@ -280,7 +279,9 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, options: &Options, next: &
             ));
             if r.unjudged > 0 {
                 let n = report::grouped(r.unjudged);
-                ui.line(format!("           {n} executions differ and were too many to judge (--memory-limit)"));
+                ui.line(format!(
+                    "           {n} executions differ and were too many to judge (--memory-limit)"
+                ));
             }
             if let Some(d) = &r.ended {
                 ui.line(format!("           it ended without results: {}", d.message));
@@ -343,7 +344,10 @@ fn table(ui: &Ui, rows: &[Row], show: usize) {
     };
     let name = |r: &Row| format!("{}.{}", r.computation, r.name);
     let width = shown.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).max("instruction".len());
-    let head = format!("  {:width$}  {:20}  {:>8}  {:8}  {:10}  ", "instruction", "opcode", "runs", "alone", "in place");
+    let head = format!(
+        "  {:width$}  {:20}  {:>8}  {:8}  {:10}  ",
+        "instruction", "opcode", "runs", "alone", "in place"
+    );
     ui.detail(head.trim_end());
     for r in &shown {
         let in_place = r.in_place.map_or("", text::class);
@@ -356,7 +360,7 @@ fn table(ui: &Ui, rows: &[Row], show: usize) {
             text::reason(r)
         );
         let line = line.trim_end();
-        ui.detail(if bad(&r) { ui.bad(line) } else { line.to_owned() });
+        ui.detail(if bad(r) { ui.bad(line) } else { line.to_owned() });
     }
     if shown.len() < rows.len() {
         ui.detail(format!(

@@ -1,36 +1,32 @@
 //! From what differs to divergences.
 
 use hlo::{ArrayLiteral, InstrId, Module, Opcode};
-use hlo_interp::Value;
+use hlo_interp::{Devices, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::store::{self, Frame, Key};
-use super::watch::Seen;
+use super::watch::{Differs, Seen, is_promised};
 use super::{Divergence, How, Place, Replay, Stats};
-use crate::verdict::{Allowed, ArrayVerdict, Class, judge, same_bits};
+use crate::certify::{At, Bounds, Certified, Tree, Visitor};
+use crate::verdict::{ArrayVerdict, Class, judge, same_bits};
 
 /// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
-pub(super) type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;
+type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;
 
-/// Judges the arrays of a value. `allowed` has the bounds of each.
-pub(super) fn judge_value(
-    expected: &Value,
-    actual: &Value,
-    allowed: &dyn Fn(usize, &ArrayLiteral) -> Box<dyn Allowed>,
-    nan_bits: bool,
-) -> Arrays {
+/// Judges the arrays of a value. `bounds` has those of each.
+fn judge_value(expected: &Value, actual: &Value, bounds: &[&Bounds], nan_bits: bool) -> Arrays {
     let literals = |v: &Value| {
         let literal =
             |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
         v.arrays().into_iter().map(literal).collect::<Vec<_>>()
     };
-    judge_arrays(&literals(expected), &literals(actual), allowed, nan_bits)
+    judge_arrays(&literals(expected), &literals(actual), bounds, nan_bits)
 }
 
 fn judge_arrays(
     expected: &[ArrayLiteral],
     actual: &[ArrayLiteral],
-    allowed: &dyn Fn(usize, &ArrayLiteral) -> Box<dyn Allowed>,
+    bounds: &[&Bounds],
     nan_bits: bool,
 ) -> Arrays {
     if expected.len() != actual.len() {
@@ -39,7 +35,15 @@ fn judge_arrays(
     let mut arrays = Vec::new();
     for (i, (e, a)) in expected.iter().zip(actual).enumerate() {
         if !same_bits(e, a, nan_bits) {
-            arrays.push((i, judge(e, a, &*allowed(i, e), nan_bits)?));
+            let unknown;
+            let bounds = match bounds.get(i) {
+                Some(&bounds) => bounds,
+                None => {
+                    unknown = Bounds::unknown(e.buffer.len());
+                    &unknown
+                }
+            };
+            arrays.push((i, judge(e, a, bounds, nan_bits)?));
         }
     }
     Ok(arrays)
@@ -55,14 +59,7 @@ pub(super) struct Findings<'a> {
 
 impl Findings<'_> {
     /// The verdict over an execution whose bits differ.
-    pub(super) fn executed(
-        &mut self,
-        key: Key,
-        order: u64,
-        calls: &[(InstrId, u64)],
-        execution: u64,
-        arrays: Arrays,
-    ) {
+    fn executed(&mut self, key: Key, order: u64, calls: &[(InstrId, u64)], execution: u64, arrays: Arrays) {
         let stats = self.replay.stats.entry(key.id).or_default();
         let (how, arrays) = match arrays {
             Ok(arrays) => (How::Value, arrays),
@@ -141,18 +138,20 @@ impl Findings<'_> {
         calls
     }
 
-    /// Compares the results of the programs. `bounds` has those of each result of a device.
+    /// Compares the results of the programs. `certified` has the bounds of each result of a device.
     pub(super) fn results(
         &mut self,
         expected: &[Vec<ArrayLiteral>],
         actual: &[Vec<ArrayLiteral>],
-        allowed: &dyn Fn(usize, usize, &ArrayLiteral) -> Box<dyn Allowed>,
+        certified: Option<&Certified>,
         nan_bits: bool,
     ) {
         let root = self.source.root(self.source.entry());
         for (device, (e, a)) in (0u32..).zip(expected.iter().zip(actual)) {
-            let of_device = |i: usize, e: &ArrayLiteral| allowed(device as usize, i, e);
-            let (how, class, arrays) = match judge_arrays(e, a, &of_device, nan_bits) {
+            let bounds: Vec<&Bounds> = certified
+                .and_then(|c| c.results.get(device as usize))
+                .map_or_else(Vec::new, |of_device| of_device.iter().map(|(_, b)| b).collect());
+            let (how, class, arrays) = match judge_arrays(e, a, &bounds, nan_bits) {
                 Ok(arrays) if arrays.is_empty() => continue,
                 Ok(arrays) => {
                     let class = arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
@@ -166,14 +165,7 @@ impl Findings<'_> {
         }
     }
 
-    fn add(
-        &mut self,
-        place: Place,
-        how: How,
-        class: Class,
-        arrays: Vec<(usize, ArrayVerdict)>,
-        order: u64,
-    ) {
+    fn add(&mut self, place: Place, how: How, class: Class, arrays: Vec<(usize, ArrayVerdict)>, order: u64) {
         match class {
             Class::Same => return,
             Class::Explained => {
@@ -236,34 +228,36 @@ fn note(stats: &mut Stats, class: Class, arrays: &[(usize, ArrayVerdict)]) {
     }
 }
 
-/// Bounds that the table of opcodes alone gives.
-pub(super) fn by_table(opcode: Opcode, expected: &ArrayLiteral) -> Box<dyn Allowed> {
-    use hlo::opcode::Numeric;
-    let ulps = match opcode.numeric(expected.buffer.element_type()) {
-        Numeric::Exact => 0.0,
-        Numeric::Ulp(n) | Numeric::Normwise(n) => f64::from(n),
-        Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => 1024.0,
-    };
-    let step = match expected.buffer.element_type() {
-        t if t.is_float() || t.is_complex() => match t.real_part().bits() {
-            64 => 2f64.powi(-52),
-            32 => 2f64.powi(-23),
-            16 => 2f64.powi(-7),
-            _ => 0.25,
-        },
-        _ => 0.0,
-    };
-    struct Each(Vec<f64>);
-    impl Allowed for Each {
-        fn soft(&self, i: usize) -> f64 {
-            self.0[i]
+/// Judges executions while bounds are worked out.
+pub(super) struct Judge<'a, 'b> {
+    pub(super) findings: &'a mut Findings<'b>,
+    /// What differs and has not been judged.
+    pub(super) differing: FxHashMap<Key, Differs>,
+    /// Instructions whose values were injected.
+    pub(super) injected: Vec<bool>,
+    pub(super) devices: Devices,
+    pub(super) nan_bits: bool,
+}
+
+impl Visitor for Judge<'_, '_> {
+    fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool {
+        let device = at.device.replica * self.devices.partitions() + at.device.partition;
+        let calls: Vec<(InstrId, u64)> = at.calls.iter().map(|c| (c.caller, c.iteration)).collect();
+        let path = calls.iter().copied().fold(0, store::extend);
+        let key = Key { device, id: at.instr, path };
+        if let Some(differs) = self.differing.remove(&key) {
+            let bounds = bounds.arrays();
+            let arrays = judge_value(value, &differs.actual, &bounds, self.nan_bits);
+            self.findings.executed(key, differs.order, &calls, at.execution, arrays);
         }
-        fn hard(&self, i: usize) -> f64 {
-            self.0[i]
-        }
+        self.injected[at.instr.index()] && !is_promised(value)
     }
-    fn radii<T: crate::element::Number>(v: &[T], scale: f64) -> Vec<f64> {
-        v.iter().map(|&x| if scale == 0.0 { 0.0 } else { x.parts().0.value().abs() * scale }).collect()
-    }
-    Box::new(Each(hlo::with_buffer!(&expected.buffer, v => radii(v, ulps * step))))
+}
+
+/// What differs where nothing is known of any bound.
+pub(super) fn without_bounds(findings: &mut Findings<'_>, key: Key, differs: &Differs, nan_bits: bool) {
+    let unknown: Vec<Bounds> = differs.expected.arrays().iter().map(|t| Bounds::unknown(t.len())).collect();
+    let bounds: Vec<&Bounds> = unknown.iter().collect();
+    let arrays = judge_value(&differs.expected, &differs.actual, &bounds, nan_bits);
+    findings.executed(key, differs.order, &differs.calls, differs.execution, arrays);
 }

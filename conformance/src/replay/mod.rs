@@ -21,11 +21,12 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, InstrId, Module, Name, Opcode, Span};
 use rustc_hash::FxHashMap;
 
+use crate::certify::certify;
 use crate::differential::{Settings, Subject};
 use crate::engine::interpreter::interpret;
 use crate::engine::{Allowances, Executable, Form, Outcome, not_observable};
-use crate::verdict::{ArrayVerdict, Class};
-use judge::{Findings, by_table, judge_value};
+use crate::verdict::{ArrayVerdict, Class, same_bits};
+use judge::{Findings, Judge, without_bounds};
 use store::{Frame, Store};
 use watch::{Injector, Recorder, Seen};
 
@@ -258,7 +259,6 @@ pub fn replay(
 struct Replayer<'a> {
     subject: &'a Subject<'a>,
     executable: &'a dyn Executable,
-    #[expect(dead_code, reason = "for certified bounds")]
     allowances: Allowances,
     settings: &'a Settings,
     /// By instruction of the form, that of the source.
@@ -379,21 +379,35 @@ impl<'a> Replayer<'a> {
         replay.stats = stats.collect();
         let mut findings = Findings { replay, source, wanted: &self.wanted };
         let nan_bits = self.settings.nan_bits;
-        for (key, differs) in std::mem::take(&mut seen.differing) {
-            let watch::Differs { order, calls, execution, expected, actual } = differs;
-            let opcode = source.instr(key.id).opcode;
-            let arrays = judge_value(&expected, &actual, &|_, e| by_table(opcode, e), nan_bits);
-            findings.executed(key, order, &calls, execution, arrays);
+        let differing = std::mem::take(&mut seen.differing);
+        let same_results = actual.as_ref().is_ok_and(|a| same_results(&expected, a, nan_bits));
+        let mut certified = None;
+        if !differing.is_empty() || !same_results {
+            let mut injected = vec![false; source.instruction_capacity()];
+            seen.executions.keys().for_each(|id| injected[id.index()] = true);
+            let run = &self.settings.run;
+            let devices = run.devices;
+            let mut judge = Judge { findings: &mut findings, differing, injected, devices, nan_bits };
+            let bounds = certify(source, &self.subject.inputs()?, run, self.allowances, &mut judge);
+            // Where there are no bounds everything that differs is undecided.
+            certified = bounds.ok();
+            for (key, differs) in std::mem::take(&mut judge.differing) {
+                without_bounds(&mut findings, key, &differs, nan_bits);
+            }
         }
         findings.calls(&seen, &frames, actual.is_err());
         match actual {
             Err(d) => findings.replay.ended = Some(d),
-            Ok(actual) => {
-                let opcode = source.instr(source.root(source.entry())).opcode;
-                findings.results(&expected, &actual, &|_, _, e| by_table(opcode, e), nan_bits);
-            }
+            Ok(actual) => findings.results(&expected, &actual, certified.as_ref(), nan_bits),
         }
         findings.cut();
         Ok(findings.replay)
     }
+}
+
+fn same_results(expected: &[Vec<ArrayLiteral>], actual: &[Vec<ArrayLiteral>], nan_bits: bool) -> bool {
+    let same = |(e, a): (&Vec<ArrayLiteral>, &Vec<ArrayLiteral>)| {
+        e.len() == a.len() && e.iter().zip(a).all(|(e, a)| same_bits(e, a, nan_bits))
+    };
+    expected.len() == actual.len() && expected.iter().zip(actual).all(same)
 }

@@ -55,7 +55,7 @@ fn frame(
 }
 
 /// Whether something in a value is only promised: that belongs to its run.
-fn is_promised(value: &Value) -> bool {
+pub(super) fn is_promised(value: &Value) -> bool {
     match value {
         Value::Array(_) | Value::Token => false,
         Value::Tuple(t) => t.iter().any(is_promised),

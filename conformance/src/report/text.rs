@@ -31,18 +31,19 @@ pub fn element(name: &str, d: &Differing) -> String {
 /// What there is to say of an array: counts, worst elements, what they have in common, histograms.
 pub fn array(name: &str, verdict: &ArrayVerdict, elements: usize) -> Vec<String> {
     let t = &verdict.tally;
-    let counts = [(t.wrong, "WRONG"), (t.undecided, "undecided"), (t.explained, "explained"), (t.same, "same bits")];
+    let counts =
+        [(t.wrong, "WRONG"), (t.undecided, "undecided"), (t.explained, "explained"), (t.same, "same bits")];
     let counts = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", grouped(*n)));
-    let mut lines = vec![format!(
-        "{name}: {} elements: {}",
-        grouped(t.total()),
-        counts.collect::<Vec<_>>().join(", ")
-    )];
+    let mut lines =
+        vec![format!("{name}: {} elements: {}", grouped(t.total()), counts.collect::<Vec<_>>().join(", "))];
     lines.extend(verdict.worst.iter().take(elements).map(|d| element(name, d)));
     lines.extend(verdict.common().map(|c| format!("... {c}")));
     if t.total() - t.same > 1 {
         lines.push(format!("by ulp of distance   {}", histogram(&ArrayVerdict::BUCKETS, &verdict.histogram)));
-        lines.push(format!("by multiple of bound {}", histogram(&ArrayVerdict::MULTIPLES, &verdict.multiples)));
+        lines.push(format!(
+            "by multiple of bound {}",
+            histogram(&ArrayVerdict::MULTIPLES, &verdict.multiples)
+        ));
     }
     lines
 }
@@ -69,7 +70,9 @@ pub fn divergence(d: &Divergence, lost: &[String]) -> (String, Vec<String>) {
     let mut lines = vec![format!("{}: {}", class(d.class), d.how.describe())];
     for (i, verdict) in &d.arrays {
         let name = if d.arrays.len() == 1 && *i == 0 { String::new() } else { format!("array {i} ") };
-        lines.extend(array(name.trim_end(), verdict, 4).into_iter().map(|l| l.trim_start_matches(": ").to_owned()));
+        lines.extend(
+            array(name.trim_end(), verdict, 4).into_iter().map(|l| l.trim_start_matches(": ").to_owned()),
+        );
     }
     if !lost.is_empty() {
         let more = lost.len().saturating_sub(8);

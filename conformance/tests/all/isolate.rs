@@ -15,6 +15,7 @@ use hlo_conformance::verdict::Class;
 use hlo_interp::Devices;
 use libtest_mimic::Trial;
 
+use crate::cli::{Dir, ends, err, hlo, json_lines, out};
 use crate::function;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -30,6 +31,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("isolate/NaNs and zeros", nans_and_zeros),
         function("isolate/more values than memory", lockstep),
         function("isolate/every kind of instruction alone", alone_kinds),
+        function("isolate/the command, its exit codes and its JSON", command),
+        function("isolate/findings on disk", artifacts),
     ]
 }
 
@@ -487,4 +490,152 @@ ENTRY main {
         ("out", "tuples only"),
     ];
     assert_eq!(rows, expected.map(|(n, s)| (n, s.to_owned())), "in the order of execution; `d` never runs");
+}
+
+fn command() {
+    let d = Dir::new();
+    let file = d.file("m.hlo", FUSION);
+    // Wrong where both operands are 1: the sum in place of the difference.
+    let bad = d.file("bad.hlo", FUSION.replace("f32[4] subtract(a, b)", "f32[4] add(a, b)"));
+    let same = hlo(&["isolate", &file, "--platform", &format!("form:{file}")]);
+    ends(&same, 0);
+    assert!(out(&same).contains("8 executions compared with the interpreter's, 0 wrong"), "{}", out(&same));
+    let npz = d.path("in.npz");
+    let npz = npz.to_str().unwrap();
+    ends(&hlo(&["run", &file, "--seed", "3", "--save-inputs", npz]), 0);
+    let engine = format!("form:{bad}");
+    let found = hlo(&["isolate", &file, "--platform", &engine, "--inputs", npz]);
+    ends(&found, 1);
+    assert!(out(&found).contains("subtract (inner.s) diverges in place"), "{}", out(&found));
+    let json = hlo(&["isolate", &file, "--platform", &engine, "--inputs", npz, "--json"]);
+    ends(&json, 1);
+    let line = &json_lines(&json)[0];
+    // The whole object, but for the values, which are the generator's, and the paths.
+    let mut golden = line.clone();
+    golden["file"] = "FILE".into();
+    golden["engine"] = "ENGINE".into();
+    golden["next"] = golden["next"].as_array().unwrap().len().into();
+    let arrays = golden["replay"]["divergences"][0]["arrays"].take();
+    golden["instructions"].as_array_mut().unwrap().retain(|r| r["name"] == "s" || r["name"] == "x");
+    let expected = serde_json::json!({
+        "file": "FILE", "ok": false, "exit": 1, "module": "fused", "reference": "interpreter", "engine": "ENGINE",
+        "blame": {
+            "name": "s", "computation": "inner", "opcode": "subtract", "execution": 0, "iteration": null, "device": 0,
+            "calls": [{"name": "f", "opcode": "fusion", "iteration": 0}],
+            "how": "value", "found": "in-place", "class": "wrong",
+            "message": "subtract (inner.s) diverges in place (it cannot be run alone)"
+        },
+        "replay": {
+            "compared": 8, "unmatched": 0, "explained": 0, "undecided": 0, "wrong": 1, "unjudged": 0, "ended": null,
+            "divergences": [{
+                "name": "s", "computation": "inner", "opcode": "subtract", "execution": 0, "iteration": null, "device": 0,
+                "calls": [{"name": "f", "opcode": "fusion", "iteration": 0}],
+                "how": "value", "message": "its value differs", "class": "wrong", "covers": [], "arrays": null
+            }]
+        },
+        "instructions": [
+            {"name": "x", "computation": "main", "opcode": "parameter", "executions": 1, "status": "SKIPPED",
+             "reason": "the engine knows one program only", "execution": 0, "device": 0, "in_place": "same"},
+            {"name": "s", "computation": "inner", "opcode": "subtract", "executions": 1, "status": "SKIPPED",
+             "reason": "the engine knows one program only", "execution": 0, "device": 0, "in_place": "wrong"}
+        ],
+        "next": 2
+    });
+    assert_eq!(golden, expected);
+    let keys: Vec<&String> = arrays[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["array", "shape", "class", "elements", "worst", "common", "by_ulp", "by_bound"]);
+    let keys: Vec<&String> = arrays[0]["worst"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["index", "expected", "actual", "error", "ulp", "bound", "class"]);
+
+    for (args, code, message) in [
+        (&["isolate", &*file][..], 2, "which engine?"),
+        (&["isolate", &file, "--platform", "interpreter", "--only", "ss"], 2, "did you mean `s`?"),
+        (&["isolate", &file, "--platform", "interpreter", "--opcode", "negat"], 2, "did you mean `negate`?"),
+        (&["isolate", &file, "--platform", "interpreter", "--allow", "al"], 2, "there is no liberty `al`"),
+        (&["isolate", "none.hlo", "--platform", "interpreter"], 2, "cannot be read"),
+        (&["isolate", &file, "--platform", "cpu"], 5, "not built into this program"),
+    ] {
+        let o = hlo(args);
+        ends(&o, code);
+        assert!(err(&o).contains(message), "{}", err(&o));
+    }
+    // Recorded results: a verdict over the whole program is all there is.
+    let npz_out = d.path("out.npz");
+    let npz_out = npz_out.to_str().unwrap();
+    ends(&hlo(&["run", &bad, "--inputs", npz, "--output", npz_out]), 0);
+    let o = hlo(&["isolate", &file, "--inputs", npz, "--platform", &format!("recorded:{npz_out}")]);
+    ends(&o, 1);
+    assert!(out(&o).contains("  whole    wrong result") && out(&o).contains("8 SKIPPED"), "{}", out(&o));
+    // One instruction of another program at a time, and many at once.
+    let exec = format!("exec:{} run --platform interpreter", env!("CARGO_BIN_EXE_hlo"));
+    let exec = format!("{exec} {{module}} --inputs {{inputs}} --output {{output}}");
+    for batch in ["1", "32"] {
+        let o = hlo(&["isolate", &file, "--inputs", npz, "--platform", &exec, "--batch", batch]);
+        ends(&o, 0);
+        assert!(out(&o).contains("4 SUCCESS"), "{}", out(&o));
+    }
+}
+
+fn artifacts() {
+    use hlo_conformance::artifact::{self, Artifact, Finding, Signature};
+    use hlo_conformance::differential::Kind;
+    use hlo_conformance::verdict::Tally;
+
+    let d = Dir::new();
+    let m = module(FUSION);
+    let inputs = [vec![floats(&[1.0, 2.0, f32::NAN, -0.0]), floats(&[1.0, 1.0, 1.0, 1.0])]];
+    let results = [vec![floats(&[0.0, 1.0, 2.0, 3.0])]];
+    let finding = Finding {
+        hlo_finding: artifact::VERSION,
+        reference: "interpreter".into(),
+        signature: Signature {
+            kind: Kind::Wrong,
+            opcode: Some("subtract".into()),
+            code: None,
+            engine: "faulty:x".into(),
+        },
+        allow: Allowances::STRICT,
+        replicas: 1,
+        partitions: 1,
+        accumulate_region: false,
+        seed: 7,
+        nan_bits: false,
+        verdict: Tally { same: 1, explained: 0, undecided: 0, wrong: 3 },
+        message: String::new(),
+        origin: None,
+    };
+    let what = Artifact {
+        module: &m,
+        text: None,
+        inputs: &inputs,
+        expected: Some(&results),
+        actual: None,
+        finding: &finding,
+    };
+    let parent = d.path("findings");
+    let first = artifact::save(&parent, "hlo-mismatch", &what).unwrap();
+    let name = first.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("hlo-mismatch-") && name.len() == "hlo-mismatch-".len() + 6, "{name}");
+    assert_eq!(artifact::save(&parent, "hlo-mismatch", &what).unwrap(), first, "the same again is the same");
+    let other = Finding { seed: 8, ..finding.clone() };
+    let second = artifact::save(&parent, "hlo-mismatch", &Artifact { finding: &other, ..what }).unwrap();
+    assert_eq!(second.file_name().unwrap().to_str().unwrap(), format!("{name}-2"), "nothing is overwritten");
+    assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 2, "no temporary folder is left");
+
+    let loaded = artifact::load(&first, 1 << 20).unwrap();
+    assert_eq!(loaded.finding.as_ref(), Some(&finding));
+    assert!(hlo::modules_equal(&m, &loaded.program.module).is_ok());
+    assert_eq!(loaded.inputs.as_deref(), Some(&inputs[..]));
+    assert_eq!((loaded.expected.as_deref(), loaded.actual), (Some(&results[..]), None));
+    let command = std::fs::read_to_string(second.join("command.txt")).unwrap();
+    assert_eq!(command, format!("hlo run {name}-2\n"));
+
+    // Recorded cases load as well; what is no finding says so.
+    let case = d.file("case/case.json", r#"{"params": [], "results": []}"#);
+    let folder = std::path::Path::new(&case).parent().unwrap();
+    assert!(artifact::load(folder, 1 << 20).unwrap_err().message.ends_with("is a folder without module.hlo"));
+    d.file("case/module.hlo", FUSION);
+    assert!(artifact::load(folder, 1 << 20).unwrap().finding.is_none());
+    std::fs::write(first.join("finding.json"), "{}").unwrap();
+    assert!(artifact::load(&first, 1 << 20).unwrap_err().message.contains("missing field"));
 }
