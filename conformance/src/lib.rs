@@ -30,6 +30,7 @@ pub mod guard;
 pub mod inputs;
 pub mod isolate;
 pub mod judge;
+pub mod mutate;
 pub mod near;
 pub mod npz;
 pub mod prove;

@@ -38,11 +38,14 @@ use hlo::{ArrayLiteral, Module};
 
 use aim::Want;
 use body::Body;
-use choices::Choices;
+
+pub(crate) use choices::Choices;
+pub(crate) use settle::order;
 
 pub use aim::{Pair, fuzzable};
 pub use inputs::{SeededHost, inputs};
 pub use statistics::Statistics;
+pub(crate) use values::number;
 pub use values::{Mode, array, edge_array, edge_inputs};
 
 /// How large programs may become, and what they may do.

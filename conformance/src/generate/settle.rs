@@ -80,7 +80,7 @@ impl Generator<'_> {
 
 /// Removes computations that nothing calls (a family that gives up may leave some), and puts callees before callers, as XLA's
 /// parser wants them.
-fn order(module: &mut Module) {
+pub(crate) fn order(module: &mut Module) {
     let mut order: Vec<ComputationId> = Vec::new();
     let mut placed = vec![false; module.computation_capacity()];
     // A computation is pushed twice: to see its callees, and then to take its place behind them.

@@ -84,7 +84,7 @@ fn made(shape: &ArrayShape, draws: impl Iterator<Item = Draw>) -> ArrayLiteral {
 }
 
 /// A number of a type.
-pub(super) fn number(ty: ElementType, value: f64) -> ArrayLiteral {
+pub(crate) fn number(ty: ElementType, value: f64) -> ArrayLiteral {
     let draw = match ty.class() {
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => Draw::Int(value as i128),
         TypeClass::Float | TypeClass::Complex => Draw::Parts(value, 0.0),

@@ -79,7 +79,7 @@ fn no_number(a: &ArrayLiteral) -> bool {
     hlo::with_buffer!(&a.buffer, v => !v.is_empty() && v.iter().all(|&x| element::is_nan(x)))
 }
 
-fn variable(name: &str, default: u64) -> u64 {
+pub(crate) fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
@@ -142,7 +142,7 @@ fn holds(module: &Module, seed: u64) -> Result<(), String> {
 }
 
 /// The results, or the message of a trap. Errors: what a generated program must not come to.
-fn run(
+pub(crate) fn run(
     module: &Module,
     inputs: Inputs,
     accumulate: Accumulate,

@@ -12,6 +12,7 @@ mod engines;
 mod filetests;
 mod generated;
 mod isolate;
+mod mutated;
 mod passes;
 mod robust;
 mod semantics;
@@ -40,6 +41,7 @@ fn main() {
     trials.extend(cli::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(mutated::trials());
     trials.extend(passes::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
