@@ -37,7 +37,27 @@ pub struct Call<'a> {
     pub module: &'a Module,
 }
 
+/// What a call to a target that is built in computes.
+#[derive(Debug)]
+pub enum Meaning {
+    /// Its operands.
+    Same,
+    /// What this HLO computes, whose parameters are the operands.
+    Expansion(Box<Module>),
+    /// The largest or smallest elements of each line, by its computation, and their indices.
+    TopK,
+    /// Something that one right answer exists for, and that is no HLO.
+    Exact,
+    /// Something that implementations may differ in, or nothing that is known.
+    Open,
+}
+
 impl Call<'_> {
+    /// What the call computes, unless the caller has an implementation of its target.
+    pub fn meaning(&self) -> Meaning {
+        crate::ops::meaning(self)
+    }
+
     /// `custom_call_target`.
     pub fn target(&self) -> &str {
         self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()

@@ -148,7 +148,7 @@ fn windows(case: &Case<'_>) -> Option<Terms> {
 fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize) -> Option<Vec<Bounds>> {
     allowed(terms.steps.len(), terms.results, size)?;
     let k = case.args.len() / 2;
-    if case.args.len() % 2 != 0
+    if !case.args.len().is_multiple_of(2)
         || case.results.len() != k
         || case.results.iter().any(|t| t.len() != terms.results)
     {

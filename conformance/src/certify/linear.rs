@@ -144,7 +144,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     let one = attrs.bool_or(AttrKey::UnitDiagonal, false);
     let transposed = attrs.transpose().is_some_and(|t| *t != Transpose::No);
     // On the right, rows of X are solutions for the transposed matrix.
-    let swapped = transposed != !left;
+    let swapped = transposed == left;
     let forward = lower != swapped;
     let unit = Format::of(v.ty)?.unit() * if v.im.is_some() { 4.0 } else { 1.0 };
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
@@ -230,7 +230,7 @@ impl<'a> Batch<'a> {
     fn scale(&self, variance: f64, off: f64) -> Ball {
         let q = variance + self.epsilon;
         let off = off + 4.0 * self.unit * (variance.abs() + self.epsilon.abs());
-        if !(q > 2.0 * off) {
+        if q.is_nan() || off.is_nan() || q <= 2.0 * off {
             return Ball::new(UNKNOWN, UNKNOWN);
         }
         let (g, most) = (1.0 / q.sqrt(), 1.0 / (q - off).sqrt());

@@ -27,6 +27,7 @@
 //! | `devices` | collectives | one of the above, on all participants |
 
 mod complex;
+mod devices;
 mod elementwise;
 mod folds;
 mod linear;
@@ -126,6 +127,8 @@ pub enum Tree {
     Tuple(Arc<[Tree]>),
     /// Of a token.
     Token,
+    /// Of what an asynchronous collective, executed so many times before, has promised.
+    Promise(InstrId, u64),
 }
 
 /// What is known of an array.
@@ -147,7 +150,7 @@ impl Tree {
         match self {
             Tree::Array(leaf) => vec![leaf],
             Tree::Tuple(parts) => parts.iter().flat_map(Tree::leaves).collect(),
-            Tree::Token => Vec::new(),
+            Tree::Token | Tree::Promise(..) => Vec::new(),
         }
     }
 

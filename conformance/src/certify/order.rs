@@ -59,12 +59,26 @@ pub(super) fn sort(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 
 /// `topk`: of the last dimension, by total order.
 pub(super) fn topk(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    first_of_each(case, radii, mode, Some(case.instr.attrs.bool_or(AttrKey::Largest, true)))
+}
+
+/// The custom call `TopK`: the same by the order of its computation.
+pub(super) fn topk_call(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let descending = match case.instr.attrs.called_computations().first() {
+        None => Some(true),
+        Some(&comparator) => key(case.module, comparator).filter(|k| k.operand == 0).map(|k| k.descending),
+    };
+    first_of_each(case, radii, mode, descending)
+}
+
+/// The first few of each line; `descending` is `None` for an order that is not known.
+fn first_of_each(case: &Case<'_>, radii: &[Radii], mode: Mode, descending: Option<bool>) -> Found {
     let [values, indices] = case.results[..] else { return None };
     let x = case.args.first()?.tensor;
     let n = usize::try_from(*x.dims().last()?).ok()?;
     let k = usize::try_from(*values.dims().last()?).ok()?;
     let chosen = Numbers::of(indices);
-    let rows = if n == 0 { 0 } else { x.len() / n };
+    let rows = x.len().checked_div(n).unwrap_or(0);
     let at = |row: usize, j: usize| row * n + chosen.re[row * k + j] as usize;
     if chosen.re.iter().any(|&i| i < 0.0 || i >= n as f64) || rows * k != values.len() {
         return None;
@@ -74,7 +88,9 @@ pub(super) fn topk(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             (0..rows).flat_map(|row| (0..k).map(move |j| (row, j))).map(|(row, j)| radii[0].at(at(row, j)));
         return Some(vec![Radii::new(each.collect()), Radii::Zero]);
     }
-    let descending = case.instr.attrs.bool_or(AttrKey::Largest, true);
+    let Some(descending) = descending else {
+        return Some(vec![Radii::unknown(values.len()), Radii::unknown(indices.len())]);
+    };
     let keys = Intervals::new(x, &radii[0]);
     let (mut bounds, mut which) = (Vec::new(), Vec::new());
     for row in 0..rows {

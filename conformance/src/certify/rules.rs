@@ -7,10 +7,15 @@ use std::sync::Arc;
 
 use hlo::opcode::{Numeric, NumericRow};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode};
-use hlo_interp::Tensor;
+use hlo_interp::custom_call::{Call, Meaning};
+use hlo_interp::device::host::NoHost;
+use hlo_interp::{Devices, Tensor, Value};
 
 use super::number::{Format, Numbers};
-use super::{Bounds, Leaf, Radii, Settings, complex, elementwise, folds, linear, movement, order, sums};
+use super::{
+    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, linear, movement, order, sums,
+};
+use crate::engine::RunOptions;
 
 /// An array of an operand.
 pub(super) struct Arg<'a> {
@@ -164,8 +169,13 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     let leaf = |bounds| Leaf { bounds, product };
     let unknown = || case.results.iter().map(|t| leaf(Bounds::unknown(t.len()))).collect();
     let contracted = case.settings.allowances.contraction && case.args.iter().any(|a| a.leaf.product);
-    if kind(case.opcode()) == Kind::Random {
-        return unknown();
+    match kind(case.opcode()) {
+        Kind::Random => return unknown(),
+        Kind::CustomCall => {
+            let found = custom_call(case).filter(|all| all.len() == case.results.len());
+            return found.map_or_else(unknown, |all| all.into_iter().map(leaf).collect());
+        }
+        _ => {}
     }
     if !contracted && case.args.iter().all(|a| a.leaf.bounds.is_exact()) && case.is_exact() {
         return case.results.iter().map(|_| leaf(Bounds::default())).collect();
@@ -188,6 +198,47 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
             leaf(Bounds { soft, hard })
         })
         .collect()
+}
+
+/// Annotations pass bounds on; a call that stands for HLO has the bounds of that.
+fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    let exact = case.args.iter().all(|a| a.leaf.bounds.is_exact());
+    let call = Call { instruction: case.instr, module: case.module };
+    match call.meaning() {
+        Meaning::Same => Some(case.args.iter().map(|a| a.leaf.bounds.clone()).collect()),
+        Meaning::Exact if exact => Some(case.results.iter().map(|_| Bounds::default()).collect()),
+        Meaning::TopK => {
+            let called = case.instr.attrs.called_computations();
+            if exact && called.iter().all(|&c| is_exact_region(case.module, c, &case.settings.allowances)) {
+                return Some(case.results.iter().map(|_| Bounds::default()).collect());
+            }
+            let both = [Mode::Soft, Mode::Hard].map(|mode| order::topk_call(case, &case.radii(mode), mode));
+            let [soft, hard] = both;
+            Some(
+                soft?
+                    .into_iter()
+                    .zip(hard?)
+                    .map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft })
+                    .collect(),
+            )
+        }
+        Meaning::Expansion(module) => {
+            if module.computation(module.entry()).parameters().len() != case.args.len() {
+                return None;
+            }
+            let settings = Settings {
+                options: RunOptions { devices: Devices::ONE, ..case.settings.options },
+                ..*case.settings
+            };
+            let values = case.args.iter().map(|a| Value::Array(a.tensor.clone())).collect();
+            let trees = case.args.iter().map(|a| Tree::Array(a.leaf.clone())).collect();
+            let results =
+                super::evaluate(&module, vec![values], vec![trees], settings, Arc::new(NoHost), None);
+            let (_, tree) = results.ok()?.pop()?;
+            Some(tree.arrays().into_iter().cloned().collect())
+        }
+        Meaning::Exact | Meaning::Open => None,
+    }
 }
 
 /// What is off at all may have the other sign if it is zero: a radius is 0 or reaches to the least number.
@@ -276,6 +327,7 @@ pub(super) enum Kind {
     Random,
     /// Follows its operands exactly, or is unknown.
     Opaque,
+    CustomCall,
     /// Followed by `walk`.
     Structure,
 }
@@ -381,8 +433,8 @@ pub(super) fn kind(opcode: Opcode) -> Kind {
 
         Opcode::Rng | Opcode::RngGetAndUpdateState => Kind::Random,
 
+        Opcode::CustomCall => Kind::CustomCall,
         Opcode::RngBitGenerator
-        | Opcode::CustomCall
         | Opcode::AllGatherDone
         | Opcode::AllGatherStart
         | Opcode::AllReduceDone
@@ -438,7 +490,12 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Kind::Cholesky => linear::cholesky(case, radii, mode),
         Kind::TriangularSolve => linear::triangular_solve(case, radii, mode),
         Kind::BatchNorm => linear::batch_norm(case, radii, mode),
-        Kind::Exchange | Kind::CollectiveFold | Kind::Random | Kind::Opaque | Kind::Structure => None,
+        Kind::Exchange
+        | Kind::CollectiveFold
+        | Kind::Random
+        | Kind::CustomCall
+        | Kind::Opaque
+        | Kind::Structure => None,
     }
 }
 

@@ -27,21 +27,21 @@ fn to_f64(ty: ElementType) -> ElementType {
 }
 
 /// Terms of the sums that the elements of a result array are.
-struct Terms {
+pub(super) struct Terms {
     /// Sums of magnitudes, at their largest. Not finite where nothing is known.
-    magnitude: Vec<f64>,
+    pub(super) magnitude: Vec<f64>,
     /// How far operands that are off move the exact sum.
-    spread: Vec<f64>,
+    pub(super) spread: Vec<f64>,
     /// How many terms there are.
-    count: Vec<f64>,
+    pub(super) count: Vec<f64>,
     /// The exact sum at the reference operands, where that is worth knowing.
-    exact: Option<Vec<f64>>,
+    pub(super) exact: Option<Vec<f64>>,
     /// An infinity or NaN among the terms may be another.
-    wild: Vec<bool>,
+    pub(super) wild: Vec<bool>,
 }
 
 /// How the sums are computed.
-struct Manner {
+pub(super) struct Manner {
     /// Roundings of a term before it is added.
     factors: f64,
     /// The reference rounds at each step, in the result's type, and so may an engine.
@@ -50,7 +50,8 @@ struct Manner {
     accumulator: Format,
 }
 
-fn manner(case: &Case<'_>, ty: ElementType, factors: f64, literal: bool) -> Option<Manner> {
+/// How an instruction's sums of a type are computed.
+pub(super) fn manner(case: &Case<'_>, ty: ElementType, factors: f64, literal: bool) -> Option<Manner> {
     let own = Format::of(ty);
     let single = Format::of(ElementType::F32)?;
     let narrow = literal || case.settings.allowances.narrow_accumulator;
@@ -153,19 +154,19 @@ fn term_count(case: &Case<'_>) -> f64 {
 }
 
 /// An operand of products.
-struct Factor {
-    value: Vec<f64>,
-    magnitude: Vec<f64>,
+pub(super) struct Factor {
+    pub(super) value: Vec<f64>,
+    pub(super) magnitude: Vec<f64>,
     /// How far off.
-    off: Vec<f64>,
+    pub(super) off: Vec<f64>,
     /// Magnitude and that; infinite where nothing is known.
-    largest: Vec<f64>,
+    pub(super) largest: Vec<f64>,
     /// An infinity or NaN; it counts as 0 elsewhere.
     special: Vec<bool>,
 }
 
 impl Factor {
-    fn new(t: &Tensor, radii: &Radii, into: ElementType) -> Factor {
+    pub(super) fn new(t: &Tensor, radii: &Radii, into: ElementType) -> Factor {
         let x = Numbers::of(t);
         let n = x.len();
         let (from, to) = (Format::of(x.ty), Format::of(into));
@@ -197,7 +198,7 @@ impl Factor {
 }
 
 /// The radii of sums.
-fn concluded(
+pub(super) fn concluded(
     case: &Case<'_>,
     result: &Tensor,
     terms: &Terms,
@@ -416,10 +417,10 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let operands: Vec<_> =
         case.args.iter().zip(radii).map(|(a, r)| elementwise::operand(case, a, r)).collect();
     let probe = Probe::retyped(case.module, case.instr, &|t| t)?;
-    let run = |high: bool| -> Option<Vec<Numbers>> {
+    let run = |high: bool| -> Option<Vec<Tensor>> {
         let args = operands.iter().map(|x| Value::Array(x.end(high)));
         let value = probe.run(case.settings, args.collect())?;
-        Some(value.arrays().into_iter().map(Numbers::of).collect())
+        Some(value.arrays().into_iter().cloned().collect())
     };
     let (low, high) = (run(false)?, run(true)?);
     let touched = if operands.iter().any(elementwise::Operand::has_unknown) {
@@ -430,28 +431,32 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let arrays = case.results.iter().enumerate();
     arrays
         .map(|(k, result)| {
-            let v = Numbers::of(result);
-            let (low, high) = (low.get(k)?, high.get(k)?);
-            let least = Format::of(v.ty).map_or(0.0, Format::least);
-            let each = (0..v.len()).map(|i| {
-                let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
-                if touched.as_ref().is_some_and(|t| t.get(k).is_none_or(|t| t[i] > 0.0)) {
-                    return f64::INFINITY;
-                }
-                let same = |a: f64| {
-                    a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative()
-                };
-                if same(l) && same(h) {
-                    return 0.0;
-                }
-                if !(l.is_finite() && x.is_finite() && h.is_finite()) {
-                    return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
-                }
-                (h - x).max(x - l).next_up().max(least)
-            });
+            let radii = between(result, low.get(k)?, high.get(k)?, mode);
+            let Some(touched) = &touched else { return Some(radii) };
+            let touched = touched.get(k)?;
+            let each = (0..result.len()).map(|i| if touched[i] > 0.0 { f64::INFINITY } else { radii.at(i) });
             Some(Radii::new(each.collect()))
         })
         .collect()
+}
+
+/// The radii of results of a monotone operation, from those at the ends of the operands' intervals.
+pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
+    let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
+    let least = Format::of(v.ty).map_or(0.0, Format::least);
+    let each = (0..v.len()).map(|i| {
+        let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
+        let same =
+            |a: f64| a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative();
+        if same(l) && same(h) {
+            return 0.0;
+        }
+        if !(l.is_finite() && x.is_finite() && h.is_finite()) {
+            return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
+        }
+        (h - x).max(x - l).next_up().max(least)
+    });
+    Radii::new(each.collect())
 }
 
 /// How many unknown elements each element of the result is made of.

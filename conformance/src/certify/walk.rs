@@ -6,13 +6,14 @@
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_interp::Value;
 use hlo_interp::observe::{Call, Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
+use super::devices::{self, Deposit};
 use super::rules::{self, Arg, Case};
 use super::{At, Settings, Tree, exact_tree, undecided_tree, unknown_tree};
 
@@ -42,6 +43,8 @@ pub(super) struct Watcher {
     settings: Settings,
     devices: Vec<Mutex<State>>,
     link: Option<Link>,
+    /// What devices handed in to collectives, by instruction and how often it ran before.
+    deposits: Mutex<FxHashMap<(InstrId, u64), Vec<Option<Arc<Deposit>>>>>,
     /// By instruction: operands that it is the last to use in its computation.
     last_uses: FxHashMap<InstrId, Vec<InstrId>>,
 }
@@ -99,7 +102,13 @@ impl Watcher {
             last.into_iter().for_each(|(operand, user)| last_uses.entry(user).or_default().push(operand));
         }
         let device = |arguments| Mutex::new(State { arguments, ..State::default() });
-        Watcher { settings, devices: arguments.into_iter().map(device).collect(), link, last_uses }
+        Watcher {
+            settings,
+            devices: arguments.into_iter().map(device).collect(),
+            link,
+            deposits: Mutex::default(),
+            last_uses,
+        }
     }
 
     /// The bounds of a device's result, after the run.
@@ -110,16 +119,45 @@ impl Watcher {
         tree.filter(|tree| fits(value, tree)).cloned().unwrap_or_else(|| unknown_tree(value))
     }
 
-    fn state(&self, site: &Site<'_>) -> MutexGuard<'_, State> {
+    fn number(&self, site: &Site<'_>) -> usize {
         let device = site.device.replica * self.settings.options.devices.partitions() + site.device.partition;
-        lock(&self.devices[device as usize])
+        device as usize
+    }
+
+    fn state(&self, site: &Site<'_>) -> MutexGuard<'_, State> {
+        lock(&self.devices[self.number(site)])
+    }
+
+    /// The bounds of a value whose promises were kept.
+    fn resolved(&self, site: &Site<'_>, value: &Value, tree: &Tree) -> Tree {
+        match (value, tree) {
+            (Value::Array(_) | Value::Tuple(_), Tree::Promise(instr, execution)) => {
+                self.collective(site, *instr, *execution, value).unwrap_or_else(|| unknown_tree(value))
+            }
+            (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {
+                Tree::Tuple(parts.iter().zip(trees.iter()).map(|(v, t)| self.resolved(site, v, t)).collect())
+            }
+            (_, tree) => tree.clone(),
+        }
+    }
+
+    /// The bounds of the result of a collective.
+    fn collective(&self, site: &Site<'_>, id: InstrId, execution: u64, value: &Value) -> Option<Tree> {
+        let deposits = lock(&self.deposits).get(&(id, execution))?.clone();
+        let instr = site.module.instr(id);
+        let bounds =
+            devices::bounds(site.module, instr, &self.settings, self.number(site), &deposits, value)?;
+        let mut leaves = bounds.into_iter().map(|bounds| super::Leaf { bounds, product: false });
+        rebuild(value, &mut leaves)
     }
 }
 
 /// Whether bounds are for values of this form.
 fn fits(value: &Value, tree: &Tree) -> bool {
     match (value, tree) {
-        (Value::Array(_), Tree::Array(_)) | (Value::Token, Tree::Token) => true,
+        (Value::Array(_), Tree::Array(_))
+        | (Value::Token, Tree::Token)
+        | (Value::Pending(_), Tree::Promise(..) | Tree::Token) => true,
         (Value::Tuple(v), Tree::Tuple(t)) => {
             v.len() == t.len() && v.iter().zip(t.iter()).all(|(v, t)| fits(v, t))
         }
@@ -134,7 +172,18 @@ impl Observer for Watcher {
         }
         let mut state = self.state(site);
         state.arrive(site);
-        let trees = state.trees(site);
+        let trees: Vec<Tree> = state
+            .trees(site)
+            .iter()
+            .zip(operands)
+            .map(|(tree, value)| self.resolved(site, value, tree))
+            .collect();
+        if devices::synchronous(site.instr().opcode).is_some() {
+            let deposit = Arc::new(Deposit { operands: operands.to_vec(), trees: trees.clone() });
+            let mut all = lock(&self.deposits);
+            let of = all.entry((site.id, site.execution)).or_insert_with(|| vec![None; self.devices.len()]);
+            of[self.number(site)] = Some(deposit);
+        }
         // Tuples are followed by their bounds alone.
         let operands = operands.to_vec();
         state.executing.push(Executing { id: site.id, operands, trees, begun: 0, undecided: false });
@@ -151,6 +200,7 @@ impl Observer for Watcher {
         }
         let mut tree =
             if parameter { state.argument(site, result) } else { self.left(&mut state, site, result) };
+        tree = self.resolved(site, result, &tree);
         if !fits(result, &tree) {
             tree = unknown_tree(result);
         }
@@ -191,7 +241,7 @@ impl Watcher {
         let unknown = || unknown_tree(result);
         let part = |tree: Option<&Tree>, index: usize| match tree {
             Some(Tree::Tuple(parts)) => parts.get(index).cloned(),
-            Some(Tree::Array(_) | Tree::Token) | None => None,
+            Some(Tree::Array(_) | Tree::Token | Tree::Promise(..)) | None => None,
         };
         let instr = site.instr();
         let tree = match instr.opcode {
@@ -240,6 +290,28 @@ impl Watcher {
                 Some(exact_tree(result))
             }
             Opcode::Infeed => Some(exact_tree(result)),
+            Opcode::AllReduceDone => ended.trees.into_iter().next(),
+            Opcode::AllGatherDone | Opcode::CollectivePermuteDone => part(ended.trees.first(), 1),
+            opcode if devices::synchronous(opcode).is_some() => {
+                let promise = Tree::Promise(site.id, site.execution);
+                match result {
+                    Value::Pending(_) => Some(promise),
+                    // What all-gather-start and collective-permute-start yield: operands, promise, contexts.
+                    Value::Tuple(parts) if matches!(parts.get(1), Some(Value::Pending(_))) => {
+                        let operands = match &parts[0] {
+                            Value::Tuple(_) => Tree::Tuple(ended.trees.into()),
+                            Value::Array(_) | Value::Token | Value::Pending(_) => {
+                                ended.trees.into_iter().next().unwrap_or(Tree::Token)
+                            }
+                        };
+                        let rest = parts.iter().skip(2).map(exact_tree);
+                        Some(Tree::Tuple([operands, promise].into_iter().chain(rest).collect()))
+                    }
+                    Value::Array(_) | Value::Tuple(_) | Value::Token => {
+                        self.collective(site, site.id, site.execution, result)
+                    }
+                }
+            }
             Opcode::CustomCall if returned.is_some() => returned,
             _ => self.computed(site, &ended, result),
         };
@@ -294,7 +366,7 @@ fn bound_operands(opcode: Opcode, trees: &[Tree]) -> Vec<Tree> {
         (Opcode::AsyncUpdate, [Tree::Tuple(waiting), further @ ..]) => {
             let before = match waiting.first() {
                 Some(Tree::Tuple(before)) => before.to_vec(),
-                Some(Tree::Array(_) | Tree::Token) | None => Vec::new(),
+                Some(Tree::Array(_) | Tree::Token | Tree::Promise(..)) | None => Vec::new(),
             };
             before.into_iter().chain(further.iter().cloned()).collect()
         }

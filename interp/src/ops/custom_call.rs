@@ -5,7 +5,7 @@ use hlo::{Shape, with_buffer};
 use super::common::{dims, results};
 use super::sort::{self, Lines};
 use super::{Args, Cx, Outcome, lapack, library, topk};
-use crate::custom_call::Call;
+use crate::custom_call::{Call, Meaning};
 use crate::engine::fits;
 use crate::error::Result;
 use crate::region::FloatOrder;
@@ -39,6 +39,22 @@ const ANNOTATIONS: &[&str] = &[
 
 /// Room whose contents nobody has written yet: zeros.
 const ROOM: &[&str] = &["AllocateBuffer", "CreateBuffer", "__nop"];
+
+/// What a call without an implementation of the caller's means.
+pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
+    let target = call.target();
+    match target {
+        "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => Meaning::TopK,
+        "dce_sink" | "GetRngSeed" | "NopReturnToken" => Meaning::Exact,
+        _ if ANNOTATIONS.contains(&target) => Meaning::Same,
+        _ if ROOM.contains(&target) => Meaning::Exact,
+        _ => match library::expansion(call) {
+            Some(module) => Meaning::Expansion(module.into()),
+            None if library::is_known(target) => Meaning::Exact,
+            None => Meaning::Open,
+        },
+    }
+}
 
 /// `custom-call`.
 pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Outcome> {

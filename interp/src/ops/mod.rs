@@ -53,6 +53,7 @@ use crate::region::Region;
 use crate::sum::Accumulate;
 use crate::value::Value;
 pub(crate) use collective::Finish;
+pub(crate) use custom_call::meaning;
 
 /// The operands of an instruction, or the arguments of a computation.
 pub(crate) type Args = SmallVec<[Value; 2]>;

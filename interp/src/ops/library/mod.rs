@@ -125,6 +125,25 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("xla.gpu.ext.cub_sort_unassigned_scratch_size", Expansion(cub::sort)),
 ];
 
+/// Whether a target is one of those here.
+pub(crate) fn is_known(target: &str) -> bool {
+    TARGETS.iter().any(|(name, _)| *name == target)
+}
+
+/// The HLO that a call stands for; `None` if that is not HLO, or not of these operands.
+pub(crate) fn expansion(call: &Call<'_>) -> Option<Module> {
+    let expand = TARGETS.iter().find_map(|(name, meaning)| match meaning {
+        Expansion(expand) if *name == call.target() => Some(expand),
+        Expansion(_) | Direct(_) => None,
+    })?;
+    let mut module = Module::new("library");
+    let mut body = Body::new(*call, &mut module).ok()?;
+    let root = expand(&mut body).ok()?;
+    let entry = body.finish(root);
+    module.set_entry(entry);
+    Some(module)
+}
+
 /// Runs a call; `None` if its target is none of those here.
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Option<Value>> {
     let Some((_, meaning)) = TARGETS.iter().find(|(name, _)| *name == call.target()) else { return Ok(None) };

@@ -1,0 +1,288 @@
+//! Collectives: every participant hands in its operands' bounds with its operands, and takes the bounds of its result from those of all.
+//!
+//! The one instruction runs on all devices of the run, on numbers of elements, magnitudes or ends of intervals, as in `movement`
+//! and `sums`. A device has its result only when all that it depends on were entered, so all that matters is known by then; for devices of
+//! other groups anything of the right shape will do.
+
+use std::sync::Arc;
+
+use hlo::{AttrKey, ElementType, Instruction, Module, Opcode, Shape};
+use hlo_interp::{Accumulate, Tensor, Value};
+
+use super::number::{Format, Numbers, tensor};
+use super::probe::{Probe, Regions, retyped};
+use super::rules::{self, Arg, Case, Mode};
+use super::sums::{self, Factor, Terms};
+use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise};
+
+/// What a device hands in.
+pub(super) struct Deposit {
+    pub(super) operands: Vec<Value>,
+    pub(super) trees: Vec<Tree>,
+}
+
+/// The synchronous form of a collective.
+pub(super) fn synchronous(opcode: Opcode) -> Option<Opcode> {
+    Some(match opcode {
+        Opcode::AllGather
+        | Opcode::AllReduce
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectiveReduce
+        | Opcode::RaggedAllToAll
+        | Opcode::ReduceScatter => opcode,
+        Opcode::AllGatherStart => Opcode::AllGather,
+        Opcode::AllReduceStart => Opcode::AllReduce,
+        Opcode::CollectivePermuteStart => Opcode::CollectivePermute,
+        _ => return None,
+    })
+}
+
+/// An array that a device hands in.
+struct Part {
+    tensor: Tensor,
+    leaf: Arc<Leaf>,
+}
+
+struct Meeting<'a> {
+    module: &'a Module,
+    instr: Instruction,
+    settings: &'a Settings,
+    me: usize,
+    /// Device by device the operands.
+    parts: Vec<Vec<Part>>,
+    result: &'a Value,
+}
+
+/// The bounds of the arrays of a collective's result on the device `me`. `None`: they are not worked out.
+pub(super) fn bounds(
+    module: &Module,
+    instr: &Instruction,
+    settings: &Settings,
+    me: usize,
+    deposits: &[Option<Arc<Deposit>>],
+    result: &Value,
+) -> Option<Vec<Bounds>> {
+    let opcode = synchronous(instr.opcode)?;
+    let arrays = |deposit: &Deposit| -> Option<Vec<Part>> {
+        let tensors = deposit.operands.iter().flat_map(|v| v.arrays().into_iter().cloned());
+        let leaves = deposit.trees.iter().flat_map(|t| t.leaves().into_iter().cloned()).collect::<Vec<_>>();
+        let tensors: Vec<Tensor> = tensors.collect();
+        (tensors.len() == leaves.len())
+            .then(|| tensors.into_iter().zip(leaves).map(|(tensor, leaf)| Part { tensor, leaf }).collect())
+    };
+    let mine = arrays(deposits.get(me)?.as_deref()?)?;
+    if mine.len() != instr.operands().len() {
+        return None;
+    }
+    let part_of = |p: &Part| Part { tensor: p.tensor.clone(), leaf: Arc::default() };
+    let parts: Option<Vec<Vec<Part>>> = deposits
+        .iter()
+        .map(|d| match d {
+            Some(deposit) => arrays(deposit),
+            None => Some(mine.iter().map(part_of).collect()),
+        })
+        .collect();
+    let mut instr = instr.clone();
+    instr.opcode = opcode;
+    let meeting = Meeting { module, instr, settings, me, parts: parts?, result };
+    meeting.bounds()
+}
+
+impl Meeting<'_> {
+    fn all(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().flatten()
+    }
+
+    fn bounds(&self) -> Option<Vec<Bounds>> {
+        let results = self.result.arrays();
+        let exact = self.all().all(|p| p.leaf.bounds.is_exact());
+        let number = results.iter().any(|t| Format::of(t.element_type()).is_some());
+        let region = self.instr.attrs.computation(AttrKey::ToApply);
+        let by = region.and_then(|c| rules::monoid(self.module, c));
+        let sum = number && by == Some(Opcode::Add);
+        let allowed = &self.settings.allowances;
+        let literal = region.is_none_or(|c| {
+            !sum && rules::is_exact_region(self.module, c, allowed) && !(allowed.reorder_regions && number)
+        });
+        if exact && literal {
+            return Some(results.iter().map(|_| Bounds::default()).collect());
+        }
+        let found = |mode: Mode| match (region, by) {
+            (None, _) => self.moved(mode),
+            (Some(_), Some(Opcode::Add)) if number => self.summed(mode),
+            (Some(_), Some(Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or)) => {
+                self.extremes(mode)
+            }
+            (Some(_), _) => None,
+        };
+        let (soft, hard) = (found(Mode::Soft)?, found(Mode::Hard)?);
+        let pairs = soft.into_iter().zip(hard);
+        Some(pairs.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect())
+    }
+
+    fn radii(&self, part: &Part, mode: Mode) -> Radii {
+        let bounds = &part.leaf.bounds;
+        if mode == Mode::Soft { bounds.soft.clone() } else { bounds.hard.clone() }
+    }
+
+    /// Whether an operand says where elements go.
+    fn is_place(&self, k: usize) -> bool {
+        let n = self.parts[self.me].len();
+        match self.instr.opcode {
+            Opcode::RaggedAllToAll => k >= 2,
+            Opcode::CollectivePermute => {
+                self.instr.attrs.get(AttrKey::PermuteSliceSizes).is_some() && k >= n / 2
+            }
+            Opcode::CollectiveBroadcast | Opcode::CollectiveReduce => {
+                self.instr.attrs.bool(AttrKey::HasDynamicRoot) && k + 1 == n
+            }
+            _ => false,
+        }
+    }
+
+    fn is_displaced(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|parts| parts.iter().enumerate().any(|(k, p)| self.is_place(k) && !p.leaf.bounds.is_exact()))
+    }
+
+    fn unknown(&self) -> Vec<Radii> {
+        self.result.arrays().iter().map(|t| Radii::unknown(t.len())).collect()
+    }
+
+    /// Runs the instruction on all devices, with operands of other types, and gives this device's result.
+    fn run(
+        &self,
+        retype: &dyn Fn(ElementType) -> ElementType,
+        regions: &Regions<'_>,
+        operand: &dyn Fn(usize, usize, &Part) -> Tensor,
+    ) -> Option<Vec<Tensor>> {
+        let mine = self.parts[self.me].iter().enumerate();
+        let shapes: Vec<Shape> = mine
+            .map(|(k, p)| {
+                let shape = Shape::Array(p.tensor.shape());
+                if self.is_place(k) { shape } else { retyped(&shape, retype) }
+            })
+            .collect();
+        let result = retyped(&self.result.shape(), retype);
+        let probe = Probe::new(self.module, &self.instr, &shapes, result, regions)?;
+        let args = self.parts.iter().enumerate().map(|(d, parts)| {
+            let each = parts.iter().enumerate();
+            each.map(|(k, p)| {
+                Value::Array(if self.is_place(k) { p.tensor.clone() } else { operand(d, k, p) })
+            })
+            .collect()
+        });
+        let mut results = probe.run_devices(self.settings, self.settings.options.devices, args.collect())?;
+        Some(results.swap_remove(self.me).arrays().into_iter().cloned().collect())
+    }
+
+    fn moved(&self, mode: Mode) -> Option<Vec<Radii>> {
+        if self.is_displaced() {
+            return Some(self.unknown());
+        }
+        let total: usize = self.all().map(|p| p.tensor.len()).sum();
+        u32::try_from(total).ok()?;
+        // Element by element the radii of all operands of all devices; 0 for zeros from nowhere.
+        let mut all = vec![0.0];
+        let mut first: Vec<Vec<u32>> = Vec::new();
+        for parts in &self.parts {
+            let mut of = Vec::new();
+            for p in parts {
+                of.push(all.len() as u32);
+                let radii = self.radii(p, mode);
+                all.extend((0..p.tensor.len()).map(|i| radii.at(i)));
+            }
+            first.push(of);
+        }
+        let ids = self.run(&|_| ElementType::U32, &Regions::Retyped(&|t| t), &|d, k, p| {
+            let start = first[d][k];
+            Tensor::from_vec(p.tensor.dims(), (start..start + p.tensor.len() as u32).collect::<Vec<u32>>())
+        })?;
+        ids.iter()
+            .map(|ids| {
+                let each: Option<Vec<f64>> =
+                    ids.slice::<u32>().iter().map(|&i| all.get(i as usize).copied()).collect();
+                each.map(Radii::new)
+            })
+            .collect()
+    }
+
+    fn summed(&self, mode: Mode) -> Option<Vec<Radii>> {
+        if self.is_displaced() {
+            return Some(self.unknown());
+        }
+        let ty = self.result.arrays().first()?.element_type();
+        let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
+            let regions = Regions::Add(ElementType::F64);
+            let results = self.run(&|_| ElementType::F64, &regions, &|_, _, p| {
+                let x = Factor::new(&p.tensor, &self.radii(p, mode), ty);
+                tensor(ElementType::F64, p.tensor.dims(), &of(&x))
+            })?;
+            Some(results.iter().map(|t| Numbers::of(t).re).collect())
+        };
+        let magnitudes = run(&|x| x.largest.clone())?;
+        let spreads = run(&|x| x.off.clone())?;
+        let counts = run(&|x| vec![1.0; x.off.len()])?;
+        let case = self.case();
+        let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
+        let exact = if narrow { Some(run(&|x| x.value.clone())?) } else { None };
+        let literal = self.settings.options.accumulate == Accumulate::Region;
+        let arrays = case.results.iter().enumerate();
+        arrays
+            .map(|(k, result)| {
+                let terms = Terms {
+                    magnitude: magnitudes.get(k)?.clone(),
+                    spread: spreads.get(k)?.clone(),
+                    count: counts.get(k)?.clone(),
+                    exact: exact.as_ref().and_then(|e| e.get(k).cloned()),
+                    wild: vec![false; result.len()],
+                };
+                let manner = sums::manner(&case, result.element_type(), 0.0, false)?;
+                Some(sums::concluded(&case, result, &terms, &manner, literal, false, mode))
+            })
+            .collect()
+    }
+
+    fn extremes(&self, mode: Mode) -> Option<Vec<Radii>> {
+        if self.is_displaced() || self.all().any(|p| p.tensor.element_type().is_complex()) {
+            return Some(self.unknown());
+        }
+        let case = self.case();
+        let mut unknown = false;
+        let mut ends: Vec<Vec<[Tensor; 2]>> = Vec::new();
+        for parts in &self.parts {
+            let mut of = Vec::new();
+            for p in parts {
+                let arg = Arg { tensor: &p.tensor, leaf: p.leaf.clone(), from: case.instr.operands()[0] };
+                let x = elementwise::operand(&case, &arg, &self.radii(p, mode));
+                unknown |= x.has_unknown();
+                of.push([x.end(false), x.end(true)]);
+            }
+            ends.push(of);
+        }
+        if unknown {
+            return Some(self.unknown());
+        }
+        let run =
+            |high: usize| self.run(&|t| t, &Regions::Retyped(&|t| t), &|d, k, _| ends[d][k][high].clone());
+        let (low, high) = (run(0)?, run(1)?);
+        let each = case.results.iter().zip(low.iter().zip(&high));
+        Some(each.map(|(result, (low, high))| sums::between(result, low, high, mode)).collect())
+    }
+
+    /// The instruction as a case of its own, of this device's operands.
+    fn case(&self) -> Case<'_> {
+        let from = self.instr.operands().iter();
+        let args = self.parts[self.me].iter().zip(from);
+        Case {
+            module: self.module,
+            instr: &self.instr,
+            settings: self.settings,
+            args: args.map(|(p, &from)| Arg { tensor: &p.tensor, leaf: p.leaf.clone(), from }).collect(),
+            results: self.result.arrays(),
+        }
+    }
+}
