@@ -152,6 +152,17 @@ impl Watcher {
     }
 }
 
+/// The bounds of a value that counts as exact. What is only promised is what it will be.
+fn reset(value: &Value, tree: &Tree) -> Tree {
+    match (value, tree) {
+        (Value::Pending(_), Tree::Promise(..)) => tree.clone(),
+        (Value::Tuple(v), Tree::Tuple(t)) if v.len() == t.len() => {
+            Tree::Tuple(v.iter().zip(t.iter()).map(|(v, t)| reset(v, t)).collect())
+        }
+        (value, _) => exact_tree(value),
+    }
+}
+
 /// Whether bounds are for values of this form.
 fn fits(value: &Value, tree: &Tree) -> bool {
     match (value, tree) {
@@ -212,7 +223,7 @@ impl Observer for Watcher {
                 calls: site.calls().collect(),
             };
             if link.tell(at, result, &tree) {
-                tree = exact_tree(result);
+                tree = reset(result, &tree);
             }
         }
         let last_uses = self.last_uses.get(&site.id);

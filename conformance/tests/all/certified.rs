@@ -12,9 +12,11 @@ use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Buffer, BufferOf, ElementType, InstrId, Module, Opcode, with_buffer};
 use hlo_conformance::certify::{Bounds, certify};
 use hlo_conformance::element::Number;
-use hlo_conformance::engine::{Allowances, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
-use hlo_conformance::generate::{self, edge_inputs, program};
-use hlo_interp::device::host::NoHost;
+use hlo_conformance::engine::{
+    self, Allowances, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions,
+};
+use hlo_conformance::generate::{self, program};
+use hlo_conformance::variants;
 use hlo_interp::observe::Site;
 use hlo_interp::{Accumulate, Flow, Observer, Tensor, Value};
 use libtest_mimic::Trial;
@@ -26,7 +28,8 @@ use crate::failed;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![Trial::test("certified/generated", || {
-        let limits = generate::Limits { instructions: 12, nesting: 2, ..generate::Limits::small() };
+        let limits =
+            generate::Limits { instructions: 12, nesting: 2, devices: 4, ..generate::Limits::small() };
         property(400, 300, limits)
     })]
 }
@@ -95,16 +98,18 @@ impl Totals {
 
 const LIMITS: Limits = Limits { fuel: Some(5_000_000), memory_bytes: 1 << 30 };
 
+type Results = Vec<Vec<ArrayLiteral>>;
+
 fn run(
+    engine: &dyn Engine,
     module: &Module,
     inputs: &Inputs,
-    accumulate: Accumulate,
+    options: &RunOptions,
     observer: Option<Arc<dyn Observer>>,
-) -> Option<Vec<ArrayLiteral>> {
-    let options = RunOptions { accumulate, limits: LIMITS, ..RunOptions::default() };
-    let executable = InterpreterEngine.compile(module).ok()?;
-    match executable.run(inputs.clone(), &options, observer) {
-        Outcome::Finished(finished) => Some(finished.results.concat()),
+) -> Option<Results> {
+    let executable = engine.compile(module).ok()?;
+    match executable.run(inputs.clone(), options, observer) {
+        Outcome::Finished(finished) => Some(finished.results),
         Outcome::Trap(_)
         | Outcome::Unsupported(_)
         | Outcome::WrongInputs(_)
@@ -113,33 +118,67 @@ fn run(
     }
 }
 
+/// Everything that must be true of the bounds of a program.
 fn holds(module: &Module, seed: u64, totals: &Totals) -> Result<(), String> {
-    let inputs = Inputs { arguments: vec![edge_inputs(module, seed)], host: Arc::new(NoHost) };
+    let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
+    let inputs = Inputs::new(module, &generate::inputs(module, seed)).map_err(|f| f.message)?;
+    let options = RunOptions { limits: LIMITS, devices, ..RunOptions::default() };
     let reference = Arc::new(Decisions::default());
-    let Some(expected) = run(module, &inputs, Accumulate::Exact, Some(reference.clone())) else {
+    let Some(expected) = run(&InterpreterEngine, module, &inputs, &options, Some(reference.clone())) else {
         return Ok(());
     };
-    let options = RunOptions { limits: LIMITS, ..RunOptions::default() };
-    let allowed = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
-    let certified = certify(module, &inputs, &options, allowed, &mut ()).map_err(|o| format!("{o:?}"))?;
-    let results = &certified.results[0];
-    if results.len() != expected.len() || results.iter().zip(&expected).any(|((a, _), b)| a != b) {
-        return Err("the certified values are not the interpreter's".to_owned());
-    }
+    let bounds = |allowances: Allowances| -> Result<Vec<Vec<Bounds>>, String> {
+        let certified =
+            certify(module, &inputs, &options, allowances, &mut ()).map_err(|o| format!("{o:?}"))?;
+        let (values, bounds): (Results, Vec<Vec<Bounds>>) =
+            certified.results.into_iter().map(|device| device.into_iter().unzip()).unzip();
+        if values == expected {
+            Ok(bounds)
+        } else {
+            Err("the certified values are not the interpreter's".to_owned())
+        }
+    };
     totals.programs.fetch_add(1, Ordering::Relaxed);
+    let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
     if std::env::var_os("HLO_PROPERTY_STATISTICS").is_some() {
         let mut blame = Blame { module, totals };
-        let _ = certify(module, &inputs, &options, allowed, &mut blame);
+        let _ = certify(module, &inputs, &options, narrow, &mut blame);
     }
-    for jitter in 0..3 {
+    // The interpreter, with sums term by term, and its elementary functions off.
+    let literal = RunOptions { accumulate: Accumulate::Region, ..options };
+    for jitter in 0..2 {
         let moved = Arc::new(Decisions { seed: seed ^ jitter, jitters: jitter > 0, ..Decisions::default() });
-        let Some(actual) = run(module, &inputs, Accumulate::Region, Some(moved.clone())) else { continue };
+        let Some(actual) = run(&InterpreterEngine, module, &inputs, &literal, Some(moved.clone())) else {
+            continue;
+        };
         let same_decisions = reference.agrees(&moved);
-        for (k, ((_, bounds), (expected, actual))) in
-            results.iter().zip(expected.iter().zip(&actual)).enumerate()
-        {
+        all_inside(&expected, &actual, &bounds(narrow)?, same_decisions, totals)
+            .map_err(|e| format!("run {jitter}: {e}"))?;
+    }
+    // What a correct compiler may do, two ways for each program.
+    let variants = variants::all();
+    for k in 0..2 {
+        let variant = &variants[(seed as usize).wrapping_add(k * 3) % variants.len()];
+        let name = format!("interpreter:{}", variant.pass.name());
+        let engine = engine::by_name(&name).map_err(|f| f.message)?;
+        let Some(actual) = run(&*engine, module, &inputs, &options, None) else { continue };
+        all_inside(&expected, &actual, &bounds(engine.allowances())?, false, totals)
+            .map_err(|e| format!("{name}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn all_inside(
+    expected: &Results,
+    actual: &Results,
+    bounds: &[Vec<Bounds>],
+    same_decisions: bool,
+    totals: &Totals,
+) -> Result<(), String> {
+    for (device, (bounds, (expected, actual))) in bounds.iter().zip(expected.iter().zip(actual)).enumerate() {
+        for (k, (bounds, (expected, actual))) in bounds.iter().zip(expected.iter().zip(actual)).enumerate() {
             inside(expected, actual, bounds, same_decisions, totals)
-                .map_err(|e| format!("result {k}, run {jitter}: {e}"))?;
+                .map_err(|e| format!("device {device}, result {k}: {e}"))?;
         }
     }
     Ok(())
@@ -208,7 +247,7 @@ fn parts(buffer: &Buffer) -> Vec<(f64, f64, u128)> {
 struct Decisions {
     seed: u64,
     jitters: bool,
-    decided: Mutex<FxHashMap<(InstrId, u64), Vec<u64>>>,
+    decided: Mutex<FxHashMap<(InstrId, u64, hlo_interp::Device), Vec<u64>>>,
 }
 
 impl Decisions {
@@ -259,7 +298,7 @@ impl Decisions {
                 }
             }
         }
-        self.decided.lock().unwrap().insert((site.id, site.execution), key);
+        self.decided.lock().unwrap().insert((site.id, site.execution, site.device), key);
     }
 }
 
