@@ -37,14 +37,14 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let xs: Vec<Disc> = (0..operands.len())
             .map(|k| {
                 let mut r = radii[k].at(at(k));
+                let (re, im) = operands[k].at(at(k));
                 if case.settings.allowances.flush_denormals
                     && let Some(f) = Format::of(operands[k].ty)
-                    && operands[k].modulus(at(k)) - r < f.min_normal() + f.min_normal()
+                    && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.min_normal())
                 {
                     r += f.min_normal();
                 }
                 exact &= r == 0.0;
-                let (re, im) = operands[k].at(at(k));
                 Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)) }
             })
             .collect();
@@ -77,7 +77,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let mut r = (change + roundings * format.ulp(reached + ulps * format.ulp(reached)))
             * (1.0 + 8.0 * f64::EPSILON);
         if case.settings.allowances.flush_denormals {
-            r += format.min_normal();
+            r += 4.0 * format.min_normal();
         }
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });

@@ -218,7 +218,7 @@ impl Meeting<'_> {
         let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
             let regions = Regions::Add(ElementType::F64);
             let results = self.run(&|_| ElementType::F64, &regions, &|_, _, p| {
-                let x = Factor::new(&p.tensor, &self.radii(p, mode), ty);
+                let x = Factor::new(self.settings, &p.tensor, &self.radii(p, mode), ty);
                 tensor(ElementType::F64, p.tensor.dims(), &of(&x))
             })?;
             Some(results.iter().map(|t| Numbers::of(t).re).collect())

@@ -4,7 +4,7 @@
 //! what its recurrence says, with the roundings of every step and the errors of the elements that it is computed from.
 
 use hlo::attrs::{FftType, Transpose};
-use hlo::{AttrKey, Opcode};
+use hlo::{AttrKey, ElementType, Opcode};
 
 use super::Radii;
 use super::complex::SQRT_2;
@@ -13,6 +13,36 @@ use super::rules::{Case, Found, Mode};
 use super::sums::gamma;
 
 const UNKNOWN: f64 = f64::INFINITY;
+
+/// What rounding does to a number, besides rounding an exact zero to itself.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    relative: f64,
+    /// Of what is too small to be normal.
+    absolute: f64,
+}
+
+impl Unit {
+    const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
+
+    /// Steps in a type; those of complex numbers are several.
+    fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
+        let format = Format::of(ty)?;
+        let flush = case.settings.allowances.flush_denormals;
+        let times = if ty.is_complex() { 4.0 } else { 1.0 };
+        let absolute = if flush { 2.0 * format.min_normal() } else { format.least() };
+        Some(Unit { relative: format.unit() * times, absolute: absolute * times })
+    }
+
+    fn times(self, n: f64) -> Unit {
+        Unit { relative: self.relative * n, absolute: self.absolute * n }
+    }
+
+    /// So many roundings one after the other.
+    fn steps(self, n: f64) -> Unit {
+        Unit { relative: gamma(n, self.relative), absolute: self.absolute * n }
+    }
+}
 
 /// A number of at most this magnitude, off by at most so much; arithmetic rounds.
 #[derive(Clone, Copy, Debug)]
@@ -26,16 +56,17 @@ impl Ball {
         Ball { size: size.abs(), off }
     }
 
-    /// After so many roundings of relative error `unit`.
-    fn rounded(self, unit: f64) -> Ball {
-        Ball { size: self.size, off: (self.off + unit * (self.size + self.off)) * (1.0 + 4.0 * f64::EPSILON) }
+    /// After a rounding.
+    fn rounded(self, unit: Unit) -> Ball {
+        let off = self.off + unit.relative * (self.size + self.off) + unit.absolute;
+        Ball { size: self.size, off: off * (1.0 + 4.0 * f64::EPSILON) }
     }
 
-    fn plus(self, other: Ball, unit: f64) -> Ball {
+    fn plus(self, other: Ball, unit: Unit) -> Ball {
         Ball { size: self.size + other.size, off: self.off + other.off }.rounded(unit)
     }
 
-    fn times(self, other: Ball, unit: f64) -> Ball {
+    fn times(self, other: Ball, unit: Unit) -> Ball {
         let off = self.size * other.off + other.size * self.off + self.off * other.off;
         Ball { size: self.size * other.size, off: if off.is_nan() { UNKNOWN } else { off } }.rounded(unit)
     }
@@ -70,7 +101,8 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let rank = arg.tensor.rank();
     let block = |dims: &[i64]| dims.iter().skip(rank - lengths.len()).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
-    let unit = Format::of(result.element_type())?.unit();
+    let format = Format::of(result.element_type())?;
+    let flush = if case.settings.allowances.flush_denormals { format.min_normal() } else { format.least() };
     // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
     let stages = points.log2().ceil() + 2.0;
     let steps = if points <= 256.0 { 2.0 * points + 16.0 * stages } else { 48.0 * stages };
@@ -82,12 +114,13 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     };
     let blocks = x.len() / taken.max(1);
     let mut off = Vec::with_capacity(result.len());
-    let limit = Format::of(result.element_type())?.max;
+    let limit = format.max;
     for b in 0..blocks {
         let elements = b * taken..(b + 1) * taken;
         let size: f64 = elements.clone().map(|i| x.modulus(i)).sum();
         let moved: f64 = elements.map(|i| radii[0].at(i) * SQRT_2).sum();
-        let e = (moved + gamma(steps, unit) * (size + moved)) * scale * (1.0 + 1e-9);
+        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9);
+        let e = if size + moved > 0.0 { e + flush * steps * points } else { e };
         let overflows = size + moved >= limit / 4.0 && mode == Mode::Hard;
         off.extend(std::iter::repeat_n(if overflows || e.is_nan() { UNKNOWN } else { e }, given));
     }
@@ -101,7 +134,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let (a, v) = (Numbers::of(arg.tensor), Numbers::of(result));
     let n = usize::try_from(*result.dims().last()?).ok()?;
     let lower = case.instr.attrs.bool(AttrKey::Lower);
-    let unit = Format::of(v.ty)?.unit() * if v.im.is_some() { 4.0 } else { 1.0 };
+    let unit = Unit::of(case, v.ty)?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let mut off = vec![0.0; v.len()];
     for m in 0..v.len() / (n * n).max(1) {
@@ -111,20 +144,21 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let dot = |off: &[f64], i: usize| {
                 let terms = (0..j).map(|k| {
                     let (x, y) = (Ball::new(size(i, k), off[at(i, k)]), Ball::new(size(j, k), off[at(j, k)]));
-                    x.times(y, 0.0)
+                    x.times(y, Unit::NONE)
                 });
-                terms.fold(Ball::new(0.0, 0.0), |sum, t| sum.plus(t, 0.0))
+                terms.fold(Ball::new(0.0, 0.0), |sum, t| sum.plus(t, Unit::NONE))
             };
-            let steps = gamma(j as f64 + 3.0, unit);
+            let steps = unit.steps(j as f64 + 3.0);
             let start = |i: usize| Ball::new(a.modulus(at(i, j)), radii[0].at(at(i, j)) * root);
-            let pivot = start(j).plus(dot(&off, j), 0.0).rounded(steps).off;
+            let pivot = start(j).plus(dot(&off, j), Unit::NONE).rounded(steps).off;
             let d = size(j, j);
             // Of the difference the root: (d - e)^2 is positive still.
-            let e = if d * d > pivot { pivot / d + unit * d } else { UNKNOWN };
+            let e = if d * d > pivot { pivot / d + unit.relative * d } else { UNKNOWN };
             off[at(j, j)] = e;
             for i in j + 1..n {
-                let above = start(i).plus(dot(&off, i), 0.0).rounded(steps).off;
-                let quotient = (above + size(i, j) * e) / (d - e) + 2.0 * unit * size(i, j);
+                let above = start(i).plus(dot(&off, i), Unit::NONE).rounded(steps).off;
+                let quotient =
+                    (above + size(i, j) * e) / (d - e) + 2.0 * unit.relative * size(i, j) + unit.absolute;
                 off[at(i, j)] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
             }
         }
@@ -146,7 +180,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     // On the right, rows of X are solutions for the transposed matrix.
     let swapped = transposed == left;
     let forward = lower != swapped;
-    let unit = Format::of(v.ty)?.unit() * if v.im.is_some() { 4.0 } else { 1.0 };
+    let unit = Unit::of(case, v.ty)?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let (matrix, block) = (n * n, v.len() / (a.len() / (n * n).max(1)).max(1));
     if n == 0 || block == 0 {
@@ -164,13 +198,16 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 for before in 0..step {
                     let j = if forward { before } else { n - 1 - before };
                     let t = Ball::new(a.modulus(entry(i, j)), radii[0].at(entry(i, j)) * root);
-                    sum = sum.plus(t.times(Ball::new(v.modulus(place(j, c)), off[place(j, c)]), 0.0), 0.0);
+                    sum = sum.plus(
+                        t.times(Ball::new(v.modulus(place(j, c)), off[place(j, c)]), Unit::NONE),
+                        Unit::NONE,
+                    );
                 }
-                let above = sum.rounded(gamma(step as f64 + 3.0, unit)).off;
+                let above = sum.rounded(unit.steps(step as f64 + 3.0)).off;
                 let x = v.modulus(place(i, c));
                 let (d, e) =
                     if one { (1.0, 0.0) } else { (a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root) };
-                let quotient = (above + x * e) / (d - e) + 2.0 * unit * x;
+                let quotient = (above + x * e) / (d - e) + 2.0 * unit.relative * x + unit.absolute;
                 off[place(i, c)] = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
             }
         }
@@ -189,7 +226,7 @@ struct Batch<'a> {
     /// Elements of a feature.
     count: f64,
     epsilon: f64,
-    unit: f64,
+    unit: Unit,
 }
 
 impl<'a> Batch<'a> {
@@ -207,8 +244,8 @@ impl<'a> Batch<'a> {
             feature,
             features,
             count: x.len() as f64 / features.max(1) as f64,
-            epsilon: rounded(hlo::ElementType::F32, &[epsilon])[0],
-            unit: Format::of(x.element_type())?.unit(),
+            epsilon: rounded(ElementType::F32, &[epsilon])[0],
+            unit: Unit::of(case, x.element_type())?,
         })
     }
 
@@ -220,21 +257,21 @@ impl<'a> Batch<'a> {
     fn sums(&self, of: impl Fn(usize) -> Ball) -> Vec<Ball> {
         let mut sums = vec![Ball::new(0.0, 0.0); self.features];
         for (i, &f) in self.feature.iter().enumerate() {
-            sums[f] = sums[f].plus(of(i), 0.0);
+            sums[f] = sums[f].plus(of(i), Unit::NONE);
         }
-        let steps = gamma(self.count + 4.0, self.unit);
+        let steps = self.unit.steps(self.count + 4.0);
         sums.into_iter().map(|s| s.rounded(steps)).collect()
     }
 
     /// `1 / sqrt(variance + epsilon)` with what the variance may be off by.
     fn scale(&self, variance: f64, off: f64) -> Ball {
         let q = variance + self.epsilon;
-        let off = off + 4.0 * self.unit * (variance.abs() + self.epsilon.abs());
+        let off = off + 4.0 * self.unit.relative * (variance.abs() + self.epsilon.abs()) + self.unit.absolute;
         if q.is_nan() || off.is_nan() || q <= 2.0 * off {
             return Ball::new(UNKNOWN, UNKNOWN);
         }
         let (g, most) = (1.0 / q.sqrt(), 1.0 / (q - off).sqrt());
-        Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(6.0 * self.unit)
+        Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(self.unit.times(6.0))
     }
 
     fn results(&self, off: &[Vec<f64>], mode: Mode) -> Found {
@@ -252,9 +289,9 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let normalized = |mean: &[Ball], g: &[Ball]| -> Vec<f64> {
         let element = |i: usize| {
             let f = batch.feature[i];
-            let factor = g[f].times(batch.ball(1, f), 2.0 * u);
-            let centered = batch.ball(0, i).plus(mean[f], 2.0 * u);
-            centered.times(factor, 2.0 * u).plus(batch.ball(2, f), 2.0 * u).off
+            let factor = g[f].times(batch.ball(1, f), u.times(2.0));
+            let centered = batch.ball(0, i).plus(mean[f], u.times(2.0));
+            centered.times(factor, u.times(2.0)).plus(batch.ball(2, f), u.times(2.0)).off
         };
         (0..n).map(element).collect()
     };
@@ -264,7 +301,8 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
         return batch.results(&[normalized(&mean, &g.collect::<Vec<_>>())], mode);
     }
     if case.opcode() == Opcode::BatchNormTraining {
-        let over = |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(2.0 * u);
+        let over =
+            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
         let mean: Vec<Ball> = batch.sums(|i| batch.ball(0, i)).into_iter().map(over).collect();
         let squares = batch.sums(|i| batch.ball(0, i).times(batch.ball(0, i), u));
         // The mean of squares less the square of the mean, at the worst.
@@ -272,11 +310,11 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
             .into_iter()
             .map(over)
             .zip(&mean)
-            .map(|(s, &m)| s.plus(m.times(m, 2.0 * u), 2.0 * u).off)
+            .map(|(s, &m)| s.plus(m.times(m, u.times(2.0)), u.times(2.0)).off)
             .collect();
         let v = Numbers::of(case.results.get(2)?);
         let g: Vec<Ball> =
-            variance.iter().zip(&v.re).map(|(&off, &v)| batch.scale(v, off + u * v.abs())).collect();
+            variance.iter().zip(&v.re).map(|(&off, &v)| batch.scale(v, off + u.relative * v.abs())).collect();
         let y = normalized(&mean, &g);
         let mean = mean.into_iter().map(|m| m.off).collect();
         return batch.results(&[y, mean, variance], mode);
@@ -284,17 +322,18 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let features = batch.features;
     let g: Vec<Ball> =
         (0..features).map(|f| batch.scale(batch.arrays[3].re[f], batch.radii[3].at(f))).collect();
-    let centered = |i: usize| batch.ball(0, i).plus(batch.ball(2, batch.feature[i]), 2.0 * u);
+    let centered = |i: usize| batch.ball(0, i).plus(batch.ball(2, batch.feature[i]), u.times(2.0));
     let offset = batch.sums(|i| batch.ball(4, i));
-    let product = batch.sums(|i| batch.ball(4, i).times(centered(i), 2.0 * u));
-    let scale: Vec<f64> = (0..features).map(|f| product[f].times(g[f], 2.0 * u).off).collect();
+    let product = batch.sums(|i| batch.ball(4, i).times(centered(i), u.times(2.0)));
+    let scale: Vec<f64> = (0..features).map(|f| product[f].times(g[f], u.times(2.0)).off).collect();
     let dx = (0..n).map(|i| {
         let f = batch.feature[i];
-        let over = |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(2.0 * u);
-        let square = g[f].times(g[f], 4.0 * u);
-        let third = centered(i).times(square, 2.0 * u).times(over(product[f]), 2.0 * u);
-        let inner = batch.ball(4, i).plus(over(offset[f]), 4.0 * u).plus(third, 4.0 * u);
-        inner.times(g[f].times(batch.ball(1, f), 2.0 * u), 4.0 * u).off
+        let over =
+            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
+        let square = g[f].times(g[f], u.times(4.0));
+        let third = centered(i).times(square, u.times(2.0)).times(over(product[f]), u.times(2.0));
+        let inner = batch.ball(4, i).plus(over(offset[f]), u.times(4.0)).plus(third, u.times(4.0));
+        inner.times(g[f].times(batch.ball(1, f), u.times(2.0)), u.times(4.0)).off
     });
     let dx: Vec<f64> = dx.collect();
     batch.results(&[dx, scale, offset.into_iter().map(|o| o.off).collect()], mode)

@@ -3,10 +3,10 @@
 use hlo::{ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
 
+use super::Radii;
 use super::number::Format;
 use super::probe::Probe;
-use super::rules::{Case, Found};
-use super::{Radii, Settings};
+use super::rules::{Case, Found, Mode};
 
 /// The result of a probe of numbered elements: for each element of the result array the (operand array, element) that it is.
 /// Numbers begin with 1, so that zeros that come from nowhere are known.
@@ -48,14 +48,16 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     let radii = if case.opcode() == Opcode::Copy {
         radii[0].clone()
     } else {
-        through(case, radii, indices, case.settings)?
+        through(case, radii, &|k| k < indices)?
     };
     Some(vec![converted(case, radii)])
 }
 
-fn through(case: &Case<'_>, radii: &[Radii], indices: usize, settings: &Settings) -> Option<Radii> {
+/// The radii of the result of an instruction that moves elements of some operands.
+fn through(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
     let tensors: Vec<&Tensor> = case.args.iter().map(|a| a.tensor).collect();
-    let total: usize = tensors.iter().take(indices).map(|t| t.len()).sum();
+    let which: Vec<usize> = (0..tensors.len()).filter(|&k| moves(k)).collect();
+    let total: usize = which.iter().map(|&k| tensors[k].len()).sum();
     if u32::try_from(total).is_err() {
         return None;
     }
@@ -66,16 +68,16 @@ fn through(case: &Case<'_>, radii: &[Radii], indices: usize, settings: &Settings
         .enumerate()
         .map(|(k, &o)| {
             let shape = &case.module.instr(o).shape;
-            if k < indices { super::probe::retyped(shape, &|_| ElementType::U32) } else { shape.clone() }
+            if moves(k) { super::probe::retyped(shape, &|_| ElementType::U32) } else { shape.clone() }
         })
         .collect();
     let result = super::probe::retyped(&case.instr.shape, &|_| ElementType::U32);
-    let regions = super::probe::Regions::Retyped(&|t| t);
+    let regions = super::probe::Regions::Retyped(&|_| ElementType::U32);
     let probe = Probe::new(case.module, case.instr, &shapes, result, &regions)?;
-    let ids = probe.run(settings, numbered(&tensors, |k| k < indices))?;
+    let ids = probe.run(case.settings, numbered(&tensors, moves))?;
     let ids = ids.as_array()?;
-    let radii: Vec<&Radii> = radii.iter().take(indices).collect();
-    let sizes: Vec<usize> = tensors.iter().take(indices).map(|t| t.len()).collect();
+    let radii: Vec<&Radii> = which.iter().map(|&k| &radii[k]).collect();
+    let sizes: Vec<usize> = which.iter().map(|&k| tensors[k].len()).collect();
     behind(ids.slice::<u32>(), &radii, &sizes)
 }
 
@@ -109,7 +111,7 @@ pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     let (from, to) = (arg.tensor.element_type(), result.element_type());
     if case.opcode() == Opcode::Bitcast && from == to && from.bits() >= 8 && arg.tensor.len() == result.len()
     {
-        return Some(vec![through_layout(case, radii)?]);
+        return Some(vec![through(case, radii, &|_| true)?]);
     }
     if case.opcode() == Opcode::BitcastConvert && from == to {
         return Some(vec![radii[0].clone()]);
@@ -117,7 +119,12 @@ pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     Some(vec![Radii::unknown(result.len())])
 }
 
-/// A bitcast of equal types, on numbers.
-fn through_layout(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
-    through(case, radii, 1, case.settings)
+/// `scatter` that overwrites.
+pub(super) fn overwritten(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    let [result] = case.results[..] else { return None };
+    let [_, indices, _] = radii else { return None };
+    if mode == Mode::Hard && !indices.is_zero() {
+        return Some(vec![Radii::unknown(result.len())]);
+    }
+    Some(vec![through(case, radii, &|k| k != 1)?])
 }

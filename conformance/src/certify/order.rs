@@ -37,7 +37,7 @@ pub(super) fn sort(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     }
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
     let Some(key) = key(case.module, comparator) else { return Some(unknown()) };
-    let keys = Intervals::new(case.args[key.operand].tensor, &radii[key.operand]);
+    let keys = Intervals::new(case, case.args[key.operand].tensor, &radii[key.operand]);
     let lines = lines(first, dim);
     let mut bounds: Vec<f64> = vec![0.0; first.len()];
     let mut decided = vec![true; first.len()];
@@ -91,7 +91,7 @@ fn first_of_each(case: &Case<'_>, radii: &[Radii], mode: Mode, descending: Optio
     let Some(descending) = descending else {
         return Some(vec![Radii::unknown(values.len()), Radii::unknown(indices.len())]);
     };
-    let keys = Intervals::new(x, &radii[0]);
+    let keys = Intervals::new(case, x, &radii[0]);
     let (mut bounds, mut which) = (Vec::new(), Vec::new());
     for row in 0..rows {
         // The chosen ones in their order, then the rest: whether one of those belongs before them is what matters.
@@ -127,7 +127,7 @@ struct Intervals {
 }
 
 impl Intervals {
-    fn new(t: &Tensor, radii: &Radii) -> Intervals {
+    fn new(case: &Case<'_>, t: &Tensor, radii: &Radii) -> Intervals {
         let x = Numbers::of(t);
         // Integers that an f64 does not hold are compared exactly by nobody here.
         let coarse = Format::of(x.ty).is_none();
@@ -138,8 +138,14 @@ impl Intervals {
         });
         let unknown = unknown.collect();
         let off = |i: usize| if radii.at(i).is_finite() { radii.at(i) } else { 0.0 };
-        let low = (0..n).map(|i| x.re[i] - off(i)).collect();
-        let high = (0..n).map(|i| x.re[i] + off(i)).collect();
+        let mut low: Vec<f64> = (0..n).map(|i| x.re[i] - off(i)).collect();
+        let mut high: Vec<f64> = (0..n).map(|i| x.re[i] + off(i)).collect();
+        if let Some(format) = Format::of(x.ty).filter(|_| case.settings.allowances.flush_denormals) {
+            // Comparisons may see zeros.
+            for i in (0..n).filter(|&i| x.re[i].abs() < format.min_normal()) {
+                (low[i], high[i]) = (low[i].min(0.0), high[i].max(0.0));
+            }
+        }
         Intervals { value: x.re, low, high, unknown }
     }
 

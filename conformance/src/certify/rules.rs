@@ -524,3 +524,10 @@ pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
     let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
     monoid(case.module, case.instr.attrs.computation(key)?)
 }
+
+/// Whether the applied computation is its second parameter of two.
+pub(super) fn overwrites(case: &Case<'_>) -> bool {
+    let Some(computation) = case.instr.attrs.computation(AttrKey::ToApply) else { return false };
+    let parameters = case.module.computation(computation).parameters();
+    parameters.len() == 2 && parameters[1] == Some(case.module.root(computation))
+}

@@ -11,7 +11,7 @@ use hlo_interp::{Accumulate, Tensor, Value};
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, elementwise};
+use super::{Radii, Settings, elementwise, movement};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -83,8 +83,13 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         .collect();
     let f64_result = retyped(&case.instr.shape, &|_| ElementType::F64);
     let probe = Probe::new(case.module, case.instr, &shapes, f64_result, &Regions::Retyped(&|t| t))?;
-    let xs: Vec<Factor> =
-        case.args.iter().take(factors).zip(radii).map(|(a, r)| Factor::new(a.tensor, r, ty)).collect();
+    let xs: Vec<Factor> = case
+        .args
+        .iter()
+        .take(factors)
+        .zip(radii)
+        .map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty))
+        .collect();
     let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             if k < factors {
@@ -166,10 +171,21 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    pub(super) fn new(t: &Tensor, radii: &Radii, into: ElementType) -> Factor {
-        let x = Numbers::of(t);
+    pub(super) fn new(settings: &Settings, t: &Tensor, radii: &Radii, into: ElementType) -> Factor {
+        let mut x = Numbers::of(t);
         let n = x.len();
         let (from, to) = (Format::of(x.ty), Format::of(into));
+        if from.is_none() && to.is_some() {
+            // Integers are converted to the type of the result first.
+            x.re = rounded(into.real_part(), &x.re);
+        }
+        let flushed = |i: usize| match from {
+            Some(f) if settings.allowances.flush_denormals => {
+                let (re, im) = x.at(i);
+                [re, im].into_iter().filter(|part| part.abs() < f.min_normal()).map(f64::abs).sum()
+            }
+            Some(_) | None => 0.0,
+        };
         // An engine may convert operands to the type of the result first.
         let rounds = |m: f64| match (from, to) {
             (Some(f), Some(t))
@@ -188,7 +204,7 @@ impl Factor {
         let special: Vec<bool> = (0..n).map(|i| !x.is_finite(i)).collect();
         let magnitude: Vec<f64> = (0..n).map(|i| if special[i] { 0.0 } else { x.modulus(i) }).collect();
         let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
-        let off: Vec<f64> = (0..n).map(|i| radii.at(i) * root + rounds(magnitude[i])).collect();
+        let off: Vec<f64> = (0..n).map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
         let largest = (0..n)
             .map(|i| (magnitude[i] + off[i]).next_up() * f64::from(u8::from(magnitude[i] + off[i] > 0.0)))
             .collect();
@@ -316,6 +332,9 @@ fn exponential(x: f64) -> f64 {
 
 /// Applied computations: sums, what is monotone, and what moves.
 pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    if case.opcode() == Opcode::Scatter && rules::overwrites(case) {
+        return movement::overwritten(case, radii, mode);
+    }
     let by = if case.opcode() == Opcode::Map { None } else { rules::folds_by(case) };
     let number = case.results.iter().all(|t| is_number(t.element_type()));
     let predicate = case.results.iter().all(|t| t.element_type() == ElementType::Pred);
@@ -350,7 +369,8 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let regions = Regions::Retyped(&to_f64);
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let ty = case.results[0].element_type();
-    let xs: Vec<Factor> = case.args.iter().zip(radii).map(|(a, r)| Factor::new(a.tensor, r, ty)).collect();
+    let xs: Vec<Factor> =
+        case.args.iter().zip(radii).map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty)).collect();
     let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let ty = a.tensor.element_type();

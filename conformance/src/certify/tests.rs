@@ -181,3 +181,258 @@ fn a_visitor_sees_every_value_and_resets_bounds() {
     assert!(local > 0.0 && local < carried);
     assert_eq!(run("n").0, 0.0);
 }
+
+/// `exp(x)`, which is within 2 ulp, through a program; the soft and hard radii relative to 2 ulp of 1.
+fn through(body: &str, x: &[f32]) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let n = x.len();
+    let text = format!(
+        "HloModule m\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\nlater {{ a = f32[] parameter(0)\n ROOT b = f32[] parameter(1) }}\nless {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n ROOT p = pred[] compare(a, b), direction=LT }}\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] exponential(x)\n{body} }}"
+    );
+    let all = certified(&text, &[x], Allowances::STRICT);
+    let each =
+        |radii: &Radii, n: usize| (0..n).map(|i| (radii.at(i) / (2.0 * U) * 1e6).round() / 1e6).collect();
+    all.iter().map(|(v, b)| (each(&b.soft, v.buffer.len()), each(&b.hard, v.buffer.len()))).collect()
+}
+
+fn same(n: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    (n.to_vec(), n.to_vec())
+}
+
+#[test]
+fn movement_takes_radii_along() {
+    // exp(0) = 1 and exp(1) = 2.7..., whose ulps are 2^-23 and 2^-22.
+    let x = &[0.0, 1.0];
+    assert_eq!(through("ROOT r = f32[2] reverse(y), dimensions={0}", x), [same(&[2.0, 1.0])]);
+    let pad = "z = f32[] constant(0)\n ROOT r = f32[5] pad(y, z), padding=1_1_1";
+    assert_eq!(through(pad, x), [same(&[0.0, 1.0, 0.0, 2.0, 0.0])]);
+    let update = "one = s32[] constant(1)\n u = f32[1] slice(y), slice={[1:2]}\n ROOT r = f32[2] dynamic-update-slice(x, u, one)";
+    assert_eq!(through(update, x), [same(&[0.0, 2.0])]);
+    let gather = "i = s32[3] constant({1, 0, 1})\n ROOT r = f32[3] gather(y, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}";
+    assert_eq!(through(gather, x), [same(&[2.0, 1.0, 2.0])]);
+    let scatter = "i = s32[1] constant({1})\n u = f32[1] slice(y), slice={[0:1]}\n ROOT r = f32[2] scatter(y, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=later";
+    assert_eq!(through(scatter, x), [same(&[1.0, 1.0])]);
+    // An index that hangs on rounding: all may be another.
+    let index = "c = s32[2] convert(y)\n d = s32[1] slice(c), slice={[0:1]}\n e = s32[] reshape(d)\n ROOT r = f32[1] dynamic-slice(x, e), dynamic_slice_sizes={1}";
+    assert_eq!(through(index, x), [(vec![0.0], vec![f64::INFINITY])]);
+    // So may the bits of a number.
+    assert_eq!(through("ROOT r = u32[2] bitcast-convert(y)", x)[0].1, [f64::INFINITY; 2]);
+}
+
+#[test]
+fn sorted_elements_are_decided_where_their_keys_are_apart() {
+    let body = "i = s32[4] iota(), iota_dimension=0\n ROOT r = (f32[4], s32[4]) sort(y, i), dimensions={0}, to_apply=less";
+    // 0 and 1e-7: exp of both is within 2 ulp of the other.
+    let all = through(body, &[1.0, 0.0, 1e-7, -1.0]);
+    assert_eq!(all[0].0, [0.25, 1.0, 1.0, 2.0]);
+    assert_eq!(all[1], (vec![0.0; 4], vec![0.0, f64::INFINITY, f64::INFINITY, 0.0]));
+    assert!(all[0].1[1] >= 1.0 && all[0].1[1] < 3.0 && all[0].1[3] == 2.0);
+    let all = through("ROOT r = (f32[2], s32[2]) topk(y), k=2, largest=true", &[1.0, 0.0, 1e-7, -1.0]);
+    assert_eq!(all[1], (vec![0.0; 2], vec![0.0, f64::INFINITY]));
+}
+
+#[test]
+fn applied_computations_are_followed() {
+    let text = "HloModule m
+f { a = f32[] parameter(0)\n b = f32[] exponential(a)\n ROOT c = f32[] multiply(b, b) }
+latest { a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n j = s32[] parameter(3)\n p = pred[] compare(a, b), direction=GT\n c = f32[] select(p, a, b)\n k = s32[] select(p, i, j)\n ROOT t = (f32[], s32[]) tuple(c, k) }
+ENTRY e { x = f32[3] parameter(0)\n y = f32[3] map(x), dimensions={0}, to_apply=f\n i = s32[3] iota(), iota_dimension=0\n low = f32[] constant(-1)\n zero = s32[] constant(0)\n ROOT r = (f32[], s32[]) reduce(y, i, low, zero), dimensions={0}, to_apply=latest }";
+    let all = certified(text, &[&[0.0, 2.0, 1.0]], Allowances::STRICT);
+    let r = all[0].1.soft.at(0);
+    // exp(2)^2 = 54.6, within 2 ulp of 2^-21 each.
+    assert!(
+        (7.389 * 8.0 * U * 2.0..7.389 * 8.0 * U * 3.0 + 64.0 * U).contains(&r)
+            && all[0].1.hard == all[0].1.soft,
+        "{r}"
+    );
+    assert!(all[1].1.is_exact());
+    let all = certified(text, &[&[0.0, 1.0, 1.0]], Allowances::STRICT);
+    assert!(all[1].1.soft.is_zero() && all[1].1.hard.at(0) >= 1.0);
+}
+
+#[test]
+fn complex_arithmetic_is_bounded_by_the_modulus() {
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n ROOT r = c64[] multiply(z, z) }";
+    // (1 + 1e-3 i)^2: the imaginary part may be off by 4 ulp of 1, too.
+    let b = one(text, &[&[1.0], &[1e-3]]);
+    assert!((4.0 * U..5.0 * U).contains(&b.soft.at(0)));
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n r = c64[] add(z, z)\n ROOT i = f32[] imag(r) }";
+    assert!(one(text, &[&[1.0], &[0.1]]).is_exact());
+}
+
+#[test]
+fn open_numbers_have_no_bounds() {
+    let text = "HloModule m\nENTRY e { a = f32[] constant(0)\n b = f32[] constant(1)\n ROOT r = f32[4] rng(a, b), distribution=rng_uniform }";
+    assert_eq!(one(text, &[]).soft, Radii::unknown(4));
+    let text = "HloModule m\nENTRY e { x = f32[2,2] parameter(0)\n ROOT r = (f32[2,2], s32[2], s32[]) custom-call(x), custom_call_target=\"lapack_sgetrf_ffi\", operand_layout_constraints={f32[2,2]{0,1}} }";
+    let (module, _) = parse_text(text);
+    assert!(module.is_some());
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n ROOT r = f32[2] custom-call(y), custom_call_target=\"Sharding\" }";
+    assert!((2.0 * U..2.1 * U).contains(&one(text, &[&[0.0, 0.0]]).soft.at(0)));
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"chlo.erf\" }";
+    let r = one(text, &[&[0.5, 1.0]]);
+    assert!(r.soft.at(0) > 0.0 && r.hard.at(1) < 1e-6);
+}
+
+/// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
+fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
+    let values =
+        number::Numbers::of(&hlo_interp::Tensor::new(result.0.dims.clone(), result.0.buffer.clone())).re;
+    assert_eq!(values.len(), actual.len());
+    for (i, (&a, v)) in actual.iter().zip(values).enumerate() {
+        let (off, r) = ((f64::from(a) - v).abs(), result.1.hard.at(i));
+        assert!(off <= r, "element {i}: {a} and {v} are {off:e} apart, the radius is {r:e}");
+        assert!(r <= limit, "element {i}: the radius is {r:e}");
+    }
+}
+
+/// Numbers between -1 and 1.
+fn some(n: usize, seed: u64) -> Vec<f32> {
+    let next = |i: usize| hlo::elided::splitmix64(seed.wrapping_mul(1 << 20).wrapping_add(i as u64)) >> 40;
+    (0..n).map(|i| next(i) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+#[test]
+fn transforms_by_the_definition_in_f32_are_inside() {
+    let n = 24;
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] parameter(1)\n z = c64[{n}] complex(x, y)\n f = c64[{n}] fft(z), fft_type=FFT, fft_length={{{n}}}\n ROOT r = f32[{n}] real(f) }}"
+    );
+    for seed in 0..20 {
+        let (x, y) = (some(n, seed), some(n, seed + 100));
+        let re = |k: usize| -> f32 {
+            let term = |j: usize| {
+                let angle = -2.0 * std::f64::consts::PI * (j * k % n) as f64 / n as f64;
+                x[j] * angle.cos() as f32 - y[j] * angle.sin() as f32
+            };
+            (0..n).map(term).sum()
+        };
+        let actual: Vec<f32> = (0..n).map(re).collect();
+        check(&actual, &certified(&text, &[&x, &y], Allowances::STRICT)[0], 1e-3);
+    }
+}
+
+#[test]
+fn factors_and_solutions_in_f32_are_inside() {
+    let n = 6;
+    for seed in 0..20 {
+        // A product with its transpose, and a diagonal.
+        let m = some(n * n, seed);
+        let a: Vec<f32> = (0..n * n)
+            .map(|at| {
+                let (i, j) = (at / n, at % n);
+                let dot: f32 = (0..n).map(|k| m[i * n + k] * m[j * n + k]).sum();
+                dot + if i == j { 1.0 } else { 0.0 }
+            })
+            .collect();
+        let mut l = vec![0f32; n * n];
+        for j in 0..n {
+            let dot = |l: &[f32], i: usize| (0..j).map(|k| l[i * n + k] * l[j * n + k]).sum::<f32>();
+            l[j * n + j] = (a[j * n + j] - dot(&l, j)).sqrt();
+            for i in j + 1..n {
+                l[i * n + j] = (a[i * n + j] - dot(&l, i)) / l[j * n + j];
+            }
+        }
+        let text = format!(
+            "HloModule m\nENTRY e {{ a = f32[{n},{n}] parameter(0)\n ROOT l = f32[{n},{n}] cholesky(a), lower=true }}"
+        );
+        check(&l, &certified(&text, &[&a], Allowances::STRICT)[0], 1e-3);
+        let b = some(n * 2, seed + 50);
+        let mut x = b.clone();
+        for c in 0..2 {
+            for i in 0..n {
+                let dot: f32 = (0..i).map(|k| l[i * n + k] * x[k * 2 + c]).sum();
+                x[i * 2 + c] = (b[i * 2 + c] - dot) / l[i * n + i];
+            }
+        }
+        let solve = |side: &str, dims: &str| {
+            format!(
+                "HloModule m\nENTRY e {{ l = f32[{n},{n}] parameter(0)\n b = f32[{dims}] parameter(1)\n ROOT x = f32[{dims}] triangular-solve(l, b), {side}, lower=true, transpose_a={} }}",
+                if side == "left_side=true" { "NO_TRANSPOSE" } else { "TRANSPOSE" }
+            )
+        };
+        check(
+            &x,
+            &certified(&solve("left_side=true", &format!("{n},2")), &[&l, &b], Allowances::STRICT)[0],
+            1e-3,
+        );
+        // X L^T = B^T has the transposed solution.
+        let transposed = |v: &[f32]| -> Vec<f32> { (0..2 * n).map(|at| v[at % n * 2 + at / n]).collect() };
+        let (xt, bt) = (transposed(&x), transposed(&b));
+        check(
+            &xt,
+            &certified(&solve("left_side=false", &format!("2,{n}")), &[&l, &bt], Allowances::STRICT)[0],
+            1e-3,
+        );
+    }
+}
+
+#[test]
+fn batch_normalization_by_either_formula_in_f32_is_inside() {
+    let (n, f) = (16, 3);
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n o = f32[{f}] parameter(2)\n ROOT b = (f32[{n},{f}], f32[{f}], f32[{f}]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1 }}"
+    );
+    for seed in 0..20 {
+        let (x, s, o) = (some(n * f, seed), some(f, seed + 1), some(f, seed + 2));
+        let all = certified(&text, &[&x, &s, &o], Allowances::STRICT);
+        for two_passes in [false, true] {
+            let column = |c: usize| (0..n).map(move |i| i * f + c);
+            let mean: Vec<f32> = (0..f).map(|c| column(c).map(|i| x[i]).sum::<f32>() / n as f32).collect();
+            let variance: Vec<f32> = (0..f)
+                .map(|c| {
+                    if two_passes {
+                        column(c).map(|i| (x[i] - mean[c]) * (x[i] - mean[c])).sum::<f32>() / n as f32
+                    } else {
+                        column(c).map(|i| x[i] * x[i]).sum::<f32>() / n as f32 - mean[c] * mean[c]
+                    }
+                })
+                .collect();
+            let y: Vec<f32> = (0..n * f)
+                .map(|i| (x[i] - mean[i % f]) / (variance[i % f] + 0.001).sqrt() * s[i % f] + o[i % f])
+                .collect();
+            check(&y, &all[0], 1e-3);
+            check(&mean, &all[1], 1e-4);
+            check(&variance, &all[2], 1e-4);
+        }
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n o = f32[{f}] parameter(2)\n m = f32[{f}] parameter(3)\n v = f32[{f}] parameter(4)\n ROOT b = f32[{n},{f}] batch-norm-inference(x, s, o, m, v), epsilon=0.001, feature_index=1 }}"
+        );
+        let (m, v) =
+            (some(f, seed + 3), some(f, seed + 4).iter().map(|v| v.abs() + 0.1).collect::<Vec<f32>>());
+        let y: Vec<f32> =
+            (0..n * f).map(|i| (x[i] - m[i % f]) / (v[i % f] + 0.001).sqrt() * s[i % f] + o[i % f]).collect();
+        check(&y, &certified(&text, &[&x, &s, &o, &m, &v], Allowances::STRICT)[0], 1e-4);
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[{n},{f}] parameter(0)\n s = f32[{f}] parameter(1)\n m = f32[{f}] parameter(2)\n v = f32[{f}] parameter(3)\n d = f32[{n},{f}] parameter(4)\n ROOT b = (f32[{n},{f}], f32[{f}], f32[{f}]) batch-norm-grad(x, s, m, v, d), epsilon=0.001, feature_index=1 }}"
+        );
+        let d = some(n * f, seed + 5);
+        let all = certified(&text, &[&x, &s, &m, &v, &d], Allowances::STRICT);
+        let g: Vec<f32> = v.iter().map(|v| 1.0 / (v + 0.001).sqrt()).collect();
+        let column = |c: usize| (0..n).map(move |i| i * f + c);
+        let sum: Vec<f32> = (0..f).map(|c| column(c).map(|i| d[i]).sum()).collect();
+        let product: Vec<f32> = (0..f).map(|c| column(c).map(|i| d[i] * (x[i] - m[c])).sum()).collect();
+        let dx: Vec<f32> = (0..n * f)
+            .map(|i| {
+                let c = i % f;
+                s[c] * g[c] * (d[i] - sum[c] / n as f32 - (x[i] - m[c]) * g[c] * g[c] * product[c] / n as f32)
+            })
+            .collect();
+        check(&dx, &all[0], 1e-2);
+        check(&(0..f).map(|c| product[c] * g[c]).collect::<Vec<f32>>(), &all[1], 1e-2);
+        check(&sum, &all[2], 1e-2);
+    }
+}
+
+#[test]
+fn what_is_beyond_a_bound_is_outside() {
+    let text = "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[100] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    let x = some(100, 9);
+    let sum: f64 = x.iter().map(|&x| f64::from(x)).sum();
+    let size: f64 = x.iter().map(|&x| f64::from(x.abs())).sum();
+    let r = one(text, &[&x]).hard.at(0);
+    // An element left out is seen; the sum from the other end is not.
+    let backwards: f32 = x.iter().rev().sum();
+    assert!((f64::from(backwards) - sum).abs() <= r);
+    let smallest = x.iter().map(|x| x.abs()).fold(1.0, f32::min);
+    assert!(f64::from(smallest) > r && r < 101.0 * U * size, "{smallest} {r}");
+}

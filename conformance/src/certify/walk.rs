@@ -38,13 +38,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What each device handed in.
+type Deposits = Vec<Option<Arc<Deposit>>>;
+
 /// The observer that carries bounds along.
 pub(super) struct Watcher {
     settings: Settings,
     devices: Vec<Mutex<State>>,
     link: Option<Link>,
     /// What devices handed in to collectives, by instruction and how often it ran before.
-    deposits: Mutex<FxHashMap<(InstrId, u64), Vec<Option<Arc<Deposit>>>>>,
+    deposits: Mutex<FxHashMap<(InstrId, u64), Deposits>>,
     /// By instruction: operands that it is the last to use in its computation.
     last_uses: FxHashMap<InstrId, Vec<InstrId>>,
 }
