@@ -1,6 +1,7 @@
 //! The command line of `hlo`: one file a command, each with its `Options` and `run`.
 
 mod bench;
+mod bisect;
 mod completions;
 mod coverage;
 mod diff_trace;
@@ -9,6 +10,7 @@ mod explain;
 mod filetest;
 mod fuzz;
 mod isolate;
+mod opt;
 mod print;
 mod prove;
 mod reduce;
@@ -73,6 +75,10 @@ enum Command {
     Print(print::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
+    /// Run passes on a program and print what they make of it
+    Opt(opt::Options),
+    /// Which pass breaks a program, or which of a compiler's dumps
+    Bisect(Box<bisect::Options>),
     /// Time programs: reading, preparing, running; memory of runs
     Bench(bench::Options),
     /// Where two traces of `run --trace` first differ
@@ -151,6 +157,8 @@ fn run_cli(cli: &Cli) -> Exit {
             Command::Verify(o) => verify::run(o, &ui),
             Command::Print(o) => print::run(o, &ui),
             Command::Test(o) => test::run(o, &ui),
+            Command::Opt(o) => opt::run(o, &ui),
+            Command::Bisect(o) => bisect::run(o, &ui),
             Command::Bench(o) => bench::run(o, &ui),
             Command::DiffTrace(o) => diff_trace::run(o, &ui),
             Command::Isolate(o) => isolate::run(o, &ui),

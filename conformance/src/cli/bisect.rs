@@ -1,0 +1,256 @@
+//! `hlo bisect`: which pass breaks a program.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::ui::Ui;
+use super::{AccumulateOption, LimitOptions};
+use crate::bisect::{dumps, passes};
+use crate::differential::{Settings, Subject};
+use crate::engine::{self, Allowances, Limits, RunOptions, spec};
+use crate::exit::{Exit, Failure};
+use crate::npz::Npz;
+use crate::{frontend, inputs, variants};
+
+/// Options of `hlo bisect`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The program; `-` is standard input
+    #[arg(value_name = "MODULE", required_unless_present = "dumps", conflicts_with = "dumps")]
+    module: Option<String>,
+    /// Passes in order: names as of `hlo opt --list-passes`, `default`, `faulty:NAME`, `variant:NAME`; NAME=N applies it N times at most
+    #[arg(long, value_name = "P,Q", default_value = "default")]
+    passes: String,
+    /// A folder of XLA's dumps pass by pass (--xla_dump_hlo_pass_re=.*)
+    #[arg(long, value_name = "DIR")]
+    dumps: Option<String>,
+    /// Of several modules in the folder, the one of this number
+    #[arg(long, value_name = "N", requires = "dumps")]
+    number: Option<u64>,
+    /// An .npz file with arrays arg0, arg1, ...; made if not given (or taken from inputs.npz beside dumps)
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<String>,
+    /// Seed of made inputs and of rng
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+    /// Liberties that passes may take, as of `hlo fuzz`
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// How sums of floats round
+    #[arg(long, value_enum, value_name = "MODE")]
+    accumulate: Option<AccumulateOption>,
+    /// The most changed instructions that are shown of each form
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    lines: usize,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo bisect module.hlo                         the default pipeline
+  hlo bisect module.hlo --passes cse,faulty:pad-low-sign,dce --inputs in.npz
+  hlo bisect --dumps xla_dump                   the pass of XLA that changed what the program computes";
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let limits = Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit };
+    let run = RunOptions {
+        accumulate: options.accumulate.map(Into::into).unwrap_or_default(),
+        limits,
+        seed: options.seed,
+        ..RunOptions::default()
+    };
+    match (&options.dumps, &options.module) {
+        (Some(folder), _) => of_dumps(options, folder, &run, ui),
+        (None, Some(module)) => of_passes(options, module, &run, ui),
+        (None, None) => Err(Failure::usage("a module, or --dumps DIR")),
+    }
+}
+
+fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {
+    let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+    let module = &program.module;
+    let pipeline = spec::pipeline(&options.passes)?;
+    let variants: Vec<_> = pipeline.passes().filter_map(|p| variants::by_name(p.name())).collect();
+    let allowances =
+        variants.iter().fold(super::fuzz::allowances(&options.allow)?, |a, v| a.or(v.allowances));
+    let devices = engine::devices(module, None, None)?;
+    let limit = run.limits.memory_bytes;
+    let arrays = match &options.inputs {
+        Some(file) => inputs::read(module, &mut Npz::open(file, limit)?, devices)?,
+        None => {
+            let plan = inputs::plan(module, inputs::range_beside(path)?)?;
+            inputs::generate(&plan, options.seed, devices, limit)?
+        }
+    };
+    let question = passes::Question {
+        subject: Subject::new(module, &arrays),
+        pipeline: &pipeline,
+        settings: Settings {
+            run: RunOptions { devices, ..*run },
+            allow: Allowances::STRICT,
+            ..Settings::default()
+        },
+        allowances,
+        accumulate: variants.iter().find_map(|v| v.accumulate),
+    };
+    let report = passes::run(&question)?;
+    let exit = if report.found.is_some() { Exit::Differs } else { Exit::Ok };
+    if ui.json {
+        #[derive(Serialize)]
+        struct Object<'a> {
+            file: &'a str,
+            ok: bool,
+            #[serde(flatten)]
+            report: &'a passes::Report,
+        }
+        ui.object(&Object { file: path, ok: exit == Exit::Ok, report: &report });
+        return Ok(exit);
+    }
+    for (i, step) in report.steps.iter().enumerate().filter(|(_, s)| s.applications > 0 || !s.fine) {
+        let verdict = if step.fine { ui.good("same") } else { ui.bad("fails") };
+        let times = match (step.applications, step.fine) {
+            (0, false) => "crashed".to_owned(),
+            (1, _) => "applied once".to_owned(),
+            (n, _) => format!("applied {n} times"),
+        };
+        ui.detail(format!("  {i:3}  {:28} {times:20} {verdict}", step.pass));
+    }
+    match &report.found {
+        None => {
+            let n = report.steps.len();
+            ui.line(format!(
+                "{path}: {} ({n} passes)",
+                ui.good("every pass keeps what the program computes")
+            ));
+        }
+        Some(found) => {
+            ui.line(format!(
+                "{path}: {}: pass {} `{}`, application {} of {}",
+                ui.bad(found.bad.what),
+                found.step,
+                found.pass,
+                found.application,
+                found.applications
+            ));
+            found.bad.how.iter().for_each(|l| ui.line(format!("  {l}")));
+            shown(&found.changes.lines(options.lines), ui);
+        }
+    }
+    Ok(exit)
+}
+
+fn shown(lines: &[String], ui: &Ui) {
+    for line in lines {
+        let painted = if line.starts_with('-') { ui.bad(line) } else { ui.good(line) };
+        ui.line(format!("  {painted}"));
+    }
+}
+
+fn of_dumps(options: &Options, folder: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {
+    let mut all = dumps::series(Path::new(folder))?;
+    if let Some(number) = options.number {
+        all.retain(|s| s.number == number);
+        if all.is_empty() {
+            return Err(Failure::usage(format!("{folder} holds no dumps of module {number}")));
+        }
+    }
+    let beside = Path::new(folder).join("inputs.npz");
+    let file = match &options.inputs {
+        Some(file) => Some(file.clone()),
+        None => (all.len() == 1 && beside.is_file()).then(|| beside.to_string_lossy().into_owned()),
+    };
+    let source = dumps::Source { file: file.as_deref(), seed: options.seed };
+    let mut exit = Exit::Ok;
+    for series in &all {
+        let report = match dumps::run(series, &source, run) {
+            Ok(report) => report,
+            Err(failure) => {
+                super::report_failure(ui, &failure);
+                exit = exit.first_failure(failure.exit);
+                continue;
+            }
+        };
+        if report.found.is_some() || report.drift.is_some() {
+            exit = exit.first_failure(Exit::Differs);
+        }
+        if ui.json {
+            ui.object(&report);
+        } else {
+            tell(options, &report, ui);
+        }
+    }
+    Ok(exit)
+}
+
+fn tell(options: &Options, report: &dumps::Report, ui: &Ui) {
+    ui.detail(format!("module {} {}, inputs {}", report.number, report.name, report.inputs));
+    report.notes.iter().for_each(|n| ui.detail(format!("  note: {n}")));
+    if !report.missing.is_empty() {
+        let missing: Vec<String> = report.missing.iter().map(|c| format!("{c:04}")).collect();
+        ui.detail(format!("  note: no file of number {}", missing.join(", ")));
+    }
+    for step in &report.steps {
+        let verdict = match &step.status {
+            dumps::Status::First => "first".to_owned(),
+            dumps::Status::Same if ui.verbose => ui.good("same"),
+            dumps::Status::Same => continue,
+            dumps::Status::Rounding { share } => {
+                format!("rounding ({:.1}% of what it explains, beside the first)", share * 100.0)
+            }
+            dumps::Status::Changed { .. } => ui.bad("changed"),
+            dumps::Status::Skipped { why } => format!("skipped: {why}"),
+        };
+        ui.detail(format!("  {:64} {verdict}", step.label));
+    }
+    let head = format!("module {} {}", report.number, report.name);
+    match (&report.found, &report.drift) {
+        (None, None) => {
+            let n = report.compared();
+            let skipped = report.steps.len() - n;
+            let rest = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+            ui.line(format!("{head}: {} ({n} forms{rest})", ui.good("no pass changes what it computes")));
+        }
+        (None, Some(drift)) => {
+            ui.line(format!(
+                "{head}: {}: each form computes what the one before does but for rounding, the last not what the first does: {drift}",
+                ui.bad("changed little by little")
+            ));
+        }
+        (Some(found), _) => {
+            let pass = match &found.pass {
+                Some(pass) => format!("by {pass}"),
+                None => format!("between `{}` and `{}`", found.before.label, found.step.label),
+            };
+            ui.line(format!("{head}: {} {pass}", ui.bad("changed")));
+            ui.line(format!("  before: {}", found.before.file));
+            ui.line(format!("  after:  {}", found.step.file));
+            if !found.gap.is_empty() {
+                ui.line(format!("  forms between them that could not be compared: {}", found.gap.join(", ")));
+            }
+            found.results.iter().for_each(|r| ui.line(format!("  {r}")));
+            if let Some(value) = &found.value {
+                ui.line(format!("  first value that differs: {}", value.how));
+                shown(&[format!("- {}", value.before), format!("+ {}", value.after)], ui);
+                let changes = value.changes.lines(options.lines);
+                if changes.len() > 2 || value.before == value.after && !changes.is_empty() {
+                    ui.line("  computed out of values that agree by:");
+                    shown(&changes, ui);
+                }
+            }
+            if found.value.is_none() || ui.verbose {
+                ui.line("  instructions that changed:");
+                shown(&found.changes.lines(options.lines), ui);
+            } else {
+                let n = found.changes.removed.len() + found.changes.added.len();
+                ui.detail(format!("  instructions that changed in all: {n} (--verbose shows them)"));
+            }
+            if let Some(label) = &found.undone {
+                ui.line(format!("  `{label}` computes what the first form does again"));
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `hlo opt`: runs passes on a program and prints what they make of it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hlo::Module;
+use hlo::print::{PrintOptions, print_module};
+use hlo_codegen::passes::{self, Fuel, Pass, Pipeline, Steps};
+use serde::Serialize;
+
+use super::ui::Ui;
+use crate::engine::spec;
+use crate::exit::{Exit, Failure};
+use crate::files::describe;
+use crate::{frontend, report, variants};
+
+/// Options of `hlo opt`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The program; `-` is standard input
+    #[arg(value_name = "MODULE", required_unless_present = "list_passes")]
+    module: Option<String>,
+    /// Passes in order; `default` is the default pipeline; NAME=N applies one N times at most
+    #[arg(long, value_name = "P,Q", default_value = "default")]
+    passes: String,
+    /// At most N applications of each pass of this name
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',')]
+    passes_fuel: Vec<String>,
+    /// At most N applications of all passes together
+    #[arg(long, value_name = "N")]
+    fuel_passes: Option<u64>,
+    /// Print the names of passes and what they do
+    #[arg(long)]
+    list_passes: bool,
+    /// Write the program before, after each pass that changed it, and after all, named as XLA names its dumps
+    #[arg(long, value_name = "DIR")]
+    dump_to: Option<PathBuf>,
+    /// Verify after each pass, not only at the end
+    #[arg(long)]
+    verify_each: bool,
+    /// Write the program to a file; standard output then says what was done
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hlo opt module.hlo                            what the default pipeline makes of it
+  hlo opt module.hlo --passes call-inliner,dce -o small.hlo
+  hlo opt module.hlo --passes-fuel cse=3 --dump-to dumps --verify-each
+  hlo opt --list-passes";
+
+#[derive(Serialize)]
+struct Row {
+    pass: String,
+    applications: u64,
+    seconds: f64,
+}
+
+/// Takes times and writes dumps.
+struct Watcher<'a> {
+    since: Instant,
+    rows: Vec<Row>,
+    names: Vec<String>,
+    dumps: Option<(&'a Path, String)>,
+    written: u64,
+    failed: Option<Failure>,
+}
+
+impl Watcher<'_> {
+    fn write(&mut self, file: &str, module: &Module) {
+        let Some((folder, name)) = &self.dumps else { return };
+        let path = folder.join(format!("module_0000.{name}.{file}.txt"));
+        let text = print_module(module, &PrintOptions::source(module));
+        if let Err(e) = std::fs::write(&path, text) {
+            self.failed
+                .get_or_insert_with(|| Failure::usage(format!("{}: {}", path.display(), describe(&e))));
+        }
+    }
+}
+
+impl Steps for Watcher<'_> {
+    fn before(&mut self, _step: usize, _pass: &dyn Pass, _module: &Module) {
+        self.since = Instant::now();
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.rows.push(Row { pass: pass.name().to_owned(), applications, seconds });
+        if applications > 0 {
+            let next = self.names.get(step + 1).map_or("pipeline-end", String::as_str);
+            let file =
+                format!("{:04}.passes.after_{}.before_{}", self.written, clean(pass.name()), clean(next));
+            self.written += 1;
+            self.write(&file, &module.compact());
+        }
+    }
+}
+
+/// As XLA does it: what could trouble a file system is an underscore.
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' }).collect()
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    if options.list_passes {
+        list(ui);
+        return Ok(Exit::Ok);
+    }
+    let Some(path) = &options.module else { return Err(Failure::usage("a module, or --list-passes")) };
+    let mut pipeline = spec::pipeline(&options.passes)?;
+    for limit in &options.passes_fuel {
+        let parsed = limit.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
+        let (name, n) = parsed.ok_or_else(|| Failure::usage(format!("`{limit}`: it is NAME=N")))?;
+        if !pipeline.limit(name, n) {
+            return Err(Failure::usage(format!("no pass `{name}` is to run")));
+        }
+    }
+    if options.verify_each {
+        pipeline = pipeline.verified();
+    }
+    let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+    let (module, rows) = optimized(options, program.module, &pipeline)?;
+    let found = hlo::verify::verify(&module);
+    if found.has_errors() {
+        let why = found.iter().next().map(|d| d.message.clone()).unwrap_or_default();
+        return Err(Failure::internal(format!("what the passes made does not verify: {why}")));
+    }
+    let text = print_module(&module, &PrintOptions::source(&module));
+    if let Some(file) = &options.output {
+        std::fs::write(file, &text)
+            .map_err(|e| Failure::usage(format!("{}: {}", file.display(), describe(&e))))?;
+    }
+    if ui.json {
+        #[derive(Serialize)]
+        struct Object<'a> {
+            file: &'a str,
+            ok: bool,
+            passes: Vec<Row>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            text: Option<&'a str>,
+        }
+        let text = options.output.is_none().then_some(&*text);
+        ui.object(&Object { file: path, ok: true, passes: rows, text });
+    } else if options.output.is_none() {
+        ui.raw(&text);
+    } else {
+        for row in rows.iter().filter(|r| r.applications > 0 || ui.verbose) {
+            let time = report::time(Duration::from_secs_f64(row.seconds));
+            ui.detail(format!("  {:28} {:8} applications  {time:>10}", row.pass, row.applications));
+        }
+        let total: u64 = rows.iter().map(|r| r.applications).sum();
+        ui.line(format!("{path}: {total} applications of {} passes", rows.len()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs the passes. Errors: what one made does not verify, a dump cannot be written.
+fn optimized(
+    options: &Options,
+    mut module: Module,
+    pipeline: &Pipeline,
+) -> Result<(Module, Vec<Row>), Failure> {
+    let mut dumps = None;
+    if let Some(folder) = &options.dump_to {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), describe(&e))))?;
+        dumps = Some((&**folder, clean(&module.name)));
+    }
+    let mut watcher = Watcher {
+        since: Instant::now(),
+        rows: Vec::new(),
+        names: pipeline.passes().map(|p| p.name().to_owned()).collect(),
+        dumps,
+        written: 0,
+        failed: None,
+    };
+    watcher.write("before_optimizations", &module);
+    let mut fuel = options.fuel_passes.map_or(Fuel::UNLIMITED, Fuel::new);
+    let ran = pipeline.run_watched(&mut module, &mut fuel, &mut watcher);
+    ran.map_err(|broken| {
+        let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
+        Failure::internal(format!("what pass {} `{}` made does not verify: {why}", broken.step, broken.pass))
+    })?;
+    let module = module.compact();
+    watcher.write("after_optimizations", &module);
+    match watcher.failed {
+        Some(failure) => Err(failure),
+        None => Ok((module, watcher.rows)),
+    }
+}
+
+fn list(ui: &Ui) {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        pass: &'a str,
+        doc: &'a str,
+        default: bool,
+    }
+    for pass in passes::DECLARED {
+        let default = passes::DEFAULT.contains(&pass.name);
+        if ui.json {
+            ui.object(&Object { pass: pass.name, doc: pass.doc, default });
+        } else {
+            ui.line(format!(
+                "{:26} {}{}",
+                pass.name,
+                pass.doc,
+                if default { "" } else { " (not in default)" }
+            ));
+        }
+    }
+    for variant in variants::all() {
+        let (name, doc) = (format!("variant:{}", variant.pass.name()), variant.pass.doc().to_owned());
+        if ui.json {
+            ui.object(&Object { pass: &name, doc: &doc, default: false });
+        } else {
+            ui.line(format!("{name:26} {doc}"));
+        }
+    }
+}
