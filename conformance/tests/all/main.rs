@@ -9,6 +9,7 @@ mod corpora;
 mod coverage;
 mod crashers;
 mod engines;
+mod faults;
 mod filetests;
 mod generated;
 mod isolate;
@@ -47,6 +48,7 @@ fn main() {
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(threads::trials());
+    trials.extend(faults::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -1,0 +1,432 @@
+//! Reductions, windows, scans and sorts.
+
+use hlo::attrs::{AttrKey, AttrValue, CompareType, Direction, PaddingDim, Window};
+use hlo::{ComputationId, InstrId, Opcode, Shape};
+
+use super::edit::{Edit, ints, is_total, other_strictness};
+use super::{Family, Needs, Row, row};
+
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "reduce-ignores-nan",
+        Family::Reduction,
+        "A `reduce` or `reduce-window` by maximum or minimum skips NaN.",
+        "https://github.com/openxla/xla/issues/21461",
+        &[Opcode::Reduce, Opcode::ReduceWindow],
+        reduce_ignores_nan,
+    ),
+    row(
+        "reduce-init-dropped",
+        Family::Reduction,
+        "A `reduce` begins with the identity of its operation instead of its initial value.",
+        "@redinit",
+        &[Opcode::Reduce],
+        reduce_init_dropped,
+    ),
+    row(
+        "reduce-init-applied-per-block",
+        Family::Reduction,
+        "A `reduce` in two blocks begins each with the initial value.",
+        "@redblock",
+        &[Opcode::Reduce],
+        reduce_init_applied_per_block,
+    ),
+    row(
+        "reduce-empty-gives-zero",
+        Family::Reduction,
+        "A `reduce` or `reduce-window` of nothing is 0 instead of the initial value.",
+        "@redempty",
+        &[Opcode::Reduce, Opcode::ReduceWindow],
+        reduce_empty_gives_zero,
+    ),
+    row(
+        "reduce-column-with-row-stride",
+        Family::Layout,
+        "A `reduce` of a dimension that is not the last reads along the last one.",
+        "@redcol",
+        &[Opcode::Reduce],
+        reduce_column_with_row_stride,
+    ),
+    row(
+        "reduce-tie-to-last",
+        Family::Reduction,
+        "A `reduce` of several operands, such as an arg-max, prefers the later of equal elements (or the earlier).",
+        "https://github.com/tensorflow/tensorflow/issues/118647",
+        &[Opcode::Reduce],
+        reduce_tie_to_last,
+    ),
+    row(
+        "reduce-window-pads-with-zero",
+        Family::Reduction,
+        "A `reduce-window` takes padding for zeros instead of leaving it out.",
+        "@rwpad",
+        &[Opcode::ReduceWindow],
+        reduce_window_pads_with_zero,
+    ),
+    row(
+        "reduce-window-dilations-swapped",
+        Family::Reduction,
+        "A `reduce-window` swaps base and window dilation.",
+        "@rwdil",
+        &[Opcode::ReduceWindow],
+        reduce_window_dilations_swapped,
+    ),
+    row(
+        "reduce-window-base-dilation-ignored",
+        Family::Reduction,
+        "A `reduce-window` ignores base dilation.",
+        "https://github.com/openxla/xla/issues/48714",
+        &[Opcode::ReduceWindow],
+        reduce_window_base_dilation_ignored,
+    ),
+    row(
+        "reduce-window-off-by-one",
+        Family::Reduction,
+        "The windows of a padded `reduce-window` begin one element early.",
+        "@rwoff",
+        &[Opcode::ReduceWindow],
+        reduce_window_off_by_one,
+    ),
+    row(
+        "reduce-window-of-cropped-folds-padding",
+        Family::Reduction,
+        "A `pad` with cut edges is folded into the padding of a `reduce-window` by adding both up.",
+        "https://github.com/openxla/xla/issues/48715",
+        &[Opcode::ReduceWindow],
+        reduce_window_of_cropped_folds_padding,
+    )
+    .needing(Needs::CHAIN),
+    row(
+        "select-and-scatter-tie-to-last",
+        Family::Reduction,
+        "A `select-and-scatter` takes the last of equal elements of a window (or the first).",
+        "@sastie",
+        &[Opcode::SelectAndScatter],
+        select_and_scatter_tie_to_last,
+    ),
+    row(
+        "scan-exclusive",
+        Family::Reduction,
+        "A `scan` gives the carry from before each element.",
+        "@scanex",
+        &[Opcode::Scan],
+        scan_exclusive,
+    ),
+    row(
+        "scan-direction-ignored",
+        Family::Reduction,
+        "A reverse `scan` goes forwards.",
+        "@scanrev",
+        &[Opcode::Scan],
+        scan_direction_ignored,
+    ),
+    row(
+        "sort-not-stable",
+        Family::Reduction,
+        "A stable `sort` reverses the order of equal elements.",
+        "https://github.com/jax-ml/jax/issues/2779",
+        &[Opcode::Sort],
+        sort_not_stable,
+    ),
+    row(
+        "sort-by-partial-order",
+        Family::Reduction,
+        "A `sort` by the total order of floats compares by the partial one, so NaNs stop it from sorting what is around them.",
+        "https://github.com/tensorflow/tensorflow/issues/119359",
+        &[Opcode::Sort],
+        sort_by_partial_order,
+    ),
+    row(
+        "sort-along-last-dimension",
+        Family::Reduction,
+        "A `sort` sorts along the last dimension, whichever it should.",
+        "@sortdim",
+        &[Opcode::Sort],
+        sort_along_last_dimension,
+    ),
+    row(
+        "topk-ties-to-last",
+        Family::Reduction,
+        "`topk` prefers the later of equal elements.",
+        "@topk",
+        &[Opcode::Topk],
+        topk_ties_to_last,
+    ),
+    row(
+        "map-operands-swapped",
+        Family::Control,
+        "A `map` of two operands of one type is inlined with its parameters swapped.",
+        "@map",
+        &[Opcode::Map],
+        map_operands_swapped,
+    ),
+];
+
+/// The operand, the initial value and the region of a reduction of one operand.
+fn reduction(e: &Edit<'_>) -> Option<(InstrId, InstrId, ComputationId)> {
+    e.one_of(&[Opcode::Reduce, Opcode::ReduceWindow])?;
+    let (x, init) = e.pair()?;
+    e.array(x)?;
+    Some((x, init, e.called(AttrKey::ToApply)?))
+}
+
+fn reduce_ignores_nan(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, init, region) = reduction(e)?;
+    let opcode = e.folds_with(region)?;
+    matches!(opcode, Opcode::Maximum | Opcode::Minimum).then_some(())?;
+    let ty = e.float(x)?;
+    let region = e.region("skipping_nan", |b| {
+        let (a, v) = (b.parameter("a", Shape::scalar(ty)), b.parameter("v", Shape::scalar(ty)));
+        let both = b.binary(opcode, a, v)?;
+        let (a_is_nan, v_is_nan) = (b.compare(Direction::Ne, a, a)?, b.compare(Direction::Ne, v, v)?);
+        let kept = b.select(v_is_nan, a, both)?;
+        b.select(a_is_nan, v, kept).map(drop)
+    })?;
+    let attrs = e.attrs().with(AttrKey::ToApply, AttrValue::Computation(region));
+    e.again(&[x, init], attrs)
+}
+
+fn reduce_init_dropped(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Reduce)?;
+    let (x, init, region) = reduction(e)?;
+    let opcode = e.folds_with(region)?;
+    let ty = e.ty(init)?;
+    let identity = if matches!(opcode, Opcode::Add | Opcode::Xor) || opcode == Opcode::Or && ty.is_integer() {
+        0.0
+    } else if opcode == Opcode::Multiply {
+        1.0
+    } else if opcode == Opcode::Maximum {
+        f64::NEG_INFINITY
+    } else if opcode == Opcode::Minimum {
+        f64::INFINITY
+    } else {
+        return None;
+    };
+    (!e.is_splat(init, identity)).then_some(())?;
+    let attrs = e.attrs();
+    let identity = e.scalar(ty, identity);
+    e.again(&[x, identity], attrs)
+}
+
+fn reduce_init_applied_per_block(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Reduce)?;
+    let (x, init, region) = reduction(e)?;
+    let opcode = e.folds_with(region)?;
+    matches!(opcode, Opcode::Add | Opcode::Multiply | Opcode::Xor).then_some(())?;
+    let attrs = e.attrs();
+    let &dim = attrs.ints(AttrKey::Dimensions)?.last()?;
+    let size = e.array(x)?.dims[dim as usize];
+    (size >= 2).then_some(())?;
+    let (low, high) = (e.cut(x, dim as usize, 0, size / 2)?, e.cut(x, dim as usize, size / 2, size)?);
+    let low = e.add(Opcode::Reduce, &[low, init], attrs.clone())?;
+    let high = e.add(Opcode::Reduce, &[high, init], attrs)?;
+    e.bin(opcode, low, high)
+}
+
+fn reduce_empty_gives_zero(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, _, _) = reduction(e)?;
+    let shape = e.result()?;
+    let empty = e.array(x)?.dims.contains(&0) && !shape.dims.contains(&0);
+    empty.then_some(())?;
+    e.number(e.at(), 0.0)
+}
+
+fn reduce_column_with_row_stride(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Reduce)?;
+    let (x, init, _) = reduction(e)?;
+    let attrs = e.attrs();
+    let [dim] = *attrs.ints(AttrKey::Dimensions)? else { return None };
+    let dims = e.array(x)?.dims;
+    let [before, after] = [&dims[..dim as usize], &dims[dim as usize + 1..]].map(|d| d.iter().product::<i64>());
+    let size = dims[dim as usize];
+    (size > 1 && after > 1 && before > 0).then_some(())?;
+    let other = e.reshape(x, &[before, after, size])?;
+    let sums = e.add(Opcode::Reduce, &[other, init], attrs.with(AttrKey::Dimensions, ints(&[2])))?;
+    let dims = e.result()?.dims;
+    e.reshape(sums, &dims)
+}
+
+fn reduce_tie_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Reduce)?;
+    (e.operands().len() >= 4).then_some(())?;
+    let region = e.called(AttrKey::ToApply)?;
+    let other = e.compared_with(region, other_strictness)?;
+    e.with_attr(AttrKey::ToApply, AttrValue::Computation(other))
+}
+
+fn window_of(e: &Edit<'_>) -> Option<Window> {
+    e.me().attrs.window().cloned()
+}
+
+/// How many positions a window of `size` spans.
+fn span(size: i64, dilation: i64) -> Option<i64> {
+    if size == 0 { Some(0) } else { (size - 1).checked_mul(dilation)?.checked_add(1) }
+}
+
+/// The instruction again with another window, the high padding set so that the shape stays. `base` are the sizes of the dimensions
+/// that the window moves over.
+pub(super) fn with_window(e: &mut Edit<'_>, base: &[i64], window: &Window) -> Option<InstrId> {
+    let before = window_of(e)?;
+    let mut window = window.clone();
+    for ((old, new), &d) in before.dims.iter().zip(&mut window.dims).zip(base) {
+        let room = |w: &hlo::attrs::WindowDim| {
+            let all = span(d, w.base_dilation)?.checked_add(w.pad_low)?.checked_add(w.pad_high)?;
+            all.checked_sub(span(w.size, w.window_dilation)?)
+        };
+        new.pad_high = new.pad_high.checked_add(room(old)?.checked_sub(room(new)?)?)?;
+    }
+    (window != before).then_some(())?;
+    e.with_attr(AttrKey::Window, AttrValue::Window(Box::new(window)))
+}
+
+fn reduce_window_pads_with_zero(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::ReduceWindow)?;
+    let (x, init, _) = reduction(e)?;
+    let ty = e.ty(x)?;
+    let mut window = window_of(e)?;
+    let padding: Vec<PaddingDim> = window
+        .dims
+        .iter()
+        .map(|w| PaddingDim { low: w.pad_low.max(0), high: w.pad_high.max(0), interior: 0 })
+        .collect();
+    (window.dims.iter().all(|w| w.base_dilation == 1) && padding.iter().any(|p| p.low > 0 || p.high > 0))
+        .then_some(())?;
+    for (w, p) in window.dims.iter_mut().zip(&padding) {
+        (w.pad_low, w.pad_high) = (w.pad_low - p.low, w.pad_high - p.high);
+    }
+    let zero = e.scalar(ty, 0.0);
+    let padded = e.pad(x, zero, &padding)?;
+    let attrs = e.attrs().with(AttrKey::Window, AttrValue::Window(Box::new(window)));
+    e.again(&[padded, init], attrs)
+}
+
+fn base_dims(e: &Edit<'_>) -> Option<Vec<i64>> {
+    e.is(Opcode::ReduceWindow)?;
+    Some(e.array(e.operand(0)?)?.dims.to_vec())
+}
+
+fn reduce_window_dilations_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (base, mut window) = (base_dims(e)?, window_of(e)?);
+    for w in &mut window.dims {
+        std::mem::swap(&mut w.base_dilation, &mut w.window_dilation);
+    }
+    with_window(e, &base, &window)
+}
+
+fn reduce_window_base_dilation_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (base, mut window) = (base_dims(e)?, window_of(e)?);
+    window.dims.iter_mut().for_each(|w| w.base_dilation = 1);
+    with_window(e, &base, &window)
+}
+
+fn reduce_window_off_by_one(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (base, mut window) = (base_dims(e)?, window_of(e)?);
+    window.dims.iter_mut().filter(|w| w.pad_low > 0).for_each(|w| w.pad_low += 1);
+    with_window(e, &base, &window)
+}
+
+fn reduce_window_of_cropped_folds_padding(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::ReduceWindow)?;
+    let (padded, init, _) = reduction(e)?;
+    let x = *e.operands_of(padded, Opcode::Pad)?.first()?;
+    let padding = e.instr(padded).attrs.padding()?.to_vec();
+    (padding.iter().all(|p| p.interior == 0) && padding.iter().any(|p| p.low < 0 || p.high < 0)).then_some(())?;
+    let mut window = window_of(e)?;
+    window.dims.iter().all(|w| w.base_dilation == 1).then_some(())?;
+    for (w, p) in window.dims.iter_mut().zip(&padding) {
+        w.pad_low = w.pad_low.checked_add(p.low)?;
+        w.pad_high = w.pad_high.checked_add(p.high)?;
+    }
+    let attrs = e.attrs().with(AttrKey::Window, AttrValue::Window(Box::new(window)));
+    e.again(&[x, init], attrs)
+}
+
+fn select_and_scatter_tie_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::SelectAndScatter)?;
+    let other = e.compared_with(e.called(AttrKey::Select)?, other_strictness)?;
+    e.with_attr(AttrKey::Select, AttrValue::Computation(other))
+}
+
+fn scan_exclusive(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Scan)?;
+    (e.me().attrs.int(AttrKey::NumCarries)? == 1 && e.operands().len() == 2).then_some(())?;
+    let region = e.called(AttrKey::ToApply)?;
+    let parameters = e.module().computation(region).parameters().to_vec();
+    let carry = (*parameters.get(1)?)?;
+    let root = e.module().root(region);
+    let [out, _] = *e.operands_of(root, Opcode::Tuple)? else { return None };
+    (out != carry && e.array(out)?.same_dims(&e.array(carry)?)).then_some(())?;
+    let other = e.copy_of(region, |id, new, copies| {
+        if id == root {
+            new.operands[0] = copies[&carry];
+        }
+    })?;
+    e.with_attr(AttrKey::ToApply, AttrValue::Computation(other))
+}
+
+fn scan_direction_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Scan)?;
+    e.me().attrs.bool(AttrKey::IsReverse).then_some(())?;
+    e.with_attr(AttrKey::IsReverse, AttrValue::Bool(false))
+}
+
+/// What a sort gives, or several operands joined: arrays, one for each operand.
+fn outputs(e: &mut Edit<'_>, id: InstrId, n: usize) -> Option<Vec<InstrId>> {
+    if n == 1 { Some(vec![id]) } else { (0..n).map(|i| e.get(id, i)).collect() }
+}
+
+/// Arrays as the result of an instruction that has several, or the only one.
+fn joined(e: &mut Edit<'_>, parts: &[InstrId]) -> Option<InstrId> {
+    if let [one] = *parts { Some(one) } else { e.tuple(parts) }
+}
+
+fn sort_not_stable(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Sort)?;
+    (e.me().attrs.bool(AttrKey::IsStable) && e.operands().len() > 1).then_some(())?;
+    let attrs = e.attrs();
+    let dims = attrs.ints(AttrKey::Dimensions)?.to_vec();
+    let reversed: Vec<InstrId> = e.operands().iter().map(|&o| e.reverse(o, &dims)).collect::<Option<_>>()?;
+    e.again(&reversed, attrs)
+}
+
+fn sort_by_partial_order(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Sort)?;
+    let region = e.called(AttrKey::ToApply)?;
+    let total = e.module().instructions(region).any(|id| is_total(&e.instr(id).attrs));
+    total.then_some(())?;
+    let other = e.copy_of(region, |_, new, _| {
+        if is_total(&new.attrs) {
+            new.attrs.set(AttrKey::CompareType, AttrValue::CompareType(CompareType::Float));
+        }
+    })?;
+    e.with_attr(AttrKey::ToApply, AttrValue::Computation(other))
+}
+
+fn sort_along_last_dimension(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Sort)?;
+    let last = e.array(e.operand(0)?)?.rank() as i64 - 1;
+    (e.me().attrs.ints(AttrKey::Dimensions)? != [last]).then_some(())?;
+    e.with_attr(AttrKey::Dimensions, ints(&[last]))
+}
+
+fn topk_ties_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Topk)?;
+    let x = e.operand(0)?;
+    let shape = e.array(x)?;
+    let last = shape.rank() as i64 - 1;
+    let size = shape.dims[last as usize];
+    let (reversed, attrs) = (e.reverse(x, &[last])?, e.attrs());
+    let top = e.again(&[reversed], attrs)?;
+    let [values, places] = *outputs(e, top, 2)? else { return None };
+    let end = e.int(places, i128::from(size - 1))?;
+    let places = e.bin(Opcode::Subtract, end, places)?;
+    joined(e, &[values, places])
+}
+
+fn map_operands_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
+    e.is(Opcode::Map)?;
+    let (a, b) = e.pair()?;
+    (a != b && e.ty(a)? == e.ty(b)?).then_some(())?;
+    let attrs = e.attrs();
+    e.again(&[b, a], attrs)
+}
