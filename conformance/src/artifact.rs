@@ -64,6 +64,24 @@ impl std::fmt::Display for Signature {
     }
 }
 
+/// What failures of one kind are told apart by: the code of the diagnostic, and for an engine's failure its own last words, with `#` for
+/// numbers, which differ from program to program.
+pub fn code_of(d: &hlo::Diagnostic) -> String {
+    let code = d.code.as_str();
+    if d.code != hlo::diag::codes::ENGINE_FAILED {
+        return code.to_owned();
+    }
+    let mut words = String::new();
+    for c in d.message.lines().next().unwrap_or_default().chars().take(120) {
+        match c {
+            '0'..='9' if words.ends_with('#') => {}
+            '0'..='9' => words.push('#'),
+            other => words.push(other),
+        }
+    }
+    format!("{code}: {words}")
+}
+
 /// What `finding.json` says: how to repeat it, and what was found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding {
@@ -110,7 +128,7 @@ impl Finding {
     /// From a comparison of `engine` with `reference`.
     pub fn new(reference: &str, engine: &str, difference: &Difference, settings: &Settings) -> Self {
         let run = &settings.run;
-        let code = difference.failure.as_ref().map(|d| d.code.as_str().to_owned());
+        let code = difference.failure.as_ref().map(code_of);
         let opcode = difference.blamed.map(|o| o.name().to_owned());
         let message = difference.failure.as_ref().map_or_else(String::new, |d| d.message.clone());
         Self {
@@ -267,17 +285,10 @@ pub fn is_at(folder: &Path) -> bool {
     folder.join(FINDING).is_file() && folder.join(MODULE).is_file()
 }
 
-/// Reads a folder of a finding or a case: `module.hlo`, and what else is there. No array is larger than
-/// `limit` bytes. Errors: what is missing or does not fit; a program that is rejected, rendered.
-pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
-    let program = folder.join(MODULE);
-    if !program.is_file() {
-        return Err(Failure::usage(format!("{}: is a folder without {MODULE}", folder.display())));
-    }
-    let program =
-        frontend::load(&program.to_string_lossy()).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+/// What a folder's `finding.json` says; `None` if it has none. Errors: it makes no sense, or is of another version.
+pub fn finding(folder: &Path) -> Result<Option<Finding>, Failure> {
     let path = folder.join(FINDING);
-    let finding = if path.is_file() {
+    if path.is_file() {
         let text = fs::read_to_string(&path)
             .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
         let finding: Finding =
@@ -288,10 +299,22 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
                 "{path}: is of version {version}; this program reads {VERSION}"
             )));
         }
-        Some(finding)
+        Ok(Some(finding))
     } else {
-        None
-    };
+        Ok(None)
+    }
+}
+
+/// Reads a folder of a finding or a case: `module.hlo`, and what else is there. No array is larger than
+/// `limit` bytes. Errors: what is missing or does not fit; a program that is rejected, rendered.
+pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
+    let program = folder.join(MODULE);
+    if !program.is_file() {
+        return Err(Failure::usage(format!("{}: is a folder without {MODULE}", folder.display())));
+    }
+    let program =
+        frontend::load(&program.to_string_lossy()).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let finding = finding(folder)?;
     let devices = match &finding {
         Some(f) => engine::devices(&program.module, Some(f.replicas), Some(f.partitions))?,
         None if Case::is_at(folder) => Case::open(folder)?.devices()?,

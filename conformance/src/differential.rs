@@ -71,20 +71,49 @@ pub struct Subject<'a> {
     pub module: &'a Module,
     /// For each device the arrays of the entry's parameters.
     pub inputs: &'a [Vec<ArrayLiteral>],
-    /// What is at the other end of feeds.
-    pub host: Arc<dyn Host>,
+    /// What is at the other end of feeds: one for each run, because a run uses it up.
+    pub host: Hosts,
+}
+
+/// Makes what is at the other end of feeds in a run.
+#[derive(Clone)]
+pub struct Hosts(Arc<dyn Fn() -> Arc<dyn Host> + Send + Sync>);
+
+impl Hosts {
+    /// What `make` makes.
+    pub fn new(make: impl Fn() -> Arc<dyn Host> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// For one run.
+    pub fn host(&self) -> Arc<dyn Host> {
+        (self.0)()
+    }
+}
+
+impl Default for Hosts {
+    /// Nobody.
+    fn default() -> Self {
+        Self::new(|| Arc::new(NoHost))
+    }
+}
+
+impl std::fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hosts")
+    }
 }
 
 impl<'a> Subject<'a> {
     /// Without a host.
     pub fn new(module: &'a Module, inputs: &'a [Vec<ArrayLiteral>]) -> Self {
-        Self { module, inputs, host: Arc::new(NoHost) }
+        Self { module, inputs, host: Hosts::default() }
     }
 
     /// What a run takes. Errors: the arrays do not fit the program.
     pub fn inputs(&self) -> Result<Inputs, Outcome> {
         let inputs = Inputs::new(self.module, self.inputs).map_err(|f| Outcome::crashed(f.message))?;
-        Ok(Inputs { host: self.host.clone(), ..inputs })
+        Ok(Inputs { host: self.host.host(), ..inputs })
     }
 }
 
@@ -247,6 +276,7 @@ fn compare(
         }
     }
     if differing.is_empty() {
+        difference.actual = Some(actual);
         return difference;
     }
     let allowances = engine.allowances().or(settings.allow);

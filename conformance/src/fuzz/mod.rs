@@ -19,6 +19,7 @@ use crate::artifact::Signature;
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, on_deep_stack};
+use crate::isolate::blame;
 
 pub use finding::Finding;
 pub use source::{Program, Size, Source, WIDEST};
@@ -154,6 +155,12 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         });
         counted.count(&difference);
         if difference.kind.is_failure() {
+            let mut difference = difference;
+            if difference.kind == Kind::Wrong && difference.blamed.is_none() {
+                // An engine that cannot be replayed: every instruction alone.
+                let blamed = guarded("isolating", || Ok(blame(&subject, *engine, &settings)));
+                difference.blamed = blamed.ok().flatten().map(|b| b.place.opcode);
+            }
             findings.push(Finding::new(
                 number,
                 &program,

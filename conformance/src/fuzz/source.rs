@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hlo::elided::splitmix64;
 use hlo::{ArrayLiteral, Module};
-use hlo_interp::device::host::Host;
 use serde::{Deserialize, Serialize};
 
+use crate::differential::Hosts;
 use crate::generate::{self, Limits, SeededHost};
 
 /// How large generated programs are.
@@ -31,7 +31,7 @@ pub struct Program {
     /// For each device the arrays of the entry's parameters.
     pub inputs: Vec<Vec<ArrayLiteral>>,
     /// What is at the other end of feeds.
-    pub host: Arc<dyn Host>,
+    pub host: Hosts,
 }
 
 /// A sequence of programs.
@@ -59,7 +59,8 @@ impl Source {
         };
         let devices = if self.devices { limits.devices } else { 1 };
         let case = generate::case(seed, Limits { devices, ..limits });
-        let host = Arc::new(SeededHost::new(seed, case.inputs.len() as u32));
+        let devices = case.inputs.len() as u32;
+        let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
         Some(Program { module: case.module, inputs: case.inputs, host })
     }
 }

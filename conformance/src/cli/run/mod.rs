@@ -1,19 +1,27 @@
 //! `hlo run`: runs programs on an engine and prints their results, or compares them with recorded ones or another engine.
 
+mod certified;
+mod object;
+
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
+use hlo_interp::device::host::NoHost;
 use hlo_interp::{Accumulate, Devices};
-use serde::Serialize;
 
 use super::ui::{Ui, closed};
-use super::watch::{StatsObject, WatchOptions, Watched};
+use super::watch::{WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions};
+use certified::Compared;
+use object::{CheckObject, Object, ResultObject, TimesObject};
+use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
+use crate::differential::{Hosts, Settings, Subject, differ_from, reference_run};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -34,8 +42,8 @@ pub(crate) struct Options {
     /// What runs the program
     #[arg(long, default_value = "interpreter", value_name = "NAME")]
     platform: String,
-    /// What to compare with, or `none`
-    #[arg(long, default_value = "none", value_name = "NAME")]
+    /// What to compare with, or `none`; the interpreter, unless that is the platform
+    #[arg(long, default_value = "default", value_name = "NAME", hide_default_value = true)]
     reference_platform: String,
     /// Replicas, if not as many as the module says
     #[arg(long, value_name = "N")]
@@ -76,6 +84,15 @@ pub(crate) struct Options {
     /// NaNs must have the same bits too
     #[arg(long)]
     nan_bits: bool,
+    /// Liberties of the platform: contraction, flush-denormals, ... (docs/harness.md), all
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// The largest share of undecided elements that passes
+    #[arg(long, default_value_t = 0.01, value_name = "X")]
+    max_undecided: f64,
+    /// Where a folder that repeats a mismatch goes, or `none`
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    save_mismatch: String,
     /// How sums of floats round
     #[arg(long, value_enum, value_name = "MODE")]
     accumulate: Option<AccumulateOption>,
@@ -106,14 +123,11 @@ struct Job {
     inputs: Option<String>,
     expected: Option<String>,
     case: Option<Case>,
+    /// Of a folder of a finding: how to repeat it.
+    finding: Option<artifact::Finding>,
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let platform = engine::by_name(&options.platform)?;
-    let reference = match options.reference_platform.as_str() {
-        "none" | "" => None,
-        name => Some(engine::by_name(name)?),
-    };
     for (name, given) in [("--output", &options.output), ("--save-inputs", &options.save_inputs)] {
         if options.files.len() > 1 && given.is_some() {
             let why = "takes one program, so that no file overwrites another";
@@ -129,6 +143,19 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             let jobs = jobs(file, options)?;
             let mut exit = Exit::Ok;
             for job in &jobs {
+                let given = |name: &String, unless: &str| (name != unless).then(|| name.clone());
+                let recorded = job.finding.as_ref();
+                let platform = given(&options.platform, "interpreter")
+                    .or_else(|| recorded.map(|f| f.signature.engine.clone()))
+                    .unwrap_or_else(|| "interpreter".into());
+                let reference = given(&options.reference_platform, "default")
+                    .or_else(|| recorded.map(|f| f.reference.clone()))
+                    .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
+                let platform = engine::by_name(&platform)?;
+                let reference = match reference.as_str() {
+                    "none" | "" => None,
+                    name => Some(engine::by_name(name)?),
+                };
                 let (platform, reference) = (&*platform, reference.as_deref());
                 let runner = Runner { options, ui, platform, reference, job };
                 exit = exit.first_failure(runner.run()?);
@@ -173,8 +200,10 @@ fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
             inputs: options.inputs.clone(),
             expected: options.expected.clone(),
             case: None,
+            finding: None,
         }]);
     }
+    let finding = if artifact::is_at(path) { artifact::finding(path)? } else { None };
     let case = if Case::is_at(path) { Some(Case::open(path)?) } else { None };
     let beside = |name: &str| {
         let p = path.join(name);
@@ -191,103 +220,16 @@ fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
         .map(|program| Job {
             program,
             inputs: options.inputs.clone().or_else(|| beside("inputs.npz")),
-            expected: options.expected.clone().or_else(|| beside("expected.npz")),
+            // What is repeated is compared with the reference, not with what that gave then.
+            expected: options.expected.clone().or_else(|| if finding.is_some() { None } else { beside("expected.npz") }),
             case: case.clone(),
+            finding: finding.clone(),
         })
         .collect();
     if jobs.is_empty() {
         return Err(Failure::usage(format!("{file}: is a folder without {}", forms.join(" or "))));
     }
     Ok(jobs)
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    file: &'a str,
-    ok: bool,
-    exit: u8,
-    stage: Stage,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<JsonError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<String>,
-    platform: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    results: Vec<ResultObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accumulate: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fuel: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ms: Option<TimesObject>,
-    /// Which instruction's value the results are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stopped_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<StatsObject>,
-}
-
-impl<'a> Object<'a> {
-    fn new(file: &'a str, stage: Stage, exit: Exit) -> Self {
-        Self {
-            file,
-            ok: exit == Exit::Ok,
-            exit: exit.code(),
-            stage,
-            errors: Vec::new(),
-            module: None,
-            platform: "",
-            seed: None,
-            results: Vec::new(),
-            accumulate: None,
-            fuel: None,
-            peak_bytes: None,
-            ms: None,
-            stopped_at: None,
-            trace: None,
-            stats: None,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ResultObject {
-    name: String,
-    #[serde(rename = "type")]
-    element_type: &'static str,
-    shape: Vec<i64>,
-    /// As text that reads back, shortened as on the screen.
-    value: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<CheckObject>,
-}
-
-#[derive(Serialize)]
-struct CheckObject {
-    pass: bool,
-    tolerance: String,
-    elements: usize,
-    same_bits: usize,
-    wrong: usize,
-    max_ulp: Option<u64>,
-    max_abs: f64,
-    max_rel: f64,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct TimesObject {
-    read: f64,
-    parse: f64,
-    verify: f64,
-    inputs: f64,
-    run: f64,
 }
 
 struct Runner<'a> {
@@ -517,6 +459,13 @@ impl Runner<'_> {
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
         let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices };
+        if let Some(reference) = self.reference
+            && self.job.expected.is_none()
+            && !self.tolerance_given()
+            && !self.options.watch.any()
+        {
+            return self.compare(program, reference, &arguments, feeds, &run, inputs_time);
+        }
         let expected = if self.options.watch.any() {
             None
         } else {
@@ -583,10 +532,103 @@ impl Runner<'_> {
         let pass = ran.verdicts.as_ref().is_none_or(|(v, _)| v.iter().all(|v| v.pass));
         let exit = if pass { Exit::Ok } else { Exit::Differs };
         if self.ui.json {
-            self.json_result(program, &ran, exit);
+            self.json_result(program, &ran, exit, None);
         } else {
             self.text_result(&ran, pass);
         }
+        Ok(exit)
+    }
+
+    /// Runs the platform and the reference, and judges every element by the certified tolerance.
+    fn compare(
+        &self,
+        program: &Program,
+        reference: &dyn Engine,
+        arguments: &[Vec<ArrayLiteral>],
+        feeds: Feeds,
+        run: &RunOptions,
+        inputs_time: Duration,
+    ) -> Result<Exit, Failure> {
+        let module = &program.module;
+        // Whether the feeds can be read is known before anything runs.
+        feeds.host(run.devices)?;
+        let devices = run.devices;
+        let host = Hosts::new(move || match feeds.host(devices) {
+            Ok(host) => host,
+            Err(_) => Arc::new(NoHost),
+        });
+        let allow = super::fuzz::allowances(&self.options.allow)?;
+        let recorded = self.job.finding.as_ref();
+        let settings = Settings {
+            run: *run,
+            allow: recorded.map_or(allow, |f| f.allow.or(allow)),
+            nan_bits: self.options.nan_bits || recorded.is_some_and(|f| f.nan_bits),
+            replay: true,
+        };
+        let subject = Subject { module, inputs: arguments, host };
+        let start = Instant::now();
+        let expected = reference_run(reference, &subject, &settings);
+        let time = start.elapsed();
+        let difference = differ_from(&expected, self.platform, &subject, &settings);
+        let expected = match expected.into_results() {
+            Ok(expected) => expected,
+            Err((exit, d)) => return Ok(self.no_results(program, exit, d)),
+        };
+        let compared = Compared {
+            module,
+            text: &program.source.text,
+            inputs: arguments,
+            reference: reference.name(),
+            engine: self.platform.name(),
+            settings: &settings,
+            expected: &expected.results,
+            difference: &difference,
+            time,
+            max_undecided: self.options.max_undecided,
+        };
+        let exit = compared.exit();
+        let differs = difference.kind.is_failure() || exit == Exit::Differs;
+        let saved = if differs && self.options.save_mismatch != "none" && recorded.is_none() {
+            Some(compared.save(Path::new(&self.options.save_mismatch))?)
+        } else {
+            None
+        };
+        let object = compared.object(saved.as_deref());
+        let Some(finished) = &difference.actual else {
+            if !self.ui.json {
+                if let Some(folder) = &saved {
+                    certified::next(self.ui, folder);
+                }
+            }
+            return match difference.failure {
+                Some(d) => Ok(self.no_results(program, exit, d)),
+                None => Err(Failure::internal("a comparison ended without results and without a reason")),
+            };
+        };
+        if let Some(path) = &self.options.output {
+            npz::write(Path::new(path), &named("out", &finished.results))?;
+        }
+        let ran = Ran {
+            seed: run.seed,
+            inputs_time,
+            finished: finished.clone(),
+            verdicts: None,
+            expected: None,
+            watched: Watched::default(),
+        };
+        if self.ui.json {
+            self.json_result(program, &ran, exit, Some(object));
+            return Ok(exit);
+        }
+        self.text_run(&ran);
+        compared.print(self.ui);
+        if self.ui.verbose {
+            self.text_values(&ran);
+        }
+        if let Some(folder) = &saved {
+            certified::next(self.ui, folder);
+        }
+        self.ui.line(if exit == Exit::Ok { self.ui.good("ok") } else { self.ui.bad("mismatch") });
         Ok(exit)
     }
 
@@ -596,7 +638,7 @@ impl Runner<'_> {
         npz::write(Path::new(path), &arrays)
     }
 
-    fn json_result(&self, program: &Program, ran: &Ran, exit: Exit) {
+    fn json_result(&self, program: &Program, ran: &Ran, exit: Exit, comparison: Option<certified::Object>) {
         let Ran { seed, inputs_time, finished, verdicts, expected, watched } = ran;
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         let results = named("out", &finished.results)
@@ -639,12 +681,13 @@ impl Runner<'_> {
             stopped_at: watched.stopped().map(str::to_owned),
             trace: watched.trace().map(str::to_owned),
             stats: watched.stats_object(),
+            comparison,
             ..Object::new(&self.job.program, Stage::Run, exit)
         });
     }
 
-    fn text_result(&self, ran: &Ran, pass: bool) {
-        let Ran { inputs_time, finished, verdicts, expected, .. } = ran;
+    fn text_run(&self, ran: &Ran) {
+        let Ran { inputs_time, finished, .. } = ran;
         if self.ui.verbose {
             self.ui.detail(format!("           ready in {}", report::time(*inputs_time)));
         }
@@ -664,20 +707,29 @@ impl Runner<'_> {
                 String::new()
             }
         ));
+    }
+
+    fn text_values(&self, ran: &Ran) {
+        let results = named("out", &ran.finished.results);
+        for (name, a) in results.iter().take(SHOWN_RESULTS) {
+            self.ui.line(format!("{name} = {}", a.shape()));
+            self.ui.line(report::array_text(a));
+        }
+        if results.len() > SHOWN_RESULTS {
+            self.ui.line(format!("... and {} more results", results.len() - SHOWN_RESULTS));
+        }
+    }
+
+    fn text_result(&self, ran: &Ran, pass: bool) {
+        let Ran { verdicts, expected, .. } = ran;
+        self.text_run(ran);
         ran.watched.print(self.ui);
         if let (Some((verdicts, mode)), Some(expected)) = (verdicts, expected) {
             self.report_check(verdicts, mode, expected);
         }
         // A comparison's verdict is what was asked for; the values are shown where it was not, or in detail.
         if verdicts.is_none() && !self.ui.quiet || self.ui.verbose {
-            let results = named("out", &finished.results);
-            for (name, a) in results.iter().take(SHOWN_RESULTS) {
-                self.ui.line(format!("{name} = {}", a.shape()));
-                self.ui.line(report::array_text(a));
-            }
-            if results.len() > SHOWN_RESULTS {
-                self.ui.line(format!("... and {} more results", results.len() - SHOWN_RESULTS));
-            }
+            self.text_values(ran);
         }
         if let Some(path) = &self.options.output {
             self.ui.detail(format!("  written  {path}"));
