@@ -14,7 +14,8 @@ use crate::differential::Settings;
 use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
-use crate::fuzz::{Event, Finding, Hunt, Size, Source, Totals, WIDEST, hunt};
+use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
+use crate::reduce::{self, Candidate, Differential};
 use crate::report;
 use crate::{artifact, faults, frontend};
 
@@ -70,6 +71,9 @@ pub(crate) struct Options {
     /// Where findings and totals go
     #[arg(long, default_value = "fuzz-findings", value_name = "DIR")]
     out: PathBuf,
+    /// Hunt, reduce and isolate seeded faults: those named, or all; --max-time and --reduce-time are for each
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
+    every_fault: Option<Vec<String>>,
     /// Print the seeded faults, engines `faulty:NAME`
     #[arg(long)]
     list_faults: bool,
@@ -142,6 +146,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
     };
+    if let Some(names) = &options.every_fault {
+        return every_fault(options, names, source, settings, jobs, ui);
+    }
     let bar = ui.bar(options.count);
     let found: Mutex<Vec<Finding>> = Mutex::new(Vec::new());
     let the_hunt = Hunt {
@@ -171,7 +178,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut findings = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     findings.sort_by_key(|f| f.number);
     for (i, finding) in findings.iter().enumerate() {
-        keep(options, ui, &the_hunt, finding, i + 1)?;
+        let engine = tried.iter().find(|e| e.name() == finding.signature.engine).unwrap_or(reference);
+        Keeper { options, ui, reference, engine, jobs }.keep(finding, i + 1)?;
     }
     write_totals(&options.out, &totals)?;
     report(ui, &totals);
@@ -190,41 +198,131 @@ struct FindingObject<'a> {
     reduced: Option<usize>,
 }
 
-/// Saves a finding, reduced if that is wanted.
-fn keep(options: &Options, ui: &Ui, hunt: &Hunt<'_>, finding: &Finding, n: usize) -> Result<(), Failure> {
-    let stem = format!("{n:03}");
-    let origin = format!(
-        "hlo fuzz --seed {} --size {}, program {}",
-        options.seed,
-        size_name(options.size),
-        finding.number
-    );
-    let folder = finding.save(&options.out, &stem, hunt.reference, origin)?;
-    let instructions = frontend::instruction_count(&finding.program.module);
-    let reduced = None;
-    let object = FindingObject {
-        finding: n,
-        program: finding.number,
-        seed: options.seed,
-        signature: &finding.signature,
-        folder: folder.display().to_string(),
-        instructions,
-        reduced,
-    };
-    if ui.json {
-        ui.object(&object);
-    } else {
+/// What is done with a finding.
+struct Keeper<'a> {
+    options: &'a Options,
+    ui: &'a Ui,
+    reference: &'a Arc<dyn Engine>,
+    engine: &'a Arc<dyn Engine>,
+    jobs: usize,
+}
+
+impl Keeper<'_> {
+    /// Saves a finding, and reduces it if that is wanted.
+    fn keep(&self, finding: &Finding, n: usize) -> Result<(), Failure> {
+        let Options { seed, size, out, .. } = self.options;
+        let origin = format!("hlo fuzz --seed {seed} --size {}, program {}", size_name(*size), finding.number);
+        let folder = finding.save(out, &format!("{n:03}"), &**self.reference, origin)?;
+        let instructions = frontend::instruction_count(&finding.program.module);
+        // The reference against itself is a crash of ours; there is nothing to compare a smaller program with.
+        let reducible = !self.options.no_reduce && self.engine.name() != self.reference.name();
+        let reduced = if reducible { self.reduce(finding, &folder)? } else { None };
+        let object = FindingObject {
+            finding: n,
+            program: finding.number,
+            seed: *seed,
+            signature: &finding.signature,
+            folder: folder.display().to_string(),
+            instructions,
+            reduced,
+        };
+        if self.ui.json {
+            self.ui.object(&object);
+            return Ok(());
+        }
         let size = match reduced {
             Some(m) => format!("reduced from {instructions} to {m} instructions"),
             None => format!("{instructions} instructions"),
         };
-        ui.line(format!(
-            "finding {n}: {}; {size} -> {}",
-            ui.bad(&finding.signature.to_string()),
-            folder.display()
-        ));
+        let signature = self.ui.bad(&finding.signature.to_string());
+        self.ui.line(format!("finding {n}: {signature}; {size} -> {}", folder.display()));
+        Ok(())
     }
-    Ok(())
+
+    /// The smallest program with the same failure goes into a folder below the finding's. Returns its number of instructions.
+    fn reduce(&self, finding: &Finding, folder: &Path) -> Result<Option<usize>, Failure> {
+        let (reference, engine) = (self.reference.clone(), self.engine.clone());
+        let oracle = Differential { reference, engine, settings: finding.settings };
+        let options = reduce::Options {
+            jobs: self.jobs,
+            max_time: Some(Duration::from_secs(self.options.reduce_time)),
+            ..reduce::Options::default()
+        };
+        let program = &finding.program;
+        let original = Candidate { module: program.module.clone(), inputs: program.inputs.clone() };
+        let report = match reduce::reduce(&original, &oracle, &options, &mut |_, _| {}) {
+            Ok(report) => report,
+            Err(why) => {
+                self.ui.warn(format!("{}: not reduced: {why}", folder.display()));
+                return Ok(None);
+            }
+        };
+        let instructions = frontend::instruction_count(&report.best.module);
+        let smaller = Program { module: report.best.module, inputs: report.best.inputs, ..program.clone() };
+        let origin = format!("{}, reduced", folder.display());
+        finding.with_program(smaller, &**self.reference, &**self.engine).save(
+            folder,
+            "reduced",
+            &**self.reference,
+            origin,
+        )?;
+        Ok(Some(instructions))
+    }
+}
+
+/// Hunts every fault, and prints a line for each and a summary.
+fn every_fault(
+    options: &Options,
+    names: &[String],
+    source: Source,
+    settings: Settings,
+    jobs: usize,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    let faults = acceptance::chosen(names)?;
+    let effort = acceptance::Effort {
+        source,
+        count: options.count,
+        hunt_time: Duration::from_secs(options.max_time.unwrap_or(600)),
+        reduce_time: Duration::from_secs(options.reduce_time),
+        jobs,
+        settings,
+    };
+    let width = faults.iter().map(|f| f.pass().name().len()).max().unwrap_or(0).max(5);
+    ui.detail(format!("{:width$}  programs     hunt  instructions      reduce  isolated", "fault"));
+    let bar = ui.bar(faults.len() as u64);
+    let mut failed = 0;
+    for fault in &faults {
+        let report = acceptance::accept(fault, &effort)?;
+        bar.inc(1);
+        failed += usize::from(!report.failures.is_empty());
+        bar.suspend(|| {
+            if ui.json {
+                ui.object(&report);
+                return;
+            }
+            let verdict =
+                if report.failures.is_empty() { ui.good("ok") } else { ui.bad(&report.failures.join("; ")) };
+            ui.line(format!(
+                "{:width$}  {:8} {:7.1}s  {:5} -> {:3}  {:9.1}s  {:20}  {verdict}",
+                report.fault,
+                report.programs,
+                report.hunt_seconds,
+                report.instructions,
+                report.reduced_instructions,
+                report.reduce_seconds,
+                report.isolated.unwrap_or("-"),
+            ));
+            if !report.failures.is_empty() && ui.verbose {
+                ui.line(&report.text);
+            }
+        });
+    }
+    bar.finish_and_clear();
+    if !ui.json {
+        ui.line(format!("{} faults, {} as they should be, {failed} not", faults.len(), faults.len() - failed));
+    }
+    Ok(if failed == 0 { Exit::Ok } else { Exit::Differs })
 }
 
 fn size_name(size: Size) -> String {

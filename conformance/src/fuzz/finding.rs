@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::source::Program;
 use crate::artifact::{self, Artifact, Signature};
-use crate::differential::{Difference, Settings, Subject, reference_run};
-use crate::engine::Engine;
+use crate::differential::{Difference, Settings, Subject, differ, reference_run};
+use crate::engine::{Engine, devices};
 use crate::exit::Failure;
 use crate::guard::guarded;
 
@@ -34,6 +34,22 @@ impl Finding {
     ) -> Self {
         let signature = artifact::Finding::new(reference, engine, &difference, settings).signature;
         Self { number, program: program.clone(), signature, settings: *settings, difference }
+    }
+
+    /// The same failure of another program.
+    #[must_use]
+    pub fn with_program(&self, program: Program, reference: &dyn Engine, engine: &dyn Engine) -> Finding {
+        let mut settings = self.settings;
+        if let Ok(devices) = devices(&program.module, None, None) {
+            settings.run.devices = devices;
+        }
+        let subject =
+            Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
+        let difference = differ(reference, engine, &subject, &settings);
+        let mut finding =
+            Finding::new(self.number, &program, (reference.name(), engine.name()), difference, &settings);
+        finding.signature = self.signature.clone();
+        finding
     }
 
     /// Writes it as a folder below `parent` ([`artifact::save`]). The reference runs once more for its results.

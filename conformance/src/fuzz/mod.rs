@@ -4,6 +4,7 @@
 //! shards need no coordination, their statistics add up, and a finding is repeated by its number. Every program runs guarded: a
 //! panic of an engine is a finding like any other.
 
+pub mod acceptance;
 mod finding;
 mod source;
 mod totals;

@@ -11,6 +11,7 @@ mod crashers;
 mod engines;
 mod faults;
 mod filetests;
+mod fuzz;
 mod generated;
 mod isolate;
 mod mutated;
@@ -37,6 +38,7 @@ fn main() {
     trials.extend(coverage::trials());
     trials.extend(crashers::trials());
     trials.extend(engines::trials());
+    trials.extend(fuzz::trials());
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
     trials.extend(cli::trials());

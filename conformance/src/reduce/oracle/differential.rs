@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hlo_interp::Devices;
 
+use crate::artifact;
 use crate::differential::{self, Settings, Subject, differ};
 use crate::engine::Engine;
 use crate::reduce::{Candidate, Kind, Oracle, Signature};
@@ -49,8 +50,7 @@ impl Oracle for Differential {
         let found = differ(&*self.reference, &*self.engine, &subject, &settings);
         // Of a wrong result the values say what is wrong; of other failures the code does.
         let kind = kind(found.kind)?;
-        let code =
-            found.failure.as_ref().filter(|_| kind != Kind::Wrong).map(|d| d.code.info().code.to_owned());
+        let code = found.failure.as_ref().filter(|_| kind != Kind::Wrong).map(artifact::code_of);
         let engine = format!("{} against {}", self.engine.name(), self.reference.name());
         Some(Signature { kind, opcode: found.blamed, code, engine })
     }
