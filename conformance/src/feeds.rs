@@ -8,10 +8,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hlo::{ArrayLiteral, Shape};
-use hlo_interp::device::host::{Host, Queues, Stream};
+use hlo_interp::device::host::{Host, NoHost, Queues, Stream};
 use hlo_interp::{Devices, Tensor, Value};
 use rustc_hash::FxHashMap;
 
+use crate::differential::Hosts;
 use crate::engine::flatten;
 use crate::exit::Failure;
 use crate::npz::Npz;
@@ -53,6 +54,18 @@ impl Feeds {
         };
         let infeed = self.infeed.as_ref().map(source).transpose()?;
         Ok(Arc::new(FeedHost { devices, infeed, taken: Queues::default() }))
+    }
+}
+
+impl Feeds {
+    /// For any number of runs. Errors: the file cannot be read now; one that goes away later feeds nothing.
+    pub fn hosts(&self, devices: Devices) -> Result<Hosts, Failure> {
+        self.host(devices)?;
+        let feeds = self.clone();
+        Ok(Hosts::new(move || match feeds.host(devices) {
+            Ok(host) => host,
+            Err(_) => Arc::new(NoHost),
+        }))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::files::describe;
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
 use crate::reduce::{self, Candidate, Differential};
 use crate::report;
-use crate::{artifact, faults, frontend};
+use crate::{artifact, case, faults, frontend, inputs};
 
 /// Options of `hlo fuzz`.
 #[derive(Args, Debug)]
@@ -38,6 +38,12 @@ pub(crate) struct Options {
     /// How large programs are
     #[arg(long, value_enum, default_value_t = Size::Mixed, value_name = "SIZE")]
     size: Size,
+    /// Change real programs instead of making new ones: folders of cases, or HLO files
+    #[arg(long, value_name = "PATH")]
+    mutate: Vec<String>,
+    /// Run real programs as they are: folders of cases, or HLO files
+    #[arg(long, value_name = "PATH", conflicts_with = "mutate")]
+    programs: Vec<String>,
     /// Only programs of one device
     #[arg(long)]
     one_device: bool,
@@ -88,7 +94,8 @@ const EXAMPLES: &str = "\
 Examples:
   hlo fuzz --engines interpreter,passes:default --count 100000
   hlo fuzz --engines interpreter,faulty:pad-low-sign --max-findings 1
-  hlo fuzz --shard 3/16 --out shard3; hlo fuzz --merge shard*";
+  hlo fuzz --shard 3/16 --out shard3; hlo fuzz --merge shard*
+  hlo fuzz --mutate ../shared/corpus/jax --engines interpreter,child:passes:default";
 
 /// `I/N`.
 pub(super) fn parse_shard(text: &str) -> Result<(u64, u64), String> {
@@ -130,7 +137,14 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let Some((reference, tried)) = engines.split_first().filter(|(_, tried)| !tried.is_empty()) else {
         return Err(Failure::usage("--engines takes a reference and at least one engine to compare with it"));
     };
-    let source = Source { seed: options.seed, size: options.size, devices: !options.one_device };
+    let real = [&options.mutate[..], &options.programs[..]].concat();
+    let source = Source {
+        seed: options.seed,
+        size: options.size,
+        bases: Arc::new(bases(&real, options.limits.memory_limit, options.seed)?),
+        mutated: !options.mutate.is_empty(),
+        devices: !options.one_device,
+    };
     // Generated programs are small; one that is not must not take the machine with it.
     let memory_bytes = options.limits.memory_limit.min(1 << 30);
     let settings = Settings {
@@ -149,13 +163,17 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if let Some(names) = &options.every_fault {
         return every_fault(options, names, source, settings, jobs, ui);
     }
-    let bar = ui.bar(options.count);
+    let count = match source.bases.len() as u64 {
+        n @ 1.. if !source.mutated => n,
+        _ => options.count,
+    };
+    let bar = ui.bar(count);
     let found: Mutex<Vec<Finding>> = Mutex::new(Vec::new());
     let the_hunt = Hunt {
         reference: &**reference,
         engines: tried.iter().map(|e| &**e).collect(),
         source,
-        count: options.count,
+        count,
         shard: options.shard.unwrap_or((0, 1)),
         max_findings: options.max_findings,
         max_time: options.max_time.map(Duration::from_secs),
@@ -187,10 +205,43 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(if findings.is_empty() && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
 }
 
+/// The programs to change: those of cases, and files.
+fn bases(paths: &[String], limit: u64, seed: u64) -> Result<Vec<crate::fuzz::Base>, Failure> {
+    let mut bases = Vec::new();
+    for path in paths {
+        let at = Path::new(path);
+        if at.is_file() {
+            let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+            let inputs = crate::generate::inputs(&program.module, seed);
+            bases.push((path.clone(), program.module, inputs));
+            continue;
+        }
+        for folder in case::find(std::slice::from_ref(path))? {
+            let case = case::Case::open(&folder)?;
+            let Some(file) = case.program(false) else { continue };
+            // A base that does not load is none; the corpus runner tells about it.
+            let Ok(program) = frontend::load(&file.to_string_lossy()) else { continue };
+            let Ok(inputs) = case
+                .inputs(limit)
+                .and_then(|mut npz| inputs::read(&program.module, &mut npz, case.devices()?))
+            else {
+                continue;
+            };
+            bases.push((folder.to_string_lossy().into_owned(), program.module, inputs));
+        }
+    }
+    if !paths.is_empty() && bases.is_empty() {
+        return Err(Failure::usage(format!("no program in {}", paths.join(", "))));
+    }
+    Ok(bases)
+}
+
 #[derive(Serialize)]
 struct FindingObject<'a> {
     finding: usize,
     program: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
     seed: u64,
     signature: &'a artifact::Signature,
     folder: String,
@@ -211,7 +262,8 @@ impl Keeper<'_> {
     /// Saves a finding, and reduces it if that is wanted.
     fn keep(&self, finding: &Finding, n: usize) -> Result<(), Failure> {
         let Options { seed, size, out, .. } = self.options;
-        let origin = format!("hlo fuzz --seed {seed} --size {}, program {}", size_name(*size), finding.number);
+        let origin =
+            format!("hlo fuzz --seed {seed} --size {}, program {}", size_name(*size), finding.number);
         let folder = finding.save(out, &format!("{n:03}"), &**self.reference, origin)?;
         let instructions = frontend::instruction_count(&finding.program.module);
         // The reference against itself is a crash of ours; there is nothing to compare a smaller program with.
@@ -220,6 +272,7 @@ impl Keeper<'_> {
         let object = FindingObject {
             finding: n,
             program: finding.number,
+            from: finding.program.from.as_deref(),
             seed: *seed,
             signature: &finding.signature,
             folder: folder.display().to_string(),
@@ -320,7 +373,11 @@ fn every_fault(
     }
     bar.finish_and_clear();
     if !ui.json {
-        ui.line(format!("{} faults, {} as they should be, {failed} not", faults.len(), faults.len() - failed));
+        ui.line(format!(
+            "{} faults, {} as they should be, {failed} not",
+            faults.len(),
+            faults.len() - failed
+        ));
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::Differs })
 }

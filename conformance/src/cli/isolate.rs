@@ -126,7 +126,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         engine
             .supports(module, task.settings.run.devices)
             .map_err(|d| Failure::new(Exit::Unsupported, format!("{}: {}", engine.name(), d.message)))?;
-        let host = feeds.host(task.settings.run.devices)?;
+        let host = feeds.hosts(task.settings.run.devices)?;
         let subject = Subject { host, ..Subject::new(module, &task.inputs) };
         exit = exit.first_failure(isolate_on(&**engine, &subject, &chosen, options, ui)?);
     }

@@ -23,7 +23,7 @@ use crate::guard::{guarded, on_deep_stack};
 use crate::isolate::blame;
 
 pub use finding::Finding;
-pub use source::{Program, Size, Source, WIDEST};
+pub use source::{Base, Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
 
 /// What to hunt, and how far.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::differential::Hosts;
 use crate::generate::{self, Limits, SeededHost};
+use crate::mutate::{Mutant, mutate};
 
 /// How large generated programs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]
@@ -32,7 +33,12 @@ pub struct Program {
     pub inputs: Vec<Vec<ArrayLiteral>>,
     /// What is at the other end of feeds.
     pub host: Hosts,
+    /// What it was made from, if not from bytes.
+    pub from: Option<String>,
 }
+
+/// A real program: where it is from, and inputs for each device.
+pub type Base = (String, Module, Vec<Vec<ArrayLiteral>>);
 
 /// A sequence of programs.
 #[derive(Clone, Debug)]
@@ -41,6 +47,10 @@ pub struct Source {
     pub seed: u64,
     /// Of generated programs.
     pub size: Size,
+    /// Real programs; if there are none, all are generated.
+    pub bases: Arc<Vec<Base>>,
+    /// Whether every program of the sequence is a changed one of these, or they are the sequence.
+    pub mutated: bool,
     /// Whether programs may ask for several devices.
     pub devices: bool,
 }
@@ -52,6 +62,20 @@ impl Source {
     /// Program `number`; `None` if there is none (a change that did not verify).
     pub fn program(&self, number: u64) -> Option<Program> {
         let seed = splitmix64(splitmix64(self.seed) ^ number);
+        if !self.bases.is_empty() && !self.mutated {
+            let (name, module, inputs) = self.bases.get(usize::try_from(number).ok()?)?.clone();
+            let devices = inputs.len() as u32;
+            let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
+            return Some(Program { module, inputs, host, from: Some(name) });
+        }
+        if !self.bases.is_empty() {
+            let pick = |r: u64| &self.bases[(splitmix64(r) % self.bases.len() as u64) as usize];
+            let ((name, module, inputs), (_, donor, _)) = (pick(seed), pick(!seed));
+            let Mutant { module, inputs, .. } = mutate(module, inputs, &[donor], seed)?;
+            let devices = inputs.len() as u32;
+            let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
+            return Some(Program { module, inputs, host, from: Some(name.clone()) });
+        }
         let limits = match (self.size, seed % 8) {
             (Size::Small, _) | (Size::Mixed, 0..=3) => Limits::small(),
             (Size::Medium, _) | (Size::Mixed, 4..=6) => Limits::default(),
@@ -61,6 +85,6 @@ impl Source {
         let case = generate::case(seed, Limits { devices, ..limits });
         let devices = case.inputs.len() as u32;
         let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
-        Some(Program { module: case.module, inputs: case.inputs, host })
+        Some(Program { module: case.module, inputs: case.inputs, host, from: None })
     }
 }

@@ -32,7 +32,18 @@ fn a_fault() {
     let out = dir.path("found");
     let out = out.to_str().unwrap();
     let engines = format!("interpreter,{FAULT}");
-    let found = hlo(&["fuzz", "--engines", &engines, "--size", "small", "--max-findings", "1", "--out", out, "--json"]);
+    let found = hlo(&[
+        "fuzz",
+        "--engines",
+        &engines,
+        "--size",
+        "small",
+        "--max-findings",
+        "1",
+        "--out",
+        out,
+        "--json",
+    ]);
     assert_eq!(found.status.code(), Some(1), "{}", text(&found));
     let lines = String::from_utf8(found.stdout).unwrap();
     let finding: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
@@ -52,7 +63,17 @@ fn shards() {
     let dir = Dir::new();
     let totals = |name: &str, more: &[&str]| -> Value {
         let out = dir.path(name);
-        let mut args = vec!["fuzz", "--engines", "interpreter,interpreter:tree", "--size", "small", "--count", "60", "--jobs", "1"];
+        let mut args = vec![
+            "fuzz",
+            "--engines",
+            "interpreter,interpreter:tree",
+            "--size",
+            "small",
+            "--count",
+            "60",
+            "--jobs",
+            "1",
+        ];
         args.extend(["--out", out.to_str().unwrap()]);
         args.extend(more);
         let run = hlo(&args);
@@ -65,7 +86,16 @@ fn shards() {
         .map(|i| {
             let (shard, out) = (format!("{i}/3"), dir.path(&format!("shard{i}")));
             Command::new(env!("CARGO_BIN_EXE_hlo"))
-                .args(["fuzz", "--engines", "interpreter,interpreter:tree", "--size", "small", "--count", "60", "-q"])
+                .args([
+                    "fuzz",
+                    "--engines",
+                    "interpreter,interpreter:tree",
+                    "--size",
+                    "small",
+                    "--count",
+                    "60",
+                    "-q",
+                ])
                 .args(["--shard", &shard, "--jobs", "1", "--out"])
                 .arg(out)
                 .stdout(std::process::Stdio::null())
@@ -76,7 +106,8 @@ fn shards() {
     for mut p in processes {
         assert!(p.wait().unwrap().success());
     }
-    let folders: Vec<String> = (0..3).map(|i| dir.path(&format!("shard{i}")).to_str().unwrap().to_owned()).collect();
+    let folders: Vec<String> =
+        (0..3).map(|i| dir.path(&format!("shard{i}")).to_str().unwrap().to_owned()).collect();
     let mut args = vec!["fuzz", "--json", "--merge"];
     args.extend(folders.iter().map(String::as_str));
     let merged = hlo(&args);
@@ -91,9 +122,18 @@ fn shards() {
 fn no_false_alarm() {
     let dir = Dir::new();
     let out = dir.path("out");
-    let engines =
-        "interpreter,interpreter:reversed,interpreter:blocked,interpreter:tree,interpreter:fma,interpreter:region";
-    let run = hlo(&["fuzz", "--engines", engines, "--size", "small", "--count", "200", "--out", out.to_str().unwrap()]);
+    let engines = "interpreter,interpreter:reversed,interpreter:blocked,interpreter:tree,interpreter:fma,interpreter:region";
+    let run = hlo(&[
+        "fuzz",
+        "--engines",
+        engines,
+        "--size",
+        "small",
+        "--count",
+        "200",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run));
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use hlo::{ArrayLiteral, Module};
 use serde::Serialize;
 
-use crate::cli::ui::Ui;
 use crate::artifact::{self, Artifact, Finding};
+use crate::cli::ui::Ui;
 use crate::differential::{Difference, Kind, Settings};
 use crate::exit::{Exit, Failure};
 use crate::report;
@@ -93,7 +93,11 @@ impl Compared<'_> {
             arrays: d
                 .arrays
                 .iter()
-                .map(|(name, v)| ArrayObject { name: name.clone(), elements: v.tally, worst: v.worst.clone() })
+                .map(|(name, v)| ArrayObject {
+                    name: name.clone(),
+                    elements: v.tally,
+                    worst: v.worst.clone(),
+                })
                 .collect(),
             saved: saved.map(|p| p.display().to_string()),
         }
@@ -127,13 +131,17 @@ impl Compared<'_> {
                 "wrong 0".into()
             }
         ));
-        for (name, verdict) in arrays.iter().filter(|(_, v)| v.tally.wrong + v.tally.undecided > 0).take(SHOWN) {
+        for (name, verdict) in
+            arrays.iter().filter(|(_, v)| v.tally.wrong + v.tally.undecided > 0).take(SHOWN)
+        {
             self.print_array(ui, name, verdict);
         }
         if self.difference.replayed {
             let blamed = match self.difference.blamed {
                 Some(opcode) => format!("diverges at a {opcode}"),
-                None => "every instruction, in its place and on the reference's operands, does what it may".into(),
+                None => {
+                    "every instruction, in its place and on the reference's operands, does what it may".into()
+                }
             };
             ui.detail(format!("  replay   the bounds say too little over the whole program; instruction by instruction: {blamed}"));
         }
@@ -152,7 +160,9 @@ impl Compared<'_> {
 /// What to do about a folder.
 pub(super) fn next(ui: &Ui, folder: &Path) {
     let folder = folder.display();
-    ui.detail(format!("  saved    {folder}/   (module, inputs, both results; `hlo run {folder}` repeats it)"));
+    ui.detail(format!(
+        "  saved    {folder}/   (module, inputs, both results; `hlo run {folder}` repeats it)"
+    ));
     ui.detail(format!("  next     hlo isolate {folder}      which instruction"));
     ui.detail(format!("           hlo bisect  {folder}      which pass"));
     ui.detail(format!("           hlo reduce  {folder}      smallest program that still differs"));

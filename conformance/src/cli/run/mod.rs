@@ -4,24 +4,20 @@ mod certified;
 mod object;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
-use hlo_interp::device::host::NoHost;
 use hlo_interp::{Accumulate, Devices};
 
 use super::ui::{Ui, closed};
 use super::watch::{WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions};
-use certified::Compared;
-use object::{CheckObject, Object, ResultObject, TimesObject};
 use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
-use crate::differential::{Hosts, Settings, Subject, differ_from, reference_run};
+use crate::differential::{Settings, Subject, differ_from, reference_run};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -31,6 +27,8 @@ use crate::inputs;
 use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
 use crate::report;
+use certified::Compared;
+use object::{CheckObject, Object, ResultObject, TimesObject};
 
 /// Options of `hlo run`.
 #[derive(Args, Debug)]
@@ -221,7 +219,10 @@ fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
             program,
             inputs: options.inputs.clone().or_else(|| beside("inputs.npz")),
             // What is repeated is compared with the reference, not with what that gave then.
-            expected: options.expected.clone().or_else(|| if finding.is_some() { None } else { beside("expected.npz") }),
+            expected: options
+                .expected
+                .clone()
+                .or_else(|| if finding.is_some() { None } else { beside("expected.npz") }),
             case: case.clone(),
             finding: finding.clone(),
         })
@@ -464,7 +465,7 @@ impl Runner<'_> {
             && !self.tolerance_given()
             && !self.options.watch.any()
         {
-            return self.compare(program, reference, &arguments, feeds, &run, inputs_time);
+            return self.compare(program, reference, &arguments, &feeds, &run, inputs_time);
         }
         let expected = if self.options.watch.any() {
             None
@@ -545,18 +546,12 @@ impl Runner<'_> {
         program: &Program,
         reference: &dyn Engine,
         arguments: &[Vec<ArrayLiteral>],
-        feeds: Feeds,
+        feeds: &Feeds,
         run: &RunOptions,
         inputs_time: Duration,
     ) -> Result<Exit, Failure> {
         let module = &program.module;
-        // Whether the feeds can be read is known before anything runs.
-        feeds.host(run.devices)?;
-        let devices = run.devices;
-        let host = Hosts::new(move || match feeds.host(devices) {
-            Ok(host) => host,
-            Err(_) => Arc::new(NoHost),
-        });
+        let host = feeds.hosts(run.devices)?;
         let allow = super::fuzz::allowances(&self.options.allow)?;
         let recorded = self.job.finding.as_ref();
         let settings = Settings {
