@@ -48,7 +48,7 @@ pub struct Report {
     pub kind: Option<Kind>,
     /// Instructions of the program that was found.
     pub instructions: usize,
-    /// Instructions after reduction.
+    /// Instructions after reduction, those of computations that are applied to elements (reducers, comparators) not counted.
     pub reduced_instructions: usize,
     /// The largest dimension after reduction.
     pub reduced_dimension: i64,
@@ -138,7 +138,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
     };
     let module = &smallest.best.module;
     report.fixpoint = smallest.fixpoint;
-    report.reduced_instructions = instruction_count(module);
+    report.reduced_instructions = outside_regions(module);
     report.reduced_dimension = largest_dimension(module);
     report.text = reduce::text(module);
     if !smallest.fixpoint {
@@ -163,6 +163,23 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         let got = report.isolated.unwrap_or("nothing");
         report.failures.push(format!("isolated {got} rather than {}", wanted.join(" or ")));
     }
+}
+
+/// Instructions but for those of computations that are applied to elements: a sort cannot do without its comparator.
+fn outside_regions(module: &Module) -> usize {
+    let all = || module.computations().iter().copied();
+    let mut applied = Vec::new();
+    for id in all().flat_map(|c| module.instructions(c)) {
+        let instr = module.instr(id);
+        let calls = matches!(
+            instr.opcode,
+            Opcode::Call | Opcode::Fusion | Opcode::While | Opcode::Conditional | Opcode::AsyncStart
+        );
+        if !calls {
+            applied.extend(instr.attrs.called_computations());
+        }
+    }
+    all().filter(|c| !applied.contains(c)).map(|c| module.computation(c).len()).sum()
 }
 
 /// The largest dimension of any array.

@@ -590,10 +590,8 @@ impl Runner<'_> {
         };
         let object = compared.object(saved.as_deref());
         let Some(finished) = &difference.actual else {
-            if !self.ui.json {
-                if let Some(folder) = &saved {
-                    certified::next(self.ui, folder);
-                }
+            if let Some(folder) = saved.as_ref().filter(|_| !self.ui.json) {
+                certified::next(self.ui, folder);
             }
             return match difference.failure {
                 Some(d) => Ok(self.no_results(program, exit, d)),
