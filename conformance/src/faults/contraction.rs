@@ -185,7 +185,8 @@ fn dot_accumulates_narrow(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Dot)?;
     let (a, b) = e.pair()?;
     let (ty, shape) = (e.integer(a)?, e.result()?);
-    (e.ty(b)? == ty && shape.element_type.is_integer() && ty.bits() < shape.element_type.bits()).then_some(())?;
+    (e.ty(b)? == ty && shape.element_type.is_integer() && ty.bits() < shape.element_type.bits())
+        .then_some(())?;
     let attrs = e.attrs();
     let narrow = e.shaped(Opcode::Dot, Shape::Array(shape.with_type(ty)), &[a, b], attrs)?;
     e.convert(narrow, shape.element_type)

@@ -271,13 +271,8 @@ fn fused_update_reads_its_own_output(e: &mut Edit<'_>) -> Option<InstrId> {
         (e.instr(base).opcode == Opcode::Parameter && e.module().users(base).len() > 1).then_some((at, base))
     })?;
     let update = order[at];
-    let later: FxHashSet<InstrId> = e
-        .module()
-        .users(base)
-        .iter()
-        .map(|u| u.user)
-        .filter(|user| order[at + 1..].contains(user))
-        .collect();
+    let later: FxHashSet<InstrId> =
+        e.module().users(base).iter().map(|u| u.user).filter(|user| order[at + 1..].contains(user)).collect();
     (!later.is_empty()).then_some(())?;
     let copy = e.copy_of(fused, |id, new, copies| {
         if later.contains(&id) {

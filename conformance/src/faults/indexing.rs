@@ -364,11 +364,8 @@ fn scatter_clamps(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = e.attrs();
     let map = attrs.ints(AttrKey::ScatterDimsToOperandDims)?;
     let ty = e.integer(indices)?;
-    let greatest = if ty.is_signed_integer() {
-        (1i128 << (ty.bits() - 1)) - 1
-    } else {
-        (1i128 << ty.bits()) - 1
-    };
+    let greatest =
+        if ty.is_signed_integer() { (1i128 << (ty.bits() - 1)) - 1 } else { (1i128 << ty.bits()) - 1 };
     let limits: Vec<i128> = map
         .iter()
         .map(|&d| i128::from((dims[d as usize] - window[d as usize]).max(0)).min(greatest))
@@ -410,8 +407,7 @@ fn scatter_in_reverse_order(e: &mut Edit<'_>) -> Option<InstrId> {
     let vector = attrs.int(AttrKey::IndexVectorDim)?;
     let window = attrs.ints_or_empty(AttrKey::UpdateWindowDims);
     let of_indices: Vec<i64> = (0..e.array(indices)?.rank() as i64).filter(|&d| d != vector).collect();
-    let of_updates: Vec<i64> =
-        (0..e.array(updates)?.rank() as i64).filter(|d| !window.contains(d)).collect();
+    let of_updates: Vec<i64> = (0..e.array(updates)?.rank() as i64).filter(|d| !window.contains(d)).collect();
     (!of_indices.is_empty()).then_some(())?;
     let (indices, updates) = (e.reverse(indices, &of_indices)?, e.reverse(updates, &of_updates)?);
     e.again(&[x, indices, updates], attrs)

@@ -274,8 +274,7 @@ fn sized_at_run_time(module: &Module, id: InstrId) -> bool {
         leaves.iter().any(|s| s.as_array().is_some_and(hlo::ArrayShape::is_dynamic))
     };
     let instr = module.instr(id);
-    dynamic(id)
-        || instr.opcode != Opcode::GetDimensionSize && instr.operands().iter().any(|&o| dynamic(o))
+    dynamic(id) || instr.opcode != Opcode::GetDimensionSize && instr.operands().iter().any(|&o| dynamic(o))
 }
 
 /// The computations that run instruction by instruction, and whether they are fused.

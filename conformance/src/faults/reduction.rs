@@ -237,7 +237,8 @@ fn reduce_column_with_row_stride(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = e.attrs();
     let [dim] = *attrs.ints(AttrKey::Dimensions)? else { return None };
     let dims = e.array(x)?.dims;
-    let [before, after] = [&dims[..dim as usize], &dims[dim as usize + 1..]].map(|d| d.iter().product::<i64>());
+    let [before, after] =
+        [&dims[..dim as usize], &dims[dim as usize + 1..]].map(|d| d.iter().product::<i64>());
     let size = dims[dim as usize];
     (size > 1 && after > 1 && before > 0).then_some(())?;
     let other = e.reshape(x, &[before, after, size])?;
@@ -330,7 +331,8 @@ fn reduce_window_of_cropped_folds_padding(e: &mut Edit<'_>) -> Option<InstrId> {
     let (padded, init, _) = reduction(e)?;
     let x = *e.operands_of(padded, Opcode::Pad)?.first()?;
     let padding = e.instr(padded).attrs.padding()?.to_vec();
-    (padding.iter().all(|p| p.interior == 0) && padding.iter().any(|p| p.low < 0 || p.high < 0)).then_some(())?;
+    (padding.iter().all(|p| p.interior == 0) && padding.iter().any(|p| p.low < 0 || p.high < 0))
+        .then_some(())?;
     let mut window = window_of(e)?;
     window.dims.iter().all(|w| w.base_dilation == 1).then_some(())?;
     for (w, p) in window.dims.iter_mut().zip(&padding) {

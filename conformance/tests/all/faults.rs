@@ -110,7 +110,8 @@ fn shows(fault: &Fault) -> Result<(), Failed> {
     if applied == 0 {
         return Err(failed("does not apply to its program".to_owned()));
     }
-    let (right, wrong) = (run(&module, Vec::new()).map_err(failed)?, run(&other, Vec::new()).map_err(failed)?);
+    let (right, wrong) =
+        (run(&module, Vec::new()).map_err(failed)?, run(&other, Vec::new()).map_err(failed)?);
     if !right.iter().zip(&wrong).any(|(a, b)| differ(a, b)) {
         let text = hlo::print::print_module(&other, &hlo::print::PrintOptions::source(&other));
         return Err(failed(format!("gives the same: {right:?}\n{text}")));
@@ -129,7 +130,11 @@ fn table() {
     for fault in &faults {
         let pass = fault.pass();
         for text in [pass.name(), pass.doc(), fault.source] {
-            assert!(!text.is_empty() && seen.insert(text.to_owned()), "`{text}` of {} is there twice", pass.name());
+            assert!(
+                !text.is_empty() && seen.insert(text.to_owned()),
+                "`{text}` of {} is there twice",
+                pass.name()
+            );
         }
         let of = ["openxla/xla", "tensorflow/tensorflow", "jax-ml/jax", "pytorch/xla", "llvm/llvm-project"];
         let known = of.iter().any(|r| {
@@ -174,23 +179,25 @@ fn bytes(seed: u64) -> Vec<u8> {
 
 fn verify_and_end(programs: u64) -> Result<(), Failed> {
     let faults = all();
-    (0..programs).into_par_iter().try_for_each(|seed| {
-        let module = program(&bytes(seed), generate::Limits::default());
-        for fault in &faults {
-            let (other, applied) = broken(fault, &module).map_err(|e| format!("seed {seed}: {e}"))?;
-            if applied > 0 {
-                // Some programs trap by themselves; none may be refused, panic or go on for ever.
-                let outcome = run(&other, edge_inputs(&module, seed));
-                if let Err(message) = outcome
-                    && run(&module, edge_inputs(&module, seed)).is_ok()
-                {
-                    return Err(format!("seed {seed}, {}: {message}", fault.pass().name()));
+    (0..programs)
+        .into_par_iter()
+        .try_for_each(|seed| {
+            let module = program(&bytes(seed), generate::Limits::default());
+            for fault in &faults {
+                let (other, applied) = broken(fault, &module).map_err(|e| format!("seed {seed}: {e}"))?;
+                if applied > 0 {
+                    // Some programs trap by themselves; none may be refused, panic or go on for ever.
+                    let outcome = run(&other, edge_inputs(&module, seed));
+                    if let Err(message) = outcome
+                        && run(&module, edge_inputs(&module, seed)).is_ok()
+                    {
+                        return Err(format!("seed {seed}, {}: {message}", fault.pass().name()));
+                    }
                 }
             }
-        }
-        Ok(())
-    })
-    .map_err(failed)
+            Ok(())
+        })
+        .map_err(failed)
 }
 
 /// The table for people.
@@ -206,7 +213,10 @@ fn documentation() -> Result<(), Failed> {
         }
     }
     for family in families {
-        text.push_str(&format!("\n## {}\n\n| name | what is wrong | in | needs | modelled on |\n|---|---|---|---|---|\n", family.name()));
+        text.push_str(&format!(
+            "\n## {}\n\n| name | what is wrong | in | needs | modelled on |\n|---|---|---|---|---|\n",
+            family.name()
+        ));
         for fault in faults.iter().filter(|f| f.family == family) {
             let opcodes: Vec<&str> = fault.opcodes.iter().map(|o| o.name()).collect();
             let thread = fault.source.trim_start_matches("https://github.com/");
