@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Candidate;
 use crate::inputs::to_parameters;
 
-/// How far a run of the reference may go.
-pub(crate) const FUEL: u64 = 200_000_000;
+/// How far a run of the original may go.
+pub(crate) const FUEL: u64 = 100_000_000;
 /// The most bytes alive in a run of the reference.
 pub(crate) const MEMORY: u64 = 4 << 30;
 /// The most bytes of values that are kept.
@@ -22,6 +22,8 @@ const KEPT: u64 = 1 << 30;
 pub(crate) struct Recorded {
     values: Values,
     devices: Devices,
+    /// Instructions executed on a device, if the run ended well.
+    pub(crate) fuel: Option<u64>,
 }
 
 type Values = FxHashMap<(InstrId, Device), Value>;
@@ -48,7 +50,7 @@ impl Observer for Recorder {
 
 impl Recorded {
     /// Runs a program and keeps the values of its instructions.
-    pub(crate) fn of(candidate: &Candidate) -> Recorded {
+    pub(crate) fn of(candidate: &Candidate, fuel: u64) -> Recorded {
         let module = &candidate.module;
         let Some(devices) = Devices::new(module.replica_count(), module.num_partitions()) else {
             return Recorded::default();
@@ -61,15 +63,16 @@ impl Recorded {
         let recorder = Arc::new(Recorder::default());
         let observer: Arc<dyn Observer> = recorder.clone();
         let options = Options {
-            fuel: Some(FUEL),
+            fuel: Some(fuel),
             memory_limit_bytes: MEMORY,
             observer: Some(observer),
             ..Options::default()
         };
         // A run that traps has recorded what came before.
-        let _ = Interpreter::new(module, options).run_devices(devices, arguments);
+        let ran = Interpreter::new(module, options).run_devices(devices, arguments);
+        let fuel = ran.ok().map(|devices| devices.iter().map(|(_, stats)| stats.fuel).max().unwrap_or(0));
         let values = std::mem::take(&mut recorder.kept.lock().unwrap_or_else(PoisonError::into_inner).0);
-        Recorded { values, devices }
+        Recorded { values, devices, fuel }
     }
 
     /// The value of an instruction on each device.

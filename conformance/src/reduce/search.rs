@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::moves::{Edit, How, MOVES, Move};
 use super::program::{Tidy, fingerprint, finished};
-use super::record::Recorded;
+use super::record::{FUEL, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
 use crate::guard::guarded;
@@ -60,18 +60,20 @@ pub struct Report {
 pub(crate) struct Context<'a> {
     /// The program: ids are in the order of the text, nothing is dead.
     pub(crate) program: &'a Candidate,
+    fuel: u64,
     recorded: OnceCell<Recorded>,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(program: &'a Candidate) -> Self {
-        Context { program, recorded: OnceCell::new() }
+    /// `fuel` is how many instructions a run may execute.
+    pub(crate) fn new(program: &'a Candidate, fuel: u64) -> Self {
+        Context { program, fuel, recorded: OnceCell::new() }
     }
 
     /// The values of a run of the reference.
     pub(crate) fn recorded(&self) -> &Recorded {
         self.recorded.get_or_init(|| {
-            guarded("recording values", || Ok(Recorded::of(self.program))).unwrap_or_default()
+            guarded("recording values", || Ok(Recorded::of(self.program, self.fuel))).unwrap_or_default()
         })
     }
 }
@@ -102,6 +104,8 @@ struct Search<'a> {
     /// How often a candidate is asked until it counts as not failing.
     tries: u32,
     tidy: Tidy,
+    /// How many instructions a run for values may execute: enough for the original, and no endless loop.
+    fuel: u64,
     best: Candidate,
     metric: Metric,
     known: FxHashMap<u128, Known>,
@@ -141,6 +145,7 @@ pub fn reduce(
         target,
         tries,
         tidy: Tidy::Nothing,
+        fuel: enough_fuel(original),
         best: original.clone(),
         metric: Metric::of(original),
         known: FxHashMap::default(),
@@ -189,6 +194,12 @@ pub fn reduce(
         unsteady: search.unsteady,
         time: start.elapsed(),
     })
+}
+
+/// The fuel that programs get which should need no more than the original.
+pub(crate) fn enough_fuel(original: &Candidate) -> u64 {
+    let recorded = guarded("recording values", || Ok(Recorded::of(original, FUEL))).unwrap_or_default();
+    recorded.fuel.map_or(1 << 20, |fuel| fuel.saturating_mul(4).saturating_add(10_000))
 }
 
 /// Asks the oracle; a panic is no failure of the program's.
@@ -248,7 +259,7 @@ impl Search<'_> {
     fn run(&mut self, m: &Move) {
         loop {
             let best = self.best.clone();
-            let context = Context::new(&best);
+            let context = Context::new(&best, self.fuel);
             let edits = (m.plan)(&context);
             let changed = match m.how {
                 How::Together => self.together(&edits),

@@ -158,12 +158,13 @@ fn explore() {
                 continue;
             }
             let oracle = has(move |m| any(m, |m, id| m.instr(id).opcode == op));
+            eprint!("seed {seed} {op}: ");
             let r = reduced(&c, &oracle);
             let t = super::text(&r.best.module);
             let again = reduced(&r.best, &oracle);
             let same = super::text(&again.best.module) == t;
             eprintln!(
-                "seed {seed} {op}: {} -> {} instr, {} elements, tried {}, {:?}{}",
+                "{} -> {} instr, {} elements, tried {}, {:?}{}",
                 r.original.instructions,
                 r.metric.instructions,
                 r.metric.elements,

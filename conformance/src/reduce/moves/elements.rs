@@ -90,7 +90,7 @@ const WHOLE: &[Simpler] = &[
     |x, _| map(x, |i| i.rem_euclid(2), |r| r.round().rem_euclid(2.0)),
     |x, _| map(x, |i| i % 10, |r| r.round() % 10.0),
     |x, _| map(x, |i| i / 2, f64::round),
-    |x, _| map(x, |i| i - i.signum(), |r| (r * 2.0).round() / 2.0),
+    |x, _| map(x, |i| if i.abs() <= 8 { i - i.signum() } else { i - i / 4 }, |r| (r * 2.0).round() / 2.0),
     |x, _| map(x, i128::abs, f64::abs),
     |x, _| map(x, |i| i, |r| (r * 16.0).round() / 16.0),
     |x, _| map(x, |i| i, |r| f64::from(r as f32)),

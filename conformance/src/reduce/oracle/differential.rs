@@ -20,6 +20,17 @@ pub struct Differential {
     pub settings: Settings,
 }
 
+impl Differential {
+    /// With limits on fuel that the original needs, so that a candidate which loops for ever is found out soon.
+    #[must_use]
+    pub fn within_reach_of(mut self, original: &Candidate) -> Self {
+        let enough = crate::reduce::search::enough_fuel(original);
+        let fuel = &mut self.settings.run.limits.fuel;
+        *fuel = Some(fuel.unwrap_or(u64::MAX).min(enough));
+        self
+    }
+}
+
 impl std::fmt::Debug for Differential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} against {}", self.engine.name(), self.reference.name())

@@ -120,7 +120,7 @@ pub(super) fn shrink(context: &Context<'_>) -> Vec<Edit> {
     for class in classes {
         let n = dims.old_size(class);
         let Some(&place) = places.get(&class) else { continue };
-        let mut sizes = vec![1, 2, 3, 4, n / 2, n - 1];
+        let mut sizes = vec![1, 2, 3, 4, n / 2, n - n / 4, n - 1];
         sizes.retain(|&s| s >= 1 && s < n);
         sizes.sort_unstable();
         sizes.dedup();
