@@ -60,7 +60,7 @@ pub(crate) struct Options {
     /// NaNs must have the same bits
     #[arg(long)]
     nan_bits: bool,
-    /// The most executed instructions of a candidate
+    /// The most instructions that a run of the program executes
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     fuel: u64,
     /// The most bytes of values, such as 8GiB
@@ -93,6 +93,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         max_time: options.max_time,
         max_candidates: options.max_candidates,
         repeat: options.repeat,
+        fuel: options.fuel,
         store: Some(out.clone()),
         identity,
     };

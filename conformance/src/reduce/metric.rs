@@ -17,6 +17,8 @@ pub struct Metric {
     pub devices: u64,
     /// Elements of all results of instructions.
     pub elements: u64,
+    /// Sizes of all dimensions of results of instructions: they count where there are no elements.
+    pub sizes: u64,
     /// Dimensions of all results of instructions.
     pub ranks: u64,
     /// Different element types, and how unusual they are.
@@ -39,6 +41,7 @@ impl Metric {
             instructions: 0,
             devices: candidate.inputs.len() as u64,
             elements: 0,
+            sizes: 0,
             ranks: 0,
             types: 0,
             attributes: header(module),
@@ -53,6 +56,7 @@ impl Metric {
             i.shape.for_each_leaf(&mut |leaf| {
                 if let Some(a) = array_of(leaf) {
                     m.elements = m.elements.saturating_add(a.checked_elements().unwrap_or(i64::MAX) as u64);
+                    m.sizes = a.dims.iter().fold(m.sizes, |n, &d| n.saturating_add(d.max(0) as u64));
                     m.ranks += a.rank() as u64;
                     m.attributes += u64::from(a.layout.is_some()) + 4 * u64::from(a.is_dynamic());
                     types.insert(a.element_type);
@@ -107,12 +111,12 @@ pub(crate) fn type_cost(ty: ElementType) -> u64 {
 
 /// Moves that replace one instruction by another follow this: what stands for nothing in particular is the easiest.
 fn opcode_cost(opcode: Opcode) -> u64 {
-    match opcode {
-        Opcode::Parameter | Opcode::Constant => 0,
-        Opcode::Tuple | Opcode::GetTupleElement => 1,
-        Opcode::Add | Opcode::Negate | Opcode::Copy | Opcode::Reshape | Opcode::Convert | Opcode::Iota => 2,
-        _ => 3,
-    }
+    let ranks: [&[Opcode]; 3] = [
+        &[Opcode::Parameter, Opcode::Constant],
+        &[Opcode::Tuple, Opcode::GetTupleElement],
+        &[Opcode::Add, Opcode::Negate, Opcode::Copy, Opcode::Reshape, Opcode::Convert, Opcode::Iota],
+    ];
+    ranks.iter().position(|r| r.contains(&opcode)).unwrap_or(ranks.len()) as u64
 }
 
 /// What the header line says beside the name.

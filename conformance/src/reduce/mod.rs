@@ -126,6 +126,8 @@ pub struct Options {
     pub max_candidates: Option<u64>,
     /// How often the original is asked.
     pub repeat: u32,
+    /// How many instructions a run of the original by the reference may execute.
+    pub fuel: u64,
     /// Where the best program and what was tried are kept, so that a later run goes on from there.
     pub store: Option<PathBuf>,
     /// What the failure is looked for with; a store made with something else is not gone on with.
@@ -139,6 +141,7 @@ impl Default for Options {
             max_time: None,
             max_candidates: None,
             repeat: 3,
+            fuel: 20_000_000,
             store: None,
             identity: String::new(),
         }

@@ -10,8 +10,6 @@ use rustc_hash::FxHashMap;
 use super::Candidate;
 use crate::inputs::to_parameters;
 
-/// How far a run of the original may go.
-pub(crate) const FUEL: u64 = 100_000_000;
 /// The most bytes alive in a run of the reference.
 pub(crate) const MEMORY: u64 = 4 << 30;
 /// The most bytes of values that are kept.
@@ -22,8 +20,6 @@ const KEPT: u64 = 1 << 30;
 pub(crate) struct Recorded {
     values: Values,
     devices: Devices,
-    /// Instructions executed on a device, if the run ended well.
-    pub(crate) fuel: Option<u64>,
 }
 
 type Values = FxHashMap<(InstrId, Device), Value>;
@@ -49,30 +45,14 @@ impl Observer for Recorder {
 }
 
 impl Recorded {
-    /// Runs a program and keeps the values of its instructions.
+    /// Runs a program and keeps the values of its instructions; what comes before a run traps or is out of fuel is kept too.
     pub(crate) fn of(candidate: &Candidate, fuel: u64) -> Recorded {
-        let module = &candidate.module;
-        let Some(devices) = Devices::new(module.replica_count(), module.num_partitions()) else {
+        let recorder = Arc::new(Recorder::default());
+        let Some((devices, _)) = run(candidate, fuel, Some(recorder.clone())) else {
             return Recorded::default();
         };
-        let arguments: Result<Vec<Vec<Literal>>, _> =
-            candidate.inputs.iter().map(|arrays| to_parameters(module, arrays.clone())).collect();
-        let Ok(arguments) = arguments else { return Recorded::default() };
-        let arguments =
-            arguments.into_iter().map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
-        let recorder = Arc::new(Recorder::default());
-        let observer: Arc<dyn Observer> = recorder.clone();
-        let options = Options {
-            fuel: Some(fuel),
-            memory_limit_bytes: MEMORY,
-            observer: Some(observer),
-            ..Options::default()
-        };
-        // A run that traps has recorded what came before.
-        let ran = Interpreter::new(module, options).run_devices(devices, arguments);
-        let fuel = ran.ok().map(|devices| devices.iter().map(|(_, stats)| stats.fuel).max().unwrap_or(0));
         let values = std::mem::take(&mut recorder.kept.lock().unwrap_or_else(PoisonError::into_inner).0);
-        Recorded { values, devices, fuel }
+        Recorded { values, devices }
     }
 
     /// The value of an instruction on each device.
@@ -98,4 +78,23 @@ impl Recorded {
             Literal::Tuple(_) | Literal::Token => None,
         }
     }
+}
+
+/// How many instructions a program executes on a device; `None` if it does not end well, or not within `most`.
+pub(crate) fn fuel(candidate: &Candidate, most: u64) -> Option<u64> {
+    run(candidate, most, None)?.1
+}
+
+/// Runs a program: on which devices, and the fuel if it ends well. `None` if it cannot be started.
+fn run(candidate: &Candidate, fuel: u64, recorder: Option<Arc<Recorder>>) -> Option<(Devices, Option<u64>)> {
+    let module = &candidate.module;
+    let devices = Devices::new(module.replica_count(), module.num_partitions())?;
+    let arguments: Result<Vec<Vec<Literal>>, _> =
+        candidate.inputs.iter().map(|arrays| to_parameters(module, arrays.clone())).collect();
+    let arguments =
+        arguments.ok()?.into_iter().map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
+    let observer = recorder.map(|r| -> Arc<dyn Observer> { r });
+    let options = Options { fuel: Some(fuel), memory_limit_bytes: MEMORY, observer, ..Options::default() };
+    let ran = Interpreter::new(module, options).run_devices(devices, arguments);
+    Some((devices, ran.ok().map(|devices| devices.iter().map(|(_, stats)| stats.fuel).max().unwrap_or(0))))
 }

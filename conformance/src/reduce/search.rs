@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::moves::{Edit, How, MOVES, Move};
 use super::program::{Tidy, fingerprint, finished};
-use super::record::{FUEL, Recorded};
+use super::record::{self, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
 use crate::guard::guarded;
@@ -145,7 +145,7 @@ pub fn reduce(
         target,
         tries,
         tidy: Tidy::Nothing,
-        fuel: enough_fuel(original),
+        fuel: enough_fuel(original, options.fuel),
         best: original.clone(),
         metric: Metric::of(original),
         known: FxHashMap::default(),
@@ -196,10 +196,10 @@ pub fn reduce(
     })
 }
 
-/// The fuel that programs get which should need no more than the original.
-pub(crate) fn enough_fuel(original: &Candidate) -> u64 {
-    let recorded = guarded("recording values", || Ok(Recorded::of(original, FUEL))).unwrap_or_default();
-    recorded.fuel.map_or(1 << 20, |fuel| fuel.saturating_mul(4).saturating_add(10_000))
+/// The fuel that programs get which should need no more than the original, whose run may take `most`.
+pub(crate) fn enough_fuel(original: &Candidate, most: u64) -> u64 {
+    let fuel = guarded("running the original", || Ok(record::fuel(original, most))).ok().flatten();
+    fuel.map_or(20_000, |fuel| fuel.saturating_mul(4).saturating_add(10_000))
 }
 
 /// Asks the oracle; a panic is no failure of the program's.

@@ -68,8 +68,13 @@ fn dropped(opcode: Opcode) -> impl Oracle {
     }
 }
 
+/// Endless loops are given up soon.
+fn quick() -> Options {
+    Options { fuel: 100_000, ..Options::default() }
+}
+
 fn reduced(c: &Candidate, oracle: &dyn Oracle) -> Report {
-    reduced_with(c, oracle, &Options::default())
+    reduced_with(c, oracle, &quick())
 }
 
 fn reduced_with(c: &Candidate, oracle: &dyn Oracle, options: &Options) -> Report {
@@ -157,9 +162,17 @@ fn explore() {
             if matches!(op, Opcode::Parameter | Opcode::Tuple) {
                 continue;
             }
+            if std::env::var("ONLY").is_ok_and(|o| o != op.name()) {
+                continue;
+            }
             let oracle = has(move |m| any(m, |m, id| m.instr(id).opcode == op));
             eprint!("seed {seed} {op}: ");
-            let r = reduced(&c, &oracle);
+            let mut steps = |_: &Signature, s: &Step| {
+                if std::env::var("STEPS").is_ok() {
+                    eprintln!("  {s:?}");
+                }
+            };
+            let r = reduce(&c, &oracle, &quick(), &mut steps).unwrap();
             let t = super::text(&r.best.module);
             let again = reduced(&r.best, &oracle);
             let same = super::text(&again.best.module) == t;

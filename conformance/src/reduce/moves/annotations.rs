@@ -127,7 +127,7 @@ fn header(h: &ModuleHeader) -> Vec<Edit> {
             }));
         }
     }
-    // Fewer devices: a run on the first of them.
+    // What is assumed anyway.
     if h.replica_count.is_some_and(|n| n == 1) {
         edits.push(Box::new(|c| c.module.header.replica_count.take().is_some()));
     }
@@ -135,4 +135,30 @@ fn header(h: &ModuleHeader) -> Vec<Edit> {
         edits.push(Box::new(|c| c.module.header.num_partitions.take().is_some()));
     }
     edits
+}
+
+/// Fewer devices: the first ones, with their inputs.
+pub(super) fn devices(context: &Context<'_>) -> Vec<Edit> {
+    let h = &context.program.module.header;
+    let (r, p) = (h.replica_count.unwrap_or(1).max(1), h.num_partitions.unwrap_or(1).max(1));
+    let mut counts = vec![(1, 1), (r, 1), (1, p), (r / 2, p), (r, p / 2), (r - 1, p), (r, p - 1)];
+    counts.retain(|&(a, b)| a >= 1 && b >= 1 && a * b < r * p);
+    counts
+        .into_iter()
+        .map(|(a, b)| {
+            Box::new(move |c: &mut Candidate| {
+                let h = &mut c.module.header;
+                h.replica_count = (a > 1).then_some(a);
+                h.num_partitions = (b > 1).then_some(b);
+                // Device (replica, partition) is number replica * partitions + partition.
+                let kept = |device: usize| (device as i64) / p < a && (device as i64) % p < b;
+                let mut device = 0;
+                c.inputs.retain(|_| {
+                    device += 1;
+                    kept(device - 1)
+                });
+                true
+            }) as Edit
+        })
+        .collect()
 }

@@ -8,6 +8,20 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
+/// Whether what an instruction computes from is its operand's operands: it takes something out of a tuple, or ends what another
+/// one has started.
+fn through(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::GetTupleElement
+            | Opcode::CopyDone
+            | Opcode::AsyncDone
+            | Opcode::AllGatherDone
+            | Opcode::AllReduceDone
+            | Opcode::CollectivePermuteDone
+    )
+}
+
 /// What an instruction computes from, near and through tuples.
 fn sources(module: &Module, id: InstrId) -> Vec<InstrId> {
     let i = module.instr(id);
@@ -17,7 +31,7 @@ fn sources(module: &Module, id: InstrId) -> Vec<InstrId> {
         let o = module.instr(operand);
         match o.opcode {
             Opcode::Tuple => all.extend(o.operands()),
-            _ if i.opcode == Opcode::GetTupleElement => {
+            _ if through(i.opcode) => {
                 for &inner in o.operands() {
                     all.push(inner);
                     if module.instr(inner).opcode == Opcode::Tuple {

@@ -76,6 +76,7 @@ pub(super) fn inline(context: &Context<'_>) -> Vec<Edit> {
     for id in all_instructions(module) {
         match module.instr(id).opcode {
             Opcode::Call | Opcode::Fusion => edits.push(Box::new(move |c| inline_call(c, id))),
+            Opcode::AsyncDone => edits.push(Box::new(move |c| inline_async(c, id))),
             Opcode::Map => edits.push(Box::new(move |c| inline_map(c, id))),
             _ => {}
         }
@@ -92,6 +93,36 @@ fn inline_call(c: &mut Candidate, id: InstrId) -> bool {
     let arguments = i.operands().to_vec();
     let Some(result) = inlined(c, callee, &arguments, id) else { return false };
     c.replace(id, result);
+    true
+}
+
+/// What was started for an async-done, in its place.
+fn inline_async(c: &mut Candidate, id: InstrId) -> bool {
+    if !c.alive(id) || c.module.instr(id).opcode != Opcode::AsyncDone {
+        return false;
+    }
+    let mut start = c.module.instr(id).operands()[0];
+    let mut late = Vec::new();
+    while c.module.instr(start).opcode == Opcode::AsyncUpdate {
+        let operands = c.module.instr(start).operands();
+        late.extend_from_slice(&operands[1..]);
+        start = operands[0];
+    }
+    let i = c.module.instr(start);
+    let (Some(callee), true) = (i.attrs.computation(AttrKey::Calls), late.is_empty()) else { return false };
+    let arguments = i.operands().to_vec();
+    let Some(result) = inlined(c, callee, &arguments, id) else { return false };
+    c.replace(id, result);
+    // Start and updates have effects of their own: nothing else would remove them.
+    let mut step = Some(id);
+    while let Some(s) = step {
+        let next = c.module.instr(s).operands().first().copied();
+        if !c.module.users(s).is_empty() || c.module.root(c.module.instr(s).parent()) == s {
+            break;
+        }
+        c.module.remove(s);
+        step = next.filter(|_| s != start);
+    }
     true
 }
 

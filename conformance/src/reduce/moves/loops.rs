@@ -5,6 +5,7 @@ use hlo::{ArrayLiteral, ComputationId, InstrId, Literal, Module, Opcode, Shape};
 
 use super::Edit;
 use super::calls::{copied, inlined};
+use super::signatures::result_is_open;
 use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
@@ -66,7 +67,7 @@ pub(super) fn state(context: &Context<'_>) -> Vec<Edit> {
 }
 
 /// The parameter of a computation of one, and its users, all of which must be get-tuple-elements.
-fn reads(module: &Module, computation: ComputationId) -> Option<(InstrId, Vec<InstrId>)> {
+pub(super) fn reads(module: &Module, computation: ComputationId) -> Option<(InstrId, Vec<InstrId>)> {
     let &[Some(parameter)] = module.computation(computation).parameters() else { return None };
     let users: Vec<InstrId> = module.users(parameter).iter().map(|u| u.user).collect();
     let all = users.iter().all(|&u| module.instr(u).opcode == Opcode::GetTupleElement);
@@ -77,7 +78,7 @@ fn index(module: &Module, id: InstrId) -> Option<usize> {
     usize::try_from(module.instr(id).attrs.int(AttrKey::Index)?).ok()
 }
 
-fn without(shape: &Shape, k: usize) -> Option<Shape> {
+pub(super) fn without(shape: &Shape, k: usize) -> Option<Shape> {
     let elements = shape.as_tuple()?;
     Some(Shape::tuple(elements.iter().enumerate().filter(|&(i, _)| i != k).map(|(_, s)| s.clone())))
 }
@@ -99,11 +100,7 @@ fn dropped(c: &mut Candidate, id: InstrId, k: usize, initial: Option<&ArrayLiter
         (i.operands()[0], i.attrs.computation(AttrKey::Condition)?, i.attrs.computation(AttrKey::Body)?);
     let left = without(&shape, k)?;
     // What reads the loop's result must be get-tuple-elements of other elements, or of this one where it is known.
-    let users: Vec<InstrId> = c.module.users(id).iter().map(|u| u.user).collect();
-    let is_root = c.module.root(c.module.instr(id).parent()) == id;
-    if is_root || users.iter().any(|&u| c.module.instr(u).opcode != Opcode::GetTupleElement) {
-        return None;
-    }
+    let users = result_is_open(&c.module, id)?;
     if initial.is_none() && users.iter().any(|&u| index(&c.module, u) == Some(k)) {
         return None;
     }
@@ -136,7 +133,7 @@ fn dropped(c: &mut Candidate, id: InstrId, k: usize, initial: Option<&ArrayLiter
     Some(())
 }
 
-fn kept(all: &[InstrId], k: usize) -> Vec<InstrId> {
+pub(super) fn kept(all: &[InstrId], k: usize) -> Vec<InstrId> {
     all.iter().enumerate().filter(|&(i, _)| i != k).map(|(_, &o)| o).collect()
 }
 
@@ -172,11 +169,7 @@ fn untupled(c: &mut Candidate, id: InstrId) -> Option<()> {
     let element = element.clone();
     let (init, condition, body) =
         (i.operands()[0], i.attrs.computation(AttrKey::Condition)?, i.attrs.computation(AttrKey::Body)?);
-    let users: Vec<InstrId> = c.module.users(id).iter().map(|u| u.user).collect();
-    let is_root = c.module.root(c.module.instr(id).parent()) == id;
-    if is_root || users.iter().any(|&u| c.module.instr(u).opcode != Opcode::GetTupleElement) {
-        return None;
-    }
+    let users = result_is_open(&c.module, id)?;
     let (condition, _) = copied(c, condition)?;
     let (body, _) = copied(c, body)?;
     for computation in [condition, body] {

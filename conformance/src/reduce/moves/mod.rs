@@ -15,6 +15,7 @@ mod elements;
 mod loops;
 mod parameters;
 mod regions;
+mod signatures;
 mod types;
 
 use super::Candidate;
@@ -48,47 +49,46 @@ pub(crate) struct Move {
     pub(crate) plan: fn(&Context<'_>) -> Vec<Edit>,
 }
 
+type Plan = fn(&Context<'_>) -> Vec<Edit>;
+
+/// A move that is planned once a round.
+const fn once(done: &'static str, how: How, plan: Plan) -> Move {
+    Move { done, how, again: false, plan }
+}
+
+/// A move that is planned again as long as it works.
+const fn again(done: &'static str, how: How, plan: Plan) -> Move {
+    Move { done, how, again: true, plan }
+}
+
 /// All moves, in the order in which they are tried.
 pub(crate) const MOVES: &[Move] = &[
-    Move { done: "annotations dropped", how: How::Together, again: false, plan: annotations::annotations },
-    Move { done: "unused code dropped", how: How::Together, again: false, plan: parameters::dead },
-    Move { done: "cut off behind the failure", how: How::Bisect, again: false, plan: cut::prefixes },
-    Move { done: "cut off before the failure", how: How::Bisect, again: false, plan: cut::suffixes },
-    Move { done: "outputs dropped", how: How::Together, again: true, plan: cut::outputs },
-    Move { done: "cut to one output", how: How::First, again: true, plan: cut::single_output },
-    Move { done: "cut to an inner value", how: How::First, again: true, plan: cut::roots },
-    Move {
-        done: "producers replaced by parameters",
-        how: How::Together,
-        again: false,
-        plan: cut::recorded_parameters,
-    },
-    Move { done: "instructions bypassed", how: How::Together, again: false, plan: bypass::operands },
-    Move { done: "calls inlined", how: How::Singly, again: true, plan: calls::inline },
-    Move { done: "conditionals replaced by a branch", how: How::Singly, again: true, plan: calls::branches },
-    Move { done: "loops replaced by one iteration", how: How::Singly, again: true, plan: loops::unrolled },
-    Move { done: "loop state dropped", how: How::Singly, again: true, plan: loops::state },
-    Move {
-        done: "inner values replaced by constants",
-        how: How::Together,
-        again: false,
-        plan: cut::recorded_constants,
-    },
-    Move { done: "operands of regions dropped", how: How::Singly, again: true, plan: regions::operands },
-    Move { done: "regions simplified", how: How::Singly, again: true, plan: regions::simpler },
-    Move { done: "parameters merged", how: How::Together, again: false, plan: parameters::merge },
-    Move { done: "dimensions shrunk", how: How::Bisect, again: false, plan: dims::shrink_all },
-    Move { done: "dimensions shrunk", how: How::Singly, again: true, plan: dims::shrink },
-    Move { done: "instructions bypassed", how: How::Singly, again: true, plan: bypass::anything },
-    Move { done: "windows and numbers simplified", how: How::Singly, again: true, plan: attributes::simpler },
-    Move { done: "dimensions dropped", how: How::Singly, again: true, plan: dims::drop },
-    Move { done: "element types simplified", how: How::Singly, again: true, plan: types::simpler },
-    Move {
-        done: "parameters and constants exchanged",
-        how: How::Together,
-        again: false,
-        plan: parameters::exchange,
-    },
-    Move { done: "values simplified", how: How::Singly, again: true, plan: elements::arrays },
-    Move { done: "values simplified", how: How::Together, again: false, plan: elements::each },
+    once("annotations dropped", How::Together, annotations::annotations),
+    once("unused code dropped", How::Together, parameters::dead),
+    again("run on fewer devices", How::First, annotations::devices),
+    once("cut off behind the failure", How::Bisect, cut::prefixes),
+    once("cut off before the failure", How::Bisect, cut::suffixes),
+    again("outputs dropped", How::Together, cut::outputs),
+    again("cut to one output", How::First, cut::single_output),
+    again("cut to an inner value", How::First, cut::roots),
+    once("producers replaced by parameters", How::Together, cut::recorded_parameters),
+    once("instructions bypassed", How::Together, bypass::operands),
+    again("calls inlined", How::Singly, calls::inline),
+    again("conditionals replaced by a branch", How::Singly, calls::branches),
+    again("loops replaced by one iteration", How::Singly, loops::unrolled),
+    again("loop state dropped", How::Singly, loops::state),
+    again("tuples made smaller", How::Singly, signatures::elements),
+    once("inner values replaced by constants", How::Together, cut::recorded_constants),
+    again("operands of regions dropped", How::Singly, regions::operands),
+    once("regions simplified", How::Singly, regions::simpler),
+    once("parameters merged", How::Together, parameters::merge),
+    once("dimensions shrunk", How::Bisect, dims::shrink_all),
+    again("dimensions shrunk", How::Singly, dims::shrink),
+    again("instructions bypassed", How::Singly, bypass::anything),
+    again("windows and numbers simplified", How::Singly, attributes::simpler),
+    again("dimensions dropped", How::Singly, dims::drop),
+    again("element types simplified", How::Singly, types::simpler),
+    once("parameters and constants exchanged", How::Together, parameters::exchange),
+    again("values simplified", How::Singly, elements::arrays),
+    once("values simplified", How::Together, elements::each),
 ];

@@ -167,7 +167,8 @@ pub(super) fn dead(context: &Context<'_>) -> Vec<Edit> {
             }));
         }
     }
-    let mut ids: Vec<InstrId> = all_instructions(module).filter(|&id| !live.has(id)).collect();
+    let idle = |&id: &InstrId| !live.has(id) || module.instr(id).opcode.flags().side_effect;
+    let mut ids: Vec<InstrId> = all_instructions(module).filter(idle).collect();
     ids.reverse();
     for id in ids {
         edits.push(Box::new(move |c| remove(c, id)));
@@ -195,6 +196,13 @@ fn remove(c: &mut Candidate, id: InstrId) -> bool {
             device.drain(at..at + n);
         }
     }
+    let operands = c.module.instr(id).operands().to_vec();
     c.module.remove(id);
+    // What was started for this one goes with it.
+    for o in operands {
+        if c.alive(o) && c.module.instr(o).opcode.flags().side_effect {
+            remove(c, o);
+        }
+    }
     true
 }

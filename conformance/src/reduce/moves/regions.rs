@@ -7,6 +7,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 use super::Edit;
 use super::calls::copied;
 use super::loops::renumber;
+use super::signatures::result_is_open;
 use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
@@ -44,16 +45,8 @@ fn without(c: &mut Candidate, id: InstrId, n: usize, k: usize) -> Option<()> {
     let (opcode, operands) = (i.opcode, i.operands().to_vec());
     let callee = i.attrs.computation(AttrKey::ToApply)?;
     let elements = i.shape.as_tuple()?.to_vec();
-    let users: Vec<InstrId> = c.module.users(id).iter().map(|u| u.user).collect();
-    let index = |c: &Candidate, u: InstrId| {
-        c.module
-            .instr(u)
-            .attrs
-            .int(AttrKey::Index)
-            .filter(|_| c.module.instr(u).opcode == Opcode::GetTupleElement)
-    };
-    let is_root = c.module.root(c.module.instr(id).parent()) == id;
-    if is_root || users.iter().any(|&u| index(c, u).is_none_or(|x| x == k as i64)) {
+    let users = result_is_open(&c.module, id)?;
+    if users.iter().any(|&u| c.module.instr(u).attrs.int(AttrKey::Index) == Some(k as i64)) {
         return None;
     }
     let (copy, _) = copied(c, callee)?;

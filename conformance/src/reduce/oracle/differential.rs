@@ -24,9 +24,8 @@ impl Differential {
     /// With limits on fuel that the original needs, so that a candidate which loops for ever is found out soon.
     #[must_use]
     pub fn within_reach_of(mut self, original: &Candidate) -> Self {
-        let enough = crate::reduce::search::enough_fuel(original);
         let fuel = &mut self.settings.run.limits.fuel;
-        *fuel = Some(fuel.unwrap_or(u64::MAX).min(enough));
+        *fuel = Some(crate::reduce::search::enough_fuel(original, fuel.unwrap_or(u64::MAX)));
         self
     }
 }

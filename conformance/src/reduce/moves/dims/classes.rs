@@ -572,6 +572,46 @@ impl<'m> Dims<'m> {
                     self.fix(longer.end - 1);
                 }
             }
+            Opcode::CopyStart => {
+                self.tie_ranges(self.operand(id, 0), self.leaf(id, 0));
+                self.tie_ranges(self.operand(id, 0), self.leaf(id, 1));
+            }
+            Opcode::AsyncStart => {
+                // (operands, result, more)
+                let mut from = 0;
+                for &o in &operands {
+                    self.tie_values(o, id, from);
+                    from += self.leaf_count(o);
+                }
+                if let Some(callee) = i.attrs.computation(AttrKey::Calls) {
+                    self.tie_arguments(&operands, callee);
+                    let root = self.module.root(callee);
+                    self.tie_values(root, id, from);
+                    from += self.leaf_count(root);
+                }
+                (from..self.leaf_count(id)).for_each(|leaf| self.fix_all(self.leaf(id, leaf)));
+            }
+            Opcode::AsyncUpdate if operands.len() == 1 => self.tie_values(operands[0], id, 0),
+            Opcode::AsyncDone => {
+                let start = &self.module.instr(operands[0]).shape;
+                let before = start.as_tuple().and_then(|t| t.first()).map_or(0, |s| s.leaves().len());
+                self.tie_values(id, operands[0], before);
+            }
+            Opcode::AsyncUpdate => self.fix_instruction(id),
+            Opcode::CopyDone => self.tie_ranges(self.leaf(operands[0], 0), self.of(id)),
+            Opcode::ScaledDot => {
+                self.tie_dot(id);
+                for slot in 0..2 {
+                    for (a, b) in self.operand(id, slot).zip(self.operand(id, slot + 2)) {
+                        if self.old[a] == self.old[b] {
+                            self.tie(a, b);
+                        } else {
+                            self.fix(a);
+                            self.fix(b);
+                        }
+                    }
+                }
+            }
             Opcode::Scan => self.tie_scan(id),
             Opcode::Rng => {}
             Opcode::RngBitGenerator => {
@@ -580,14 +620,8 @@ impl<'m> Dims<'m> {
             }
             Opcode::DynamicReshape
             | Opcode::RaggedDot
-            | Opcode::ScaledDot
             | Opcode::RngGetAndUpdateState
             | Opcode::CustomCall
-            | Opcode::AsyncStart
-            | Opcode::AsyncUpdate
-            | Opcode::AsyncDone
-            | Opcode::CopyStart
-            | Opcode::CopyDone
             | Opcode::Infeed
             | Opcode::Outfeed
             | Opcode::Recv

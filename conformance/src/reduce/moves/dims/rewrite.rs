@@ -249,7 +249,7 @@ impl Dims<'_> {
             }
             Opcode::Gather => self.set_gather(&mut attrs, id)?,
             Opcode::Scatter => self.set_scatter(&mut attrs, id)?,
-            Opcode::Dot => {
+            Opcode::Dot | Opcode::ScaledDot => {
                 let b = self.operand(id, 1);
                 for (key, range) in [
                     (AttrKey::LhsBatchDims, &a),
