@@ -238,7 +238,9 @@ impl<'a> Corners<'a> {
         }
         if !exact && !self.applies(i, hull) {
             // Angles are bounded: the cut or the origin is near.
-            return if opcode == Opcode::Atan2 && v.is_finite() { v.abs() + 3.15 } else { UNKNOWN };
+            let ulp = Format::of(ty).map_or(0.0, |f| f.ulp(4.0));
+            let bounded = opcode == Opcode::Atan2 && v.is_finite();
+            return if bounded { v.abs() + 3.15 + 8.0 * ulp } else { UNKNOWN };
         }
         let Some(format) = Format::of(ty) else {
             // An integer or predicate.
@@ -596,7 +598,9 @@ fn remainder(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
         if x.unknown[x.index(i)] || y.unknown[y.index(i)] || !v.re[i].is_finite() || y.holds(i, 0.0) {
             return f64::INFINITY;
         }
-        let off = |o: &Operand<'_>| (o.high(i) - o.at(i)).max(o.at(i) - o.low(i));
+        let off = |o: &Operand<'_>| {
+            if o.is_exact(i) { 0.0 } else { (o.high(i) - o.at(i)).max(o.at(i) - o.low(i)) }
+        };
         let (rx, ry) = (off(&x), off(&y));
         let quotients = [x.low(i), x.high(i)].map(|x| [x / y.low(i), x / y.high(i)]);
         let quotients = quotients.as_flattened();

@@ -61,9 +61,13 @@ pub enum Radii {
 }
 
 impl Radii {
-    /// These, as [`Radii::Zero`] if they are.
-    pub fn new(each: Vec<f64>) -> Radii {
-        if each.iter().all(|&r| r == 0.0) { Radii::Zero } else { Radii::Each(each) }
+    /// These, as [`Radii::Zero`] if they are. NaN, which arithmetic on infinities gives, says as little as infinity.
+    pub fn new(mut each: Vec<f64>) -> Radii {
+        if each.iter().all(|&r| r == 0.0) {
+            return Radii::Zero;
+        }
+        each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
+        Radii::Each(each)
     }
 
     /// Of `n` elements, nothing is known.

@@ -37,9 +37,14 @@ pub(super) fn behind(numbers: &[u32], radii: &[&Radii], sizes: &[usize]) -> Opti
 /// another, all may.
 pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     let [result] = case.results[..] else { return None };
-    if indices == 0
-        || radii.iter().take(indices).all(Radii::is_zero) && radii.iter().skip(indices).all(Radii::is_zero)
-    {
+    if indices == 0 {
+        // A size may be another only where nothing is known of the elements.
+        let unknown = |i: usize| radii[0].at(i).is_infinite();
+        let certain = !case.module.instr(case.args[0].from).shape.expect_array().is_dynamic()
+            || !(0..case.args[0].tensor.len()).any(unknown);
+        return Some(vec![if certain { Radii::Zero } else { Radii::unknown(result.len()) }]);
+    }
+    if radii.iter().all(Radii::is_zero) {
         return Some(vec![Radii::Zero]);
     }
     if radii.iter().skip(indices).any(|r| !r.is_zero()) {

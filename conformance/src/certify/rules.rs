@@ -101,7 +101,11 @@ impl Case<'_> {
             let complex = self.args.iter().map(|a| a.tensor.element_type()).find(|t| t.is_complex());
             match self.opcode().numeric(complex.unwrap_or(t.element_type())) {
                 // Sums of floats that become integers depend on their order too.
-                Numeric::Exact => self.opcode().numeric_row() != NumericRow::Sum || !floats,
+                Numeric::Exact => {
+                    let called = self.instr.attrs.called_computations();
+                    (self.opcode().numeric_row() != NumericRow::Sum || !floats)
+                        && called.iter().all(|&c| is_exact_region(self.module, c, allowed))
+                }
                 Numeric::Region => {
                     let called = self.instr.attrs.called_computations();
                     let sum = t.element_type().is_float() || t.element_type().is_complex();
@@ -163,7 +167,7 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
 
 /// The bounds of the arrays of the result.
 pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
-    let product = case.opcode() == Opcode::Multiply
+    let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
     let leaf = |bounds| Leaf { bounds, product };
@@ -246,9 +250,7 @@ fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
     match (radii, Format::of(tensor.element_type())) {
         (Radii::Each(each), Some(format)) => {
             let least = format.least();
-            Radii::new(
-                each.into_iter().map(|r| if r > 0.0 || r.is_nan() { r.max(least) } else { 0.0 }).collect(),
-            )
+            Radii::new(each.into_iter().map(|r| if r > 0.0 { r.max(least) } else { 0.0 }).collect())
         }
         (radii, _) => radii,
     }

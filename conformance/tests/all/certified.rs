@@ -2,14 +2,16 @@
 //! decides everything as the reference is inside the soft ones. Runs are the interpreter with sums term by term, its elementary
 //! functions moved by the units in the last place that they may be off by.
 //!
-//! `HLO_PROPERTY_CASES`, `HLO_PROPERTY_SEED` as for generated programs; `HLO_PROPERTY_STATISTICS` prints how many elements are what.
+//! `HLO_PROPERTY_CASES`, `HLO_PROPERTY_SEED` as for generated programs; `HLO_PROPERTY_SEEDS` asks for more inputs for each opcode; `HLO_PROPERTY_STATISTICS` prints how many elements are what.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hlo::opcode::Numeric;
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, FftType, SliceDim, Window, WindowDim};
+use hlo::builder::{ComputationBuilder, comparator, scalar_region};
+use hlo::opcode::{Arity, Numeric};
 use hlo::print::{PrintOptions, print_module};
-use hlo::{ArrayLiteral, Buffer, BufferOf, ElementType, InstrId, Module, Opcode, with_buffer};
+use hlo::{ArrayLiteral, Buffer, BufferOf, ElementType, InstrId, Module, Opcode, Shape, with_buffer};
 use hlo_conformance::certify::{Bounds, certify};
 use hlo_conformance::element::Number;
 use hlo_conformance::engine::{
@@ -27,11 +29,174 @@ use rustc_hash::FxHashMap;
 use crate::failed;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![Trial::test("certified/generated", || {
-        let limits =
-            generate::Limits { instructions: 12, nesting: 2, devices: 4, ..generate::Limits::small() };
-        property(400, 300, limits)
-    })]
+    vec![
+        Trial::test("certified/opcodes", opcodes),
+        Trial::test("certified/generated", || {
+            let limits =
+                generate::Limits { instructions: 12, nesting: 2, devices: 4, ..generate::Limits::small() };
+            property(400, 300, limits)
+        }),
+    ]
+}
+
+/// Every elementwise opcode, folds and sorts, on operands that are off, in types whose elementary functions may be.
+fn opcodes() -> Result<(), libtest_mimic::Failed> {
+    let totals = Totals::default();
+    let types = [ElementType::F32, ElementType::BF16, ElementType::F16, ElementType::F64, ElementType::C64];
+    let mut tried = rustc_hash::FxHashSet::default();
+    for ty in types {
+        for &opcode in Opcode::ALL {
+            for (a, b) in [
+                (Opcode::Exponential, Opcode::Sine),
+                (Opcode::Sine, Opcode::Exponential),
+                (Opcode::Sine, Opcode::Cosine),
+                (Opcode::Logistic, Opcode::Tanh),
+            ] {
+                let several = matches!(
+                    opcode,
+                    Opcode::Compare
+                        | Opcode::ReducePrecision
+                        | Opcode::Convert
+                        | Opcode::Reduce
+                        | Opcode::ReduceWindow
+                        | Opcode::Map
+                        | Opcode::Sort
+                        | Opcode::Topk
+                );
+                for variant in 0..if several { 4 } else { 1 } {
+                    let Some(module) = one_opcode(opcode, ty, [a, b], variant) else { continue };
+                    if hlo::verify::verify(&module).has_errors() {
+                        continue;
+                    }
+                    tried.insert(opcode);
+                    for seed in 0..variable("HLO_PROPERTY_SEEDS", 1) {
+                        holds(&module, seed * 7919 + variant, &totals).map_err(|e| {
+                            let text = print_module(&module, &PrintOptions::source(&module));
+                            failed(format!("{e}\ninputs of seed {}\n{text}", seed * 7919 + variant))
+                        })?;
+                    }
+                }
+            }
+        }
+    }
+    if std::env::var_os("HLO_PROPERTY_STATISTICS").is_some() {
+        totals.print();
+    }
+    let elementwise = Opcode::ALL.iter().filter(|o| o.is_elementwise() && !tried.contains(o));
+    // Those of integers and predicates.
+    let left: Vec<&str> = elementwise.map(|o| o.name()).collect();
+    let integers = [
+        "count-leading-zeros",
+        "not",
+        "popcnt",
+        "and",
+        "mulhi",
+        "or",
+        "shift-left",
+        "shift-right-arithmetic",
+        "shift-right-logical",
+        "stochastic-convert",
+        "xor",
+    ];
+    if left != integers {
+        return Err(failed(format!("not tried: {left:?}")));
+    }
+    Ok(())
+}
+
+/// `opcode` of two functions of parameters, in one of several forms.
+fn one_opcode(opcode: Opcode, ty: ElementType, [a, b]: [Opcode; 2], variant: u64) -> Option<Module> {
+    let mut module = Module::new("opcode");
+    let region = match (opcode, variant) {
+        (Opcode::Sort, _) => comparator(
+            &mut module,
+            "less",
+            [Direction::Lt, Direction::Gt][variant as usize % 2],
+            &[ty, ElementType::S32],
+        )
+        .ok()?,
+        (_, 0) => scalar_region(&mut module, "add", Opcode::Add, ty).ok()?,
+        (_, 1) if !ty.is_complex() => scalar_region(&mut module, "maximum", Opcode::Maximum, ty).ok()?,
+        (_, 2) => scalar_region(&mut module, "multiply", Opcode::Multiply, ty).ok()?,
+        (_, _) => scalar_region(&mut module, "subtract", Opcode::Subtract, ty).ok()?,
+    };
+    let dims = [4, 5];
+    let mut body = ComputationBuilder::new(&mut module, "main");
+    let (x, y) = (body.parameter("x", Shape::array(ty, &dims)), body.parameter("y", Shape::array(ty, &dims)));
+    let (x, y) = (body.unary(a, x).ok()?, body.unary(b, y).ok()?);
+    let attrs = Attrs::new();
+    let region = AttrValue::Computation(region);
+    let ints = |v: &[i64]| AttrValue::Ints(v.iter().copied().collect());
+    let root = match opcode {
+        Opcode::Compare => {
+            let all = [Direction::Lt, Direction::Eq, Direction::Ge, Direction::Ne];
+            body.compare(all[variant as usize], x, y).ok()?
+        }
+        Opcode::ReducePrecision => {
+            let attrs = attrs
+                .with(AttrKey::ExponentBits, AttrValue::Int(5))
+                .with(AttrKey::MantissaBits, AttrValue::Int(3 + variant as i64));
+            body.instr(opcode, &[x], attrs).ok()?
+        }
+        Opcode::Convert => {
+            let to = [ElementType::F32, ElementType::S8, ElementType::F8E4M3FN, ElementType::Pred];
+            body.convert(x, to[variant as usize]).ok()?
+        }
+        Opcode::Select => {
+            let p = body.compare(Direction::Lt, x, y).ok()?;
+            body.select(p, y, x).ok()?
+        }
+        Opcode::Clamp => body.instr(opcode, &[x, y, x], attrs).ok()?,
+        Opcode::Reduce => {
+            let init = body.reshape(x, &[20]).ok()?;
+            let init = body.slice(init, &[SliceDim { start: 0, limit: 1, stride: 1 }]).ok()?;
+            let init = body.reshape(init, &[]).ok()?;
+            let attrs = attrs.with(AttrKey::Dimensions, ints(&[1])).with(AttrKey::ToApply, region);
+            body.instr(opcode, &[y, init], attrs).ok()?
+        }
+        Opcode::ReduceWindow => {
+            let init = body.slice(x, &[SliceDim { start: 1, limit: 2, stride: 1 }; 2]).ok()?;
+            let init = body.reshape(init, &[]).ok()?;
+            let dim = WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() };
+            let window = Window { dims: [dim, dim].into_iter().collect() };
+            let attrs = attrs
+                .with(AttrKey::Window, AttrValue::Window(Box::new(window)))
+                .with(AttrKey::ToApply, region);
+            body.instr(opcode, &[y, init], attrs).ok()?
+        }
+        Opcode::Map => {
+            let attrs = attrs.with(AttrKey::Dimensions, ints(&[0, 1])).with(AttrKey::ToApply, region);
+            body.instr(opcode, &[x, y], attrs).ok()?
+        }
+        Opcode::Sort => {
+            let i = body.iota(Shape::array(ElementType::S32, &dims), 1).ok()?;
+            let attrs = attrs
+                .with(AttrKey::Dimensions, ints(&[1]))
+                .with(AttrKey::IsStable, AttrValue::Bool(true))
+                .with(AttrKey::ToApply, region);
+            body.instr(opcode, &[x, i], attrs).ok()?
+        }
+        Opcode::Topk => {
+            let attrs = attrs.with(AttrKey::K, AttrValue::Int(1 + variant as i64));
+            body.instr(opcode, &[x], attrs.with(AttrKey::Largest, AttrValue::Bool(variant.is_multiple_of(2))))
+                .ok()?
+        }
+        Opcode::Dot => body.dot(x, y, [&[0], &[0]], [&[], &[]]).ok()?,
+        Opcode::Fft if ty.is_complex() => {
+            let attrs = attrs
+                .with(AttrKey::FftType, AttrValue::FftType(FftType::Fft))
+                .with(AttrKey::FftLength, ints(&[5]));
+            body.instr(opcode, &[x], attrs).ok()?
+        }
+        _ if !opcode.is_elementwise() => return None,
+        _ if opcode.arity() == Arity::Exactly(1) => body.unary(opcode, x).ok()?,
+        _ if opcode.arity() == Arity::Exactly(2) => body.binary(opcode, x, y).ok()?,
+        _ => return None,
+    };
+    body.set_root(root);
+    let entry = body.finish();
+    module.set_entry(entry);
+    Some(module)
 }
 
 fn variable(name: &str, default: u64) -> u64 {
