@@ -82,7 +82,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if same_folder(&out, Path::new(&options.program)) {
         return Err(Failure::usage(format!("--out {} is where the program is read from", out.display())));
     }
-    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options, &original)?;
+    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options)?;
     let jobs = if options.jobs == 0 {
         std::thread::available_parallelism().map_or(1, usize::from)
     } else {
@@ -176,7 +176,7 @@ fn same_folder(a: &Path, b: &Path) -> bool {
     }
 }
 
-fn oracle(options: &Options, original: &Candidate) -> Result<(Box<dyn Oracle>, String), Failure> {
+fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
     if let Some(command) = &options.command {
         let output = options.matched.clone().map_or(Match::Any, Match::Text);
         let identity = format!("command {command} {output:?}");
@@ -200,7 +200,7 @@ fn oracle(options: &Options, original: &Candidate) -> Result<(Box<dyn Oracle>, S
         settings,
     };
     let identity = format!("engines {engines} nan_bits={}", options.nan_bits);
-    Ok((Box::new(differential.within_reach_of(original)), identity))
+    Ok((Box::new(differential), identity))
 }
 
 fn begin(ui: &Ui, signature: &str, original: &Candidate) {

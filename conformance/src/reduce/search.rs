@@ -130,7 +130,7 @@ pub fn reduce(
         return Err(NotReduced::Invalid);
     }
     let asked = options.repeat.max(1);
-    let mut found: Vec<Signature> = (0..asked).filter_map(|_| check(oracle, original)).collect();
+    let mut found: Vec<Signature> = (0..asked).filter_map(|_| check(oracle, original, u64::MAX)).collect();
     let Some(target) = found.first().cloned() else { return Err(NotReduced::NoFailure) };
     found.retain(|s| *s == target);
     let failed = found.len() as u32;
@@ -197,14 +197,14 @@ pub fn reduce(
 }
 
 /// The fuel that programs get which should need no more than the original, whose run may take `most`.
-pub(crate) fn enough_fuel(original: &Candidate, most: u64) -> u64 {
+fn enough_fuel(original: &Candidate, most: u64) -> u64 {
     let fuel = guarded("running the original", || Ok(record::fuel(original, most))).ok().flatten();
     fuel.map_or(20_000, |fuel| fuel.saturating_mul(4).saturating_add(10_000))
 }
 
 /// Asks the oracle; a panic is no failure of the program's.
-fn check(oracle: &dyn Oracle, candidate: &Candidate) -> Option<Signature> {
-    guarded("checking a candidate", || Ok(oracle.check(candidate))).ok().flatten()
+fn check(oracle: &dyn Oracle, candidate: &Candidate, fuel: u64) -> Option<Signature> {
+    guarded("checking a candidate", || Ok(oracle.check_within(candidate, fuel))).ok().flatten()
 }
 
 /// Hears of a search and of the name of a move that made the program smaller.
@@ -417,7 +417,7 @@ impl Search<'_> {
 
     /// Whether a program fails in the same way.
     fn fails(&self, candidate: &Candidate) -> bool {
-        (0..self.tries).any(|_| check(self.oracle, candidate).as_ref() == Some(&self.target))
+        (0..self.tries).any(|_| check(self.oracle, candidate, self.fuel).as_ref() == Some(&self.target))
     }
 
     /// The same for one that is about to be kept.

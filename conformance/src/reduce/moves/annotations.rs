@@ -10,8 +10,8 @@ use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
 
-/// Attributes without which a program means the same, or nearly.
-const OPTIONAL: &[AttrKey] = &[
+/// Attributes that change nothing, not even whether a program verifies.
+const HARMLESS: &[AttrKey] = &[
     AttrKey::Sharding,
     AttrKey::FrontendAttributes,
     AttrKey::ParameterReplication,
@@ -23,23 +23,48 @@ const OPTIONAL: &[AttrKey] = &[
     AttrKey::OperandPrecision,
     AttrKey::DotAlgorithm,
     AttrKey::ConvKind,
-    AttrKey::SparsityConfig,
     AttrKey::OutputToOperandAliasing,
-    AttrKey::IndicesAreSorted,
-    AttrKey::UniqueIndices,
-    AttrKey::IsStable,
     AttrKey::IsComposite,
     AttrKey::InferredDimension,
     AttrKey::ConstrainLayout,
     AttrKey::CollectiveMode,
     AttrKey::CrossProgramPrefetchIndex,
+];
+
+/// Attributes without which a program still means something.
+const OPTIONAL: &[AttrKey] = &[
+    AttrKey::SparsityConfig,
+    AttrKey::IndicesAreSorted,
+    AttrKey::UniqueIndices,
+    AttrKey::IsStable,
     AttrKey::IsAssociative,
     AttrKey::FeatureGroupCount,
     AttrKey::BatchGroupCount,
 ];
 
+/// All that changes nothing, in one edit.
+pub(super) fn harmless(context: &Context<'_>) -> Vec<Edit> {
+    let edits = annotations_of(context, HARMLESS, false);
+    if edits.is_empty() {
+        return edits;
+    }
+    vec![Box::new(move |c| {
+        let mut applied = false;
+        for edit in &edits {
+            applied |= edit(c);
+        }
+        applied
+    })]
+}
+
 /// Everything that may be left out.
 pub(super) fn annotations(context: &Context<'_>) -> Vec<Edit> {
+    let keys: Vec<AttrKey> = HARMLESS.iter().chain(OPTIONAL).copied().collect();
+    annotations_of(context, &keys, true)
+}
+
+/// Header, attributes, layouts; where `ordering` is to be changed, dynamic dimensions and control edges too.
+fn annotations_of(context: &Context<'_>, keys: &[AttrKey], ordering: bool) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits = header(&module.header);
     if module.stack_tables != StackTables::default() {
@@ -50,7 +75,7 @@ pub(super) fn annotations(context: &Context<'_>) -> Vec<Edit> {
     }
     for id in all_instructions(module) {
         let i = module.instr(id);
-        for &key in OPTIONAL {
+        for &key in keys {
             if i.attrs.get(key).is_some() {
                 edits.push(Box::new(move |c| {
                     c.alive(id) && c.module.instr_mut(id).attrs.remove(key).is_some()
@@ -60,7 +85,7 @@ pub(super) fn annotations(context: &Context<'_>) -> Vec<Edit> {
         if i.shape != i.shape.without_layout() {
             edits.push(Box::new(move |c| without_layout(c, id)));
         }
-        if i.shape != static_shape(&i.shape) {
+        if ordering && i.shape != static_shape(&i.shape) {
             edits.push(Box::new(move |c| {
                 let alive = c.alive(id);
                 if alive {
@@ -69,7 +94,7 @@ pub(super) fn annotations(context: &Context<'_>) -> Vec<Edit> {
                 alive
             }));
         }
-        if !i.control_predecessors.is_empty() {
+        if ordering && !i.control_predecessors.is_empty() {
             edits.push(Box::new(move |c| {
                 c.alive(id) && !std::mem::take(&mut c.module.instr_mut(id).control_predecessors).is_empty()
             }));

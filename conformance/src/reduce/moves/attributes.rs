@@ -7,7 +7,7 @@ use hlo::attrs::{
 use hlo::{Attrs, InstrId, Opcode};
 
 use super::Edit;
-use super::dims::refit;
+use super::dims::{refit, refit_holding};
 use crate::reduce::Candidate;
 use crate::reduce::program::all_instructions;
 use crate::reduce::search::Context;
@@ -18,6 +18,15 @@ fn set(id: InstrId, key: AttrKey, value: AttrValue) -> Edit {
 }
 
 fn put(c: &mut Candidate, id: InstrId, values: &[(AttrKey, AttrValue)]) -> bool {
+    change(c, id, values) && refit(c)
+}
+
+/// The same, with windows that give as much as before.
+fn set_holding(id: InstrId, key: AttrKey, value: AttrValue) -> Edit {
+    Box::new(move |c| change(c, id, &[(key, value.clone())]) && refit_holding(c))
+}
+
+fn change(c: &mut Candidate, id: InstrId, values: &[(AttrKey, AttrValue)]) -> bool {
     if !c.alive(id) {
         return false;
     }
@@ -29,7 +38,7 @@ fn put(c: &mut Candidate, id: InstrId, values: &[(AttrKey, AttrValue)]) -> bool 
             changed = true;
         }
     }
-    changed && refit(c)
+    changed
 }
 
 /// Simpler values of one dimension, the simplest first.
@@ -92,7 +101,13 @@ fn slice(s: SliceDim) -> Vec<SliceDim> {
         SliceDim { stride: 2, ..s },
         SliceDim { start: 0, ..s },
     ];
-    all.retain(|q| *q != s && (q.start, q.limit, q.stride) <= (s.start.max(1), s.limit, s.stride));
+    let taken = (s.limit - s.start + s.stride - 1) / s.stride.max(1);
+    all.push(SliceDim { start: s.start, limit: s.start + taken, stride: 1 });
+    all.push(SliceDim { start: 0, limit: taken, stride: 1 });
+    all.push(SliceDim { limit: s.start + (taken - 1) * s.stride + 1, ..s });
+    all.retain(|q| {
+        *q != s && q.limit >= q.start && (q.start, q.limit, q.stride) <= (s.start.max(1), s.limit, s.stride)
+    });
     all
 }
 
@@ -112,12 +127,16 @@ fn each<T: Copy>(list: &[T], alternatives: impl Fn(T) -> Vec<T>) -> Vec<Vec<T>> 
 /// All edits.
 pub(super) fn simpler(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
+    let windows = all_instructions(module).any(|id| module.instr(id).opcode == Opcode::ReduceWindow);
     let mut edits: Vec<Edit> = Vec::new();
     for id in all_instructions(module) {
         let i = module.instr(id);
         if let Some(p) = i.attrs.padding() {
             for p in each(p, padding) {
-                edits.push(set(id, AttrKey::Padding, AttrValue::Padding(p.into())));
+                edits.push(set(id, AttrKey::Padding, AttrValue::Padding(p.clone().into())));
+                if windows {
+                    edits.push(set_holding(id, AttrKey::Padding, AttrValue::Padding(p.into())));
+                }
             }
         }
         if let Some(s) = i.attrs.slices() {

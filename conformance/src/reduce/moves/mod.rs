@@ -63,7 +63,7 @@ const fn again(done: &'static str, how: How, plan: Plan) -> Move {
 
 /// All moves, in the order in which they are tried.
 pub(crate) const MOVES: &[Move] = &[
-    once("annotations dropped", How::Together, annotations::annotations),
+    once("annotations dropped", How::First, annotations::harmless),
     once("unused code dropped", How::Together, parameters::dead),
     again("run on fewer devices", How::First, annotations::devices),
     once("cut off behind the failure", How::Bisect, cut::prefixes),
@@ -71,6 +71,7 @@ pub(crate) const MOVES: &[Move] = &[
     again("outputs dropped", How::Together, cut::outputs),
     again("cut to one output", How::First, cut::single_output),
     again("cut to an inner value", How::First, cut::roots),
+    once("annotations dropped", How::Together, annotations::annotations),
     once("producers replaced by parameters", How::Together, cut::recorded_parameters),
     once("instructions bypassed", How::Together, bypass::operands),
     again("calls inlined", How::Singly, calls::inline),

@@ -20,16 +20,6 @@ pub struct Differential {
     pub settings: Settings,
 }
 
-impl Differential {
-    /// With limits on fuel that the original needs, so that a candidate which loops for ever is found out soon.
-    #[must_use]
-    pub fn within_reach_of(mut self, original: &Candidate) -> Self {
-        let fuel = &mut self.settings.run.limits.fuel;
-        *fuel = Some(crate::reduce::search::enough_fuel(original, fuel.unwrap_or(u64::MAX)));
-        self
-    }
-}
-
 impl std::fmt::Debug for Differential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} against {}", self.engine.name(), self.reference.name())
@@ -53,9 +43,15 @@ fn kind(found: differential::Kind) -> Option<Kind> {
 
 impl Oracle for Differential {
     fn check(&self, candidate: &Candidate) -> Option<Signature> {
+        self.check_within(candidate, u64::MAX)
+    }
+
+    fn check_within(&self, candidate: &Candidate, fuel: u64) -> Option<Signature> {
         let module = &candidate.module;
         let mut settings = self.settings;
         settings.run.devices = Devices::new(module.replica_count(), module.num_partitions())?;
+        let limit = &mut settings.run.limits.fuel;
+        *limit = Some(limit.unwrap_or(u64::MAX).min(fuel));
         let subject = Subject::new(module, &candidate.inputs);
         let found = differ(&*self.reference, &*self.engine, &subject, &settings);
         // Of a wrong result the values say what is wrong; of other failures the code does.

@@ -22,6 +22,30 @@ pub(super) fn refit(c: &mut Candidate) -> bool {
     rewrite(c, |_| Some(Keep::First)).is_some()
 }
 
+/// The same, and windows change so that as many fit as before.
+pub(super) fn refit_holding(c: &mut Candidate) -> bool {
+    rewrite(c, |dims| {
+        hold(dims)?;
+        Some(Keep::First)
+    })
+    .is_some()
+}
+
+/// Keeps the sizes that windows give.
+fn hold(dims: &mut Dims<'_>) -> Option<()> {
+    for id in dims.instructions() {
+        if dims.module.instr(id).opcode != Opcode::ReduceWindow {
+            continue;
+        }
+        for (a, b) in dims.operand(id, 0).zip(dims.leaf(id, 0)) {
+            if dims.class(a) != dims.class(b) && dims.change(b).is_none() {
+                dims.set(b, Change::Size(dims.old_size(b)))?;
+            }
+        }
+    }
+    Some(())
+}
+
 /// Puts `new` in place of `old`, an array of the same rank and type whose sizes may differ: all that is tied gets the lesser.
 pub(super) fn put_resized(c: &mut Candidate, old: InstrId, new: InstrId) -> bool {
     if !c.alive(old) || !c.alive(new) || c.module.instr(old).parent() != c.module.instr(new).parent() {
@@ -116,6 +140,7 @@ pub(super) fn shrink(context: &Context<'_>) -> Vec<Edit> {
     let places = places(&dims);
     let mut classes = dims.classes();
     classes.sort_by_key(|&v| (std::cmp::Reverse(dims.old_size(v)), v));
+    let windows = dims.instructions().iter().any(|&id| dims.module.instr(id).opcode == Opcode::ReduceWindow);
     let mut edits: Vec<Edit> = Vec::new();
     for class in classes {
         let n = dims.old_size(class);
@@ -125,21 +150,24 @@ pub(super) fn shrink(context: &Context<'_>) -> Vec<Edit> {
         sizes.sort_unstable();
         sizes.dedup();
         for size in sizes {
-            for keep in [Keep::First, Keep::Last] {
-                edits.push(Box::new(move |c| shrink_one(c, place, size, keep)));
+            for (keep, holding) in [(Keep::First, false), (Keep::Last, false), (Keep::First, windows)] {
+                edits.push(Box::new(move |c| shrink_one(c, place, size, keep, holding)));
             }
         }
     }
     edits
 }
 
-fn shrink_one(c: &mut Candidate, place: Place, size: i64, keep: Keep) -> bool {
+fn shrink_one(c: &mut Candidate, place: Place, size: i64, keep: Keep, holding: bool) -> bool {
     let done = rewrite(c, |dims| {
         let v = var(dims, place)?;
         if dims.size(v) <= size {
             return None;
         }
         dims.set(v, Change::Size(size))?;
+        if holding {
+            hold(dims)?;
+        }
         Some(keep)
     });
     done.is_some()

@@ -297,9 +297,12 @@ impl Dims<'_> {
         let stride = if span(s.stride) <= n { s.stride } else { 1 };
         let span = span(stride);
         let start = s.start.min(n - span);
-        // To the end, where it went to the end; as far as it takes elements otherwise.
-        let to_end = s.limit == self.old_size(a) && n - start < span + stride && m > 0;
-        let limit = if to_end { n } else { start + span };
+        // The limit may say more than the elements that are taken: as it was, or to the end, where that takes as many.
+        let taken = |limit: i64| limit >= start && (limit - start + stride - 1) / stride == m;
+        let kept = s.limit - (s.start - start);
+        let to_end = s.limit == self.old_size(a);
+        let limit = [kept, n, start + span].into_iter().skip(usize::from(to_end && n != kept));
+        let limit = limit.into_iter().find(|&l| l <= n && taken(l)).unwrap_or(start + span);
         (start >= 0).then_some(SliceDim { start, limit, stride })
     }
 

@@ -36,10 +36,14 @@ pub(super) fn placements(n: i64, w: &WindowDim) -> Option<i64> {
     Some(if base == 0 || window > base { 0 } else { (base - window) / w.stride + 1 })
 }
 
-/// The most elements that a slice of `n` elements takes, from where it starts if that is inside.
+/// The elements that a slice takes of `n`: what it says, or at most `most` from where it starts, if that is inside.
 fn sliced(n: i64, s: &SliceDim, most: i64) -> i64 {
+    let stride = s.stride.max(1);
+    if s.limit <= n {
+        return (s.limit - s.start + stride - 1) / stride;
+    }
     let from = if s.start < n { n - s.start } else { n };
-    ((from - 1) / s.stride.max(1) + 1).min(most)
+    ((from - 1) / stride + 1).min(most)
 }
 
 impl Dims<'_> {
@@ -130,9 +134,8 @@ impl Dims<'_> {
                     let from = a.start + usize::try_from(*d.input_spatial.get(n)?).ok()?;
                     let by = k.start + usize::try_from(*d.kernel_spatial.get(n)?).ok()?;
                     let result = to.start + usize::try_from(*d.output_spatial.get(n)?).ok()?;
-                    let touched = self.change(from).is_some() || self.change(by).is_some();
                     let w = WindowDim { size: self.size(by), ..*w };
-                    if touched && self.change(result).is_none() {
+                    if self.change(result).is_none() {
                         let size = placements(self.size(from), &w)?.max(self.old_size(result).min(1));
                         changed |= self.lead(result, size)?;
                     }
