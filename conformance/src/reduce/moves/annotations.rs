@@ -168,22 +168,26 @@ pub(super) fn devices(context: &Context<'_>) -> Vec<Edit> {
     let (r, p) = (h.replica_count.unwrap_or(1).max(1), h.num_partitions.unwrap_or(1).max(1));
     let mut counts = vec![(1, 1), (r, 1), (1, p), (r / 2, p), (r, p / 2), (r - 1, p), (r, p - 1)];
     counts.retain(|&(a, b)| a >= 1 && b >= 1 && a * b < r * p);
-    counts
-        .into_iter()
-        .map(|(a, b)| {
-            Box::new(move |c: &mut Candidate| {
-                let h = &mut c.module.header;
-                h.replica_count = (a > 1).then_some(a);
-                h.num_partitions = (b > 1).then_some(b);
-                // Device (replica, partition) is number replica * partitions + partition.
-                let kept = |device: usize| (device as i64) / p < a && (device as i64) % p < b;
-                let mut device = 0;
-                c.inputs.retain(|_| {
-                    device += 1;
-                    kept(device - 1)
-                });
-                true
-            }) as Edit
-        })
-        .collect()
+    let mut edits: Vec<Edit> = Vec::new();
+    for (a, b) in counts {
+        // Device (replica, partition) is number replica * partitions + partition.
+        let kept: Vec<bool> = (0..r * p).map(|device| device / p < a && device % p < b).collect();
+        edits.push(Box::new(move |c| keep_devices(c, (a, b), &kept)));
+    }
+    if r * p > 1 && r * p <= 64 {
+        for only in 1..r * p {
+            let kept: Vec<bool> = (0..r * p).map(|device| device == only).collect();
+            edits.push(Box::new(move |c| keep_devices(c, (1, 1), &kept)));
+        }
+    }
+    edits
+}
+
+fn keep_devices(c: &mut Candidate, (replicas, partitions): (i64, i64), kept: &[bool]) -> bool {
+    let h = &mut c.module.header;
+    h.replica_count = (replicas > 1).then_some(replicas);
+    h.num_partitions = (partitions > 1).then_some(partitions);
+    let mut kept = kept.iter();
+    c.inputs.retain(|_| kept.next().copied().unwrap_or(false));
+    true
 }
