@@ -147,7 +147,8 @@ pub(crate) fn run(
     inputs: Inputs,
     accumulate: Accumulate,
 ) -> Result<Result<Vec<ArrayLiteral>, String>, String> {
-    let limits = Limits { fuel: Some(50_000_000), memory_bytes: 1 << 30 };
+    // A mutant's loop may have lost its end.
+    let limits = Limits { fuel: Some(200_000), memory_bytes: 1 << 30 };
     let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
     let options = RunOptions { accumulate, limits, devices, ..RunOptions::default() };
     match InterpreterEngine.run(module, inputs, &options) {

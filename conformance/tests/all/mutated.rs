@@ -57,6 +57,9 @@ fn mutants() -> Result<(), Failed> {
         let source = &sources[(hlo::elided::splitmix64(seed) % sources.len() as u64) as usize];
         let Some(mutant) = mutate(&source.module, &source.inputs, &donors, seed) else { continue };
         ran += 1;
+        if std::env::var_os("HLO_PROPERTY_SHOW").is_some() {
+            eprintln!("{seed} {} {:?}", source.name, mutant.steps);
+        }
         let tried = std::panic::catch_unwind(AssertUnwindSafe(|| runs(&mutant)));
         let message = match tried {
             Ok(Ok(())) => continue,
