@@ -23,18 +23,25 @@ impl Generator<'_> {
     pub(super) fn devices(&mut self) {
         let most = i64::from(self.limits.devices);
         // Threads cost more than a few instructions.
-        let odds = if self.limits.instructions < 12 { 14 } else { 40 };
+        let odds = if self.limits.instructions < 12 { 20 } else { 40 };
         if most < 2 || !self.choices.chance(odds) {
             return;
         }
         let (replicas, partitions) =
-            self.choices.pick(&[(2, 1), (1, 2), (2, 2), (4, 1), (3, 1), (1, 4), (1, 3)]);
+            self.choices.pick(&[(2, 1), (1, 2), (2, 2), (4, 1), (3, 1), (1, 4), (1, 3), (4, 1)]);
         if replicas * partitions > most {
             return;
         }
         (self.replicas, self.partitions) = (replicas, partitions);
         self.module.header.replica_count = Some(replicas);
         self.module.header.num_partitions = Some(partitions);
+    }
+
+    /// A collective.
+    pub(super) fn meet(&mut self, body: &mut Body) {
+        if let Some(id) = collective(self, body) {
+            body.add(id);
+        }
     }
 
     /// Groups for an opcode, in a mode that it has.

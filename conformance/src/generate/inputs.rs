@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::elided::splitmix64;
-use hlo::{ArrayLiteral, Literal, Module, Opcode, Shape};
+use hlo::{ArrayLiteral, Buffer, BufferOf, Literal, Module, Opcode, Shape};
 use hlo_interp::Value;
 use hlo_interp::device::host::Host;
 
@@ -21,14 +21,44 @@ pub fn inputs(module: &Module, seed: u64) -> Vec<Vec<ArrayLiteral>> {
     let leaves = if asks(module) { plan(module, None).ok() } else { None };
     let Plan { leaves } = leaves.unwrap_or_else(|| undemanding(module));
     let wild = splitmix64(seed ^ 0x5eed).is_multiple_of(8);
-    (0..devices)
+    let mut all: Vec<Vec<ArrayLiteral>> = (0..devices)
         .map(|device| {
             leaves
                 .iter()
                 .map(|leaf| one(leaf, key(seed, device, leaf.parameter as u64, leaf.leaf as u64), wild))
                 .collect()
         })
-        .collect()
+        .collect();
+    relate(&leaves, &mut all, seed);
+    all
+}
+
+/// Makes some arrays nearly like earlier ones of their shape: what compares, selects and sorts sees equal elements among others.
+fn relate(leaves: &[LeafPlan], all: &mut [Vec<ArrayLiteral>], seed: u64) {
+    for (i, leaf) in leaves.iter().enumerate().skip(1) {
+        let r = splitmix64(seed ^ 0xc09 ^ (i as u64) << 32);
+        let earlier = leaves[..i].iter().position(|l| l.shape.same_dims(&leaf.shape));
+        if let (Some(j), 0) = (earlier, r % 6) {
+            for arrays in all.iter_mut() {
+                arrays[i] = mixed(&arrays[i], &arrays[j], r);
+            }
+        }
+    }
+}
+
+/// About a quarter of the elements of `a`, the others of `b`.
+fn mixed(a: &ArrayLiteral, b: &ArrayLiteral, key: u64) -> ArrayLiteral {
+    fn take<T: BufferOf>(a: &[T], b: &[T], key: u64) -> Buffer {
+        let pairs = a.iter().zip(b).zip(0..);
+        T::wrap(
+            pairs.map(|((&a, &b), i)| if splitmix64(key.wrapping_add(i)) & 3 == 0 { a } else { b }).collect(),
+        )
+    }
+    let buffer = hlo::with_buffer!(&a.buffer, x => match BufferOf::slice(&b.buffer) {
+        Some(y) => take(x, y, key),
+        None => a.buffer.clone(),
+    });
+    ArrayLiteral { dims: a.dims.clone(), buffer }
 }
 
 /// Whether any instruction's meaning hangs on the range of an operand: otherwise nobody asks for anything.

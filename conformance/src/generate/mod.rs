@@ -152,7 +152,14 @@ pub fn program_towards(bytes: &[u8], limits: Limits, aims: &[Pair]) -> Module {
     g.devices();
     let mut body = Body::entry(&mut g.module);
     let steps = 1 + g.choices.below(limits.instructions);
-    g.grow(&mut body, steps);
+    if g.replicas * g.partitions > 1 {
+        // Several devices are for meeting: at the start, where values still differ, and at the end.
+        g.meet(&mut body);
+        g.grow(&mut body, steps);
+        g.meet(&mut body);
+    } else {
+        g.grow(&mut body, steps);
+    }
     let id = g.finish(body);
     g.module.set_entry(id);
     g.settle();
@@ -221,7 +228,7 @@ const FAMILIES: &[(u32, Family)] = &[
     (1, library::custom_call),
     (3, collective::collective),
     (1, transfer::transfer),
-    (26, patterns::pattern),
+    (40, patterns::pattern),
     (12, idioms::idiom),
 ];
 

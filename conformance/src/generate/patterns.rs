@@ -168,6 +168,8 @@ const MOVES: &[&str] = &[
     "x wider negate wider",
     "x wider fold",
     "x wider window",
+    "x wider negate window",
+    "x cut window",
     "x window window",
     "x window fold",
     "x spread shape",
@@ -258,6 +260,8 @@ const INTEGER: &[&str] = &[
     "x 0 GE",
     "x 0 GT x 1 subtract x select",
     "x c multiply x d multiply add",
+    "x x multiply abs",
+    "x y multiply abs",
     "x abs sign",
     "x y subtract abs",
     "x sign x multiply",
@@ -340,13 +344,14 @@ struct Names {
 }
 
 pub(super) fn pattern(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let x = g.any(body);
+    // Values of more dimensions often: on few, many mistakes cannot be made.
+    let x = if g.choices.chance(80) { g.ranked(body, 3) } else { g.any(body) };
     let shape = g.array(x).without_layout();
     let own: &[&str] = match shape.element_type.class() {
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => INTEGER,
         TypeClass::Float | TypeClass::Complex => FLOAT,
     };
-    let list = [ANY, own, MOVES, own][g.choices.below(4)];
+    let list = [ANY, MOVES, own, MOVES, own][g.choices.below(5)];
     let text = g.choices.pick(list);
     expression(g, body, text, x, None)
 }

@@ -266,9 +266,23 @@ pub(super) fn topk(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
 }
 
 pub(super) fn map(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
-    let (shape, operands, types) = g.several(body, 0, 128);
+    let (mut shape, mut operands, mut types) = g.several(body, 0, 128);
+    let alike = g.choices.chance(100);
+    if alike {
+        operands.truncate(1);
+        operands.push(g.of_shape(body, &shape));
+        shape = g.array(operands[0]);
+        types = vec![shape.element_type; 2];
+    }
     let parameters: Vec<Shape> = types.iter().map(|&ty| Shape::scalar(ty)).collect();
     let mut applied = Body::with_parameters(&mut g.module, "apply", &parameters);
+    if let (true, &[a, b]) = (alike, applied.values()) {
+        // Which is which matters.
+        let opcode = g.choices.pick(&[Opcode::Subtract, Opcode::Divide, Opcode::Power]);
+        if let Some(id) = g.plain(&applied, opcode, &[a, b]) {
+            applied.add(id);
+        }
+    }
     let steps = 1 + g.choices.below(4);
     for _ in 0..steps {
         let family = g.choices.pick(&[

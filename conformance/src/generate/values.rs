@@ -160,7 +160,11 @@ fn integer(ty: ElementType, mode: Mode, r: u64, i: u64, key: u64) -> Draw {
     let low = if ty.is_signed_integer() { -4 } else { 0 };
     match mode {
         Mode::Small | Mode::Eighths => Draw::Int(i128::from(r % 11) + low),
-        Mode::Moderate => Draw::Int(i128::from(r % 201) + low * 25),
+        // Products of two overflow.
+        Mode::Moderate => {
+            let span = 1u64 << (ty.bits() * 3 / 4).max(1);
+            Draw::Int(i128::from(r % span) + low.signum() * i128::from(span / 2))
+        }
         // From one on, or about zero.
         Mode::Distinct => Draw::Int(i128::from(i) + if key & 1 == 0 { 1 } else { low * 4 }),
         Mode::Sorted => Draw::Int(i128::from(i / 2) + low),
@@ -188,9 +192,9 @@ fn real(mode: Mode, r: u64, (i, n): (u64, u64), key: u64) -> f64 {
         Mode::Sorted => (i / 2) as f64 * 0.5 - 2.0,
         Mode::Few => [-1.5, 2.0, 0.5][(r % 3) as usize],
         Mode::Edge => match r >> 8 & 31 {
-            0 => [0.0, -0.0, 1.0, -1.0][(r >> 16) as usize & 3],
-            1 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MAX][(r >> 16) as usize & 3],
-            2..7 => scaled(r),
+            0 | 1 => [0.0, -0.0, -0.0, -1.0][(r >> 16) as usize & 3],
+            2 | 3 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MAX][(r >> 16) as usize & 3],
+            4..7 => scaled(r),
             7..12 => tame + 2f64.powi(-12) * (r >> 32) as f64 / 2f64.powi(20),
             _ => tame,
         },
