@@ -72,7 +72,10 @@ pub fn code_of(d: &hlo::Diagnostic) -> String {
         return code.to_owned();
     }
     let mut words = String::new();
-    for c in d.message.lines().next().unwrap_or_default().chars().take(120) {
+    // Names of instructions differ from program to program too.
+    let line = d.message.lines().next().unwrap_or_default();
+    let line = line.split(['%', '"']).next().unwrap_or_default().trim_end();
+    for c in line.chars().take(120) {
         match c {
             '0'..='9' if words.ends_with('#') => {}
             '0'..='9' => words.push('#'),

@@ -151,7 +151,7 @@ pub struct Difference {
     pub replayed: bool,
     /// The opcode that diverges first, if the engine was replayed.
     pub blamed: Option<Opcode>,
-    /// The reference's results.
+    /// The reference's results, if the engine's have other bits.
     pub reference: Option<Finished>,
     /// The engine's results.
     pub actual: Option<Finished>,
@@ -307,6 +307,7 @@ fn compare(
         Class::Wrong => Kind::Wrong,
     };
     difference.actual = Some(actual);
+    difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
     if settings.replay && says_little && executable.form().is_some() {
         replayed(&mut difference, executable, allowances, subject, settings);

@@ -10,11 +10,13 @@ use hlo_interp::Devices;
 
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
-use crate::engine::{self, Engine, Inputs, Limits, RunOptions, named};
+use crate::differential::{Settings, Subject};
+use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load};
 use crate::guard::{check_machine, guarded, on_deep_stack};
 use crate::inputs::{self, Fill};
+use crate::isolate::{self, Status};
 use crate::near::{ErrorSpec, near};
 use crate::npz::Npz;
 use crate::report;
@@ -24,7 +26,7 @@ Runs HLO modules on a platform and compares the results with a reference platfor
 
 Usage: run_hlo_module [FLAGS] --platform=NAME FILE...
 
-  --platform=NAME               interpreter
+  --platform=NAME               interpreter, or another engine (docs/harness.md)
   --reference_platform=NAME     default (the interpreter); \"\" runs without comparing
   --abs_error_bound=X           absolute error bound (0.001); an element is wrong if it exceeds both
   --rel_error_bound=X           relative error bound (0.001)
@@ -34,12 +36,13 @@ Usage: run_hlo_module [FLAGS] --platform=NAME FILE...
   --output_literals_file=NPZ    results of the last run: arrays out0, out1, ...
   --random_init_input_literals  made inputs; --norandom_init_input_literals makes zeros (true)
   --use_large_float_range       floats over the whole range of exponents (false)
+  --isolate_instructions        run every instruction alone, on the reference's operands (false)
   --different_random_seeds      another seed for rng in each iteration (false)
   --input_format=FORMAT         hlo or txt
   --run_test_hlo_passes, --run_reference_hlo_passes    the interpreter has no passes: both are noted
 
 Flags are written --flag=value, --flag value, --flag or --noflag, with _ or -. Options --xla_* are
-noted and change nothing. Protobuf literals and modules, and --isolate_instructions, are unsupported.
+noted and change nothing. Protobuf literals and modules are unsupported.
 
 Examples:
   run_hlo_module --platform=interpreter --reference_platform=\"\" --print_literals m.hlo
@@ -211,8 +214,10 @@ impl Flags {
     /// What is known and not there yet.
     fn refuse_unsupported(&self) -> Result<(), Failure> {
         let unsupported = |what: String| Err(Failure::new(Exit::Unsupported, what));
-        if self.isolate {
-            return unsupported("--isolate_instructions is unsupported".into());
+        if self.isolate && !matches!(&*self.reference_platform, "default" | "interpreter") {
+            return unsupported(
+                "--isolate_instructions takes operands from the interpreter: no other reference".into(),
+            );
         }
         if !self.debug_options_file.is_empty() {
             return unsupported("--debug_options_file: protobuf files are unsupported".into());
@@ -326,7 +331,10 @@ fn run_file(
         } else {
             ui.line(format!("\n ** Running {file} **"));
         }
-        let end = run_once(program, file, flags, iteration, platform, reference, ui)?;
+        let end = match reference {
+            Some(_) if flags.isolate => run_isolated(program, file, flags, iteration, platform, ui)?,
+            _ => run_once(program, file, flags, iteration, platform, reference, ui)?,
+        };
         failed += u64::from(end != Exit::Ok);
         exit = exit.first_failure(end);
     }
@@ -428,6 +436,69 @@ fn run_once(
     Ok(Exit::Differs)
 }
 
+/// Runs every instruction alone on the reference's operands. An instruction is wrong if a result exceeds both bounds, as a program is.
+fn run_isolated(
+    program: &Program,
+    file: &str,
+    flags: &Flags,
+    iteration: u64,
+    platform: &dyn Engine,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    let module = &program.module;
+    let limits = Limits::default();
+    let devices = engine::devices(module, None, None)?;
+    let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
+    let seed = if flags.different_seeds { iteration + 1 } else { 42 };
+    let run = RunOptions { limits, seed, devices, ..RunOptions::default() };
+    let settings = Settings { run, ..Settings::default() };
+    let options = isolate::Options { settings, ..isolate::Options::default() };
+    let subject = Subject::new(module, &arrays);
+    let found = match isolate::isolate(&subject, platform, &options, &mut |_, _| {}) {
+        Ok(found) => found,
+        Err(outcome) => {
+            let Err((exit, d)) = outcome.into_results() else {
+                return Err(Failure::internal("a run with results counted as one without"));
+            };
+            ui.raw_error(&render_all(&Diagnostics::from(d), file, &program.source.text, ui.color_errors));
+            return Ok(exit);
+        }
+    };
+    let width = found.rows.iter().map(|r| r.computation.len() + r.name.len() + 1).max().unwrap_or(0);
+    ui.line(format!("{:width$}  {:24}  status", "instruction", "opcode"));
+    let mut mismatches = 0;
+    for row in &found.rows {
+        let status = match &row.alone {
+            Status::Success(_) => "MATCHED".to_owned(),
+            Status::Skipped(why) => format!("SKIPPED ({why})"),
+            Status::Failure(d) => match (&d.reference, &d.actual) {
+                (Some(e), Some(a)) if !far(e, a, flags.bounds) => "MATCHED".to_owned(),
+                (Some(_), Some(_)) => {
+                    mismatches += 1;
+                    "MISMATCH".to_owned()
+                }
+                _ => {
+                    mismatches += 1;
+                    format!("ERROR ({})", d.kind.describe())
+                }
+            },
+        };
+        ui.line(format!(
+            "{:width$}  {:24}  {status}",
+            format!("{}.{}", row.computation, row.name),
+            row.opcode.name()
+        ));
+    }
+    ui.line(format!("{mismatches} of {} instructions do not match.", found.rows.len()));
+    Ok(if mismatches == 0 { Exit::Ok } else { Exit::Differs })
+}
+
+/// Whether some result exceeds both bounds.
+fn far(expected: &Finished, actual: &Finished, bounds: ErrorSpec) -> bool {
+    let pairs = expected.results.iter().flatten().zip(actual.results.iter().flatten());
+    pairs.into_iter().any(|(e, a)| near("", e, a, bounds).is_some())
+}
+
 fn print_arrays(ui: &Ui, stem: &str, arrays: &[Vec<ArrayLiteral>]) {
     for (name, a) in named(stem, arrays) {
         ui.line(format!("{name} = {} {}", a.shape(), report::array_text(a)));
@@ -489,7 +560,7 @@ mod tests {
             &["--input_literals_file=x.pb"][..],
             &["--output_literals_file=x.txt"],
             &["--debug_options_file=d.txt"],
-            &["--isolate_instructions"],
+            &["--isolate_instructions", "--reference_platform="],
             &["--input_format=stablehlo"],
             &["m.pb"],
         ] {

@@ -76,7 +76,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
     let pipeline = spec::pipeline(&options.passes)?;
     let variants: Vec<_> = pipeline.passes().filter_map(|p| variants::by_name(p.name())).collect();
     let allowances =
-        variants.iter().fold(super::fuzz::allowances(&options.allow)?, |a, v| a.or(v.allowances));
+        variants.iter().fold(crate::engine::allowances(&options.allow)?, |a, v| a.or(v.allowances));
     let devices = engine::devices(module, None, None)?;
     let limit = run.limits.memory_bytes;
     let arrays = match &options.inputs {

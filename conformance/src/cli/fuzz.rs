@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
 use crate::differential::Settings;
-use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
+use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
@@ -105,21 +105,6 @@ pub(super) fn parse_shard(text: &str) -> Result<(u64, u64), String> {
     if i < n { Ok((i, n)) } else { Err(format!("shards are counted from 0: 0/{n} to {}/{n}", n.max(1) - 1)) }
 }
 
-/// The liberties of these names together. Errors: wrong usage with "did you mean".
-pub(crate) fn allowances(names: &[String]) -> Result<Allowances, Failure> {
-    names.iter().try_fold(Allowances::STRICT, |all, name| match Allowances::named(name) {
-        Some(a) => Ok(all.or(a)),
-        None => {
-            let known = Allowances::NAMES.iter().copied().chain(["all"]);
-            let hint = match hlo::diag::suggest::did_you_mean(name, known) {
-                Some(s) => format!("; did you mean `{s}`?"),
-                None => format!("; there is: {}, all", Allowances::NAMES.join(", ")),
-            };
-            Err(Failure::usage(format!("there is no liberty `{name}`{hint}")))
-        }
-    })
-}
-
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if options.list_faults {
         list_faults(ui);
@@ -153,7 +138,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             limits: Limits { fuel: options.limits.fuel.or(Some(20_000_000)), memory_bytes },
             ..RunOptions::default()
         },
-        allow: allowances(&options.allow)?,
+        allow: engine::allowances(&options.allow)?,
         ..Settings::default()
     };
     let jobs = match options.jobs {

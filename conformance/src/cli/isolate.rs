@@ -12,7 +12,7 @@ use super::{AccumulateOption, LimitOptions};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, with_timeout};
-use crate::engine::{self, Allowances, Engine, Limits, RunOptions};
+use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
 use crate::frontend::{Program, instruction_count, load, signature};
@@ -186,14 +186,7 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
     settings.run.seed = options.seed.unwrap_or(settings.run.seed);
     settings.run.accumulate = options.accumulate.map_or(settings.run.accumulate, Into::into);
     settings.nan_bits |= options.nan_bits;
-    settings.allow = options.allow.iter().try_fold(settings.allow, |all, name| {
-        let unknown = || {
-            let hint = did_you_mean(name, Allowances::NAMES.iter().copied());
-            let hint = hint.map(|h| format!("; did you mean `{h}`?")).unwrap_or_default();
-            Failure::usage(format!("there is no liberty `{name}`{hint}"))
-        };
-        Ok::<_, Failure>(all.or(Allowances::named(name).ok_or_else(unknown)?))
-    })?;
+    settings.allow = settings.allow.or(engine::allowances(&options.allow)?);
     let inputs = match (&options.inputs, recorded) {
         (Some(npz), _) => inputs::read(&program.module, &mut Npz::open(npz, limit)?, devices)?,
         (None, Some(recorded)) => recorded,

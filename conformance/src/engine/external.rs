@@ -141,8 +141,8 @@ impl Executable for External<'_> {
                 Outcome::Finished(Finished { results, time: start.elapsed(), ..Finished::default() })
             }
             Err(failure) => Outcome::crashed(format!(
-                "{} gave other results than the program has: {}",
-                self.engine.name, failure.message
+                "the engine gave other results than the program has: {}",
+                failure.message
             )),
         }
     }
@@ -207,9 +207,9 @@ impl External<'_> {
             .collect::<Vec<_>>()
             .join("\n");
         let message = if text.is_empty() {
-            format!("{name} ended with {status}")
+            format!("the engine ended with {status}")
         } else {
-            format!("{name} ended with {status}: {text}")
+            format!("the engine ended with {status}: {text}")
         };
         Err(match status.code() {
             Some(5) => {
@@ -375,7 +375,7 @@ impl Server {
             Err(RecvTimeoutError::Disconnected) => {
                 let status = this.process.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
                 *server = None;
-                Err(Outcome::crashed(format!("{name} ended with {status}")))
+                Err(Outcome::crashed(format!("the engine ended with {status}")))
             }
         }
     }

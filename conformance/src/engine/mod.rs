@@ -40,7 +40,7 @@ use crate::inputs::to_parameters;
 pub use allowances::Allowances;
 pub use form::Form;
 pub use interpreter::InterpreterEngine;
-pub use spec::{PLATFORMS, by_name, names_of, with_timeout};
+pub use spec::{PLATFORMS, allowances, by_name, names_of, with_timeout};
 
 /// How far each device of a run may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

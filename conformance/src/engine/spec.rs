@@ -103,6 +103,21 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
     })
 }
 
+/// The liberties of these names together. Errors: wrong usage with "did you mean".
+pub fn allowances(names: &[String]) -> Result<Allowances, Failure> {
+    names.iter().try_fold(Allowances::STRICT, |all, name| match Allowances::named(name) {
+        Some(a) => Ok(all.or(a)),
+        None => {
+            let known = Allowances::NAMES.iter().copied().chain(["all"]);
+            let hint = match did_you_mean(name, known) {
+                Some(s) => format!("; did you mean `{s}`?"),
+                None => format!("; there is: {}, all", Allowances::NAMES.join(", ")),
+            };
+            Err(Failure::usage(format!("there is no liberty `{name}`{hint}")))
+        }
+    })
+}
+
 /// Names of engines out of a list separated by commas. What follows an engine that takes such a list itself (`passes:P,Q`, a
 /// command) belongs to it, unless it begins as an engine does.
 pub fn names_of(list: &str) -> Vec<String> {

@@ -552,7 +552,7 @@ impl Runner<'_> {
     ) -> Result<Exit, Failure> {
         let module = &program.module;
         let host = feeds.hosts(run.devices)?;
-        let allow = super::fuzz::allowances(&self.options.allow)?;
+        let allow = engine::allowances(&self.options.allow)?;
         let recorded = self.job.finding.as_ref();
         let settings = Settings {
             run: *run,
