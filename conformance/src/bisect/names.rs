@@ -50,16 +50,17 @@ impl DumpName {
             return Some(DumpName { number, module: front.to_owned(), stage: Stage::After });
         }
         // The module's name may have dots and numbers of its own: the counter is the last such part before the pass.
-        let (head, passes) = rest.split_once(".after_")?;
+        // Pipelines may be called `after_layout_assignment`.
+        let (rest, before) = match rest.rsplit_once(".before_") {
+            Some((rest, before)) => (rest, Some(before.to_owned())),
+            None => (rest, None),
+        };
+        let (head, after) = rest.rsplit_once(".after_")?;
         let mut at = head.len();
         while let Some(dot) = head[..at].rfind('.') {
             let part = &head[dot + 1..];
             let (counter, pipeline) = part.split_once('.').unwrap_or((part, ""));
             if let Some(counter) = digits(counter, 4) {
-                let (after, before) = match passes.split_once(".before_") {
-                    Some((after, before)) => (after, Some(before.to_owned())),
-                    None => (passes, None),
-                };
                 let stage =
                     Stage::Pass { counter, pipeline: pipeline.to_owned(), after: after.to_owned(), before };
                 return Some(DumpName { number, module: head[..dot].to_owned(), stage });

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
+mod bisect;
 mod certified;
 mod cli;
 mod corpora;
@@ -46,6 +47,7 @@ fn main() {
     trials.extend(generated::trials());
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
+    trials.extend(bisect::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());

@@ -1,0 +1,136 @@
+//! `hlo bisect` and `hlo opt` as people use them; XLA's own dumps, where `../shared` has them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hlo_conformance::bisect::dumps::{Source, Status, run, series};
+use hlo_conformance::engine::RunOptions;
+use libtest_mimic::Trial;
+
+use crate::{crate_dir, failed};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![Trial::test("bisect/commands", || {
+        commands();
+        Ok(())
+    })];
+    let folder = crate_dir().join("../../shared/corpus/passdumps");
+    let Ok(entries) = fs::read_dir(&folder) else {
+        eprintln!("skipped: no {}", folder.display());
+        return trials;
+    };
+    for path in entries.flatten().map(|e| e.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        trials.push(Trial::test(format!("bisect/dumps/{name}"), move || dumps(&path)));
+    }
+    trials
+}
+
+fn dumps(folder: &Path) -> Result<(), libtest_mimic::Failed> {
+    let inputs = folder.join("inputs.npz").to_string_lossy().into_owned();
+    for file in [Some(&*inputs), None] {
+        for series in series(folder).map_err(|f| failed(f.message))? {
+            let source = Source { file, seed: 1 };
+            let report = run(&series, &source, &RunOptions::default()).map_err(|f| failed(f.message))?;
+            if report.found.is_some() || report.drift.is_some() {
+                return Err(failed(format!("{report:#?}")));
+            }
+            if let Some(step) = report.steps.iter().find(|s| matches!(s.status, Status::Skipped { .. })) {
+                return Err(failed(format!("{step:?}")));
+            }
+        }
+    }
+    alterations(folder, &inputs)
+}
+
+/// One file of the middle with the first of these changed that it has, of each kind.
+fn alterations(folder: &Path, inputs: &str) -> Result<(), libtest_mimic::Failed> {
+    const KINDS: &[(&str, &str)] = &[
+        (" tanh(", " sine("),
+        (" exponential(", " exponential-minus-one("),
+        (" rsqrt(", " sqrt("),
+        ("stride=2x2 pad=0_1x0_1", "stride=2x2 pad=1_0x1_0"),
+        ("reverse(%sort.3), dimensions={0}", "reverse(%sort.3), dimensions={1}"),
+        ("constant(12)", "constant(11)"),
+    ];
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
+    files.retain(|p| p.to_string_lossy().contains("after_"));
+    files.sort();
+    let middle = &files[files.len() / 2];
+    let text = fs::read_to_string(middle)?;
+    let mut tried = 0;
+    for (from, to) in KINDS.iter().filter(|(from, _)| text.contains(from)) {
+        let copy = tempfile::tempdir()?;
+        for entry in fs::read_dir(folder)?.flatten() {
+            fs::copy(entry.path(), copy.path().join(entry.file_name()))?;
+        }
+        let name = middle.file_name().unwrap_or_default();
+        fs::remove_file(copy.path().join(name))?;
+        fs::write(copy.path().join(name), text.replacen(from, to, 1))?;
+        let all = series(copy.path()).map_err(|f| failed(f.message))?;
+        let source = Source { file: Some(inputs), seed: 1 };
+        let report = run(&all[0], &source, &RunOptions::default()).map_err(|f| failed(f.message))?;
+        let step = report.found.map(|f| f.step.file);
+        if step.as_deref() != name.to_str() {
+            return Err(failed(format!("{from} to {to} in {name:?}: found {step:?}")));
+        }
+        tried += 1;
+    }
+    if tried == 0 { Err(failed(format!("nothing to alter in {}", middle.display()))) } else { Ok(()) }
+}
+
+/// Runs the command; its exit code, output and errors.
+fn hlo(arguments: &[&str]) -> (i32, String, String) {
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_hlo")).args(arguments).output().expect("it runs");
+    let text = |b: Vec<u8>| String::from_utf8(b).expect("UTF-8");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn commands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (program, small, dumps) = (at("program.hlo"), at("small.hlo"), at("dumps"));
+    let text = "HloModule m\n\nENTRY main {\n  a = f32[4] parameter(0)\n  b = f32[4] copy(a)\n  c = f32[4] sine(b)\n  d = f32[4] sine(a)\n  ROOT e = f32[4] add(c, d)\n}\n";
+    fs::write(&program, text).expect("written");
+
+    let (code, out, _) = hlo(&["opt", &program]);
+    assert_eq!(code, 0);
+    assert!(out.contains("add(c, c)"), "{out}");
+    let (code, out, _) = hlo(&["opt", &program, "--passes", "cse"]);
+    assert!(code == 0 && out.contains("add(c, d)"), "{out}");
+    let (code, out, _) = hlo(&["opt", &program, "--fuel-passes", "1"]);
+    assert!(code == 0 && out.contains("sine(a)") && out.contains("add(c, d)"), "{out}");
+    let (code, out, _) = hlo(&["opt", &program, "--passes-fuel", "cse=0"]);
+    assert!(code == 0 && out.contains("add(c, d)"), "{out}");
+    let (code, _, err) = hlo(&["opt", &program, "--passes", "ces"]);
+    assert!(code == 2 && err.contains("did you mean `cse`?"), "{err}");
+    let (code, _, err) = hlo(&["opt", &program, "--passes-fuel", "nothing=3"]);
+    assert!(code == 2 && err.contains("no pass `nothing`"), "{err}");
+    let (code, out, _) = hlo(&["opt", &program, "-o", &small, "--dump-to", &dumps, "--verify-each"]);
+    assert!(code == 0 && out.contains("2 applications of"), "{out}");
+    assert_eq!(hlo(&["verify", &small]).0, 0);
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps]);
+    assert!(code == 0 && out.contains("no pass changes what it computes (4 forms)"), "{out}");
+    let (code, out, _) = hlo(&["opt", "--list-passes"]);
+    assert!(code == 0 && out.contains("algebraic-simplifier") && out.contains("variant:tree"), "{out}");
+
+    let (code, out, _) = hlo(&["bisect", &program]);
+    assert!(code == 0 && out.contains("every pass keeps what the program computes"), "{out}");
+    let (code, out, _) = hlo(&["bisect", &program, "--passes", "dce,variant:ulp-up,cse", "--json"]);
+    assert!(code == 0 && out.contains("\"ok\":true"), "{out}");
+    let (code, _, err) = hlo(&["bisect", "--dumps", &at("")]);
+    assert!(code == 2 && err.contains("holds no dumps"), "{err}");
+
+    let altered = fs::read_dir(&dumps).expect("dumps").flatten().map(|e| e.path());
+    let altered = altered.into_iter().find(|p| p.to_string_lossy().contains("after_cse")).expect("a dump");
+    let text = fs::read_to_string(&altered).expect("text").replace("add(c, c)", "multiply(c, c)");
+    fs::write(&altered, text).expect("written");
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps]);
+    assert!(
+        code == 1 && out.contains("changed by cse") && out.contains("+ e = f32[4] multiply(c, c)"),
+        "{out}"
+    );
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--json"]);
+    assert!(code == 1 && out.contains("\"pass\":\"cse\""), "{out}");
+}
