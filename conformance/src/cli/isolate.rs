@@ -1,5 +1,6 @@
 //! `hlo isolate`: which instruction an engine computes wrongly.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,10 +16,12 @@ use crate::engine::spec::{names_of, with_timeout};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
+use crate::files::write_whole;
 use crate::frontend::{Program, instruction_count, load, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
+use crate::report::html::Page;
 use crate::report::{self, text};
 use crate::verdict::Class;
 
@@ -74,6 +77,9 @@ pub(crate) struct Options {
     /// The most seconds of a run of another program
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     timeout: f64,
+    /// Write a page with the program's graph to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
     /// How many rows and divergences to show
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
@@ -84,7 +90,7 @@ pub(crate) struct Options {
 const EXAMPLES: &str = "\
 Examples:
   hlo isolate m.hlo --platform faulty:pad-low-sign
-  hlo isolate hlo-mismatch-2f91c0 --json
+  hlo isolate hlo-mismatch-2f91c0 --html page.html
   hlo isolate m.hlo --platform 'serve:python3 conformance/peers/xla_cpu.py' --opcode dot
 
 Ends with 0 if nothing diverges, 1 if something does.";
@@ -122,6 +128,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     ));
     let feeds = Feeds { infeed: options.infeed.clone(), limit: options.limits.memory_limit };
     let mut exit = Exit::Ok;
+    if options.html.is_some() && engines.len() > 1 {
+        return Err(Failure::usage("--html takes one engine, so that no file overwrites another"));
+    }
     for engine in &engines {
         engine
             .supports(module, task.settings.run.devices)
@@ -155,6 +164,11 @@ fn isolate_on(
         Err(Ok(_)) => return Err(Failure::internal("a run with results counted as one without")),
     };
     let next = next_commands(&found, options);
+    if let Some(path) = &options.html {
+        let page = Page { file: &options.file, module: subject.module, found: &found, next: &next }.write();
+        write_whole(Path::new(path), |file| file.write_all(page.as_bytes()))?;
+        ui.detail(format!("  written  {path}"));
+    }
     if ui.json {
         let file = (&*options.file, subject.module);
         ui.object(&report::json::isolation(file, &found, options.show, next));

@@ -218,11 +218,11 @@ impl Replay {
         self.divergences.iter().find(|d| d.class == Class::Wrong).or(self.divergences.first())
     }
 
-    /// The most serious class.
+    /// The most serious class. A run that ended early leaves the rest undecided.
     pub fn class(&self) -> Class {
-        if self.wrong > 0 || self.ended.is_some() {
+        if self.wrong > 0 {
             Class::Wrong
-        } else if self.undecided > 0 || self.unjudged > 0 {
+        } else if self.undecided > 0 || self.unjudged > 0 || self.ended.is_some() {
             Class::Undecided
         } else if self.explained > 0 {
             Class::Explained

@@ -1,7 +1,9 @@
-//! Values, counts, sizes and times as people read them; findings as text ([`text`]) and as JSON ([`json`]).
+//! Values, counts, sizes and times as people read them; findings as text ([`text`]), as JSON ([`json`]) and as a page ([`html`]).
 //!
 //! **Invariant:** every number of a value is printed so that it reads back to the same bits ([`Number::write`]).
 
+mod graph;
+pub mod html;
 pub mod json;
 pub mod text;
 

@@ -33,6 +33,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("isolate/every kind of instruction alone", alone_kinds),
         function("isolate/the command, its exit codes and its JSON", command),
         function("isolate/findings on disk", artifacts),
+        function("isolate/the page is whole, escaped and by itself", page),
+        function("isolate/a page of thousands of instructions is bounded", large_page),
     ]
 }
 
@@ -638,4 +640,117 @@ fn artifacts() {
     assert!(artifact::load(folder, 1 << 20).unwrap().finding.is_none());
     std::fs::write(first.join("finding.json"), "{}").unwrap();
     assert!(artifact::load(&first, 1 << 20).unwrap_err().message.contains("missing field"));
+}
+
+/// Checks that a page is well-formed: every element closed, attributes quoted, no bare `&` or `<`; and that it names nothing outside.
+/// Returns its text, entities replaced.
+fn well_formed(page: &str) -> String {
+    let body = page.strip_prefix("<!DOCTYPE html>\n").expect("a doctype");
+    assert!(
+        !body.contains("http") && !body.contains("url(") && !body.contains("<script"),
+        "something from outside"
+    );
+    let entity = |text: &str| {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('&') {
+            out.push_str(&rest[..at]);
+            let (name, after) =
+                rest[at + 1..].split_once(';').unwrap_or_else(|| panic!("a bare & in {text}"));
+            out.push(match name {
+                "amp" => '&',
+                "lt" => '<',
+                "gt" => '>',
+                "quot" => '"',
+                "#39" => '\'',
+                other => panic!("&{other};"),
+            });
+            rest = after;
+        }
+        out + rest
+    };
+    let (mut open, mut text, mut rest) = (Vec::new(), String::new(), body);
+    let mut ids = std::collections::BTreeSet::new();
+    while let Some(at) = rest.find('<') {
+        text.push_str(&entity(&rest[..at]));
+        let end = at + rest[at..].find('>').unwrap();
+        let tag = &rest[at + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name.to_owned()), "closed out of turn");
+            continue;
+        }
+        let (tag, closed) = tag.strip_suffix('/').map_or((tag, false), |t| (t, true));
+        let (name, mut attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "<{name}>");
+        while !attributes.trim().is_empty() {
+            let (key, value) = attributes.trim_start().split_once("=\"").expect("a quoted attribute");
+            let (value, after) = value.split_once('"').expect("a quoted attribute");
+            assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{key}");
+            entity(value);
+            assert!(key != "id" || ids.insert(value.to_owned()), "two elements are called {value}");
+            attributes = after;
+        }
+        if !closed {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    text
+}
+
+fn page_of(m: &Module, engine: &dyn Engine) -> String {
+    let inputs: Vec<Vec<ArrayLiteral>> = vec![
+        hlo_conformance::inputs::parameter_arrays(m).iter().map(|_| floats(&[1.0, 2.0, 3.0, 4.0])).collect(),
+    ];
+    let subject = Subject::new(m, &inputs);
+    let options = Options { settings: settings(1), ..Options::default() };
+    let found = isolate(&subject, engine, &options, &mut |_, _| {}).map_err(|o| format!("{o:?}")).unwrap();
+    let next = ["hlo reduce '<m>' && true".to_owned()];
+    hlo_conformance::report::html::Page { file: "a<b>&\"c\".hlo", module: m, found: &found, next: &next }
+        .write()
+}
+
+fn page() {
+    let mut m = module(FUSION);
+    let evil = "<img src=\"x\" onerror='y'>&amp;\u{1}";
+    let e = named(&m, "e").unwrap();
+    m.instr_mut(e).name = evil.into();
+    let page = page_of(&m, &wrong("s", to_add));
+    let text = well_formed(&page);
+    assert!(!page.contains("<img"));
+    assert!(text.contains("<img src=\"x\" onerror='y'>&amp;\u{fffd}"), "the name is there, as text");
+    for there in [
+        "a<b>&\"c\".hlo",
+        "diverges alone too",
+        "Worst elements",
+        "Errors in ulp",
+        "hlo reduce '<m>' && true",
+    ] {
+        assert!(text.contains(there), "{there}");
+    }
+    let s = named(&m, "s").unwrap().index();
+    assert!(
+        page.contains(&format!("<g class=\"n wrong path blamed\" id=\"i{s}\">")),
+        "the blamed instruction stands out"
+    );
+    // Hovering shows what is known of it.
+    assert!(text.contains("in place: WRONG: 1 wrong, 0 undecided, 0 explained of 1"));
+    let good = page_of(&m, &wrong("none", to_add));
+    assert!(well_formed(&good).contains("nothing diverges") && !good.contains("blamed\""));
+}
+
+fn large_page() {
+    let mut text = String::from("HloModule m\n\nENTRY main {\n  v0 = f32[4] parameter(0)\n");
+    let n = 4000;
+    for i in 1..n {
+        let root = if i == n - 1 { "ROOT " } else { "" };
+        text.push_str(&format!("  {root}v{i} = f32[4] subtract(v{}, v{})\n", i - 1, i / 2));
+    }
+    text.push_str("}\n");
+    let m = module(&text);
+    let page = page_of(&m, &wrong("v1234", to_add));
+    well_formed(&page);
+    assert!(page.contains("30 of 4,000 instructions") && page.contains("v1234"));
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }
