@@ -227,7 +227,7 @@ impl Meeting<'_> {
         let spreads = run(&|x| x.off.clone())?;
         let counts = run(&|x| vec![1.0; x.off.len()])?;
         let case = self.case();
-        let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
+        let narrow = Format::of(ty).is_some_and(|f| f.precision <= 24) && !ty.is_complex();
         let exact = if narrow { Some(run(&|x| x.value.clone())?) } else { None };
         let literal = self.settings.options.accumulate == Accumulate::Region;
         let arrays = case.results.iter().enumerate();
@@ -240,7 +240,8 @@ impl Meeting<'_> {
                     exact: exact.as_ref().and_then(|e| e.get(k).cloned()),
                     wild: vec![false; result.len()],
                 };
-                let manner = sums::manner(&case, result.element_type(), 0.0, false)?;
+                // Participants add in the type that they exchange.
+                let manner = sums::manner(&case, result.element_type(), 0.0, true)?;
                 Some(sums::concluded(&case, result, &terms, &manner, literal, false, mode))
             })
             .collect()

@@ -376,6 +376,9 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
     let (mut low, mut high) = (numbers.re.clone(), numbers.re.clone());
     let mut unknown = vec![false; n];
     let mut uncertain = false;
+    // A number of a wider type, or a product, may lie between an end and its rounding.
+    let wide = allowed.excess_precision && format.is_some_and(|f| f.precision < 24)
+        || allowed.contraction && arg.leaf.product;
     for i in 0..n {
         let (x, r) = (numbers.re[i], radii.at(i));
         if r > 0.0 {
@@ -386,6 +389,10 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
                 unknown[i] = true;
             } else {
                 (low[i], high[i]) = (x - r, x + r);
+                if wide {
+                    // No number of the type itself: the ends themselves may round inwards.
+                    (low[i], high[i]) = (low[i].next_down(), high[i].next_up());
+                }
             }
         }
         if let Some(format) = format

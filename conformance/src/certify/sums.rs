@@ -101,7 +101,15 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };
     let n = result.len();
-    let magnitude = run(&|k| xs[k].largest.clone())?;
+    let mut magnitude = run(&|k| xs[k].largest.clone())?;
+    // Products of f64 may be too small for one.
+    let tiny = |x: &Factor| x.largest.iter().any(|&m| m > 0.0 && m < 1e-150);
+    if magnitude.contains(&0.0) && xs.iter().any(tiny) {
+        let some = run(&|k| xs[k].largest.iter().map(|&m| f64::from(u8::from(m > 0.0))).collect())?;
+        magnitude.iter_mut().zip(some).filter(|(_, some)| *some > 0.0).for_each(|(m, _)| {
+            *m = m.max(f64::from_bits(1));
+        });
+    }
     let mut spread = vec![0.0; n];
     let mut wild = vec![false; n];
     for k in 0..factors {
@@ -283,6 +291,10 @@ pub(super) fn concluded(
                 if mode == Mode::Soft || !overflows && !complex { 0.0 } else { UNKNOWN }
             } else if overflows && mode == Mode::Hard {
                 UNKNOWN
+            } else if x == 0.0 && s > 0.0 && manner.factors > 0.0 {
+                // A product that is too small is a zero of its sign, and may be added to another zero.
+                let apart = high[i].abs().max(low[i].abs());
+                if apart.is_finite() { apart.max(own.map_or(0.0, Format::least)) } else { UNKNOWN }
             } else if exact[i] {
                 0.0
             } else {
@@ -357,7 +369,12 @@ fn is_place(case: &Case<'_>, k: usize) -> bool {
 
 /// Whether a place may be another.
 fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
-    (0..case.args.len()).any(|k| is_place(case, k) && !radii[k].is_zero())
+    let flushed = |t: &Tensor| {
+        let Some(f) = Format::of(t.element_type()) else { return false };
+        let x = Numbers::of(t);
+        case.settings.allowances.flush_denormals && x.re.iter().any(|x| *x != 0.0 && x.abs() < f.min_normal())
+    };
+    (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }
 
 fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {

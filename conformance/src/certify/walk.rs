@@ -14,8 +14,10 @@ use hlo_interp::observe::{Call, Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
 use super::devices::{self, Deposit};
+use super::number::Format;
 use super::rules::{self, Arg, Case};
-use super::{At, Settings, Tree, exact_tree, undecided_tree, unknown_tree};
+use super::{At, Bounds, Leaf, Settings, Tree, exact_tree, undecided_tree, unknown_tree};
+use crate::engine::Allowances;
 
 /// The way to the visitor, who sits in another thread.
 pub(super) struct Link(Mutex<Ends>);
@@ -150,17 +152,25 @@ impl Watcher {
         let instr = site.module.instr(id);
         let bounds =
             devices::bounds(site.module, instr, &self.settings, self.number(site), &deposits, value)?;
-        let mut leaves = bounds.into_iter().map(|bounds| super::Leaf { bounds, product: false });
+        let mut leaves = bounds.into_iter().map(|bounds| Leaf { bounds, product: false });
         rebuild(value, &mut leaves)
     }
 }
 
-/// The bounds of a value that counts as exact. What is only promised is what it will be.
-fn reset(value: &Value, tree: &Tree) -> Tree {
+/// The bounds of a value that counts as exact. What is only promised is what it will be; products may still be left unrounded where
+/// they are added; and who keeps excess precision does not look at the value of a narrow type that was put in its place.
+fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
     match (value, tree) {
         (Value::Pending(_), Tree::Promise(..)) => tree.clone(),
         (Value::Tuple(v), Tree::Tuple(t)) if v.len() == t.len() => {
-            Tree::Tuple(v.iter().zip(t.iter()).map(|(v, t)| reset(v, t)).collect())
+            Tree::Tuple(v.iter().zip(t.iter()).map(|(v, t)| reset(v, t, allowances)).collect())
+        }
+        (Value::Array(x), Tree::Array(leaf)) => {
+            let narrow = Format::of(x.element_type()).is_some_and(|f| f.precision < 24);
+            if allowances.excess_precision && narrow {
+                return tree.clone();
+            }
+            Tree::Array(Arc::new(Leaf { bounds: Bounds::default(), product: leaf.product }))
         }
         (value, _) => exact_tree(value),
     }
@@ -226,7 +236,7 @@ impl Observer for Watcher {
                 calls: site.calls().collect(),
             };
             if link.tell(at, result, &tree) {
-                tree = reset(result, &tree);
+                tree = reset(result, &tree, &self.settings.allowances);
             }
         }
         let last_uses = self.last_uses.get(&site.id);
@@ -357,7 +367,7 @@ impl Watcher {
 }
 
 /// The bounds of a value from those of its arrays in order.
-fn rebuild(value: &Value, leaves: &mut impl Iterator<Item = super::Leaf>) -> Option<Tree> {
+fn rebuild(value: &Value, leaves: &mut impl Iterator<Item = Leaf>) -> Option<Tree> {
     Some(match value {
         Value::Array(_) => Tree::Array(leaves.next()?.into()),
         Value::Tuple(parts) => {
