@@ -51,9 +51,9 @@ pub(super) fn insert(m: &mut Mutator<'_>) -> Option<()> {
         );
         !apart && instr.operands().iter().any(|&o| module.instr(o).shape.as_array().is_some())
     })?;
-    let slots: Vec<usize> = (0..m.module.instr(user).operands().len())
-        .filter(|&i| m.array(m.module.instr(user).operands()[i]).is_some_and(|a| !a.is_dynamic()))
-        .collect();
+    let operands = m.module.instr(user).operands();
+    let fits = |&i: &usize| m.free(operands[i]) && m.array(operands[i]).is_some_and(|a| !a.is_dynamic());
+    let slots: Vec<usize> = (0..operands.len()).filter(fits).collect();
     (!slots.is_empty()).then_some(())?;
     let slot = m.choices.pick(&slots);
     let x = m.module.instr(user).operands()[slot];

@@ -228,6 +228,7 @@ pub(super) fn swap(m: &mut Mutator<'_>) -> Option<()> {
         m.site(|module, id| !module.instr(id).opcode.flags().commutative && !pairs(module, id).is_empty())?;
     let (i, j) = m.choices.pick(&pairs(&m.module, id));
     let (a, b) = (m.module.instr(id).operands()[i], m.module.instr(id).operands()[j]);
+    (m.free(a) && m.free(b)).then_some(())?;
     m.module.set_operand(id, i, b);
     m.module.set_operand(id, j, a);
     Some(())
@@ -241,6 +242,7 @@ pub(super) fn rewire(m: &mut Mutator<'_>) -> Option<()> {
     })?;
     let slot = m.choices.below(m.module.instr(id).operands().len());
     let old = m.module.instr(id).operands()[slot];
+    m.free(old).then_some(())?;
     let shape = m.array(old)?.clone();
     let mut others = m.earlier(id, |a| a.same_dims(&shape));
     others.retain(|&o| o != old);

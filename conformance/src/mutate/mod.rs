@@ -133,6 +133,21 @@ fn all(module: &Module) -> impl Iterator<Item = InstrId> {
     module.computations().iter().flat_map(|&c| module.instructions(c))
 }
 
+/// Whether values of a shape may count a loop's iterations.
+fn is_counter(shape: &Shape) -> bool {
+    shape.is_scalar() && shape.element_type().is_some_and(|ty| ty.is_integer())
+}
+
+/// Whether a condition looks at nothing but counters.
+fn counts(module: &Module, condition: ComputationId) -> bool {
+    module.instructions(condition).all(|id| {
+        let instr = module.instr(id);
+        let state = instr.opcode == Opcode::Parameter && instr.shape.as_tuple().is_some();
+        let answer = instr.opcode == Opcode::Compare && instr.shape.is_scalar();
+        state || answer || is_counter(&instr.shape)
+    })
+}
+
 /// A program being changed.
 struct Mutator<'a> {
     choices: Choices<'a>,
@@ -143,28 +158,34 @@ struct Mutator<'a> {
 }
 
 impl Mutator<'_> {
-    /// Marks conditions of loops, integer scalars in their bodies, and comparators.
+    /// Marks what decides how often loops run, and comparators: conditions; in bodies integer scalars, or everything where a
+    /// condition looks at more than such; what these call, too.
     fn freeze(&mut self) {
         let module = &self.module;
         let mut frozen = vec![false; module.instruction_capacity()];
-        let mut whole = |c: ComputationId, only_counters: bool| {
-            for id in module.instructions(c) {
-                let shape = &module.instr(id).shape;
-                let counter = shape.is_scalar() && shape.element_type().is_some_and(|ty| ty.is_integer());
-                frozen[id.index()] |= counter || !only_counters;
-            }
-        };
+        let mut work: Vec<(ComputationId, bool)> = Vec::new();
         for id in all(module) {
             let instr = module.instr(id);
-            if instr.opcode == Opcode::While {
-                if let Some(c) = instr.attrs.computation(AttrKey::Condition) {
-                    whole(c, false);
-                }
-                if let Some(c) = instr.attrs.computation(AttrKey::Body) {
-                    whole(c, true);
-                }
+            if let (Opcode::While, Some(condition), Some(body)) = (
+                instr.opcode,
+                instr.attrs.computation(AttrKey::Condition),
+                instr.attrs.computation(AttrKey::Body),
+            ) {
+                work.push((condition, false));
+                work.push((body, counts(module, condition)));
             } else if matches!(instr.opcode, Opcode::Sort | Opcode::SelectAndScatter | Opcode::CustomCall) {
-                instr.attrs.called_computations().into_iter().for_each(|c| whole(c, false));
+                work.extend(instr.attrs.called_computations().into_iter().map(|c| (c, false)));
+            }
+        }
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some((c, only_counters)) = work.pop() {
+            if !seen.insert((c, only_counters)) {
+                continue;
+            }
+            for id in module.instructions(c) {
+                frozen[id.index()] |= !only_counters || is_counter(&module.instr(id).shape);
+                let called = module.instr(id).attrs.called_computations();
+                work.extend(called.into_iter().map(|callee| (callee, only_counters)));
             }
         }
         // What a loop starts with decides, too.
