@@ -84,7 +84,7 @@ fn far(a: Part, b: Part) -> bool {
             if a.is_nan() || b.is_nan() {
                 return a.is_nan() != b.is_nan();
             }
-            a != b && !((a - b).abs() <= 1e-3 * a.abs().max(b.abs()))
+            a != b && (a - b).abs() > 1e-3 * a.abs().max(b.abs())
                 || a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative()
         }
         (Part::Int(_) | Part::Float { .. }, _) => true,
