@@ -79,8 +79,15 @@ Ends with 0 if there is a result, 1 if the program does not fail. Run it again t
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let original = read(options)?;
     let out = options.out.clone().unwrap_or_else(|| default_out(&options.program));
-    if same_folder(&out, Path::new(&options.program)) {
-        return Err(Failure::usage(format!("--out {} is where the program is read from", out.display())));
+    for (written, read) in
+        [("module.hlo", program_file(&options.program)), ("inputs.npz", inputs_file(options))]
+    {
+        if read.is_some_and(|read| same_file(&out.join(written), &read)) {
+            return Err(Failure::usage(format!(
+                "--out {}: {written} there is read, and is not overwritten",
+                out.display()
+            )));
+        }
     }
     let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options)?;
     let jobs = if options.jobs == 0 {
@@ -134,22 +141,28 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// The file of a program; `None` for standard input.
+fn program_file(program: &str) -> Option<PathBuf> {
+    let path = Path::new(program);
+    (program != "-").then(|| if path.is_dir() { path.join("module.hlo") } else { path.to_owned() })
+}
+
+/// The file of the inputs: what is given, or what is in the program's folder.
+fn inputs_file(options: &Options) -> Option<PathBuf> {
+    let folder = Path::new(&options.program);
+    let beside = || Some(folder.join("inputs.npz")).filter(|p| folder.is_dir() && p.is_file());
+    options.inputs.clone().or_else(beside)
+}
+
 /// The program and its inputs.
 fn read(options: &Options) -> Result<Candidate, Failure> {
-    let path = Path::new(&options.program);
-    let (program, beside) = if path.is_dir() {
-        (
-            path.join("module.hlo").to_string_lossy().into_owned(),
-            Some(path.join("inputs.npz")).filter(|p| p.is_file()),
-        )
-    } else {
-        (options.program.clone(), None)
-    };
+    let program =
+        program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
     let loaded = load(&program).map_err(|r| Failure::new(r.exit, r.render(false)))?;
     let module = loaded.module;
     let devices = Devices::new(module.replica_count(), module.num_partitions())
         .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;
-    let inputs = match options.inputs.clone().or(beside) {
+    let inputs = match inputs_file(options) {
         Some(path) => {
             inputs::read(&module, &mut Npz::open(&path.to_string_lossy(), options.memory_limit)?, devices)?
         }
@@ -166,14 +179,8 @@ fn default_out(program: &str) -> PathBuf {
     PathBuf::from(format!("{name}.reduced"))
 }
 
-fn same_folder(a: &Path, b: &Path) -> bool {
-    let b = if b.is_dir() { b } else { b.parent().unwrap_or(Path::new("")) };
-    let b = if b.as_os_str().is_empty() { Path::new(".") } else { b };
-    match (a.canonicalize(), b.canonicalize()) {
-        // A file beside it is overwritten only if it has the name of one of ours.
-        (Ok(a), Ok(b)) => a == b && ["module.hlo", "inputs.npz"].iter().any(|f| a.join(f).exists()),
-        _ => false,
-    }
+fn same_file(a: &Path, b: &Path) -> bool {
+    a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {

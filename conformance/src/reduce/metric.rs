@@ -91,7 +91,13 @@ fn literal_cost(literal: &Literal) -> u64 {
     literal.arrays().into_iter().map(buffer_cost).fold(0, u64::saturating_add)
 }
 
+/// The most elements of an array that are looked at: large ones shrink first.
+const LOOKED_AT: usize = 1 << 16;
+
 fn buffer_cost(array: &hlo::ArrayLiteral) -> u64 {
+    if array.buffer.len() > LOOKED_AT {
+        return 40 * array.buffer.len() as u64;
+    }
     scalars(&array.buffer).into_iter().map(cost).sum()
 }
 

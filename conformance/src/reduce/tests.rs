@@ -1,5 +1,10 @@
 //! Reduction with made-up failures: what is left, that it is minimal, and that nothing depends on threads or on being stopped.
 
+mod dims;
+mod moves;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hlo::verify::verify;
 use hlo::{ArrayLiteral, Buffer, Module, Opcode};
 use hlo_interp::{Devices, Interpreter, Value};
@@ -36,7 +41,7 @@ fn any(module: &Module, f: impl Fn(&Module, hlo::InstrId) -> bool) -> bool {
     all_instructions(module).any(|id| f(module, id))
 }
 
-fn run(c: &Candidate) -> Option<Vec<ArrayLiteral>> {
+pub(super) fn run(c: &Candidate) -> Option<Vec<ArrayLiteral>> {
     let arguments = to_parameters(&c.module, c.inputs.first()?.clone()).ok()?;
     let arguments: Vec<Value> = arguments.into_iter().map(Value::from_literal).collect();
     let options =
@@ -136,7 +141,7 @@ fn values_decide_about_what_is_left() {
 }
 
 /// A generated program with inputs.
-fn generated(seed: u64, limits: generate::Limits) -> Candidate {
+pub(super) fn generated(seed: u64, limits: generate::Limits) -> Candidate {
     let bytes: Vec<u8> = (0..600).map(|i| hlo::elided::splitmix64(seed << 20 | i) as u8).collect();
     let module = generate::program(&bytes, limits);
     let mut inputs = Vec::new();
@@ -147,50 +152,142 @@ fn generated(seed: u64, limits: generate::Limits) -> Candidate {
     Candidate { module, inputs: vec![inputs; devices] }
 }
 
+/// The opcodes of a program but for those that any program has.
+fn opcodes(c: &Candidate) -> Vec<Opcode> {
+    let mut opcodes: Vec<Opcode> = all_instructions(&c.module).map(|id| c.module.instr(id).opcode).collect();
+    opcodes.sort();
+    opcodes.dedup();
+    opcodes.retain(|op| !matches!(op, Opcode::Parameter | Opcode::Tuple));
+    opcodes
+}
+
 #[test]
-#[ignore = "explores"]
-fn explore() {
-    let from: u64 = std::env::var("FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    let upto: u64 = std::env::var("UPTO").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
-    for seed in from..upto {
+fn generated_programs_are_cut_down_to_the_opcode_that_fails() {
+    let mut sizes = Vec::new();
+    for seed in 0..4 {
         let c = generated(seed, generate::Limits::default());
-        let mut opcodes: Vec<Opcode> =
-            all_instructions(&c.module).map(|id| c.module.instr(id).opcode).collect();
-        opcodes.sort();
-        opcodes.dedup();
-        for op in opcodes {
-            if matches!(op, Opcode::Parameter | Opcode::Tuple) {
-                continue;
-            }
-            if std::env::var("ONLY").is_ok_and(|o| o != op.name()) {
-                continue;
-            }
-            let oracle = has(move |m| any(m, |m, id| m.instr(id).opcode == op));
-            eprint!("seed {seed} {op}: ");
-            let mut steps = |_: &Signature, s: &Step| {
-                if std::env::var("STEPS").is_ok() {
-                    eprintln!("  {s:?}");
-                }
-            };
-            let r = reduce(&c, &oracle, &quick(), &mut steps).unwrap();
-            let t = super::text(&r.best.module);
-            let again = reduced(&r.best, &oracle);
-            let same = super::text(&again.best.module) == t;
-            eprintln!(
-                "{} -> {} instr, {} elements, tried {}, {:?}{}",
-                r.original.instructions,
-                r.metric.instructions,
-                r.metric.elements,
-                r.tried,
-                r.time,
-                if same { "" } else { " NOT A FIXPOINT" }
-            );
-            if r.metric.instructions > 3 || r.metric.elements > 4 || !same {
-                eprintln!("{t}");
-            }
-            if !same {
-                eprintln!("AGAIN {:?}\n{}", again.steps, super::text(&again.best.module));
-            }
+        for op in opcodes(&c) {
+            let (text, report) = minimal(&c, &has(move |m| any(m, |m, id| m.instr(id).opcode == op)));
+            assert!(report.metric.instructions <= 12, "{op}:\n{text}");
+            sizes.push(report.metric.instructions);
         }
     }
+    let small = sizes.iter().filter(|&&n| n <= 3).count();
+    assert!(sizes.len() > 20 && small * 10 >= sizes.len() * 7, "{sizes:?}");
+}
+
+#[test]
+fn a_dot_with_a_long_contraction() {
+    let oracle = has(|m| {
+        any(m, |m, id| {
+            let i = m.instr(id);
+            let contracted = i.attrs.ints_or_empty(hlo::AttrKey::LhsContractingDims);
+            i.opcode == Opcode::Dot
+                && contracted
+                    .iter()
+                    .any(|&d| m.instr(i.operands()[0]).shape.expect_array().dims[d as usize] >= 2)
+        })
+    });
+    let text = "HloModule m
+        ENTRY e {
+          p = f64[3,17,5] parameter(0)
+          q = f64[3,5,9] parameter(1)
+          n = f64[3,17,5] sine(p)
+          ROOT d = f64[3,17,9] dot(n, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+        }";
+    let (text, _) = minimal(&candidate(text), &oracle);
+    assert_eq!(
+        text,
+        "HloModule reduced\n\nENTRY main {\n  p0 = f32[2] parameter(0)\n  ROOT dot = f32[] dot(p0, p0), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n}\n\n"
+    );
+}
+
+#[test]
+fn threads_change_nothing() {
+    let oracle = dropped(Opcode::Reverse);
+    let one = reduced(&candidate(CHAIN), &oracle);
+    for jobs in [2, 5] {
+        let more = reduced_with(&candidate(CHAIN), &oracle, &Options { jobs, ..quick() });
+        assert_eq!(super::text(&more.best.module), super::text(&one.best.module));
+        assert_eq!((more.tried, more.metric), (one.tried, one.metric));
+    }
+}
+
+#[test]
+fn a_reduction_that_was_stopped_goes_on() {
+    let oracle = dropped(Opcode::Reverse);
+    let whole = reduced(&candidate(CHAIN), &oracle);
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        |max: Option<u64>| Options { max_candidates: max, store: Some(folder.path().to_owned()), ..quick() };
+    let mut last = 0;
+    let mut ends = None;
+    for n in 1..100 {
+        let report = reduced_with(&candidate(CHAIN), &oracle, &options(Some(5 * n)));
+        assert!(report.tried >= last, "goes on counting");
+        last = report.tried;
+        if report.fixpoint {
+            ends = Some(report);
+            break;
+        }
+    }
+    let ends = ends.expect("it ends");
+    assert_eq!(super::text(&ends.best.module), super::text(&whole.best.module));
+    // Nothing is left to try: everything is known.
+    let before = ends.tried;
+    let again = reduced_with(&candidate(CHAIN), &oracle, &options(None));
+    assert_eq!((again.tried, again.fixpoint), (before, true));
+    // Another program in the same folder begins anew.
+    let other = candidate(&CHAIN.replace("cosine", "sine"));
+    let report = reduced_with(&other, &oracle, &options(Some(1)));
+    assert!(report.tried <= 2 && report.metric.instructions > 4, "{report:?}");
+}
+
+#[test]
+fn failures_that_come_and_go_are_found_out() {
+    let calls = AtomicU32::new(0);
+    let oracle = |c: &Candidate| {
+        let n = calls.fetch_add(1, Ordering::Relaxed);
+        (n.is_multiple_of(2) && any(&c.module, |m, id| m.instr(id).opcode == Opcode::Reverse)).then(wrong)
+    };
+    let report = reduce(&candidate(CHAIN), &oracle, &quick(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.flaky, Some((2, 3)));
+    assert_eq!(report.metric.instructions, 2, "{}", super::text(&report.best.module));
+}
+
+#[test]
+fn what_fails_once_and_not_again_is_not_kept() {
+    // A program fails the first time only, unless it is the original.
+    let seen = std::sync::Mutex::new(rustc_hash::FxHashSet::default());
+    let original = finished(&candidate(CHAIN), super::program::Tidy::Parameters);
+    let size = Metric::of(&original).instructions;
+    let oracle = |c: &Candidate| {
+        let first = seen.lock().unwrap().insert(super::program::fingerprint(c));
+        (first || Metric::of(c).instructions == size).then(wrong)
+    };
+    let report = reduce(&original, &oracle, &quick(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.metric.instructions, size);
+    assert!(report.unsteady > 0 && report.fixpoint);
+}
+
+#[test]
+fn programs_that_do_not_fail_or_verify_are_refused() {
+    let never = |_: &Candidate| None;
+    assert_eq!(
+        reduce(&candidate(CHAIN), &never, &quick(), &mut |_, _| {}).unwrap_err(),
+        NotReduced::NoFailure
+    );
+    let mut broken = candidate(CHAIN);
+    let root = broken.module.root(broken.module.entry());
+    broken.module.instr_mut(root).shape = hlo::Shape::Token;
+    assert_eq!(reduce(&broken, &never, &quick(), &mut |_, _| {}).unwrap_err(), NotReduced::Invalid);
+}
+
+#[test]
+fn a_failure_in_dead_code_is_kept() {
+    let text = "HloModule m
+        f { p = f32[4] parameter(0)\n ROOT n = f32[4] negate(p) }
+        ENTRY e { p = f32[4] parameter(0)\n q = f32[4] parameter(1)\n c = f32[4] cosine(q)\n d = f32[4] call(c), to_apply=f\n ROOT n = f32[4] sine(p) }";
+    let (text, _) = minimal(&candidate(text), &has(|m| any(m, |m, id| m.instr(id).opcode == Opcode::Cosine)));
+    assert!(text.contains("cosine(") && !text.contains("negate"), "{text}");
 }

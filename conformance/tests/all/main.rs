@@ -17,6 +17,7 @@ mod generated;
 mod isolate;
 mod mutated;
 mod passes;
+mod reduce;
 mod robust;
 mod semantics;
 mod threads;
@@ -43,6 +44,7 @@ fn main() {
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
     trials.extend(cli::trials());
+    trials.extend(reduce::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
     trials.extend(mutated::trials());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hlo::attrs::{AttrKey, StackTables};
+use hlo::attrs::{AttrKey, AttrValue, StackTables};
 use hlo::{InstrId, ModuleHeader, Shape};
 
 use super::Edit;
@@ -77,6 +77,19 @@ fn annotations_of(context: &Context<'_>, keys: &[AttrKey], ordering: bool) -> Ve
         let i = module.instr(id);
         for &key in keys {
             if i.attrs.get(key).is_some() {
+                edits.push(Box::new(move |c| {
+                    c.alive(id) && c.module.instr_mut(id).attrs.remove(key).is_some()
+                }));
+            }
+        }
+        for slot in i.opcode.attrs().iter().filter(|slot| ordering && !slot.required) {
+            let assumed = match i.attrs.get(slot.key) {
+                Some(AttrValue::Ints(list)) => list.is_empty(),
+                Some(AttrValue::Bool(b)) => !b && slot.key != AttrKey::Largest,
+                _ => false,
+            };
+            if assumed {
+                let key = slot.key;
                 edits.push(Box::new(move |c| {
                     c.alive(id) && c.module.instr_mut(id).attrs.remove(key).is_some()
                 }));

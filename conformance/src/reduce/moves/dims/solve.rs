@@ -110,8 +110,7 @@ impl Dims<'_> {
             }
             Opcode::Pad => {
                 for ((a, b), p) in self.operand(id, 0).zip(self.of(id)).zip(i.attrs.padding()?.to_vec()) {
-                    if self.class(a) != self.class(b) && self.change(b).is_none() && self.change(a).is_some()
-                    {
+                    if self.class(a) != self.class(b) && self.change(b).is_none() {
                         changed |= self.lead(b, padded(self.size(a), &p)?.max(0))?;
                     }
                     if self.class(a) != self.class(b) {
