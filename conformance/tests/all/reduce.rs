@@ -71,7 +71,7 @@ fn command() {
         "reduce",
         &program,
         "--command",
-        "sleep 5",
+        "sleep 5 #",
         "--timeout",
         "50ms",
         "--max-candidates",

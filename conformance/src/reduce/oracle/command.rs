@@ -53,7 +53,11 @@ impl Command {
         let output = folder.join("output.txt");
         let file = std::fs::File::create(&output).map_err(|e| describe(&e))?;
         let errors = file.try_clone().map_err(|e| describe(&e))?;
-        let mut child = std::process::Command::new("sh")
+        let mut shell = std::process::Command::new("sh");
+        // A group of its own, so that what it starts can be ended with it.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        let mut child = shell
             .arg("-c")
             .arg(self.line(folder))
             .stdin(Stdio::null())
@@ -86,6 +90,9 @@ fn wait(child: &mut Child, timeout: Duration) -> Option<i32> {
         }
         if start.elapsed() >= timeout {
             // It may have ended just now.
+            #[cfg(unix)]
+            let _ =
+                std::process::Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).status();
             let _ = child.kill();
             let _ = child.wait();
             return None;
