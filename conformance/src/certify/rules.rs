@@ -155,12 +155,26 @@ pub(super) fn is_exact_region(
     exact && !(allowed.contraction && multiplies && adds)
 }
 
+/// Radii of products that may be added before they are rounded. What became the greatest number, infinity or NaN in that rounding may
+/// have been anything.
 fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
-    let Some(format) = Format::of(tensor.element_type()) else { return radii.clone() };
+    let ty = tensor.element_type();
+    let Some(format) = Format::of(ty) else { return radii.clone() };
     let x = Numbers::of(tensor);
+    let ieee = matches!(
+        ty.real_part(),
+        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
+    );
     let more = |i: usize| {
-        let r = radii.at(i);
-        if x.is_finite(i) && x.modulus(i) > 0.0 { r + format.ulp(x.modulus(i)) / 2.0 } else { r }
+        let (re, im) = x.at(i);
+        let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
+        match radii.at(i) {
+            _ if too_large(re) || too_large(im) => f64::INFINITY,
+            r if x.is_finite(i) && x.modulus(i) > 0.0 => r + format.ulp(x.modulus(i)) / 2.0,
+            // A product that is zero may be one that is too small.
+            r if x.is_finite(i) => r + format.least(),
+            r => r,
+        }
     };
     Radii::new((0..x.len()).map(more).collect())
 }

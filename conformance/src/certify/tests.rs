@@ -436,3 +436,29 @@ fn what_is_beyond_a_bound_is_outside() {
     let smallest = x.iter().map(|x| x.abs()).fold(1.0, f32::min);
     assert!(f64::from(smallest) > r && r < 101.0 * U * size, "{smallest} {r}");
 }
+
+#[test]
+fn liberties_reach_what_they_change() {
+    let all = |allowances: Allowances| {
+        move |text: &str, inputs: &[&[f32]]| certified(text, inputs, allowances)[0].1.hard.at(0)
+    };
+    let contraction = all(Allowances { contraction: true, ..Allowances::STRICT });
+    // An unrounded product has not overflowed, nor been cut to the greatest number.
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = f32[] multiply(x, x)\n ROOT w = f32[] subtract(y, z) }";
+    assert_eq!(contraction(text, &[&[2.6e32], &[f32::INFINITY]]), f64::INFINITY);
+    let text = "HloModule m\nENTRY e { x = f6e2m3fn[] parameter(0)\n z = f6e2m3fn[] multiply(x, x)\n ROOT w = f6e2m3fn[] subtract(z, x) }";
+    assert_eq!(contraction(text, &[&[7.0]]), f64::INFINITY);
+    // The unrounded product lies between two numbers of f64.
+    let text = "HloModule m\nENTRY e { x = f64[] parameter(0)\n z = f64[] multiply(x, x)\n ROOT w = f64[] subtract(x, z) }";
+    assert!(contraction(text, &[&[1.364_340_9]]) >= f64::EPSILON / 2.0);
+    let flush = all(Allowances { flush_denormals: true, ..Allowances::STRICT });
+    let text = "HloModule m\nany { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] convert(a) }\nleast { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] minimum(a, b) }\nENTRY e { x = f32[1] parameter(0)\n s = f32[1] parameter(1)\n i = f32[] parameter(2)\n ROOT w = f32[1] select-and-scatter(x, s, i), window={size=1}, select=any, scatter=least }";
+    assert!(flush(text, &[&[0.0], &[1e-40], &[1e-40]]) >= 1e-40);
+}
+
+#[test]
+fn products_that_underflow_are_zeros_of_either_sign() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    assert_eq!(one(text, &[&[-1e-30], &[1e-30]]).soft.at(0), f64::from(f32::from_bits(1)));
+    assert!(one(text, &[&[-0.0], &[1.0]]).is_exact());
+}
