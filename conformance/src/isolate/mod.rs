@@ -149,6 +149,8 @@ pub struct Row {
     pub execution: u64,
     /// The device.
     pub device: u32,
+    /// The calls that led to its first execution: callers and iterations.
+    pub calls: Vec<(InstrId, u64)>,
     /// What the replay found; `None` if it was not compared there.
     pub in_place: Option<Class>,
 }
@@ -200,7 +202,7 @@ pub fn isolate(
 
     let mut rows = Vec::new();
     let mut jobs = Vec::new();
-    for (id, executions) in survey.take() {
+    for values::Runs { id, executions, calls } in survey.take() {
         let instr = module.instr(id);
         let computation = module.computation(instr.parent()).name.clone();
         let in_place = replayed.as_ref().ok().and_then(|r| r.stats.get(&id)).map(|s| s.class());
@@ -220,6 +222,7 @@ pub fn isolate(
             alone: Status::Skipped(why.unwrap_or("not run").to_owned()),
             execution: 0,
             device: 0,
+            calls,
             in_place,
         });
     }
@@ -303,7 +306,8 @@ fn blame_of(module: &Module, replay: Option<&Replay>, rows: &[Row]) -> Option<Bl
         Status::Failure(d) if d.kind == Kind::Undecided => Class::Undecided,
         Status::Failure(_) | Status::Success(_) | Status::Skipped(_) => Class::Wrong,
     };
-    let place = Place::new(module, row.id, row.device, row.execution, &[]);
+    let calls = if row.execution == 0 { &row.calls[..] } else { &[] };
+    let place = Place::new(module, row.id, row.device, row.execution, calls);
     Some(Blame { place, how: How::Value, found: Found::Alone, class })
 }
 

@@ -53,25 +53,40 @@ struct Surveyed {
     /// By device, instructions in the order of their first executions.
     orders: Vec<Vec<InstrId>>,
     executions: FxHashMap<At, u64>,
+    /// The calls that led to the first execution.
+    calls: FxHashMap<InstrId, Vec<(InstrId, u64)>>,
+}
+
+/// An instruction that runs.
+#[derive(Debug)]
+pub(super) struct Runs {
+    pub(super) id: InstrId,
+    /// How often, on the device where that is most.
+    pub(super) executions: u64,
+    /// The calls that led to its first execution.
+    pub(super) calls: Vec<(InstrId, u64)>,
 }
 
 impl Survey {
     pub(super) fn new(devices: Devices) -> Self {
         let orders = vec![Vec::new(); devices.count() as usize];
-        Self { devices, state: Mutex::new(Surveyed { orders, executions: FxHashMap::default() }) }
+        Self { devices, state: Mutex::new(Surveyed { orders, ..Surveyed::default() }) }
     }
 
-    /// Instructions in the order of their first execution on the first device, then those that only others run; and how often each runs
-    /// on the device where that is most.
-    pub(super) fn take(&self) -> Vec<(InstrId, u64)> {
-        let seen = std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Instructions in the order of their first execution on the first device, then those that only others run.
+    pub(super) fn take(&self) -> Vec<Runs> {
+        let mut seen = std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner));
         let mut most: FxHashMap<InstrId, u64> = FxHashMap::default();
         for ((_, id, _), n) in seen.executions {
             let m = most.entry(id).or_default();
             *m = n.max(*m);
         }
         let order = seen.orders.into_iter().flatten();
-        order.filter_map(|id| Some((id, most.remove(&id)?))).collect()
+        let runs = |id| {
+            let calls = seen.calls.remove(&id).unwrap_or_default();
+            Some(Runs { id, executions: most.remove(&id)?, calls })
+        };
+        order.filter_map(runs).collect()
     }
 }
 
@@ -84,6 +99,8 @@ impl Observer for Survey {
             *executions += 1;
             if *executions == 1 {
                 state.orders[device as usize].push(site.id);
+                let calls = || site.calls().map(|c| (c.caller, c.iteration)).collect();
+                state.calls.entry(site.id).or_insert_with(calls);
             }
         }
         Flow::Continue

@@ -5,9 +5,9 @@ use hlo::attrs::Direction;
 use hlo::builder::ComputationBuilder;
 use hlo::{ArrayLiteral, AttrKey, AttrValue, Buffer, ComputationId, InstrId, Literal, Module, Opcode};
 use hlo_codegen::passes::{Fuel, Pass, Pipeline, wrap};
-use hlo_conformance::differential::{Settings, Subject};
+use hlo_conformance::differential::{Settings, Subject, differ};
 use hlo_conformance::engine::passes::PassesEngine;
-use hlo_conformance::engine::{Allowances, Engine, RunOptions};
+use hlo_conformance::engine::{Allowances, Engine, InterpreterEngine, RunOptions};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::isolate::{Blame, Found, Options, Status, blame, isolate};
 use hlo_conformance::replay::{How, Replay, replay};
@@ -34,6 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("isolate/the command, its exit codes and its JSON", command),
         function("isolate/findings on disk", artifacts),
         function("isolate/the page is whole, escaped and by itself", page),
+        function("isolate/seeded faults are blamed on their opcodes", faults),
         function("isolate/a page of thousands of instructions is bounded", large_page),
     ]
 }
@@ -753,4 +754,34 @@ fn large_page() {
     well_formed(&page);
     assert!(page.contains("30 of 4,000 instructions") && page.contains("v1234"));
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+/// Each fault on its program, which has no inputs: the instruction that is blamed has an opcode that the fault is about.
+fn faults() {
+    let (mut failures, mut blamed_faults) = (Vec::new(), 0);
+    for fault in hlo_conformance::faults::all() {
+        let name = fault.pass().name().to_owned();
+        let path = crate::crate_dir().join("faults").join(format!("{name}.hlo"));
+        let m = module(&std::fs::read_to_string(path).unwrap());
+        let engine =
+            hlo_conformance::engine::by_name(&format!("faulty:{name}")).map_err(|f| f.message).unwrap();
+        let devices = hlo_conformance::engine::devices(&m, None, None).map_err(|f| f.message).unwrap();
+        let inputs = vec![Vec::new(); devices.count() as usize];
+        let settings =
+            Settings { run: RunOptions { devices, ..RunOptions::default() }, ..Settings::default() };
+        let subject = Subject::new(&m, &inputs);
+        let plain = Settings { replay: false, ..settings };
+        if !differ(&InterpreterEngine, &*engine, &subject, &plain).kind.is_failure() {
+            // That a fault shows on its program is the faults' own test.
+            continue;
+        }
+        blamed_faults += 1;
+        match blame(&subject, &*engine, &settings) {
+            Some(b) if fault.opcodes.is_empty() || fault.opcodes.contains(&b.place.opcode) => {}
+            Some(b) => failures.push(format!("{name}: {} is blamed", b.place.opcode)),
+            None => failures.push(format!("{name}: nobody is blamed")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(blamed_faults > 100, "only {blamed_faults} faults show");
 }
