@@ -138,7 +138,9 @@ impl Compared<'_> {
         }
         if self.difference.replayed {
             let blamed = match self.difference.blamed {
-                Some(opcode) if self.difference.kind == Kind::Wrong => ui.bad(&format!("WRONG at a {opcode}")),
+                Some(opcode) if self.difference.kind == Kind::Wrong => {
+                    ui.bad(&format!("WRONG at a {opcode}"))
+                }
                 Some(opcode) => format!("undecided at a {opcode}"),
                 None => {
                     "every instruction, in its place and on the reference's operands, does what it may".into()
