@@ -41,5 +41,6 @@ pub use device::{Device, Devices};
 pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, RunError};
 pub use observe::{Flow, Observer};
+pub use region::binary_of;
 pub use sum::Accumulate;
 pub use value::{Tensor, Value};

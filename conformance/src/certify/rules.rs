@@ -517,6 +517,11 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 
 /// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often as it has results.
 pub(super) fn monoid(module: &Module, computation: ComputationId) -> Option<Opcode> {
+    hlo_interp::binary_of(module, computation).or_else(|| written(module, computation))
+}
+
+/// The same, of scalars or arrays, as it is written.
+fn written(module: &Module, computation: ComputationId) -> Option<Opcode> {
     let root = module.instr(module.root(computation));
     let instr = match root.opcode {
         Opcode::Tuple => {

@@ -457,6 +457,12 @@ fn liberties_reach_what_they_change() {
 }
 
 #[test]
+fn sums_are_recognized_as_the_reference_does() {
+    let text = "HloModule m\ncopied { a = f32[] parameter(0)\n ROOT b = f32[] copy(a) }\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] call(b), to_apply=copied\n ROOT d = f32[] add(a, c) }\nENTRY e { x = f32[9] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    assert!(one(text, &[&some(9, 1)]).soft.at(0) > 0.0);
+}
+
+#[test]
 fn products_that_underflow_are_zeros_of_either_sign() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
     assert_eq!(one(text, &[&[-1e-30], &[1e-30]]).soft.at(0), f64::from(f32::from_bits(1)));

@@ -84,6 +84,14 @@ impl Lanes {
     }
 }
 
+/// The operation (add, multiply, minimum, maximum, and, or, xor) of both parameters, in either order, that a computation on
+/// scalars is, as reductions recognize it: through copies and calls.
+pub fn binary_of(module: &Module, computation: ComputationId) -> Option<Opcode> {
+    let program = module.program_shape(computation)?;
+    let scalars = program.parameters.iter().all(hlo::Shape::is_scalar) && program.result.is_scalar();
+    scalars.then(|| Region::compile(module, computation).as_binary())?.map(|(opcode, _)| opcode)
+}
+
 impl Region {
     /// Prepares a computation whose parameters and results the verifier found to be scalars.
     pub(crate) fn compile(module: &Module, computation: ComputationId) -> Region {
