@@ -25,8 +25,28 @@ impl Pass for Excess {
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let folds = folds(module);
         // By the rounded value, the f32 that it was rounded from.
-        let mut wide = FxHashMap::default();
-        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { kept_wide(e, &mut wide) })
+        let mut wide: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+        let applied =
+            each(
+                module,
+                fuel,
+                |e| {
+                    if folds.contains(&e.at().parent()) { None } else { kept_wide(e, &mut wide) }
+                },
+            );
+        // A rounded value beside which the wide one is used is not all that the program's instruction of its name hands on: who injects a
+        // value there would not reach every user. So it has another name.
+        let beside = |&(&rounded, &wide): &(&InstrId, &InstrId)| {
+            !module.is_removed(rounded) && module.users(wide).iter().any(|u| u.user != rounded)
+        };
+        let mut bypassed: Vec<InstrId> = wide.iter().filter(beside).map(|(&rounded, _)| rounded).collect();
+        bypassed.sort_unstable();
+        for id in bypassed {
+            let name = module.instr(id).name.clone();
+            let name = module.unique_name(&name);
+            module.instr_mut(id).name = name;
+        }
+        applied
     }
 }
 

@@ -1,5 +1,6 @@
 //! Denormals as zeros: operands and results of arithmetic, comparisons and conversions on `f32`, `f64` and `bf16` (which processors compute in
-//! f32) that are denormal count as zero of the same sign. Data movement keeps them.
+//! f32) that are denormal count as zero of the same sign. Data movement keeps them, and so do computations that are applied to elements by
+//! anything but a map: which element a comparison there chooses is no matter of rounding.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -22,8 +23,14 @@ impl Pass for Flush {
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        let folds = folds(module);
-        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { arithmetic(e) })
+        let mut stay = folds(module);
+        for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+            let instr = module.instr(id);
+            if matches!(instr.opcode, Opcode::Sort | Opcode::SelectAndScatter | Opcode::Scatter) {
+                stay.extend(instr.attrs.called_computations());
+            }
+        }
+        each(module, fuel, |e| if stay.contains(&e.at().parent()) { None } else { arithmetic(e) })
     }
 }
 
