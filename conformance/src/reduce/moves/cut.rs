@@ -12,6 +12,19 @@ fn is_output(shape: &Shape) -> bool {
     shape.leaves().iter().all(|s| s.as_array().is_some())
 }
 
+/// Whether a value can be the result: not what another instruction has to end.
+fn can_be_result(module: &Module, id: InstrId) -> bool {
+    let started = [
+        Opcode::AsyncStart,
+        Opcode::AsyncUpdate,
+        Opcode::CopyStart,
+        Opcode::AllGatherStart,
+        Opcode::AllReduceStart,
+        Opcode::CollectivePermuteStart,
+    ];
+    is_output(&module.instr(id).shape) && !started.contains(&module.instr(id).opcode)
+}
+
 fn entry_order(module: &Module) -> Vec<InstrId> {
     module.instructions(module.entry()).collect()
 }
@@ -19,7 +32,7 @@ fn entry_order(module: &Module) -> Vec<InstrId> {
 /// Makes a value the result.
 pub(super) fn set_root(c: &mut Candidate, root: InstrId) -> bool {
     let entry = c.module.entry();
-    if !c.alive(root) || c.module.root(entry) == root || !is_output(&c.module.instr(root).shape) {
+    if !c.alive(root) || c.module.root(entry) == root || !can_be_result(&c.module, root) {
         return false;
     }
     c.module.set_root(entry, root);
@@ -43,7 +56,7 @@ fn prefix(c: &mut Candidate, k: usize) -> bool {
         .filter(|&id| {
             let i = c.module.instr(id);
             i.opcode != Opcode::Parameter
-                && is_output(&i.shape)
+                && can_be_result(&c.module, id)
                 && c.module.users(id).iter().all(|u| cut.contains(&u.user))
         })
         .collect();
