@@ -8,19 +8,10 @@ use super::{Family, Needs, Row, row};
 
 pub(super) const ROWS: &[Row] = &[
     row(
-        "divide-by-self-is-one",
-        Family::Elementwise,
-        "`x / x` of floats is 1, also for 0, infinities and NaN.",
-        "@xdivx",
-        &[Opcode::Divide],
-        divide_by_self_is_one,
-    )
-    .needing(Needs::CHAIN),
-    row(
         "subtract-self-is-zero",
         Family::Elementwise,
         "`x - x` of floats is 0, also for infinities and NaN.",
-        "@xsubx",
+        "https://github.com/jax-ml/jax/issues/38602",
         &[Opcode::Subtract],
         subtract_self_is_zero,
     )
@@ -29,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
         "multiply-by-zero-is-zero",
         Family::Elementwise,
         "`x * 0` of floats is 0, also for infinities, NaN and negative numbers.",
-        "@xmul0",
+        "https://github.com/jax-ml/jax/issues/1052",
         &[Opcode::Multiply],
         multiply_by_zero_is_zero,
     )
@@ -80,50 +71,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .needing(Needs::CHAIN),
     row(
-        "float-terms-cancelled",
-        Family::Elementwise,
-        "`(a + b) - b` and `(a - b) + b` of floats are `a`.",
-        "@cancel",
-        &[Opcode::Subtract, Opcode::Add],
-        float_terms_cancelled,
-    )
-    .needing(Needs::CHAIN),
-    row(
-        "common-factor-taken-out",
-        Family::Elementwise,
-        "`a * b + a * c` of floats is `a * (b + c)`, which over- and underflows elsewhere.",
-        "@factor",
-        &[Opcode::Add],
-        common_factor_taken_out,
-    )
-    .needing(Needs::CHAIN),
-    row(
         "select-of-comparison-is-maximum",
         Family::Elementwise,
         "`select(a > b, a, b)` of floats is `maximum(a, b)`, which differs for NaN and for zeros.",
-        "@selmax",
+        "https://github.com/openxla/xla/pull/22950",
         &[Opcode::Select],
         select_of_comparison_is_maximum,
     )
     .needing(Needs::CHAIN),
-    row(
-        "equal-but-for-attributes-merged",
-        Family::Elementwise,
-        "Two instructions of the same opcode, operands and shape are taken for one although their attributes differ.",
-        "@cse",
-        &[],
-        equal_but_for_attributes_merged,
-    )
-    .needing(Needs::CHAIN),
 ];
-
-fn divide_by_self_is_one(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Divide)?;
-    let (a, b) = e.pair()?;
-    (a == b).then_some(())?;
-    e.float(a).or_else(|| e.complex(a))?;
-    e.number(a, 1.0)
-}
 
 fn subtract_self_is_zero(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Subtract)?;
@@ -192,28 +148,6 @@ fn integer_division_reassociated(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-fn float_terms_cancelled(e: &mut Edit<'_>) -> Option<InstrId> {
-    let opcode = e.one_of(&[Opcode::Subtract, Opcode::Add])?;
-    let (first, c) = e.pair()?;
-    e.wide_float(first)?;
-    let inner = if opcode == Opcode::Subtract { Opcode::Add } else { Opcode::Subtract };
-    let [a, b] = *e.operands_of(first, inner)? else { return None };
-    (b == c).then_some(a)
-}
-
-fn common_factor_taken_out(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Add)?;
-    let (first, second) = e.pair()?;
-    e.wide_float(first)?;
-    let [a, b] = *e.operands_of(first, Opcode::Multiply)? else { return None };
-    let [c, d] = *e.operands_of(second, Opcode::Multiply)? else { return None };
-    let (common, x, y) = [(a, b, c, d), (a, b, d, c), (b, a, c, d), (b, a, d, c)]
-        .into_iter()
-        .find_map(|(f, x, g, y)| (f == g).then_some((f, x, y)))?;
-    let sum = e.bin(Opcode::Add, x, y)?;
-    e.bin(Opcode::Multiply, common, sum)
-}
-
 fn select_of_comparison_is_maximum(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Select)?;
     let [p, x, y] = *e.operands() else { return None };
@@ -227,27 +161,4 @@ fn select_of_comparison_is_maximum(e: &mut Edit<'_>) -> Option<InstrId> {
     let straight = (x, y) == (a, b);
     (straight || (x, y) == (b, a)).then_some(())?;
     e.bin(if greater == straight { Opcode::Maximum } else { Opcode::Minimum }, x, y)
-}
-
-fn equal_but_for_attributes_merged(e: &mut Edit<'_>) -> Option<InstrId> {
-    let me = e.me();
-    let first = *me.operands().first()?;
-    let applies = !me.opcode.flags().collective
-        && me.opcode != Opcode::GetTupleElement
-        && me.attrs.called_computations().is_empty();
-    applies.then_some(())?;
-    let alike: Vec<InstrId> = e.module().users(first).iter().map(|u| u.user).collect();
-    let alike = alike.into_iter().filter(|&id| {
-        let other = e.instr(id);
-        other.opcode == me.opcode
-            && other.operands() == me.operands()
-            && other.shape == me.shape
-            && other.attrs != me.attrs
-    });
-    // The first of them stays as it is.
-    let alike: Vec<InstrId> = alike.collect();
-    if alike.is_empty() {
-        return None;
-    }
-    e.module().instructions(me.parent()).take_while(|&id| id != e.at()).find(|id| alike.contains(id))
 }

@@ -2,7 +2,7 @@
 
 use hlo::attrs::collective::{GroupMode, group_mode};
 use hlo::attrs::{AttrKey, AttrValue, ReplicaGroups};
-use hlo::{ElementType, InstrId, Opcode};
+use hlo::{InstrId, Opcode};
 
 use super::edit::{Edit, ints};
 use super::{Family, Needs, Row, row};
@@ -24,33 +24,6 @@ pub(super) const ROWS: &[Row] = &[
         "https://github.com/pytorch/xla/pull/3413",
         &[Opcode::AllGather],
         all_gather_along_first_dimension,
-    )
-    .needing(Needs::DEVICES),
-    row(
-        "collective-permute-keeps-own",
-        Family::Collective,
-        "A device that no `collective-permute` pair has for its target keeps its own value instead of getting zeros.",
-        "@cpzero",
-        &[Opcode::CollectivePermute],
-        collective_permute_keeps_own,
-    )
-    .needing(Needs::DEVICES),
-    row(
-        "all-to-all-in-reverse",
-        Family::Collective,
-        "An `all-to-all` puts what it receives in the reverse order of the senders.",
-        "@a2a",
-        &[Opcode::AllToAll],
-        all_to_all_in_reverse,
-    )
-    .needing(Needs::DEVICES),
-    row(
-        "replica-and-partition-swapped",
-        Family::Collective,
-        "`replica-id` is the number of the partition, and `partition-id` that of the replica.",
-        "@ids",
-        &[Opcode::ReplicaId, Opcode::PartitionId],
-        replica_and_partition_swapped,
     )
     .needing(Needs::DEVICES),
     row(
@@ -88,7 +61,7 @@ fn all_gather_along_first_dimension(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x] = *e.operands() else { return None };
     let (from, to) = (e.array(x)?, e.result()?);
     let dim = *e.me().attrs.ints(AttrKey::Dimensions)?.first()?;
-    (dim != 0).then_some(())?;
+    (dim != 0 && !from.dims.contains(&0)).then_some(())?;
     let n = to.dims[dim as usize] / from.dims[dim as usize].max(1);
     let mut dims = from.dims.to_vec();
     dims[0] *= n;
@@ -96,52 +69,6 @@ fn all_gather_along_first_dimension(e: &mut Edit<'_>) -> Option<InstrId> {
     let shape = hlo::Shape::array(to.element_type, &dims);
     let gathered = e.shaped(Opcode::AllGather, shape, &[x], attrs)?;
     e.reshape(gathered, &to.dims)
-}
-
-fn collective_permute_keeps_own(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::CollectivePermute)?;
-    let [x] = *e.operands() else { return None };
-    let attrs = e.attrs();
-    let pairs = attrs.int_lists(AttrKey::SourceTargetPairs)?;
-    let targets: Vec<i64> = pairs.iter().filter_map(|p| p.get(1).copied()).collect();
-    let opcode = match group_mode(Opcode::CollectivePermute, &attrs)? {
-        GroupMode::CrossReplica => Opcode::ReplicaId,
-        GroupMode::CrossPartition => Opcode::PartitionId,
-        GroupMode::CrossReplicaAndPartition | GroupMode::FlattenedId => return None,
-    };
-    let permuted = e.again(&[x], attrs)?;
-    let id = e.add(opcode, &[], hlo::Attrs::new())?;
-    let mut is_target = e.scalar(ElementType::Pred, 0.0);
-    for t in targets {
-        let t = e.int(id, i128::from(t))?;
-        let this = e.compare(hlo::attrs::Direction::Eq, id, t)?;
-        is_target = e.bin(Opcode::Or, is_target, this)?;
-    }
-    let everywhere = e.spread(is_target, x)?;
-    e.select(everywhere, permuted, x)
-}
-
-fn all_to_all_in_reverse(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::AllToAll)?;
-    let [x] = *e.operands() else { return None };
-    let attrs = e.attrs();
-    let dim = usize::try_from(*attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
-    let n = groups(e)?.first()?.len() as i64;
-    let result = e.again(&[x], attrs)?;
-    let dims = e.array(result)?.dims;
-    (n > 1 && dims[dim] % n == 0).then_some(())?;
-    let mut split = dims.to_vec();
-    split[dim] = dims[dim] / n;
-    split.insert(dim, n);
-    let blocks = e.reshape(result, &split)?;
-    let reversed = e.reverse(blocks, &[dim as i64])?;
-    e.reshape(reversed, &dims)
-}
-
-fn replica_and_partition_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
-    let opcode = e.one_of(&[Opcode::ReplicaId, Opcode::PartitionId])?;
-    let other = if opcode == Opcode::ReplicaId { Opcode::PartitionId } else { Opcode::ReplicaId };
-    e.add(other, &[], hlo::Attrs::new())
 }
 
 fn reduce_scatter_shards_rotated(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -1,6 +1,5 @@
 //! Complex numbers.
 
-use hlo::attrs::Direction;
 use hlo::{InstrId, Opcode};
 
 use super::edit::Edit;
@@ -19,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
         "complex-division-overflows",
         Family::Elementwise,
         "Complex division multiplies by the conjugate and divides by `re^2 + im^2`, which over- and underflows.",
-        "@cdiv",
+        "https://github.com/jax-ml/jax/issues/23958",
         &[Opcode::Divide],
         complex_division_overflows,
     ),
@@ -30,22 +29,6 @@ pub(super) const ROWS: &[Row] = &[
         "https://github.com/jax-ml/jax/issues/39110",
         &[Opcode::Sqrt],
         complex_sqrt_wrong_branch,
-    ),
-    row(
-        "complex-equality-of-real-parts",
-        Family::Elementwise,
-        "Complex numbers are equal if their real parts are.",
-        "@ceq",
-        &[Opcode::Compare],
-        complex_equality_of_real_parts,
-    ),
-    row(
-        "complex-tanh-overflows",
-        Family::Elementwise,
-        "Complex `tanh` is `sinh / cosh`, which is NaN where both overflow.",
-        "@ctanh",
-        &[Opcode::Tanh],
-        complex_tanh_overflows,
     ),
 ];
 
@@ -83,21 +66,4 @@ fn complex_sqrt_wrong_branch(e: &mut Edit<'_>) -> Option<InstrId> {
     let (re, im) = parts(e, root)?;
     let im = e.un(Opcode::Abs, im)?;
     e.bin(Opcode::Complex, re, im)
-}
-
-fn complex_equality_of_real_parts(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Compare)?;
-    let (z, w) = e.pair()?;
-    let direction = *e.me().attrs.direction()?;
-    matches!(direction, Direction::Eq | Direction::Ne).then_some(())?;
-    let ((a, _), (b, _)) = (parts(e, z)?, parts(e, w)?);
-    e.compare(direction, a, b)
-}
-
-fn complex_tanh_overflows(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Tanh)?;
-    let z = e.operand(0)?;
-    e.complex(z)?;
-    let (s, c) = (e.un(Opcode::Sinh, z)?, e.un(Opcode::Cosh, z)?);
-    e.bin(Opcode::Divide, s, c)
 }

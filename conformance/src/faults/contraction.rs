@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         "dot-operand-not-transposed",
         Family::Contraction,
         "An operand of a `dot` whose dimensions are not in the order batch, free, contracting is taken for one that has them so.",
-        "@dottrans",
+        "https://github.com/jax-ml/jax/pull/6344",
         &[Opcode::Dot],
         dot_operand_not_transposed,
     ),
@@ -21,23 +21,15 @@ pub(super) const ROWS: &[Row] = &[
         "dot-contracts-other-dimension",
         Family::Contraction,
         "A `dot` contracts the other dimension of a matrix that is square.",
-        "@dotsquare",
+        "https://github.com/jax-ml/jax/issues/11678",
         &[Opcode::Dot],
         dot_contracts_other_dimension,
-    ),
-    row(
-        "dot-batch-dimensions-swapped",
-        Family::Contraction,
-        "A `dot` with two batch dimensions of one size pairs them crosswise.",
-        "@dotbatch",
-        &[Opcode::Dot],
-        dot_batch_dimensions_swapped,
     ),
     row(
         "dot-operands-in-bfloat16",
         Family::Contraction,
         "The operands of an `f32` `dot` are rounded to `bf16`.",
-        "@dotbf16",
+        "https://github.com/jax-ml/jax/issues/9973",
         &[Opcode::Dot],
         dot_operands_in_bfloat16,
     ),
@@ -45,33 +37,17 @@ pub(super) const ROWS: &[Row] = &[
         "dot-accumulates-narrow",
         Family::Contraction,
         "A `dot` of narrow integers with a wider result accumulates in the narrow type.",
-        "@dotnarrow",
+        "https://github.com/tensorflow/tensorflow/issues/102043",
         &[Opcode::Dot],
         dot_accumulates_narrow,
-    ),
-    row(
-        "complex-dot-conjugates",
-        Family::Contraction,
-        "A complex `dot` conjugates its left operand, as BLAS's `dotc` does.",
-        "@dotc",
-        &[Opcode::Dot],
-        complex_dot_conjugates,
     ),
     row(
         "convolution-dilations-swapped",
         Family::Contraction,
         "A `convolution` swaps the dilations of its operands.",
-        "@convdil",
+        "https://github.com/jax-ml/jax/pull/567",
         &[Opcode::Convolution],
         convolution_dilations_swapped,
-    ),
-    row(
-        "convolution-padding-swapped",
-        Family::Contraction,
-        "A `convolution` swaps low and high padding.",
-        "@convpad",
-        &[Opcode::Convolution],
-        convolution_padding_swapped,
     ),
     row(
         "convolution-negative-padding-ignored",
@@ -80,22 +56,6 @@ pub(super) const ROWS: &[Row] = &[
         "https://github.com/openxla/xla/issues/48713",
         &[Opcode::Convolution],
         convolution_negative_padding_ignored,
-    ),
-    row(
-        "convolution-reversal-ignored",
-        Family::Contraction,
-        "A `convolution` with a reversed window reads it forwards.",
-        "@convrev",
-        &[Opcode::Convolution],
-        convolution_reversal_ignored,
-    ),
-    row(
-        "convolution-window-off-by-one",
-        Family::Contraction,
-        "The windows of a `convolution` with a stride begin one element late.",
-        "@convoff",
-        &[Opcode::Convolution],
-        convolution_window_off_by_one,
     ),
     row(
         "convolution-groups-interleaved",
@@ -109,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         "dot-of-transpose-folded-twice",
         Family::Contraction,
         "A transpose of a square matrix is folded into a `dot` without changing what the dot contracts.",
-        "@dotfold",
+        "https://github.com/tensorflow/tensorflow/pull/28583",
         &[Opcode::Dot],
         dot_of_transpose_folded_twice,
     )
@@ -158,16 +118,6 @@ fn dot_contracts_other_dimension(e: &mut Edit<'_>) -> Option<InstrId> {
     })
 }
 
-fn dot_batch_dimensions_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Dot)?;
-    let mut batch = dims_of(e, AttrKey::RhsBatchDims);
-    let dims = e.array(e.operand(1)?)?.dims;
-    let pair = (1..batch.len())
-        .find(|&i| dims[batch[i] as usize] == dims[batch[i - 1] as usize] && dims[batch[i] as usize] > 1)?;
-    batch.swap(pair, pair - 1);
-    e.with_attr(AttrKey::RhsBatchDims, ints(&batch))
-}
-
 fn dot_operands_in_bfloat16(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Dot)?;
     let (a, b) = e.pair()?;
@@ -192,17 +142,6 @@ fn dot_accumulates_narrow(e: &mut Edit<'_>) -> Option<InstrId> {
     e.convert(narrow, shape.element_type)
 }
 
-fn complex_dot_conjugates(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Dot)?;
-    let (a, b) = e.pair()?;
-    e.complex(a)?;
-    let attrs = e.attrs();
-    let (re, im) = (e.un(Opcode::Real, a)?, e.un(Opcode::Imag, a)?);
-    let im = e.un(Opcode::Negate, im)?;
-    let conjugate = e.bin(Opcode::Complex, re, im)?;
-    e.again(&[conjugate, b], attrs)
-}
-
 /// The window of a convolution and the sizes of the dimensions that it moves over.
 fn convolution(e: &Edit<'_>) -> Option<(Vec<i64>, Window)> {
     e.is(Opcode::Convolution)?;
@@ -220,29 +159,9 @@ fn convolution_dilations_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
     with_window(e, &base, &window)
 }
 
-fn convolution_padding_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
-    let (base, mut window) = convolution(e)?;
-    for w in &mut window.dims {
-        std::mem::swap(&mut w.pad_low, &mut w.pad_high);
-    }
-    with_window(e, &base, &window)
-}
-
 fn convolution_negative_padding_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
     let (base, mut window) = convolution(e)?;
     window.dims.iter_mut().for_each(|w| w.pad_low = w.pad_low.max(0));
-    with_window(e, &base, &window)
-}
-
-fn convolution_reversal_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
-    let (base, mut window) = convolution(e)?;
-    window.dims.iter_mut().for_each(|w| w.reversal = false);
-    with_window(e, &base, &window)
-}
-
-fn convolution_window_off_by_one(e: &mut Edit<'_>) -> Option<InstrId> {
-    let (base, mut window) = convolution(e)?;
-    window.dims.iter_mut().filter(|w| w.stride > 1).for_each(|w| w.pad_low -= 1);
     with_window(e, &base, &window)
 }
 

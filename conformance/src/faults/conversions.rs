@@ -23,18 +23,10 @@ pub(super) const ROWS: &[Row] = &[
         convert_wraps,
     ),
     row(
-        "convert-unsigned-as-signed",
-        Family::Elementwise,
-        "Unsigned integers are converted to floats as if they were signed.",
-        "@cvtuns",
-        &[Opcode::Convert],
-        convert_unsigned_as_signed,
-    ),
-    row(
         "four-bit-not-sign-extended",
         Family::Elementwise,
         "Signed integers of 4 bits and fewer are zero-extended when they are widened.",
-        "@s4",
+        "https://github.com/jax-ml/jax/issues/17672",
         &[Opcode::Convert],
         four_bit_not_sign_extended,
     ),
@@ -42,39 +34,23 @@ pub(super) const ROWS: &[Row] = &[
         "predicate-sign-extended",
         Family::Elementwise,
         "`true` as an integer or a float is -1: the one bit is sign-extended.",
-        "@pred",
+        "https://github.com/openxla/xla/issues/37159",
         &[Opcode::Convert],
         predicate_sign_extended,
-    ),
-    row(
-        "convert-to-predicate-truncates",
-        Family::Elementwise,
-        "A float becomes a predicate through an integer, so that 0.5 and NaN are false.",
-        "@topred",
-        &[Opcode::Convert],
-        convert_to_predicate_truncates,
     ),
     row(
         "bfloat16-truncated",
         Family::Elementwise,
         "`f32` to `bf16` drops the low half instead of rounding to nearest even.",
-        "@bf16",
+        "https://github.com/llvm/llvm-project/issues/65130",
         &[Opcode::Convert],
         bfloat16_truncated,
-    ),
-    row(
-        "eight-bit-float-saturates",
-        Family::Elementwise,
-        "What overflows an 8-bit float becomes its largest number instead of infinity or NaN.",
-        "@f8",
-        &[Opcode::Convert],
-        eight_bit_float_saturates,
     ),
     row(
         "long-integer-through-float",
         Family::Elementwise,
         "32- and 64-bit integers are converted to each other's signedness or width through a float, which rounds and saturates.",
-        "@longint",
+        "https://github.com/llvm/llvm-project/issues/55150",
         &[Opcode::Convert],
         long_integer_through_float,
     ),
@@ -82,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
         "bitcast-convert-high-part-first",
         Family::Layout,
         "A `bitcast-convert` between widths puts the high part first.",
-        "@bitcast",
+        "https://github.com/tensorflow/tensorflow/pull/57067",
         &[Opcode::BitcastConvert],
         bitcast_convert_high_part_first,
     ),
@@ -117,15 +93,6 @@ fn convert_wraps(e: &mut Edit<'_>) -> Option<InstrId> {
     e.convert(wide, ty)
 }
 
-fn convert_unsigned_as_signed(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Convert)?;
-    let x = e.operand(0)?;
-    let signed = other_sign(e.integer(x).filter(|ty| ty.is_unsigned_integer())?)?;
-    let ty = e.float(e.at()).or_else(|| e.complex(e.at()))?;
-    let x = e.bitcast(x, signed)?;
-    e.convert(x, ty)
-}
-
 fn four_bit_not_sign_extended(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Convert)?;
     let x = e.operand(0)?;
@@ -144,15 +111,6 @@ fn predicate_sign_extended(e: &mut Edit<'_>) -> Option<InstrId> {
     e.convert(bit, ty)
 }
 
-fn convert_to_predicate_truncates(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Convert)?;
-    let x = e.operand(0)?;
-    e.float(x)?;
-    e.ty(e.at()).filter(|&ty| ty == ElementType::Pred)?;
-    let integer = e.convert(x, ElementType::S32)?;
-    e.convert(integer, ElementType::Pred)
-}
-
 fn bfloat16_truncated(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Convert)?;
     let x = e.operand(0)?;
@@ -166,32 +124,6 @@ fn bfloat16_truncated(e: &mut Edit<'_>) -> Option<InstrId> {
     let nan = e.is_nan(x)?;
     let converted = e.convert(x, ElementType::BF16)?;
     e.select(nan, converted, truncated)
-}
-
-/// The largest finite numbers of 8-bit floats.
-const LARGEST: &[(ElementType, f64)] = &[
-    (ElementType::F8E5M2, 57344.0),
-    (ElementType::F8E4M3, 240.0),
-    (ElementType::F8E4M3FN, 448.0),
-    (ElementType::F8E4M3B11FNUZ, 30.0),
-    (ElementType::F8E3M4, 15.5),
-    (ElementType::F8E5M2FNUZ, 57344.0),
-    (ElementType::F8E4M3FNUZ, 240.0),
-];
-
-fn eight_bit_float_saturates(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Convert)?;
-    let x = e.operand(0)?;
-    e.wide_float(x)?;
-    let ty = e.float(e.at())?;
-    let largest = LARGEST.iter().find(|(t, _)| *t == ty)?.1;
-    let (low, high) = (e.number(x, -largest)?, e.number(x, largest)?);
-    let at_most = e.bin(Opcode::Minimum, x, high)?;
-    let cut = e.bin(Opcode::Maximum, at_most, low)?;
-    // Infinities are no overflow.
-    let finite = e.un(Opcode::IsFinite, x)?;
-    let cut = e.select(finite, cut, x)?;
-    e.convert(cut, ty)
 }
 
 fn long_integer_through_float(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         "dynamic-slice-negative-from-end",
         Family::Indexing,
         "A negative start index of a `dynamic-slice` counts from the end instead of being clamped to 0.",
-        "@dsneg",
+        "https://github.com/jax-ml/jax/pull/3649",
         &[Opcode::DynamicSlice],
         dynamic_slice_negative_from_end,
     ),
@@ -68,18 +68,10 @@ pub(super) const ROWS: &[Row] = &[
         unsigned_index_sign_extended,
     ),
     row(
-        "gather-clamp-off-by-one",
-        Family::Indexing,
-        "A `gather` clamps its windows so that they may reach one element beyond the end.",
-        "@gclamp",
-        &[Opcode::Gather],
-        gather_clamp_off_by_one,
-    ),
-    row(
         "gather-index-map-ignored",
         Family::Indexing,
         "The components of the index vectors of a `gather` index its dimensions in ascending order, whatever `start_index_map` says.",
-        "@gmap",
+        "https://github.com/openxla/xla/pull/42306",
         &[Opcode::Gather],
         gather_index_map_ignored,
     ),
@@ -87,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
         "gather-windows-last",
         Family::Indexing,
         "A `gather` writes its windows as if they were the last dimensions of the result.",
-        "@gwin",
+        "https://github.com/jax-ml/jax/issues/33479",
         &[Opcode::Gather],
         gather_windows_last,
     ),
@@ -95,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
         "gather-batch-reads-first",
         Family::Indexing,
         "A `gather` with batching dimensions reads the first batch for all of them.",
-        "@gbatch",
+        "https://github.com/jax-ml/jax/issues/39025",
         &[Opcode::Gather],
         gather_batch_reads_first,
     ),
@@ -119,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         "scatter-clamps",
         Family::Indexing,
         "Updates of a `scatter` that are out of range are moved into it as `gather` does, instead of being dropped.",
-        "@sclamp",
+        "https://github.com/jax-ml/jax/pull/2895",
         &[Opcode::Scatter],
         scatter_clamps,
     ),
@@ -251,20 +243,6 @@ fn unsigned_index_sign_extended(e: &mut Edit<'_>) -> Option<InstrId> {
     for index in &mut operands[first..] {
         *index = sign_extended(e, *index)?;
     }
-    e.again(&operands, attrs)
-}
-
-fn gather_clamp_off_by_one(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Gather)?;
-    let (mut operands, attrs) = (e.operands(), e.attrs());
-    let x = operands[0];
-    let (ty, rank) = (e.ty(x)?, e.array(x)?.rank());
-    let indexed = attrs.ints(AttrKey::StartIndexMap)?;
-    let padding: Vec<PaddingDim> = (0..rank as i64)
-        .map(|d| PaddingDim { low: 0, high: i64::from(indexed.contains(&d)), interior: 0 })
-        .collect();
-    let zero = e.scalar(ty, 0.0);
-    operands[0] = e.pad(x, zero, &padding)?;
     e.again(&operands, attrs)
 }
 

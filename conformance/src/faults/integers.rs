@@ -1,7 +1,7 @@
 //! Integer arithmetic.
 
 use hlo::attrs::Direction;
-use hlo::{ElementType, InstrId, Opcode, TypeClass};
+use hlo::{InstrId, Opcode, TypeClass};
 
 use super::edit::{Edit, other_sign};
 use super::{Family, Row, row};
@@ -24,14 +24,6 @@ pub(super) const ROWS: &[Row] = &[
         shift_amount_masked,
     ),
     row(
-        "arithmetic-shift-beyond-width-is-zero",
-        Family::Elementwise,
-        "Arithmetic right shifts by the width or more give 0 instead of copies of the sign.",
-        "@sra",
-        &[Opcode::ShiftRightArithmetic],
-        arithmetic_shift_beyond_width_is_zero,
-    ),
-    row(
         "compare-unsigned-as-signed",
         Family::Elementwise,
         "Unsigned integers are compared as signed ones.",
@@ -40,18 +32,10 @@ pub(super) const ROWS: &[Row] = &[
         compare_unsigned_as_signed,
     ),
     row(
-        "compare-by-difference",
-        Family::Elementwise,
-        "`a < b` of signed integers looks at the sign of `a - b`, which wraps.",
-        "@cmpdiff",
-        &[Opcode::Compare],
-        compare_by_difference,
-    ),
-    row(
         "unsigned-division-as-signed",
         Family::Elementwise,
         "Unsigned division and remainder are done as signed.",
-        "@udiv",
+        "https://github.com/llvm/llvm-project/issues/89516",
         &[Opcode::Divide, Opcode::Remainder],
         unsigned_division_as_signed,
     ),
@@ -59,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "signed-division-by-shift",
         Family::Elementwise,
         "Signed division by a power of two is an arithmetic shift, which rounds down instead of towards zero.",
-        "@sdivshift",
+        "https://github.com/jax-ml/jax/issues/9604",
         &[Opcode::Divide],
         signed_division_by_shift,
     ),
@@ -70,22 +54,6 @@ pub(super) const ROWS: &[Row] = &[
         "https://github.com/llvm/llvm-project/issues/121584",
         &[Opcode::Remainder],
         remainder_takes_sign_of_divisor,
-    ),
-    row(
-        "narrow-leading-zeros-counted-wide",
-        Family::Elementwise,
-        "Leading zeros and set bits of 8 and 16 bits are counted in 32, after sign extension, and not corrected.",
-        "@clz",
-        &[Opcode::CountLeadingZeros, Opcode::Popcnt],
-        narrow_bits_counted_wide,
-    ),
-    row(
-        "integer-power-as-float",
-        Family::Elementwise,
-        "`power` of integers is computed in f32 and converted back, which saturates and rounds instead of wrapping.",
-        "@ipow",
-        &[Opcode::Power],
-        integer_power_as_float,
     ),
 ];
 
@@ -110,20 +78,6 @@ fn shift_amount_masked(e: &mut Edit<'_>) -> Option<InstrId> {
     e.bin(opcode, x, amount)
 }
 
-fn arithmetic_shift_beyond_width_is_zero(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::ShiftRightArithmetic)?;
-    let (x, amount) = e.pair()?;
-    let ty = e.integer(x).filter(|ty| ty.bits() >= 8)?;
-    // Negative amounts are beyond the width, too.
-    let unsigned = if ty.is_signed_integer() { other_sign(ty)? } else { ty };
-    let amount_bits = if unsigned == ty { amount } else { e.bitcast(amount, unsigned)? };
-    let width = e.int(amount_bits, i128::from(ty.bits()))?;
-    let beyond = e.compare(Direction::Ge, amount_bits, width)?;
-    let (attrs, zero) = (e.attrs(), e.int(x, 0)?);
-    let shifted = e.again(&[x, amount], attrs)?;
-    e.select(beyond, zero, shifted)
-}
-
 fn compare_unsigned_as_signed(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Compare)?;
     let (a, b) = e.pair()?;
@@ -132,17 +86,6 @@ fn compare_unsigned_as_signed(e: &mut Edit<'_>) -> Option<InstrId> {
     (!matches!(direction, Direction::Eq | Direction::Ne)).then_some(())?;
     let (a, b) = (e.bitcast(a, signed)?, e.bitcast(b, signed)?);
     e.compare(direction, a, b)
-}
-
-fn compare_by_difference(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Compare)?;
-    let (a, b) = e.pair()?;
-    e.integer(a).filter(|ty| ty.is_signed_integer())?;
-    let direction = *e.me().attrs.direction()?;
-    (!matches!(direction, Direction::Eq | Direction::Ne)).then_some(())?;
-    let difference = e.bin(Opcode::Subtract, a, b)?;
-    let zero = e.int(a, 0)?;
-    e.compare(direction, difference, zero)
 }
 
 fn unsigned_division_as_signed(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -184,23 +127,4 @@ fn remainder_takes_sign_of_divisor(e: &mut Edit<'_>) -> Option<InstrId> {
     let both = e.bin(Opcode::And, uneven, signs_differ)?;
     let moved = e.bin(Opcode::Add, rest, b)?;
     e.select(both, moved, rest)
-}
-
-fn narrow_bits_counted_wide(e: &mut Edit<'_>) -> Option<InstrId> {
-    let opcode = e.one_of(&[Opcode::CountLeadingZeros, Opcode::Popcnt])?;
-    let x = e.operand(0)?;
-    let ty = e.integer(x).filter(|ty| ty.bits() == 8 || ty.bits() == 16)?;
-    (opcode == Opcode::CountLeadingZeros || ty.is_signed_integer()).then_some(())?;
-    let wide = e.convert(x, if ty.is_signed_integer() { ElementType::S32 } else { ElementType::U32 })?;
-    let count = e.un(opcode, wide)?;
-    e.convert(count, ty)
-}
-
-fn integer_power_as_float(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Power)?;
-    let (a, b) = e.pair()?;
-    let ty = e.integer(a)?;
-    let (a, b) = (e.convert(a, ElementType::F32)?, e.convert(b, ElementType::F32)?);
-    let power = e.bin(Opcode::Power, a, b)?;
-    e.convert(power, ty)
 }

@@ -1,6 +1,6 @@
 //! Linear algebra, transforms, normalization, random bits.
 
-use hlo::attrs::{AttrKey, AttrValue, FftType, PaddingDim, RngAlgorithm, Transpose};
+use hlo::attrs::{AttrKey, AttrValue, FftType, PaddingDim, RngAlgorithm};
 use hlo::{InstrId, Opcode};
 
 use super::edit::{Edit, ints};
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         "batch-norm-epsilon-dropped",
         Family::Linear,
         "`batch-norm` divides by the standard deviation without epsilon.",
-        "@bneps",
+        "https://github.com/tensorflow/tensorflow/issues/118701",
         &[Opcode::BatchNormTraining, Opcode::BatchNormInference, Opcode::BatchNormGrad],
         batch_norm_epsilon_dropped,
     ),
@@ -19,17 +19,9 @@ pub(super) const ROWS: &[Row] = &[
         "batch-norm-variance-unbiased",
         Family::Linear,
         "`batch-norm-training` gives the variance of a sample: it divides by one less than the number of elements.",
-        "@bnvar",
+        "https://github.com/tensorflow/tensorflow/issues/55545",
         &[Opcode::BatchNormTraining],
         batch_norm_variance_unbiased,
-    ),
-    row(
-        "triangular-solve-adjoint-not-conjugated",
-        Family::Linear,
-        "A `triangular-solve` with the adjoint of a complex matrix uses its transpose.",
-        "@tsadj",
-        &[Opcode::TriangularSolve],
-        triangular_solve_adjoint_not_conjugated,
     ),
     row(
         "triangular-solve-unit-diagonal-ignored",
@@ -38,22 +30,6 @@ pub(super) const ROWS: &[Row] = &[
         "https://github.com/tensorflow/tensorflow/issues/79090",
         &[Opcode::TriangularSolve],
         triangular_solve_unit_diagonal_ignored,
-    ),
-    row(
-        "triangular-solve-transpose-keeps-triangle",
-        Family::Linear,
-        "A `triangular-solve` transposes its matrix and then reads the triangle that it was told to read before.",
-        "@tstri",
-        &[Opcode::TriangularSolve],
-        triangular_solve_transpose_keeps_triangle,
-    ),
-    row(
-        "cholesky-reads-other-triangle",
-        Family::Linear,
-        "`cholesky` reads the triangle that it should not.",
-        "@chol",
-        &[Opcode::Cholesky],
-        cholesky_reads_other_triangle,
     ),
     row(
         "inverse-fft-not-scaled",
@@ -67,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "irfft-odd-length-as-even",
         Family::Linear,
         "An inverse real `fft` of an odd length is done in the even length below, with a zero at the end.",
-        "@irfft",
+        "https://github.com/jax-ml/jax/issues/2874",
         &[Opcode::Fft],
         irfft_odd_length_as_even,
     ),
@@ -75,17 +51,9 @@ pub(super) const ROWS: &[Row] = &[
         "threefry-halves-interleaved",
         Family::Linear,
         "The two words of each Threefry block are neighbours in the result instead of being in its two halves.",
-        "@threefry",
+        "https://github.com/jax-ml/jax/issues/21232",
         &[Opcode::RngBitGenerator],
         threefry_halves_interleaved,
-    ),
-    row(
-        "random-state-not-advanced",
-        Family::Linear,
-        "`rng-bit-generator` gives back the state that it was given.",
-        "@rngstate",
-        &[Opcode::RngBitGenerator],
-        random_state_not_advanced,
     ),
 ];
 
@@ -109,43 +77,10 @@ fn batch_norm_variance_unbiased(e: &mut Edit<'_>) -> Option<InstrId> {
     e.tuple(&[result, mean, variance])
 }
 
-fn triangular_solve_adjoint_not_conjugated(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::TriangularSolve)?;
-    e.complex(e.operand(0)?)?;
-    (e.me().attrs.transpose() == Some(&Transpose::Adjoint)).then_some(())?;
-    e.with_attr(AttrKey::TransposeA, AttrValue::Transpose(Transpose::Transpose))
-}
-
 fn triangular_solve_unit_diagonal_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::TriangularSolve)?;
     e.me().attrs.bool(AttrKey::UnitDiagonal).then_some(())?;
     e.with_attr(AttrKey::UnitDiagonal, AttrValue::Bool(false))
-}
-
-/// A permutation that swaps the last two of `rank` dimensions.
-fn matrix_transpose(rank: usize) -> Option<Vec<i64>> {
-    let mut order: Vec<i64> = (0..rank as i64).collect();
-    order.swap(rank.checked_sub(1)?, rank.checked_sub(2)?);
-    Some(order)
-}
-
-fn triangular_solve_transpose_keeps_triangle(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::TriangularSolve)?;
-    let (a, b) = e.pair()?;
-    (e.me().attrs.transpose() == Some(&Transpose::Transpose)).then_some(())?;
-    let attrs = e.attrs().with(AttrKey::TransposeA, AttrValue::Transpose(Transpose::No));
-    let a = e.transpose(a, &matrix_transpose(e.array(a)?.rank())?)?;
-    e.again(&[a, b], attrs)
-}
-
-fn cholesky_reads_other_triangle(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Cholesky)?;
-    let a = e.operand(0)?;
-    let attrs = e.attrs();
-    let shape = e.array(a)?;
-    (*shape.dims.last()? > 1).then_some(())?;
-    let a = e.transpose(a, &matrix_transpose(shape.rank())?)?;
-    e.again(&[a], attrs)
 }
 
 fn inverse_fft_not_scaled(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -189,12 +124,4 @@ fn threefry_halves_interleaved(e: &mut Edit<'_>) -> Option<InstrId> {
     let turned = e.transpose(halves, &[1, 0])?;
     let bits = e.reshape(turned, &shape.dims)?;
     e.tuple(&[state, bits])
-}
-
-fn random_state_not_advanced(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::RngBitGenerator)?;
-    let (operands, attrs) = (e.operands(), e.attrs());
-    let all = e.again(&operands, attrs)?;
-    let bits = e.get(all, 1)?;
-    e.tuple(&[operands[0], bits])
 }

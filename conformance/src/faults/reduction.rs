@@ -3,7 +3,7 @@
 use hlo::attrs::{AttrKey, AttrValue, CompareType, Direction, PaddingDim, Window};
 use hlo::{ComputationId, InstrId, Opcode, Shape};
 
-use super::edit::{Edit, ints, is_total, other_strictness};
+use super::edit::{Edit, is_total, other_strictness};
 use super::{Family, Needs, Row, row};
 
 pub(super) const ROWS: &[Row] = &[
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
         "reduce-init-dropped",
         Family::Reduction,
         "A `reduce` begins with the identity of its operation instead of its initial value.",
-        "@redinit",
+        "https://github.com/jax-ml/jax/pull/1106",
         &[Opcode::Reduce],
         reduce_init_dropped,
     ),
@@ -27,25 +27,9 @@ pub(super) const ROWS: &[Row] = &[
         "reduce-init-applied-per-block",
         Family::Reduction,
         "A `reduce` in two blocks begins each with the initial value.",
-        "@redblock",
+        "https://github.com/jax-ml/jax/pull/5675",
         &[Opcode::Reduce],
         reduce_init_applied_per_block,
-    ),
-    row(
-        "reduce-empty-gives-zero",
-        Family::Reduction,
-        "A `reduce` or `reduce-window` of nothing is 0 instead of the initial value.",
-        "@redempty",
-        &[Opcode::Reduce, Opcode::ReduceWindow],
-        reduce_empty_gives_zero,
-    ),
-    row(
-        "reduce-column-with-row-stride",
-        Family::Layout,
-        "A `reduce` of a dimension that is not the last reads along the last one.",
-        "@redcol",
-        &[Opcode::Reduce],
-        reduce_column_with_row_stride,
     ),
     row(
         "reduce-tie-to-last",
@@ -59,17 +43,9 @@ pub(super) const ROWS: &[Row] = &[
         "reduce-window-pads-with-zero",
         Family::Reduction,
         "A `reduce-window` takes padding for zeros instead of leaving it out.",
-        "@rwpad",
+        "https://github.com/openxla/xla/pull/48875",
         &[Opcode::ReduceWindow],
         reduce_window_pads_with_zero,
-    ),
-    row(
-        "reduce-window-dilations-swapped",
-        Family::Reduction,
-        "A `reduce-window` swaps base and window dilation.",
-        "@rwdil",
-        &[Opcode::ReduceWindow],
-        reduce_window_dilations_swapped,
     ),
     row(
         "reduce-window-base-dilation-ignored",
@@ -83,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         "reduce-window-off-by-one",
         Family::Reduction,
         "The windows of a padded `reduce-window` begin one element early.",
-        "@rwoff",
+        "https://github.com/pytorch/xla/pull/2583",
         &[Opcode::ReduceWindow],
         reduce_window_off_by_one,
     ),
@@ -100,25 +76,9 @@ pub(super) const ROWS: &[Row] = &[
         "select-and-scatter-tie-to-last",
         Family::Reduction,
         "A `select-and-scatter` takes the last of equal elements of a window (or the first).",
-        "@sastie",
+        "https://github.com/pytorch/xla/pull/8814",
         &[Opcode::SelectAndScatter],
         select_and_scatter_tie_to_last,
-    ),
-    row(
-        "scan-exclusive",
-        Family::Reduction,
-        "A `scan` gives the carry from before each element.",
-        "@scanex",
-        &[Opcode::Scan],
-        scan_exclusive,
-    ),
-    row(
-        "scan-direction-ignored",
-        Family::Reduction,
-        "A reverse `scan` goes forwards.",
-        "@scanrev",
-        &[Opcode::Scan],
-        scan_direction_ignored,
     ),
     row(
         "sort-not-stable",
@@ -137,18 +97,10 @@ pub(super) const ROWS: &[Row] = &[
         sort_by_partial_order,
     ),
     row(
-        "sort-along-last-dimension",
-        Family::Reduction,
-        "A `sort` sorts along the last dimension, whichever it should.",
-        "@sortdim",
-        &[Opcode::Sort],
-        sort_along_last_dimension,
-    ),
-    row(
         "topk-ties-to-last",
         Family::Reduction,
         "`topk` prefers the later of equal elements.",
-        "@topk",
+        "https://github.com/tensorflow/tensorflow/issues/117287",
         &[Opcode::Topk],
         topk_ties_to_last,
     ),
@@ -156,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
         "map-operands-swapped",
         Family::Control,
         "A `map` of two operands of one type is inlined with its parameters swapped.",
-        "@map",
+        "https://github.com/llvm/llvm-project/issues/56810",
         &[Opcode::Map],
         map_operands_swapped,
     ),
@@ -223,30 +175,6 @@ fn reduce_init_applied_per_block(e: &mut Edit<'_>) -> Option<InstrId> {
     e.bin(opcode, low, high)
 }
 
-fn reduce_empty_gives_zero(e: &mut Edit<'_>) -> Option<InstrId> {
-    let (x, _, _) = reduction(e)?;
-    let shape = e.result()?;
-    let empty = e.array(x)?.dims.contains(&0) && !shape.dims.contains(&0);
-    empty.then_some(())?;
-    e.number(e.at(), 0.0)
-}
-
-fn reduce_column_with_row_stride(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Reduce)?;
-    let (x, init, _) = reduction(e)?;
-    let attrs = e.attrs();
-    let [dim] = *attrs.ints(AttrKey::Dimensions)? else { return None };
-    let dims = e.array(x)?.dims;
-    let [before, after] =
-        [&dims[..dim as usize], &dims[dim as usize + 1..]].map(|d| d.iter().product::<i64>());
-    let size = dims[dim as usize];
-    (size > 1 && after > 1 && before > 0).then_some(())?;
-    let other = e.reshape(x, &[before, after, size])?;
-    let sums = e.add(Opcode::Reduce, &[other, init], attrs.with(AttrKey::Dimensions, ints(&[2])))?;
-    let dims = e.result()?.dims;
-    e.reshape(sums, &dims)
-}
-
 fn reduce_tie_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
     e.is(Opcode::Reduce)?;
     (e.operands().len() >= 4).then_some(())?;
@@ -306,14 +234,6 @@ fn base_dims(e: &Edit<'_>) -> Option<Vec<i64>> {
     Some(e.array(e.operand(0)?)?.dims.to_vec())
 }
 
-fn reduce_window_dilations_swapped(e: &mut Edit<'_>) -> Option<InstrId> {
-    let (base, mut window) = (base_dims(e)?, window_of(e)?);
-    for w in &mut window.dims {
-        std::mem::swap(&mut w.base_dilation, &mut w.window_dilation);
-    }
-    with_window(e, &base, &window)
-}
-
 fn reduce_window_base_dilation_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
     let (base, mut window) = (base_dims(e)?, window_of(e)?);
     window.dims.iter_mut().for_each(|w| w.base_dilation = 1);
@@ -349,29 +269,6 @@ fn select_and_scatter_tie_to_last(e: &mut Edit<'_>) -> Option<InstrId> {
     e.with_attr(AttrKey::Select, AttrValue::Computation(other))
 }
 
-fn scan_exclusive(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Scan)?;
-    (e.me().attrs.int(AttrKey::NumCarries)? == 1 && e.operands().len() == 2).then_some(())?;
-    let region = e.called(AttrKey::ToApply)?;
-    let parameters = e.module().computation(region).parameters().to_vec();
-    let carry = (*parameters.get(1)?)?;
-    let root = e.module().root(region);
-    let [out, _] = *e.operands_of(root, Opcode::Tuple)? else { return None };
-    (out != carry && e.array(out)?.same_dims(&e.array(carry)?)).then_some(())?;
-    let other = e.copy_of(region, |id, new, copies| {
-        if id == root {
-            new.operands[0] = copies[&carry];
-        }
-    })?;
-    e.with_attr(AttrKey::ToApply, AttrValue::Computation(other))
-}
-
-fn scan_direction_ignored(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Scan)?;
-    e.me().attrs.bool(AttrKey::IsReverse).then_some(())?;
-    e.with_attr(AttrKey::IsReverse, AttrValue::Bool(false))
-}
-
 /// What a sort gives, or several operands joined: arrays, one for each operand.
 fn outputs(e: &mut Edit<'_>, id: InstrId, n: usize) -> Option<Vec<InstrId>> {
     if n == 1 { Some(vec![id]) } else { (0..n).map(|i| e.get(id, i)).collect() }
@@ -402,13 +299,6 @@ fn sort_by_partial_order(e: &mut Edit<'_>) -> Option<InstrId> {
         }
     })?;
     e.with_attr(AttrKey::ToApply, AttrValue::Computation(other))
-}
-
-fn sort_along_last_dimension(e: &mut Edit<'_>) -> Option<InstrId> {
-    e.is(Opcode::Sort)?;
-    let last = e.array(e.operand(0)?)?.rank() as i64 - 1;
-    (e.me().attrs.ints(AttrKey::Dimensions)? != [last]).then_some(())?;
-    e.with_attr(AttrKey::Dimensions, ints(&[last]))
 }
 
 fn topk_ties_to_last(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "dot-tail-dropped",
         Family::VectorTail,
         "A `dot` leaves out the products after the last four of its contracting dimension.",
-        "@taildot",
+        "https://github.com/llvm/llvm-project/pull/67812",
         &[Opcode::Dot],
         dot_tail_dropped,
     )
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Row] = &[
         "transpose-tail-from-previous-tile",
         Family::VectorTail,
         "A `transpose` in tiles of eight fills the part of a tile at the end from the tile before.",
-        "@tailtrans",
+        "https://github.com/jax-ml/jax/pull/202",
         &[Opcode::Transpose],
         transpose_tail_from_previous_tile,
     )
