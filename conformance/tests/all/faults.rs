@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         .collect();
     trials.push(function("faults/table", table));
     trials.push(function("faults/leave_alone_what_they_do_not_match", leave_alone));
-    trials.push(Trial::test("faults/leave_programs_that_verify", || verify_and_end(200)));
+    trials.push(Trial::test("faults/leave_programs_that_verify", || verify_and_end(60)));
     trials.push(Trial::test("faults/documentation", documentation));
     if let Some(n) = std::env::var("HLO_FAULT_STATISTICS").ok().and_then(|v| v.parse().ok()) {
         trials.push(Trial::test("faults/statistics", move || {
@@ -67,7 +67,7 @@ fn broken(fault: &Fault, module: &Module) -> Result<(Module, u64), String> {
 
 fn run(module: &Module, inputs: Vec<hlo::Literal>) -> Result<Vec<ArrayLiteral>, String> {
     let devices = devices(module, None, None).map_err(|f| f.message)?;
-    let limits = Limits { fuel: Some(20_000_000), memory_bytes: 1 << 30 };
+    let limits = Limits { fuel: Some(300_000), memory_bytes: 1 << 30 };
     let options = RunOptions { limits, devices, ..RunOptions::default() };
     let arguments = vec![inputs; devices.count() as usize];
     match InterpreterEngine.run(module, Inputs { arguments, host: std::sync::Arc::new(NoHost) }, &options) {
