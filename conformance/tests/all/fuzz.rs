@@ -25,7 +25,7 @@ fn text(out: &std::process::Output) -> String {
 }
 
 /// A fault that every hunt finds soon.
-const FAULT: &str = "faulty:reverse-first-dimension-only";
+const FAULT: &str = "faulty:broadcast-strides-swapped";
 
 fn a_fault() {
     let dir = Dir::new();
@@ -163,7 +163,7 @@ fn run_compares() {
     let dir = Dir::new();
     let file = dir.file(
         "m.hlo",
-        "HloModule m\n\nENTRY e {\n  a = f32[2,3]{1,0} parameter(0)\n  ROOT r = f32[2,3]{1,0} reverse(a), dimensions={0,1}\n}\n",
+        "HloModule m\n\nENTRY e {\n  a = f32[2,3]{1,0} parameter(0)\n  ROOT r = f32[2,2,3]{2,1,0} broadcast(a), dimensions={1,2}\n}\n",
     );
     let same = hlo(&["run", &file, "--platform", "passes:default"]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same));
