@@ -12,7 +12,6 @@ use hlo_conformance::frontend::parse_text;
 use hlo_conformance::generate::{self, edge_inputs, program};
 use hlo_interp::device::host::NoHost;
 use libtest_mimic::{Failed, Trial};
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::{failed, function};
@@ -180,25 +179,23 @@ fn bytes(seed: u64) -> Vec<u8> {
 
 fn verify_and_end(programs: u64) -> Result<(), Failed> {
     let faults = all();
-    (0..programs)
-        .into_par_iter()
-        .try_for_each(|seed| {
-            let module = program(&bytes(seed), generate::Limits::default());
-            for fault in &faults {
-                let (other, applied) = broken(fault, &module).map_err(|e| format!("seed {seed}: {e}"))?;
-                if applied > 0 {
-                    // Some programs trap by themselves; none may be refused, panic or go on for ever.
-                    let outcome = run(&other, edge_inputs(&module, seed));
-                    if let Err(message) = outcome
-                        && run(&module, edge_inputs(&module, seed)).is_ok()
-                    {
-                        return Err(format!("seed {seed}, {}: {message}", fault.pass().name()));
-                    }
-                }
+    // Not on rayon's threads: several devices wait for each other, and their kernels need those.
+    for seed in 0..programs {
+        let module = program(&bytes(seed), generate::Limits::default());
+        for fault in &faults {
+            let (other, applied) = broken(fault, &module).map_err(|e| failed(format!("seed {seed}: {e}")))?;
+            if applied == 0 {
+                continue;
             }
-            Ok(())
-        })
-        .map_err(failed)
+            // Some programs trap by themselves; none may be refused, panic or go on for ever.
+            if let Err(message) = run(&other, edge_inputs(&module, seed))
+                && run(&module, edge_inputs(&module, seed)).is_ok()
+            {
+                return Err(failed(format!("seed {seed}, {}: {message}", fault.pass().name())));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The table for people.
@@ -245,34 +242,25 @@ fn documentation() -> Result<(), Failed> {
 /// Counts, printed as a table: programs that a fault applies to, programs whose results it changes by more than rounding.
 fn statistics(programs: u64) {
     let faults = all();
-    let counts: Vec<(u64, u64)> = (0..programs)
-        .into_par_iter()
-        .fold(
-            || vec![(0, 0); faults.len()],
-            |mut counts, seed| {
-                let module = program(&bytes(seed), generate::Limits::default());
-                let inputs = edge_inputs(&module, seed);
-                let mut right = None;
-                for (fault, count) in faults.iter().zip(&mut counts) {
-                    let Ok((other, applied)) = broken(fault, &module) else { continue };
-                    if applied == 0 {
-                        continue;
-                    }
-                    count.0 += 1;
-                    let right = right.get_or_insert_with(|| run(&module, inputs.clone()));
-                    if let (Ok(right), Ok(wrong)) = (right, run(&other, inputs.clone()))
-                        && right.iter().zip(&wrong).any(|(a, b)| differ(a, b))
-                    {
-                        count.1 += 1;
-                    }
-                }
-                counts
-            },
-        )
-        .reduce(
-            || vec![(0, 0); faults.len()],
-            |a, b| a.iter().zip(&b).map(|(a, b)| (a.0 + b.0, a.1 + b.1)).collect(),
-        );
+    let mut counts = vec![(0, 0); faults.len()];
+    for seed in 0..programs {
+        let module = program(&bytes(seed), generate::Limits::default());
+        let inputs = edge_inputs(&module, seed);
+        let mut right = None;
+        for (fault, count) in faults.iter().zip(&mut counts) {
+            let Ok((other, applied)) = broken(fault, &module) else { continue };
+            if applied == 0 {
+                continue;
+            }
+            count.0 += 1;
+            let right = right.get_or_insert_with(|| run(&module, inputs.clone()));
+            if let (Ok(right), Ok(wrong)) = (right, run(&other, inputs.clone()))
+                && right.iter().zip(&wrong).any(|(a, b)| differ(a, b))
+            {
+                count.1 += 1;
+            }
+        }
+    }
     for (fault, (applied, changed)) in faults.iter().zip(counts) {
         eprintln!("{applied:7} {changed:7} {}", fault.pass().name());
     }
