@@ -137,6 +137,24 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             wild.iter_mut().zip(met).for_each(|(w, m)| *w |= m > 0.0);
         }
     }
+    if factors == 4 {
+        // An operand times its scale may be too small or too large for f32, although the product of all is not.
+        let single = Format::of(ElementType::F32)?;
+        for (operand, scale) in [(0, 2), (1, 3)] {
+            let small = run(&|k| match k {
+                _ if k == operand => vec![2.0 * single.least(); xs[k].off.len()],
+                _ if k == scale => vec![1.0; xs[k].off.len()],
+                _ => xs[k].largest.clone(),
+            })?;
+            let flushed = case.settings.allowances.flush_denormals;
+            let times = if flushed { single.min_normal() / single.least() } else { 1.0 };
+            spread.iter_mut().zip(small).for_each(|(s, small)| *s += small * times);
+            let most = |k: usize| xs[k].largest.iter().copied().fold(0.0, f64::max);
+            if most(operand) * most(scale) >= single.max {
+                magnitude.fill(f64::INFINITY);
+            }
+        }
+    }
     let complex = case.args.iter().any(|a| a.tensor.element_type().is_complex());
     let literal_mode = case.settings.options.accumulate == Accumulate::Region;
     let narrow = Format::of(ty).is_none_or(|f| f.precision < 24);
