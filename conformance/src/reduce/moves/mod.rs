@@ -80,7 +80,7 @@ pub(crate) const MOVES: &[Move] = &[
     again("loop state dropped", How::Singly, loops::state),
     again("tuples made smaller", How::Singly, signatures::elements),
     once("inner values replaced by constants", How::Together, cut::recorded_constants),
-    again("operands of regions dropped", How::Singly, regions::operands),
+    again("operands dropped", How::Singly, regions::operands),
     once("regions simplified", How::Singly, regions::simpler),
     once("parameters merged", How::Together, parameters::merge),
     once("dimensions shrunk", How::Bisect, dims::shrink_all),

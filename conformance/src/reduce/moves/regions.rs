@@ -6,6 +6,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Edit;
 use super::calls::copied;
+use super::dims::refit;
 use super::loops::renumber;
 use super::signatures::result_is_open;
 use crate::reduce::Candidate;
@@ -29,12 +30,32 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();
     for id in all_instructions(module) {
+        let parts = module.instr(id).operands().len();
+        if module.instr(id).opcode == Opcode::Concatenate && parts > 1 {
+            for k in 0..parts {
+                edits.push(Box::new(move |c| without_part(c, id, k)));
+            }
+        }
         let Some(n) = arity(module, id).filter(|&n| n > 1) else { continue };
         for k in 0..n {
             edits.push(Box::new(move |c| without(c, id, n, k).is_some()));
         }
     }
     edits
+}
+
+/// One part less that is concatenated.
+fn without_part(c: &mut Candidate, id: InstrId, k: usize) -> bool {
+    if !c.alive(id) {
+        return false;
+    }
+    let mut parts = c.module.instr(id).operands().to_vec();
+    if parts.len() < 2 || k >= parts.len() {
+        return false;
+    }
+    parts.remove(k);
+    c.module.set_operands(id, &parts);
+    refit(c)
 }
 
 fn without(c: &mut Candidate, id: InstrId, n: usize, k: usize) -> Option<()> {

@@ -341,7 +341,7 @@ fn regions() {
         ENTRY main { p = f32[4] parameter(0)\n i = s32[4] iota(), iota_dimension=0\n s = (f32[4], s32[4]) sort(p, i), dimensions={0}, to_apply=lt\n ROOT g = f32[4] get-tuple-element(s), index=0 }";
     gives(
         text,
-        "operands of regions dropped",
+        "operands dropped",
         "compare_f {
         p0 = f32[] parameter(0)
         negate = f32[] negate(p0)
@@ -360,6 +360,23 @@ fn regions() {
     );
     let simpler = results(text, "regions simplified");
     assert!(simpler.iter().any(|c| body(c).contains("ROOT compare = pred[] compare(p0, p1), direction=LT")));
+}
+
+#[test]
+fn parts_of_a_concatenation() {
+    let text = entry(
+        "p = f32[2] parameter(0)\n q = f32[3] parameter(1)\n c = f32[7] concatenate(p, q, p), dimensions={0}\n ROOT n = f32[7] negate(c)",
+    );
+    gives(
+        &text,
+        "operands dropped",
+        "ENTRY main {
+        p0 = f32[2] parameter(0)
+        p1 = f32[3] parameter(1)
+        concatenate = f32[5] concatenate(p0, p1), dimensions={0}
+        ROOT negate = f32[5] negate(concatenate)
+        }",
+    );
 }
 
 #[test]
