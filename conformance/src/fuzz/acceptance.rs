@@ -158,7 +158,8 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
     let blamed = blame(&Subject::new(module, &smallest.best.inputs), &**engine, &settings);
     report.isolated = blamed.map(|b| b.place.opcode.name());
     let right = |o: &Opcode| Some(o.name()) == report.isolated;
-    if !fault.opcodes.iter().any(right) {
+    // A fault that merges any two instructions names none.
+    if !fault.opcodes.is_empty() && !fault.opcodes.iter().any(right) {
         let wanted: Vec<&str> = fault.opcodes.iter().map(|o| o.name()).collect();
         let got = report.isolated.unwrap_or("nothing");
         report.failures.push(format!("isolated {got} rather than {}", wanted.join(" or ")));

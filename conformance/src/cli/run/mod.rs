@@ -53,7 +53,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
     /// Where to write the inputs, made or given: arrays arg0, arg1, ...
-    #[arg(long, value_name = "NPZ")]
+    #[arg(long, value_name = "NPZ", hide_short_help = true)]
     save_inputs: Option<String>,
     /// Where to write the results: arrays out0, ... (dK.out0)
     #[arg(long, value_name = "NPZ")]
@@ -62,10 +62,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NPZ")]
     expected: Option<String>,
     /// What the program is fed: arrays in0, ... (docs/devices.md)
-    #[arg(long, value_name = "NPZ")]
+    #[arg(long, value_name = "NPZ", hide_short_help = true)]
     infeed: Option<String>,
     /// Where to write what it feeds out: arrays out0, ...
-    #[arg(long, value_name = "NPZ")]
+    #[arg(long, value_name = "NPZ", hide_short_help = true)]
     outfeed: Option<String>,
     /// Compare bit for bit instead of within a tolerance
     #[arg(long, conflicts_with_all = ["max_ulp", "abs_error_bound", "rel_error_bound"])]
@@ -83,13 +83,13 @@ pub(crate) struct Options {
     #[arg(long)]
     nan_bits: bool,
     /// Liberties of the platform: contraction, flush-denormals, ... (docs/harness.md), all
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
     allow: Vec<String>,
     /// The largest share of undecided elements that passes
-    #[arg(long, default_value_t = 0.01, value_name = "X")]
+    #[arg(long, default_value_t = 0.01, value_name = "X", hide_short_help = true)]
     max_undecided: f64,
     /// Where a folder that repeats a mismatch goes, or `none`
-    #[arg(long, default_value = ".", value_name = "DIR")]
+    #[arg(long, default_value = ".", value_name = "DIR", hide_short_help = true)]
     save_mismatch: String,
     /// How sums of floats round
     #[arg(long, value_enum, value_name = "MODE")]
@@ -98,10 +98,10 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Run so many times, on inputs of seed, seed + 1, ...
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     iterations: u64,
     /// Of a case's folder, the program to run
-    #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
+    #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM", hide_short_help = true)]
     form: Form,
     #[command(flatten)]
     watch: WatchOptions,
