@@ -56,6 +56,22 @@ pub struct Report {
     pub time: Duration,
 }
 
+/// Whether a candidate may be asked about: it verifies, and no asynchronous start is without its end, which XLA's verifier does not let
+/// pass (`xla/service/hlo_verifier.cc`) and which would hide the failing instruction in what is started.
+fn is_valid(module: &hlo::Module) -> bool {
+    let ends = |id: hlo::InstrId| {
+        let users = module.users(id);
+        let is_end = |o: hlo::Opcode| matches!(o, hlo::Opcode::AsyncDone | hlo::Opcode::AsyncUpdate);
+        users.len() == 1 && is_end(module.instr(users[0].user).opcode)
+    };
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let orphan = all.any(|id| {
+        let opcode = module.instr(id).opcode;
+        matches!(opcode, hlo::Opcode::AsyncStart | hlo::Opcode::AsyncUpdate) && !ends(id)
+    });
+    !orphan && !verify(module).has_errors()
+}
+
 /// What moves see.
 pub(crate) struct Context<'a> {
     /// The program: ids are in the order of the text, nothing is dead.
@@ -244,7 +260,7 @@ impl Search<'_> {
             let done = finished(&self.best, tidy);
             let same = fingerprint(&done) == fingerprint(&self.best)
                 && super::text(&done.module) == super::text(&self.best.module);
-            if same || !verify(&done.module).has_errors() && self.fails_again(&done) {
+            if same || is_valid(&done.module) && self.fails_again(&done) {
                 self.tidy = tidy;
                 if !same {
                     self.metric = Metric::of(&done);
@@ -404,7 +420,7 @@ impl Search<'_> {
         if metric >= self.metric {
             return Tried::Pointless;
         }
-        if verify(&done.module).has_errors() {
+        if !is_valid(&done.module) {
             return Tried::Invalid;
         }
         let fingerprint = fingerprint(&done);
