@@ -1,4 +1,4 @@
-//! Values, counts, sizes and times as people read them; findings as text ([`text`]), as JSON ([`json`]) and as a page ([`html`]).
+//! Values, counts, sizes and times as people read them; findings as text ([`mod@text`]), as JSON ([`json`]) and as a page ([`html`]).
 //!
 //! **Invariant:** every number of a value is printed so that it reads back to the same bits ([`Number::write`]).
 
