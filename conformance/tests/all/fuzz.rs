@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("fuzz/a fault is found, reduced and saved, and the folder repeats it", a_fault),
         function("fuzz/shards add up", shards),
+        function("fuzz/recorded cases split into shards", cases_split),
         function("fuzz/permitted variants are no false alarm", no_false_alarm),
         function("fuzz/faults are listed", faults_are_listed),
         function("fuzz/wrong usage", wrong_usage),
@@ -117,6 +118,27 @@ fn shards() {
         assert_eq!(merged[field], whole[field], "{field}");
     }
     assert_eq!(merged["programs"], 60);
+}
+
+fn cases_split() {
+    let corpus = crate::crate_dir().join("corpus");
+    let lines = |more: &[&str]| -> Vec<String> {
+        let mut args = vec!["test", corpus.to_str().unwrap(), "--filter", "api__", "--json", "-q"];
+        args.extend(more);
+        let run = hlo(&args);
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run));
+        let case = |line: &str| {
+            let said: Value = serde_json::from_str(line).unwrap();
+            said["case"].as_str().unwrap().to_owned()
+        };
+        String::from_utf8(run.stdout).unwrap().lines().map(case).collect()
+    };
+    let mut whole = lines(&[]);
+    let mut parts = [lines(&["--shard", "0/2"]), lines(&["--shard", "1/2"])].concat();
+    assert!(whole.len() > 4, "{}", whole.len());
+    whole.sort();
+    parts.sort();
+    assert_eq!(whole, parts);
 }
 
 fn no_false_alarm() {
