@@ -15,23 +15,33 @@ pub(crate) const MEMORY: u64 = 4 << 30;
 /// The most bytes of values that are kept.
 const KEPT: u64 = 1 << 30;
 
-/// The first value of each instruction on each device; arrays only. What does not run gives what it had until then.
+/// The first value of each instruction on each device, and the last of those that run more than once; arrays only. What does not run gives
+/// what it had until then.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     values: Values,
+    last: Values,
     devices: Devices,
 }
 
 type Values = FxHashMap<(InstrId, Device), Value>;
 
-/// Values, and how many bytes they are.
+/// First values, and how many bytes they are; small last values.
 #[derive(Debug, Default)]
 struct Recorder {
-    kept: Mutex<(Values, u64)>,
+    kept: Mutex<(Values, u64, Values)>,
 }
+
+/// The most elements of a last value that is kept.
+const LAST: usize = 1024;
 
 impl Observer for Recorder {
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
+        let small = result.as_array().is_some_and(|t| t.len() <= LAST);
+        if site.execution > 0 && site.nesting == 0 && small {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.2.insert((site.id, site.device), result.clone());
+        }
         if site.execution == 0 && site.nesting == 0 && result.as_array().is_some() {
             let bytes: u64 = result.arrays().iter().map(|a| a.bytes()).sum();
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,13 +61,22 @@ impl Recorded {
         let Some((devices, _)) = run(candidate, fuel, Some(recorder.clone())) else {
             return Recorded::default();
         };
-        let values = std::mem::take(&mut recorder.kept.lock().unwrap_or_else(PoisonError::into_inner).0);
-        Recorded { values, devices }
+        let (values, _, last) =
+            std::mem::take(&mut *recorder.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        Recorded { values, last, devices }
     }
 
     /// The value of an instruction on each device.
     pub(crate) fn on_devices(&self, id: InstrId) -> Option<Vec<ArrayLiteral>> {
-        (0..self.devices.count()).map(|d| self.on(id, self.devices.device(d))).collect()
+        (0..self.devices.count()).map(|d| on(&self.values, id, self.devices.device(d))).collect()
+    }
+
+    /// The last value of an instruction that runs more than once, where it is the same on all devices.
+    pub(crate) fn last(&self, id: InstrId) -> Option<ArrayLiteral> {
+        let all = (0..self.devices.count()).map(|d| on(&self.last, id, self.devices.device(d)));
+        let all: Vec<ArrayLiteral> = all.collect::<Option<_>>()?;
+        let first = all.first()?;
+        all.iter().all(|v| v == first).then(|| first.clone())
     }
 
     /// The value of an instruction, where it is the same on all devices.
@@ -71,12 +90,12 @@ impl Recorded {
     pub(crate) fn len(&self, id: InstrId) -> Option<usize> {
         self.values.get(&(id, Device::default()))?.as_array().map(|t| t.len())
     }
+}
 
-    fn on(&self, id: InstrId, device: Device) -> Option<ArrayLiteral> {
-        match self.values.get(&(id, device))?.clone().into_literal() {
-            Literal::Array(a) => Some(a),
-            Literal::Tuple(_) | Literal::Token => None,
-        }
+fn on(values: &Values, id: InstrId, device: Device) -> Option<ArrayLiteral> {
+    match values.get(&(id, device))?.clone().into_literal() {
+        Literal::Array(a) => Some(a),
+        Literal::Tuple(_) | Literal::Token => None,
     }
 }
 

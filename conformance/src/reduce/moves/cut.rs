@@ -1,6 +1,6 @@
 //! Cutting a program: behind the failure, before it, down to one output, and values in place of what computes them.
 
-use hlo::{InstrId, Literal, Module, Opcode, Shape};
+use hlo::{ArrayLiteral, InstrId, Literal, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
 use super::Edit;
@@ -163,10 +163,11 @@ pub(super) fn recorded_parameters(context: &Context<'_>) -> Vec<Edit> {
 /// The largest value that becomes a constant.
 const CONSTANT: usize = 1024;
 
-/// Each value of called computations, as a constant with the value that it has first.
+/// Each value of called computations, as a constant with the value that it has first, or, where it runs several times, last.
 pub(super) fn recorded_constants(context: &Context<'_>) -> Vec<Edit> {
     let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();
+    let mut lasts: Vec<Edit> = Vec::new();
     for id in crate::reduce::program::all_instructions(module) {
         let i = module.instr(id);
         let small = context.recorded().len(id).is_some_and(|n| n <= CONSTANT);
@@ -179,18 +180,24 @@ pub(super) fn recorded_constants(context: &Context<'_>) -> Vec<Edit> {
         if i.parent() == module.entry() && module.root(i.parent()) == id {
             continue;
         }
-        let Some(value) = context.recorded().value(id) else { continue };
-        edits.push(Box::new(move |c| {
-            if !c.alive(id)
-                || !c.module.instr(id).shape.as_array().is_some_and(|a| a.same_dims(&value.shape()))
-            {
-                return false;
-            }
-            let constant = c.add_constant(id, Literal::Array(value.clone()));
-            c.replace(id, constant);
-            true
-        }));
+        let constant = |value: ArrayLiteral| -> Edit {
+            Box::new(move |c| {
+                if !c.alive(id)
+                    || !c.module.instr(id).shape.as_array().is_some_and(|a| a.same_dims(&value.shape()))
+                {
+                    return false;
+                }
+                let constant = c.add_constant(id, Literal::Array(value.clone()));
+                c.replace(id, constant);
+                true
+            })
+        };
+        let (first, last) = (context.recorded().value(id), context.recorded().last(id));
+        lasts.extend(last.filter(|l| first.as_ref() != Some(l)).map(constant));
+        edits.extend(first.map(constant));
     }
+    // Together the first values are tried, one by one the last ones too.
+    edits.append(&mut lasts);
     edits
 }
 

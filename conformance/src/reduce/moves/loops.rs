@@ -14,10 +14,11 @@ fn loops(module: &Module) -> impl Iterator<Item = InstrId> + '_ {
     all_instructions(module).filter(|&id| module.instr(id).opcode == Opcode::While)
 }
 
-/// Each loop, by one and by two applications of its body.
+/// Each loop, by one and by two applications of its body, and by the last one.
 pub(super) fn unrolled(context: &Context<'_>) -> Vec<Edit> {
+    let module = &context.program.module;
     let mut edits: Vec<Edit> = Vec::new();
-    for id in loops(&context.program.module) {
+    for id in loops(module) {
         for times in [1, 2] {
             edits.push(Box::new(move |c| {
                 if !c.alive(id) {
@@ -37,8 +38,33 @@ pub(super) fn unrolled(context: &Context<'_>) -> Vec<Edit> {
                 true
             }));
         }
+        let body = module.instr(id).attrs.computation(AttrKey::Body);
+        let read = body.and_then(|b| reads(module, b)).map(|(_, users)| users).unwrap_or_default();
+        let last = |&u: &InstrId| Some((index(module, u)?, context.recorded().last(u)?));
+        let state: Vec<(usize, ArrayLiteral)> = read.iter().filter_map(last).collect();
+        if !state.is_empty() {
+            edits.push(Box::new(move |c| last_iteration(c, id, &state).is_some()));
+        }
     }
     edits
+}
+
+/// A loop, by its body applied to the state that the last iteration reads, as far as that is known.
+fn last_iteration(c: &mut Candidate, id: InstrId, state: &[(usize, ArrayLiteral)]) -> Option<()> {
+    if !c.alive(id) {
+        return None;
+    }
+    let i = c.module.instr(id);
+    let (body, &init) = (i.attrs.computation(AttrKey::Body)?, i.operands().first()?);
+    let mut elements = c.elements(init, id);
+    for (k, value) in state {
+        let constant = c.add_constant(id, Literal::Array(value.clone()));
+        *elements.get_mut(*k)? = constant;
+    }
+    let start = c.add_tuple(id, &elements);
+    let value = inlined(c, body, &[start], id)?;
+    c.replace(id, value);
+    Some(())
 }
 
 /// Each element of a loop's state, dropped; and a state of one element, without its tuple.
