@@ -528,7 +528,13 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
             return r;
         }
         let (va, vb) = (x.at(ia), y.at(ib));
-        let apart = (va.0 - vb.0).abs().max((va.1 - vb.1).abs());
+        // `max` would pass over a NaN: a number against a NaN is infinitely far.
+        let part = |a: f64, b: f64| match (a - b).abs() {
+            _ if a == b || a.is_nan() && b.is_nan() => 0.0,
+            d if d.is_nan() => f64::INFINITY,
+            d => d,
+        };
+        let apart = part(va.0, vb.0).max(part(va.1, vb.1));
         match apart {
             _ if format.is_none() && apart > 9e15 => f64::INFINITY,
             0.0 if va.0.is_sign_negative() == vb.0.is_sign_negative()
@@ -537,7 +543,6 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
                 ra.max(rb)
             }
             0.0 => ra.max(rb).max(format.map_or(0.0, Format::least)),
-            _ if apart.is_nan() => f64::INFINITY,
             _ => (apart + ra.max(rb)).next_up(),
         }
     });

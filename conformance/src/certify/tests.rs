@@ -69,6 +69,14 @@ fn decisions_are_soft_zero_and_hard_what_they_make() {
 }
 
 #[test]
+fn a_choice_between_a_number_and_a_nan_is_open() {
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n nan = f32[] constant(nan)\n nans = f32[2] broadcast(nan), dimensions={}\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n p = pred[2] compare(y, ones), direction=GT\n ROOT z = f32[2] select(p, x, nans) }";
+    let b = one(text, &[&[0.0, 5.0]]);
+    assert!(b.soft.is_zero());
+    assert_eq!((b.hard.at(0), b.hard.at(1)), (f64::INFINITY, 0.0));
+}
+
+#[test]
 fn sums_are_bounded_by_their_magnitudes() {
     // 1000 terms of magnitude 1 that cancel: 1000 * 2^-24 * 1000 at most, about.
     let text = "HloModule m\nENTRY e { x = f32[1000] parameter(0)\n y = f32[1000] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
