@@ -255,6 +255,8 @@ fn shell(command: &str, files: &Files, options: &RunOptions) -> Command {
 fn child(program: &Path, spec: &str, files: &Files, options: &RunOptions) -> Command {
     let mut command = Command::new(program);
     command.arg("run").arg(&files.module).args(["--platform", spec, "--quiet"]);
+    // Comparing is the parent's business.
+    command.args(["--reference-platform", "none"]);
     command.arg("--inputs").arg(&files.inputs).arg("--output").arg(&files.output);
     command.args(["--replicas", &options.devices.replicas().to_string()]);
     command.args(["--partitions", &options.devices.partitions().to_string()]);

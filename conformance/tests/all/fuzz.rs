@@ -195,6 +195,11 @@ fn run_compares() {
     assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong));
     assert!(text(&wrong).contains("hlo isolate") && text(&wrong).contains("mismatch"), "{}", text(&wrong));
     assert_eq!(fs::read_dir(&saved).unwrap().count(), 1);
+    // In a process of its own its results are as wrong, and no crash.
+    let child = format!("child:{FAULT}");
+    let wrong = hlo(&["run", &file, "--platform", &child, "--save-mismatch", "none"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong));
+    assert!(text(&wrong).contains("WRONG") && !text(&wrong).contains("R0040"), "{}", text(&wrong));
     let none = hlo(&["run", &file, "--platform", FAULT, "--save-mismatch", "none", "-q"]);
     assert_eq!(none.status.code(), Some(1));
 }
