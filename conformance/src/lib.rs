@@ -34,6 +34,7 @@ pub mod judge;
 pub mod mutate;
 pub mod near;
 pub mod npz;
+pub mod process;
 pub mod prove;
 pub mod reduce;
 pub mod replay;

@@ -25,6 +25,7 @@ use serde::Deserialize;
 use super::recorded::read_results;
 use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
 use crate::npz::{self, Npz};
+use crate::process;
 
 /// How long a run may take if nobody says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -171,7 +172,7 @@ impl External<'_> {
     /// Runs a command to its end or the time limit.
     fn command(&self, mut command: Command) -> Result<(), Outcome> {
         let name = &self.engine.name;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        process::grouped(&mut command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
             command.spawn().map_err(|e| Outcome::crashed(format!("{name} cannot be started: {e}")))?;
         let errors = child.stderr.take().map(|stderr| {
@@ -184,28 +185,16 @@ impl External<'_> {
             });
             receive
         });
-        let status = match wait(&mut child, self.engine.timeout) {
-            Some(status) => status,
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Outcome::timed_out(name, self.engine.timeout));
-            }
+        let Some(status) = process::wait(&mut child, self.engine.timeout) else {
+            return Err(Outcome::timed_out(name, self.engine.timeout));
         };
         if status.success() {
             return Ok(());
         }
         let text = errors.and_then(|r| r.recv_timeout(Duration::from_secs(1)).ok()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text)
-            .trim()
-            .lines()
-            .rev()
-            .take(4)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .collect::<Vec<_>>()
-            .join("\n");
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.trim().lines().collect();
+        let text = lines[lines.len().saturating_sub(4)..].join("\n");
         let message = if text.is_empty() {
             format!("the engine ended with {status}")
         } else {
@@ -221,30 +210,10 @@ impl External<'_> {
     }
 }
 
-/// Waits for a process; `None` if it takes too long.
-fn wait(child: &mut Child, timeout: Duration) -> Option<std::process::ExitStatus> {
-    let start = Instant::now();
-    let mut pause = Duration::from_micros(200);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < timeout => std::thread::sleep(pause),
-            Ok(None) | Err(_) => return None,
-        }
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-}
-
 fn shell(command: &str, files: &Files, options: &RunOptions) -> Command {
-    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
-    let places = [("{module}", &files.module), ("{inputs}", &files.inputs), ("{output}", &files.output)];
-    let mut text = command.to_owned();
-    if places.iter().all(|(place, _)| !command.contains(place)) {
-        text.push_str(" {module} {inputs} {output}");
-    }
-    for (place, path) in places {
-        text = text.replace(place, &quoted(path));
-    }
+    let places: [(&str, &Path); 3] =
+        [("{module}", &files.module), ("{inputs}", &files.inputs), ("{output}", &files.output)];
+    let text = process::filled(command, &places, "{module} {inputs} {output}");
     let mut command = Command::new("sh");
     command.arg("-c").arg(text);
     command.env("HLO_REPLICAS", options.devices.replicas().to_string());

@@ -1,10 +1,11 @@
 //! A command of the user's says whether a program fails.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use crate::files::describe;
+use crate::process;
 use crate::reduce::store::write_candidate;
 use crate::reduce::{Candidate, Kind, Oracle, Signature};
 
@@ -34,19 +35,9 @@ const MOST_OUTPUT: u64 = 16 << 20;
 
 impl Command {
     fn line(&self, folder: &Path) -> String {
-        let quoted = |p: &Path| format!("'{}'", p.display().to_string().replace('\'', "'\\''"));
-        let mut line = self.command.clone();
-        let places = [
-            ("{dir}", folder.to_owned()),
-            ("{module}", folder.join("module.hlo")),
-            ("{inputs}", folder.join("inputs.npz")),
-        ];
-        let mut named = false;
-        for (name, path) in places {
-            named |= line.contains(name);
-            line = line.replace(name, &quoted(&path));
-        }
-        if named { line } else { format!("{line} {}", quoted(folder)) }
+        let (module, inputs) = (folder.join("module.hlo"), folder.join("inputs.npz"));
+        let places: [(&str, &Path); 3] = [("{dir}", folder), ("{module}", &module), ("{inputs}", &inputs)];
+        process::filled(&self.command, &places, "{dir}")
     }
 
     fn run(&self, folder: &Path) -> Result<(Option<i32>, String), String> {
@@ -54,10 +45,7 @@ impl Command {
         let file = std::fs::File::create(&output).map_err(|e| describe(&e))?;
         let errors = file.try_clone().map_err(|e| describe(&e))?;
         let mut shell = std::process::Command::new("sh");
-        // A group of its own, so that what it starts can be ended with it.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-        let mut child = shell
+        let mut child = process::grouped(&mut shell)
             .arg("-c")
             .arg(self.line(folder))
             .stdin(Stdio::null())
@@ -65,7 +53,7 @@ impl Command {
             .stderr(errors)
             .spawn()
             .map_err(|e| describe(&e))?;
-        let code = wait(&mut child, self.timeout);
+        let code = process::wait(&mut child, self.timeout).map(code_of);
         let text = std::fs::File::open(&output).map(|f| {
             let mut bytes = Vec::new();
             // What cannot be read is not looked at.
@@ -76,30 +64,13 @@ impl Command {
     }
 }
 
-/// The code that a process ends with (128 and the signal, if one ended it); `None` if it takes too long, and is ended.
-fn wait(child: &mut Child, timeout: Duration) -> Option<i32> {
-    let start = Instant::now();
-    let mut pause = Duration::from_micros(500);
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            #[cfg(unix)]
-            let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-            #[cfg(not(unix))]
-            let signal: Option<i32> = None;
-            return Some(status.code().unwrap_or(128 + signal.unwrap_or(0)));
-        }
-        if start.elapsed() >= timeout {
-            // It may have ended just now.
-            #[cfg(unix)]
-            let _ =
-                std::process::Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).status();
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
+/// The code that a process ended with; 128 and the signal, if one ended it.
+fn code_of(status: ExitStatus) -> i32 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal: Option<i32> = None;
+    status.code().unwrap_or(128 + signal.unwrap_or(0))
 }
 
 impl Oracle for Command {
