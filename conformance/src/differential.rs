@@ -158,12 +158,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// A failure without results.
-    pub fn failure(kind: Kind, failure: Option<Diagnostic>) -> Self {
-        Self::ended(kind, failure)
-    }
-
-    fn ended(kind: Kind, failure: Option<Diagnostic>) -> Self {
+    /// Without results to compare.
+    pub(crate) fn ended(kind: Kind, failure: Option<Diagnostic>) -> Self {
         Self {
             kind,
             arrays: Vec::new(),
@@ -217,13 +213,8 @@ pub fn differ_from(
     subject: &Subject<'_>,
     settings: &Settings,
 ) -> Difference {
-    let expected = match expected {
-        Outcome::Finished(f) => f,
-        Outcome::Unsupported(d)
-        | Outcome::Trap(d)
-        | Outcome::WrongInputs(d)
-        | Outcome::Crashed(d)
-        | Outcome::TimedOut(d) => return Difference::ended(Kind::NoReference, Some(d.clone())),
+    let Outcome::Finished(expected) = expected else {
+        return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
     let executable = match engine.compile(subject.module) {
         Ok(executable) => executable,

@@ -18,20 +18,6 @@ pub trait Allowed {
     fn hard(&self, element: usize) -> f64;
 }
 
-/// Only the same bits.
-#[derive(Clone, Copy, Debug)]
-pub struct SameBits;
-
-impl Allowed for SameBits {
-    fn soft(&self, _element: usize) -> f64 {
-        0.0
-    }
-
-    fn hard(&self, _element: usize) -> f64 {
-        0.0
-    }
-}
-
 impl Allowed for Bounds {
     fn soft(&self, element: usize) -> f64 {
         self.soft.at(element)
@@ -446,7 +432,7 @@ mod tests {
         assert!(v.weak);
         assert_eq!(v.wrong_at, [2]);
         assert_eq!(v.multiples, [0, 0, 1, 0, 1, 0, 0, 0]);
-        assert!(judge(&e, &array(&[1.0]), &SameBits, false).is_err());
+        assert!(judge(&e, &array(&[1.0]), &Both(0.0, 0.0), false).is_err());
     }
 
     #[test]

@@ -372,14 +372,8 @@ fn adapted(module: &Module, base: &Base) -> Result<Inputs, String> {
 }
 
 fn finished(outcome: Outcome) -> Result<Vec<ArrayLiteral>, String> {
-    match outcome {
-        Outcome::Finished(f) => Ok(f.results.into_iter().flatten().collect()),
-        Outcome::Unsupported(d)
-        | Outcome::Trap(d)
-        | Outcome::WrongInputs(d)
-        | Outcome::Crashed(d)
-        | Outcome::TimedOut(d) => Err(d.message),
-    }
+    let finished = outcome.into_results().map_err(|(_, d)| d.message)?;
+    Ok(finished.results.into_iter().flatten().collect())
 }
 
 fn results(module: &Module, base: &Base) -> Result<Vec<ArrayLiteral>, String> {

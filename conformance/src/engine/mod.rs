@@ -144,6 +144,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Why there are no results; `None` if there are.
+    pub fn diagnostic(&self) -> Option<&Diagnostic> {
+        match self {
+            Outcome::Finished(_) => None,
+            Outcome::Unsupported(d)
+            | Outcome::Trap(d)
+            | Outcome::WrongInputs(d)
+            | Outcome::Crashed(d)
+            | Outcome::TimedOut(d) => Some(d),
+        }
+    }
+
     /// The engine failed as it should never.
     pub(crate) fn crashed(message: impl Into<String>) -> Outcome {
         Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))

@@ -15,7 +15,6 @@ use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
 pub struct PassesEngine {
     name: String,
     pipeline: Pipeline,
-    fuel: Option<u64>,
     allowances: Allowances,
     accumulate: Option<Accumulate>,
 }
@@ -23,24 +22,13 @@ pub struct PassesEngine {
 impl PassesEngine {
     /// Runs what `pipeline` makes of a program. `allowances` are the liberties that its passes take.
     pub fn new(name: String, pipeline: Pipeline, allowances: Allowances) -> Self {
-        Self { name, pipeline, fuel: None, allowances, accumulate: None }
-    }
-
-    /// With so many applications of all passes together.
-    #[must_use]
-    pub fn with_fuel(self, fuel: Option<u64>) -> Self {
-        Self { fuel, ..self }
+        Self { name, pipeline, allowances, accumulate: None }
     }
 
     /// With sums that round so, whatever a run asks for.
     #[must_use]
     pub fn with_accumulate(self, accumulate: Option<Accumulate>) -> Self {
         Self { accumulate, ..self }
-    }
-
-    /// The passes.
-    pub fn pipeline(&self) -> &Pipeline {
-        &self.pipeline
     }
 }
 
@@ -59,7 +47,7 @@ impl Engine for PassesEngine {
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         let mut rewritten = module.clone();
-        let mut fuel = self.fuel.map_or(Fuel::UNLIMITED, Fuel::new);
+        let mut fuel = Fuel::UNLIMITED;
         let ran = self.pipeline.run(&mut rewritten, &mut fuel).map_err(|broken| {
             let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
             let message = format!("what the pass {} made does not verify: {why}", broken.pass);

@@ -13,9 +13,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hlo::Diagnostic;
-use hlo::diag::codes;
-
 use crate::artifact::Signature;
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::{Engine, Outcome, devices};
@@ -130,7 +127,7 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         Outcome::Finished(f) => totals.fuel += f.fuel,
         Outcome::Crashed(_) => {
             // What the verifier accepts never panics: the reference itself failed.
-            let difference = Difference::failure(Kind::Crash, crash_of(&expected));
+            let difference = Difference::ended(Kind::Crash, expected.diagnostic().cloned());
             totals.reference_failed += 1;
             return vec![Finding::new(
                 number,
@@ -151,8 +148,7 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
             Ok(differ_from(&expected, *engine, &subject, &settings))
         });
         let difference = difference.unwrap_or_else(|f| {
-            let d = Diagnostic::error(codes::ENGINE_FAILED, hlo::Span::NONE, f.message);
-            Difference::failure(Kind::Crash, Some(d))
+            Difference::ended(Kind::Crash, Outcome::crashed(f.message).diagnostic().cloned())
         });
         counted.count(&difference);
         if difference.kind.is_failure() {
@@ -172,15 +168,4 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn crash_of(outcome: &Outcome) -> Option<Diagnostic> {
-    match outcome {
-        Outcome::Finished(_) => None,
-        Outcome::Unsupported(d)
-        | Outcome::Trap(d)
-        | Outcome::WrongInputs(d)
-        | Outcome::Crashed(d)
-        | Outcome::TimedOut(d) => Some(d.clone()),
-    }
 }

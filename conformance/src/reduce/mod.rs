@@ -55,8 +55,6 @@ pub enum Kind {
     Timeout,
     /// The engine refuses the program.
     Unsupported,
-    /// The engine's compiler reports an error.
-    CompileError,
     /// A command ended with a code other than 0.
     Command,
 }
@@ -70,7 +68,6 @@ impl Kind {
             Kind::Trap => "trap",
             Kind::Timeout => "timeout",
             Kind::Unsupported => "unsupported",
-            Kind::CompileError => "compile error",
             Kind::Command => "failing command",
         }
     }

@@ -8,6 +8,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use hlo::elided::splitmix64;
 use hlo::{ComputationId, InstrId};
 use hlo_interp::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,14 +40,8 @@ pub(super) struct Frame {
 
 /// The path of one call more; that of no calls is 0. Of two executions of an instruction it is the same by accident once in 2^64.
 pub(super) fn extend(path: u64, (caller, iteration): (InstrId, u64)) -> u64 {
-    // Two rounds of splitmix64's finalizer: every bit of what goes in reaches every bit of what comes out.
-    let mix = |x: u64| {
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
-    let caller = caller.index() as u64 + 1;
-    mix(mix(path.wrapping_add(caller.wrapping_mul(0x9e37_79b9_7f4a_7c15))).wrapping_add(iteration))
+    // Every bit of what goes in reaches every bit of what comes out.
+    splitmix64(splitmix64(path ^ splitmix64(caller.index() as u64)).wrapping_add(iteration))
 }
 
 /// What the reference has at an execution.

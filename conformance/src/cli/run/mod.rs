@@ -18,6 +18,7 @@ use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
 use crate::differential::{Settings, Subject, differ_from, reference_run};
+use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -385,15 +386,11 @@ impl Runner<'_> {
     ) -> Result<Result<Option<Expected>, (Exit, Diagnostic)>, Failure> {
         let module = &program.module;
         if let Some(path) = &self.job.expected {
-            let shapes: Vec<hlo::ArrayShape> = module
-                .program_shape(module.entry())
-                .map(|p| p.result.leaves().into_iter().filter_map(|l| l.as_array().cloned()).collect())
-                .unwrap_or_default();
             let checks = match &self.job.case {
                 Some(c) if !self.tolerance_given() => {
                     c.info.results.iter().map(|r| r.check.clone()).collect()
                 }
-                _ => shapes.iter().map(|s| self.check_for(s.element_type)).collect::<Vec<_>>(),
+                _ => result_arrays(module).iter().map(|s| self.check_for(s.element_type)).collect::<Vec<_>>(),
             };
             let arrays = match &self.job.case {
                 Some(c) if self.options.expected.is_none() => {
@@ -401,12 +398,7 @@ impl Runner<'_> {
                 }
                 _ => {
                     let mut npz = Npz::open(path, self.options.limits.memory_limit)?;
-                    let count = run.devices.count() as usize;
-                    let mut of = |device| {
-                        let name = |i| array_name(count, device, "out", i);
-                        shapes.iter().enumerate().map(|(i, s)| npz.array(&name(i), s)).collect()
-                    };
-                    (0..count).map(&mut of).collect::<Result<Vec<Vec<_>>, _>>()?
+                    read_results(module, &mut npz, run.devices)?
                 }
             };
             if let Some(wrong) = arrays.iter().find(|a| a.len() != checks.len()) {
