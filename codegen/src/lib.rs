@@ -1,5 +1,26 @@
-//! From HLO to programs that run fast: for now the passes from HLO to HLO.
+//! Compiles HLO for the machine it runs on.
+//!
+//! ```text
+//! Module ──passes──> ──fusion──> ──schedule──> ──buffers──> plan + kernel requests ──cpu (LLVM)──> Program ──runtime──> results
+//! ```
+//!
+//! Everything up to the plan is HLO, so the interpreter can execute what each step made, and passes, fusion and scheduling are checked
+//! and bisected alike. **Invariant:** a [`program::Program`] is data (object code, launch plan, constants): it holds no pointer and no LLVM value,
+//! and [`runtime`] alone executes it. Unsafe code is in [`runtime`] (memory, threads, calling kernels) and in the emission of address
+//! arithmetic in `cpu/llvm`, nowhere else.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod buffers;
+#[cfg(feature = "llvm")]
+pub mod cpu;
+pub mod fusion;
+pub mod kernel;
 pub mod passes;
+pub mod plan;
+pub mod program;
+pub mod runtime;
+pub mod schedule;
+mod unsupported;
+
+pub use unsupported::Unsupported;

@@ -1,0 +1,1 @@
+//! Loop nests: fusions as functions over a range of units.

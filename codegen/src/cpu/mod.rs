@@ -1,0 +1,5 @@
+//! The compiler for the CPU: kernels through LLVM.
+
+pub mod llvm;
+pub mod loops;
+pub mod scalar;

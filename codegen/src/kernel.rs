@@ -1,0 +1,61 @@
+//! Kernels: the pieces of a program that become machine code.
+//!
+//! A kernel is one or more functions of type [`KernelFn`] over a range of *units* (rows, blocks or elements: the kernel's own affair).
+//! **Invariants:** a function makes no thread, lock, allocation or call back; calling it over `[0, units)` in any split into ranges that begin at
+//! multiples of `grain`, in any order or at once, has the same effect to the bit; the functions of a kernel (*phases*) run one after the other.
+
+use hlo::{ComputationId, InstrId};
+
+/// `fn(arguments, begin, end)`: does the units `begin..end`.
+///
+/// `arguments` points to as many pointers as the kernel has arguments, in this order: every array leaf of the operands, every array leaf of the
+/// result, then the scratch memory if the kernel asks for some. Arrays lie dense and row-major in the types of [`hlo::literal::Buffer`]
+/// (`pred` a byte of 0 or 1, sub-byte types a normalized byte each, complex numbers as pairs), aligned to 64 bytes unless they are parts of larger buffers.
+pub type KernelFn = unsafe extern "C" fn(arguments: *const *mut u8, begin: u64, end: u64);
+
+/// What a kernel is to compute.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Request {
+    /// A `fusion`. Arguments: its operands, its results.
+    Fusion(InstrId),
+    /// A `fusion` whose `hero` (a dot, convolution, ... in its computation) was computed by other means. Arguments: the hero's result, the
+    /// fusion's operands, its results. Units are the rows of the hero's result: the product of all its dimensions but the last.
+    Epilogue {
+        /// The fusion.
+        fusion: InstrId,
+        /// The instruction in its computation whose result is given.
+        hero: InstrId,
+    },
+    /// A computation of scalars applied elementwise to arrays: units are elements. Arguments: an array a parameter, an array a result leaf.
+    /// What comparators, reducers and combiners of operations with general regions are made of.
+    Map(ComputationId),
+    /// A whole `while` in one function (small bodies): arguments are the leaves of its operand, then the leaves of its result (which may be the same
+    /// memory). One unit.
+    Loop(InstrId),
+}
+
+/// One function of a kernel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Phase {
+    /// Its symbol in the object code.
+    pub symbol: String,
+    /// The number of units.
+    pub units: u64,
+    /// Ranges begin at multiples of this.
+    pub grain: u64,
+    /// Bytes that all units read and write, each array counted once.
+    pub bytes: u64,
+    /// Arithmetic operations of all units; an elementary function counts as 20.
+    pub flops: u64,
+}
+
+/// A kernel as the launch plan sees it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kernel {
+    /// What it computes, for people: the name of the instruction.
+    pub name: String,
+    /// Its functions, in order.
+    pub phases: Vec<Phase>,
+    /// Bytes of scratch memory, 64-byte aligned; 0: none, and no argument for it.
+    pub scratch: u64,
+}

@@ -1,0 +1,1 @@
+//! From a fused, scheduled, buffer-assigned module to a launch plan.

@@ -1,0 +1,1 @@
+//! The order in which the instructions of a computation run.
