@@ -1,0 +1,90 @@
+//! Contexts and kernel functions.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::builder::Builder;
+use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMDiagnosticSeverity;
+use inkwell::llvm_sys::core::{
+    LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+};
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use inkwell::module::Module;
+
+use super::{Emit, Prim, Result, Target, Value};
+
+thread_local! {
+    /// What LLVM complained of on this thread since it was last asked.
+    static COMPLAINT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// A context whose errors are kept for [`take_complaint`]; by default LLVM ends the process.
+pub fn new_context() -> Context {
+    let context = Context::create();
+    // SAFETY: the context is alive, and the handler is a function that needs no data of its own.
+    unsafe { LLVMContextSetDiagnosticHandler(context.raw(), Some(note), std::ptr::null_mut()) };
+    context
+}
+
+extern "C" fn note(info: LLVMDiagnosticInfoRef, _: *mut std::ffi::c_void) {
+    // SAFETY: LLVM calls this with a diagnostic that is alive until it returns; the description is a string that is ours to dispose of.
+    let text = unsafe {
+        if LLVMGetDiagInfoSeverity(info) != LLVMDiagnosticSeverity::LLVMDSError {
+            return;
+        }
+        let description = LLVMGetDiagInfoDescription(info);
+        let text = CStr::from_ptr(description).to_string_lossy().into_owned();
+        LLVMDisposeMessage(description);
+        text
+    };
+    COMPLAINT.with(|c| *c.borrow_mut() = Some(text));
+}
+
+/// The last error that LLVM reported on this thread.
+pub(super) fn take_complaint() -> Option<String> {
+    COMPLAINT.with(|c| c.borrow_mut().take())
+}
+
+impl<'a, 'ctx> Emit<'a, 'ctx> {
+    /// Begins a kernel function of this symbol ([`crate::kernel::KernelFn`]): gives it, on one lane and with the builder at its beginning, and
+    /// its parameters: the address of the arguments, and the first and last unit (`i64`).
+    pub fn kernel(
+        context: &'ctx Context,
+        module: &'a Module<'ctx>,
+        builder: &'a Builder<'ctx>,
+        target: &Target,
+        symbol: &str,
+    ) -> Result<(Self, [Value<'ctx>; 3])> {
+        let pointer = context.ptr_type(inkwell::AddressSpace::default());
+        let unit = context.i64_type();
+        let ty = context.void_type().fn_type(&[pointer.into(), unit.into(), unit.into()], false);
+        let function = module.add_function(symbol, ty, None);
+        function.add_attribute(AttributeLoc::Function, enum_attribute(context, "nounwind"));
+        // Vectors as wide as the target has: some processors are tuned to halve them otherwise.
+        let bits = (target.vector_bytes() * 8).to_string();
+        for key in ["prefer-vector-width", "min-legal-vector-width"] {
+            function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, &bits));
+        }
+        function.add_attribute(AttributeLoc::Param(0), enum_attribute(context, "noalias"));
+        function.add_attribute(AttributeLoc::Param(0), enum_attribute(context, "readonly"));
+        builder.position_at_end(context.append_basic_block(function, "entry"));
+        let e = Self { context, module, builder, function, lanes: 1 };
+        let parameters = function.get_params();
+        match parameters[..] {
+            [a, b, c] => Ok((e, [a, b, c])),
+            _ => Err(super::Error::Llvm("a kernel has three parameters".into())),
+        }
+    }
+
+    /// Argument `index` of a kernel: the address of an array.
+    pub fn argument(&self, arguments: Value<'ctx>, index: usize) -> Result<Value<'ctx>> {
+        let slot = self.address_at(arguments, 8 * index as u64)?;
+        self.scalar().load_invariant(Prim::Ptr, slot, 8)
+    }
+}
+
+fn enum_attribute(context: &Context, name: &str) -> Attribute {
+    context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), 0)
+}

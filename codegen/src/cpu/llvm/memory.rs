@@ -1,0 +1,199 @@
+//! Addresses, loads and stores. Offsets are in bytes.
+
+use inkwell::AtomicOrdering;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::types::{AsTypeRef, BasicType};
+use inkwell::values::{AsValueRef, BasicValue, CallSiteValue, InstructionValue, PointerValue};
+
+use super::{Emit, Prim, Result, Value};
+
+impl<'ctx> Emit<'_, 'ctx> {
+    /// `base + offset`: a scalar address and a scalar `i64` offset in bytes, or a vector of addresses for a vector of offsets.
+    pub fn address(&self, base: Value<'ctx>, offset: Value<'ctx>) -> Result<Value<'ctx>> {
+        let (byte, mut index) = (self.context.i8_type(), offset.as_value_ref());
+        let (builder, ty, base) =
+            (self.builder.as_mut_ptr(), byte.as_type_ref(), self.pointer(base)?.as_value_ref());
+        // SAFETY: builder, type and values are alive and of one context; there is one index. Whether the address is in bounds is a matter of
+        // the code that is made: without `inbounds`, forming an address has no undefined behaviour.
+        Ok(unsafe { Value::new(LLVMBuildGEP2(builder, ty, base, &raw mut index, 1, c"".as_ptr())) })
+    }
+
+    /// The address a constant number of bytes further.
+    pub fn address_at(&self, base: Value<'ctx>, bytes: u64) -> Result<Value<'ctx>> {
+        if bytes == 0 {
+            return Ok(base);
+        }
+        self.address(base, self.scalar().int(Prim::I64, bytes))
+    }
+
+    /// Loads all lanes from consecutive elements. `align` is what the address is known to be a multiple of, in bytes.
+    pub fn load(&self, prim: Prim, address: Value<'ctx>, align: u32) -> Result<Value<'ctx>> {
+        let value = self.builder.build_load(self.ty(prim), self.pointer(address)?, "")?;
+        if let Some(load) = value.as_instruction_value() {
+            load.set_alignment(align)?;
+        }
+        Ok(value)
+    }
+
+    /// [`Emit::load`] from memory that nothing writes while the function runs.
+    pub fn load_invariant(&self, prim: Prim, address: Value<'ctx>, align: u32) -> Result<Value<'ctx>> {
+        let value = self.load(prim, address, align)?;
+        self.annotate(&value, "invariant.load", &[])?;
+        Ok(value)
+    }
+
+    /// Stores all lanes of a value to consecutive elements.
+    pub fn store(
+        &self,
+        value: Value<'ctx>,
+        address: Value<'ctx>,
+        align: u32,
+    ) -> Result<InstructionValue<'ctx>> {
+        let store = self.builder.build_store(self.pointer(address)?, value)?;
+        store.set_alignment(align)?;
+        Ok(store)
+    }
+
+    /// Stores past the caches: the address must be aligned to the whole vector, and [`Emit::fence`] must follow before anything else reads.
+    pub fn store_streaming(&self, value: Value<'ctx>, address: Value<'ctx>) -> Result<()> {
+        let bytes = self.prim_of(value).bytes() * u64::from(self.lanes_of(value));
+        let store = self.store(value, address, u32::try_from(bytes).unwrap_or(1))?;
+        let one = self.context.i32_type().const_int(1, false);
+        let node = self.context.metadata_node(&[one.into()]);
+        store.set_metadata(node, self.context.get_kind_id("nontemporal"))?;
+        Ok(())
+    }
+
+    /// Orders streaming stores before everything that follows (`sfence`).
+    pub fn fence(&self) -> Result<()> {
+        if cfg!(target_arch = "x86_64") {
+            self.intrinsic_call("llvm.x86.sse.sfence", &[], &[])?;
+        } else {
+            self.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
+        }
+        Ok(())
+    }
+
+    /// Loads the lanes whose `i1` is set, the others from `otherwise`; memory of the others is not touched.
+    pub fn load_masked(
+        &self,
+        address: Value<'ctx>,
+        align: u32,
+        mask: Value<'ctx>,
+        otherwise: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let call = self.intrinsic_call(
+            "llvm.masked.load",
+            &[otherwise.get_type(), address.get_type()],
+            &[address, mask, otherwise],
+        )?;
+        self.align_call(call, 0, align);
+        self.result_of(call)
+    }
+
+    /// Stores the lanes whose `i1` is set.
+    pub fn store_masked(
+        &self,
+        value: Value<'ctx>,
+        address: Value<'ctx>,
+        align: u32,
+        mask: Value<'ctx>,
+    ) -> Result<()> {
+        let call = self.intrinsic_call(
+            "llvm.masked.store",
+            &[value.get_type(), address.get_type()],
+            &[value, address, mask],
+        )?;
+        self.align_call(call, 1, align);
+        Ok(())
+    }
+
+    /// Loads each lane from an address of its own (a vector of them), where its `i1` is set; the others from `otherwise`.
+    pub fn gather(
+        &self,
+        addresses: Value<'ctx>,
+        align: u32,
+        mask: Value<'ctx>,
+        otherwise: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let call = self.intrinsic_call(
+            "llvm.masked.gather",
+            &[otherwise.get_type(), addresses.get_type()],
+            &[addresses, mask, otherwise],
+        )?;
+        self.align_call(call, 0, align);
+        self.result_of(call)
+    }
+
+    /// Stores each lane to an address of its own where its `i1` is set; of equal addresses the last lane wins.
+    pub fn scatter(
+        &self,
+        value: Value<'ctx>,
+        addresses: Value<'ctx>,
+        align: u32,
+        mask: Value<'ctx>,
+    ) -> Result<()> {
+        let call = self.intrinsic_call(
+            "llvm.masked.scatter",
+            &[value.get_type(), addresses.get_type()],
+            &[value, addresses, mask],
+        )?;
+        self.align_call(call, 1, align);
+        Ok(())
+    }
+
+    /// Says what the address among the arguments of a call is a multiple of.
+    fn align_call(&self, call: CallSiteValue<'ctx>, argument: u32, align: u32) {
+        let kind = Attribute::get_named_enum_kind_id("align");
+        call.add_attribute(
+            AttributeLoc::Param(argument),
+            self.context.create_enum_attribute(kind, u64::from(align)),
+        );
+    }
+
+    /// A prefetch of the cache line of an address, to be read.
+    pub fn prefetch(&self, address: Value<'ctx>) -> Result<()> {
+        let e = self.scalar();
+        self.intrinsic_call(
+            "llvm.prefetch",
+            &[address.get_type()],
+            &[address, e.i32(0), e.i32(3), e.i32(1)],
+        )?;
+        Ok(())
+    }
+
+    /// Copies bytes between places that do not overlap; the size is an `i64`.
+    pub fn copy_bytes(
+        &self,
+        to: Value<'ctx>,
+        from: Value<'ctx>,
+        align: u32,
+        bytes: Value<'ctx>,
+    ) -> Result<()> {
+        let (to, from) = (self.pointer(to)?, self.pointer(from)?);
+        let result = self.builder.build_memcpy(to, align, from, align, self.scalar_int(bytes)?);
+        result.map_err(|e| super::Error::Llvm(e.to_string()))?;
+        Ok(())
+    }
+
+    /// Room on the stack for so many elements, aligned to 64 bytes, for the whole call of the function.
+    pub fn stack(&self, prim: Prim, elements: u32) -> Result<PointerValue<'ctx>> {
+        let here = self.builder.get_insert_block();
+        let entry = self.function.get_first_basic_block();
+        if let Some(entry) = entry {
+            match entry.get_first_instruction() {
+                Some(first) => self.builder.position_before(&first),
+                None => self.builder.position_at_end(entry),
+            }
+        }
+        let room = self.builder.build_alloca(self.lane_type(prim).array_type(elements), "")?;
+        if let Some(alloca) = room.as_instruction_value() {
+            alloca.set_alignment(64)?;
+        }
+        if let Some(here) = here {
+            self.builder.position_at_end(here);
+        }
+        Ok(room)
+    }
+}

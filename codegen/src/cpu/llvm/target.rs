@@ -1,0 +1,230 @@
+//! Targets, and object code of modules.
+
+use std::cell::RefCell;
+
+use inkwell::OptimizationLevel;
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine,
+};
+
+use super::{Error, Result, function::take_complaint};
+
+/// How much to optimize.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Level {
+    /// Nothing: the fastest compilation.
+    O0,
+    /// No passes, code generation that optimizes a little.
+    O1,
+    /// A short list of passes.
+    #[default]
+    O2,
+    /// LLVM's own O3, which compiles many times slower.
+    O3,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 4] = [Level::O0, Level::O1, Level::O2, Level::O3];
+
+    const fn codegen(self) -> OptimizationLevel {
+        match self {
+            Level::O0 => OptimizationLevel::None,
+            Level::O1 => OptimizationLevel::Less,
+            Level::O2 => OptimizationLevel::Default,
+            Level::O3 => OptimizationLevel::Aggressive,
+        }
+    }
+
+    /// Emitted code is in SSA form with explicit vectors and rotated loops: what remains to be done is little.
+    const fn passes(self) -> Option<&'static str> {
+        match self {
+            Level::O0 | Level::O1 => None,
+            Level::O2 => Some("function(early-cse)"),
+            Level::O3 => Some("default<O3>"),
+        }
+    }
+}
+
+/// A processor to compile for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Target {
+    cpu: String,
+    features: String,
+    level: Level,
+    vector_bytes: u32,
+}
+
+/// Features that x86-64-v3 stands for, which generated code rests on (fused multiply-add, conversion of f16).
+const NEEDED: [&str; 7] = ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"];
+
+impl Target {
+    /// The processor that this runs on.
+    pub fn host(level: Level) -> Result<Self> {
+        Self::new("native", "", level)
+    }
+
+    /// A processor by LLVM's name ("native", "x86-64-v3", ...), with features added and removed ("+avx512f,-avx512bf16"). Errors: names that
+    /// LLVM does not know, features that this machine lacks, x86 processors below x86-64-v3.
+    pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
+        LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(Error::Target)?;
+        let host = TargetMachine::get_host_cpu_features().to_string();
+        let has = |name: &str| host.split(',').any(|f| f.strip_prefix('+') == Some(name));
+        let mut all = match cpu {
+            "native" => host.clone(),
+            "x86-64-v3" | "x86-64-v4" if cfg!(target_arch = "x86_64") => String::new(),
+            _ => {
+                return Err(Error::Target(format!(
+                    "unknown processor \"{cpu}\": native, x86-64-v3 and x86-64-v4 are known"
+                )));
+            }
+        };
+        for feature in features.split(',').filter(|f| !f.is_empty()) {
+            let Some(name) = feature.strip_prefix(['+', '-']) else {
+                return Err(Error::Target(format!("feature \"{feature}\" begins with neither + nor -")));
+            };
+            if !host.split(',').any(|f| f.strip_prefix(['+', '-']) == Some(name)) {
+                return Err(Error::Target(format!("unknown feature \"{name}\" of the processor")));
+            }
+            if feature.starts_with('+') && !has(name) {
+                return Err(Error::Target(format!("this machine has no \"{name}\"")));
+            }
+            if feature.starts_with('-') && NEEDED.contains(&name) {
+                return Err(Error::Target(format!("generated code needs \"{name}\"")));
+            }
+            all = if all.is_empty() { feature.to_owned() } else { format!("{all},{feature}") };
+        }
+        let wide = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"];
+        if cfg!(target_arch = "x86_64") {
+            let level: &[&str] = if cpu == "x86-64-v4" { &wide } else { &[] };
+            if let Some(lacking) = NEEDED.iter().chain(level).find(|f| !has(f)) {
+                return Err(Error::Target(format!(
+                    "this machine has no \"{lacking}\", which generated code needs"
+                )));
+            }
+        }
+        let enabled = |name: &str| {
+            let last = all.split(',').rfind(|f| f.strip_prefix(['+', '-']) == Some(name));
+            last.map_or(cpu == "x86-64-v4", |f| f.starts_with('+'))
+        };
+        let vector_bytes = match () {
+            () if cfg!(not(target_arch = "x86_64")) => 16,
+            () if wide.iter().all(|f| enabled(f)) => 64,
+            () => 32,
+        };
+        let cpu = match cpu {
+            "native" => TargetMachine::get_host_cpu_name().to_string(),
+            other => other.to_owned(),
+        };
+        Ok(Self { cpu, features: all, level, vector_bytes })
+    }
+
+    /// LLVM's name of the processor.
+    pub fn cpu(&self) -> &str {
+        &self.cpu
+    }
+
+    /// Features, as LLVM writes them.
+    pub fn features(&self) -> &str {
+        &self.features
+    }
+
+    /// How much is optimized.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Bytes of a vector register: 64, 32 or 16.
+    pub fn vector_bytes(&self) -> u32 {
+        self.vector_bytes
+    }
+
+    /// Whether the processor has a feature.
+    pub fn has(&self, feature: &str) -> bool {
+        let last = self.features.split(',').rfind(|f| f.strip_prefix(['+', '-']) == Some(feature));
+        last.is_some_and(|f| f.starts_with('+'))
+    }
+
+    /// Says in a module what it is for. To be called before code is emitted.
+    pub fn prepare(&self, module: &Module<'_>) -> Result<()> {
+        self.with_machine(|machine| {
+            module.set_triple(&machine.get_triple());
+            module.set_data_layout(&machine.get_target_data().get_data_layout());
+            Ok(())
+        })
+    }
+
+    /// Verifies a module (debug builds) and runs the passes of the level.
+    pub fn optimize(&self, module: &Module<'_>) -> Result<()> {
+        if cfg!(debug_assertions) {
+            module.verify()?;
+        }
+        match self.level.passes() {
+            Some(passes) => self.run_passes(module, passes),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs passes by LLVM's names for them.
+    pub fn run_passes(&self, module: &Module<'_>, passes: &str) -> Result<()> {
+        self.with_machine(|machine| {
+            module.run_passes(passes, machine, PassBuilderOptions::create())?;
+            complaint()
+        })
+    }
+
+    /// Relocatable object code of a module that was optimized.
+    pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
+        self.emit(module, FileType::Object)
+    }
+
+    /// Assembly of a module that was optimized.
+    pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.emit(module, FileType::Assembly)?).into_owned())
+    }
+
+    fn emit(&self, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>> {
+        self.with_machine(|machine| {
+            let buffer = machine.write_to_memory_buffer(module, kind)?;
+            complaint()?;
+            Ok(buffer.as_slice().to_vec())
+        })
+    }
+
+    /// Calls with this thread's target machine, which is made once.
+    fn with_machine<T>(&self, f: impl FnOnce(&TargetMachine) -> Result<T>) -> Result<T> {
+        thread_local! {
+            static MACHINES: RefCell<Vec<(Target, TargetMachine)>> = const { RefCell::new(Vec::new()) };
+        }
+        MACHINES.with(|machines| {
+            if !machines.borrow().iter().any(|(target, _)| target == self) {
+                let machine = self.machine()?;
+                machines.borrow_mut().push((self.clone(), machine));
+            }
+            let machines = machines.borrow();
+            let found = machines.iter().find(|(target, _)| target == self);
+            f(&found.expect("invariant: made above").1)
+        })
+    }
+
+    fn machine(&self) -> Result<TargetMachine> {
+        let triple = TargetMachine::get_default_triple();
+        LlvmTarget::from_triple(&triple)?
+            .create_target_machine(
+                &triple,
+                &self.cpu,
+                &self.features,
+                self.level.codegen(),
+                RelocMode::PIC,
+                CodeModel::Small,
+            )
+            .ok_or_else(|| Error::Target(format!("LLVM has no machine for {triple} {}", self.cpu)))
+    }
+}
+
+/// What LLVM complained of, as an error.
+fn complaint() -> Result<()> {
+    take_complaint().map_or(Ok(()), |message| Err(Error::Llvm(message)))
+}

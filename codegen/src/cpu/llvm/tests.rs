@@ -1,0 +1,77 @@
+//! Code is made, errors are errors.
+
+use inkwell::module::Module;
+
+use super::*;
+
+/// `z[i] = x[i] * y[i] + x[i]` over `f32`, streaming.
+fn kernel<'ctx>(context: &'ctx inkwell::context::Context, target: &Target) -> Module<'ctx> {
+    let module = context.create_module("test");
+    target.prepare(&module).unwrap();
+    let builder = context.create_builder();
+    let (e, [arguments, begin, end]) = Emit::kernel(context, &module, &builder, target, "axpy").unwrap();
+    let arrays: Vec<_> = (0..3).map(|i| e.argument(arguments, i).unwrap()).collect();
+    let v = e.with_lanes(target.vector_bytes() / 4);
+    e.for_range(begin, end, e.i64(i64::from(v.lanes)), |i| {
+        let offset = e.shl(i, e.i64(2))?;
+        let at = |n: usize| e.address(arrays[n], offset);
+        let x = v.load(Prim::F32, at(0)?, 4)?;
+        let y = v.load(Prim::F32, at(1)?, 4)?;
+        let sum = v.fadd(v.fmul(x, y)?, x)?;
+        v.store_streaming(sum, at(2)?)
+    })
+    .unwrap();
+    e.fence().unwrap();
+    e.return_void().unwrap();
+    module
+}
+
+#[test]
+fn a_loop_compiles_at_every_level_without_contraction() {
+    for level in Level::ALL {
+        for (cpu, features) in [("native", ""), ("x86-64-v3", "")] {
+            let target = Target::new(cpu, features, level).unwrap();
+            let context = new_context();
+            let module = kernel(&context, &target);
+            target.optimize(&module).unwrap();
+            let assembly = target.assembly(&module).unwrap();
+            let register = if target.vector_bytes() == 64 { "zmm" } else { "ymm" };
+            for text in [register, "vmulps", "vaddps", "vmovntps", "sfence"] {
+                assert!(assembly.contains(text), "{level:?} {text}:\n{assembly}");
+            }
+            assert!(!assembly.contains("vfmadd"), "{level:?}:\n{assembly}");
+            assert_eq!(&target.object(&module).unwrap()[..4], b"\x7fELF");
+        }
+    }
+}
+
+#[test]
+fn targets_that_cannot_be_are_errors() {
+    for (cpu, features, part) in [
+        ("i386", "", "unknown processor"),
+        ("native", "+nonsense", "unknown feature"),
+        ("native", "avx", "neither"),
+        ("native", "-fma", "needs \"fma\""),
+        ("native", "+avx512er,+amx-fp16", "no \""),
+    ] {
+        let error = Target::new(cpu, features, Level::O2).unwrap_err().to_string();
+        assert!(error.contains(part) || error.contains("unknown"), "{cpu} {features}: {error}");
+    }
+    let narrow = Target::new("native", "-avx512f", Level::O2).unwrap();
+    assert_eq!(narrow.vector_bytes(), 32);
+}
+
+#[test]
+fn a_wrong_type_is_an_error() {
+    let target = Target::host(Level::O0).unwrap();
+    let context = new_context();
+    let module = context.create_module("test");
+    let builder = context.create_builder();
+    let (e, [arguments, begin, _]) = Emit::kernel(&context, &module, &builder, &target, "wrong").unwrap();
+    assert!(e.icmp(IntPredicate::EQ, begin, e.f32(1.0)).is_err());
+    assert!(e.intrinsic("llvm.no.such", &[], &[]).is_err());
+    let zero = e.i32(0);
+    e.store(zero, arguments, 4).unwrap();
+    assert!(target.run_passes(&module, "no-such-pass").is_err());
+    assert!(target.optimize(&module).is_err(), "the block has no terminator");
+}
