@@ -3,5 +3,7 @@
 //! **Invariant:** all unsafe code of executing programs is here; each block says what it rests on.
 #![allow(unsafe_code, reason = "calls machine code and hands out raw memory: this module is the room for it")]
 
+pub mod arena;
 pub mod native;
+pub mod object;
 pub mod pool;

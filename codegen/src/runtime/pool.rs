@@ -312,7 +312,6 @@ mod tests {
     /// Prints what a fork and join of two chunks costs: `--ignored --nocapture`, in a release build.
     #[test]
     #[ignore = "a measurement"]
-    #[expect(clippy::print_stderr, reason = "its result is for people")]
     fn cost_of_fork_and_join() {
         let pool = Pool::new(2);
         let mut times: Vec<u128> = (0..101)

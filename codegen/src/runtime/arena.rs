@@ -1,0 +1,231 @@
+//! Memory for arrays: aligned to 64 bytes, backed by huge pages where that pays, given back to be used again.
+//!
+//! A fresh page costs a fault when it is first written: for a large result many times what computing it costs. So memory is kept by a [`Store`] when it is
+//! given up, and what is taken from a store may hold anything (a kernel writes all of what others read).
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What arrays are aligned to.
+pub const ALIGNMENT: usize = 64;
+
+/// Memory of at least so many bytes is mapped, and of huge pages.
+const MAPPED: usize = 1 << 20;
+
+const HUGE_PAGE: usize = 2 << 20;
+
+/// There is not enough memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfMemory {
+    /// How many bytes were asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no memory for {} more bytes", self.bytes)
+    }
+}
+
+/// Memory that has an owner; initialized (to zero, when it is new), so that any of it may be read as bytes.
+pub struct Memory {
+    start: NonNull<u8>,
+    /// What may be used.
+    bytes: usize,
+    /// How it came here.
+    source: Source,
+}
+
+enum Source {
+    /// Nothing was asked for.
+    Nowhere,
+    /// The allocator, by this layout.
+    Allocator(Layout),
+    /// A mapping of its own: where that begins and its length.
+    Mapping(NonNull<u8>, usize),
+}
+
+// SAFETY: it owns the memory, as `Box<[u8]>` does.
+unsafe impl Send for Memory {}
+// SAFETY: reading it needs no more than a shared reference; whoever writes through the pointer says why that is alone.
+unsafe impl Sync for Memory {}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.bytes)
+    }
+}
+
+impl Memory {
+    /// New memory, all zero.
+    pub fn new(bytes: u64) -> Result<Self, OutOfMemory> {
+        let error = OutOfMemory { bytes };
+        let size = usize::try_from(bytes).ok().filter(|&n| n <= isize::MAX as usize / 2).ok_or(error)?;
+        if size == 0 {
+            let start = NonNull::<Aligned>::dangling().cast();
+            return Ok(Self { start, bytes: 0, source: Source::Nowhere });
+        }
+        if size >= MAPPED {
+            return Self::map(size).ok_or(error);
+        }
+        let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| error)?;
+        // SAFETY: the layout is not of size 0.
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or(error)?;
+        Ok(Self { start, bytes: size, source: Source::Allocator(layout) })
+    }
+
+    fn map(size: usize) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        // Room to begin at a huge page.
+        let length = size.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping wherever there is room touches nothing that exists.
+        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) }.ok()?;
+        let mapping = NonNull::new(mapping.cast::<u8>())?;
+        // SAFETY: less than HUGE_PAGE, and the mapping has that much more than `size`.
+        let start = unsafe { mapping.add(mapping.as_ptr().align_offset(HUGE_PAGE)) };
+        #[cfg(target_os = "linux")]
+        // SAFETY: the range is in the mapping; the advice changes no contents. That it is not taken is no error.
+        let _ = unsafe {
+            let advised = size.next_multiple_of(HUGE_PAGE);
+            rustix::mm::madvise(start.as_ptr().cast(), advised, rustix::mm::Advice::LinuxHugepage)
+        };
+        Some(Self { start, bytes: size, source: Source::Mapping(mapping, length) })
+    }
+
+    /// Where it begins; aligned to [`ALIGNMENT`]. Not null even if it is empty.
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: initialized memory of this length; nobody writes to it while it can be looked at (the runtime hands memory out when a run is over).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and the reference is the only one.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+#[repr(align(64))]
+struct Aligned;
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        match self.source {
+            Source::Nowhere => {}
+            // SAFETY: it came from the allocator by this layout.
+            Source::Allocator(layout) => unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) },
+            // SAFETY: the mapping is ours. Its failing would leak it, nothing else.
+            Source::Mapping(start, length) => unsafe {
+                let _ = rustix::mm::munmap(start.as_ptr().cast(), length);
+            },
+        }
+    }
+}
+
+/// Keeps memory that was given up for who needs as much again.
+#[derive(Debug, Default)]
+pub struct Store {
+    free: Mutex<Vec<Memory>>,
+}
+
+/// The most pieces that a store keeps.
+const KEPT: usize = 64;
+
+impl Store {
+    /// Memory of exactly so many bytes with any contents.
+    pub fn take(self: &Arc<Self>, bytes: u64) -> Result<Block, OutOfMemory> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = free.iter().rposition(|m| m.bytes as u64 == bytes).map(|i| free.swap_remove(i));
+        drop(free);
+        let memory = match found {
+            Some(memory) => memory,
+            None => Memory::new(bytes)?,
+        };
+        Ok(Block { memory: Some(memory), store: Arc::clone(self) })
+    }
+}
+
+/// Memory that goes back to its [`Store`] when it is dropped.
+#[derive(Debug)]
+pub struct Block {
+    /// `None` only while it is dropped.
+    memory: Option<Memory>,
+    store: Arc<Store>,
+}
+
+impl std::ops::Deref for Block {
+    type Target = Memory;
+
+    fn deref(&self) -> &Memory {
+        self.memory.as_ref().expect("invariant: a block that is not being dropped has its memory")
+    }
+}
+
+impl std::ops::DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut Memory {
+        self.memory.as_mut().expect("invariant: a block that is not being dropped has its memory")
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let mut free = self.store.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < KEPT {
+            free.extend(self.memory.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_zero_and_all_there() {
+        for bytes in [0, 1, 63, 4096, MAPPED as u64 - 1, MAPPED as u64, (5 << 20) + 1] {
+            let mut memory = Memory::new(bytes).unwrap();
+            assert_eq!((memory.start() as usize % ALIGNMENT, memory.len() as u64), (0, bytes));
+            assert!(memory.bytes().iter().all(|&b| b == 0));
+            memory.bytes_mut().fill(7);
+            assert_eq!(memory.bytes().last().copied().unwrap_or(7), 7);
+        }
+    }
+
+    #[test]
+    fn what_no_machine_has_is_an_error() {
+        for bytes in [u64::MAX, 1 << 62, 1 << 55] {
+            assert_eq!(Memory::new(bytes).map(|_| ()), Err(OutOfMemory { bytes }));
+        }
+    }
+
+    #[test]
+    fn a_store_gives_out_again_what_came_back() {
+        let store = Arc::new(Store::default());
+        let first = store.take(3 << 20).unwrap();
+        let start = first.start();
+        let second = store.take(3 << 20).unwrap();
+        assert_ne!(second.start(), start);
+        drop(first);
+        assert_eq!(store.take(3 << 20).unwrap().start(), start);
+        assert_ne!(store.take(4 << 20).unwrap().start(), start);
+    }
+}
