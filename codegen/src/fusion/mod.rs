@@ -1,1 +1,51 @@
-//! Fusion: several instructions in one kernel, so that what passes between them stays in registers and caches.
+//! Fusion: which instructions run as one kernel.
+//!
+//! What is fused is outlined into a computation of its own, which a `fusion` calls: still HLO, so the interpreter gives the same bits before and after,
+//! and a module of any number of applications is a program. The kind says how it is computed (contract: [`crate::kernel`]):
+//! - `kLoop`: every root element by element over one iteration space;
+//! - `kInput`: reductions of one operand space, producers as index expressions;
+//! - `kOutput`: a contraction, and what is done to each element of its result;
+//! - `kCustom`: rows: everything that happens to a row between reductions over it, while it is in cache.
+//!
+//! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a fusion's computation is called once,
+//! holds no fusion, and stands before its caller in the text.
+
+pub mod kinds;
+mod outline;
+mod wrapper;
+
+use crate::passes::{Pipeline, by_name};
+
+pub(crate) use wrapper::run as wrap;
+
+/// What lowering needs, and nothing that only makes programs faster.
+const LOWERING: &[&str] =
+    &["elided-constants", "layout-normalization", "call-inliner", "unfuse", "layout-normalization"];
+
+/// Fusions, in order.
+const FUSION: &[&str] = &["fusion-wrapper", "dce"];
+
+impl Pipeline {
+    /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of
+    /// [`crate::passes::DEFAULT`] and fusion.
+    pub fn cpu(opt_level: u8) -> Pipeline {
+        let of = |names: &[&str]| {
+            names.iter().filter_map(|name| by_name(name)).fold(Pipeline::new(), |p, pass| p.then(pass, None))
+        };
+        if opt_level == 0 {
+            return of(LOWERING).followed_by(of(&["fusion-wrapper", "dce"]));
+        }
+        of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(FUSION))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipelines_are_made_of_declared_passes() {
+        assert!(LOWERING.iter().chain(FUSION).all(|name| by_name(name).is_some()));
+        assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + 2);
+    }
+}

@@ -24,6 +24,7 @@ mod constant_folding;
 mod cse;
 mod dce;
 mod dynamic_index;
+mod layout_normalization;
 mod movement;
 mod reshape;
 mod tuples;
@@ -84,6 +85,21 @@ pub const DECLARED: &[Declared] = &[
         name: "dynamic-index-simplifier",
         doc: "slices at constant indices in the place of dynamic ones",
         run: dynamic_index::run,
+    },
+    Declared {
+        name: "elided-constants",
+        doc: "their values in the place of constants whose text was elided",
+        run: layout_normalization::elided,
+    },
+    Declared {
+        name: "fusion-wrapper",
+        doc: "a fusion around each instruction that a generated kernel computes",
+        run: crate::fusion::wrap,
+    },
+    Declared {
+        name: "layout-normalization",
+        doc: "reshapes and transpositions in the place of bitcasts, and no layouts",
+        run: layout_normalization::run,
     },
     Declared {
         name: "map-inliner",

@@ -1,0 +1,102 @@
+//! Which operations a generated kernel can compute, and which computations run as programs (rather than being applied to elements).
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
+use rustc_hash::FxHashSet;
+
+/// How an instruction may take part in fusions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Each element of its result is an expression of elements of its operands: anywhere in a loop.
+    Loop,
+    /// Folds dimensions: the root of a reduction, or inside of row chains.
+    Reduce,
+    /// Writes a window of its first operand: the root of a loop.
+    Update,
+    /// A scalar constant, which every fusion has for itself.
+    Scalar,
+    /// Not in fusions.
+    Outside,
+}
+
+fn is_static_array(shape: &Shape) -> bool {
+    shape.as_array().is_some_and(|a| !a.is_dynamic())
+}
+
+/// The role of an instruction, by its opcode and shapes.
+pub fn role(module: &Module, id: InstrId) -> Role {
+    let instr = module.instr(id);
+    let arrays = instr.operands().iter().all(|&o| is_static_array(&module.instr(o).shape));
+    if !arrays {
+        return Role::Outside;
+    }
+    if !is_static_array(&instr.shape) {
+        let all = instr.shape.as_tuple().is_some_and(|t| t.iter().all(is_static_array));
+        return if instr.opcode == Opcode::Reduce && all { Role::Reduce } else { Role::Outside };
+    }
+    match instr.opcode {
+        Opcode::Constant => {
+            let given = crate::passes::facts::literal(module, id).is_some();
+            if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
+        }
+        Opcode::Reduce => Role::Reduce,
+        Opcode::DynamicUpdateSlice => Role::Update,
+        Opcode::BitcastConvert
+        | Opcode::Broadcast
+        | Opcode::Concatenate
+        | Opcode::Copy
+        | Opcode::DynamicSlice
+        | Opcode::Gather
+        | Opcode::Iota
+        | Opcode::Pad
+        | Opcode::Reshape
+        | Opcode::Reverse
+        | Opcode::Slice
+        | Opcode::Transpose => Role::Loop,
+        op if op.is_elementwise() => Role::Loop,
+        _ => Role::Outside,
+    }
+}
+
+/// Whether it is a view of its operand: the same bytes in row-major order, which nothing needs to compute.
+pub fn is_view(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let ty = |id: InstrId| module.instr(id).shape.element_type();
+    instr.opcode == Opcode::Reshape && instr.operands().first().is_some_and(|&o| ty(o) == ty(id))
+}
+
+/// The computations that run instruction by instruction: the entry, bodies and conditions of loops, branches, callees. In the order of the text.
+/// Not those that operations apply to elements, nor those of fusions.
+pub fn programs(module: &Module) -> Vec<ComputationId> {
+    let mut found: FxHashSet<ComputationId> = FxHashSet::default();
+    let mut pending: Vec<ComputationId> = module.entry_or_none().into_iter().collect();
+    while let Some(c) = pending.pop() {
+        if !found.insert(c) {
+            continue;
+        }
+        for id in module.instructions(c) {
+            let instr = module.instr(id);
+            if matches!(
+                instr.opcode,
+                Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::AsyncStart | Opcode::AsyncUpdate
+            ) {
+                pending.extend(instr.attrs.called_computations());
+            }
+        }
+    }
+    // One that is also applied to elements stays what it is.
+    let applied: FxHashSet<ComputationId> = module
+        .computations()
+        .iter()
+        .flat_map(|&c| module.instructions(c))
+        .map(|id| module.instr(id))
+        .filter(|instr| instr.attrs.get(AttrKey::ToApply).is_some() && instr.opcode != Opcode::Call)
+        .flat_map(|instr| instr.attrs.called_computations())
+        .collect();
+    module.computations().iter().copied().filter(|c| found.contains(c) && !applied.contains(c)).collect()
+}
+
+/// The dimensions of an array.
+pub fn dims(module: &Module, id: InstrId) -> &[i64] {
+    module.instr(id).shape.as_array().map_or(&[], |a: &ArrayShape| &a.dims)
+}
