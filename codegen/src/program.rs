@@ -1,6 +1,6 @@
 //! What the compiler makes: data that the runtime executes.
 
-use hlo::Literal;
+use hlo::{ArrayShape, Literal, Shape};
 use std::sync::Arc;
 
 use crate::buffers::Assignment;
@@ -12,6 +12,10 @@ use crate::plan::Plan;
 pub struct Program {
     /// The entry's name.
     pub name: String,
+    /// Shapes of the entry's parameters.
+    pub parameters: Vec<Shape>,
+    /// Shape of the entry's result.
+    pub result: Shape,
     /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
     pub objects: Vec<Vec<u8>>,
     /// The kernels that the plan launches.
@@ -22,4 +26,27 @@ pub struct Program {
     pub constants: Vec<Arc<Literal>>,
     /// What to do, in order.
     pub plan: Plan,
+}
+
+impl Program {
+    /// The array leaves of all parameters, in order.
+    pub fn parameter_leaves(&self) -> Vec<&ArrayShape> {
+        self.parameters.iter().flat_map(arrays).collect()
+    }
+
+    /// The array leaves of the result, in order.
+    pub fn result_leaves(&self) -> Vec<&ArrayShape> {
+        arrays(&self.result)
+    }
+}
+
+/// The array leaves of a shape, in depth-first order.
+pub fn arrays(shape: &Shape) -> Vec<&ArrayShape> {
+    shape.leaves().into_iter().filter_map(Shape::as_array).collect()
+}
+
+/// Bytes of an array as kernels see it; `None`: more than there are.
+pub fn array_bytes(shape: &ArrayShape) -> Option<u64> {
+    let elements = u64::try_from(shape.checked_elements()?).ok()?;
+    elements.checked_mul(shape.element_type.storage_bytes() as u64).filter(|&n| n <= i64::MAX as u64)
 }

@@ -4,6 +4,9 @@
 #![allow(unsafe_code, reason = "calls machine code and hands out raw memory: this module is the room for it")]
 
 pub mod arena;
+pub mod executable;
+mod interpret;
 pub mod native;
 pub mod object;
 pub mod pool;
+pub mod raw;

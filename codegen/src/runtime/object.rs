@@ -513,7 +513,7 @@ impl Relocation {
 
 #[cfg(test)]
 #[cfg(feature = "llvm")]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use inkwell::OptimizationLevel;
     use inkwell::context::Context;
@@ -521,7 +521,7 @@ mod tests {
     use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
 
     /// Assembles LLVM's text.
-    fn object(text: &str) -> Vec<u8> {
+    pub(in crate::runtime) fn object(text: &str) -> Vec<u8> {
         Target::initialize_native(&InitializationConfig::default()).unwrap();
         let triple = TargetMachine::get_default_triple();
         let target = Target::from_triple(&triple).unwrap();

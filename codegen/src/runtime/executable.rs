@@ -1,0 +1,471 @@
+//! A program ready to run, any number of times and several at once.
+//!
+//! Loading resolves what does not depend on a run: code, constants, steps. A run takes an *instance* (an arena, and a table with every pointer that a
+//! step needs, which is right but for parameters and results, whose pointers are replaced where they changed), so that launching
+//! a kernel is a call through two loads.
+//!
+//! **Invariants:** the table has a pointer for each argument of each step, inside of an allocation that is at least as long as the slice; an instance
+//! is used by one run at a time; memory that the caller lent is read only.
+
+mod steps;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hlo::diag::codes;
+use hlo::{ArrayShape, Diagnostic, Literal, Span};
+
+use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
+use super::object::{Code, externals};
+use super::pool::Pool;
+use super::raw::bytes_of;
+use crate::buffers::{AllocationKind, Slice};
+use crate::program::{Program, array_bytes};
+use steps::{Op, Table};
+
+/// How a program is loaded.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The threads that it runs on.
+    pub pool: Arc<Pool>,
+    /// The most bytes that a run may use, as the program counts them.
+    pub memory_bytes: u64,
+}
+
+/// How far a run may go, and what is told of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// The most steps (launches, calls, iterations); `None`: no limit.
+    pub fuel: Option<u64>,
+    /// When to end it; looked at between steps of loops.
+    pub deadline: Option<Instant>,
+    /// Whether to take the time of each step ([`Finished::times`]).
+    pub profile: bool,
+}
+
+/// The value of an array leaf of a parameter.
+#[derive(Debug)]
+pub enum Argument<'a> {
+    /// Lent: it stays as it is.
+    Borrowed(&'a [u8]),
+    /// Given: the program may write to it and hand it back as part of its result.
+    Donated(Block),
+}
+
+/// What a run left.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The array leaves of the result.
+    pub results: Vec<Block>,
+    /// Steps that were executed.
+    pub steps: u64,
+    /// How often each step of [`Executable::steps`] ran, and how long that took in all; empty without a profile.
+    pub times: Vec<(u64, Duration)>,
+    /// When each execution of a step began and ended, for the first of them; empty without a profile.
+    pub events: Vec<(u32, Instant, Duration)>,
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug)]
+pub enum RunError {
+    /// The arguments are not those of the program.
+    Arguments(String),
+    /// There is not enough memory, or more was needed than allowed.
+    OutOfMemory(u64),
+    /// It took more steps than it may.
+    OutOfFuel(u64),
+    /// It took longer than it may.
+    TimedOut,
+    /// The interpreter says so, of an instruction that it was given.
+    Interpreter(Box<hlo_interp::RunError>),
+    /// The program cannot be loaded: a defect of the compiler.
+    Load(String),
+}
+
+impl RunError {
+    /// As an error for people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let code = match self {
+            RunError::Interpreter(e) => return e.to_diagnostic(),
+            RunError::Arguments(_) => codes::WRONG_ARGUMENTS,
+            RunError::OutOfMemory(_) => codes::OUT_OF_MEMORY,
+            RunError::OutOfFuel(_) => codes::OUT_OF_FUEL,
+            RunError::TimedOut => codes::ENGINE_TIMED_OUT,
+            RunError::Load(_) => codes::ENGINE_FAILED,
+        };
+        Diagnostic::error(code, Span::NONE, self.to_string())
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Arguments(message) | RunError::Load(message) => f.write_str(message),
+            RunError::OutOfMemory(bytes) => OutOfMemory { bytes: *bytes }.fmt(f),
+            RunError::OutOfFuel(fuel) => write!(f, "the program takes more than {fuel} steps"),
+            RunError::TimedOut => f.write_str("the program takes longer than it may"),
+            RunError::Interpreter(e) => e.to_diagnostic().message.fmt(f),
+        }
+    }
+}
+
+impl From<OutOfMemory> for RunError {
+    fn from(error: OutOfMemory) -> Self {
+        RunError::OutOfMemory(error.bytes)
+    }
+}
+
+/// A step, for profiles.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StepInfo {
+    /// The instruction.
+    pub name: String,
+    /// What is done: "kernel", "native", ...
+    pub kind: &'static str,
+    /// Bytes that one execution reads and writes.
+    pub bytes: u64,
+    /// Arithmetic operations of one execution.
+    pub flops: u64,
+}
+
+/// A program ready to run.
+#[derive(Debug)]
+pub struct Executable {
+    /// Keeps the functions that `ops` call.
+    _code: Vec<Code>,
+    /// Keeps what pointers to constants point to, by their number.
+    constants: Vec<Memory>,
+    ops: Vec<Op>,
+    steps: Vec<StepInfo>,
+    table: Table,
+    allocations: Vec<crate::buffers::Allocation>,
+    parameters: Vec<Parameter>,
+    results: Vec<ResultLeaf>,
+    store: Arc<Store>,
+    instances: Mutex<Vec<Instance>>,
+    pool: Arc<Pool>,
+}
+
+#[derive(Debug)]
+struct Parameter {
+    bytes: u64,
+    /// Its allocation, if any step or result looks at it.
+    allocation: Option<u32>,
+    donated: bool,
+}
+
+#[derive(Debug)]
+struct ResultLeaf {
+    shape: ArrayShape,
+    slice: Slice,
+    source: Source,
+}
+
+/// What holds a leaf of the result at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    /// Memory of its own.
+    Own,
+    /// The whole of a donated argument that no other leaf takes.
+    Argument(u32),
+    /// Something that has to be copied.
+    Copied,
+}
+
+/// What a run needs for itself.
+#[derive(Debug)]
+struct Instance {
+    /// By allocation: where it is.
+    bases: Vec<*mut u8>,
+    /// Every pointer of every step.
+    pointers: Vec<*mut u8>,
+    /// The arenas.
+    _arenas: Vec<Memory>,
+    /// By leaf of the parameters: a copy of an argument that was lent where it could not be used as it is.
+    copies: Vec<Option<Block>>,
+}
+
+// SAFETY: the pointers are to memory that the instance or its executable owns, or that is set anew for each run.
+unsafe impl Send for Instance {}
+
+impl Executable {
+    /// Makes a program ready. Errors: object code that cannot be loaded, too little memory.
+    pub fn load(program: Program, options: &LoadOptions) -> Result<Self, RunError> {
+        let failed = |message: String| RunError::Load(message);
+        if program.buffers.peak_bytes > options.memory_bytes {
+            return Err(RunError::OutOfMemory(program.buffers.peak_bytes));
+        }
+        let code: Result<Vec<Code>, _> = program.objects.iter().map(|o| Code::load(o, &externals)).collect();
+        let code = code.map_err(|e| failed(e.to_string()))?;
+        let mut constants = Vec::with_capacity(program.constants.len());
+        for literal in &program.constants {
+            let array = literal.as_array().ok_or_else(|| failed("a constant that is no array".into()))?;
+            let bytes = bytes_of(&array.buffer);
+            let mut memory = Memory::new(bytes.len() as u64)?;
+            memory.bytes_mut().copy_from_slice(bytes);
+            constants.push(memory);
+        }
+        let allocations = program.buffers.allocations.clone();
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for shape in program.parameter_leaves() {
+            let bytes = array_bytes(shape).ok_or(RunError::OutOfMemory(u64::MAX))?;
+            parameters.push(Parameter { bytes, allocation: None, donated: false });
+        }
+        for (i, allocation) in allocations.iter().enumerate() {
+            let fits = match allocation.kind {
+                AllocationKind::Parameter { leaf, donated } => match parameters.get_mut(leaf as usize) {
+                    Some(p) => {
+                        let first = p.allocation.replace(i as u32).is_none();
+                        p.donated = donated;
+                        first && allocation.bytes <= p.bytes
+                    }
+                    None => false,
+                },
+                AllocationKind::Constant { index } => {
+                    constants.get(index as usize).is_some_and(|c| allocation.bytes <= c.len() as u64)
+                }
+                AllocationKind::Result { leaf } => (leaf as usize) < program.buffers.results.len(),
+                AllocationKind::Arena => true,
+            };
+            if !fits {
+                return Err(failed(format!("allocation {i} is not what it says")));
+            }
+        }
+        let mut results = Vec::new();
+        let mut taken = rustc_hash::FxHashSet::default();
+        let shapes = program.result_leaves();
+        if shapes.len() != program.buffers.results.len() {
+            return Err(failed("the result has another number of leaves than its buffers".into()));
+        }
+        for (shape, &slice) in shapes.into_iter().zip(&program.buffers.results) {
+            let allocation = allocations.get(slice.allocation as usize);
+            let allocation = allocation.ok_or_else(|| failed("a result without an allocation".into()))?;
+            let whole = slice.offset == 0 && slice.bytes == allocation.bytes;
+            let source = match allocation.kind {
+                AllocationKind::Result { .. } if whole && taken.insert(slice.allocation) => Source::Own,
+                AllocationKind::Parameter { leaf, donated: true }
+                    if whole
+                        && parameters[leaf as usize].bytes == slice.bytes
+                        && taken.insert(slice.allocation) =>
+                {
+                    Source::Argument(leaf)
+                }
+                AllocationKind::Result { .. }
+                | AllocationKind::Parameter { .. }
+                | AllocationKind::Constant { .. }
+                | AllocationKind::Arena => Source::Copied,
+            };
+            results.push(ResultLeaf { shape: shape.clone(), slice, source });
+        }
+        for (i, allocation) in allocations.iter().enumerate() {
+            let is_result = matches!(allocation.kind, AllocationKind::Result { .. });
+            if is_result && !taken.contains(&(i as u32)) {
+                return Err(failed(format!("no result lies in allocation {i}, which is for one")));
+            }
+        }
+        let mut loader = steps::Loader::new(&code, &program.kernels, &allocations);
+        let ops = loader.plan(program.plan)?;
+        for result in &results {
+            loader.check(result.slice)?;
+        }
+        let (table, steps) = loader.finish();
+        Ok(Self {
+            _code: code,
+            constants,
+            ops,
+            steps,
+            table,
+            allocations,
+            parameters,
+            results,
+            store: Arc::default(),
+            instances: Mutex::default(),
+            pool: Arc::clone(&options.pool),
+        })
+    }
+
+    /// Its steps, those of loops and branches included, in the order of [`Finished::times`].
+    pub fn steps(&self) -> &[StepInfo] {
+        &self.steps
+    }
+
+    /// The array leaves of the result.
+    pub fn result_shapes(&self) -> impl ExactSizeIterator<Item = &ArrayShape> {
+        self.results.iter().map(|r| &r.shape)
+    }
+
+    /// Bytes of each array leaf of the parameters.
+    pub fn parameter_bytes(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.parameters.iter().map(|p| p.bytes)
+    }
+
+    /// Where memory for arguments is best taken from.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The threads.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Runs it on the values of the array leaves of the parameters; those that are donated are taken out of `arguments`.
+    pub fn run(&self, arguments: &mut [Argument<'_>], options: &RunOptions) -> Result<Finished, RunError> {
+        if arguments.len() != self.parameters.len() {
+            let (want, got) = (self.parameters.len(), arguments.len());
+            return Err(RunError::Arguments(format!("the program takes {want} arrays, not {got}")));
+        }
+        let mut instance = match self.instances.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            Some(instance) => instance,
+            None => self.instance()?,
+        };
+        let finished = self.run_on(&mut instance, arguments, options);
+        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
+        instances.push(instance);
+        finished
+    }
+
+    fn run_on(
+        &self,
+        instance: &mut Instance,
+        arguments: &mut [Argument<'_>],
+        options: &RunOptions,
+    ) -> Result<Finished, RunError> {
+        for (i, (parameter, argument)) in self.parameters.iter().zip(arguments.iter_mut()).enumerate() {
+            let length = match argument {
+                Argument::Borrowed(bytes) => bytes.len(),
+                Argument::Donated(block) => block.len(),
+            };
+            if length as u64 != parameter.bytes {
+                let message = format!("array {i} has {length} bytes, not {}", parameter.bytes);
+                return Err(RunError::Arguments(message));
+            }
+            let Some(allocation) = parameter.allocation else { continue };
+            let base = match argument {
+                Argument::Donated(block) => block.start(),
+                Argument::Borrowed(bytes) if parameter.donated => {
+                    let mut block = self.store.take(parameter.bytes)?;
+                    block.bytes_mut().copy_from_slice(bytes);
+                    let base = block.start();
+                    *argument = Argument::Donated(block);
+                    base
+                }
+                Argument::Borrowed(bytes) if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) => {
+                    bytes.as_ptr().cast_mut()
+                }
+                Argument::Borrowed(bytes) => {
+                    let copy = &mut instance.copies[i];
+                    let block = match copy {
+                        Some(block) => block,
+                        None => copy.insert(self.store.take(parameter.bytes)?),
+                    };
+                    block.bytes_mut().copy_from_slice(bytes);
+                    block.start()
+                }
+            };
+            instance.set(&self.table, allocation, base);
+        }
+        let mut own = smallvec::SmallVec::<[Option<Block>; 4]>::new();
+        for result in &self.results {
+            own.push(match result.source {
+                Source::Own => {
+                    let block = self.store.take(result.slice.bytes)?;
+                    instance.set(&self.table, result.slice.allocation, block.start());
+                    Some(block)
+                }
+                Source::Argument(_) | Source::Copied => None,
+            });
+        }
+        let mut run = steps::Run::new(self, options, instance.pointers.as_mut_ptr());
+        // SAFETY: every allocation has its memory: the arena and constants since the instance was made, parameters and results by now.
+        unsafe { run.plan(&self.ops) }?;
+        let mut finished = run.finish();
+        // Copies first: what hands memory out comes last.
+        for (result, own) in self.results.iter().zip(&mut own) {
+            if result.source == Source::Copied {
+                let mut block = self.store.take(result.slice.bytes)?;
+                let (offset, length) = (result.slice.offset as usize, result.slice.bytes as usize);
+                let base = instance.bases[result.slice.allocation as usize];
+                // SAFETY: the slice was checked to be inside of its allocation, whose memory nobody writes now; the block is new.
+                let bytes = unsafe { std::slice::from_raw_parts(base.wrapping_add(offset), length) };
+                block.bytes_mut().copy_from_slice(bytes);
+                *own = Some(block);
+            }
+        }
+        for (result, own) in self.results.iter().zip(own) {
+            let block = match result.source {
+                Source::Argument(leaf) => {
+                    match std::mem::replace(&mut arguments[leaf as usize], Argument::Borrowed(&[])) {
+                        Argument::Donated(block) => Some(block),
+                        Argument::Borrowed(_) => None,
+                    }
+                }
+                Source::Own | Source::Copied => own,
+            };
+            finished.results.push(block.expect("invariant: every leaf has its memory by now"));
+        }
+        Ok(finished)
+    }
+
+    fn instance(&self) -> Result<Instance, RunError> {
+        let mut arenas = Vec::new();
+        let nowhere = std::ptr::null_mut();
+        let mut instance = Instance {
+            bases: vec![nowhere; self.allocations.len()],
+            pointers: vec![nowhere; self.table.len],
+            _arenas: Vec::new(),
+            copies: self.parameters.iter().map(|_| None).collect(),
+        };
+        for (i, allocation) in self.allocations.iter().enumerate() {
+            match allocation.kind {
+                AllocationKind::Arena => {
+                    let memory = Memory::new(allocation.bytes)?;
+                    instance.set(&self.table, i as u32, memory.start());
+                    arenas.push(memory);
+                }
+                AllocationKind::Constant { index } => {
+                    instance.set(&self.table, i as u32, self.constants[index as usize].start());
+                }
+                AllocationKind::Parameter { .. } | AllocationKind::Result { .. } => {}
+            }
+        }
+        instance._arenas = arenas;
+        Ok(instance)
+    }
+
+    /// Runs it on literals: the entry's parameters in order. The result's arrays come flat.
+    pub fn run_literals(
+        &self,
+        arguments: &[Literal],
+        options: &RunOptions,
+    ) -> Result<(Vec<hlo::ArrayLiteral>, Finished), RunError> {
+        let arrays = arguments.iter().flat_map(Literal::arrays);
+        let mut arguments: Vec<Argument<'_>> =
+            arrays.map(|a| Argument::Borrowed(bytes_of(&a.buffer))).collect();
+        let finished = self.run(&mut arguments, options)?;
+        let results = self.results.iter().zip(&finished.results).map(|(leaf, block)| hlo::ArrayLiteral {
+            dims: leaf.shape.dims.clone(),
+            buffer: super::raw::buffer_of(leaf.shape.element_type, block.bytes()),
+        });
+        Ok((results.collect(), finished))
+    }
+}
+
+impl Instance {
+    /// Says where an allocation is: in every pointer into it.
+    fn set(&mut self, table: &Table, allocation: u32, base: *mut u8) {
+        let known = &mut self.bases[allocation as usize];
+        if *known == base {
+            return;
+        }
+        *known = base;
+        for &(place, offset) in &table.of[allocation as usize] {
+            self.pointers[place as usize] = base.wrapping_add(offset as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "llvm")]
+mod tests;

@@ -1,0 +1,465 @@
+//! The steps of a plan with everything resolved that does not depend on a run, and running them.
+
+use std::time::{Duration, Instant};
+
+use super::super::native::{Call, Native};
+use super::super::object::Code;
+use super::super::pool::Pool;
+use super::{Executable, Finished, RunError, RunOptions, StepInfo};
+use crate::buffers::{Allocation, Slice};
+use crate::kernel::{Kernel, KernelFn, Phase};
+use crate::plan::{Action, Plan, Step};
+use crate::runtime::interpret;
+
+/// Work of less than this runs on one thread: sharing it costs more than it gains.
+const ALONE_NANOSECONDS: u64 = 10_000;
+
+/// A chunk takes about this long, unless there would be too few or too many.
+const CHUNK_NANOSECONDS: u64 = 20_000;
+
+/// The most chunks for each thread.
+const CHUNKS_PER_THREAD: u64 = 8;
+
+/// Where the pointers of all steps are in the table, by allocation: place in the table, and offset into the allocation.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) len: usize,
+    pub(super) of: Vec<Vec<(u32, u64)>>,
+}
+
+/// A step, resolved.
+#[derive(Debug)]
+pub(super) struct Op {
+    /// Its place in [`Executable::steps`].
+    number: u32,
+    action: Resolved,
+}
+
+/// A launch, or part of one.
+#[derive(Clone, Debug)]
+struct Launch {
+    function: KernelFn,
+    units: u64,
+    grain: u64,
+    /// Into how many chunks the work may be divided: 1 if it is little.
+    chunks: u64,
+}
+
+/// Numbers are places in the table of pointers.
+#[derive(Debug)]
+enum Resolved {
+    Kernel {
+        phases: Box<[Launch]>,
+        arguments: u32,
+    },
+    Native {
+        op: Box<Native>,
+        arguments: (u32, u32),
+        scratch: Option<u32>,
+        regions: Box<[KernelFn]>,
+        epilogue: Option<(KernelFn, u32)>,
+    },
+    Copy {
+        from: u32,
+        to: u32,
+        bytes: u64,
+    },
+    While {
+        condition: Vec<Op>,
+        predicate: u32,
+        body: Vec<Op>,
+    },
+    Conditional {
+        selector: u32,
+        is_predicate: bool,
+        branches: Vec<Vec<Op>>,
+    },
+    Interpret {
+        op: Box<interpret::Interpreted>,
+        arguments: u32,
+    },
+}
+
+/// Resolves plans.
+pub(super) struct Loader<'a> {
+    kernels: &'a [Kernel],
+    code: &'a [Code],
+    allocations: &'a [Allocation],
+    table: Table,
+    steps: Vec<StepInfo>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(code: &'a [Code], kernels: &'a [Kernel], allocations: &'a [Allocation]) -> Self {
+        let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
+        Self { kernels, code, allocations, table, steps: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> (Table, Vec<StepInfo>) {
+        (self.table, self.steps)
+    }
+
+    /// That a slice is inside of its allocation.
+    pub(super) fn check(&self, slice: Slice) -> Result<(), RunError> {
+        let end = slice.offset.checked_add(slice.bytes);
+        let fits =
+            self.allocations.get(slice.allocation as usize).zip(end).is_some_and(|(a, end)| end <= a.bytes);
+        if fits { Ok(()) } else { Err(RunError::Load(format!("{slice:?} is outside of its allocation"))) }
+    }
+
+    /// Enters a pointer in the table.
+    fn pointer(&mut self, slice: Slice) -> Result<u32, RunError> {
+        self.check(slice)?;
+        let place = u32::try_from(self.table.len).map_err(|_| RunError::Load("too many pointers".into()))?;
+        self.table.of[slice.allocation as usize].push((place, slice.offset));
+        self.table.len += 1;
+        Ok(place)
+    }
+
+    /// Enters pointers one after the other.
+    fn pointers(&mut self, slices: &[Slice]) -> Result<u32, RunError> {
+        let first = u32::try_from(self.table.len).map_err(|_| RunError::Load("too many pointers".into()))?;
+        for &slice in slices {
+            self.pointer(slice)?;
+        }
+        Ok(first)
+    }
+
+    fn kernel(&self, kernel: usize) -> Result<&'a Kernel, RunError> {
+        self.kernels.get(kernel).ok_or_else(|| RunError::Load(format!("there is no kernel {kernel}")))
+    }
+
+    fn function(&self, symbol: &str) -> Result<KernelFn, RunError> {
+        // SAFETY: the symbols of kernels are those of their functions.
+        let found = self.code.iter().find_map(|code| unsafe { code.kernel(symbol) });
+        found.ok_or_else(|| RunError::Load(format!("no object defines the kernel `{symbol}`")))
+    }
+
+    /// The function of a kernel that has one phase, as regions and epilogues do.
+    fn only_function(&self, kernel: usize) -> Result<KernelFn, RunError> {
+        let kernel = self.kernel(kernel)?;
+        match &kernel.phases[..] {
+            [phase] => self.function(&phase.symbol),
+            [] | [_, ..] => Err(RunError::Load(format!("the kernel `{}` has several phases", kernel.name))),
+        }
+    }
+
+    pub(super) fn plan(&mut self, plan: Plan) -> Result<Vec<Op>, RunError> {
+        plan.steps.into_iter().map(|step| self.step(step)).collect()
+    }
+
+    fn step(&mut self, step: Step) -> Result<Op, RunError> {
+        let number = self.steps.len() as u32;
+        self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0 });
+        let (kind, bytes, flops, action) = match step.action {
+            Action::Kernel { kernel, arguments } => {
+                let kernel = self.kernel(kernel)?;
+                let phases: Result<_, RunError> = kernel.phases.iter().map(|p| self.launch(p)).collect();
+                let bytes = kernel.phases.iter().map(|p| p.bytes).sum();
+                let flops = kernel.phases.iter().map(|p| p.flops).sum();
+                let arguments = self.pointers(&arguments)?;
+                ("kernel", bytes, flops, Resolved::Kernel { phases: phases?, arguments })
+            }
+            Action::Native { op, arguments, scratch, regions, epilogue } => {
+                let (bytes, flops) = op.cost();
+                let regions: Result<_, RunError> = regions.iter().map(|&k| self.only_function(k)).collect();
+                let epilogue = match epilogue {
+                    Some((kernel, arguments)) => {
+                        Some((self.only_function(kernel)?, self.pointers(&arguments)?))
+                    }
+                    None => None,
+                };
+                let scratch = scratch.map(|s| self.pointer(s)).transpose()?;
+                let arguments = (self.pointers(&arguments)?, arguments.len() as u32);
+                (
+                    "native",
+                    bytes,
+                    flops,
+                    Resolved::Native { op, arguments, scratch, regions: regions?, epilogue },
+                )
+            }
+            Action::Copy { from, to } => {
+                if from.bytes != to.bytes {
+                    return Err(RunError::Load("a copy between slices of different sizes".into()));
+                }
+                let (bytes, from, to) = (from.bytes, self.pointer(from)?, self.pointer(to)?);
+                ("copy", 2 * bytes, 0, Resolved::Copy { from, to, bytes })
+            }
+            Action::While { condition, predicate, body } => {
+                let predicate = self.pointer(predicate)?;
+                let (condition, body) = (self.plan(condition)?, self.plan(body)?);
+                ("while", 0, 0, Resolved::While { condition, predicate, body })
+            }
+            Action::Conditional { selector, is_predicate, branches } => {
+                let selector = self.pointer(selector)?;
+                let branches: Result<Vec<_>, _> = branches.into_iter().map(|b| self.plan(b)).collect();
+                ("conditional", 0, 0, Resolved::Conditional { selector, is_predicate, branches: branches? })
+            }
+            Action::Interpret { module, arguments } => {
+                let op = interpret::Interpreted::new(module, &arguments).map_err(RunError::Load)?;
+                let bytes = arguments.iter().map(|a| a.bytes).sum();
+                (
+                    "interpreter",
+                    bytes,
+                    0,
+                    Resolved::Interpret { op: Box::new(op), arguments: self.pointers(&arguments)? },
+                )
+            }
+        };
+        let info = &mut self.steps[number as usize];
+        (info.kind, info.bytes, info.flops) = (kind, bytes, flops);
+        Ok(Op { number, action })
+    }
+
+    fn launch(&self, phase: &Phase) -> Result<Launch, RunError> {
+        let nanoseconds = estimate(phase.bytes, phase.flops);
+        let grain = phase.grain.max(1);
+        let most = phase.units.div_ceil(grain).max(1);
+        let chunks = if nanoseconds < ALONE_NANOSECONDS {
+            1
+        } else {
+            (nanoseconds / CHUNK_NANOSECONDS).clamp(2, most.max(2))
+        };
+        let function = self.function(&phase.symbol)?;
+        Ok(Launch { function, units: phase.units, grain, chunks: chunks.min(most) })
+    }
+}
+
+/// About how long work takes on one thread: 20 bytes or 8 operations a nanosecond, whatever takes longer.
+pub(super) fn estimate(bytes: u64, flops: u64) -> u64 {
+    (bytes / 20).max(flops / 8)
+}
+
+/// A run of an executable.
+pub(super) struct Run<'a> {
+    pool: &'a Pool,
+    pointers: *mut *mut u8,
+    fuel: u64,
+    options: RunOptions,
+    steps: u64,
+    /// Iterations of all loops.
+    iterations: u64,
+    times: Vec<(u64, Duration)>,
+    events: Vec<(u32, Instant, Duration)>,
+}
+
+/// The most single executions that a profile keeps.
+const MAX_EVENTS: usize = 100_000;
+
+impl<'a> Run<'a> {
+    pub(super) fn new(executable: &'a Executable, options: &RunOptions, pointers: *mut *mut u8) -> Self {
+        let times =
+            if options.profile { vec![(0, Duration::ZERO); executable.steps.len()] } else { Vec::new() };
+        let fuel = options.fuel.unwrap_or(u64::MAX);
+        Self {
+            pool: &executable.pool,
+            pointers,
+            fuel,
+            options: *options,
+            steps: 0,
+            iterations: 0,
+            times,
+            events: Vec::new(),
+        }
+    }
+
+    pub(super) fn finish(self) -> Finished {
+        Finished { results: Vec::new(), steps: self.steps, times: self.times, events: self.events }
+    }
+
+    /// The pointer at a place of the table.
+    ///
+    /// # Safety
+    /// The place was given out by the loader of this executable.
+    unsafe fn pointer(&self, place: u32) -> *mut u8 {
+        // SAFETY: by the caller's word it is inside the table.
+        unsafe { *self.pointers.add(place as usize) }
+    }
+
+    /// Runs steps in order.
+    ///
+    /// # Safety
+    /// The table of pointers is that of the executable whose steps these are, and all of its allocations are there.
+    pub(super) unsafe fn plan(&mut self, ops: &[Op]) -> Result<(), RunError> {
+        for op in ops {
+            if self.steps == self.fuel {
+                return Err(RunError::OutOfFuel(self.fuel));
+            }
+            self.steps += 1;
+            if self.times.is_empty() {
+                // SAFETY: by the caller's word.
+                unsafe { self.step(op) }?;
+                continue;
+            }
+            let start = Instant::now();
+            // SAFETY: by the caller's word.
+            unsafe { self.step(op) }?;
+            let took = start.elapsed();
+            let (count, time) = &mut self.times[op.number as usize];
+            (*count, *time) = (*count + 1, *time + took);
+            if self.events.len() < MAX_EVENTS {
+                self.events.push((op.number, start, took));
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`Run::plan`].
+    unsafe fn step(&mut self, op: &Op) -> Result<(), RunError> {
+        match &op.action {
+            Resolved::Kernel { phases, arguments } => {
+                // SAFETY: the loader put the kernel's arguments there, one after the other.
+                let arguments = unsafe { self.pointers.add(*arguments as usize) }.cast_const();
+                for phase in phases {
+                    // SAFETY: as above.
+                    unsafe { self.launch(phase, arguments) };
+                }
+            }
+            Resolved::Native { op, arguments: (first, count), scratch, regions, epilogue } => {
+                let pool = self.pool;
+                // SAFETY: the loader put the arguments there, one after the other.
+                let arguments = unsafe {
+                    std::slice::from_raw_parts(
+                        self.pointers.add(*first as usize).cast_const(),
+                        *count as usize,
+                    )
+                };
+                let scratch = match scratch {
+                    // SAFETY: the loader's place.
+                    Some(place) => unsafe { self.pointer(*place) },
+                    None => std::ptr::null_mut(),
+                };
+                let rows;
+                let epilogue: Option<&(dyn Fn(u64, u64) + Sync)> = match *epilogue {
+                    Some((function, place)) => {
+                        // SAFETY: the loader put the kernel's arguments there.
+                        let arguments = Shared(unsafe { self.pointers.add(place as usize) }.cast_const());
+                        rows = move |begin, end| {
+                            // SAFETY: rows that are finished, each once: units of the kernel.
+                            unsafe { function(arguments.get(), begin, end) }
+                        };
+                        Some(&rows)
+                    }
+                    None => None,
+                };
+                // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
+                unsafe { op.run(Call { arguments, scratch, regions, epilogue, pool }) };
+            }
+            Resolved::Copy { from, to, bytes } => {
+                // SAFETY: slices of this length, which do not overlap.
+                unsafe { copy(self.pool, self.pointer(*from), self.pointer(*to), *bytes as usize) };
+            }
+            Resolved::While { condition, predicate, body } => loop {
+                self.interrupt()?;
+                // SAFETY: by the caller's word.
+                unsafe { self.plan(condition) }?;
+                // SAFETY: a byte that the condition wrote.
+                if unsafe { *self.pointer(*predicate) } == 0 {
+                    break;
+                }
+                // SAFETY: by the caller's word.
+                unsafe { self.plan(body) }?;
+                // A loop without steps ends too.
+                self.steps += 1;
+            },
+            Resolved::Conditional { selector, is_predicate, branches } => {
+                // SAFETY: a byte, or four that are aligned, that were written before.
+                let selector = unsafe { self.pointer(*selector) };
+                let last = branches.len() - 1;
+                let branch = match is_predicate {
+                    // SAFETY: as above.
+                    true => usize::from(unsafe { *selector } == 0),
+                    // SAFETY: as above.
+                    false => usize::try_from(unsafe { *selector.cast::<i32>() }).unwrap_or(last),
+                };
+                // SAFETY: by the caller's word.
+                unsafe { self.plan(&branches[branch.min(last)]) }?;
+            }
+            Resolved::Interpret { op, arguments } => {
+                // SAFETY: the loader put as many pointers there as it has arguments.
+                unsafe { op.run(self.pointers.add(*arguments as usize).cast_const()) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if the run has to end.
+    fn interrupt(&mut self) -> Result<(), RunError> {
+        if self.steps >= self.fuel {
+            return Err(RunError::OutOfFuel(self.fuel));
+        }
+        // Looking at the clock costs as much as a small step.
+        self.iterations = self.iterations.wrapping_add(1);
+        if self.iterations.is_multiple_of(16)
+            && let Some(deadline) = self.options.deadline
+            && Instant::now() > deadline
+        {
+            return Err(RunError::TimedOut);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// `arguments` are those of the kernel.
+    unsafe fn launch(&self, launch: &Launch, arguments: *const *mut u8) {
+        let Launch { function, units, grain, chunks } = *launch;
+        let threads = self.pool.threads() as u64;
+        if units == 0 {
+            return;
+        }
+        if chunks == 1 || threads == 1 {
+            // SAFETY: all units of the kernel, on its arguments.
+            unsafe { function(arguments, 0, units) };
+            return;
+        }
+        let grains = units.div_ceil(grain);
+        let chunks = chunks.max(threads.min(grains)).min(threads.saturating_mul(CHUNKS_PER_THREAD));
+        let arguments = Shared(arguments);
+        self.pool.run(chunks as usize, &|chunk| {
+            let at = |i: u64| (u128::from(grains) * u128::from(i) / u128::from(chunks)) as u64 * grain;
+            let (begin, end) = (at(chunk as u64), at(chunk as u64 + 1).min(units));
+            if begin < end {
+                // SAFETY: ranges that begin at multiples of the grain and together are all units; they may run at once.
+                unsafe { function(arguments.get(), begin, end) };
+            }
+        });
+    }
+}
+
+/// A pointer that threads share.
+#[derive(Clone, Copy)]
+struct Shared<T>(*const T);
+
+// SAFETY: only its value is shared; who follows it says why that is right.
+unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn get(self) -> *const T {
+        self.0
+    }
+}
+
+/// Copies bytes, on all threads if they are many.
+///
+/// # Safety
+/// Both are valid for so many bytes, which do not overlap.
+unsafe fn copy(pool: &Pool, from: *const u8, to: *mut u8, bytes: usize) {
+    const CHUNK: usize = 1 << 18;
+    if bytes <= CHUNK || pool.threads() == 1 {
+        // SAFETY: by the caller's word.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        return;
+    }
+    let (from, to) = (Shared(from), Shared(to.cast_const()));
+    pool.run(bytes.div_ceil(CHUNK), &|chunk| {
+        let begin = chunk * CHUNK;
+        let length = CHUNK.min(bytes - begin);
+        // SAFETY: chunks of the ranges of the caller, each its own.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.get().add(begin), to.get().cast_mut().add(begin), length)
+        };
+    });
+}
