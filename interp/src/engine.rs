@@ -140,11 +140,11 @@ impl<'m> Interpreter<'m> {
         Ok(results.pop().expect("invariant: there are as many results as devices"))
     }
 
-    /// Runs the entry computation on one of some devices, whose arguments were checked.
-    pub(crate) fn run_one(&self, peers: &Peers, number: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
+    /// A run on one of some devices.
+    pub(crate) fn session<'s>(&'s self, peers: &'s Peers, number: u32) -> Session<'s> {
         // What waits to be used again is held against what one device had alive.
         let pool = if peers.devices.count() == 1 { self.pool.clone() } else { Arc::default() };
-        let session = Session {
+        Session {
             interpreter: self,
             device: peers.devices.device(number),
             number,
@@ -154,7 +154,12 @@ impl<'m> Interpreter<'m> {
             meter: Meter::new(self.options.memory_limit_bytes, &pool),
             random: ops::rng::States::default(),
             watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
-        };
+        }
+    }
+
+    /// Runs the entry computation on one of some devices, whose arguments were checked.
+    pub(crate) fn run_one(&self, peers: &Peers, number: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
+        let session = self.session(peers, number);
         let args = args
             .into_iter()
             .map(|mut v| {
@@ -279,6 +284,34 @@ impl<'m> Session<'m> {
             ended = run.step()?;
         }
         Ok(ended.expect("invariant: the loop ends with a value"))
+    }
+
+    /// The value of one instruction; what it calls is run. Errors: [`ErrorKind::Unsupported`] for a loop.
+    pub(crate) fn evaluate(&self, id: InstrId, args: Args) -> Result<Value> {
+        let instr = self.module().instr(id);
+        self.spend(instr, 1)?;
+        let cx = Cx { session: self, id, instr, depth: 0, lazy: false };
+        // What is promised is waited for by the instruction that looks at it.
+        let args = args.into_iter().map(|a| self.settle(a, id)).collect::<Result<Args>>()?;
+        match ops::eval(&cx, args)? {
+            Outcome::Value(mut value) => {
+                value.charge(&self.meter);
+                Ok(value)
+            }
+            Outcome::Call(callee, args) => self.run(callee, args, 0),
+            Outcome::Async(callee, args) => {
+                let mut run = Run { session: self, stack: Vec::new(), depth: 0 };
+                let kept = args.clone();
+                let mut ended = run.push(callee, args, Then::Finish, 0)?;
+                // The collectives in there only begin.
+                run.top().lazy = true;
+                while ended.is_none() {
+                    ended = run.step()?;
+                }
+                self.started(instr, kept, ended.expect("invariant: the loop ends with a value"))
+            }
+            Outcome::While { .. } => Err(RunError::unsupported(instr, "outside of a run of the interpreter")),
+        }
     }
 
     /// Runs the entry of a module that stands for one instruction, on this run's account. Nobody watches that.

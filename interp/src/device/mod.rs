@@ -10,11 +10,13 @@
 //! |---|---|
 //! | [`exchange`] | meetings of devices, waiting, the detection of deadlocks |
 //! | [`participants`] | replica groups and source-target pairs as devices |
+//! | [`fleet`] | single instructions for programs that something else executes |
 //! | [`pending`] | values that are promised and not there yet |
 //! | [`report`] | the error of a run that is stuck |
 //! | [`host`] | infeed, outfeed, transfers to and from hosts |
 
 pub(crate) mod exchange;
+pub mod fleet;
 pub mod host;
 pub(crate) mod participants;
 pub(crate) mod pending;
@@ -120,6 +122,7 @@ impl Peers {
 }
 
 /// Says that a device has ended, however its thread ends.
+#[derive(Debug)]
 struct Ending<'a> {
     peers: &'a Peers,
     device: u32,
