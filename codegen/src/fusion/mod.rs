@@ -19,8 +19,14 @@ use crate::passes::{Pipeline, by_name};
 pub(crate) use wrapper::run as wrap;
 
 /// What lowering needs, and nothing that only makes programs faster.
-const LOWERING: &[&str] =
-    &["elided-constants", "layout-normalization", "call-inliner", "unfuse", "layout-normalization"];
+const LOWERING: &[&str] = &[
+    "elided-constants",
+    "async-to-call",
+    "layout-normalization",
+    "call-inliner",
+    "unfuse",
+    "layout-normalization",
+];
 
 /// Fusions, in order.
 const FUSION: &[&str] = &["fusion-wrapper", "dce"];

@@ -18,6 +18,7 @@ pub mod edit;
 pub mod facts;
 
 mod algebra;
+mod async_call;
 mod calls;
 mod conditional;
 mod constant_folding;
@@ -63,6 +64,11 @@ pub const DECLARED: &[Declared] = &[
         name: "algebraic-simplifier",
         doc: "identities of arithmetic, logic and comparisons that keep every bit",
         run: algebra::run,
+    },
+    Declared {
+        name: "async-to-call",
+        doc: "calls in the place of asynchronous computations that nobody else takes part in",
+        run: async_call::run,
     },
     Declared {
         name: "call-inliner",

@@ -52,8 +52,11 @@ impl Fleet {
     /// no error of its own.
     pub fn deadlock(&self, module: &Module) -> Option<(Vec<u32>, RunError)> {
         let statuses = self.peers.exchange.statuses();
-        let waiting: Vec<u32> =
-            (0..).zip(&statuses).filter(|(_, s)| matches!(s, Status::Waiting { .. })).map(|(d, _)| d).collect();
+        let waiting: Vec<u32> = (0..)
+            .zip(&statuses)
+            .filter(|(_, s)| matches!(s, Status::Waiting { .. }))
+            .map(|(d, _)| d)
+            .collect();
         if waiting.is_empty() {
             return None;
         }
@@ -120,8 +123,12 @@ ENTRY e {
 }
 ";
 
-    fn members<R: Send>(text: &str, run: impl Fn(&Member<'_>, &Module) -> R + Sync) -> (Vec<R>, Option<RunError>) {
-        let module = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default()).module.expect("it parses");
+    fn members<R: Send>(
+        text: &str,
+        run: impl Fn(&Member<'_>, &Module) -> R + Sync,
+    ) -> (Vec<R>, Option<RunError>) {
+        let module =
+            hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default()).module.expect("it parses");
         let devices = Devices::new(2, 1).expect("two devices");
         let (interpreter, fleet) = (Interpreter::new(&module, Options::default()), Fleet::new(devices));
         let results = std::thread::scope(|scope| {

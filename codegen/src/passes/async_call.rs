@@ -1,0 +1,100 @@
+//! Asynchronous computations that nobody else takes part in, as calls; asynchronous copies as copies.
+//!
+//! Until its done a start has no effect but on the other end: devices, feeds, hosts. A computation without any of these gives the same result
+//! whenever it runs, so it may run where it is started. Threads of execution say where, not what.
+
+use hlo::attrs::{AttrKey, AttrValue};
+use hlo::{InstrId, Module, NewInstruction, Opcode};
+
+use super::Fuel;
+use super::edit::{has_effect, has_run_time_sizes, pinned, same_but_layout};
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    if has_run_time_sizes(module) {
+        return 0;
+    }
+    let pinned = pinned(module);
+    let starts: Vec<InstrId> = module
+        .computations()
+        .iter()
+        .flat_map(|&c| module.instructions(c))
+        .filter(|&id| matches!(module.instr(id).opcode, Opcode::AsyncStart | Opcode::CopyStart))
+        .collect();
+    let mut applied = 0;
+    for start in starts {
+        let Some(chain) = chain(module, start) else { continue };
+        if chain.iter().any(|id| pinned.contains(id)) || !alone(module, start) {
+            continue;
+        }
+        let Some(new) = synchronous(module, start, &chain) else { continue };
+        if !fuel.take() {
+            break;
+        }
+        let new = module.insert_before(start, new);
+        let done = chain[chain.len() - 1];
+        module.replace_all_uses(done, new);
+        let (name, span) = (module.instr(done).name.clone(), module.instr(done).span);
+        for &id in chain.iter().rev() {
+            module.remove(id);
+        }
+        let new = module.instr_mut(new);
+        (new.name, new.span) = (name, span);
+        applied += 1;
+    }
+    applied
+}
+
+/// From the start to the done; `None` if anything else looks at what is between.
+fn chain(module: &Module, start: InstrId) -> Option<Vec<InstrId>> {
+    let mut chain = vec![start];
+    loop {
+        let last = chain[chain.len() - 1];
+        let [only] = module.users(last) else { return None };
+        if module.root(module.instr(last).parent()) == last {
+            return None;
+        }
+        chain.push(only.user);
+        match (module.instr(start).opcode, module.instr(only.user).opcode) {
+            (Opcode::AsyncStart, Opcode::AsyncDone) | (Opcode::CopyStart, Opcode::CopyDone) => {
+                return Some(chain);
+            }
+            // One that binds operands of its own is more than a step.
+            (Opcode::AsyncStart, Opcode::AsyncUpdate) if module.instr(only.user).operands().len() == 1 => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Whether what is started concerns nobody else.
+fn alone(module: &Module, start: InstrId) -> bool {
+    let called = module.instr(start).attrs.called_computations();
+    called.iter().all(|&c| module.instructions(c).all(|id| !has_effect(module, id)))
+}
+
+/// What computes the result of the done in one step.
+fn synchronous(module: &Module, start: InstrId, chain: &[InstrId]) -> Option<NewInstruction> {
+    let (instr, done) = (module.instr(start), module.instr(chain[chain.len() - 1]));
+    let (operands, shape) = (instr.operands(), done.shape.clone());
+    match instr.opcode {
+        Opcode::AsyncStart => {
+            let callee = instr.attrs.computation(AttrKey::Calls)?;
+            let c = module.computation(callee);
+            let bound = |(p, &o): (&Option<InstrId>, &InstrId)| {
+                p.is_some_and(|p| module.instr(p).shape == module.instr(o).shape)
+            };
+            let fits = c.execution_thread.is_none()
+                && c.parameters().len() == operands.len()
+                && c.parameters().iter().zip(operands).all(bound)
+                && module.instr(module.root(callee)).shape == shape;
+            let call = NewInstruction::new(Opcode::Call, shape, operands)
+                .attr(AttrKey::ToApply, AttrValue::Computation(callee));
+            fits.then_some(call)
+        }
+        Opcode::CopyStart => {
+            let operand = *operands.first()?;
+            let fits = same_but_layout(&module.instr(operand).shape, &shape);
+            fits.then(|| NewInstruction::new(Opcode::Copy, shape, operands))
+        }
+        _ => None,
+    }
+}
