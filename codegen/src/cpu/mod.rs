@@ -3,3 +3,6 @@
 pub mod llvm;
 pub mod loops;
 pub mod scalar;
+mod unit;
+
+pub use unit::Unit;
