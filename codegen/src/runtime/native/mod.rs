@@ -4,7 +4,13 @@
 //! One file (or folder) a family. **Invariants:** the result is the same to the bit whatever the number of threads (work is split by shapes alone); an
 //! operation allocates nothing while it runs but takes the scratch memory that it asked for, where a library that it calls allows that.
 
-use hlo::{ComputationId, InstrId, Module};
+mod memory;
+mod region;
+mod sort;
+#[cfg(test)]
+mod testing;
+
+use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use crate::Unsupported;
 use crate::kernel::KernelFn;
@@ -25,38 +31,78 @@ pub struct Call<'a> {
     pub pool: &'a Pool,
 }
 
+/// What every operation says and does.
+trait Operation {
+    /// Bytes of scratch memory that a call needs.
+    fn scratch_bytes(&self) -> u64 {
+        0
+    }
+
+    /// The applied computations that it calls as [`crate::kernel::Request::Map`] kernels.
+    fn regions(&self) -> Vec<ComputationId> {
+        Vec::new()
+    }
+
+    /// Bytes read and written, and arithmetic operations, of a call: for profiles.
+    fn cost(&self) -> (u64, u64);
+
+    /// Executes it.
+    ///
+    /// # Safety
+    /// As [`Native::run`].
+    unsafe fn run(&self, call: Call<'_>);
+}
+
 /// An operation and all of its static facts.
 #[derive(Clone, Debug)]
-pub enum Native {}
+pub struct Native(Kind);
+
+/// The operations, by family.
+#[derive(Clone, Debug)]
+enum Kind {
+    Sort(sort::Sort),
+}
+
+impl Kind {
+    fn operation(&self) -> &dyn Operation {
+        match self {
+            Kind::Sort(op) => op,
+        }
+    }
+}
 
 impl Native {
     /// The operation that executes an instruction; `None` if its opcode is not executed this way. Errors: a case of it that is not supported.
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Native, Unsupported>> {
-        let _ = (module, id);
-        None
+        // Not a dispatch: whatever is not here is executed in other ways.
+        let kind = match module.instr(id).opcode {
+            Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
+            _others => return None,
+        };
+        Some(kind.map(Native))
     }
 
     /// Bytes of scratch memory that a call needs.
     pub fn scratch_bytes(&self) -> u64 {
-        match *self {}
+        self.0.operation().scratch_bytes()
     }
 
     /// The applied computations that it calls as [`crate::kernel::Request::Map`] kernels.
     pub fn regions(&self) -> Vec<ComputationId> {
-        match *self {}
+        self.0.operation().regions()
     }
 
     /// Bytes read and written, and arithmetic operations, of a call: for profiles.
     pub fn cost(&self) -> (u64, u64) {
-        match *self {}
+        self.0.operation().cost()
     }
 
     /// Executes it.
     ///
     /// # Safety
     /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other.
-    #[expect(unused_variables, reason = "there is no operation yet")]
     pub unsafe fn run(&self, call: Call<'_>) {
-        match *self {}
+        // SAFETY: as the caller says.
+        unsafe { self.0.operation().run(call) }
     }
 }

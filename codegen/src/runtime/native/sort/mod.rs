@@ -1,0 +1,659 @@
+//! `sort`: any number of operands, along any dimension, by any comparator; exactly the permutation that SEMANTICS.md defines.
+//!
+//! A comparator that orders by keys, one after the other, is recognized: keys become unsigned integers, which are sorted by their digits together with
+//! places in the line; a single operand whose keys say all about it is sorted without places. Where NaNs do not compare and there is one, and for every other
+//! comparator, lines are merge sorted literally.
+
+mod keys;
+mod merge;
+mod radix;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
+
+use self::merge::{Column, Comparator, LANES};
+use self::radix::{Item, Narrow, PARALLEL, Wide, each_piece};
+use super::memory::{Layout, Shared, with_width};
+use super::region::Scalars;
+use super::{Call, Operation};
+use crate::Unsupported;
+use crate::runtime::pool::Pool;
+
+use self::keys::Key;
+
+/// Neighbouring lines whose elements are interleaved in memory and are handled together.
+const NEIGHBOURS: usize = 16;
+
+/// Elements of short lines that a general comparator sees together.
+const TOGETHER: usize = 1 << 12;
+
+/// Tasks that lines are cut into, if their scratch memory allows.
+const TASKS: usize = 64;
+
+/// Scratch memory above which there are fewer tasks.
+const MUCH: u64 = 1 << 28;
+
+/// An operand and its result.
+#[derive(Clone, Copy, Debug)]
+struct Operand {
+    /// Bytes of an element.
+    bytes: usize,
+    /// It counts along the sorted dimension.
+    counts: bool,
+}
+
+/// How lines are ordered.
+#[derive(Clone, Debug)]
+enum By {
+    /// By keys, the first one first.
+    Keys(Vec<Key>),
+    /// By a kernel.
+    Comparator {
+        computation: ComputationId,
+        /// For each operand, whether the parameters for the first and second row are used.
+        used: Vec<[bool; 2]>,
+    },
+}
+
+/// An array seen as lines along the sorted dimension.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    /// Elements of a line.
+    len: usize,
+    /// Distance of successive elements.
+    stride: usize,
+    /// How many lines there are.
+    count: usize,
+}
+
+impl Lines {
+    /// Where a line begins.
+    fn start(&self, line: usize) -> usize {
+        line / self.stride * self.stride * self.len + line % self.stride
+    }
+}
+
+/// The operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Sort {
+    operands: Vec<Operand>,
+    lines: Lines,
+    by: By,
+    /// Lines of a group: those that are handled together.
+    group: usize,
+    tasks: usize,
+    scratch: Places,
+    /// Scratch memory of a task.
+    task_bytes: u64,
+}
+
+/// Where things are in the scratch memory of a task.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    /// The order of each line of a group: u32.
+    order: u64,
+    /// As much again.
+    spare: u64,
+    /// Items, twice.
+    items: [u64; 2],
+    counts: u64,
+    /// Keys that do not all compare, u64, one array after the other.
+    keys: u64,
+    /// Lanes of a comparator, and pointers to them.
+    lanes: u64,
+    arguments: u64,
+}
+
+impl Sort {
+    /// For a `sort` instruction.
+    pub(super) fn of(module: &Module, id: InstrId) -> Result<Sort, Unsupported> {
+        let unsupported = |why: &str| Unsupported::new(module, id, why);
+        let instr = module.instr(id);
+        let shapes: Option<Vec<_>> =
+            instr.operands().iter().map(|&o| module.instr(o).shape.as_array()).collect();
+        let shapes = shapes.ok_or_else(|| unsupported("of something that is no array"))?;
+        let first = *shapes.first().ok_or_else(|| unsupported("without operands"))?;
+        if shapes.iter().any(|s| s.dims != first.dims) || first.is_dynamic() {
+            return Err(unsupported("of arrays of several or dynamic sizes"));
+        }
+        let dimension = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().copied().unwrap_or(0);
+        let dimension = usize::try_from(dimension).unwrap_or(usize::MAX);
+        let size = |d: &i64| usize::try_from(*d).unwrap_or(0);
+        let len = first.dims.get(dimension).map_or(1, size);
+        let stride = first.dims.iter().skip(dimension.saturating_add(1)).map(size).product();
+        let lines = Lines { len, stride, count: first.elements().checked_div(len).unwrap_or(0) };
+        if u32::try_from(len).is_err() {
+            return Err(unsupported("of lines of 2^32 elements or more"));
+        }
+        let computation =
+            instr.attrs.computation(AttrKey::ToApply).ok_or_else(|| unsupported("without a comparator"))?;
+        let types: Vec<ElementType> = shapes.iter().map(|s| s.element_type).collect();
+        let keys = Scalars::of(module, computation).and_then(|s| keys::of_comparator(&s, &types));
+        let by = match keys {
+            Some(keys) => By::Keys(keys),
+            None => {
+                let parameters = module.computation(computation).parameters();
+                let used = |i: usize| {
+                    parameters
+                        .get(i)
+                        .copied()
+                        .flatten()
+                        .is_some_and(|p| !module.users(p).is_empty() || module.root(computation) == p)
+                };
+                By::Comparator {
+                    computation,
+                    used: (0..types.len()).map(|k| [used(2 * k), used(2 * k + 1)]).collect(),
+                }
+            }
+        };
+        let operand = |(&o, ty): (&InstrId, &ElementType)| Operand {
+            bytes: ty.storage_bytes(),
+            counts: matches!(ty, ElementType::S32 | ElementType::U32 | ElementType::S64 | ElementType::U64)
+                && counts_along(module, o, dimension, 8),
+        };
+        let operands = instr.operands().iter().zip(&types).map(operand).collect();
+        Ok(Sort::new(operands, lines, by))
+    }
+
+    fn new(operands: Vec<Operand>, lines: Lines, by: By) -> Sort {
+        let group = match &by {
+            By::Keys(_) if lines.stride == 1 => 1,
+            By::Keys(_) => NEIGHBOURS.min(lines.stride),
+            By::Comparator { .. } => TOGETHER.checked_div(lines.len).unwrap_or(1).max(1),
+        };
+        let mut layout = Layout::default();
+        let (len, all) = (lines.len as u64, (lines.len * group) as u64);
+        let mut at = Places { order: layout.add(all, 4), ..Places::default() };
+        match &by {
+            By::Keys(keys) => {
+                let bits: u32 = keys.iter().map(Key::bits).sum();
+                let size = if bits <= 32 { 8 } else { 16 };
+                at.items = [layout.add(len, size), layout.add(len, size)];
+                at.counts = layout.add(radix::counters(lines.len) as u64, 4);
+                if keys.iter().any(Key::is_partial) {
+                    at.spare = layout.add(len, 4);
+                    at.keys = layout.add(len, 8 * keys.len() as u64);
+                }
+            }
+            By::Comparator { used, .. } => {
+                at.spare = layout.add(all, 4);
+                let arguments = 2 * used.len() as u64 + 1;
+                at.lanes = layout.add(arguments, 16 * LANES as u64);
+                at.arguments = layout.add(arguments, 8);
+            }
+        }
+        let groups = lines.count.div_ceil(group);
+        let mut tasks = if lines.len >= PARALLEL { 1 } else { groups.min(TASKS) };
+        while tasks > 8 && layout.bytes().saturating_mul(tasks as u64) > MUCH {
+            tasks /= 2;
+        }
+        Sort { operands, lines, by, group, tasks: tasks.max(1), scratch: at, task_bytes: layout.bytes() }
+    }
+
+    /// Sorts the lines `first..first + count`, which are neighbours.
+    ///
+    /// # Safety
+    /// As [`Operation::run`]; the scratch memory is this call's alone.
+    unsafe fn group(&self, call: &Call<'_>, scratch: *mut u8, first: usize, count: usize) {
+        let Lines { len, stride, .. } = self.lines;
+        // SAFETY: the layout has these places.
+        let place = |offset: u64| unsafe { scratch.add(offset as usize) };
+        let order = Shared::<u32>::new(place(self.scratch.order));
+        match &self.by {
+            By::Keys(keys) => {
+                for i in 0..count {
+                    let line = Line { start: self.lines.start(first + i), stride, len };
+                    // SAFETY: as the caller says.
+                    unsafe {
+                        let order = order.offset(i * len);
+                        if stride == 1 && self.bare(call, keys, scratch, line) {
+                            return;
+                        }
+                        self.order(call, keys, scratch, line, order);
+                    }
+                }
+            }
+            By::Comparator { used, .. } => {
+                let columns: smallvec::SmallVec<[Column; 4]> = self
+                    .operands
+                    .iter()
+                    .zip(used)
+                    .enumerate()
+                    .map(|(k, (o, &used))| Column {
+                        array: Shared::new(call.arguments[k]),
+                        bytes: o.bytes,
+                        used,
+                    })
+                    .collect();
+                // SAFETY: the layout has these places, which nobody else uses.
+                let (order, spare, arguments) = unsafe {
+                    (
+                        order.slice_mut(0, len * count),
+                        Shared::<u32>::new(place(self.scratch.spare)).slice_mut(0, len * count),
+                        Shared::<*mut u8>::pointers(place(self.scratch.arguments), 2 * columns.len() + 1),
+                    )
+                };
+                for line in order.chunks_exact_mut(len) {
+                    line.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
+                }
+                let lines = self.lines;
+                let element = |line: usize, place: u32| lines.start(first + line) + place as usize * stride;
+                let Some(&kernel) = call.regions.first() else { return };
+                let lanes = place(self.scratch.lanes);
+                let mut comparator = Comparator { kernel, columns: &columns, arguments, lanes };
+                // SAFETY: the kernel was compiled for the comparator, elements are within the lines.
+                unsafe { comparator.sort(order, spare, len, &element) };
+            }
+        }
+        // SAFETY: the order was computed above.
+        unsafe { self.permute(call, order, first, count) };
+    }
+
+    /// Moves the elements of lines into their order.
+    ///
+    /// # Safety
+    /// `order` has a permutation for each line.
+    unsafe fn permute(&self, call: &Call<'_>, order: Shared<u32>, first: usize, count: usize) {
+        let Lines { len, stride, .. } = self.lines;
+        let n = self.operands.len();
+        for (k, operand) in self.operands.iter().enumerate() {
+            with_width!(operand.bytes, T => {
+                let (from, to) = (Shared::<T>::new(call.arguments[k]), Shared::<T>::new(call.arguments[n + k]));
+                let interleaved = stride > 1 && self.lines.start(first + count - 1) == self.lines.start(first) + count - 1;
+                let lines = if interleaved { 1 } else { count };
+                for line in 0..lines {
+                    let start = self.lines.start(first + line);
+                    each_piece(call.pool, len, &|_, range| {
+                        for i in range {
+                            let columns = if interleaved { 0..count } else { line..line + 1 };
+                            for column in columns {
+                                let to_place = start + i * stride + column - line;
+                                // SAFETY: orders hold places in lines, lines are within the arrays, and each element is written once.
+                                unsafe {
+                                    let place = *order.pointer().add(column * len + i) as usize;
+                                    let from_place = start + place * stride + column - line;
+                                    *to.pointer().add(to_place) =
+                                        if operand.counts { <T as Count>::count(place) } else { *from.pointer().add(from_place) };
+                                }
+                            }
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    /// Sorts a line of the only operand by its only key without places, if that says it all.
+    ///
+    /// # Safety
+    /// As [`Sort::group`].
+    unsafe fn bare(&self, call: &Call<'_>, keys: &[Key], scratch: *mut u8, line: Line) -> bool {
+        let (&[_], [key]) = (&self.operands[..], keys) else { return false };
+        if !key.is_whole() || key.is_byte() {
+            return false;
+        }
+        // SAFETY: as the caller says.
+        unsafe {
+            match key.bits() {
+                16 => self.bare_of::<u16>(call, key, scratch, line),
+                32 => self.bare_of::<u32>(call, key, scratch, line),
+                bits => {
+                    debug_assert_eq!(bits, 64, "invariant: keys have 8 to 64 bits");
+                    self.bare_of::<u64>(call, key, scratch, line)
+                }
+            }
+        }
+    }
+
+    unsafe fn bare_of<W: Item + num_traits::PrimInt>(
+        &self,
+        call: &Call<'_>,
+        key: &Key,
+        scratch: *mut u8,
+        line: Line,
+    ) -> bool {
+        let [data, spare] = self.scratch.items.map(|at| {
+            // SAFETY: the layout has this place.
+            Shared::<W>::new(unsafe { scratch.add(at as usize) })
+        });
+        // SAFETY: as above.
+        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let merged = AtomicBool::new(false);
+        let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
+        each_piece(call.pool, line.len, &|_, range| {
+            // SAFETY: the line is in the operand; pieces write different items.
+            let met = unsafe {
+                key.load(
+                    from.pointer(),
+                    range,
+                    |i| line.start + i,
+                    |i, key| *data.pointer().add(i) = word(key),
+                )
+            };
+            merged.fetch_or(met.merged, Ordering::Relaxed);
+        });
+        if merged.into_inner() {
+            return false;
+        }
+        // SAFETY: the layout gives each array its size.
+        let sorted = unsafe { radix::sort(call.pool, data, spare, counts, line.len, key.bits(), true) };
+        let to = Shared::<W>::new(call.arguments[1]);
+        each_piece(call.pool, line.len, &|_, range| {
+            // SAFETY: pieces write different elements of the line's result.
+            let (to, sorted) = unsafe {
+                (to.slice_mut(line.start + range.start, range.len()), sorted.slice(range.start, range.len()))
+            };
+            to.iter_mut().zip(sorted).for_each(|(to, &item)| *to = word(key.decode(item.key())));
+        });
+        true
+    }
+
+    /// The order of a line by its keys.
+    ///
+    /// # Safety
+    /// As [`Sort::group`]; `order` has room for the line.
+    unsafe fn order(&self, call: &Call<'_>, keys: &[Key], scratch: *mut u8, line: Line, order: Shared<u32>) {
+        let bits: u32 = keys.iter().map(Key::bits).sum();
+        // SAFETY: as the caller says.
+        let compared = unsafe {
+            match bits {
+                0..=32 => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
+                33..=64 => self.order_of::<Wide>(call, keys, scratch, line, order, true),
+                // The last key first: each later sorting keeps what the earlier ones left undecided.
+                _ => keys.iter().rev().enumerate().all(|(i, key)| {
+                    self.order_of::<Wide>(call, std::slice::from_ref(key), scratch, line, order, i == 0)
+                }),
+            }
+        };
+        if !compared {
+            // SAFETY: as the caller says.
+            unsafe { self.order_literally(call, keys, scratch, line, order) };
+        }
+    }
+
+    /// Orders the places of a line (all of them, or as `order` has them) by keys of together at most 64 bits; false if some element does not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn order_of<T: Keyed>(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+        fresh: bool,
+    ) -> bool {
+        let [data, spare] = self.scratch.items.map(|at| {
+            // SAFETY: the layout has this place.
+            Shared::<T>::new(unsafe { scratch.add(at as usize) })
+        });
+        // SAFETY: as above.
+        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
+        let incomparable = AtomicBool::new(false);
+        for (k, key) in keys.iter().enumerate() {
+            let from = Shared::<u8>::new(call.arguments[key.operand]);
+            each_piece(call.pool, line.len, &|_, range| {
+                // SAFETY: places are within the line and the line in the operand; pieces write different items.
+                let met = unsafe {
+                    if fresh && k == 0 {
+                        key.load(
+                            from.pointer(),
+                            range,
+                            |i| line.element(i),
+                            |i, key| *data.pointer().add(i) = T::make(key, i as u32),
+                        )
+                    } else if fresh {
+                        let bits = key.bits();
+                        key.load(
+                            from.pointer(),
+                            range,
+                            |i| line.element(i),
+                            |i, key| {
+                                let item = data.pointer().add(i);
+                                *item = T::make((*item).key() << bits | key, i as u32);
+                            },
+                        )
+                    } else {
+                        let place = |i: usize| *order.pointer().add(i);
+                        key.load(
+                            from.pointer(),
+                            range,
+                            |i| line.element(place(i) as usize),
+                            |i, key| {
+                                *data.pointer().add(i) = T::make(key, place(i));
+                            },
+                        )
+                    }
+                };
+                incomparable.fetch_or(met.nan && key.is_partial(), Ordering::Relaxed);
+            });
+        }
+        if incomparable.into_inner() {
+            return false;
+        }
+        let bits = keys.iter().map(Key::bits).sum();
+        // SAFETY: the layout gives each array its size.
+        let sorted = unsafe { radix::sort(call.pool, data, spare, counts, line.len, bits, fresh) };
+        each_piece(call.pool, line.len, &|_, range| {
+            // SAFETY: pieces write different parts.
+            let (order, sorted) = unsafe {
+                (order.slice_mut(range.start, range.len()), sorted.slice(range.start, range.len()))
+            };
+            order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.place());
+        });
+        true
+    }
+
+    /// The order of a line in which some elements do not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn order_literally(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+    ) {
+        let len = line.len;
+        // SAFETY: the layout has room for these where a key is partial.
+        let (order, spare, encoded) = unsafe {
+            (
+                order.slice_mut(0, len),
+                Shared::<u32>::new(scratch.add(self.scratch.spare as usize)).slice_mut(0, len),
+                Shared::<u64>::new(scratch.add(self.scratch.keys as usize)).slice_mut(0, len * keys.len()),
+            )
+        };
+        for (key, encoded) in keys.iter().zip(encoded.chunks_exact_mut(len)) {
+            // SAFETY: the line is in the operand.
+            unsafe {
+                key.load(call.arguments[key.operand], 0..len, |i| line.element(i), |i, key| encoded[i] = key)
+            };
+        }
+        order.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
+        let encoded = &*encoded;
+        merge::by(order, spare, |a, b| {
+            for (k, key) in keys.iter().enumerate() {
+                let (a, b) = (encoded[k * len + a as usize], encoded[k * len + b as usize]);
+                if key.is_partial() && (a == key.incomparable() || b == key.incomparable()) {
+                    return false;
+                }
+                if a != b {
+                    return a < b;
+                }
+            }
+            false
+        });
+    }
+}
+
+/// A line of an array.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    start: usize,
+    stride: usize,
+    len: usize,
+}
+
+impl Line {
+    #[inline(always)]
+    fn element(&self, i: usize) -> usize {
+        self.start + i * self.stride
+    }
+}
+
+/// Items with places.
+trait Keyed: Item {
+    fn make(key: u64, place: u32) -> Self;
+    fn place(self) -> u32;
+}
+
+impl Keyed for Narrow {
+    #[inline(always)]
+    fn make(key: u64, place: u32) -> Self {
+        Narrow::new(key, place)
+    }
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl Keyed for Wide {
+    #[inline(always)]
+    fn make(key: u64, place: u32) -> Self {
+        Wide { key, place: u64::from(place) }
+    }
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        self.place as u32
+    }
+}
+
+/// What an operand that counts holds at a place.
+trait Count: Copy {
+    fn count(place: usize) -> Self;
+}
+
+macro_rules! counts {
+    ($($t:ty => |$i:ident| $value:expr;)*) => {
+        $(impl Count for $t {
+            #[inline(always)]
+            fn count($i: usize) -> Self {
+                $value
+            }
+        })*
+    };
+}
+counts! {
+    u8 => |i| i as u8;
+    u16 => |i| i as u16;
+    u32 => |i| i as u32;
+    u64 => |i| i as u64;
+    [u64; 2] => |i| [i as u64, 0];
+}
+
+/// Whether an array counts 0, 1, ... along a dimension and is the same along all others.
+fn counts_along(module: &Module, id: InstrId, dimension: usize, depth: usize) -> bool {
+    let instr = module.instr(id);
+    let operand = |dimension: usize| {
+        depth > 0 && instr.operands().first().is_some_and(|&o| counts_along(module, o, dimension, depth - 1))
+    };
+    // Not a dispatch: other operations are not recognized.
+    match instr.opcode {
+        Opcode::Iota => {
+            instr.attrs.int(AttrKey::IotaDimension).and_then(|d| usize::try_from(d).ok()) == Some(dimension)
+        }
+        Opcode::Broadcast => {
+            let dims = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+            dims.iter().position(|&d| usize::try_from(d) == Ok(dimension)).is_some_and(operand)
+        }
+        Opcode::Copy => operand(dimension),
+        Opcode::Fusion => instr
+            .attrs
+            .computation(AttrKey::Calls)
+            .is_some_and(|c| depth > 0 && counts_along(module, module.root(c), dimension, depth - 1)),
+        _unknown => false,
+    }
+}
+
+impl Operation for Sort {
+    fn scratch_bytes(&self) -> u64 {
+        if self.lines.len < 2 { 0 } else { self.task_bytes.saturating_mul(self.tasks as u64) }
+    }
+
+    fn regions(&self) -> Vec<ComputationId> {
+        match &self.by {
+            By::Keys(_) => Vec::new(),
+            By::Comparator { computation, .. } => vec![*computation],
+        }
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let n = (self.lines.len * self.lines.count) as u64;
+        let bytes: usize = self.operands.iter().map(|o| 2 * o.bytes).sum();
+        (n * bytes as u64, n * u64::from(self.lines.len.max(2).ilog2()))
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        let (lines, n) = (self.lines, self.operands.len());
+        if lines.len < 2 {
+            for (k, operand) in self.operands.iter().enumerate() {
+                let bytes = operand.bytes * lines.len * lines.count;
+                // SAFETY: operand and result are arrays of so many bytes that do not overlap.
+                unsafe { std::ptr::copy_nonoverlapping(call.arguments[k], call.arguments[n + k], bytes) };
+            }
+            return;
+        }
+        // Groups do not cross from one outer index to the next.
+        let inner = if self.group == 1 || matches!(self.by, By::Comparator { .. }) {
+            lines.count
+        } else {
+            lines.stride
+        };
+        let groups_inner = inner.div_ceil(self.group);
+        let groups = groups_inner * (lines.count / inner.max(1));
+        let (arguments, pool, regions) = (Pointers(call.arguments), call.pool, call.regions);
+        let scratch = Shared::<u8>::new(call.scratch);
+        let task = |pool: &Pool, task: usize| {
+            // SAFETY: each task has its own part of the scratch memory.
+            let scratch = unsafe { scratch.offset(task * self.task_bytes as usize) }.pointer();
+            let call = Call { arguments: arguments.get(), scratch, regions, epilogue: None, pool };
+            for group in groups * task / self.tasks..groups * (task + 1) / self.tasks {
+                let at = group % groups_inner * self.group;
+                let first = group / groups_inner * inner + at;
+                // SAFETY: as the caller says; tasks sort different lines.
+                unsafe { self.group(&call, scratch, first, self.group.min(inner - at)) };
+            }
+        };
+        if self.tasks == 1 {
+            task(pool, 0);
+        } else {
+            pool.run(self.tasks, &|i| task(pool, i));
+        }
+    }
+}
+
+/// Arguments of a call that several threads use.
+#[derive(Clone, Copy)]
+struct Pointers<'a>(&'a [*mut u8]);
+
+impl<'a> Pointers<'a> {
+    /// All of it, so that closures capture what may be sent.
+    fn get(self) -> &'a [*mut u8] {
+        self.0
+    }
+}
+
+// SAFETY: the pointers are used for different elements by different threads.
+unsafe impl Send for Pointers<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Pointers<'_> {}
