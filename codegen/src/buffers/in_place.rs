@@ -1,0 +1,210 @@
+//! Which results may, or must, be written over which operands.
+//!
+//! A result that shares memory with an operand holds the same number of elements of the same width, and the kernel reads each element of that operand
+//! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
+//! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
+//! computed twice (no overlapping tails). Where [`Sharing::Must`] is said, the kernel writes the changed part of the
+//! result alone, which holds the operand already.
+
+use hlo::attrs::{AttrKey, FusionKind};
+use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::values::{array_leaves, leaf_range};
+
+/// Whether a result lies where an operand lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// It may, if the operand dies there.
+    May,
+    /// It does: a copy of the operand is made first where it does not die there.
+    Must,
+}
+
+/// An operand and a result that may share memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pair {
+    /// The operand's slot.
+    pub slot: u32,
+    /// Its array leaf.
+    pub leaf: u32,
+    /// The array leaf of the result.
+    pub result: u32,
+    /// How.
+    pub sharing: Sharing,
+}
+
+/// Few, most often none.
+pub type Pairs = SmallVec<[Pair; 2]>;
+
+/// All pairs of operand leaves and result leaves of an instruction that may share memory. An instruction that is not listed
+/// here reads its operands in any order while it writes.
+pub fn pairs(module: &Module, id: InstrId) -> Pairs {
+    let instr = module.instr(id);
+    match instr.opcode {
+        Opcode::Fusion => fusion(module, instr),
+        Opcode::DynamicUpdateSlice => [must(0, 0)].into_iter().collect(),
+        Opcode::CustomCall => declared(module, instr),
+        _ if instr.opcode.is_elementwise() => {
+            let same = |&slot: &u32| same_places(module.instr(instr.operands()[slot as usize]), instr);
+            let slots = 0..instr.operands().len() as u32;
+            slots.filter(same).map(|slot| Pair { slot, leaf: 0, result: 0, sharing: Sharing::May }).collect()
+        }
+        _ => Pairs::new(),
+    }
+}
+
+fn must(slot: u32, result: u32) -> Pair {
+    Pair { slot, leaf: 0, result, sharing: Sharing::Must }
+}
+
+/// Arrays of as many elements of the same width, row-major both.
+fn same_places(a: &Instruction, b: &Instruction) -> bool {
+    match (&a.shape, &b.shape) {
+        (Shape::Array(x), Shape::Array(y)) => {
+            x.element_type.storage_bytes() == y.element_type.storage_bytes()
+                && x.checked_elements().is_some()
+                && x.checked_elements() == y.checked_elements()
+        }
+        _ => false,
+    }
+}
+
+/// As `output_to_operand_aliasing` says.
+fn declared(module: &Module, instr: &Instruction) -> Pairs {
+    let mut pairs = Pairs::new();
+    for a in instr.attrs.operand_aliasing().unwrap_or(&[]) {
+        let Some((slot, &o)) =
+            usize::try_from(a.operand).ok().and_then(|n| Some((n, instr.operands().get(n)?)))
+        else {
+            continue;
+        };
+        let operand = leaf_range(&module.instr(o).shape, &a.operand_index);
+        let result = leaf_range(&instr.shape, &a.output_index);
+        if let (Some((leaf, 1)), Some((result, 1))) = (operand, result) {
+            pairs.push(Pair {
+                slot: slot as u32,
+                leaf: leaf as u32,
+                result: result as u32,
+                sharing: Sharing::Must,
+            });
+        }
+    }
+    pairs
+}
+
+/// The roots of a fusion: of a tuple its elements.
+pub fn roots(module: &Module, computation: ComputationId) -> SmallVec<[InstrId; 2]> {
+    let root = module.root(computation);
+    match module.instr(root).opcode {
+        Opcode::Tuple => module.instr(root).operands().iter().copied().collect(),
+        _ => std::iter::once(root).collect(),
+    }
+}
+
+/// How an instruction of a fusion is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Not at all.
+    Never,
+    /// For an element of one root, at the same place alone.
+    Same(u32),
+    /// Otherwise.
+    Other,
+}
+
+impl Reading {
+    fn and(self, other: Reading) -> Reading {
+        match (self, other) {
+            (Reading::Never, r) | (r, Reading::Never) => r,
+            (Reading::Same(a), Reading::Same(b)) if a == b => self,
+            (Reading::Same(_) | Reading::Other, Reading::Same(_) | Reading::Other) => Reading::Other,
+        }
+    }
+}
+
+fn fusion(module: &Module, instr: &Instruction) -> Pairs {
+    let mut pairs = Pairs::new();
+    let Some(c) = instr.attrs.computation(AttrKey::Calls) else { return pairs };
+    let roots = roots(module, c);
+    // Tuples in fusions, and roots that are parts of others, are nobody's pattern.
+    if roots.iter().any(|&r| module.instr(r).shape.as_array().is_none()) {
+        return pairs;
+    }
+    let kind = instr.attrs.fusion_kind().copied();
+    let mut updated: SmallVec<[InstrId; 2]> = SmallVec::new();
+    for (k, &root) in roots.iter().enumerate() {
+        let opcode = module.instr(root).opcode;
+        let in_place = match kind {
+            Some(FusionKind::Loop) => opcode == Opcode::DynamicUpdateSlice,
+            Some(FusionKind::Input) => opcode == Opcode::Scatter,
+            _ => false,
+        };
+        if in_place && let Some((parameter, slot)) = updated_parameter(module, root) {
+            updated.push(parameter);
+            pairs.push(must(slot, k as u32));
+        }
+    }
+    if kind != Some(FusionKind::Loop) {
+        return pairs;
+    }
+    let readings = readings(module, c, &roots);
+    for (slot, &p) in module.computation(c).parameters().iter().enumerate() {
+        let Some(p) = p else { continue };
+        if updated.contains(&p) {
+            continue;
+        }
+        if let Some(&Reading::Same(k)) = readings.get(&p)
+            && same_places(module.instr(p), module.instr(roots[k as usize]))
+        {
+            pairs.push(Pair { slot: slot as u32, leaf: 0, result: k, sharing: Sharing::May });
+        }
+    }
+    pairs
+}
+
+/// The parameter that a root `dynamic-update-slice` or `scatter` updates, if nothing else looks at it.
+pub fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
+    let &target = module.instr(root).operands().first()?;
+    let slot = module.instr(target).parameter_number()?;
+    let alone = module.users(target).len() == 1 && array_leaves(&module.instr(target).shape) == 1;
+    alone.then_some((target, u32::try_from(slot).ok()?))
+}
+
+/// How a fusion that computes its roots element by element reads what is in it.
+fn readings(module: &Module, c: ComputationId, roots: &[InstrId]) -> FxHashMap<InstrId, Reading> {
+    let mut readings: FxHashMap<InstrId, Reading> = FxHashMap::default();
+    for (k, &root) in roots.iter().enumerate() {
+        let r = readings.entry(root).or_insert(Reading::Never);
+        *r = r.and(Reading::Same(k as u32));
+    }
+    let order: Vec<InstrId> = module.instructions(c).collect();
+    for &id in order.iter().rev() {
+        let own = readings.get(&id).copied().unwrap_or(Reading::Never);
+        let instr = module.instr(id);
+        for &o in instr.operands() {
+            // The tuple of roots reads nothing.
+            let reading = if own == Reading::Never {
+                Reading::Never
+            } else if keeps_places(module.instr(o), instr) {
+                own
+            } else {
+                Reading::Other
+            };
+            let r = readings.entry(o).or_insert(Reading::Never);
+            *r = r.and(reading);
+        }
+    }
+    readings
+}
+
+/// Whether an element of an instruction is made of the elements at the same place, in row-major order, of an operand.
+fn keeps_places(operand: &Instruction, instr: &Instruction) -> bool {
+    let (Some(a), Some(b)) = (operand.shape.as_array(), instr.shape.as_array()) else { return false };
+    match instr.opcode {
+        Opcode::Reshape | Opcode::Copy => true,
+        Opcode::BitcastConvert => a.dims == b.dims,
+        opcode => opcode.is_elementwise() && a.dims == b.dims,
+    }
+}
