@@ -337,17 +337,73 @@ pub fn layout_seen(module: &Module, id: InstrId) -> bool {
         })
 }
 
+/// What a sweep must know of a module before it changes anything; one walk finds all of it.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Instructions that control edges begin or end at: these stay where and what they are.
+    pub pinned: FxHashSet<InstrId>,
+    /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
+    /// inside that changes no value of the computation may still change the bits of what applies it.
+    pub folds: FxHashSet<ComputationId>,
+    /// Whether a shape has dynamic dimensions: there a declared shape does not say what a value's dimensions are.
+    pub run_time_sizes: bool,
+}
+
+impl Survey {
+    /// Of a module as it is now.
+    pub fn of(module: &Module) -> Survey {
+        let mut survey = Survey::default();
+        let mut pending: Vec<ComputationId> = Vec::new();
+        for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+            let instr = module.instr(id);
+            if !instr.control_predecessors.is_empty() {
+                survey.pinned.insert(id);
+                survey.pinned.extend(instr.control_predecessors.iter().copied());
+            }
+            survey.run_time_sizes |=
+                match &instr.shape {
+                    Shape::Array(a) => a.is_dynamic(),
+                    Shape::Tuple(_) => {
+                        let mut dynamic = false;
+                        instr.shape.for_each_leaf(&mut |s| {
+                            dynamic |= s.as_array().is_some_and(ArrayShape::is_dynamic)
+                        });
+                        dynamic
+                    }
+                    Shape::Token | Shape::Opaque | Shape::Buffer(_) => false,
+                } || matches!(instr.opcode, Opcode::SetDimensionSize | Opcode::DynamicReshape);
+            if matches!(
+                instr.opcode,
+                Opcode::Reduce
+                    | Opcode::ReduceWindow
+                    | Opcode::Scan
+                    | Opcode::AllReduce
+                    | Opcode::AllReduceStart
+                    | Opcode::ReduceScatter
+                    | Opcode::CollectiveReduce
+            ) {
+                pending.extend(instr.attrs.called_computations());
+            }
+        }
+        while let Some(c) = pending.pop() {
+            if survey.folds.insert(c) {
+                let called =
+                    module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations());
+                pending.extend(called);
+            }
+        }
+        survey
+    }
+}
+
 /// Instructions that control edges begin or end at: these stay where and what they are.
 pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
-    let mut pinned = FxHashSet::default();
-    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
-        let predecessors = &module.instr(id).control_predecessors;
-        if !predecessors.is_empty() {
-            pinned.insert(id);
-            pinned.extend(predecessors.iter().copied());
-        }
-    }
-    pinned
+    Survey::of(module).pinned
+}
+
+/// Computations that fold values ([`Survey::folds`]).
+pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
+    Survey::of(module).folds
 }
 
 /// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it calls.
@@ -365,8 +421,15 @@ pub fn has_effect(module: &Module, id: InstrId) -> bool {
             instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
         flags.collective || flags.side_effect && !pure_call
     };
-    let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
-    let mut pending = vec![id];
+    if own(id) {
+        return true;
+    }
+    let called = module.instr(id).attrs.called_computations();
+    if called.is_empty() {
+        return false;
+    }
+    let mut seen: FxHashSet<ComputationId> = called.iter().copied().collect();
+    let mut pending: Vec<InstrId> = seen.iter().flat_map(|&c| module.instructions(c)).collect();
     while let Some(id) = pending.pop() {
         if own(id) {
             return true;
@@ -400,57 +463,71 @@ pub fn sweep(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>) -> u
     removed
 }
 
+/// How many rewritings of what rewritings made follow one instruction's: enough for chains, and an end to what goes back and forth.
+const FOLLOW: usize = 64;
+
 /// Goes over every instruction once, in the order of the text, those that rewritings add left out, and replaces it by what `rewrite` makes in
 /// its place while `fuel` lasts. `rewrite` gives `None` where it does not apply. Instructions with control edges stay. Returns how many it
-/// replaced. A module with run-time sizes is left alone: there a declared shape does not say what a value's dimensions are.
+/// replaced. A module with run-time sizes is left alone.
 pub fn each(
     module: &mut Module,
     fuel: &mut Fuel,
-    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+    rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
 ) -> u64 {
-    if has_run_time_sizes(module) {
-        return 0;
-    }
-    let pinned = pinned(module);
-    let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
-    let mut applied = 0;
-    for id in all {
-        if fuel.is_empty() {
-            break;
-        }
-        if module.is_removed(id) || pinned.contains(&id) {
-            continue;
-        }
-        let mut edit = Edit::before(module, id);
-        match rewrite(&mut edit) {
-            Some(new) if edit.may_take_over(new) && fuel.take() => {
-                edit.finish(new, &pinned);
-                applied += 1;
-            }
-            Some(_) | None => edit.abandon(),
-        }
-    }
-    applied
+    let survey = Survey { folds: FxHashSet::default(), ..Survey::of(module) };
+    sweep_over(module, fuel, &survey, 0, rewrite)
 }
 
-/// [`each`], but for instructions of computations that [`folds`].
+/// [`each`], but for instructions of computations that fold values, and looking next at what a rewriting added (what uses it comes later
+/// anyway, so one sweep settles whatever only looks at operands).
 pub fn each_outside_folds(
     module: &mut Module,
     fuel: &mut Fuel,
-    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+    rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
 ) -> u64 {
-    let folds = folds(module);
-    each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { rewrite(e) })
+    let survey = Survey::of(module);
+    sweep_over(module, fuel, &survey, FOLLOW, rewrite)
 }
 
-/// Whether a shape of the module has dynamic dimensions.
-pub fn has_run_time_sizes(module: &Module) -> bool {
-    module.computations().iter().flat_map(|&c| module.instructions(c)).any(|id| {
-        let instr = module.instr(id);
-        let mut dynamic = matches!(instr.opcode, Opcode::SetDimensionSize | Opcode::DynamicReshape);
-        instr.shape.for_each_leaf(&mut |s| dynamic |= s.as_array().is_some_and(ArrayShape::is_dynamic));
-        dynamic
-    })
+fn sweep_over(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    survey: &Survey,
+    follow: usize,
+    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    if survey.run_time_sizes {
+        return 0;
+    }
+    let computations = module.computations().iter().filter(|c| !survey.folds.contains(c));
+    let all: Vec<InstrId> = computations.flat_map(|&c| module.instructions(c)).collect();
+    let mut applied = 0;
+    let mut next: Vec<InstrId> = Vec::new();
+    for id in all {
+        let mut follow = follow;
+        next.push(id);
+        while let Some(id) = next.pop() {
+            if fuel.is_empty() {
+                return applied;
+            }
+            if module.is_removed(id) || survey.pinned.contains(&id) {
+                continue;
+            }
+            let mut edit = Edit::before(module, id);
+            match rewrite(&mut edit) {
+                Some(new) if edit.may_take_over(new) && fuel.take() => {
+                    if follow > 0 {
+                        follow -= 1;
+                        next.extend(edit.made.iter().rev());
+                    }
+                    edit.finish(new, &survey.pinned);
+                    applied += 1;
+                }
+                Some(_) | None => edit.abandon(),
+            }
+        }
+    }
+    applied
 }
 
 impl Edit<'_> {
@@ -462,33 +539,4 @@ impl Edit<'_> {
             self.may_stand_for(new)
         }
     }
-}
-
-/// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting inside
-/// that changes no value of the computation may still change the bits of what applies it.
-pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
-    let mut folds: FxHashSet<ComputationId> = FxHashSet::default();
-    let mut pending: Vec<ComputationId> = Vec::new();
-    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
-        let instr = module.instr(id);
-        if matches!(
-            instr.opcode,
-            Opcode::Reduce
-                | Opcode::ReduceWindow
-                | Opcode::Scan
-                | Opcode::AllReduce
-                | Opcode::AllReduceStart
-                | Opcode::ReduceScatter
-                | Opcode::CollectiveReduce
-        ) {
-            pending.extend(instr.attrs.called_computations());
-        }
-    }
-    while let Some(c) = pending.pop() {
-        if folds.insert(c) {
-            pending
-                .extend(module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations()));
-        }
-    }
-    folds
 }

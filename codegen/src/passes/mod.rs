@@ -8,7 +8,7 @@
 //! `--accumulate`: NaN payloads, signs of zero, denormals. Each rewriting says why. Three facts are behind many of them:
 //! - *Arithmetic makes NaNs canonical, data movement keeps their bits.* So `x * 1` is `x` only where `x` cannot hold another NaN
 //!   ([`facts::nan_is_canonical`]).
-//! - *What a sum is depends on the text of the computation that a reduction applies*, so nothing is rewritten in there ([`edit::folds`]).
+//! - *What a sum is depends on the text of the computation that a reduction applies*, so nothing is rewritten in there ([`edit::Survey::folds`]).
 //! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
 //!   none of these looks at it ([`edit::layout_seen`]).
 //!
@@ -16,6 +16,7 @@
 
 pub mod edit;
 pub mod facts;
+pub mod loops;
 
 mod algebra;
 mod async_call;
@@ -35,6 +36,7 @@ use std::fmt;
 
 use hlo::diag::Diagnostics;
 use hlo::{InstrId, Module};
+use rustc_hash::FxHashMap;
 
 /// A rewriting of modules.
 pub trait Pass: fmt::Debug + Send + Sync {
@@ -327,7 +329,8 @@ impl Pipeline {
         self.passes.iter().map(|(pass, _)| &**pass)
     }
 
-    /// Runs all passes; `fuel` is for all of them together. Errors: the first pass whose module does not verify, if that is checked.
+    /// Runs all passes, but for those that did nothing the last time and would see the same module again; `fuel` is for all of them together.
+    /// Errors: the first pass whose module does not verify, if that is checked.
     pub fn run(&self, module: &mut Module, fuel: &mut Fuel) -> Result<Vec<PassRun>, Broken> {
         self.run_watched(module, fuel, &mut ())
     }
@@ -340,8 +343,21 @@ impl Pipeline {
         steps: &mut dyn Steps,
     ) -> Result<Vec<PassRun>, Broken> {
         let mut ran = Vec::with_capacity(self.passes.len());
+        // How many applications there were when a pass last found nothing to do: until there are more, it has nothing to do.
+        let mut settled: FxHashMap<&str, u64> = FxHashMap::default();
+        let mut applications = 0;
         for step in 0..self.passes.len() {
-            ran.push(self.step(step, module, fuel, steps)?);
+            let name = self.passes[step].0.name();
+            if settled.get(name) == Some(&applications) {
+                ran.push(PassRun { pass: name.to_owned(), applications: 0 });
+                continue;
+            }
+            let run = self.step(step, module, fuel, steps)?;
+            applications += run.applications;
+            if run.applications == 0 {
+                settled.insert(name, applications);
+            }
+            ran.push(run);
         }
         Ok(ran)
     }

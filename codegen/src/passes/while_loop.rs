@@ -4,16 +4,14 @@
 //! Each rests on the loop ending. A loop that does not end has no result to keep, and ends only where fuel does; one that is not needed for the
 //! result does not run in the interpreter either.
 
-use std::cmp::Ordering;
-
-use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
-use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::{InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, each_outside_folds, folds, has_effect, has_run_time_sizes, pinned, removable};
-use super::facts::integer;
+use super::edit::{Edit, Survey, each_outside_folds, has_effect, removable};
+use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -21,16 +19,17 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         Opcode::GetTupleElement => unchanged(e),
         _ => None,
     });
-    if has_run_time_sizes(module) {
+    let survey = Survey::of(module);
+    if survey.run_time_sizes {
         return applied;
     }
-    let (folds, pinned) = (folds(module), pinned(module));
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
+    let calls = Calls::of(module);
     for id in all {
         if !module.is_removed(id)
             && module.instr(id).opcode == Opcode::While
-            && !folds.contains(&module.instr(id).parent())
-            && drop_unused(module, id, &pinned, fuel)
+            && !survey.folds.contains(&module.instr(id).parent())
+            && drop_unused(module, id, &survey.pinned, &calls, fuel)
         {
             applied += 1;
         }
@@ -38,116 +37,17 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     applied
 }
 
-/// The computations of a loop.
-fn parts(module: &Module, id: InstrId) -> Option<[ComputationId; 2]> {
-    let attrs = &module.instr(id).attrs;
-    Some([attrs.computation(AttrKey::Condition)?, attrs.computation(AttrKey::Body)?])
-}
-
-fn parameter(module: &Module, c: ComputationId) -> Option<InstrId> {
-    *module.computation(c).parameters().first()?
-}
-
 /// A loop that runs not at all or once.
 fn short(e: &mut Edit<'_>) -> Option<InstrId> {
     if has_effect(e.module, e.id()) {
         return None;
     }
-    let [condition, body] = parts(e.module, e.id())?;
+    let [_, body] = parts(e.module, e.id())?;
     let init = e.operand(0)?;
-    match trips(e.module, condition, body, init)? {
+    match trip_count(e.module, e.id())? {
         0 => Some(init),
-        _ => inline(e, body, &[init]),
-    }
-}
-
-/// How often a loop runs, if that is 0 or 1 times for sure.
-fn trips(module: &Module, condition: ComputationId, body: ComputationId, init: InstrId) -> Option<u64> {
-    let root = module.root(condition);
-    if let Some(go_on) = integer(module, root) {
-        return (go_on == 0).then_some(0);
-    }
-    let root = module.instr(root);
-    let &[a, b] = root.operands() else { return None };
-    if root.opcode != Opcode::Compare {
-        return None;
-    }
-    let state = parameter(module, condition)?;
-    let direction = *root.attrs.direction()?;
-    let (counter, bound, swapped) = match (integer(module, a), integer(module, b)) {
-        (None, Some(bound)) => (element(module, state, a)?, bound, false),
-        (Some(bound), None) => (element(module, state, b)?, bound, true),
-        (_, _) => return None,
-    };
-    let holds = |x: i128| {
-        let order = if swapped { bound.cmp(&x) } else { x.cmp(&bound) };
-        match direction {
-            Direction::Eq => order == Ordering::Equal,
-            Direction::Ne => order != Ordering::Equal,
-            Direction::Lt => order == Ordering::Less,
-            Direction::Le => order != Ordering::Greater,
-            Direction::Gt => order == Ordering::Greater,
-            Direction::Ge => order != Ordering::Less,
-        }
-    };
-    let first = integer(module, at(module, init, counter)?)?;
-    if !holds(first) {
-        return Some(0);
-    }
-    // What the first run of the body makes of the counter: a sum with a constant, or a constant.
-    let next = at(module, module.root(body), counter)?;
-    let second = match integer(module, next) {
-        Some(constant) => constant,
-        None => {
-            let sum = module.instr(next);
-            let &[x, y] = sum.operands() else { return None };
-            let state = parameter(module, body)?;
-            let step = match (sum.opcode, element(module, state, x), element(module, state, y)) {
-                (Opcode::Add, Some(c), None) if c == counter => integer(module, y)?,
-                (Opcode::Add, None, Some(c)) if c == counter => integer(module, x)?,
-                (Opcode::Subtract, Some(c), None) if c == counter => -integer(module, y)?,
-                (_, _, _) => return None,
-            };
-            wrapped(first.checked_add(step)?, sum.shape.element_type()?)?
-        }
-    };
-    (!holds(second)).then_some(1)
-}
-
-/// A number in the range of its type.
-fn wrapped(x: i128, ty: hlo::ElementType) -> Option<i128> {
-    let shift = 128 - ty.bits();
-    if ty.is_signed_integer() {
-        Some((x << shift) >> shift)
-    } else if ty.is_unsigned_integer() {
-        Some(((x.cast_unsigned() << shift) >> shift).cast_signed())
-    } else {
-        None
-    }
-}
-
-/// Which element of the state an instruction is; of a state that is no tuple, `None` within.
-fn element(module: &Module, state: InstrId, id: InstrId) -> Option<Option<i64>> {
-    if id == state {
-        return module.instr(state).shape.as_array().map(|_| None);
-    }
-    let instr = module.instr(id);
-    (instr.opcode == Opcode::GetTupleElement && instr.operands() == [state])
-        .then(|| instr.attrs.int(AttrKey::Index))
-        .flatten()
-        .map(Some)
-}
-
-/// The instruction that makes an element of a state.
-fn at(module: &Module, state: InstrId, element: Option<i64>) -> Option<InstrId> {
-    match element {
-        None => Some(state),
-        Some(i) => {
-            let tuple = module.instr(state);
-            (tuple.opcode == Opcode::Tuple)
-                .then(|| tuple.operands().get(usize::try_from(i).ok()?).copied())
-                .flatten()
-        }
+        1 => inline(e, body, &[init]),
+        _ => None,
     }
 }
 
@@ -159,9 +59,7 @@ fn unchanged(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let index = e.at().attrs.int(AttrKey::Index)?;
     let [_, body] = parts(e.module, of)?;
-    let state = parameter(e.module, body)?;
-    let next = at(e.module, e.module.root(body), Some(index))?;
-    if element(e.module, state, next) != Some(Some(index)) {
+    if !is_invariant(e.module, body, index) {
         return None;
     }
     let init = *e.instr(of).operands().first()?;
@@ -179,8 +77,14 @@ fn only_elements(module: &Module, id: InstrId) -> bool {
 }
 
 /// Drops the elements of a loop's state that neither its users, nor its condition, nor an effect, nor a carried value among these look at.
-fn drop_unused(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>, fuel: &mut Fuel) -> bool {
-    let Some(keep) = kept(module, id, pinned) else { return false };
+fn drop_unused(
+    module: &mut Module,
+    id: InstrId,
+    pinned: &FxHashSet<InstrId>,
+    calls: &Calls,
+    fuel: &mut Fuel,
+) -> bool {
+    let Some(keep) = kept(module, id, pinned, calls) else { return false };
     if !fuel.take() {
         return false;
     }
@@ -189,21 +93,14 @@ fn drop_unused(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>, fu
 }
 
 /// The elements to keep; `None` if those are all, or if the loop cannot be changed.
-fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>) -> Option<Vec<usize>> {
+fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>, calls: &Calls) -> Option<Vec<usize>> {
     let [condition, body] = parts(module, id)?;
     let instr = module.instr(id);
     let n = instr.shape.as_tuple()?.len();
     let (in_condition, in_body) = (parameter(module, condition)?, parameter(module, body)?);
     let root = module.root(body);
-    let callers = module
-        .computations()
-        .iter()
-        .flat_map(|&c| module.instructions(c))
-        .flat_map(|i| module.instr(i).attrs.called_computations())
-        .filter(|&c| c == condition || c == body)
-        .count();
     let mut inside = [condition, body].into_iter().flat_map(|c| module.instructions(c));
-    if callers != 2
+    if !calls.own([condition, body])
         || instr.attrs.get(AttrKey::Sharding).is_some()
         || pinned.contains(&id)
         || module.users(id).iter().any(|u| pinned.contains(&u.user))
