@@ -162,7 +162,6 @@ pub(super) fn inline_maps(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, mapped)
 }
 
-/// Elementwise instructions and constants alone, on operands of the types of the parameters.
 fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode != Opcode::Map {
         return None;
@@ -170,17 +169,39 @@ fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
     let dims = e.array(e.id())?.dims.clone();
     let operands = e.at().operands().to_vec();
+    match lanes(e, callee, &operands, &dims)?[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// What a computation of scalars makes of arrays, element by element: elementwise instructions and constants alone, on operands of the types of
+/// the parameters. Gives the root, or the elements of a root that is a tuple; `None` for anything else.
+pub(super) fn lanes(
+    e: &mut Edit<'_>,
+    callee: ComputationId,
+    operands: &[InstrId],
+    dims: &[i64],
+) -> Option<Vec<InstrId>> {
+    let parameters = e.module.computation(callee).parameters().to_vec();
+    if parameters.len() != operands.len() {
+        return None;
+    }
+    let root = e.module.root(callee);
+    let tuple = e.instr(root).opcode == Opcode::Tuple;
+    let roots = if tuple { e.instr(root).operands().to_vec() } else { vec![root] };
     let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
-    for (p, &o) in e.module.computation(callee).parameters().to_vec().iter().zip(&operands) {
+    for (p, &o) in parameters.iter().zip(operands) {
         let p = (*p)?;
-        if e.instr(p).shape.element_type() != Some(e.array(o)?.element_type) {
+        if !e.instr(p).shape.is_scalar() || e.instr(p).shape.element_type() != Some(e.array(o)?.element_type)
+        {
             return None;
         }
         map.insert(p, o);
     }
     for id in e.module.instructions(callee).collect::<Vec<_>>() {
         let instr = e.instr(id);
-        if instr.opcode == Opcode::Parameter {
+        if instr.opcode == Opcode::Parameter || tuple && id == root {
             continue;
         }
         if !instr.shape.is_scalar() || is_elided(e.module, id) || !instr.control_predecessors.is_empty() {
@@ -190,14 +211,14 @@ fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
         new.name = e.module.unique_name(&new.name);
         let made = if new.opcode == Opcode::Constant {
             let constant = e.insert(new);
-            e.fill_dims(constant, &dims)?
+            e.fill_dims(constant, dims)?
         } else if new.opcode.is_elementwise() {
             let ty = new.shape.element_type()?;
-            e.shaped(new.opcode, Shape::array(ty, &dims), &new.operands, new.attrs)?
+            e.shaped(new.opcode, Shape::array(ty, dims), &new.operands, new.attrs)?
         } else {
             return None;
         };
         map.insert(id, made);
     }
-    map.get(&e.module.root(callee)).copied()
+    roots.iter().map(|r| map.get(r).copied()).collect()
 }

@@ -26,9 +26,12 @@ mod constant_folding;
 mod cse;
 mod dce;
 mod dynamic_index;
+mod gather_scatter;
 mod layout_normalization;
 mod movement;
+mod reduce;
 mod reshape;
+mod sort;
 mod tuples;
 mod while_loop;
 
@@ -105,6 +108,11 @@ pub const DECLARED: &[Declared] = &[
         run: crate::fusion::wrap,
     },
     Declared {
+        name: "gather-scatter-simplifier",
+        doc: "slices and updates at run-time indices in the place of gathers and scatters of one window",
+        run: gather_scatter::run,
+    },
+    Declared {
         name: "layout-normalization",
         doc: "reshapes and transpositions in the place of bitcasts, and no layouts",
         run: layout_normalization::run,
@@ -120,9 +128,19 @@ pub const DECLARED: &[Declared] = &[
         run: movement::run,
     },
     Declared {
+        name: "reduce-simplifier",
+        doc: "reductions and windows of one element, dimensions of one element, and two exact reductions in a row",
+        run: reduce::run,
+    },
+    Declared {
         name: "reshape-simplifier",
         doc: "reshapes, transpositions, copies, bitcasts and conversions that do nothing or undo one another",
         run: reshape::run,
+    },
+    Declared {
+        name: "sort-simplifier",
+        doc: "sorts of lines of one element, and without operands that nothing looks at",
+        run: sort::run,
     },
     Declared {
         name: "tuple-simplifier",
@@ -148,6 +166,9 @@ pub const DEFAULT: &[&str] = &[
     "map-inliner",
     "tuple-simplifier",
     "zero-sized-elimination",
+    "gather-scatter-simplifier",
+    "reduce-simplifier",
+    "sort-simplifier",
     "dynamic-index-simplifier",
     "algebraic-simplifier",
     "reshape-simplifier",
@@ -159,6 +180,9 @@ pub const DEFAULT: &[&str] = &[
     "cse",
     "dce",
     "tuple-simplifier",
+    "gather-scatter-simplifier",
+    "reduce-simplifier",
+    "sort-simplifier",
     "dynamic-index-simplifier",
     "algebraic-simplifier",
     "reshape-simplifier",

@@ -1,0 +1,108 @@
+//! Sorts of nothing, and sorts that carry along what nobody looks at.
+//!
+//! A line of one element stays as it is, bits and all. The comparator sees the two elements of each operand by numbers of its parameters;
+//! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
+use rustc_hash::FxHashMap;
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds};
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| match e.at().opcode {
+        Opcode::Sort => sort(e),
+        _ => None,
+    })
+}
+
+fn sort(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = e.at().operands().to_vec();
+    let dim = usize::try_from(*e.at().attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
+    let same = |e: &Edit<'_>, x: InstrId, i: usize| {
+        let leaves = e.at().shape.leaves();
+        leaves.get(i).is_some_and(|s| s.element_type() == e.instr(x).shape.element_type())
+    };
+    let tuple = e.at().shape.as_tuple().is_some();
+    if e.array(*operands.first()?)?.dims.get(dim).is_some_and(|&n| n <= 1)
+        && operands.iter().enumerate().all(|(i, &x)| same(e, x, i))
+    {
+        return if tuple { e.tuple(&operands) } else { Some(operands[0]) };
+    }
+    if !tuple || e.module.root(e.at().parent()) == e.id() {
+        return None;
+    }
+    let comparator = e.at().attrs.computation(AttrKey::ToApply)?;
+    let mut used = vec![false; operands.len()];
+    for u in e.module.users(e.id()) {
+        let user = e.instr(u.user);
+        if user.opcode != Opcode::GetTupleElement {
+            return None;
+        }
+        *used.get_mut(usize::try_from(user.attrs.int(AttrKey::Index)?).ok()?)? = true;
+    }
+    for (i, p) in e.module.computation(comparator).parameters().iter().enumerate() {
+        let p = (*p)?;
+        if !e.module.users(p).is_empty() || e.module.root(comparator) == p {
+            *used.get_mut(i / 2)? = true;
+        }
+    }
+    let keep: Vec<usize> = (0..operands.len()).filter(|&i| used[i]).collect();
+    if keep.len() == operands.len() || keep.is_empty() {
+        return None;
+    }
+    let smaller = without(e, comparator, &keep)?;
+    let kept: Vec<InstrId> = keep.iter().map(|&i| operands[i]).collect();
+    let mut attrs = e.at().attrs.clone();
+    attrs.map_computations(|_| smaller);
+    let sorted = e.add(Opcode::Sort, &kept, attrs)?;
+    // The same tuple as before: what is not looked at is what it was.
+    let mut parts = Vec::with_capacity(operands.len());
+    for (i, &x) in operands.iter().enumerate() {
+        parts.push(match keep.iter().position(|&k| k == i) {
+            Some(_) if keep.len() == 1 => sorted,
+            Some(n) => e.get(sorted, n as i64)?,
+            None => x,
+        });
+    }
+    e.tuple(&parts)
+}
+
+/// A copy of a comparator that takes the operands `keep` alone.
+fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<ComputationId> {
+    let ids: Vec<InstrId> = e.module.instructions(c).collect();
+    // Called computations would have to stand before the copy.
+    if ids.iter().any(|&id| {
+        !e.instr(id).attrs.called_computations().is_empty() || !e.instr(id).control_predecessors.is_empty()
+    }) {
+        return None;
+    }
+    let name = e.module.unique_computation_name(&e.module.computation(c).name.clone());
+    let span = e.module.computation(c).span;
+    let copy = e.module.add_computation(name, span);
+    e.first(copy);
+    let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
+    for id in ids {
+        let instr = e.instr(id);
+        let mut attrs = instr.attrs.clone();
+        if let Some(n) = instr.parameter_number() {
+            let n = usize::try_from(n).ok()?;
+            let Some(place) = keep.iter().position(|&k| k == n / 2) else { continue };
+            attrs.set(AttrKey::ParameterNumber, hlo::attrs::AttrValue::Int((2 * place + n % 2) as i64));
+        }
+        let operands = instr.operands().iter().map(|o| map.get(o).copied()).collect::<Option<_>>()?;
+        let new = NewInstruction {
+            opcode: instr.opcode,
+            shape: instr.shape.clone(),
+            name: instr.name.clone(),
+            operands,
+            attrs,
+            span: instr.span,
+        };
+        let new = e.module.append(copy, new);
+        map.insert(id, new);
+    }
+    e.module.set_root(copy, *map.get(&e.module.root(c))?);
+    Some(copy)
+}
