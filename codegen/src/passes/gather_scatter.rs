@@ -154,7 +154,7 @@ fn inside(e: &mut Edit<'_>, start: &Start, map: &[i64], dims: &[i64], sizes: &[i
             }
             continue;
         }
-        let bits = u32::try_from(start.ty.bits()).ok()?;
+        let bits = start.ty.bits();
         let signed = start.ty.is_signed_integer();
         let largest = if signed { (1i128 << (bits - 1)) - 1 } else { (1i128 << bits) - 1 };
         if signed {

@@ -106,7 +106,7 @@ pub(super) fn is_exact(opcode: Opcode, ty: ElementType) -> bool {
 
 /// The bits of the number that changes no other under an operation of [`is_exact`].
 fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
-    let bits = u32::try_from(ty.bits()).ok()?;
+    let bits = ty.bits();
     let ones = if ty == ElementType::Pred { 1 } else { u128::MAX >> (128 - bits) };
     let sign = 1u128 << (bits - 1);
     // Infinity of a type of `is_ieee`: the exponent's bits.
