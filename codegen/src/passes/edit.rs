@@ -401,6 +401,11 @@ pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
     Survey::of(module).pinned
 }
 
+/// Whether a shape of the module has dynamic dimensions ([`Survey::run_time_sizes`]).
+pub fn has_run_time_sizes(module: &Module) -> bool {
+    Survey::of(module).run_time_sizes
+}
+
 /// Computations that fold values ([`Survey::folds`]).
 pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
     Survey::of(module).folds
