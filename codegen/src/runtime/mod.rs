@@ -5,6 +5,7 @@
 
 pub mod arena;
 pub mod executable;
+pub mod functions;
 mod interpret;
 pub mod native;
 pub mod object;

@@ -56,7 +56,14 @@ impl fmt::Debug for Code {
 #[derive(Clone, Copy, Debug)]
 pub struct External(*const ());
 
-/// The functions of the C library that LLVM calls for instructions that a target does not have.
+impl External {
+    /// The function at this address.
+    pub(super) fn new(address: *const ()) -> Self {
+        Self(address)
+    }
+}
+
+/// The functions of the C library that LLVM calls for instructions that a target does not have, and those of [`super::functions`].
 pub fn externals(name: &str) -> Option<External> {
     unsafe extern "C" {
         fn memcpy();
@@ -71,7 +78,7 @@ pub fn externals(name: &str) -> Option<External> {
         "memset" => memset,
         "fmod" => fmod,
         "fmodf" => fmodf,
-        _ => return None,
+        _ => return super::functions::find(name),
     };
     Some(External(function as *const ()))
 }

@@ -494,14 +494,28 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
     }
 
-    /// A call of a function of the runtime, on scalars: a symbol that the loader resolves (`crate::runtime`).
+    /// A call of a function of the runtime, on scalars: a symbol that the loader resolves (`crate::runtime::functions`).
     pub fn external(&self, symbol: &str, result: Prim, arguments: &[Value<'ctx>]) -> Result<Value<'ctx>> {
+        self.result_of(self.external_call(symbol, Some(result), arguments)?)
+    }
+
+    /// [`Emit::external`] of a function that may have no result.
+    pub fn external_call(
+        &self,
+        symbol: &str,
+        result: Option<Prim>,
+        arguments: &[Value<'ctx>],
+    ) -> Result<CallSiteValue<'ctx>> {
         let function = self.module.get_function(symbol).unwrap_or_else(|| {
             let types: Vec<BasicMetadataTypeEnum<'ctx>> =
                 arguments.iter().map(|a| a.get_type().into()).collect();
-            self.module.add_function(symbol, self.lane_type(result).fn_type(&types, false), None)
+            let ty = match result {
+                Some(prim) => self.lane_type(prim).fn_type(&types, false),
+                None => self.context.void_type().fn_type(&types, false),
+            };
+            self.module.add_function(symbol, ty, None)
         });
-        self.result_of(self.call(function, arguments)?)
+        self.call(function, arguments)
     }
 
     /// A scalar on all lanes; what has them already stays.

@@ -1,0 +1,175 @@
+//! Complex numbers. What is more than a few operations on the parts is a call of the runtime ([`crate::runtime::functions`]), a lane at a time.
+
+use hlo::attrs::Direction;
+use hlo::{ElementType, Opcode};
+
+use super::float::select;
+use super::kind::{Binary, Function, Unary};
+use super::value::{Val, register};
+use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
+use crate::runtime::functions::symbol;
+
+/// A function of one operand; `None` if there is no such.
+pub(super) fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+    if f == Function::Erf {
+        return Ok(None);
+    }
+    let (re, im) = x.pair();
+    call(e, f.opcode(), x.ty, &[re, im]).map(Some)
+}
+
+/// Other operations of one operand, `abs` with a real result; `None` if there is no such.
+pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+    let (re, im) = x.pair();
+    match op {
+        Unary::Abs => {
+            let prim = register(x.ty);
+            let name = symbol(Opcode::Abs, x.ty.name());
+            let result = e.each_lane(&[re, im], prim, |e, lane| e.external(&name, prim, lane))?;
+            Ok(Some(Val::arithmetic(x.ty.real_part(), result)))
+        }
+        Unary::Negate => {
+            Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, e.fneg(re)?, e.fneg(im)?) }))
+        }
+        Unary::Sign => call(e, Opcode::Sign, x.ty, &[re, im]).map(Some),
+        Unary::Ceil
+        | Unary::CountLeadingZeros
+        | Unary::Floor
+        | Unary::Not
+        | Unary::Popcnt
+        | Unary::RoundNearestAfz
+        | Unary::RoundNearestEven => Ok(None),
+    }
+}
+
+/// Operations of two operands; `None` if there is no such.
+pub(super) fn binary<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    op: Binary,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Option<Val<'ctx>>> {
+    let ((a, b), (c, d)) = (x.pair(), y.pair());
+    let through_runtime = || call(e, op.opcode(), x.ty, &[a, b, c, d]).map(Some);
+    match op {
+        Binary::Add => Ok(Some(Val::complex(x.ty, e.fadd(a, c)?, e.fadd(b, d)?))),
+        Binary::Subtract => Ok(Some(Val::complex(x.ty, e.fsub(a, c)?, e.fsub(b, d)?))),
+        Binary::Multiply => multiply(e, x, y).map(Some),
+        Binary::Maximum => lexicographic(e, x, y, FloatPredicate::OLT).map(Some),
+        Binary::Minimum => lexicographic(e, x, y, FloatPredicate::OGT).map(Some),
+        Binary::Divide | Binary::Power | Binary::Atan2 => through_runtime(),
+        Binary::Remainder => {
+            let nan = e.float(register(x.ty), f64::NAN);
+            Ok(Some(Val::complex(x.ty, nan, nan)))
+        }
+        Binary::And
+        | Binary::Mulhi
+        | Binary::Or
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical
+        | Binary::Xor => Ok(None),
+    }
+}
+
+/// `f32` parts: in `f64`, where products are exact and nothing overflows; operands that are not finite take the plain formula in `f32`. `f64` parts: the
+/// plain formula, and the runtime's exact one where that overflowed on any lane.
+fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Val<'ctx>> {
+    let ((a, b), (c, d)) = (x.pair(), y.pair());
+    let plain = |a, b, c, d| -> Result<(Value<'ctx>, Value<'ctx>)> {
+        Ok((e.fsub(e.fmul(a, c)?, e.fmul(b, d)?)?, e.fadd(e.fmul(a, d)?, e.fmul(b, c)?)?))
+    };
+    let (re, im) = plain(a, b, c, d)?;
+    let zero = e.float(e.prim_of(a), 0.0);
+    if x.ty == ElementType::C64 {
+        // 0 if all are finite, otherwise NaN.
+        let mut probe = e.fmul(a, zero)?;
+        for part in [b, c, d] {
+            probe = e.fadd(probe, e.fmul(part, zero)?)?;
+        }
+        let finite = e.fcmp(FloatPredicate::ORD, probe, probe)?;
+        let wide = |v| e.fpext(v, Prim::F64);
+        let (wide_re, wide_im) = plain(wide(a)?, wide(b)?, wide(c)?, wide(d)?)?;
+        let re = e.select(finite, e.fptrunc(wide_re, Prim::F32)?, re)?;
+        let im = e.select(finite, e.fptrunc(wide_im, Prim::F32)?, im)?;
+        return Ok(Val::complex(x.ty, re, im));
+    }
+    let probe = e.fadd(e.fmul(re, zero)?, e.fmul(im, zero)?)?;
+    let odd = e.fcmp(FloatPredicate::UNO, probe, probe)?;
+    let any =
+        if e.lanes == 1 { odd } else { e.intrinsic("llvm.vector.reduce.or", &[odd.get_type()], &[odd])? };
+    let parts = e.if_else(
+        any,
+        || Ok(call(e, Opcode::Multiply, x.ty, &[a, b, c, d])?.registers()),
+        || Ok(vec![re, im]),
+    )?;
+    Ok(Val::of_registers(x.ty, &parts))
+}
+
+/// `y` if `x` compares to it as the predicate says, by real parts and then imaginary ones, else `x`; NaN in both parts if any part is one.
+fn lexicographic<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+    second: FloatPredicate,
+) -> Result<Val<'ctx>> {
+    let ((a, b), (c, d)) = (x.pair(), y.pair());
+    let (re, im) = (e.fcmp(second, a, c)?, e.fcmp(second, b, d)?);
+    let tie = e.fcmp(FloatPredicate::OEQ, a, c)?;
+    let chosen = select(e, e.or(re, e.and(tie, im)?)?, y, x)?;
+    let any = e.or(e.fcmp(FloatPredicate::UNO, a, b)?, e.fcmp(FloatPredicate::UNO, c, d)?)?;
+    let nan = e.float(register(x.ty), f64::NAN);
+    select(e, any, &Val::complex(x.ty, nan, nan), &Val { computed: false, ..chosen })
+}
+
+/// `minimum(high, maximum(x, low))`.
+pub(super) fn clamp<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    low: &Val<'ctx>,
+    x: &Val<'ctx>,
+    high: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    let above = lexicographic(e, x, low, FloatPredicate::OLT)?;
+    lexicographic(e, &above, high, FloatPredicate::OGT)
+}
+
+/// Equality of both parts, or not; `None`: there is no order.
+pub(super) fn compare<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    direction: Direction,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Option<Value<'ctx>>> {
+    let ((a, b), (c, d)) = (x.pair(), y.pair());
+    match direction {
+        Direction::Eq => {
+            e.and(e.fcmp(FloatPredicate::OEQ, a, c)?, e.fcmp(FloatPredicate::OEQ, b, d)?).map(Some)
+        }
+        Direction::Ne => {
+            e.or(e.fcmp(FloatPredicate::UNE, a, c)?, e.fcmp(FloatPredicate::UNE, b, d)?).map(Some)
+        }
+        Direction::Ge | Direction::Gt | Direction::Le | Direction::Lt => Ok(None),
+    }
+}
+
+/// Calls a function of the runtime for each lane; it leaves both parts in memory.
+fn call<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    opcode: Opcode,
+    ty: ElementType,
+    operands: &[Value<'ctx>],
+) -> Result<Val<'ctx>> {
+    let (prim, name) = (register(ty), symbol(opcode, ty.name()));
+    let room = e.stack(prim, 2)?;
+    let (one, pair) = (e.scalar(), e.with_lanes(2));
+    let (mut re, mut im) = (e.poison(prim), e.poison(prim));
+    for lane in 0..e.lanes {
+        let mut arguments = operands.iter().map(|&x| e.extract(x, lane)).collect::<Result<Vec<_>>>()?;
+        arguments.push(room.into());
+        one.external_call(&name, None, &arguments)?;
+        let both = pair.load(prim, room.into(), 8)?;
+        re = e.insert(re, pair.extract(both, 0)?, lane)?;
+        im = e.insert(im, pair.extract(both, 1)?, lane)?;
+    }
+    Ok(Val::complex(ty, re, im))
+}

@@ -1,0 +1,173 @@
+//! `convert` and `bitcast-convert` between all pairs of types.
+
+use hlo::{ElementType, TypeClass};
+
+use super::int::{is_sub_byte_signed, wrap};
+use super::narrow::{format_of, round, round_f64, wide_prim, widen};
+use super::value::{Val, register};
+use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
+
+/// HLO's `convert`; a type converted to itself is the same value.
+pub fn convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
+    if x.ty == to {
+        return Ok(x);
+    }
+    if to.is_complex() {
+        let part = to.real_part();
+        return match x.ty.class() {
+            TypeClass::Complex => {
+                let (re, im) = x.pair();
+                let from = x.ty.real_part();
+                let re = convert(e, Val { computed: x.computed, ..Val::one(from, re) }, part)?;
+                let im = convert(e, Val { computed: x.computed, ..Val::one(from, im) }, part)?;
+                Ok(Val::complex(to, re.single(), im.single()))
+            }
+            TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Float => {
+                let re = convert(e, x, part)?;
+                let zero = e.float(register(part), 0.0);
+                Ok(Val { computed: re.computed, ..Val::complex(to, re.single(), zero) })
+            }
+        };
+    }
+    match x.ty.class() {
+        TypeClass::Complex if to == ElementType::Pred => {
+            let (re, im) = x.pair();
+            Ok(Val::of_bool(e.or(not_zero(e, re)?, not_zero(e, im)?)?))
+        }
+        TypeClass::Complex => {
+            convert(e, Val { computed: x.computed, ..Val::one(x.ty.real_part(), x.single()) }, to)
+        }
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => from_int(e, x, to),
+        TypeClass::Float => from_float(e, x, to),
+    }
+}
+
+fn not_zero<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    e.fcmp(FloatPredicate::UNE, x, e.float(e.prim_of(x), 0.0))
+}
+
+fn from_int<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
+    let (bits, signed) = (x.single(), x.ty.is_signed_integer());
+    let prim = register(x.ty);
+    match to.class() {
+        TypeClass::Pred => Ok(Val::of_bool(e.icmp(IntPredicate::NE, bits, e.int(prim, 0))?)),
+        TypeClass::Signed | TypeClass::Unsigned => wrap(e, to, e.resize(bits, register(to), signed)?),
+        TypeClass::Float => int_to_float(e, bits, signed, to),
+        TypeClass::Complex => Err(Error::Llvm("complex numbers are made part by part".into())),
+    }
+}
+
+/// Rounded once.
+fn int_to_float<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: Value<'ctx>,
+    signed: bool,
+    to: ElementType,
+) -> Result<Val<'ctx>> {
+    let float = |x, prim| if signed { e.sitofp(x, prim) } else { e.uitofp(x, prim) };
+    let width = e.prim_of(x).bits();
+    if matches!(to, ElementType::F32 | ElementType::F64) {
+        return Ok(Val::one(to, float(x, register(to))?));
+    }
+    if width <= 16 && wide_prim(to) == Prim::F32 {
+        let exact = float(x, Prim::F32)?;
+        return round(e, to, exact);
+    }
+    if width <= 32 {
+        let exact = float(x, Prim::F64)?;
+        return round_f64(e, to, exact);
+    }
+    // More than 53 bits: the last ones are gathered in one, which is below every rounding of a narrower type.
+    let (low, high) = (e.i64((1 << 11) - 1), e.i64(!((1 << 11) - 1)));
+    let sticky = e.icmp(IntPredicate::NE, e.and(x, low)?, e.i64(0))?;
+    let jammed = e.or(e.and(x, high)?, e.shl(e.zext(sticky, Prim::I64)?, e.i64(11))?)?;
+    // |x| < 2^53, or x < 2^53.
+    let top = if signed { e.ashr(x, e.i64(53))? } else { e.lshr(x, e.i64(53))? };
+    let fits = e.icmp(IntPredicate::ULE, e.add(top, e.i64(i64::from(signed)))?, e.i64(i64::from(signed)))?;
+    let wide = float(e.select(fits, x, jammed)?, Prim::F64)?;
+    round_f64(e, to, wide)
+}
+
+fn from_float<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
+    let wide = widen(e, &x)?;
+    let is_f64 = e.prim_of(wide) == Prim::F64;
+    match to.class() {
+        TypeClass::Pred => Ok(Val::of_bool(not_zero(e, wide)?)),
+        TypeClass::Signed | TypeClass::Unsigned => saturate(e, wide, to),
+        TypeClass::Float if wide_prim(to) == Prim::F64 => {
+            let wide = if is_f64 { wide } else { e.fpext(wide, Prim::F64)? };
+            round(e, to, wide)
+        }
+        TypeClass::Float if is_f64 => round_f64(e, to, wide),
+        TypeClass::Float => round(e, to, wide),
+        TypeClass::Complex => Err(Error::Llvm("complex numbers are made part by part".into())),
+    }
+}
+
+/// Truncated; out of range the end of the range, NaN 0.
+fn saturate<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
+    let prim = register(to);
+    let result = e.ty(prim);
+    let name = if to.is_signed_integer() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+    let all = e.intrinsic(name, &[result, x.get_type()], &[x])?;
+    if !to.is_sub_byte() {
+        return Ok(Val::one(to, all));
+    }
+    let bits = to.bits();
+    let all = if is_sub_byte_signed(to) {
+        let (low, high) = (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1);
+        let all = e.intrinsic("llvm.smax", &[result], &[all, e.int(prim, low.cast_unsigned())])?;
+        e.intrinsic("llvm.smin", &[result], &[all, e.int(prim, high.cast_unsigned())])?
+    } else {
+        e.intrinsic("llvm.umin", &[result], &[all, e.int(prim, (1 << bits) - 1)])?
+    };
+    Ok(Val::one(to, all))
+}
+
+/// HLO's `bitcast-convert` between types of one width. Errors: types of different widths, which are no elementwise operation.
+pub(super) fn bitcast_convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
+    if x.ty == to {
+        return Ok(x);
+    }
+    if x.ty.bits() != to.bits() {
+        return Err(Error::Llvm(format!("bitcast-convert of {} to {to} is not elementwise", x.ty)));
+    }
+    of_pattern(e, to, pattern(e, x)?)
+}
+
+/// The bits of elements, zero-extended to the integer that holds them; 128 for `c128`.
+pub(super) fn pattern<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>) -> Result<Value<'ctx>> {
+    let x = x.settled(e)?;
+    match x.ty.class() {
+        TypeClass::Pred => e.zext(x.single(), Prim::I8),
+        TypeClass::Signed if x.ty.is_sub_byte() => e.and(x.single(), e.int(Prim::I8, (1 << x.ty.bits()) - 1)),
+        TypeClass::Signed | TypeClass::Unsigned => Ok(x.single()),
+        TypeClass::Float if format_of(x.ty).is_some() => Ok(x.single()),
+        TypeClass::Float => e.bitcast(x.single(), Prim::int(x.ty.bits())),
+        TypeClass::Complex => {
+            let (re, im) = x.pair();
+            let half = x.ty.bits() / 2;
+            let (part, whole) = (Prim::int(half), Prim::int(x.ty.bits()));
+            let (re, im) = (e.zext(e.bitcast(re, part)?, whole)?, e.zext(e.bitcast(im, part)?, whole)?);
+            e.or(re, e.shl(im, e.int(whole, u64::from(half)))?)
+        }
+    }
+}
+
+/// The elements with these bits: what [`pattern`] gives.
+pub(super) fn of_pattern<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, bits: Value<'ctx>) -> Result<Val<'ctx>> {
+    match ty.class() {
+        TypeClass::Pred => Ok(Val::of_bool(e.trunc(bits, Prim::I1)?)),
+        TypeClass::Signed | TypeClass::Unsigned => wrap(e, ty, bits),
+        TypeClass::Float if format_of(ty).is_some() => Ok(Val::one(ty, bits)),
+        TypeClass::Float => Ok(Val::one(ty, e.bitcast(bits, register(ty))?)),
+        TypeClass::Complex => {
+            let half = ty.bits() / 2;
+            let (part, whole) = (Prim::int(half), Prim::int(ty.bits()));
+            let high = e.lshr(bits, e.int(whole, u64::from(half)))?;
+            let re = e.bitcast(e.trunc(bits, part)?, register(ty))?;
+            let im = e.bitcast(e.trunc(high, part)?, register(ty))?;
+            Ok(Val { computed: false, ..Val::complex(ty, re, im) })
+        }
+    }
+}

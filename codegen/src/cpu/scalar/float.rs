@@ -1,0 +1,357 @@
+//! Real floats: arithmetic, comparison, roundings, reduced precision.
+//!
+//! What is exact or correctly rounded is that in the float that the type is computed in ([`super::narrow`]), and rounded again.
+
+use hlo::attrs::Direction;
+use hlo::small_float::{FloatFormat, Specials};
+use hlo::{ElementType, TypeClass};
+
+use super::convert::convert;
+use super::functions;
+use super::int::{compare as compare_ints, wrap};
+use super::kind::{Binary, Unary};
+use super::narrow::{format_of, round, widen};
+use super::value::{Val, register};
+use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
+
+pub(super) fn call1<'ctx>(e: &Emit<'_, 'ctx>, name: &str, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    e.intrinsic(name, &[x.get_type()], &[x])
+}
+
+/// `|magnitude|` with the sign of another.
+pub(super) fn copysign<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    magnitude: Value<'ctx>,
+    sign: Value<'ctx>,
+) -> Result<Value<'ctx>> {
+    e.intrinsic("llvm.copysign", &[sign.get_type()], &[magnitude, sign])
+}
+
+/// An operation of one operand; `None` if floats have no such.
+pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+    let name = match op {
+        Unary::Abs => return abs(e, x).map(Some),
+        Unary::Negate => return negate(e, x).map(Some),
+        Unary::Ceil => "llvm.ceil",
+        Unary::Floor => "llvm.floor",
+        Unary::RoundNearestAfz => "llvm.round",
+        Unary::RoundNearestEven => "llvm.roundeven",
+        Unary::Sign => return sign(e, x).map(Some),
+        Unary::CountLeadingZeros | Unary::Not | Unary::Popcnt => return Ok(None),
+    };
+    let wide = widen(e, x)?;
+    let rounded = call1(e, name, wide)?;
+    round(e, x.ty, rounded).map(Some)
+}
+
+/// The sign bit cleared, a payload kept.
+fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
+    let a = x.single();
+    let Some(format) = format_of(x.ty) else {
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, call1(e, "llvm.fabs", a)?) });
+    };
+    let prim = register(x.ty);
+    let cleared = e.and(a, e.int(prim, u64::from(format.magnitude_mask())))?;
+    let result = match format.specials {
+        Specials::Ieee | Specials::FiniteNan | Specials::NumbersOnly => cleared,
+        Specials::NanIsNegativeZero => {
+            let is_nan = e.icmp(IntPredicate::EQ, a, e.int(prim, u64::from(format.sign_mask())))?;
+            e.select(is_nan, a, cleared)?
+        }
+        Specials::Scale => a,
+    };
+    Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
+}
+
+/// The sign bit flipped, a payload kept.
+fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
+    let a = x.single();
+    let Some(format) = format_of(x.ty) else {
+        return Ok(Val { computed: x.computed, ..Val::one(x.ty, e.fneg(a)?) });
+    };
+    let prim = register(x.ty);
+    let flipped = e.xor(a, e.int(prim, u64::from(format.sign_mask())))?;
+    let result = match format.specials {
+        Specials::Ieee | Specials::FiniteNan | Specials::NumbersOnly => flipped,
+        Specials::NanIsNegativeZero => {
+            let magnitude = e.and(a, e.int(prim, u64::from(format.magnitude_mask())))?;
+            let stays = e.icmp(IntPredicate::EQ, magnitude, e.int(prim, 0))?;
+            e.select(stays, a, flipped)?
+        }
+        Specials::Scale => e.int(prim, u64::from(format.converted_nan_bits())),
+    };
+    Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
+}
+
+/// -1 or 1; zeros and NaNs as they are.
+fn sign<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
+    let a = widen(e, x)?;
+    let prim = e.prim_of(a);
+    let keep = e.fcmp(FloatPredicate::UEQ, a, e.float(prim, 0.0))?;
+    let unit = copysign(e, e.float(prim, 1.0), a)?;
+    let result = e.select(keep, a, unit)?;
+    round(e, x.ty, result)
+}
+
+/// An operation of two operands; `None` if floats have no such.
+pub(super) fn binary<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    op: Binary,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Option<Val<'ctx>>> {
+    let ty = x.ty;
+    let wide = |f: &dyn Fn(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>| {
+        let result = f(widen(e, x)?, widen(e, y)?)?;
+        round(e, ty, result).map(Some)
+    };
+    match op {
+        Binary::Add => wide(&|a, b| e.fadd(a, b)),
+        Binary::Subtract => wide(&|a, b| e.fsub(a, b)),
+        Binary::Multiply => wide(&|a, b| e.fmul(a, b)),
+        Binary::Divide => wide(&|a, b| e.fdiv(a, b)),
+        Binary::Maximum => wide(&|a, b| e.intrinsic("llvm.maximum", &[a.get_type()], &[a, b])),
+        Binary::Minimum => wide(&|a, b| e.intrinsic("llvm.minimum", &[a.get_type()], &[a, b])),
+        Binary::Remainder => wide(&|a, b| remainder(e, a, b)),
+        Binary::Power => wide(&|a, b| functions::power(e, a, b)),
+        Binary::Atan2 => wide(&|a, b| functions::atan2(e, a, b)),
+        Binary::And
+        | Binary::Mulhi
+        | Binary::Or
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical
+        | Binary::Xor => Ok(None),
+    }
+}
+
+/// C's `fmod`, exact. Of `f32` in `f64`: the nearest multiple of the divisor is taken away as long as any lane has more than it. With `q` the quotient
+/// rounded to 53 bits, `r - q y` is a multiple of the last bits of `r` and of `q y` and at most half of the latter's unit, so it is exact.
+fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+    if e.prim_of(a) == Prim::F64 {
+        return e.each_lane(&[a, b], Prim::F64, |e, lane| e.external("fmod", Prim::F64, lane));
+    }
+    let (infinity, zero) = (e.f64(f64::INFINITY), e.f64(0.0));
+    let x = call1(e, "llvm.fabs", e.fpext(a, Prim::F64)?)?;
+    let y = call1(e, "llvm.fabs", e.fpext(b, Prim::F64)?)?;
+    // Lanes of infinite dividends, zero divisors and NaNs are computed as 0 rem 1.
+    let fine = e.and(e.fcmp(FloatPredicate::OLT, x, infinity)?, e.fcmp(FloatPredicate::OGT, y, zero)?)?;
+    let start = e.select(fine, x, zero)?;
+    let bounded = e.intrinsic("llvm.minnum", &[y.get_type()], &[y, e.f64(f64::MAX)])?;
+    let divisor = e.select(fine, bounded, e.f64(1.0))?;
+    let rest = e.do_while(&[start], |state| {
+        let quotient = call1(e, "llvm.roundeven", e.fdiv(state[0], divisor)?)?;
+        let rest = e.fma(e.fneg(quotient)?, divisor, state[0])?;
+        let left = e.fcmp(FloatPredicate::OGE, call1(e, "llvm.fabs", rest)?, divisor)?;
+        let left = if e.lanes == 1 {
+            left
+        } else {
+            e.intrinsic("llvm.vector.reduce.or", &[left.get_type()], &[left])?
+        };
+        Ok((left, vec![rest]))
+    })?[0];
+    let below = e.fcmp(FloatPredicate::OLT, rest, zero)?;
+    let rest = e.select(below, e.fadd(rest, divisor)?, rest)?;
+    let signed = copysign(e, e.fptrunc(rest, Prim::F32)?, a)?;
+    e.select(fine, signed, e.f32(f32::NAN))
+}
+
+/// Comparison; `total` by the total order.
+pub(super) fn compare<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    direction: Direction,
+    total: bool,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Value<'ctx>> {
+    if total {
+        let signed = x.ty != ElementType::F8E8M0FNU;
+        return compare_ints(e, direction, signed, order_key(e, x)?, order_key(e, y)?);
+    }
+    let predicate = match direction {
+        Direction::Eq => FloatPredicate::OEQ,
+        Direction::Ne => FloatPredicate::UNE,
+        Direction::Lt => FloatPredicate::OLT,
+        Direction::Le => FloatPredicate::OLE,
+        Direction::Gt => FloatPredicate::OGT,
+        Direction::Ge => FloatPredicate::OGE,
+    };
+    e.fcmp(predicate, widen(e, x)?, widen(e, y)?)
+}
+
+/// An integer whose order is TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN. The NaN of a `fnuz` type comes first, that of `f8e8m0fnu`,
+/// whose key is unsigned, last. For sort keys too.
+pub fn order_key<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
+    let bits = super::convert::pattern(e, *x)?;
+    let prim = e.prim_of(bits);
+    let format = format_of(x.ty);
+    if format.is_some_and(|f| f.specials == Specials::Scale) {
+        return Ok(bits);
+    }
+    let unused = prim.bits() - x.ty.bits();
+    // The sign at the top.
+    let bits = if unused == 0 { bits } else { e.shl(bits, e.int(prim, u64::from(unused)))? };
+    let negative = e.ashr(bits, e.int(prim, u64::from(prim.bits() - 1)))?;
+    if format.is_some_and(|f| f.specials == Specials::NanIsNegativeZero) {
+        let lowest = e.int(prim, 0x80);
+        let is_negative = e.icmp(IntPredicate::SLT, bits, e.int(prim, 0))?;
+        let is_nan = e.icmp(IntPredicate::EQ, bits, lowest)?;
+        let mirrored = e.select(is_negative, e.sub(lowest, bits)?, bits)?;
+        return e.select(is_nan, lowest, mirrored);
+    }
+    e.xor(bits, e.lshr(negative, e.int(prim, 1))?)
+}
+
+/// Neither infinite nor NaN.
+pub(super) fn is_finite<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
+    let (prim, bits) = (Prim::int(x.ty.bits().next_power_of_two().max(8)), super::convert::pattern(e, *x)?);
+    let below = |mask: u64, limit: u64| {
+        let magnitude = e.and(bits, e.int(prim, mask))?;
+        e.icmp(IntPredicate::ULT, magnitude, e.int(prim, limit))
+    };
+    let Some(format) = format_of(x.ty) else {
+        let (infinity, sign) =
+            if prim == Prim::I32 { (0x7f80_0000, 1 << 31) } else { (0x7ff0_0000_0000_0000, 1 << 63) };
+        return below(!sign, infinity);
+    };
+    match format.specials {
+        Specials::Ieee | Specials::FiniteNan | Specials::Scale => {
+            below(u64::from(format.magnitude_mask()), u64::from(format.max_bits()) + 1)
+        }
+        Specials::NanIsNegativeZero => {
+            e.icmp(IntPredicate::NE, bits, e.int(prim, u64::from(format.sign_mask())))
+        }
+        Specials::NumbersOnly => Ok(e.bool(true)),
+    }
+}
+
+/// `minimum(high, maximum(x, low))`.
+pub(super) fn clamp<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    low: &Val<'ctx>,
+    x: &Val<'ctx>,
+    high: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    let (low, a, high) = (widen(e, low)?, widen(e, x)?, widen(e, high)?);
+    let above = e.intrinsic("llvm.maximum", &[a.get_type()], &[a, low])?;
+    let result = e.intrinsic("llvm.minimum", &[a.get_type()], &[above, high])?;
+    round(e, x.ty, result)
+}
+
+/// `reduce-precision`: see the interpreter's `reduce_precision`, of which this is the branch-free form.
+pub(super) fn reduce_precision<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Result<Val<'ctx>> {
+    let format = format_of(x.ty);
+    let reduced = match format {
+        None => reduce_in_format(e, x, exponent_bits, mantissa_bits)?,
+        Some(_) if x.ty.bits() == 16 => reduce_in_format(e, x, exponent_bits, mantissa_bits)?,
+        Some(f) => {
+            let through = if f.specials == Specials::Scale { ElementType::F32 } else { ElementType::F16 };
+            let wider = convert(e, *x, through)?;
+            convert(e, reduce_in_format(e, &wider, exponent_bits, mantissa_bits)?, x.ty)?
+        }
+    };
+    // A NaN stays, but is infinite without mantissa bits, where there is infinity.
+    let has_infinity = format.is_none_or(FloatFormat::has_infinity);
+    let wide = widen(e, x)?;
+    let is_nan = e.fcmp(FloatPredicate::UNO, wide, wide)?;
+    let of_nan = match format {
+        _ if mantissa_bits != 0 || !has_infinity => *x,
+        Some(f) => Val::of_bits(e, x.ty, u128::from(f.max_bits() + 1)),
+        None => Val::one(x.ty, e.float(register(x.ty), f64::INFINITY)),
+    };
+    select(e, is_nan, &of_nan, &reduced)
+}
+
+/// Of an IEEE type of 16, 32 or 64 bits.
+fn reduce_in_format<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Result<Val<'ctx>> {
+    let raw = super::convert::pattern(e, *x)?;
+    let prim = e.prim_of(raw);
+    let mantissa = match format_of(x.ty) {
+        Some(f) => f.mantissa_bits,
+        None if prim == Prim::I32 => 23,
+        None => 52,
+    };
+    let int = |n: u64| e.int(prim, n);
+    let width = x.ty.bits();
+    let format_exponent_bits = width - mantissa - 1;
+    let sign = e.and(raw, int(1 << (width - 1)))?;
+    let mut magnitude = e.and(raw, int((1 << (width - 1)) - 1))?;
+    if mantissa_bits < mantissa {
+        let dropped = u64::from(mantissa - mantissa_bits);
+        let last = e.and(e.lshr(magnitude, int(dropped))?, int(1))?;
+        let sum = e.add(e.add(magnitude, int((1 << (dropped - 1)) - 1))?, last)?;
+        magnitude = e.and(sum, int(!((1 << dropped) - 1)))?;
+    }
+    if exponent_bits < format_exponent_bits {
+        let bias = (1u64 << (format_exponent_bits - 1)) - 1;
+        let reach = (1u64 << (exponent_bits.max(1) - 1)) - 1;
+        let infinity = ((1 << format_exponent_bits) - 1) << mantissa;
+        let too_large = e.icmp(IntPredicate::UGE, magnitude, int((bias + reach + 1) << mantissa))?;
+        let too_small = e.icmp(IntPredicate::ULT, magnitude, int((bias - reach + 1) << mantissa))?;
+        magnitude = e.select(too_small, int(0), e.select(too_large, int(infinity), magnitude)?)?;
+    }
+    super::convert::of_pattern(e, x.ty, e.or(sign, magnitude)?)
+}
+
+/// `a` where the condition holds, else `b`: bits.
+pub(super) fn select<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    condition: Value<'ctx>,
+    a: &Val<'ctx>,
+    b: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    use super::value::Parts;
+    let parts = match (a.parts, b.parts) {
+        (Parts::Two(ar, ai), Parts::Two(br, bi)) => {
+            Parts::Two(e.select(condition, ar, br)?, e.select(condition, ai, bi)?)
+        }
+        (Parts::One(a), Parts::One(b)) => Parts::One(e.select(condition, a, b)?),
+        (Parts::One(_), Parts::Two(_, _)) | (Parts::Two(_, _), Parts::One(_)) => {
+            return Err(Error::Llvm("selection between a real and a complex number".into()));
+        }
+    };
+    Ok(Val { ty: a.ty, parts, computed: a.computed || b.computed })
+}
+
+/// `stochastic-convert`: the magnitude truncated, plus one if the random bits are less than the fraction, scaled.
+pub(super) fn stochastic_convert<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    random: &Val<'ctx>,
+    to: ElementType,
+) -> Result<Val<'ctx>> {
+    if to.class() != TypeClass::Signed {
+        return Err(Error::Llvm(format!("stochastic-convert to {to}")));
+    }
+    let a = widen(e, x)?;
+    let a = if e.prim_of(a) == Prim::F64 { a } else { e.fpext(a, Prim::F64)? };
+    let bits = to.bits();
+    let (low, high) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
+    let truncated = call1(e, "llvm.trunc", a)?;
+    let fraction = call1(e, "llvm.fabs", e.fsub(a, truncated)?)?;
+    let scaled = e.fmul(fraction, e.f64(2f64.powi(random.ty.bits().cast_signed())))?;
+    let integer = e.ty(Prim::I64);
+    let saturated = |x: Value<'ctx>| e.intrinsic("llvm.fptoui.sat", &[integer, x.get_type()], &[x]);
+    let random = e.zext(super::convert::pattern(e, *random)?, Prim::I64)?;
+    let away = e.zext(e.icmp(IntPredicate::ULT, random, saturated(scaled)?)?, Prim::I64)?;
+    let magnitude = e.add(saturated(call1(e, "llvm.fabs", truncated)?)?, away)?;
+    let negative = e.fcmp(FloatPredicate::OLT, a, e.f64(0.0))?;
+    let result = e.select(negative, e.neg(magnitude)?, magnitude)?;
+    let above = e.fcmp(FloatPredicate::OGE, a, e.f64(high as f64))?;
+    let below = e.fcmp(FloatPredicate::OLE, a, e.f64(low as f64))?;
+    let result = e.select(above, e.i64(high), result)?;
+    let result = e.select(below, e.i64(low), result)?;
+    let is_nan = e.fcmp(FloatPredicate::UNO, a, a)?;
+    let result = e.select(is_nan, e.i64(0), result)?;
+    wrap(e, to, e.resize(result, register(to), true)?)
+}

@@ -1,0 +1,210 @@
+//! Floats narrower than `f32`: from patterns to the type they are computed in, and rounded back.
+//!
+//! All but `f8e8m0fnu` are computed in `f32`: a result that is correctly rounded there can be rounded again without harm (24 >= 2p + 2 for p <= 11).
+//! The range of `bf16` is that of `f32`, where subnormal results of sums are exact, and products and quotients of two 8-bit significands that are not
+//! half way between subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
+//! steps are no rounding to nearest and which has no room below, is computed in `f64`.
+
+use hlo::small_float::{FloatFormat, Specials};
+use hlo::{ElementType, small_float as sf};
+
+use super::value::Val;
+use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
+
+/// The format of a float type narrower than `f32`.
+pub(super) const fn format_of(ty: ElementType) -> Option<FloatFormat> {
+    match ty {
+        ElementType::F16 => Some(FloatFormat::F16),
+        ElementType::BF16 => Some(FloatFormat::BF16),
+        ElementType::F8E5M2 => Some(sf::F8E5M2::FORMAT),
+        ElementType::F8E4M3 => Some(sf::F8E4M3::FORMAT),
+        ElementType::F8E4M3FN => Some(sf::F8E4M3FN::FORMAT),
+        ElementType::F8E4M3B11FNUZ => Some(sf::F8E4M3B11FNUZ::FORMAT),
+        ElementType::F8E3M4 => Some(sf::F8E3M4::FORMAT),
+        ElementType::F8E5M2FNUZ => Some(sf::F8E5M2FNUZ::FORMAT),
+        ElementType::F8E4M3FNUZ => Some(sf::F8E4M3FNUZ::FORMAT),
+        ElementType::F8E8M0FNU => Some(sf::F8E8M0FNU::FORMAT),
+        ElementType::F4E2M1FN => Some(sf::F4E2M1FN::FORMAT),
+        ElementType::F6E3M2FN => Some(sf::F6E3M2FN::FORMAT),
+        ElementType::F6E2M3FN => Some(sf::F6E2M3FN::FORMAT),
+        ElementType::F32
+        | ElementType::F64
+        | ElementType::Pred
+        | ElementType::S1
+        | ElementType::S2
+        | ElementType::S4
+        | ElementType::S8
+        | ElementType::S16
+        | ElementType::S32
+        | ElementType::S64
+        | ElementType::U1
+        | ElementType::U2
+        | ElementType::U4
+        | ElementType::U8
+        | ElementType::U16
+        | ElementType::U32
+        | ElementType::U64
+        | ElementType::C64
+        | ElementType::C128 => None,
+    }
+}
+
+/// The float that a real float type is computed in.
+pub(super) fn wide_prim(ty: ElementType) -> Prim {
+    if matches!(ty, ElementType::F64 | ElementType::F8E8M0FNU) { Prim::F64 } else { Prim::F32 }
+}
+
+/// A real float by value, exactly, in the float that its type is computed in.
+pub(super) fn widen<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
+    let bits = x.single();
+    let Some(format) = format_of(x.ty) else { return Ok(bits) };
+    if x.ty == ElementType::F16 {
+        return e.fpext(e.bitcast(bits, Prim::F16)?, Prim::F32);
+    }
+    let raw = e.zext(bits, Prim::I32)?;
+    if x.ty == ElementType::BF16 {
+        return e.bitcast(e.shl(raw, e.i32(16))?, Prim::F32);
+    }
+    if format.specials == Specials::Scale {
+        return widen_scale(e, raw);
+    }
+    let mantissa = format.mantissa_bits;
+    let sign_bit = format.bits() - 1;
+    let magnitude = e.and(raw, e.int(Prim::I32, u64::from(format.magnitude_mask())))?;
+    let sign =
+        e.shl(e.and(raw, e.int(Prim::I32, 1 << sign_bit))?, e.int(Prim::I32, u64::from(31 - sign_bit)))?;
+    // The fields in their places have the exponent of another bias, which a factor corrects, of subnormals too.
+    let fields = e.shl(magnitude, e.int(Prim::I32, u64::from(23 - mantissa)))?;
+    let scale = f32::from_bits(((127 + 127 - format.bias) as u32) << 23);
+    let value = e.bitcast(e.fmul(e.bitcast(fields, Prim::F32)?, e.f32(scale))?, Prim::I32)?;
+    let value = match format.specials {
+        Specials::Ieee => {
+            let special = e.or(fields, e.int(Prim::I32, 0x7f80_0000))?;
+            let is_special =
+                e.icmp(IntPredicate::UGT, magnitude, e.int(Prim::I32, u64::from(format.max_bits())))?;
+            e.select(is_special, special, value)?
+        }
+        Specials::FiniteNan => {
+            let is_nan =
+                e.icmp(IntPredicate::EQ, magnitude, e.int(Prim::I32, u64::from(format.magnitude_mask())))?;
+            e.select(is_nan, e.int(Prim::I32, 0x7fc0_0000), value)?
+        }
+        Specials::NanIsNegativeZero => {
+            let is_nan = e.icmp(IntPredicate::EQ, raw, e.int(Prim::I32, u64::from(format.sign_mask())))?;
+            e.select(is_nan, e.int(Prim::I32, 0x7fc0_0000), value)?
+        }
+        Specials::NumbersOnly | Specials::Scale => value,
+    };
+    e.bitcast(e.or(value, sign)?, Prim::F32)
+}
+
+/// `f8e8m0fnu` in `f64`: the exponent with another bias, 255 a NaN.
+fn widen_scale<'ctx>(e: &Emit<'_, 'ctx>, raw: Value<'ctx>) -> Result<Value<'ctx>> {
+    let wide = e.zext(raw, Prim::I64)?;
+    let field = e.shl(e.add(wide, e.i64(1023 - 127))?, e.i64(52))?;
+    let is_nan = e.icmp(IntPredicate::EQ, wide, e.i64(255))?;
+    e.bitcast(e.select(is_nan, e.i64(0x7ff8_0000_0000_0000), field)?, Prim::F64)
+}
+
+/// A value of the type that `ty` is computed in, rounded to `ty`.
+pub(super) fn round<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Val<'ctx>> {
+    let Some(format) = format_of(ty) else { return Ok(Val::arithmetic(ty, x)) };
+    if ty == ElementType::F16 {
+        return Ok(Val::arithmetic(ty, e.bitcast(e.fptrunc(x, Prim::F16)?, Prim::I16)?));
+    }
+    if ty == ElementType::BF16 {
+        return Ok(Val::arithmetic(ty, round_bf16(e, x)?));
+    }
+    let bits = if format.specials == Specials::Scale { round_scale(e, x)? } else { encode(e, format, x)? };
+    Ok(Val::arithmetic(ty, e.trunc(bits, Prim::I8)?))
+}
+
+fn round_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let bits = e.bitcast(x, Prim::I32)?;
+    let odd = e.and(e.lshr(bits, e.i32(16))?, e.i32(1))?;
+    let rounded = e.add(e.add(bits, e.i32(0x7fff))?, odd)?;
+    let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
+    let rounded = e.select(is_nan, e.i32(0x7fc0_0000), rounded)?;
+    e.trunc(e.lshr(rounded, e.i32(16))?, Prim::I16)
+}
+
+/// An `f32` rounded to a format of at most 8 bits, its pattern in an `i32`.
+fn encode<'ctx>(e: &Emit<'_, 'ctx>, format: FloatFormat, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let int = |n: u32| e.int(Prim::I32, u64::from(n));
+    let field = |exponent: i32| ((exponent + 127) as u32) << 23;
+    let bits = e.bitcast(x, Prim::I32)?;
+    let absolute = e.and(bits, int(0x7fff_ffff))?;
+    let dropped = 23 - format.mantissa_bits;
+    // Subnormal: the addition rounds at the last bit that the format has.
+    let unit = field(1 - format.bias + dropped as i32);
+    let sum = e.fadd(e.bitcast(absolute, Prim::F32)?, e.f32(f32::from_bits(unit)))?;
+    let small = e.sub(e.bitcast(sum, Prim::I32)?, int(unit))?;
+    // A carry out of the fraction moves into the exponent field.
+    let odd = e.and(e.lshr(absolute, int(dropped))?, int(1))?;
+    let rounded = e.lshr(e.add(e.add(absolute, int((1 << (dropped - 1)) - 1))?, odd)?, int(dropped))?;
+    let large = e.sub(rounded, int(((127 - format.bias) as u32) << format.mantissa_bits))?;
+    let is_small = e.icmp(IntPredicate::ULT, absolute, int(field(1 - format.bias)))?;
+    let magnitude = e.select(is_small, small, large)?;
+    // Infinities are beyond every number, as is what overflows.
+    let too_large = e.icmp(IntPredicate::UGT, magnitude, int(format.max_bits()))?;
+    let sign_bit = format.bits() - 1;
+    let sign = e.and(e.lshr(bits, int(31 - sign_bit))?, int(1 << sign_bit))?;
+    let signed = |magnitude| e.or(magnitude, sign);
+    let nan = int(format.converted_nan_bits());
+    let result = match format.specials {
+        Specials::Ieee => signed(e.select(too_large, int(format.max_bits() + 1), magnitude)?)?,
+        Specials::NumbersOnly => signed(e.select(too_large, int(format.max_bits()), magnitude)?)?,
+        Specials::FiniteNan => e.select(too_large, nan, signed(magnitude)?)?,
+        Specials::NanIsNegativeZero | Specials::Scale => {
+            let zero = e.icmp(IntPredicate::EQ, magnitude, int(0))?;
+            e.select(too_large, nan, e.select(zero, int(0), signed(magnitude)?)?)?
+        }
+    };
+    let is_nan = e.icmp(IntPredicate::UGT, absolute, int(0x7f80_0000))?;
+    e.select(is_nan, nan, result)
+}
+
+/// An `f64` in the steps of `f8e8m0fnu`, in an `i32`.
+fn round_scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let bits = e.bitcast(x, Prim::I64)?;
+    let exponent = e.sub(e.lshr(bits, e.i64(52))?, e.i64(1023 - 127))?;
+    let fraction = e.and(bits, e.i64((1 << 52) - 1))?;
+    let (lowest, below) =
+        (e.icmp(IntPredicate::EQ, exponent, e.i64(0))?, e.icmp(IntPredicate::SLT, exponent, e.i64(0))?);
+    let least = e.select(lowest, e.i64(1), e.i64(1 << 51))?;
+    let up = e.zext(e.icmp(IntPredicate::UGE, fraction, least)?, Prim::I64)?;
+    let rounded = e.select(below, e.i64(0), e.add(exponent, up)?)?;
+    // Not positive, or NaN: the pattern is 0 or at least that of infinity.
+    let positive = e.icmp(IntPredicate::ULT, e.sub(bits, e.i64(1))?, e.i64(0x7ff0_0000_0000_0000))?;
+    let too_large = e.icmp(IntPredicate::SGT, rounded, e.i64(254))?;
+    let bits = e.select(too_large, e.i64(255), rounded)?;
+    e.trunc(e.select(positive, bits, e.i64(255))?, Prim::I32)
+}
+
+/// An `f64` as an `f32` that rounds to every narrower format as the `f64` does: truncated, with the last bit set where that was inexact ("rounded to
+/// odd").
+pub(super) fn odd_f32<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let near = e.fptrunc(x, Prim::F32)?;
+    let back = e.fpext(near, Prim::F64)?;
+    let inexact = e.fcmp(FloatPredicate::ONE, back, x)?;
+    let (a, b) = (
+        e.intrinsic("llvm.fabs", &[x.get_type()], &[back])?,
+        e.intrinsic("llvm.fabs", &[x.get_type()], &[x])?,
+    );
+    let beyond = e.fcmp(FloatPredicate::OGT, a, b)?;
+    let bits = e.bitcast(near, Prim::I32)?;
+    let truncated = e.sub(bits, e.zext(beyond, Prim::I32)?)?;
+    e.bitcast(e.or(truncated, e.zext(inexact, Prim::I32)?)?, Prim::F32)
+}
+
+/// An `f64` rounded once to a float type.
+pub(super) fn round_f64<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Val<'ctx>> {
+    if wide_prim(ty) == Prim::F64 {
+        round(e, ty, x)
+    } else if ty == ElementType::F32 {
+        Ok(Val::arithmetic(ty, e.fptrunc(x, Prim::F32)?))
+    } else {
+        let odd = odd_f32(e, x)?;
+        round(e, ty, odd)
+    }
+}
