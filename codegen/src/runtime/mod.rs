@@ -7,6 +7,9 @@ pub mod arena;
 pub mod executable;
 pub mod functions;
 mod interpret;
+#[cfg(all(test, feature = "llvm"))]
+#[path = "tests/kernels.rs"]
+pub(crate) mod kernel_tests;
 pub mod native;
 pub mod object;
 pub mod pool;

@@ -1,19 +1,125 @@
-//! Loop nests: fusions as functions over a range of units.
+//! Loop nests: kernel requests as functions over a range of units.
+//!
+//! ```text
+//! Request --plan--> Tape (fused expression on symbolic indices) + nests --describe--> Kernel (phases, units, cost)
+//!                                                                       --emit-----> LLVM functions
+//! ```
+//!
+//! **Invariants:** analysis makes no LLVM value; [`describe`] and [`emit`] plan alike, and what a kernel computes depends neither on the range of
+//! units that it is called with nor on the target's vector length, but for sums of floats, whose order does.
 
-use hlo::Module;
+#![allow(dead_code, reason = "reductions, which come next, call what nests do not")]
+
+mod access;
+mod code;
+mod cost;
+mod index;
+mod nest;
+mod tape;
+#[cfg(test)]
+mod tests;
+
+use hlo::{InstrId, Module};
 
 use super::Unit;
-use super::llvm::{Error, Result};
+use super::llvm::{Emit, Result, Target, Value};
 use crate::Unsupported;
-use crate::kernel::{Kernel, Request};
+use crate::kernel::{Kernel, Phase, Request};
 
-/// Emits the functions of a kernel into a unit: one for each phase, their symbols `symbol` and what tells the phases apart.
-pub fn emit(unit: &Unit<'_, '_>, module: &Module, request: Request, symbol: &str) -> Result<Kernel> {
-    let _ = (unit, symbol);
-    let id = match request {
+/// What a phase reads and writes, in bytes, and computes, in arithmetic operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Cost {
+    bytes: u64,
+    flops: u64,
+}
+
+/// A function that was begun.
+struct Function<'a, 'ctx> {
+    e: Emit<'a, 'ctx>,
+    /// Arguments, first and last unit.
+    parameters: [Value<'ctx>; 3],
+}
+
+/// What is emitted for a request: a tape and the phases that work on it.
+struct Plan<'m> {
+    tape: tape::Tape<'m>,
+    phases: Vec<Work>,
+    scratch: u64,
+}
+
+/// One phase.
+enum Work {
+    /// A nest that stores values.
+    Nest(nest::Nest),
+}
+
+impl Work {
+    fn units(&self) -> (u64, u64) {
+        match self {
+            Work::Nest(n) => n.units(),
+        }
+    }
+
+    fn cost(&self, tape: &tape::Tape<'_>) -> Cost {
+        match self {
+            Work::Nest(n) => n.cost(tape),
+        }
+    }
+
+    fn emit(&self, f: &Function<'_, '_>, tape: &tape::Tape<'_>, target: &Target) -> Result<()> {
+        match self {
+            Work::Nest(n) => n.emit(f, tape, target),
+        }
+    }
+}
+
+fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsupported> {
+    let nests = match request {
+        Request::Fusion(id) => nest::fusion(module, id)?,
+        Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
+        Request::Map(computation) => nest::map(module, computation)?,
+        Request::Loop(id) => return Err(Unsupported::new(module, id, "a loop in one function")),
+    };
+    let (tape, nests) = nests;
+    Ok(Plan { tape, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })
+}
+
+/// The instruction that a request is about.
+fn subject(module: &Module, request: Request) -> InstrId {
+    match request {
         Request::Fusion(id) | Request::Loop(id) => id,
         Request::Epilogue { fusion, .. } => fusion,
         Request::Map(computation) => module.root(computation),
-    };
-    Err(Error::from(Unsupported::new(module, id, "no kernel computes it yet")))
+    }
+}
+
+/// The kernel of a request. Its phases' symbols are `symbol`, `symbol.1`, ...; a kernel whose results have no elements has no phase. Of
+/// [`Request::Map`] the number of units is 0: it is what the caller has elements. Errors: what is not supported.
+pub fn describe(module: &Module, request: Request, symbol: &str) -> std::result::Result<Kernel, Unsupported> {
+    plan(module, request).map(|plan| plan.kernel(module, request, symbol))
+}
+
+/// Emits the functions of a kernel into a unit: those that [`describe`] names, and gives what that gives.
+pub fn emit(unit: &Unit<'_, '_>, module: &Module, request: Request, symbol: &str) -> Result<Kernel> {
+    let plan = plan(module, request)?;
+    let kernel = plan.kernel(module, request, symbol);
+    for (work, phase) in plan.phases.iter().zip(&kernel.phases) {
+        let (e, parameters) =
+            Emit::kernel(unit.context, unit.module, unit.builder, unit.target, &phase.symbol)?;
+        work.emit(&Function { e, parameters }, &plan.tape, unit.target)?;
+    }
+    Ok(kernel)
+}
+
+impl Plan<'_> {
+    fn kernel(&self, module: &Module, request: Request, symbol: &str) -> Kernel {
+        let phases = self.phases.iter().enumerate().map(|(i, work)| {
+            let (units, grain) = if matches!(request, Request::Map(_)) { (0, 1) } else { work.units() };
+            let Cost { bytes, flops } = work.cost(&self.tape);
+            let symbol = if i == 0 { symbol.to_owned() } else { format!("{symbol}.{i}") };
+            Phase { symbol, units, grain, bytes, flops }
+        });
+        let name = module.instr(subject(module, request)).name.to_string();
+        Kernel { name, phases: phases.collect(), scratch: self.scratch }
+    }
 }

@@ -136,7 +136,7 @@ pub(super) fn bitcast_convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: Elemen
 }
 
 /// The bits of elements, zero-extended to the integer that holds them; 128 for `c128`.
-pub(super) fn pattern<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>) -> Result<Value<'ctx>> {
+pub fn pattern<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>) -> Result<Value<'ctx>> {
     let x = x.settled(e)?;
     match x.ty.class() {
         TypeClass::Pred => e.zext(x.single(), Prim::I8),
@@ -155,7 +155,7 @@ pub(super) fn pattern<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>) -> Result<Value<'c
 }
 
 /// The elements with these bits: what [`pattern`] gives.
-pub(super) fn of_pattern<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, bits: Value<'ctx>) -> Result<Val<'ctx>> {
+pub fn of_pattern<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, bits: Value<'ctx>) -> Result<Val<'ctx>> {
     match ty.class() {
         TypeClass::Pred => Ok(Val::of_bool(e.trunc(bits, Prim::I1)?)),
         TypeClass::Signed | TypeClass::Unsigned => wrap(e, ty, bits),

@@ -304,7 +304,7 @@ fn reduce_in_format<'ctx>(
 }
 
 /// `a` where the condition holds, else `b`: bits.
-pub(super) fn select<'ctx>(
+pub fn select<'ctx>(
     e: &Emit<'_, 'ctx>,
     condition: Value<'ctx>,
     a: &Val<'ctx>,

@@ -18,8 +18,8 @@ use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
-pub use convert::convert;
-pub use float::order_key;
+pub use convert::{convert, of_pattern, pattern};
+pub use float::{order_key, select};
 use kind::{Binary, Function, Kind, Unary};
 use narrow::format_of;
 pub use value::{Val, register, storage};

@@ -1,0 +1,217 @@
+//! Loads and stores of elements: one, or one a lane, consecutive, strided or anywhere.
+
+use hlo::{Buffer, ElementType, with_buffer};
+use inkwell::module::Linkage;
+use smallvec::SmallVec;
+
+use super::code::Spread;
+use crate::cpu::llvm::{Emit, Prim, Result, Value};
+use crate::cpu::scalar::{self, Val};
+
+/// What each part of an element is in memory, and how many parts there are.
+pub(super) fn storage(ty: ElementType) -> (Prim, u32) {
+    (scalar::storage(ty), 1 + u32::from(ty.is_complex()))
+}
+
+/// One element; where the mask (an `i1`) is not set, the one at `origin`, which exists, instead.
+pub(super) fn load_one<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    origin: Value<'ctx>,
+    address: Value<'ctx>,
+    mask: Option<Value<'ctx>>,
+) -> Result<Val<'ctx>> {
+    let address = match mask {
+        Some(mask) => e.select(mask, address, origin)?,
+        None => address,
+    };
+    let (prim, parts) = storage(ty);
+    let mut all: SmallVec<[Value<'ctx>; 2]> = SmallVec::new();
+    for p in 0..u64::from(parts) {
+        all.push(e.load(prim, e.address_at(address, p * prim.bytes())?, prim.bytes() as u32)?);
+    }
+    Val::of_storage(e, ty, &all)
+}
+
+/// Stores one element.
+pub(super) fn store_one<'ctx>(e: &Emit<'_, 'ctx>, value: &Val<'ctx>, address: Value<'ctx>) -> Result<()> {
+    for (p, part) in value.to_storage(e)?.into_iter().enumerate() {
+        let bytes = e.prim_of(part).bytes();
+        e.store(part, e.address_at(address, p as u64 * bytes)?, bytes as u32)?;
+    }
+    Ok(())
+}
+
+fn every<'ctx>(e: &Emit<'_, 'ctx>, parts: u32) -> Vec<u32> {
+    (0..e.lanes * parts).map(|l| l / parts).collect()
+}
+
+/// An element a lane.
+pub(super) fn load<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    address: Value<'ctx>,
+    lanes: Spread<'ctx>,
+    mask: Option<Value<'ctx>>,
+) -> Result<Val<'ctx>> {
+    let (prim, parts) = storage(ty);
+    let bytes = ty.storage_bytes() as i64;
+    let w = e.lanes;
+    let raw: SmallVec<[Value<'ctx>; 2]> = match lanes {
+        Spread::Linear(stride) if stride == bytes => {
+            let wide = e.with_lanes(w * parts);
+            let all = match mask {
+                None => wide.load(prim, address, prim.bytes() as u32)?,
+                Some(mask) => {
+                    let mask = if parts == 1 { mask } else { e.shuffle(mask, mask, &every(e, parts))? };
+                    wide.load_masked(address, prim.bytes() as u32, mask, zero(&wide, prim))?
+                }
+            };
+            if parts == 1 {
+                SmallVec::from_slice(&[all])
+            } else {
+                let even: Vec<u32> = (0..w).map(|l| 2 * l).collect();
+                let odd: Vec<u32> = (0..w).map(|l| 2 * l + 1).collect();
+                SmallVec::from_slice(&[e.shuffle(all, all, &even)?, e.shuffle(all, all, &odd)?])
+            }
+        }
+        Spread::Linear(stride) if stride == -bytes && parts == 1 => {
+            let back: Vec<u32> = (0..w).rev().collect();
+            let first = e.scalar().address(address, e.scalar().i64(-(i64::from(w) - 1) * bytes))?;
+            let all = match mask {
+                None => e.load(prim, first, prim.bytes() as u32)?,
+                Some(mask) => {
+                    let mask = e.shuffle(mask, mask, &back)?;
+                    e.load_masked(first, prim.bytes() as u32, mask, zero(e, prim))?
+                }
+            };
+            SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
+        }
+        Spread::Linear(stride) if stride == 2 * bytes && parts == 1 && mask.is_none() => {
+            // The second vector begins one element early, so that nothing beyond the last element is read.
+            let low = e.load(prim, address, prim.bytes() as u32)?;
+            let next = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * bytes))?;
+            let high = e.load(prim, next, prim.bytes() as u32)?;
+            let pick: Vec<u32> = (0..w).map(|l| if 2 * l < w { 2 * l } else { 2 * l + 1 }).collect();
+            SmallVec::from_slice(&[e.shuffle(low, high, &pick)?])
+        }
+        Spread::Linear(_) | Spread::Vector(_) => {
+            let mut all = SmallVec::new();
+            for p in 0..u64::from(parts) {
+                let address = e.scalar().address_at(address, p * prim.bytes())?;
+                all.push(load_anywhere(e, prim, address, lanes, mask)?);
+            }
+            all
+        }
+    };
+    Val::of_storage(e, ty, &raw)
+}
+
+fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
+    if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) }
+}
+
+/// Offsets of the lanes in bytes.
+fn offsets<'ctx>(e: &Emit<'_, 'ctx>, lanes: Spread<'ctx>) -> Value<'ctx> {
+    match lanes {
+        Spread::Vector(v) => v,
+        Spread::Linear(stride) => {
+            let all: Vec<u64> =
+                (0..i64::from(e.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
+            e.int_lanes(Prim::I64, &all)
+        }
+    }
+}
+
+fn load_anywhere<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    prim: Prim,
+    address: Value<'ctx>,
+    lanes: Spread<'ctx>,
+    mask: Option<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
+    let offsets = offsets(e, lanes);
+    if prim.bits() >= 32 {
+        let addresses = e.address(address, offsets)?;
+        let mask = mask.unwrap_or_else(|| e.bool(true));
+        return e.gather(addresses, prim.bytes() as u32, mask, zero(e, prim));
+    }
+    // No processor gathers bytes: one load a lane, for lanes that are not enabled from a zero on the stack.
+    let one = e.scalar();
+    let spare = match mask {
+        Some(_) => {
+            let spare = Value::from(e.stack(prim, 1)?);
+            one.store(one.int(prim, 0), spare, prim.bytes() as u32)?;
+            Some(spare)
+        }
+        None => None,
+    };
+    let mut all = e.poison(prim);
+    for lane in 0..e.lanes {
+        let offset = one.resize(e.extract(offsets, lane)?, Prim::I64, true)?;
+        let mut at = one.address(address, offset)?;
+        if let (Some(mask), Some(spare)) = (mask, spare) {
+            at = one.select(e.extract(mask, lane)?, at, spare)?;
+        }
+        all = e.insert(all, one.load(prim, at, prim.bytes() as u32)?, lane)?;
+    }
+    Ok(all)
+}
+
+/// Stores an element a lane. Streaming stores pass the caches: whole vectors at aligned addresses only.
+pub(super) fn store<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    value: &Val<'ctx>,
+    address: Value<'ctx>,
+    lanes: Spread<'ctx>,
+    mask: Option<Value<'ctx>>,
+    streaming: bool,
+) -> Result<()> {
+    let bytes = value.ty().storage_bytes() as i64;
+    let raw = value.to_storage(e)?;
+    let prim = e.prim_of(raw[0]);
+    let w = e.lanes;
+    if matches!(lanes, Spread::Linear(stride) if stride == bytes) {
+        let parts = raw.len() as u32;
+        let all = if let [re, im] = raw[..] {
+            let both: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
+            e.shuffle(re, im, &both)?
+        } else {
+            raw[0]
+        };
+        return match mask {
+            None if streaming => e.store_streaming(all, address),
+            None => e.store(all, address, prim.bytes() as u32).map(|_| ()),
+            Some(mask) => {
+                let mask = if parts == 1 { mask } else { e.shuffle(mask, mask, &every(e, parts))? };
+                e.store_masked(all, address, prim.bytes() as u32, mask)
+            }
+        };
+    }
+    let offsets = offsets(e, lanes);
+    let mask = mask.unwrap_or_else(|| e.bool(true));
+    for (p, part) in raw.into_iter().enumerate() {
+        let address = e.scalar().address_at(address, p as u64 * prim.bytes())?;
+        e.scatter(part, e.address(address, offsets)?, prim.bytes() as u32, mask)?;
+    }
+    Ok(())
+}
+
+/// The address of a read-only array in the object code.
+pub(super) fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &Buffer) -> Result<Value<'ctx>> {
+    let ty = buffer.element_type();
+    let size = ty.storage_bytes();
+    // Narrow signed integers are extended in memory.
+    let unused = if ty.is_signed_integer() { 128 - ty.bits() } else { 0 };
+    let bytes: Vec<u8> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
+        let bits = (hlo::Bits::bits(x) << unused).cast_signed() >> unused;
+        bits.to_le_bytes().into_iter().take(size)
+    }).collect());
+    let data = e.context.const_string(&bytes, false);
+    let global = e.module.add_global(data.get_type(), None, "constant");
+    global.set_initializer(&data);
+    global.set_constant(true);
+    global.set_linkage(Linkage::Private);
+    global.set_alignment(64);
+    Ok(global.as_pointer_value().into())
+}

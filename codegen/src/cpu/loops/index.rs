@@ -1,0 +1,356 @@
+//! Index arithmetic, symbolically: sums of loop variables with constant factors, and quotients and remainders by constants.
+//!
+//! What movement operations do to an index is composed here before any code exists, so that a reshape and a reshape back cancel and an address
+//! becomes one sum. **Invariants:** terms of an [`Affine`] are sorted by atom and have factors other than 0; an atom's range holds whenever the
+//! guards of the expression that uses it do; quotients are floored and remainders not negative.
+
+use smallvec::SmallVec;
+
+use rustc_hash::FxHashMap;
+
+/// A number that is not known before run time: a place in [`Space`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct AtomId(pub(super) u32);
+
+/// `sum of factor * atom, + constant`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Affine {
+    /// Sorted by atom, no factor 0.
+    pub(super) terms: SmallVec<[(AtomId, i64); 3]>,
+    /// The rest.
+    pub(super) constant: i64,
+}
+
+/// An index: a component a dimension.
+pub(super) type Index = SmallVec<[Affine; 4]>;
+
+/// What an atom is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Def {
+    /// A loop variable.
+    Var(u32),
+    /// Quotient by a constant above 1.
+    Div(Affine, i64),
+    /// Remainder by a constant above 1.
+    Mod(Affine, i64),
+    /// The value of an operation of the tape, clamped to the atom's range; its number, and whether its type is unsigned.
+    Value(u32),
+}
+
+/// An atom and the numbers that it can be.
+#[derive(Clone, Debug)]
+pub(super) struct Atom {
+    /// What it is.
+    pub(super) def: Def,
+    /// The least value.
+    pub(super) low: i64,
+    /// The greatest value.
+    pub(super) high: i64,
+}
+
+/// All atoms of an expression.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Space {
+    /// By [`AtomId`].
+    pub(super) atoms: Vec<Atom>,
+    known: FxHashMap<(Def, i64, i64), AtomId>,
+}
+
+impl Affine {
+    /// A constant.
+    pub(super) fn constant(constant: i64) -> Self {
+        Self { terms: SmallVec::new(), constant }
+    }
+
+    /// One atom.
+    pub(super) fn atom(atom: AtomId) -> Self {
+        Self { terms: SmallVec::from_slice(&[(atom, 1)]), constant: 0 }
+    }
+
+    /// The number that it is, if it is one.
+    pub(super) fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// With a constant added.
+    pub(super) fn plus(&self, constant: i64) -> Self {
+        Self { terms: self.terms.clone(), constant: self.constant.wrapping_add(constant) }
+    }
+
+    /// Times a constant.
+    pub(super) fn times(&self, factor: i64) -> Self {
+        if factor == 0 {
+            return Self::default();
+        }
+        let terms =
+            self.terms.iter().map(|&(a, f)| (a, f.wrapping_mul(factor))).filter(|t| t.1 != 0).collect();
+        Self { terms, constant: self.constant.wrapping_mul(factor) }
+    }
+
+    /// The factor of an atom.
+    pub(super) fn factor(&self, atom: AtomId) -> i64 {
+        self.terms.binary_search_by_key(&atom, |t| t.0).map_or(0, |i| self.terms[i].1)
+    }
+
+    fn merged(&self, other: &Self) -> Self {
+        let mut terms: SmallVec<[(AtomId, i64); 3]> = SmallVec::new();
+        let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        loop {
+            let next = match (a.peek(), b.peek()) {
+                (Some(&&x), Some(&&y)) if x.0 == y.0 => {
+                    a.next();
+                    b.next();
+                    (x.0, x.1.wrapping_add(y.1))
+                }
+                (Some(&&x), Some(&&y)) if x.0 > y.0 => {
+                    b.next();
+                    y
+                }
+                (Some(&&x), _) => {
+                    a.next();
+                    x
+                }
+                (None, Some(&&y)) => {
+                    b.next();
+                    y
+                }
+                (None, None) => break,
+            };
+            if next.1 != 0 {
+                terms.push(next);
+            }
+        }
+        Self { terms, constant: self.constant.wrapping_add(other.constant) }
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1).max(1)
+}
+
+impl Space {
+    /// The atom of a definition and range.
+    pub(super) fn intern(&mut self, def: Def, low: i64, high: i64) -> AtomId {
+        let next = AtomId(self.atoms.len() as u32);
+        let id = *self.known.entry((def.clone(), low, high)).or_insert(next);
+        if id == next {
+            self.atoms.push(Atom { def, low, high });
+        }
+        id
+    }
+
+    /// A loop variable of `size` values from 0; of one value the constant 0.
+    pub(super) fn var(&mut self, number: u32, size: i64) -> Affine {
+        if size == 1 {
+            return Affine::default();
+        }
+        Affine::atom(self.intern(Def::Var(number), 0, (size - 1).max(0)))
+    }
+
+    /// The atom with this number.
+    pub(super) fn atom(&self, id: AtomId) -> &Atom {
+        &self.atoms[id.0 as usize]
+    }
+
+    /// The least and the greatest value.
+    pub(super) fn range(&self, x: &Affine) -> (i64, i64) {
+        let (mut low, mut high) = (x.constant, x.constant);
+        for &(a, f) in &x.terms {
+            let atom = self.atom(a);
+            let ends = (atom.low.saturating_mul(f), atom.high.saturating_mul(f));
+            low = low.saturating_add(ends.0.min(ends.1));
+            high = high.saturating_add(ends.0.max(ends.1));
+        }
+        (low, high)
+    }
+
+    /// The sum. A quotient and a remainder of the same number by the same divisor become that number where factors fit.
+    pub(super) fn add(&self, a: &Affine, b: &Affine) -> Affine {
+        let mut sum = a.merged(b);
+        loop {
+            let pair = sum.terms.iter().find_map(|&(m, f)| {
+                let Def::Mod(x, d) = &self.atom(m).def else { return None };
+                let &(q, _) = sum.terms.iter().find(|&&(q, g)| {
+                    matches!(&self.atom(q).def, Def::Div(y, e) if e == d && y == x)
+                        && f.checked_mul(*d) == Some(g)
+                })?;
+                Some((m, q, x.times(f)))
+            });
+            let Some((m, q, x)) = pair else { return sum };
+            sum.terms.retain(|t| t.0 != m && t.0 != q);
+            sum = sum.merged(&x);
+        }
+    }
+
+    /// The part of a number that a divisor does not divide (never negative), and the quotient of the rest.
+    fn parted(&self, x: &Affine, d: i64) -> (Affine, Affine) {
+        let (mut rest, mut quotient) = (Affine::default(), Affine::default());
+        for &(a, f) in &x.terms {
+            if f % d == 0 {
+                quotient.terms.push((a, f / d));
+            } else {
+                rest.terms.push((a, f));
+            }
+        }
+        quotient.constant = x.constant.div_euclid(d);
+        rest.constant = x.constant.rem_euclid(d);
+        let low = self.range(&rest).0;
+        if low < 0 {
+            let up = low.unsigned_abs().div_ceil(d.unsigned_abs());
+            let up = i64::try_from(up).unwrap_or(i64::MAX / d);
+            rest.constant = rest.constant.saturating_add(up.saturating_mul(d));
+            quotient.constant = quotient.constant.saturating_sub(up);
+        }
+        (rest, quotient)
+    }
+
+    /// Floored quotient and remainder by a positive constant.
+    pub(super) fn div_mod(&mut self, x: &Affine, d: i64) -> (Affine, Affine) {
+        if d == 1 {
+            return (x.clone(), Affine::default());
+        }
+        let (rest, quotient) = self.parted(x, d);
+        let (low, high) = self.range(&rest);
+        if low >= 0 && high < d {
+            return (quotient, rest);
+        }
+        // floor((g * A + c) / d) = floor((A + floor(c / g)) / (d / g)) for g that divides d; the remainder is g * (.. mod d / g) + c mod g.
+        let g = rest.terms.iter().fold(d, |g, t| gcd(g, t.1));
+        let part = Affine {
+            terms: rest.terms.iter().map(|&(a, f)| (a, f / g)).collect(),
+            constant: rest.constant.div_euclid(g),
+        };
+        let (e, c) = (d / g, rest.constant.rem_euclid(g));
+        if e == 1 {
+            return (self.add(&quotient, &part), Affine::constant(c));
+        }
+        let (low, high) = self.range(&part);
+        let q = self.intern(Def::Div(part.clone(), e), low.div_euclid(e), high.div_euclid(e));
+        let m = self.intern(Def::Mod(part, e), 0, e - 1);
+        (self.add(&quotient, &Affine::atom(q)), Affine::atom(m).times(g).plus(c))
+    }
+
+    /// The value of an operation, clamped to a range that is not empty.
+    pub(super) fn value(&mut self, op: u32, low: i64, high: i64) -> Affine {
+        if low == high {
+            return Affine::constant(low);
+        }
+        Affine::atom(self.intern(Def::Value(op), low, high))
+    }
+
+    /// The row-major number of an index into dimensions.
+    pub(super) fn linear(&self, index: &[Affine], dims: &[i64]) -> Affine {
+        let (mut sum, mut stride) = (Affine::default(), 1i64);
+        for (x, &d) in index.iter().zip(dims).rev() {
+            sum = self.add(&sum, &x.times(stride));
+            stride = stride.wrapping_mul(d.max(1));
+        }
+        sum
+    }
+
+    /// The index into dimensions that has a row-major number.
+    pub(super) fn delinear(&mut self, linear: &Affine, dims: &[i64]) -> Index {
+        let mut index: Index = dims.iter().map(|_| Affine::default()).collect();
+        let mut rest = linear.clone();
+        let first = dims.iter().position(|&d| d != 1);
+        for (i, &d) in dims.iter().enumerate().rev() {
+            if d == 1 {
+                continue;
+            }
+            if Some(i) == first {
+                index[i] = rest;
+                break;
+            }
+            let (q, m) = self.div_mod(&rest, d.max(1));
+            (index[i], rest) = (m, q);
+        }
+        index
+    }
+
+    /// The index of an array of other dimensions whose elements come in the same order. Groups of dimensions that hold the same elements are
+    /// taken for themselves.
+    pub(super) fn reshape(&mut self, index: &[Affine], from: &[i64], to: &[i64]) -> Index {
+        let mut result: Index = SmallVec::new();
+        let (mut i, mut j) = (0, 0);
+        while i < from.len() || j < to.len() {
+            let (i0, j0) = (i, j);
+            let (mut a, mut b) = (1i64, 1i64);
+            // The next dimension of each, and more of the side whose product is smaller.
+            if i < from.len() {
+                a = from[i];
+                i += 1;
+            }
+            if j < to.len() {
+                b = to[j];
+                j += 1;
+            }
+            while a != b && (i < from.len() || j < to.len()) {
+                if (a < b && i < from.len()) || j == to.len() {
+                    a = a.wrapping_mul(from[i]);
+                    i += 1;
+                } else {
+                    b = b.wrapping_mul(to[j]);
+                    j += 1;
+                }
+            }
+            let linear = self.linear(&index[i0..i], &from[i0..i]);
+            result.extend(self.delinear(&linear, &to[j0..j]));
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes_cancel() {
+        let mut s = Space::default();
+        let index: Index = [6, 5, 4].iter().enumerate().map(|(i, &n)| s.var(i as u32, n)).collect();
+        let there = s.reshape(&index, &[6, 5, 4], &[10, 3, 4]);
+        let back = s.reshape(&there, &[10, 3, 4], &[6, 5, 4]);
+        assert_eq!(s.linear(&back, &[6, 5, 4]), s.linear(&index, &[6, 5, 4]));
+        assert_eq!(
+            s.reshape(&index, &[6, 5, 4], &[1, 6, 1, 20])[1],
+            index[0],
+            "groups are taken for themselves"
+        );
+        let flat = s.linear(&index, &[6, 5, 4]);
+        assert_eq!(s.delinear(&flat, &[6, 5, 4]), index);
+    }
+
+    #[test]
+    fn quotients_and_remainders_are_what_they_say() {
+        let mut s = Space::default();
+        let v = s.var(0, 100);
+        for (factor, constant, d) in [(1, 0, 7), (-1, 99, 7), (6, 5, 4), (14, -3, 7), (-3, 1, 6), (4, 2, 8)] {
+            let x = v.times(factor).plus(constant);
+            let (q, m) = s.div_mod(&x, d);
+            for value in 0..100 {
+                let number = value * factor + constant;
+                assert_eq!(eval(&s, &q, value), number.div_euclid(d), "{number} / {d}");
+                assert_eq!(eval(&s, &m, value), number.rem_euclid(d), "{number} % {d}");
+            }
+            let (low, high) = s.range(&m);
+            assert!(low >= 0 && high < d);
+            assert_eq!(s.add(&q.times(d), &m), x, "they join again");
+        }
+    }
+
+    fn eval(s: &Space, x: &Affine, v: i64) -> i64 {
+        let atoms = x.terms.iter().map(|&(a, f)| {
+            f * match &s.atom(a).def {
+                Def::Var(_) => v,
+                Def::Div(y, d) => eval(s, y, v).div_euclid(*d),
+                Def::Mod(y, d) => eval(s, y, v).rem_euclid(*d),
+                Def::Value(_) => unreachable!(),
+            }
+        });
+        atoms.sum::<i64>() + x.constant
+    }
+}

@@ -1,0 +1,540 @@
+//! Loop nests that compute values and store them: loop fusions, epilogues, maps.
+//!
+//! **Invariant** (buffer assignment rests on it): in each run of the innermost body all loads come before all stores, and an element is
+//! stored in the run that loads the element at the same place; so an operand that is read only where the result is written may be the same memory.
+
+use hlo::{ArrayShape, ElementType, attrs::AttrKey};
+use hlo::{ComputationId, InstrId, Module, Opcode};
+
+use super::code::{Code, Mask};
+use super::index::{Affine, Def, Index};
+use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
+use super::{Cost, Function};
+use crate::Unsupported;
+use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
+
+/// A value and where it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    /// What.
+    pub(super) node: NodeId,
+    /// The array.
+    pub(super) array: u32,
+    /// The row-major number of the element.
+    pub(super) at: Affine,
+}
+
+/// Loops over variables, all values of all of them, and what is stored in the innermost.
+#[derive(Clone, Debug)]
+pub(super) struct Nest {
+    /// Numbers and sizes of the variables, outermost first; the last one goes over lanes.
+    pub(super) vars: Vec<(u32, i64)>,
+    /// So many outer variables are the units.
+    pub(super) prefix: usize,
+    /// With one variable: elements of a unit.
+    pub(super) block: i64,
+    /// Stored in order.
+    pub(super) outputs: Vec<Output>,
+}
+
+/// Bytes of results above which they are written past the caches.
+const STREAMING: i64 = 16 << 20;
+
+/// Units that are enough for any number of threads.
+const MANY: i64 = 64;
+
+/// Elements of a unit of a nest of one loop.
+const BLOCK: i64 = 4096;
+
+/// An index of one variable a dimension, numbered from `first`.
+pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
+    let mut vars = Vec::new();
+    let mut index = Index::new();
+    for (i, &d) in dims.iter().enumerate() {
+        let number = first + i as u32;
+        index.push(tape.space.var(number, d));
+        if d != 1 {
+            vars.push((number, d));
+        }
+    }
+    (index, vars)
+}
+
+/// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the tape.
+pub(super) fn join(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [&mut Affine]) {
+    let mut d = vars.len();
+    while d >= 2 {
+        d -= 1;
+        let [(outer, size), (inner, n)] = [vars[d - 1], vars[d]];
+        let atom = |tape: &Tape<'_>, v: u32| {
+            let found = tape.space.atoms.iter().position(|a| a.def == Def::Var(v));
+            found.map(|i| super::index::AtomId(i as u32))
+        };
+        let (Some(outer), Some(inner)) = (atom(tape, outer), atom(tape, inner)) else { continue };
+        let Some(total) = size.checked_mul(n) else { continue };
+        let mut one = true;
+        let mut look = |x: &mut Affine| one &= x.factor(outer) == x.factor(inner).wrapping_mul(n);
+        tape.for_each_number(&mut look);
+        more.iter_mut().for_each(|x| look(x));
+        if !one {
+            continue;
+        }
+        let mut drop = |x: &mut Affine| x.terms.retain(|t| t.0 != outer);
+        tape.for_each_number(&mut drop);
+        more.iter_mut().for_each(|x| drop(x));
+        tape.space.atoms[inner.0 as usize].high = total - 1;
+        vars[d].1 = total;
+        vars.remove(d - 1);
+    }
+}
+
+/// Binds the parameters of a computation to arrays, the first being argument `first`; gives the number of the next argument.
+pub(super) fn bind_parameters(tape: &mut Tape<'_>, computation: ComputationId, first: u32) -> u32 {
+    let module = tape.module;
+    let mut argument = first;
+    for &p in module.computation(computation).parameters().iter().flatten() {
+        for (leaf, shape) in array_leaves(&module.instr(p).shape).enumerate() {
+            let array = tape.array(shape, argument);
+            tape.bind(p, leaf as u32, Bound::Array(array));
+            argument += 1;
+        }
+    }
+    argument
+}
+
+/// The instruction that a leaf of a root is, through tuples.
+pub(super) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, u32) {
+    let (mut at, mut leaf) = (root, leaf);
+    while module.instr(at).opcode == Opcode::Tuple {
+        let mut next = None;
+        for &o in module.instr(at).operands() {
+            let n = array_leaves(&module.instr(o).shape).count() as u32;
+            if leaf < n {
+                next = Some(o);
+                break;
+            }
+            leaf -= n;
+        }
+        match next {
+            Some(o) => at = o,
+            None => break,
+        }
+    }
+    (at, leaf)
+}
+
+/// The nests of a loop fusion: one for each group of roots of the same dimensions.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    let instr = module.instr(id);
+    let Some(computation) = instr.attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let root = module.root(computation);
+    let mut nests: Vec<(Vec<i64>, Index, Nest)> = Vec::new();
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.iter().enumerate() {
+        let (at, at_leaf) = leaf_root(module, root, leaf as u32);
+        let array = tape.array(shape, first_result + leaf as u32);
+        let window = in_place_update(module, at);
+        let dims: Vec<i64> = match window {
+            Some(update) => module.instr(update).shape.expect_array().dims.to_vec(),
+            None => shape.dims.to_vec(),
+        };
+        if dims.contains(&0) {
+            continue;
+        }
+        let place = nests.iter().position(|n| n.0 == dims);
+        let place = place.unwrap_or_else(|| {
+            let (index, vars) = variables(&mut tape, &dims, 100 * nests.len() as u32);
+            nests.push((dims.clone(), index, Nest { vars, prefix: 0, block: BLOCK, outputs: Vec::new() }));
+            nests.len() - 1
+        });
+        let index = nests[place].1.clone();
+        let (node, to) = match window {
+            Some(update) => {
+                let starts = tape.window_starts(at, 2, &shape.dims, &dims)?;
+                let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+                (tape.node(update, 0, &index)?, to)
+            }
+            None => (tape.node(at, at_leaf, &index)?, index),
+        };
+        let linear = tape.space.linear(&to, &shape.dims);
+        nests[place].2.outputs.push(Output { node, array, at: linear });
+    }
+    let mut nests: Vec<Nest> = nests.into_iter().map(|n| n.2).collect();
+    for n in 0..nests.len() {
+        let mut vars = std::mem::take(&mut nests[n].vars);
+        let mut more: Vec<&mut Affine> =
+            nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();
+        join(&mut tape, &mut vars, &mut more);
+        nests[n].vars = vars;
+        nests[n].divide();
+    }
+    Ok((tape, nests))
+}
+
+/// The update of a root that is written into its operand, which is a parameter that nothing else reads.
+pub(super) fn in_place_update(module: &Module, root: InstrId) -> Option<InstrId> {
+    let instr = module.instr(root);
+    if instr.opcode != Opcode::DynamicUpdateSlice {
+        return None;
+    }
+    let &[of, update, ..] = instr.operands() else { return None };
+    let sole = module.users(of).len() == 1;
+    let empty = module.instr(of).shape.expect_array().elements() == 0;
+    (module.instr(of).opcode == Opcode::Parameter && sole && !empty).then_some(update)
+}
+
+/// The nest of an epilogue: variables are rows and columns of the hero's result.
+pub(super) fn epilogue(
+    module: &Module,
+    id: InstrId,
+    hero: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let Some(result) = leaf_shape(&module.instr(hero).shape, 0) else {
+        return Err(Unsupported::new(module, hero, "a hero without a result"));
+    };
+    let given = tape.array(result, 0);
+    tape.bind(hero, 0, Bound::Array(given));
+    let first_result = bind_parameters(&mut tape, computation, 1);
+    let columns = result.dims.last().copied().unwrap_or(1);
+    let rows: i64 = result.dims.iter().rev().skip(1).product();
+    if rows * columns == 0 {
+        return Ok((tape, Vec::new()));
+    }
+    let (index, mut vars) = variables(&mut tape, &[rows, columns], 0);
+    let here = tape.space.linear(&index, &[rows, columns]);
+    let root = module.root(computation);
+    let mut outputs = Vec::new();
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.into_iter().enumerate() {
+        if shape.elements() != result.elements() {
+            return Err(Unsupported::new(
+                module,
+                id,
+                "an epilogue whose result has other dimensions than its hero's",
+            ));
+        }
+        let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
+        let node = tape.node(root, leaf as u32, &at)?;
+        let array = tape.array(shape, first_result + leaf as u32);
+        outputs.push(Output { node, array, at: here.clone() });
+    }
+    for node in &tape.nodes {
+        if matches!(&node.op, Op::Load { array, at, .. } if *array == given && *at != here) {
+            return Err(Unsupported::new(
+                module,
+                id,
+                "an epilogue that needs other elements than those of its row",
+            ));
+        }
+    }
+    let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
+    join(&mut tape, &mut vars, &mut more);
+    // A row is a unit: rows that are joined with their columns are blocks of one loop.
+    let prefix = usize::from(vars.len() == 2);
+    if rows > 1 && vars.len() == 1 && columns == 1 {
+        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs }]));
+    }
+    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs }]))
+}
+
+/// The nest of a computation applied to arrays of so many elements as its units are.
+pub(super) fn map(
+    module: &Module,
+    computation: ComputationId,
+) -> std::result::Result<(Tape<'_>, Vec<Nest>), Unsupported> {
+    /// More than any array has.
+    const ANY: i64 = 1 << 50;
+    let mut tape = Tape::new(module);
+    let at = tape.space.var(0, ANY);
+    let mut arguments = Vec::new();
+    for &p in module.computation(computation).parameters().iter().flatten() {
+        for shape in array_leaves(&module.instr(p).shape) {
+            let ty = shape.element_type;
+            let array = tape.array(&ArrayShape::new(ty, &[ANY]), arguments.len() as u32);
+            let load = Op::Load { array, at: at.clone(), guard: super::tape::ALWAYS };
+            arguments.push(tape.push(load, ty));
+        }
+    }
+    let results = tape.apply(computation, &arguments)?;
+    let mut outputs = Vec::new();
+    for (i, node) in results.into_iter().enumerate() {
+        let ty = tape.nodes[node as usize].ty;
+        let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
+        outputs.push(Output { node, array, at: at.clone() });
+    }
+    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs }]))
+}
+
+impl Nest {
+    /// Chooses the units.
+    fn divide(&mut self) {
+        let Some((_, inner)) = self.vars.split_last() else { return };
+        let mut units = 1i64;
+        self.prefix = 0;
+        for v in inner {
+            if units >= MANY {
+                break;
+            }
+            units = units.saturating_mul(v.1);
+            self.prefix += 1;
+        }
+    }
+
+    /// The number of units, and of how many of them chunks should be.
+    pub(super) fn units(&self) -> (u64, u64) {
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let units = if self.prefix == 0 && self.vars.len() <= 1 {
+            (last + self.block.max(1) - 1) / self.block.max(1)
+        } else {
+            self.vars[..self.prefix].iter().map(|v| v.1).product()
+        };
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// What it reads, writes and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let elements = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
+        super::cost::of(tape, self.outputs.iter().map(|o| (o.node, o.array)), elements)
+    }
+
+    /// Emits the function.
+    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let bytes: i64 = self
+            .outputs
+            .iter()
+            .map(|o| {
+                let shape = &tape.arrays[o.array as usize].shape;
+                (shape.element_type.storage_bytes() as i64)
+                    .saturating_mul(self.vars.iter().map(|v| v.1).fold(1, i64::saturating_mul))
+            })
+            .fold(0, i64::saturating_add);
+        let known = last < 1 << 50;
+        let streaming = bytes > STREAMING && known;
+        let row = Row { target, streaming, outputs: &self.outputs };
+        match &self.vars[..] {
+            [] => row.body(c)?,
+            &[(var, n)] if self.prefix == 0 => {
+                if known && n <= self.block {
+                    row.emit(c, var, e.i64(0), e.i64(n), Some(n), i64::from(lanes))?;
+                } else {
+                    let block = e.i64(self.block);
+                    let (low, high) = (e.mul(begin, block)?, e.mul(end, block)?);
+                    let high = if known {
+                        e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?
+                    } else {
+                        high
+                    };
+                    let w = i64::from(lanes);
+                    let multiple = if self.block % w == 0 { w } else { 1 };
+                    let count = (self.block % w == 0 && n % w == 0 && known).then_some(w << 20);
+                    row.emit(c, var, low, high, count, multiple)?;
+                }
+            }
+            vars => {
+                let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
+                let e = c.e;
+                c.mark()?;
+                e.for_range(begin, end, e.i64(1), |unit| {
+                    c.enter()?;
+                    decode(c, unit, &outer[..self.prefix])?;
+                    let body = |c: &mut Code<'_, '_, '_, '_>| {
+                        let e = c.e;
+                        row.emit(c, inner, e.i64(0), e.i64(n), Some(n), i64::from(lanes))
+                    };
+                    loops(c, &outer[self.prefix..], &body)?;
+                    c.leave();
+                    Ok(())
+                })?;
+            }
+        }
+        if streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+}
+
+/// Gives variables their values from the row-major number of these.
+pub(super) fn decode<'ctx>(
+    c: &mut Code<'_, '_, 'ctx, '_>,
+    unit: Value<'ctx>,
+    vars: &[(u32, i64)],
+) -> Result<()> {
+    let e = c.e;
+    let mut rest = unit;
+    for (i, &(var, n)) in vars.iter().enumerate().rev() {
+        let value = if i == 0 { rest } else { e.urem(rest, e.i64(n))? };
+        c.set_var(var, value, false, 1);
+        if i > 0 {
+            rest = e.udiv(rest, e.i64(n))?;
+        }
+    }
+    Ok(())
+}
+
+/// Loops over all values of variables.
+pub(super) fn loops<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    vars: &[(u32, i64)],
+    body: &dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<()>,
+) -> Result<()> {
+    match vars.split_first() {
+        None => body(c),
+        Some((&(var, n), rest)) => {
+            let e = c.e;
+            c.for_var(var, e.i64(0), e.i64(n), 1, false, 1, |c| loops(c, rest, body))
+        }
+    }
+}
+
+/// The innermost loop.
+struct Row<'r> {
+    target: &'r Target,
+    streaming: bool,
+    outputs: &'r [Output],
+}
+
+impl Row<'_> {
+    fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        let mut values = Vec::new();
+        for o in self.outputs {
+            values.push(c.value(o.node)?);
+        }
+        for (o, value) in self.outputs.iter().zip(&values) {
+            let size = tape_bytes(c, o.array);
+            let streaming = self.streaming
+                && c.active.is_none()
+                && c.lanes > 1
+                && size * i64::from(c.lanes) >= 32
+                && c.aligned(&o.at, size, size * i64::from(c.lanes));
+            c.store_value(value, o.array, &o.at, streaming)?;
+        }
+        Ok(())
+    }
+
+    fn emit<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        var: u32,
+        low: Value<'ctx>,
+        high: Value<'ctx>,
+        count: Option<i64>,
+        multiple: i64,
+    ) -> Result<()> {
+        over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))
+    }
+}
+
+fn tape_bytes(c: &Code<'_, '_, '_, '_>, array: u32) -> i64 {
+    c.tape.arrays[array as usize].shape.element_type.storage_bytes() as i64
+}
+
+/// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
+/// enabled, or one by one where the target cannot do that. `count` is the number of elements if it is known.
+#[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
+pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    target: &Target,
+    var: u32,
+    low: Value<'ctx>,
+    high: Value<'ctx>,
+    count: Option<i64>,
+    multiple: i64,
+    body: &dyn Fn(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<()>,
+) -> Result<()> {
+    let e = c.e;
+    let w = i64::from(c.lanes);
+    if w == 1 {
+        return c.for_var(var, low, high, 1, false, 1, body);
+    }
+    let rest = count.map(|n| n % w);
+    let main = match count {
+        Some(n) if n % w == 0 => high,
+        Some(n) => e.add(low, e.i64(n - n % w))?,
+        None => {
+            let n = e.sub(high, low)?;
+            e.add(low, e.and(n, e.i64(-w))?)?
+        }
+    };
+    if count.is_none_or(|n| n >= w) {
+        c.for_var(var, low, main, w, true, multiple, body)?;
+    }
+    if rest == Some(0) {
+        return Ok(());
+    }
+    if target.vector_bytes() < 64 {
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        c.for_var(var, main, high, 1, false, 1, body)?;
+        c.lanes = lanes;
+        return Ok(());
+    }
+    let tail = |c: &mut Code<'c, 'a, 'ctx, 'm>| {
+        c.enter()?;
+        c.set_var(var, main, true, multiple);
+        let wide = e.with_lanes(c.lanes);
+        let value = match rest {
+            Some(rest) => {
+                let lanes: Vec<u64> = (0..w).map(|l| u64::from(l < rest)).collect();
+                wide.int_lanes(Prim::I1, &lanes)
+            }
+            None => {
+                let n = wide.splat(e.trunc(e.sub(high, main)?, Prim::I32)?)?;
+                wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)?
+            }
+        };
+        c.active = Some(Mask { value, level: c.level() });
+        body(c)?;
+        c.active = None;
+        c.leave();
+        Ok(())
+    };
+    c.mark()?;
+    if rest.is_some() {
+        tail(c)?;
+    } else {
+        e.if_then(e.icmp(IntPredicate::SLT, main, high)?, || tail(c))?;
+    }
+    c.mark()
+}
+
+/// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
+pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
+    let mut widest = 8;
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut pending: Vec<NodeId> = roots.collect();
+    while let Some(n) = pending.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        let node = &tape.nodes[n as usize];
+        let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
+        widest = widest.max(lane_bits(node.ty, computes));
+        tape.for_each_operand(n, &mut |m| pending.push(m));
+    }
+    (target.vector_bytes() * 8 / widest).max(1)
+}
+
+/// Bits that a lane of a type takes while it is computed with.
+pub(super) fn lane_bits(ty: ElementType, computes: bool) -> u32 {
+    let part = ty.real_part();
+    if part.is_float() && computes { part.bits().max(32) } else { part.storage_bytes() as u32 * 8 }
+}

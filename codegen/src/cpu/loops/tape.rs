@@ -1,0 +1,809 @@
+//! A fused expression, element by element, as a list of operations on symbolic indices.
+//!
+//! [`Tape::node`] asks for an instruction at an index; movement operations disappear into the indices of what they move, so what remains is loads,
+//! counting, elementwise operations, and selections by where an index lies (padding, concatenation). Analyses (which dimensions can be
+//! one, what is read, what it costs) and emission read the same tape. **Invariants:** an operation comes after its operands and after those
+//! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
+
+use std::sync::Arc;
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, Shape};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::index::{Affine, Def, Index, Space};
+use crate::Unsupported;
+
+/// A place in [`Tape::nodes`].
+pub(super) type NodeId = u32;
+
+/// A set of conditions, a place in [`Tape::guards`]; 0 is no condition.
+pub(super) type GuardId = u32;
+
+/// The guard that always holds.
+pub(super) const ALWAYS: GuardId = 0;
+
+/// `low <= value < high`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Condition {
+    /// What is looked at.
+    pub(super) value: Affine,
+    /// Least.
+    pub(super) low: i64,
+    /// One past the greatest.
+    pub(super) high: i64,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    /// An element of an array in memory, by its row-major number, read where the guard holds.
+    Load { array: u32, at: Affine, guard: GuardId },
+    /// An element of a constant.
+    Constant { instr: InstrId, at: Affine },
+    /// An index as a number of the node's type.
+    Iota { value: Affine },
+    /// An elementwise instruction.
+    Elementwise { instr: InstrId, operands: SmallVec<[NodeId; 3]> },
+    /// Another element type, as `convert`.
+    Convert { operand: NodeId },
+    /// The first where the guard holds, else the second.
+    Select { guard: GuardId, yes: NodeId, no: NodeId },
+    /// The bits as another type of the same width.
+    Bits { operand: NodeId },
+    /// The bits of narrower elements, low ones first, as one wider element.
+    Pack { parts: Vec<NodeId> },
+    /// Some of the bits of a wider element.
+    Unpack { whole: NodeId, part: Affine },
+    /// A value that emission provides.
+    Given { number: u32 },
+}
+
+/// An operation and the element type of its result.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// What it computes.
+    pub(super) op: Op,
+    /// Its type.
+    pub(super) ty: ElementType,
+}
+
+/// An array in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Array {
+    /// Its shape.
+    pub(super) shape: ArrayShape,
+    /// Which argument of the kernel it is.
+    pub(super) argument: u32,
+}
+
+/// What an array leaf of an instruction is, if it is not computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bound {
+    /// In memory: a place in [`Tape::arrays`].
+    Array(u32),
+    /// A node, the same at every index.
+    Node(NodeId),
+}
+
+/// An array leaf of an instruction at an index.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Key {
+    frame: u32,
+    instr: InstrId,
+    leaf: u32,
+    index: Index,
+    guard: GuardId,
+}
+
+/// A computation that is being looked into: how its parameters are found.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Frame {
+    /// The instruction that calls it and the frame that that is in; none of the outermost.
+    caller: Option<(u32, InstrId)>,
+    /// For `map`: the index of the element that it is applied to.
+    at: Option<Index>,
+}
+
+/// The most nodes of an expression.
+const MAX_NODES: usize = 200_000;
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(super) struct Tape<'m> {
+    /// Where the instructions are.
+    pub(super) module: &'m Module,
+    /// Variables and what is made of them.
+    pub(super) space: Space,
+    /// Operations, operands first.
+    pub(super) nodes: Vec<Node>,
+    /// Sets of conditions.
+    pub(super) guards: Vec<SmallVec<[Condition; 2]>>,
+    /// Arrays in memory.
+    pub(super) arrays: Vec<Array>,
+    bound: FxHashMap<(u32, InstrId, u32), Bound>,
+    known: FxHashMap<Key, NodeId>,
+    frames: Vec<Frame>,
+    missing: Vec<Key>,
+}
+
+/// The array shape of a leaf.
+pub(super) fn leaf_shape(shape: &Shape, leaf: u32) -> Option<&ArrayShape> {
+    if let Shape::Array(a) = shape {
+        return (leaf == 0).then_some(a);
+    }
+    array_leaves(shape).nth(leaf as usize)
+}
+
+/// The array leaves of a shape, in order.
+pub(super) fn array_leaves(shape: &Shape) -> impl Iterator<Item = &ArrayShape> {
+    shape.leaves().into_iter().filter_map(Shape::as_array)
+}
+
+fn dims_of(module: &Module, id: InstrId) -> &[i64] {
+    module.instr(id).shape.as_array().map_or(&[], |a| &a.dims)
+}
+
+impl<'m> Tape<'m> {
+    /// An empty one.
+    pub(super) fn new(module: &'m Module) -> Self {
+        Self {
+            module,
+            space: Space::default(),
+            nodes: Vec::new(),
+            guards: vec![SmallVec::new()],
+            arrays: Vec::new(),
+            bound: FxHashMap::default(),
+            known: FxHashMap::default(),
+            frames: vec![Frame { caller: None, at: None }],
+            missing: Vec::new(),
+        }
+    }
+
+    /// Says what a leaf of an instruction is.
+    pub(super) fn bind(&mut self, instr: InstrId, leaf: u32, what: Bound) {
+        self.bound.insert((0, instr, leaf), what);
+    }
+
+    /// An array in memory.
+    pub(super) fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
+        self.arrays.push(Array { shape: shape.clone(), argument });
+        self.arrays.len() as u32 - 1
+    }
+
+    /// A value that emission provides.
+    pub(super) fn given(&mut self, number: u32, ty: ElementType) -> NodeId {
+        self.push(Op::Given { number }, ty)
+    }
+
+    /// Adds an operation.
+    pub(super) fn push(&mut self, op: Op, ty: ElementType) -> NodeId {
+        self.nodes.push(Node { op, ty });
+        self.nodes.len() as u32 - 1
+    }
+
+    /// A node as another type.
+    pub(super) fn convert(&mut self, node: NodeId, ty: ElementType) -> NodeId {
+        if self.nodes[node as usize].ty == ty {
+            return node;
+        }
+        self.push(Op::Convert { operand: node }, ty)
+    }
+
+    /// The node of an array leaf of an instruction (of the outermost computation) at an index.
+    pub(super) fn node(
+        &mut self,
+        instr: InstrId,
+        leaf: u32,
+        index: &[Affine],
+    ) -> Result<NodeId, Unsupported> {
+        self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard: ALWAYS })
+    }
+
+    /// [`Tape::node`], of which nothing is read but where a guard holds.
+    pub(super) fn guarded_node(
+        &mut self,
+        instr: InstrId,
+        leaf: u32,
+        index: &[Affine],
+        guard: GuardId,
+    ) -> Result<NodeId, Unsupported> {
+        self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard })
+    }
+
+    /// The nodes of the results of a computation of scalars applied to nodes.
+    pub(super) fn apply(
+        &mut self,
+        computation: hlo::ComputationId,
+        arguments: &[NodeId],
+    ) -> Result<Vec<NodeId>, Unsupported> {
+        self.frames.push(Frame { caller: None, at: None });
+        let frame = self.frames.len() as u32 - 1;
+        let parameters = self.module.computation(computation).parameters();
+        for (p, &argument) in parameters.iter().flatten().zip(arguments) {
+            self.bound.insert((frame, *p, 0), Bound::Node(argument));
+        }
+        let root = self.module.root(computation);
+        let n = array_leaves(&self.module.instr(root).shape).count() as u32;
+        (0..n)
+            .map(|leaf| self.build(Key { frame, instr: root, leaf, index: Index::new(), guard: ALWAYS }))
+            .collect()
+    }
+
+    fn build(&mut self, key: Key) -> Result<NodeId, Unsupported> {
+        let first = key.clone();
+        let mut pending = vec![key];
+        while let Some(key) = pending.last() {
+            if self.known.contains_key(key) {
+                pending.pop();
+                continue;
+            }
+            let key = key.clone();
+            self.missing.clear();
+            match self.step(&key)? {
+                Some(node) => {
+                    self.known.insert(key, node);
+                    pending.pop();
+                }
+                None => pending.append(&mut self.missing),
+            }
+            if self.nodes.len() + pending.len() > MAX_NODES {
+                return Err(Unsupported::new(
+                    self.module,
+                    first.instr,
+                    "a fused expression of too many operations",
+                ));
+            }
+        }
+        Ok(self.known[&first])
+    }
+
+    /// A guard with more conditions; `None` if it never holds.
+    pub(super) fn guard(&mut self, base: GuardId, more: &[Condition]) -> Option<GuardId> {
+        let mut all = self.guards[base as usize].clone();
+        for c in more {
+            let (low, high) = self.space.range(&c.value);
+            if high < c.low || low >= c.high {
+                return None;
+            }
+            if (low < c.low || high >= c.high) && !all.contains(c) {
+                all.push(c.clone());
+            }
+        }
+        if let Some(i) = self.guards.iter().position(|g| *g == all) {
+            return Some(i as u32);
+        }
+        self.guards.push(all);
+        Some(self.guards.len() as u32 - 1)
+    }
+
+    fn get(&mut self, key: Key) -> Option<NodeId> {
+        if let Some(&node) = self.known.get(&key) {
+            return Some(node);
+        }
+        self.missing.push(key);
+        None
+    }
+
+    /// All nodes, or none of them and what is missing asked for.
+    fn get_all(&mut self, keys: impl IntoIterator<Item = Key>) -> Option<SmallVec<[NodeId; 3]>> {
+        let found: Vec<Option<NodeId>> = keys.into_iter().map(|k| self.get(k)).collect();
+        found.into_iter().collect()
+    }
+
+    /// A node of a type that a result must have; floats of other types (mixed precision) are converted.
+    fn typed(&mut self, node: Option<NodeId>, ty: ElementType) -> Option<NodeId> {
+        let node = node?;
+        let is = self.nodes[node as usize].ty;
+        Some(if is != ty && is.is_float() && ty.is_float() { self.convert(node, ty) } else { node })
+    }
+
+    fn frame(&mut self, frame: Frame) -> u32 {
+        if let Some(i) = self.frames.iter().skip(1).position(|f| *f == frame && f.caller.is_some()) {
+            return i as u32 + 1;
+        }
+        self.frames.push(frame);
+        self.frames.len() as u32 - 1
+    }
+
+    /// The node of a key, or `None` if others were asked for that it needs.
+    #[expect(clippy::too_many_lines, reason = "an arm an opcode")]
+    fn step(&mut self, key: &Key) -> Result<Option<NodeId>, Unsupported> {
+        let module = self.module;
+        let id = key.instr;
+        let instr = module.instr(id);
+        let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
+        let Some(shape) = leaf_shape(&instr.shape, key.leaf) else {
+            return refuse("a value that is no array in a fused expression");
+        };
+        if shape.is_dynamic() {
+            return refuse("dimensions of run-time sizes");
+        }
+        let ty = shape.element_type;
+        match self.bound.get(&(key.frame, id, key.leaf)) {
+            Some(&Bound::Node(node)) => return Ok(Some(node)),
+            Some(&Bound::Array(array)) => {
+                let at = self.space.linear(&key.index, &shape.dims);
+                return Ok(Some(self.push(Op::Load { array, at, guard: key.guard }, ty)));
+            }
+            None => {}
+        }
+        let operands = instr.operands();
+        let operand = |i: usize, index: Index| Key { instr: operands[i], leaf: 0, index, ..key.clone() };
+        let dims = |i: usize| dims_of(module, operands[i]);
+        let moved = |t: &mut Self, index: Index| {
+            let node = t.get(operand(0, index));
+            Ok(t.typed(node, ty))
+        };
+        if instr.opcode.is_elementwise() {
+            let keys = operands.iter().map(|&o| {
+                // Predicates of select and bounds of clamp may be scalars.
+                let scalar = dims_of(module, o).is_empty();
+                let index = if scalar { Index::new() } else { key.index.clone() };
+                Key { instr: o, leaf: 0, index, ..key.clone() }
+            });
+            let Some(mut nodes) = self.get_all(keys) else { return Ok(None) };
+            let keeps_types = matches!(
+                instr.opcode,
+                Opcode::Convert | Opcode::StochasticConvert | Opcode::Compare | Opcode::IsFinite
+            );
+            if !keeps_types {
+                for node in &mut nodes {
+                    *node = self.typed(Some(*node), ty).unwrap_or(*node);
+                }
+            }
+            return Ok(Some(self.push(Op::Elementwise { instr: id, operands: nodes }, ty)));
+        }
+        match instr.opcode {
+            Opcode::Parameter => {
+                let Some((frame, caller)) = self.frames[key.frame as usize].caller else {
+                    return refuse("a parameter that is not given");
+                };
+                let number = instr.parameter_number().and_then(|n| usize::try_from(n).ok());
+                let Some(&of) = number.and_then(|n| module.instr(caller).operands().get(n)) else {
+                    return refuse("a parameter that is not given");
+                };
+                let index = self.frames[key.frame as usize].at.clone().unwrap_or_else(|| key.index.clone());
+                Ok(self.get(Key { frame, instr: of, index, ..key.clone() }))
+            }
+            Opcode::Constant => {
+                let at = self.space.linear(&key.index, &shape.dims);
+                Ok(Some(self.push(Op::Constant { instr: id, at }, ty)))
+            }
+            Opcode::Iota => {
+                let d = instr.attrs.int(AttrKey::IotaDimension).and_then(|d| usize::try_from(d).ok());
+                let Some(value) = d.and_then(|d| key.index.get(d)).cloned() else {
+                    return refuse("a dimension that does not exist");
+                };
+                Ok(Some(self.push(Op::Iota { value }, ty)))
+            }
+            Opcode::Tuple => {
+                let mut leaf = key.leaf;
+                for &o in operands {
+                    let n = array_leaves(&module.instr(o).shape).count() as u32;
+                    if leaf < n {
+                        return Ok(self.get(Key { instr: o, leaf, ..key.clone() }));
+                    }
+                    leaf -= n;
+                }
+                refuse("an element that does not exist")
+            }
+            Opcode::GetTupleElement => {
+                let before = first_leaf(module, id);
+                Ok(self.get(Key { instr: operands[0], leaf: key.leaf + before, ..key.clone() }))
+            }
+            Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => {
+                Ok(self.get(Key { instr: operands[0], ..key.clone() }))
+            }
+            Opcode::Copy => moved(self, key.index.clone()),
+            Opcode::Call | Opcode::Fusion | Opcode::Map => {
+                let attr = if instr.opcode == Opcode::Fusion { AttrKey::Calls } else { AttrKey::ToApply };
+                let Some(callee) = instr.attrs.computation(attr) else { return refuse("nothing to call") };
+                let map = instr.opcode == Opcode::Map;
+                let at = map.then(|| key.index.clone());
+                let frame = self.frame(Frame { caller: Some((key.frame, id)), at });
+                let index = if map { Index::new() } else { key.index.clone() };
+                Ok(self.get(Key { frame, instr: module.root(callee), index, ..key.clone() }))
+            }
+            Opcode::Broadcast => {
+                let mapping = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+                let index = mapping.iter().zip(dims(0)).map(|(&d, &n)| match key.index.get(d as usize) {
+                    Some(x) if n != 1 => x.clone(),
+                    _ => Affine::default(),
+                });
+                moved(self, index.collect())
+            }
+            Opcode::Reshape => {
+                let index = self.space.reshape(&key.index, &shape.dims, dims(0));
+                moved(self, index)
+            }
+            Opcode::Bitcast => {
+                let of = module.instr(operands[0]).shape.expect_array();
+                if of.element_type != ty || of.elements() != shape.elements() {
+                    return refuse("a bitcast between types");
+                }
+                let index = self.space.reshape(&key.index, &shape.dims, dims(0));
+                moved(self, index)
+            }
+            Opcode::Transpose => {
+                let permutation = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+                let mut index: Index = dims(0).iter().map(|_| Affine::default()).collect();
+                for (x, &d) in key.index.iter().zip(permutation) {
+                    index[d as usize] = x.clone();
+                }
+                moved(self, index)
+            }
+            Opcode::Slice => {
+                let slices = instr.attrs.slices().unwrap_or(&[]);
+                let index = key.index.iter().zip(slices).map(|(x, s)| x.times(s.stride).plus(s.start));
+                moved(self, index.collect())
+            }
+            Opcode::Reverse => {
+                let reversed = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+                let index = key.index.iter().enumerate().map(|(d, x)| {
+                    if reversed.contains(&(d as i64)) {
+                        x.times(-1).plus(shape.dims[d] - 1)
+                    } else {
+                        x.clone()
+                    }
+                });
+                moved(self, index.collect())
+            }
+            Opcode::Pad => self.pad(key, ty),
+            Opcode::Concatenate => self.concatenate(key, ty),
+            Opcode::DynamicSlice => {
+                let Some(starts) = self.starts(key, 1, dims(0), &shape.dims) else { return Ok(None) };
+                let index = key.index.iter().zip(&starts).map(|(x, s)| self.space.add(x, s)).collect();
+                moved(self, index)
+            }
+            Opcode::DynamicUpdateSlice => {
+                let window: SmallVec<[i64; 4]> = dims(1).into();
+                let Some(starts) = self.starts(key, 2, &shape.dims, &window) else { return Ok(None) };
+                let mut inside = Vec::new();
+                let mut index = Index::new();
+                for ((x, s), &n) in key.index.iter().zip(&starts).zip(&window) {
+                    let value = self.space.add(x, &s.times(-1));
+                    inside.push(Condition { value: value.clone(), low: 0, high: n });
+                    index.push(value);
+                }
+                let Some(guard) = self.guard(key.guard, &inside).filter(|_| !window.contains(&0)) else {
+                    return moved(self, key.index.clone());
+                };
+                let yes = self.get(Key { guard, ..operand(1, index) });
+                let no = self.get(operand(0, key.index.clone()));
+                Ok(self.selection(guard, yes, no, ty))
+            }
+            Opcode::Gather => self.gather(key, ty),
+            Opcode::BitcastConvert => {
+                let from = module.instr(operands[0]).shape.expect_array();
+                let (wide, narrow) = (from.element_type.bits(), ty.bits());
+                let rank = key.index.len();
+                if wide == narrow {
+                    let Some(operand) = self.get(operand(0, key.index.clone())) else { return Ok(None) };
+                    Ok(Some(self.push(Op::Bits { operand }, ty)))
+                } else if wide > narrow {
+                    let Some((part, index)) = key.index.split_last() else {
+                        return refuse("no dimension for parts");
+                    };
+                    let Some(whole) = self.get(operand(0, index.into())) else { return Ok(None) };
+                    Ok(Some(self.push(Op::Unpack { whole, part: part.clone() }, ty)))
+                } else {
+                    let parts = from.dims.get(rank).copied().unwrap_or(0);
+                    let keys = (0..parts).map(|p| {
+                        let index = key.index.iter().cloned().chain([Affine::constant(p)]).collect();
+                        operand(0, index)
+                    });
+                    let Some(parts) = self.get_all(keys.collect::<Vec<_>>()) else { return Ok(None) };
+                    Ok(Some(self.push(Op::Pack { parts: parts.to_vec() }, ty)))
+                }
+            }
+            other => refuse(&format!("{} in a fused expression", other.name())),
+        }
+    }
+
+    fn selection(
+        &mut self,
+        guard: GuardId,
+        yes: Option<NodeId>,
+        no: Option<NodeId>,
+        ty: ElementType,
+    ) -> Option<NodeId> {
+        let (yes, no) = (yes?, no?);
+        let (yes, no) = (self.typed(Some(yes), ty)?, self.typed(Some(no), ty)?);
+        Some(if guard == ALWAYS { yes } else { self.push(Op::Select { guard, yes, no }, ty) })
+    }
+
+    fn pad(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let instr = self.module.instr(key.instr);
+        let (x, value) = (instr.operands()[0], instr.operands()[1]);
+        let mut inside = Vec::new();
+        let mut index = Index::new();
+        for ((i, p), &n) in
+            key.index.iter().zip(instr.attrs.padding().unwrap_or(&[])).zip(dims_of(self.module, x))
+        {
+            let (at, hole) = self.space.div_mod(&i.plus(p.low.wrapping_neg()), p.interior.saturating_add(1));
+            if p.interior > 0 {
+                inside.push(Condition { value: hole, low: 0, high: 1 });
+            }
+            inside.push(Condition { value: at.clone(), low: 0, high: n });
+            index.push(at);
+        }
+        let no = self.get(Key { instr: value, index: Index::new(), ..key.clone() });
+        let guard = self.guard(key.guard, &inside);
+        let Some(guard) = guard.filter(|_| !dims_of(self.module, x).contains(&0)) else {
+            return Ok(self.typed(no, ty));
+        };
+        let yes = self.get(Key { instr: x, index, guard, ..key.clone() });
+        Ok(self.selection(guard, yes, no, ty))
+    }
+
+    fn concatenate(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let instr = self.module.instr(key.instr);
+        let d = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().map_or(0, |&d| d as usize);
+        let Some(x) = key.index.get(d).cloned() else {
+            return Err(Unsupported::new(self.module, key.instr, "a dimension that does not exist"));
+        };
+        let mut parts = Vec::new();
+        let mut start = 0i64;
+        for &o in instr.operands() {
+            let n = dims_of(self.module, o).get(d).copied().unwrap_or(0);
+            let inside = Condition { value: x.clone(), low: start, high: start + n };
+            if let Some(guard) = self.guard(key.guard, &[inside]).filter(|_| n > 0) {
+                let mut index = key.index.clone();
+                index[d] = x.plus(-start);
+                let before = Condition { value: x.clone(), low: i64::MIN, high: start + n };
+                let before = self.guard(ALWAYS, &[before]).unwrap_or(ALWAYS);
+                parts.push((before, self.get(Key { instr: o, index, guard, ..key.clone() })));
+            }
+            start += n;
+        }
+        let Some(mut all) = parts.pop().map(|p| p.1) else {
+            return Err(Unsupported::new(self.module, key.instr, "no element anywhere"));
+        };
+        for (before, part) in parts.into_iter().rev() {
+            all = self.selection(before, part, all, ty);
+        }
+        Ok(self.typed(all, ty))
+    }
+
+    /// Clamped start indices from scalar operands `first..`.
+    fn starts(&mut self, key: &Key, first: usize, of: &[i64], window: &[i64]) -> Option<Vec<Affine>> {
+        let instr = self.module.instr(key.instr);
+        let mut nodes = Vec::new();
+        for (d, (&n, &w)) in of.iter().zip(window).enumerate() {
+            nodes.push(match instr.operands().get(first + d) {
+                Some(&o) if n > w => {
+                    // Scalars exist wherever the index lies; before XLA's newer form there is one vector of starts.
+                    let scalar = Key { instr: o, leaf: 0, index: Index::new(), guard: ALWAYS, ..key.clone() };
+                    Some((self.get(scalar), n - w))
+                }
+                _ => None,
+            });
+        }
+        let mut starts = Vec::new();
+        for node in nodes {
+            starts.push(match node {
+                Some((node, high)) => self.space.value(node?, 0, high),
+                None => Affine::default(),
+            });
+        }
+        Some(starts)
+    }
+
+    fn gather(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
+        let instr = self.module.instr(key.instr);
+        let a = &instr.attrs;
+        let (x, starts) = (instr.operands()[0], instr.operands()[1]);
+        let offset_dims = a.ints_or_empty(AttrKey::OffsetDims);
+        let batch = key.index.iter().enumerate().filter(|(d, _)| !offset_dims.contains(&(*d as i64)));
+        let batch: Index = batch.map(|(_, x)| x.clone()).collect();
+        let vector = a.int(AttrKey::IndexVectorDim).unwrap_or(0);
+        let (of, sizes) = (dims_of(self.module, x), a.ints_or_empty(AttrKey::SliceSizes));
+        let Some(indices) =
+            self.start_vector(key, starts, &batch, vector, a.ints_or_empty(AttrKey::StartIndexMap))
+        else {
+            return Ok(None);
+        };
+        let (collapsed, batching) =
+            (a.ints_or_empty(AttrKey::CollapsedSliceDims), a.ints_or_empty(AttrKey::OperandBatchingDims));
+        let start_batching = a.ints_or_empty(AttrKey::StartIndicesBatchingDims);
+        let mut offsets = offset_dims.iter().filter_map(|&d| key.index.get(d as usize));
+        let mut index = Index::new();
+        for (d, &n) in of.iter().enumerate() {
+            let dim = d as i64;
+            if let Some(b) = batching.iter().position(|&x| x == dim) {
+                // The component of the batch that runs along this dimension of the indices.
+                let s = start_batching.get(b).copied().unwrap_or(0);
+                let place = usize::try_from(if s > vector { s - 1 } else { s }).unwrap_or(0);
+                index.push(batch.get(place).cloned().unwrap_or_default());
+                continue;
+            }
+            let window = sizes.get(d).copied().unwrap_or(1);
+            let start = indices.iter().find(|i| i.0 == dim).map(|i| i.1);
+            let mut at =
+                start.map_or_else(Affine::default, |node| self.space.value(node, 0, (n - window).max(0)));
+            if !collapsed.contains(&dim) {
+                let offset = offsets.next().cloned().unwrap_or_default();
+                at = self.space.add(&at, &offset);
+            }
+            index.push(at);
+        }
+        let node = self.get(Key { instr: x, index, ..key.clone() });
+        Ok(self.typed(node, ty))
+    }
+
+    /// The components of an index vector: the dimension that each is for, and its node.
+    fn start_vector(
+        &mut self,
+        key: &Key,
+        starts: InstrId,
+        batch: &[Affine],
+        vector: i64,
+        map: &[i64],
+    ) -> Option<Vec<(i64, NodeId)>> {
+        let rank = dims_of(self.module, starts).len() as i64;
+        let mut found = Vec::new();
+        for (k, &d) in map.iter().enumerate() {
+            let mut index: Index = batch.into();
+            if vector < rank {
+                index.insert(
+                    usize::try_from(vector).unwrap_or(0).min(index.len()),
+                    Affine::constant(k as i64),
+                );
+            }
+            found.push((d, self.get(Key { instr: starts, leaf: 0, index, ..key.clone() })));
+        }
+        found.into_iter().map(|(d, node)| Some((d, node?))).collect()
+    }
+
+    /// The clamped start indices of a window in an array, from the scalar operands `first..` of an instruction.
+    pub(super) fn window_starts(
+        &mut self,
+        instr: InstrId,
+        first: usize,
+        of: &[i64],
+        window: &[i64],
+    ) -> Result<Vec<Affine>, Unsupported> {
+        let key = Key { frame: 0, instr, leaf: 0, index: Index::new(), guard: ALWAYS };
+        self.missing.clear();
+        loop {
+            if let Some(all) = self.starts(&key, first, of, window) {
+                return Ok(all);
+            }
+            for key in std::mem::take(&mut self.missing) {
+                self.build(key)?;
+            }
+        }
+    }
+
+    /// The components of the index vector of a scatter at a batch index.
+    pub(super) fn index_vector(
+        &mut self,
+        starts: InstrId,
+        batch: &[Affine],
+        vector: i64,
+        map: &[i64],
+    ) -> Result<Vec<(i64, NodeId)>, Unsupported> {
+        let key = Key { frame: 0, instr: starts, leaf: 0, index: Index::new(), guard: ALWAYS };
+        self.missing.clear();
+        loop {
+            if let Some(all) = self.start_vector(&key, starts, batch, vector, map) {
+                return Ok(all);
+            }
+            for key in std::mem::take(&mut self.missing) {
+                self.build(key)?;
+            }
+        }
+    }
+
+    /// The literal of a constant of the tape.
+    pub(super) fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
+        let instr = self.module.instr(instr);
+        match instr.attrs.constant_value()? {
+            hlo::ConstantValue::Given(literal) => Some(literal.clone()),
+            hlo::ConstantValue::Elided => {
+                hlo::elided::elided_literal(&instr.name, &instr.shape).map(Arc::new)
+            }
+        }
+    }
+}
+
+/// The first leaf, among those of the operand, of a `get-tuple-element`.
+fn first_leaf(module: &Module, id: InstrId) -> u32 {
+    let instr = module.instr(id);
+    let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok()).unwrap_or(0);
+    let elements = instr.operands().first().and_then(|&o| module.instr(o).shape.as_tuple()).unwrap_or(&[]);
+    elements.iter().take(index).map(|s| array_leaves(s).count() as u32).sum()
+}
+
+/// What looks at the tape.
+impl Tape<'_> {
+    /// Calls with each node that a node needs: operands, and values in its indices and guards.
+    pub(super) fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
+        match &self.nodes[node as usize].op {
+            Op::Load { at, guard, .. } => {
+                self.values_in(at, f);
+                self.values_in_guard(*guard, f);
+            }
+            Op::Constant { at, .. } => self.values_in(at, f),
+            Op::Iota { value } => self.values_in(value, f),
+            Op::Elementwise { operands, .. } => operands.iter().for_each(|&n| f(n)),
+            Op::Convert { operand } | Op::Bits { operand } => f(*operand),
+            Op::Select { guard, yes, no } => {
+                self.values_in_guard(*guard, f);
+                f(*yes);
+                f(*no);
+            }
+            Op::Pack { parts } => parts.iter().for_each(|&n| f(n)),
+            Op::Unpack { whole, part } => {
+                f(*whole);
+                self.values_in(part, f);
+            }
+            Op::Given { .. } => {}
+        }
+    }
+
+    fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
+        for c in &self.guards[guard as usize] {
+            self.values_in(&c.value, f);
+        }
+    }
+
+    /// Calls with each node whose value a number depends on.
+    pub(super) fn values_in(&self, x: &Affine, f: &mut impl FnMut(NodeId)) {
+        for &(a, _) in &x.terms {
+            match &self.space.atom(a).def {
+                Def::Var(_) => {}
+                Def::Div(y, _) | Def::Mod(y, _) => self.values_in(y, f),
+                Def::Value(n) => f(*n),
+            }
+        }
+    }
+
+    /// Calls with each number of the tape, to look at or to change.
+    pub(super) fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
+        for node in &mut self.nodes {
+            match &mut node.op {
+                Op::Load { at, .. } | Op::Constant { at, .. } => f(at),
+                Op::Iota { value } | Op::Unpack { part: value, .. } => f(value),
+                Op::Elementwise { .. }
+                | Op::Convert { .. }
+                | Op::Select { .. }
+                | Op::Bits { .. }
+                | Op::Pack { .. }
+                | Op::Given { .. } => {}
+            }
+        }
+        self.guards.iter_mut().flatten().for_each(|c| f(&mut c.value));
+        for atom in &mut self.space.atoms {
+            match &mut atom.def {
+                Def::Div(x, _) | Def::Mod(x, _) => f(x),
+                Def::Var(_) | Def::Value(_) => {}
+            }
+        }
+    }
+
+    /// Arithmetic operations of one element of a node: an elementary function counts 20, a division 4.
+    pub(super) fn flops(&self, node: NodeId) -> u64 {
+        match &self.nodes[node as usize].op {
+            Op::Elementwise { instr, .. } => {
+                let opcode = self.module.instr(*instr).opcode;
+                match opcode.numeric_row() {
+                    hlo::opcode::NumericRow::Elementary(_) => 20,
+                    _ if matches!(opcode, Opcode::Divide | Opcode::Sqrt | Opcode::Remainder) => 4,
+                    _ => 1,
+                }
+            }
+            Op::Load { .. }
+            | Op::Constant { .. }
+            | Op::Iota { .. }
+            | Op::Convert { .. }
+            | Op::Select { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Unpack { .. }
+            | Op::Given { .. } => 1,
+        }
+    }
+}

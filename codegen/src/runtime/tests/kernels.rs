@@ -1,0 +1,287 @@
+//! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays lie between guard pages of their own, so what
+//! is read or written outside of one ends the test.
+#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use hlo::elided::splitmix64;
+use hlo::{
+    ArrayLiteral, Bits, Buffer, BufferOf, ElementType, Literal, Module, Shape, TypeClass, with_buffer,
+    with_element_type,
+};
+use hlo_interp::{Interpreter, Options, Value};
+
+use crate::cpu::Unit;
+use crate::cpu::llvm::{Level, Target, new_context};
+use crate::kernel::{Kernel, Request};
+use crate::runtime::object::{Code, externals};
+
+/// Some bytes, the last of which is the last before a page that cannot be touched.
+pub(crate) struct Guarded {
+    mapping: *mut u8,
+    mapped: usize,
+    start: *mut u8,
+    bytes: usize,
+}
+
+const PAGE: usize = 4096;
+
+impl Guarded {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let room = bytes.next_multiple_of(64).next_multiple_of(PAGE);
+        let mapped = room + 2 * PAGE;
+        let flags = rustix::mm::MapFlags::PRIVATE;
+        let protection = rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE;
+        // SAFETY: a new anonymous mapping at no given address; the pages at its ends are within it.
+        unsafe {
+            let mapping =
+                rustix::mm::mmap_anonymous(std::ptr::null_mut(), mapped, protection, flags).unwrap();
+            let none = rustix::mm::MprotectFlags::empty();
+            rustix::mm::mprotect(mapping, PAGE, none).unwrap();
+            rustix::mm::mprotect(mapping.byte_add(PAGE + room), PAGE, none).unwrap();
+            let mapping = mapping.cast::<u8>();
+            // Arrays are aligned to 64 bytes: their last bytes are as close to the page as that allows.
+            let start = mapping.add(PAGE + room - bytes.next_multiple_of(64));
+            Self { mapping, mapped, start, bytes }
+        }
+    }
+
+    fn of(buffer: &Buffer) -> Self {
+        let size = buffer.element_type().storage_bytes();
+        let unused =
+            if buffer.element_type().is_signed_integer() { 128 - buffer.element_type().bits() } else { 0 };
+        let bytes: Vec<u8> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
+            ((x.bits() << unused).cast_signed() >> unused).to_le_bytes().into_iter().take(size)
+        }).collect());
+        let mut room = Self::new(bytes.len());
+        room.slice_mut().copy_from_slice(&bytes);
+        room
+    }
+
+    fn slice_mut(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes were mapped there, and this owns them.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+
+    fn buffer(&mut self, ty: ElementType) -> Buffer {
+        let bytes = self.slice_mut().chunks(ty.storage_bytes()).map(|c| {
+            let mut wide = [0; 16];
+            wide[..c.len()].copy_from_slice(c);
+            u128::from_le_bytes(wide)
+        });
+        with_element_type!(ty, T => T::wrap(bytes.map(<T as Bits>::from_bits).collect()))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and nobody else has its address any more.
+        unsafe { rustix::mm::munmap(self.mapping.cast(), self.mapped).unwrap() };
+    }
+}
+
+/// A compiled request.
+pub(crate) struct Compiled {
+    pub(crate) kernel: Kernel,
+    code: Code,
+    pub(crate) time: Duration,
+}
+
+pub(crate) fn parse(text: &str) -> Module {
+    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    let module = parsed.module.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.diagnostics));
+    let found = hlo::verify::verify(&module);
+    assert!(!found.has_errors(), "{found:?}\n{text}");
+    module
+}
+
+pub(crate) fn targets() -> Vec<Target> {
+    let mut all = vec![Target::host(Level::O2).unwrap()];
+    if cfg!(target_arch = "x86_64") {
+        all.push(Target::new("x86-64-v3", "", Level::O1).unwrap());
+    }
+    all
+}
+
+pub(crate) fn compile(module: &Module, request: Request, target: &Target) -> Result<Compiled, String> {
+    let context = new_context();
+    let begin = Instant::now();
+    let llvm = context.create_module("test");
+    target.prepare(&llvm).unwrap();
+    let builder = context.create_builder();
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
+    let kernel = unit.emit(module, request, "kernel").map_err(|e| e.to_string())?;
+    if std::env::var_os("HLO_SHOW_IR").is_some() {
+        eprintln!("{}", llvm.print_to_string());
+    }
+    target.optimize(&llvm).map_err(|e| format!("{e}\n{}", llvm.print_to_string()))?;
+    let object = target.object(&llvm).unwrap();
+    let code = Code::load(&object, &externals).unwrap();
+    Ok(Compiled { kernel, code, time: begin.elapsed() })
+}
+
+impl Compiled {
+    /// Calls all phases, in ranges of so many grains.
+    pub(crate) fn call(&self, arguments: &[*mut u8], grains: u64) {
+        let mut scratch = Guarded::new(self.kernel.scratch as usize);
+        let mut arguments = arguments.to_vec();
+        if self.kernel.scratch > 0 {
+            // Anything may be in there.
+            scratch.slice_mut().fill(0xa5);
+            arguments.push(scratch.start);
+        }
+        for phase in &self.kernel.phases {
+            // SAFETY: the symbol is of a kernel; the caller gives arguments as it has them.
+            unsafe {
+                let function = self.code.kernel(&phase.symbol).unwrap();
+                let mut begin = 0;
+                while begin < phase.units {
+                    let end = (begin + phase.grain.saturating_mul(grains)).min(phase.units);
+                    function(arguments.as_ptr(), begin, end);
+                    begin = end;
+                }
+            }
+        }
+    }
+}
+
+/// An argument: any bits of narrow types, small numbers and some special ones of others.
+pub(crate) fn argument(shape: &Shape, seed: u64, limit: Option<i64>) -> Literal {
+    let Shape::Array(array) = shape else {
+        let parts = shape.as_tuple().unwrap_or_default();
+        return Literal::Tuple(
+            parts.iter().enumerate().map(|(i, s)| argument(s, seed + 77 * i as u64, limit)).collect(),
+        );
+    };
+    let ty = array.element_type;
+    let value = |i: usize| -> u128 {
+        let r = splitmix64(seed.wrapping_mul(0x9e37_79b9).wrapping_add(i as u64));
+        let special = limit.is_none() && r.is_multiple_of(61);
+        let small = (r >> 40) as i64 % 2001 - 1000;
+        let float = small as f64 / 64.0;
+        let part = |bits: u32| -> u128 {
+            let specials = [f64::NAN, -0.0, f64::INFINITY, 1e-310];
+            let float = if special { specials[(r >> 8) as usize % 4] } else { float };
+            if bits == 32 { u128::from((float as f32).to_bits()) } else { u128::from(float.to_bits()) }
+        };
+        match ty.class() {
+            TypeClass::Pred => u128::from(r >> 63),
+            TypeClass::Float if ty.bits() >= 32 => part(ty.bits()),
+            TypeClass::Complex => part(ty.bits() / 2) | part(ty.bits() / 2) << (ty.bits() / 2),
+            TypeClass::Float => match ty {
+                ElementType::BF16 => u128::from((float as f32).to_bits() >> 16),
+                ElementType::F16 => u128::from(hlo::half::f16::from_f64(float).to_bits()),
+                _ => u128::from(r >> 32),
+            },
+            TypeClass::Signed | TypeClass::Unsigned => match limit {
+                Some(limit) => i128::from((r >> 33) as i64 % (limit + 4) - 2).cast_unsigned(),
+                None => u128::from(r),
+            },
+        }
+    };
+    let n = array.elements();
+    let buffer =
+        with_element_type!(ty, T => T::wrap((0..n).map(|i| <T as Bits>::from_bits(value(i))).collect()));
+    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer })
+}
+
+/// How far results may be from the interpreter's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Close {
+    /// The same bits.
+    Exact,
+    /// By so much of the larger magnitude, or absolutely of numbers below 1.
+    Within(f64),
+}
+
+fn same(a: &Buffer, b: &Buffer, close: Close) -> Option<String> {
+    with_buffer!(a, x => {
+        let y = BufferOf::slice(b)?;
+        for (i, (&p, &q)) in x.iter().zip(y).enumerate() {
+            let bits = |v| Bits::bits(v);
+            if bits(p) == bits(q) {
+                continue;
+            }
+            if let Close::Within(bound) = close {
+                let number = |v: u128| match a.element_type() {
+                    ElementType::F32 => f64::from(f32::from_bits(v as u32)),
+                    ElementType::F64 => f64::from_bits(v as u64),
+                    ElementType::BF16 => f64::from(f32::from_bits((v as u32) << 16)),
+                    ElementType::F16 => hlo::half::f16::from_bits(v as u16).to_f64(),
+                    ElementType::C64 => f64::from(f32::from_bits(v as u32)) + f64::from(f32::from_bits((v >> 32) as u32)),
+                    _ => 0.0,
+                };
+                let (p, q) = (number(bits(p)), number(bits(q)));
+                if (p - q).abs() <= bound * p.abs().max(q.abs()).max(1.0) || p.is_nan() && q.is_nan() {
+                    continue;
+                }
+            }
+            return Some(format!("element {i} of {}: {p:?}, must be {q:?}", x.len()));
+        }
+        None
+    })
+}
+
+/// Compiles the root of the entry, which must be a fusion of the entry's parameters, for all targets, and compares with the interpreter.
+pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close) {
+    let module = parse(text);
+    let root = module.root(module.entry());
+    let parameters: Vec<Shape> = module
+        .computation(module.entry())
+        .parameters()
+        .iter()
+        .flatten()
+        .map(|&p| module.instr(p).shape.clone())
+        .collect();
+    let literals: Vec<Literal> =
+        parameters.iter().enumerate().map(|(i, s)| argument(s, seed + 1000 * i as u64, limit)).collect();
+    let values = literals.iter().map(|l| Value::from_literal(l.clone())).collect();
+    let expected = Interpreter::new(&module, Options::default()).run(values).unwrap().into_literal();
+    for target in targets() {
+        let compiled =
+            compile(&module, Request::Fusion(root), &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        for grains in [1, 7, u64::MAX] {
+            let mut inputs: Vec<Guarded> = Vec::new();
+            for l in &literals {
+                inputs.extend(l.arrays().iter().map(|a| Guarded::of(&a.buffer)));
+            }
+            let mut results: Vec<Guarded> = expected
+                .arrays()
+                .iter()
+                .enumerate()
+                .map(|(i, a)| match in_place(&module, root, i, &literals) {
+                    Some(buffer) => Guarded::of(&buffer),
+                    None => Guarded::new(a.buffer.len() * a.buffer.element_type().storage_bytes()),
+                })
+                .collect();
+            let mut arguments: Vec<*mut u8> = inputs.iter().map(|g| g.start).collect();
+            arguments.extend(results.iter().map(|g| g.start));
+            compiled.call(&arguments, grains);
+            for (i, a) in expected.arrays().iter().enumerate() {
+                let got = results[i].buffer(a.buffer.element_type());
+                if let Some(difference) = same(&got, &a.buffer, close) {
+                    panic!("result {i} {difference} (grains {grains}, {})\n{text}", target.cpu());
+                }
+            }
+            inputs.clear();
+        }
+    }
+}
+
+/// What a result that is written in the place of an operand begins with.
+fn in_place(module: &Module, root: hlo::InstrId, leaf: usize, arguments: &[Literal]) -> Option<Buffer> {
+    let computation = module.instr(root).attrs.computation(hlo::AttrKey::Calls)?;
+    let mut at = module.root(computation);
+    if module.instr(at).opcode == hlo::Opcode::Tuple {
+        at = module.instr(at).operands()[leaf];
+    }
+    if !matches!(module.instr(at).opcode, hlo::Opcode::DynamicUpdateSlice | hlo::Opcode::Scatter) {
+        return None;
+    }
+    let number = module.instr(module.instr(at).operands()[0]).parameter_number()?;
+    arguments.get(usize::try_from(number).ok()?)?.as_array().map(|a| a.buffer.clone())
+}
+
+pub(crate) fn check(text: &str) {
+    check_with(text, 1, None, Close::Exact);
+}
