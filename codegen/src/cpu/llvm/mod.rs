@@ -11,6 +11,8 @@
 mod control;
 mod emit;
 mod function;
+#[cfg(test)]
+pub(crate) mod harness;
 mod memory;
 mod target;
 #[cfg(test)]

@@ -25,7 +25,8 @@ pub fn convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Resul
             TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Float => {
                 let re = convert(e, x, part)?;
                 let zero = e.float(register(part), 0.0);
-                Ok(Val { computed: re.computed, ..Val::complex(to, re.single(), zero) })
+                // Of a part of the same type too, which alone keeps payloads.
+                Ok(Val::complex(to, re.single(), zero))
             }
         };
     }
@@ -35,7 +36,8 @@ pub fn convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Resul
             Ok(Val::of_bool(e.or(not_zero(e, re)?, not_zero(e, im)?)?))
         }
         TypeClass::Complex => {
-            convert(e, Val { computed: x.computed, ..Val::one(x.ty.real_part(), x.single()) }, to)
+            let re = Val { computed: true, ..Val::one(x.ty.real_part(), x.single()) };
+            convert(e, re, to)
         }
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => from_int(e, x, to),
         TypeClass::Float => from_float(e, x, to),

@@ -63,7 +63,7 @@ fn abs<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     Ok(Val { computed: x.computed, ..Val::one(x.ty, result) })
 }
 
-/// The sign bit flipped, a payload kept.
+/// The sign bit flipped, a payload kept (the sign of a NaN that arithmetic made is not).
 fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
     let a = x.single();
     let Some(format) = format_of(x.ty) else {

@@ -11,6 +11,8 @@ mod functions;
 mod int;
 pub mod kind;
 mod narrow;
+#[cfg(test)]
+mod tests;
 pub mod value;
 
 use hlo::attrs::CompareType;

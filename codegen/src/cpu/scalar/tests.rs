@@ -1,0 +1,443 @@
+//! Every operation of every type against the interpreter, on scalars and on vectors, over special values.
+
+use hlo::attrs::{AttrKey, AttrValue, CompareType, Direction};
+use hlo::builder::ComputationBuilder;
+use hlo::elided::splitmix64;
+use hlo::literal::{Bits, BufferOf};
+use hlo::opcode::Numeric;
+use hlo::{
+    Attrs, Buffer, ElementType, InstrId, Module, Opcode, Shape, TypeClass, with_buffer, with_element_type,
+};
+use hlo_interp::{Interpreter, Options, Value as Array};
+
+use super::kind::{Binary, Function, Unary};
+use super::*;
+use crate::cpu::llvm::harness::Kernels;
+use crate::cpu::llvm::{Level, Prim, Target, new_context};
+
+/// One instruction on operands of these types.
+struct Case {
+    opcode: Opcode,
+    attrs: Attrs,
+    operands: Vec<ElementType>,
+    result: Option<ElementType>,
+}
+
+impl Case {
+    fn new(opcode: Opcode, operands: &[ElementType]) -> Self {
+        Self { opcode, attrs: Attrs::new(), operands: operands.to_vec(), result: None }
+    }
+
+    fn to(opcode: Opcode, from: ElementType, to: ElementType) -> Self {
+        Self { result: Some(to), ..Self::new(opcode, &[from]) }
+    }
+
+    /// The program on arrays of `n` elements; `None` if there is no such operation of these types.
+    fn module(&self, n: usize) -> Option<(Module, InstrId)> {
+        let mut module = Module::new("test");
+        let mut b = ComputationBuilder::new(&mut module, "main");
+        let dims = [n as i64];
+        let parameters: Vec<_> =
+            self.operands.iter().map(|&ty| b.parameter("x", Shape::array(ty, &dims))).collect();
+        let root = match self.result {
+            Some(ty) => {
+                b.instr_with_shape(self.opcode, Shape::array(ty, &dims), &parameters, self.attrs.clone())
+            }
+            None => b.instr(self.opcode, &parameters, self.attrs.clone()),
+        };
+        let root = root.ok()?;
+        let main = b.finish();
+        module.set_entry(main);
+        (!hlo::verify::verify(&module).has_errors()).then_some((module, root))
+    }
+}
+
+/// Patterns of a type: all of them up to 8 bits, otherwise special ones and random ones.
+fn patterns(ty: ElementType, n: usize) -> Vec<u128> {
+    let part = ty.real_part();
+    let bits = part.bits();
+    let ones = u128::MAX >> (128 - bits);
+    if ty == ElementType::Pred {
+        return vec![0, 1];
+    }
+    if bits <= 8 {
+        return (0..=ones).collect();
+    }
+    let mut all = vec![0, 1, 2, 3, 7, ones, ones - 1, ones >> 1, (ones >> 1) + 1, (ones >> 1) + 2, ones >> 2];
+    if ty.is_float() || ty.is_complex() {
+        let numbers = [
+            1.0,
+            0.5,
+            1.5,
+            2.0,
+            2.5,
+            3.0,
+            0.75,
+            10.0,
+            100.25,
+            1e-3,
+            3.5,
+            0.1,
+            88.8,
+            0.499_999_97,
+            8_388_609.0,
+            65504.0,
+            1e4,
+            3.0e9,
+            1e19,
+            1e-40,
+            1e300,
+            4.5,
+            126.0,
+            127.5,
+            128.0,
+            255.5,
+            32767.5,
+            2_147_483_648.0,
+            1e-8,
+        ];
+        for x in numbers {
+            for x in [x, -x] {
+                all.push(with_element_type!(part, T => hlo_interp::scalar::convert::<f64, T>(x).bits()));
+            }
+        }
+        // Around infinity and the least normal number.
+        let infinity =
+            with_element_type!(part, T => hlo_interp::scalar::convert::<f64, T>(f64::INFINITY).bits());
+        for x in [
+            infinity,
+            infinity + 1,
+            infinity - 1,
+            infinity | 1 << (bits - 1),
+            (infinity | 1 << (bits - 1)) + 5,
+        ] {
+            all.push(x & ones);
+        }
+        let least = infinity & (!infinity + 1);
+        all.extend([least, least - 1, least + 1]);
+    } else {
+        all.extend(
+            (0..=bits)
+                .flat_map(|k| [(1u128 << k) & ones, ((1u128 << k) - 1) & ones, ones ^ ((1u128 << k) & ones)]),
+        );
+    }
+    let mut seed = 7;
+    while all.len() < n {
+        seed = splitmix64(seed);
+        let random = u128::from(seed);
+        all.push(if seed & 256 == 0 {
+            random & ones
+        } else {
+            (random & ones) >> (seed >> 9 & 31).min(u64::from(bits) - 2)
+        });
+    }
+    all
+}
+
+/// Patterns of a type, complex ones of pairs of parts.
+fn values(ty: ElementType, n: usize) -> Vec<u128> {
+    let parts = patterns(ty, n);
+    if !ty.is_complex() {
+        return parts;
+    }
+    let bits = ty.bits() / 2;
+    (0..parts.len() * 12)
+        .map(|i| parts[i % parts.len()] | parts[(i * 7 + i / parts.len()) % parts.len()] << bits)
+        .collect()
+}
+
+/// Columns of operands: special values of one, or pairs (triples) of them.
+fn operands(types: &[ElementType]) -> Vec<Buffer> {
+    let sets: Vec<Vec<u128>> = match types.len() {
+        1 => types.iter().map(|&ty| values(ty, 1500)).collect(),
+        _ => types.iter().map(|&ty| values(ty, 110)).collect(),
+    };
+    let total: usize = sets.iter().map(Vec::len).product();
+    let n = total.min(if types.len() == 1 { usize::MAX } else { 8192 });
+    let n = n.next_multiple_of(64);
+    let mut columns: Vec<Vec<u128>> = vec![Vec::with_capacity(n); sets.len()];
+    // A stride that is prime to the number of pairs visits each at most once.
+    let stride = if total > n { 7919 * 13 } else { 1 };
+    for i in 0..n {
+        let mut rest = i * stride % total;
+        for (set, column) in sets.iter().zip(&mut columns) {
+            column.push(set[rest % set.len()]);
+            rest /= set.len();
+        }
+    }
+    let make = |ty: ElementType, bits: Vec<u128>| -> Buffer {
+        with_element_type!(ty, T => T::wrap(bits.into_iter().map(<T as Bits>::from_bits).collect()))
+    };
+    types.iter().zip(columns).map(|(&ty, column)| make(ty, column)).collect()
+}
+
+fn bits(buffer: &Buffer, i: usize) -> u128 {
+    with_buffer!(buffer, v => v[i].bits())
+}
+
+/// Floats in order, the two zeros next to each other.
+fn ordinal(ty: ElementType, pattern: u128) -> i128 {
+    let sign = 1u128 << (ty.bits() - 1);
+    if ty == ElementType::F8E8M0FNU {
+        return pattern.cast_signed();
+    }
+    let magnitude = (pattern & !sign).cast_signed();
+    if pattern & sign == 0 { magnitude } else { -magnitude }
+}
+
+fn real(ty: ElementType, pattern: u128) -> f64 {
+    with_element_type!(ty, T => hlo_interp::scalar::convert::<T, f64>(<T as Bits>::from_bits(pattern)))
+}
+
+/// Whether a result is right; `spread` is told of units in the last place.
+fn right(numeric: Numeric, ty: ElementType, expected: u128, actual: u128, spread: &mut i128) -> bool {
+    if expected == actual {
+        return true;
+    }
+    match numeric {
+        Numeric::Ulp(n) => {
+            if real(ty, expected).is_nan() || real(ty, actual).is_nan() {
+                return real(ty, expected).is_nan() && real(ty, actual).is_nan();
+            }
+            let distance = (ordinal(ty, expected) - ordinal(ty, actual)).abs();
+            *spread = (*spread).max(distance);
+            // Equal but for the sign of zero is wrong.
+            distance != 0 && distance <= i128::from(n)
+        }
+        Numeric::Normwise(n) => {
+            let part = ty.real_part();
+            let (half, mask) = (part.bits(), u128::MAX >> (128 - part.bits()));
+            let both = |x: u128| [real(part, x & mask), real(part, x >> half)];
+            let (e, a) = (both(expected), both(actual));
+            let epsilon = if part == ElementType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+            let least =
+                if part == ElementType::F32 { f64::from(f32::from_bits(1)) } else { f64::from_bits(1) };
+            let unit = (e[0].abs().max(e[1].abs()) * epsilon).max(least);
+            e.iter().zip(&a).all(|(e, a)| {
+                e.to_bits() == a.to_bits()
+                    || (e.is_nan() && a.is_nan())
+                    || (e - a).abs() <= f64::from(n) * unit
+            })
+        }
+        Numeric::Exact | Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => false,
+    }
+}
+
+/// Compiles all cases into one object, on scalars and on vectors, and compares with the interpreter.
+fn check(cases: &[Case], target: &Target) {
+    let context = new_context();
+    let llvm = context.create_module("test");
+    target.prepare(&llvm).unwrap();
+    let builder = context.create_builder();
+    let mut compiled = Vec::new();
+    for (k, case) in cases.iter().enumerate() {
+        let Some(_) = case.module(64) else { continue };
+        let inputs = operands(&case.operands);
+        let n = inputs[0].len();
+        let (module, root) = case.module(n).unwrap();
+        let instr = module.instr(root);
+        let ty = instr.shape.element_type().unwrap();
+        for lanes in [1, 16] {
+            let name = format!("k{k}_{lanes}");
+            let (e, [arguments, begin, end]) =
+                Emit::kernel(&context, &llvm, &builder, target, &name).unwrap();
+            let v = e.with_lanes(lanes);
+            let arrays: Vec<_> = (0..=inputs.len()).map(|i| e.argument(arguments, i).unwrap()).collect();
+            e.for_range(begin, end, e.i64(i64::from(lanes)), |i| {
+                let at = |n: usize, ty: ElementType| {
+                    let size = e.int(Prim::I64, ty.storage_bytes() as u64);
+                    e.address(arrays[n], e.mul(i, size)?)
+                };
+                let loaded = case
+                    .operands
+                    .iter()
+                    .enumerate()
+                    .map(|(n, &ty)| Val::load(&v, ty, at(n, ty)?, 1))
+                    .collect::<Result<Vec<_>>>()?;
+                elementwise(&v, instr, &loaded)?.store(&v, at(inputs.len(), ty)?, 1, false)
+            })
+            .unwrap_or_else(|error| panic!("{} {:?}: {error}", case.opcode, case.operands));
+            e.return_void().unwrap();
+        }
+        compiled.push((k, module, root, inputs));
+    }
+    target.optimize(&llvm).unwrap_or_else(|error| panic!("{error}"));
+    let kernels = Kernels::load(&target.object(&llvm).unwrap());
+    let mut errors = Vec::new();
+    for (k, module, root, inputs) in compiled {
+        let case = &cases[k];
+        let n = inputs[0].len();
+        let ty = module.instr(root).shape.element_type().unwrap();
+        let arguments =
+            inputs.iter().map(|b| Array::Array(hlo_interp::Tensor::new(vec![n as i64], b.clone()))).collect();
+        let expected =
+            Interpreter::new(&module, Options::default()).run(arguments).unwrap().into_array().into_buffer();
+        let numeric = case.opcode.numeric(ty);
+        for lanes in [1, 16] {
+            let actual = kernels.run(&format!("k{k}_{lanes}"), &inputs, ty, n, n as u64);
+            let mut spread = 0;
+            let wrong: Vec<usize> = (0..n)
+                .filter(|&i| !right(numeric, ty, bits(&expected, i), bits(&actual, i), &mut spread))
+                .collect();
+            for &i in wrong.iter().take(3) {
+                let operands: Vec<String> = inputs.iter().map(|b| format!("{:#x}", bits(b, i))).collect();
+                errors.push(format!(
+                    "{} {:?} {:?} to {ty}, {lanes} lanes: of {operands:?} {:#x}, not {:#x} ({} wrong of {n}, {spread} ulp)",
+                    case.opcode,
+                    case.operands,
+                    case.attrs,
+                    bits(&actual, i),
+                    bits(&expected, i),
+                    wrong.len(),
+                ));
+            }
+        }
+    }
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
+
+fn host() -> Target {
+    Target::host(Level::O2).unwrap()
+}
+
+fn of_class(f: impl Fn(ElementType) -> bool) -> Vec<ElementType> {
+    ElementType::ALL.iter().copied().filter(|&ty| f(ty)).collect()
+}
+
+/// Every operation that takes and gives one type.
+fn plain(types: &[ElementType], target: &Target) {
+    for &ty in types {
+        let mut cases: Vec<Case> = Unary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty])).collect();
+        cases.extend(Binary::ALL.iter().map(|op| Case::new(op.opcode(), &[ty, ty])));
+        cases.extend([Opcode::Real, Opcode::Imag, Opcode::IsFinite].map(|op| Case::new(op, &[ty])));
+        cases.push(Case::new(Opcode::Complex, &[ty, ty]));
+        cases.push(Case::new(Opcode::Clamp, &[ty, ty, ty]));
+        cases.push(Case::new(Opcode::Select, &[ElementType::Pred, ty, ty]));
+        check(&cases, target);
+    }
+}
+
+#[test]
+fn integers_and_predicates() {
+    plain(&of_class(|ty| ty.is_integer() || ty == ElementType::Pred), &host());
+}
+
+#[test]
+fn floats_wide() {
+    plain(&[ElementType::F32, ElementType::F64], &host());
+}
+
+#[test]
+fn floats_narrow() {
+    plain(&of_class(|ty| ty.is_float() && ty.bits() <= 16), &host());
+}
+
+#[test]
+fn complex_numbers() {
+    plain(&[ElementType::C64, ElementType::C128], &host());
+}
+
+#[test]
+fn functions_of_every_type() {
+    for &ty in &of_class(|ty| ty.is_float() || ty.is_complex()) {
+        let cases: Vec<Case> = Function::ALL.iter().map(|f| Case::new(f.opcode(), &[ty])).collect();
+        check(&cases, &host());
+    }
+}
+
+#[test]
+fn without_wide_vectors() {
+    let target = Target::new("x86-64-v3", "", Level::O1).unwrap();
+    plain(
+        &[ElementType::F32, ElementType::BF16, ElementType::F16, ElementType::S8, ElementType::U64],
+        &target,
+    );
+    let cases: Vec<Case> = Function::ALL.iter().map(|f| Case::new(f.opcode(), &[ElementType::F32])).collect();
+    check(&cases, &target);
+}
+
+#[test]
+fn conversions() {
+    for &from in ElementType::ALL {
+        let cases: Vec<Case> =
+            ElementType::ALL.iter().map(|&to| Case::to(Opcode::Convert, from, to)).collect();
+        check(&cases, &host());
+    }
+}
+
+#[test]
+fn conversions_of_bits() {
+    let mut cases = Vec::new();
+    for &from in ElementType::ALL {
+        for &to in of_class(|to| to.bits() == from.bits()).iter() {
+            cases.push(Case::to(Opcode::BitcastConvert, from, to));
+        }
+    }
+    check(&cases, &host());
+}
+
+#[test]
+fn comparisons() {
+    let directions =
+        [Direction::Eq, Direction::Ne, Direction::Ge, Direction::Gt, Direction::Le, Direction::Lt];
+    for &ty in ElementType::ALL {
+        let mut cases = Vec::new();
+        for direction in directions {
+            let attrs = Attrs::new().with(AttrKey::Direction, AttrValue::Direction(direction));
+            cases.push(Case { attrs: attrs.clone(), ..Case::new(Opcode::Compare, &[ty, ty]) });
+            if ty.class() == TypeClass::Float {
+                let attrs = attrs.with(AttrKey::CompareType, AttrValue::CompareType(CompareType::TotalOrder));
+                cases.push(Case { attrs, ..Case::new(Opcode::Compare, &[ty, ty]) });
+            }
+        }
+        check(&cases, &host());
+    }
+}
+
+#[test]
+fn reduced_precision() {
+    for &ty in &of_class(|ty| ty.is_float()) {
+        let mut cases = Vec::new();
+        for (exponent, mantissa) in
+            [(8, 7), (5, 10), (4, 3), (5, 2), (1, 0), (8, 23), (11, 52), (3, 30), (2, 1)]
+        {
+            let attrs = Attrs::new()
+                .with(AttrKey::ExponentBits, AttrValue::Int(exponent))
+                .with(AttrKey::MantissaBits, AttrValue::Int(mantissa));
+            cases.push(Case { attrs, ..Case::new(Opcode::ReducePrecision, &[ty]) });
+        }
+        check(&cases, &host());
+    }
+}
+
+#[test]
+fn stochastic_conversions() {
+    for (ty, random) in [
+        (ElementType::F64, ElementType::U64),
+        (ElementType::F32, ElementType::U32),
+        (ElementType::F16, ElementType::U16),
+        (ElementType::BF16, ElementType::U16),
+        (ElementType::F8E5M2, ElementType::U8),
+    ] {
+        let signed = of_class(ElementType::is_signed_integer);
+        let cases: Vec<Case> = signed
+            .iter()
+            .map(|&to| Case { result: Some(to), ..Case::new(Opcode::StochasticConvert, &[ty, random]) })
+            .collect();
+        check(&cases, &host());
+    }
+}
+
+#[test]
+fn mixed_floats() {
+    let (half, single) = (ElementType::BF16, ElementType::F32);
+    check(
+        &[
+            Case { result: Some(single), ..Case::new(Opcode::Add, &[half, single]) },
+            Case { result: Some(half), ..Case::new(Opcode::Multiply, &[single, half]) },
+            Case { result: Some(half), ..Case::new(Opcode::Copy, &[single]) },
+            Case { result: Some(single), ..Case::new(Opcode::Floor, &[half]) },
+        ],
+        &host(),
+    );
+}
