@@ -66,16 +66,16 @@ struct Known<'ctx> {
     level: usize,
 }
 
-enum Made {
+enum Made<'ctx> {
     Node(NodeId),
     Atom(AtomId),
     Mask(GuardId),
-    Var(u32),
+    Var(u32, Option<Var<'ctx>>),
 }
 
 struct Level<'ctx> {
     block: BasicBlock<'ctx>,
-    made: Vec<Made>,
+    made: Vec<Made<'ctx>>,
 }
 
 /// Where a load or store goes.
@@ -102,6 +102,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     pub(super) active: Option<Mask<'ctx>>,
     /// Addresses of the arrays.
     pub(super) pointers: Vec<Value<'ctx>>,
+    /// The kernel's first parameter.
+    pub(super) arguments: Value<'ctx>,
     index: Prim,
     given: FxHashMap<u32, Known<'ctx>>,
     vars: Vec<Option<Var<'ctx>>>,
@@ -121,7 +123,8 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
     ) -> Result<Self> {
         let mut pointers = Vec::new();
         for array in &tape.arrays {
-            pointers.push(e.argument(arguments, array.argument as usize)?);
+            let start = e.argument(arguments, array.argument as usize)?;
+            pointers.push(e.address_at(start, array.offset)?);
         }
         let mut code = Self {
             e: e.scalar(),
@@ -129,6 +132,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             lanes,
             active: None,
             pointers,
+            arguments,
             index: index_type(tape),
             given: FxHashMap::default(),
             vars: Vec::new(),
@@ -154,12 +158,12 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
 
     /// Ends the innermost level: what was made there is not known any more.
     pub(super) fn leave(&mut self) {
-        for made in self.levels.pop().map(|l| l.made).unwrap_or_default() {
+        for made in self.levels.pop().map(|l| l.made).unwrap_or_default().into_iter().rev() {
             match made {
                 Made::Node(n) => self.nodes[n as usize] = None,
                 Made::Atom(a) => self.atoms[a.0 as usize] = None,
                 Made::Mask(g) => self.masks[g as usize] = None,
-                Made::Var(v) => self.vars[v as usize] = None,
+                Made::Var(v, before) => self.vars[v as usize] = before,
             }
         }
     }
@@ -251,8 +255,15 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         if self.vars.len() <= place {
             self.vars.resize(place + 1, None);
         }
-        self.vars[place] = Some(Var { value, vector: vector && self.lanes > 1, multiple, level });
-        self.levels[level].made.push(Made::Var(var));
+        let now = Var { value, vector: vector && self.lanes > 1, multiple, level };
+        let before = self.vars[place].replace(now);
+        self.levels[level].made.push(Made::Var(var, before));
+    }
+
+    /// The value of a loop variable, of lane 0.
+    pub(super) fn var(&self, var: u32) -> Result<Value<'ctx>> {
+        let known = self.vars.get(var as usize).copied().flatten();
+        known.map(|v| v.value).ok_or_else(|| Error::Llvm(format!("loop variable {var} is not known here")))
     }
 
     /// Gives a value of [`Op::Given`] at the innermost level: one for all lanes, or one a lane.
@@ -559,13 +570,6 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.splat(node)
     }
 
-    /// The value of a node, and whether it is one for all lanes.
-    pub(super) fn value_or_uniform(&mut self, node: NodeId) -> Result<(Val<'ctx>, bool)> {
-        self.demand(node)?;
-        let known = self.node(node)?;
-        Ok((known.lanes, known.uniform))
-    }
-
     /// Emits everything that a node needs, operands first: nothing here recurs as deep as an expression is.
     fn demand(&mut self, node: NodeId) -> Result<()> {
         if self.nodes[node as usize].is_some() {
@@ -728,6 +732,12 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.load_at(ty, &place, mask)
     }
 
+    /// An element of an array, or one a lane, that is on no tape.
+    pub(super) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
+        let known = self.load_node(array, at, ALWAYS)?;
+        known.lanes.splat(&self.e.with_lanes(if known.uniform { 1 } else { self.lanes }))
+    }
+
     fn load_at(
         &mut self,
         ty: hlo::ElementType,
@@ -787,13 +797,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.multiple(at).saturating_mul(bytes) % to == 0
     }
 
-    /// Stores the value of a node to elements of an array, past the caches if asked for (whole vectors at aligned addresses).
-    pub(super) fn store(&mut self, node: NodeId, array: u32, at: &Affine, streaming: bool) -> Result<()> {
-        let value = self.value(node)?;
-        self.store_value(&value, array, at, streaming)
-    }
-
-    /// [`Code::store`] of a value on all lanes.
+    /// Stores a value on all lanes to elements of an array, past the caches if asked for (whole vectors at aligned addresses).
     pub(super) fn store_value(
         &mut self,
         value: &Val<'ctx>,

@@ -5,15 +5,22 @@ use super::tape::{NodeId, Op, Tape};
 
 /// Of a nest that computes nodes `elements` times and stores them in arrays: every array read counts once, with no more than what is read of it.
 pub(super) fn of(tape: &Tape<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, elements: u64) -> Cost {
+    let (mut nodes, mut written) = (Vec::new(), 0u64);
+    for (node, array) in outputs {
+        nodes.push(node);
+        let ty = tape.arrays[array as usize].shape.element_type;
+        written = written.saturating_add(elements.saturating_mul(ty.storage_bytes() as u64));
+    }
+    let cost = read(tape, nodes.into_iter(), elements);
+    Cost { bytes: cost.bytes.saturating_add(written), ..cost }
+}
+
+/// Of nodes that are computed so many times.
+pub(super) fn read(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, elements: u64) -> Cost {
     let mut cost = Cost::default();
     let mut seen = rustc_hash::FxHashSet::default();
     let mut arrays = rustc_hash::FxHashMap::default();
-    let mut pending = Vec::new();
-    for (node, array) in outputs {
-        pending.push(node);
-        let ty = tape.arrays[array as usize].shape.element_type;
-        cost.bytes = cost.bytes.saturating_add(elements.saturating_mul(ty.storage_bytes() as u64));
-    }
+    let mut pending: Vec<NodeId> = nodes.collect();
     while let Some(n) = pending.pop() {
         if !seen.insert(n) {
             continue;

@@ -8,18 +8,22 @@
 //! **Invariants:** analysis makes no LLVM value; [`describe`] and [`emit`] plan alike, and what a kernel computes depends neither on the range of
 //! units that it is called with nor on the target's vector length, but for sums of floats, whose order does.
 
-#![allow(dead_code, reason = "reductions, which come next, call what nests do not")]
-
 mod access;
+mod argmax;
 mod code;
 mod cost;
 mod index;
 mod nest;
+mod reduce;
+mod region;
 mod tape;
 #[cfg(test)]
 mod tests;
 
-use hlo::{InstrId, Module};
+use std::rc::Rc;
+
+use hlo::attrs::AttrKey;
+use hlo::{InstrId, Module, Opcode};
 
 use super::Unit;
 use super::llvm::{Emit, Result, Target, Value};
@@ -43,38 +47,60 @@ struct Function<'a, 'ctx> {
 /// What is emitted for a request: a tape and the phases that work on it.
 struct Plan<'m> {
     tape: tape::Tape<'m>,
-    phases: Vec<Work>,
+    phases: Vec<Work<'m>>,
     scratch: u64,
 }
 
 /// One phase.
-enum Work {
+enum Work<'m> {
     /// A nest that stores values.
     Nest(nest::Nest),
+    /// A reduction.
+    Reduce(Rc<reduce::Reduction<'m>>),
+    /// What combines its chunks.
+    Combine(Rc<reduce::Reduction<'m>>),
 }
 
-impl Work {
+impl<'m> Work<'m> {
     fn units(&self) -> (u64, u64) {
         match self {
             Work::Nest(n) => n.units(),
+            Work::Reduce(r) => r.units(),
+            Work::Combine(r) => r.finish_units(),
         }
     }
 
     fn cost(&self, tape: &tape::Tape<'_>) -> Cost {
         match self {
             Work::Nest(n) => n.cost(tape),
+            Work::Reduce(r) => r.cost(tape),
+            Work::Combine(r) => r.finish_cost(),
         }
     }
 
-    fn emit(&self, f: &Function<'_, '_>, tape: &tape::Tape<'_>, target: &Target) -> Result<()> {
+    fn emit(&self, f: &Function<'_, '_>, tape: &tape::Tape<'m>, target: &Target) -> Result<()> {
         match self {
             Work::Nest(n) => n.emit(f, tape, target),
+            Work::Reduce(r) => r.emit(f, tape, target),
+            Work::Combine(r) => r.emit_finish(f, tape, target),
         }
     }
 }
 
 fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsupported> {
     let nests = match request {
+        Request::Fusion(id) if reduces(module, id) => {
+            let (tape, all, scratch) = reduce::fusion(module, id)?;
+            let mut phases = Vec::new();
+            for r in all {
+                let r = Rc::new(r);
+                phases.push(Work::Reduce(r.clone()));
+                if r.in_chunks() {
+                    phases.push(Work::Combine(r));
+                }
+            }
+            return Ok(Plan { tape, phases, scratch });
+        }
         Request::Fusion(id) => nest::fusion(module, id)?,
         Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
         Request::Map(computation) => nest::map(module, computation)?,
@@ -82,6 +108,12 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
     };
     let (tape, nests) = nests;
     Ok(Plan { tape, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })
+}
+
+/// Whether a fusion computes reductions.
+fn reduces(module: &Module, id: InstrId) -> bool {
+    let computation = module.instr(id).attrs.computation(AttrKey::Calls);
+    computation.is_some_and(|c| module.instructions(c).any(|i| module.instr(i).opcode == Opcode::Reduce))
 }
 
 /// The instruction that a request is about.

@@ -490,17 +490,7 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     let tail = |c: &mut Code<'c, 'a, 'ctx, 'm>| {
         c.enter()?;
         c.set_var(var, main, true, multiple);
-        let wide = e.with_lanes(c.lanes);
-        let value = match rest {
-            Some(rest) => {
-                let lanes: Vec<u64> = (0..w).map(|l| u64::from(l < rest)).collect();
-                wide.int_lanes(Prim::I1, &lanes)
-            }
-            None => {
-                let n = wide.splat(e.trunc(e.sub(high, main)?, Prim::I32)?)?;
-                wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)?
-            }
-        };
+        let value = enabled(c, main, high, count)?;
         c.active = Some(Mask { value, level: c.level() });
         body(c)?;
         c.active = None;
@@ -514,6 +504,23 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
         e.if_then(e.icmp(IntPredicate::SLT, main, high)?, || tail(c))?;
     }
     c.mark()
+}
+
+/// The lanes that hold what lies before `high`, lane 0 holding `first`; of a loop of so many elements if that is known.
+pub(super) fn enabled<'ctx>(
+    c: &Code<'_, '_, 'ctx, '_>,
+    first: Value<'ctx>,
+    high: Value<'ctx>,
+    count: Option<i64>,
+) -> Result<Value<'ctx>> {
+    let (e, w) = (c.e, i64::from(c.lanes));
+    let wide = e.with_lanes(c.lanes);
+    if let Some(n) = count {
+        let lanes: Vec<u64> = (0..w).map(|l| u64::from(l < n % w)).collect();
+        return Ok(wide.int_lanes(Prim::I1, &lanes));
+    }
+    let n = wide.splat(e.trunc(e.sub(high, first)?, Prim::I32)?)?;
+    wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)
 }
 
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.

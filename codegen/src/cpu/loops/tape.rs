@@ -76,6 +76,8 @@ pub(super) struct Array {
     pub(super) shape: ArrayShape,
     /// Which argument of the kernel it is.
     pub(super) argument: u32,
+    /// Bytes in it before the first element.
+    pub(super) offset: u64,
 }
 
 /// What an array leaf of an instruction is, if it is not computed.
@@ -85,6 +87,8 @@ pub(super) enum Bound {
     Array(u32),
     /// A node, the same at every index.
     Node(NodeId),
+    /// A node at one index, a place in `places`.
+    NodeAt(NodeId, u32),
 }
 
 /// An array leaf of an instruction at an index.
@@ -126,6 +130,7 @@ pub(super) struct Tape<'m> {
     known: FxHashMap<Key, NodeId>,
     frames: Vec<Frame>,
     missing: Vec<Key>,
+    places: Vec<Index>,
 }
 
 /// The array shape of a leaf.
@@ -158,6 +163,7 @@ impl<'m> Tape<'m> {
             known: FxHashMap::default(),
             frames: vec![Frame { caller: None, at: None }],
             missing: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -166,9 +172,18 @@ impl<'m> Tape<'m> {
         self.bound.insert((0, instr, leaf), what);
     }
 
+    /// Says what node a leaf of an instruction is at one index, the only one at which it may be asked for.
+    pub(super) fn bind_at(&mut self, instr: InstrId, leaf: u32, node: NodeId, at: &[Affine]) {
+        let place = self.places.iter().position(|p| p[..] == *at).unwrap_or_else(|| {
+            self.places.push(at.into());
+            self.places.len() - 1
+        });
+        self.bound.insert((0, instr, leaf), Bound::NodeAt(node, place as u32));
+    }
+
     /// An array in memory.
     pub(super) fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
-        self.arrays.push(Array { shape: shape.clone(), argument });
+        self.arrays.push(Array { shape: shape.clone(), argument, offset: 0 });
         self.arrays.len() as u32 - 1
     }
 
@@ -199,17 +214,6 @@ impl<'m> Tape<'m> {
         index: &[Affine],
     ) -> Result<NodeId, Unsupported> {
         self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard: ALWAYS })
-    }
-
-    /// [`Tape::node`], of which nothing is read but where a guard holds.
-    pub(super) fn guarded_node(
-        &mut self,
-        instr: InstrId,
-        leaf: u32,
-        index: &[Affine],
-        guard: GuardId,
-    ) -> Result<NodeId, Unsupported> {
-        self.build(Key { frame: 0, instr, leaf, index: Index::from(index), guard })
     }
 
     /// The nodes of the results of a computation of scalars applied to nodes.
@@ -323,6 +327,12 @@ impl<'m> Tape<'m> {
         let ty = shape.element_type;
         match self.bound.get(&(key.frame, id, key.leaf)) {
             Some(&Bound::Node(node)) => return Ok(Some(node)),
+            Some(&Bound::NodeAt(node, place)) if self.places[place as usize] == key.index => {
+                return Ok(Some(node));
+            }
+            Some(&Bound::NodeAt(..)) => {
+                return refuse("a reduction's result at another place than where it is made");
+            }
             Some(&Bound::Array(array)) => {
                 let at = self.space.linear(&key.index, &shape.dims);
                 return Ok(Some(self.push(Op::Load { array, at, guard: key.guard }, ty)));
@@ -669,26 +679,6 @@ impl<'m> Tape<'m> {
         self.missing.clear();
         loop {
             if let Some(all) = self.starts(&key, first, of, window) {
-                return Ok(all);
-            }
-            for key in std::mem::take(&mut self.missing) {
-                self.build(key)?;
-            }
-        }
-    }
-
-    /// The components of the index vector of a scatter at a batch index.
-    pub(super) fn index_vector(
-        &mut self,
-        starts: InstrId,
-        batch: &[Affine],
-        vector: i64,
-        map: &[i64],
-    ) -> Result<Vec<(i64, NodeId)>, Unsupported> {
-        let key = Key { frame: 0, instr: starts, leaf: 0, index: Index::new(), guard: ALWAYS };
-        self.missing.clear();
-        loop {
-            if let Some(all) = self.start_vector(&key, starts, batch, vector, map) {
                 return Ok(all);
             }
             for key in std::mem::take(&mut self.missing) {

@@ -152,3 +152,122 @@ fn called_computations_and_constants() {
                 ROOT m = f32[9,3] map(p0, b), dimensions={0,1}, to_apply=inner";
     check(&fused("kLoop", &["f32[9,3]"], "f32[9,3]", body, regions));
 }
+
+/// A computation of two scalars.
+fn region(name: &str, ty: &str, op: &str) -> String {
+    format!(
+        "{name} {{\n  x = {ty}[] parameter(0)\n  y = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(x, y)\n}}\n\n"
+    )
+}
+
+/// A reduction of one operand.
+fn reduction(ty: &str, op: &str, from: &str, dims: &str, to: &str) -> String {
+    let body = format!("  ROOT r = {ty}{to} reduce(p0, p1), dimensions={{{dims}}}, to_apply=f");
+    let parameters = [format!("{ty}{from}"), format!("{ty}[]")];
+    let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+    fused("kInput", &parameters, &format!("{ty}{to}"), &body, &region("f", ty, op))
+}
+
+const SHAPES: [(&str, &str, &str); 13] = [
+    ("[7,17]", "1", "[7]"),
+    ("[7,17]", "0", "[17]"),
+    ("[7,17]", "0,1", "[]"),
+    ("[5,64]", "1", "[5]"),
+    ("[40,64]", "0", "[64]"),
+    ("[3,5,33]", "1", "[3,33]"),
+    ("[3,5,33]", "0,2", "[5]"),
+    ("[3,5,33]", "2", "[3,5]"),
+    ("[33]", "0", "[]"),
+    ("[9,1]", "1", "[9]"),
+    ("[0,4]", "0", "[4]"),
+    ("[3,1000]", "1", "[3]"),
+    ("[2,3000]", "0", "[3000]"),
+];
+
+#[test]
+fn reductions_that_are_exact() {
+    for (from, dims, to) in SHAPES {
+        for (ty, op) in
+            [("f32", "maximum"), ("s32", "add"), ("pred", "or"), ("s8", "multiply"), ("f64", "multiply")]
+        {
+            check(&reduction(ty, op, from, dims, to));
+        }
+    }
+    for (ty, op) in
+        [("bf16", "minimum"), ("u64", "xor"), ("pred", "add"), ("f32", "subtract"), ("c64", "maximum")]
+    {
+        for (from, dims, to) in &SHAPES[..4] {
+            check(&reduction(ty, op, from, dims, to));
+        }
+    }
+}
+
+#[test]
+fn sums() {
+    for (from, dims, to) in SHAPES {
+        for (ty, bound) in [("f32", 1e-5), ("f64", 1e-13), ("bf16", 0.01), ("c64", 1e-5), ("f16", 0.002)] {
+            check_with(&reduction(ty, "add", from, dims, to), 3, Some(100), Close::Within(bound));
+        }
+    }
+}
+
+#[test]
+fn large_reductions_are_cut() {
+    for (from, dims, to) in [
+        ("[300000]", "0", "[]"),
+        ("[1000,300]", "0,1", "[]"),
+        ("[5000,70]", "0", "[70]"),
+        ("[2,100000]", "1", "[2]"),
+        ("[700,3,170]", "0,2", "[3]"),
+        ("[2,700,3,170]", "1", "[2,3,170]"),
+        ("[2,3,700,170]", "1,2", "[2,170]"),
+    ] {
+        check(&reduction("s32", "add", from, dims, to));
+        check(&reduction("f32", "maximum", from, dims, to));
+        check_with(&reduction("f32", "add", from, dims, to), 3, Some(100), Close::Within(1e-4));
+    }
+}
+
+#[test]
+fn fused_reductions() {
+    let body = "  m = f32[50,33] multiply(p0, p1)\n  a = f32[50,33] add(m, p0)\n  z = f32[] constant(0)\n  \
+                r = f32[50] reduce(a, z), dimensions={1}, to_apply=f\n  ROOT n = f32[50] negate(r)";
+    let text = fused("kInput", &["f32[50,33]", "f32[50,33]"], "f32[50]", body, &region("f", "f32", "add"));
+    check_with(&text, 1, Some(9), Close::Within(1e-4));
+    let body = "  z = f32[] constant(0)\n  t = f32[33,50] transpose(p0), dimensions={1,0}\n  e = f32[33,50] negate(t)\n  \
+                q = f32[33] reduce(t, z), dimensions={1}, to_apply=f\n  r = f32[33] reduce(e, z), dimensions={1}, to_apply=g\n  \
+                d = f32[33] subtract(q, r)\n  ROOT n = (f32[33], f32[33], f32[3,11]) tuple(q, r, s)";
+    let body = body.replace("  ROOT", "  s = f32[3,11] reshape(d)\n  ROOT");
+    let regions = region("f", "f32", "add") + &region("g", "f32", "maximum");
+    let text = fused("kInput", &["f32[50,33]"], "(f32[33], f32[33], f32[3,11])", &body, &regions);
+    check_with(&text, 1, Some(9), Close::Within(1e-4));
+}
+
+/// JAX's computation of argmax (GT) and argmin (LT).
+fn extreme(direction: &str) -> String {
+    format!(
+        "f {{\n  a = f32[] parameter(0)\n  i = s32[] parameter(1)\n  b = f32[] parameter(2)\n  j = s32[] parameter(3)\n  \
+         g = pred[] compare(a, b), direction={direction}\n  n = pred[] compare(a, a), direction=NE\n  o = pred[] or(g, n)\n  \
+         v = f32[] select(o, a, b)\n  e = pred[] compare(a, b), direction=EQ\n  l = pred[] compare(i, j), direction=LT\n  \
+         t = pred[] and(e, l)\n  u = pred[] or(o, t)\n  w = s32[] select(u, i, j)\n  ROOT r = (f32[], s32[]) tuple(v, w)\n}}\n\n"
+    )
+}
+
+#[test]
+fn extremes_and_their_places() {
+    for (direction, start) in [("GT", "-inf"), ("LT", "inf")] {
+        for (dims, kept, d) in
+            [("[9,100]", "[9]", 1), ("[40,50]", "[50]", 0), ("[100000]", "[]", 0), ("[3,7]", "[3]", 1)]
+        {
+            let body = format!(
+                "  i = s32{dims} iota(), iota_dimension={d}\n  z = f32[] constant({start})\n  y = s32[] constant(0)\n  \
+                 ROOT r = (f32{kept}, s32{kept}) reduce(p0, i, z, y), dimensions={{{d}}}, to_apply=f"
+            );
+            for seed in 0..4 {
+                let result = format!("(f32{kept}, s32{kept})");
+                let text = fused("kInput", &[&format!("f32{dims}")], &result, &body, &extreme(direction));
+                check_with(&text, seed, None, Close::Exact);
+            }
+        }
+    }
+}

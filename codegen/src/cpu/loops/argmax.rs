@@ -1,0 +1,100 @@
+//! Reductions to the greatest or least value and its index, as JAX writes them: recognized, because in that form any order gives the same bits.
+
+use hlo::attrs::Direction;
+use hlo::{ComputationId, InstrId, Module, Opcode};
+
+use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Result, Value};
+use crate::cpu::scalar::{self, Val};
+
+/// Whether a computation of (value, index, value, index) is the greater (`false`) or the lesser (`true`) value, a NaN before every number and the first
+/// before the second of two of them, and of equal values the lower index:
+/// `first = a > b or a != a; (select(first, a, b), select(first or (a == b and i < j), i, j))`.
+pub(super) fn recognize(module: &Module, computation: ComputationId) -> Option<bool> {
+    let parameters: Vec<InstrId> =
+        module.computation(computation).parameters().iter().copied().collect::<Option<_>>()?;
+    let &[a, i, b, j] = &parameters[..] else { return None };
+    let (value, index) = (module.instr(a).shape.element_type()?, module.instr(i).shape.element_type()?);
+    let fits = (value.is_float() && value.bits() >= 16 || value.is_integer()) && index.is_integer();
+    let root = module.instr(module.root(computation));
+    if root.opcode != Opcode::Tuple || !fits {
+        return None;
+    }
+    let &[greater, place] = root.operands() else { return None };
+    let operands = |id: InstrId, opcode: Opcode| {
+        let instr = module.instr(id);
+        (instr.opcode == opcode).then(|| instr.operands())
+    };
+    let compares = |id: InstrId, x: InstrId, y: InstrId| -> Option<Direction> {
+        let instr = module.instr(id);
+        let total = instr.attrs.compare_type() == Some(&hlo::attrs::CompareType::TotalOrder);
+        (instr.opcode == Opcode::Compare && !total && instr.operands() == [x, y])
+            .then(|| instr.attrs.direction().copied())
+            .flatten()
+    };
+    let &[first, x, y] = operands(greater, Opcode::Select)? else { return None };
+    if (x, y) != (a, b) {
+        return None;
+    }
+    // `a != a` is no part of it for integers.
+    let (greater, nan) = match operands(first, Opcode::Or) {
+        Some(&[p, q]) => (p, Some(q)),
+        _ => (first, None),
+    };
+    let least = match compares(greater, a, b)? {
+        Direction::Gt => false,
+        Direction::Lt => true,
+        Direction::Eq | Direction::Ne | Direction::Ge | Direction::Le => return None,
+    };
+    match nan {
+        Some(nan) if compares(nan, a, a)? != Direction::Ne => return None,
+        None if value.is_float() => return None,
+        _ => {}
+    }
+    let &[lower, x, y] = operands(place, Opcode::Select)? else { return None };
+    let &[before, tie] = operands(lower, Opcode::Or)? else { return None };
+    let &[equal, less] = operands(tie, Opcode::And)? else { return None };
+    ((x, y) == (i, j)
+        && before == first
+        && compares(equal, a, b)? == Direction::Eq
+        && compares(less, i, j)? == Direction::Lt)
+        .then_some(least)
+}
+
+/// The combination: as the computation, but that of two NaNs the lower index decides, which is that of the first in the order of the elements.
+pub(super) fn combine<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    least: bool,
+    a: &[Val<'ctx>],
+    b: &[Val<'ctx>],
+) -> Result<Vec<Val<'ctx>>> {
+    let signed = a[1].ty().is_signed_integer();
+    let (i, j) = (a[1].registers()[0], b[1].registers()[0]);
+    let before = e.icmp(if signed { IntPredicate::SLT } else { IntPredicate::ULT }, i, j)?;
+    let (x, y) = (a[0].registers()[0], b[0].registers()[0]);
+    let first: Value<'ctx> = if a[0].ty().is_float() {
+        let (x, y) = (scalar::convert(e, a[0], wide(a[0].ty()))?, scalar::convert(e, b[0], wide(b[0].ty()))?);
+        let (x, y) = (x.registers()[0], y.registers()[0]);
+        // Not less or equal: greater, or one of them NaN.
+        let beyond = if least { FloatPredicate::ULT } else { FloatPredicate::UGT };
+        let beyond = e.fcmp(beyond, x, y)?;
+        let second_nan = e.fcmp(FloatPredicate::UNO, y, y)?;
+        let first_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
+        let equal = e.or(e.fcmp(FloatPredicate::OEQ, x, y)?, e.and(first_nan, second_nan)?)?;
+        let beyond = e.and(beyond, e.not(second_nan)?)?;
+        e.or(beyond, e.and(equal, before)?)?
+    } else {
+        let signed = a[0].ty().is_signed_integer();
+        let beyond = match (signed, least) {
+            (true, true) => IntPredicate::SLT,
+            (true, false) => IntPredicate::SGT,
+            (false, true) => IntPredicate::ULT,
+            (false, false) => IntPredicate::UGT,
+        };
+        e.or(e.icmp(beyond, x, y)?, e.and(e.icmp(IntPredicate::EQ, x, y)?, before)?)?
+    };
+    Ok(vec![scalar::select(e, first, &a[0], &b[0])?, scalar::select(e, first, &a[1], &b[1])?])
+}
+
+fn wide(ty: hlo::ElementType) -> hlo::ElementType {
+    if ty.bits() < 32 { hlo::ElementType::F32 } else { ty }
+}

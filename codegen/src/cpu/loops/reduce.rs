@@ -1,0 +1,846 @@
+//! Reductions with fused producers and epilogues.
+//!
+//! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept)
+//! they are a block of memory that stays in the nearest cache. Where there are fewer units than threads could use, the largest reduced variable is cut
+//! into chunks by its size alone, whose partial results a second phase combines in order. **Invariant:** what is not free to be reordered
+//! is combined element by element in the interpreter's order.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
+
+use super::code::{Code, Mask};
+use super::index::{Affine, Def, Index};
+use super::nest::{self, Output, bind_parameters, decode, leaf_root, loops, over_lanes, variables};
+use super::region::{Combine, across, narrowed, registers, values, widened};
+use super::tape::{NodeId, Op, Tape, array_leaves};
+use super::{Cost, Function};
+use crate::Unsupported;
+use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
+use crate::cpu::scalar::{self, Val};
+
+/// The variable of chunks, and that of blocks of columns.
+const CHUNK: u32 = 64;
+const BLOCKS: u32 = 65;
+
+/// Columns of a unit.
+const COLUMNS: i64 = 2048;
+
+/// Elements that are worth a chunk.
+const CHUNK_ELEMENTS: i64 = 1 << 15;
+
+/// Units that are enough for any number of threads.
+const MANY: i64 = 64;
+
+/// One `reduce`.
+pub(super) struct Fold<'m> {
+    /// Elements, in the types of accumulators.
+    pub(super) operands: Vec<NodeId>,
+    /// Initial values, in the types of accumulators.
+    pub(super) initial: Vec<NodeId>,
+    /// Types of accumulators.
+    pub(super) types: Vec<ElementType>,
+    /// Numbers of the given values that are its results.
+    pub(super) given: Vec<u32>,
+    /// How.
+    pub(super) combine: Combine<'m>,
+}
+
+/// Reductions over the same dimensions of operands of the same dimensions.
+pub(super) struct Reduction<'m> {
+    vars: Vec<(u32, i64)>,
+    reduced: Vec<u32>,
+    folds: Vec<Fold<'m>>,
+    outputs: Vec<Output>,
+    /// Row-major number of the result, and how many there are.
+    kept: Affine,
+    results: i64,
+    /// Which variable is cut, how long a chunk is, and how many there are.
+    chunks: Option<(u32, i64, i64)>,
+    /// Arrays of partial results: one an accumulator.
+    partial: Vec<u32>,
+    free: bool,
+}
+
+impl<'m> Fold<'m> {
+    /// Of a reduce whose operands are seen at an index; its results become given values from `first` on.
+    pub(super) fn new(
+        tape: &mut Tape<'m>,
+        reduce: InstrId,
+        index: &[Affine],
+        first: u32,
+    ) -> std::result::Result<Self, Unsupported> {
+        let module = tape.module;
+        let instr = module.instr(reduce);
+        let n = instr.operands().len() / 2;
+        let Some(computation) = instr.attrs.computation(AttrKey::ToApply) else {
+            return Err(Unsupported::new(module, reduce, "a reduction by nothing"));
+        };
+        let (mut operands, mut initial) = (Vec::new(), Vec::new());
+        for (i, &o) in instr.operands().iter().enumerate() {
+            let index = if i < n { index } else { &[] };
+            let node = tape.node(o, 0, index)?;
+            if i < n { operands.push(node) } else { initial.push(node) }
+        }
+        let counted = counts_up(tape, &operands, &initial, reduce, index);
+        let combine = Combine::of(module, computation, counted)?;
+        let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
+        let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
+        for (i, &ty) in types.iter().enumerate() {
+            // A reduction of elements of another float type than its result's converts them first.
+            operands[i] = tape.convert(operands[i], ty);
+            initial[i] = tape.convert(initial[i], ty);
+        }
+        let given = (0..n as u32).map(|i| first + i).collect();
+        Ok(Self { operands, initial, types, given, combine })
+    }
+
+    /// Makes results of the reduce known to the tape at an index.
+    pub(super) fn bind(&self, tape: &mut Tape<'_>, reduce: InstrId, at: &[Affine]) {
+        let results: Vec<ElementType> =
+            array_leaves(&tape.module.instr(reduce).shape).map(|s| s.element_type).collect();
+        for (leaf, ty) in results.into_iter().enumerate() {
+            let node = tape.given(self.given[leaf], self.types[leaf]);
+            let node = tape.convert(node, ty);
+            tape.bind_at(reduce, leaf as u32, node, at);
+        }
+    }
+
+    /// With what accumulators begin: the initial values or what changes nothing.
+    pub(super) fn start<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        literal: bool,
+    ) -> Result<Vec<Val<'ctx>>> {
+        let mut all = Vec::new();
+        for (&node, &ty) in self.initial.iter().zip(&self.types) {
+            if literal || self.combine.idempotent(ty) {
+                all.push(c.value(node)?);
+            } else {
+                all.push(self.combine.neutral(&c.e.with_lanes(c.lanes), ty));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Accumulators that began with [`Fold::start`], and the initial value if they did not begin with that.
+    pub(super) fn close<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        total: &[Val<'ctx>],
+        literal: bool,
+    ) -> Result<Vec<Val<'ctx>>> {
+        if literal || self.combine.idempotent(self.types[0]) {
+            return Ok(total.to_vec());
+        }
+        let initial = self.initial.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
+        self.combine.apply(&c.e.with_lanes(c.lanes), c.arguments, &initial, total)
+    }
+
+    /// Elements at the place where the code is; in lanes that are not active what accumulators begin with.
+    pub(super) fn elements<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        start: &[Val<'ctx>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        let mut all = Vec::new();
+        for (&node, start) in self.operands.iter().zip(start) {
+            let value = c.value(node)?;
+            all.push(match c.active {
+                Some(mask) => scalar::select(&c.e.with_lanes(c.lanes), mask.value, &value, start)?,
+                None => value,
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// Whether the second operand is a count along the only reduced dimension, and the first initial value no NaN.
+fn counts_up(
+    tape: &Tape<'_>,
+    operands: &[NodeId],
+    initial: &[NodeId],
+    reduce: InstrId,
+    index: &[Affine],
+) -> bool {
+    let (&[_, second], &[start, _]) = (operands, initial) else { return false };
+    let dims = tape.module.instr(reduce).attrs.ints_or_empty(AttrKey::Dimensions);
+    let &[d] = dims else { return false };
+    let Some(along) = usize::try_from(d).ok().and_then(|d| index.get(d)) else { return false };
+    let node = &tape.nodes[second as usize];
+    let Op::Iota { value } = &node.op else { return false };
+    let (low, high) = tape.space.range(value);
+    let bits = node.ty.bits().min(62) - 1;
+    let fits = low >= 0 && high < 1i64 << bits;
+    let upward = value.terms == along.terms;
+    let Op::Constant { instr, .. } = tape.nodes[start as usize].op else { return false };
+    let number = tape.literal(instr).and_then(|l| l.as_array().map(|a| is_number(&a.buffer)));
+    fits && upward && number == Some(true)
+}
+
+/// Whether the only element is an integer or a float of 16 bits or more that is no NaN.
+fn is_number(buffer: &Buffer) -> bool {
+    let ty = buffer.element_type();
+    let bits: u128 = with_buffer!(buffer, v => v.first().map_or(0, |&x| x.bits()));
+    match ty {
+        ElementType::F32 => !f32::from_bits(bits as u32).is_nan(),
+        ElementType::F64 => !f64::from_bits(bits as u64).is_nan(),
+        ElementType::BF16 => !f32::from_bits((bits as u32) << 16).is_nan(),
+        ElementType::F16 => bits & 0x7fff <= 0x7c00,
+        other => other.is_integer(),
+    }
+}
+
+/// The reductions that a fusion's root needs, in order.
+fn reduces(module: &Module, computation: hlo::ComputationId) -> Vec<InstrId> {
+    module.instructions(computation).filter(|&i| module.instr(i).opcode == Opcode::Reduce).collect()
+}
+
+/// The reduction of a fusion.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, u64), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let all = reduces(module, computation);
+    let Some(&first) = all.first() else {
+        return Err(Unsupported::new(module, id, "a reduction without a reduce"));
+    };
+    let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
+    let along = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions);
+    let (index, mut vars) = variables(&mut tape, &dims, 0);
+    let reduced: Vec<u32> = along.iter().filter_map(|&d| u32::try_from(d).ok()).collect();
+    let is_kept = |d: usize| !reduced.contains(&(d as u32));
+    let kept_index: Index =
+        index.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, x)| x.clone()).collect();
+    let kept_dims: Vec<i64> = dims.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, &n)| n).collect();
+    let mut folds = Vec::new();
+    let mut given = 0;
+    for &reduce in &all {
+        let instr = module.instr(reduce);
+        let of = &module.instr(instr.operands()[0]).shape.expect_array().dims;
+        if of[..] != dims[..] || instr.attrs.ints_or_empty(AttrKey::Dimensions) != along {
+            return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
+        }
+        let fold = Fold::new(&mut tape, reduce, &index, given)?;
+        given += fold.given.len() as u32;
+        fold.bind(&mut tape, reduce, &kept_index);
+        folds.push(fold);
+    }
+    let mut kept = tape.space.linear(&kept_index, &kept_dims);
+    let results: i64 = kept_dims.iter().product();
+    let mut outputs = Vec::new();
+    let root = module.root(computation);
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.into_iter().enumerate() {
+        let array = tape.array(shape, first_result + leaf as u32);
+        if shape.elements() != usize::try_from(results).unwrap_or(usize::MAX) {
+            return Err(Unsupported::new(module, id, "a result of other dimensions than the reduction's"));
+        }
+        if results == 0 {
+            continue;
+        }
+        let at = tape.space.reshape(&kept_index, &kept_dims, &shape.dims);
+        let (instr, leaf) = leaf_root(module, root, leaf as u32);
+        let node = tape.node(instr, leaf, &at)?;
+        outputs.push(Output { node, array, at: kept.clone() });
+    }
+    if results == 0 {
+        return Ok((tape, Vec::new(), 0));
+    }
+    let arguments = first_result + outputs.len() as u32;
+    // Kept and reduced variables never become one: the number of the result tells them apart.
+    let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
+    join_alike(&mut tape, &mut vars, &reduced, &mut more);
+    let free = folds.iter().all(|f| f.combine.free());
+    let mut plan =
+        Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new(), free };
+    let scratch = plan.cut(&mut tape, arguments);
+    Ok((tape, vec![plan], scratch))
+}
+
+/// [`nest::join`] that leaves kept variables apart from reduced ones, also where the result has one element.
+fn join_alike(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], more: &mut [&mut Affine]) {
+    let mut done: Vec<(u32, i64)> = Vec::new();
+    let mut run: Vec<(u32, i64)> = Vec::new();
+    for v in std::mem::take(vars) {
+        if run.last().is_some_and(|l| reduced.contains(&l.0) != reduced.contains(&v.0)) {
+            nest::join(tape, &mut run, more);
+            done.append(&mut run);
+        }
+        run.push(v);
+    }
+    nest::join(tape, &mut run, more);
+    done.append(&mut run);
+    *vars = done;
+}
+
+impl<'m> Reduction<'m> {
+    fn is_reduced(&self, var: u32) -> bool {
+        self.reduced.contains(&var)
+    }
+
+    /// Whether the innermost variable is reduced.
+    fn over_rows(&self) -> bool {
+        self.vars.last().is_none_or(|v| self.is_reduced(v.0))
+    }
+
+    fn kept_vars(&self) -> Vec<(u32, i64)> {
+        self.vars.iter().copied().filter(|v| !self.is_reduced(v.0)).collect()
+    }
+
+    fn reduced_vars(&self) -> Vec<(u32, i64)> {
+        self.vars.iter().copied().filter(|v| self.is_reduced(v.0)).collect()
+    }
+
+    /// Units of a whole phase without chunks.
+    fn plain_units(&self) -> i64 {
+        let kept = self.kept_vars();
+        if self.over_rows() {
+            return kept.iter().map(|v| v.1).product();
+        }
+        let (last, outer) = kept.split_last().map_or((1, &kept[..]), |(l, o)| (l.1, o));
+        outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
+    }
+
+    /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
+    fn cut(&mut self, tape: &mut Tape<'m>, argument: u32) -> u64 {
+        let units = self.plain_units();
+        let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+        let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
+        let wanted = (MANY / units.max(1)).min(total / CHUNK_ELEMENTS);
+        if !self.free || wanted < 2 || self.results > 1 << 20 {
+            return 0;
+        }
+        let inner = self.vars.last().is_some_and(|v| v.0 == var);
+        let unit = if inner { 256 } else { 4 };
+        let size = ((n + wanted - 1) / wanted + unit - 1) / unit * unit;
+        let count = (n + size - 1) / size;
+        if count < 2 {
+            return 0;
+        }
+        self.chunks = Some((var, size, count));
+        tape.space.var(CHUNK, count);
+        let mut offset = 0;
+        for fold in &self.folds {
+            for &ty in &fold.types {
+                let array = tape.array(&ArrayShape::new(ty, &[count, self.results]), argument);
+                tape.arrays[array as usize].offset = offset;
+                let bytes = (count * self.results).unsigned_abs() * ty.storage_bytes() as u64;
+                offset += bytes.next_multiple_of(64);
+                self.partial.push(array);
+            }
+        }
+        offset
+    }
+
+    /// Whether there is a second phase.
+    pub(super) fn in_chunks(&self) -> bool {
+        self.chunks.is_some()
+    }
+
+    /// Units of the first phase.
+    pub(super) fn units(&self) -> (u64, u64) {
+        let units = self.plain_units() * self.chunks.map_or(1, |c| c.2);
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// What the first phase reads and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let total = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
+        let operands = self.folds.iter().flat_map(|f| &f.operands).copied();
+        let mut cost = super::cost::read(tape, operands, total);
+        for o in &self.outputs {
+            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            cost.bytes = cost.bytes.saturating_add(bytes * self.results.unsigned_abs());
+        }
+        cost
+    }
+
+    fn types(&self) -> Vec<ElementType> {
+        self.folds.iter().flat_map(|f| f.types.iter().copied()).collect()
+    }
+
+    fn starts<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>) -> Result<Vec<Val<'ctx>>> {
+        let mut all = Vec::new();
+        for f in &self.folds {
+            all.extend(f.start(c, !self.free)?);
+        }
+        Ok(all)
+    }
+
+    /// The elements where the code is, combined into accumulators.
+    fn step<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        start: &[Val<'ctx>],
+        accumulators: &[Val<'ctx>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        let (mut all, mut at) = (Vec::new(), 0);
+        for f in &self.folds {
+            let mine = at..at + f.types.len();
+            let elements = f.elements(c, &start[mine.clone()])?;
+            let e = c.e.with_lanes(c.lanes);
+            all.extend(f.combine.apply(&e, c.arguments, &accumulators[mine], &elements)?);
+            at += f.types.len();
+        }
+        Ok(all)
+    }
+
+    fn joined<'ctx>(
+        &self,
+        c: &Code<'_, '_, 'ctx, '_>,
+        lanes: u32,
+        a: &[Val<'ctx>],
+        b: &[Val<'ctx>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        let (mut all, mut at) = (Vec::new(), 0);
+        for f in &self.folds {
+            let mine = at..at + f.types.len();
+            all.extend(f.combine.apply(&c.e.with_lanes(lanes), c.arguments, &a[mine.clone()], &b[mine])?);
+            at += f.types.len();
+        }
+        Ok(all)
+    }
+
+    /// Stores the results of which these are the accumulators, where the code is.
+    fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
+        let mut at = 0;
+        for f in &self.folds {
+            let n = f.types.len();
+            let closed = f.close(c, &total[at..at + n], !self.free)?;
+            for (&number, value) in f.given.iter().zip(closed) {
+                c.give(number, value, false);
+            }
+            at += n;
+        }
+        let mut stored = Vec::new();
+        for o in &self.outputs {
+            stored.push(c.value(o.node)?);
+        }
+        for (o, value) in self.outputs.iter().zip(&stored) {
+            c.store_value(value, o.array, &o.at, false)?;
+        }
+        Ok(())
+    }
+
+    /// Stores accumulators as those of the chunk.
+    fn store_partial<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
+        let at = self.partial_at(c.tape);
+        for (&array, value) in self.partial.iter().zip(total) {
+            c.store_value(value, array, &at, false)?;
+        }
+        Ok(())
+    }
+
+    fn partial_at(&self, tape: &Tape<'_>) -> Affine {
+        let chunk = tape.space.atoms.iter().position(|a| a.def == Def::Var(CHUNK));
+        let chunk = chunk.map(|i| Affine::atom(super::index::AtomId(i as u32))).unwrap_or_default();
+        tape.space.add(&chunk.times(self.results), &self.kept)
+    }
+
+    /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
+    fn range<'ctx>(
+        &self,
+        c: &Code<'_, '_, 'ctx, '_>,
+        var: (u32, i64),
+    ) -> Result<(Value<'ctx>, Value<'ctx>, Option<i64>)> {
+        let e = c.e;
+        match self.chunks {
+            Some((cut, size, _)) if cut == var.0 => {
+                let chunk = c.var(CHUNK)?;
+                let low = e.mul(chunk, e.i64(size))?;
+                let high = e.add(low, e.i64(size))?;
+                if var.1 % size == 0 {
+                    return Ok((low, high, Some(size)));
+                }
+                let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(var.1))?, high, e.i64(var.1))?;
+                Ok((low, high, None))
+            }
+            _ => Ok((e.i64(0), e.i64(var.1), Some(var.1))),
+        }
+    }
+
+    /// How many copies of the expression of an element are worth it.
+    fn copies(&self, tape: &Tape<'_>) -> i64 {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending: Vec<NodeId> = self.folds.iter().flat_map(|f| &f.operands).copied().collect();
+        let mut weight = 0;
+        while let Some(n) = pending.pop() {
+            if seen.insert(n) {
+                weight += tape.flops(n);
+                tape.for_each_operand(n, &mut |m| pending.push(m));
+            }
+        }
+        match weight {
+            0..=8 => 4,
+            9..=24 => 2,
+            _ => 1,
+        }
+    }
+
+    /// Emits the first phase.
+    pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let rows = self.over_rows();
+        let nodes = self.folds.iter().flat_map(|f| &f.operands).copied();
+        let mut lanes = nest::lanes(tape, target, nodes);
+        for ty in self.types() {
+            lanes = lanes.min(target.vector_bytes() * 8 / nest::lane_bits(ty, true));
+        }
+        let last = self.vars.last().map_or(1, |v| v.1);
+        if rows && !self.free || self.vars.is_empty() || last <= 2 {
+            lanes = 1;
+        }
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let mut units = Vec::new();
+        if let Some((.., count)) = self.chunks {
+            units.push((CHUNK, count));
+        }
+        units.extend(self.kept_vars());
+        if !rows {
+            let last = units.pop().map_or(1, |v| v.1);
+            units.push((BLOCKS, blocks(last)));
+        }
+        let e = c.e;
+        c.mark()?;
+        e.for_range(begin, end, e.i64(1), |unit| {
+            c.enter()?;
+            decode(c, unit, &units)?;
+            if rows {
+                self.row(c, target)?
+            } else {
+                self.columns(c, target)?
+            }
+            c.leave();
+            Ok(())
+        })?;
+        e.return_void()
+    }
+
+    /// A unit of a reduction over rows.
+    fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let types = self.types();
+        let lanes = c.lanes;
+        let start = self.starts(c)?;
+        let vars = self.reduced_vars();
+        let copies = self.copies_of_rows(c.tape, lanes, &vars);
+        // One by one at the end of a row where lanes cannot be enabled singly.
+        let apart = lanes > 1 && target.vector_bytes() < 64;
+        let mut initial = Vec::new();
+        for _ in 0..copies {
+            initial.extend(registers(&start));
+        }
+        let wide = initial.len();
+        let mut scalars = Vec::new();
+        if apart {
+            c.lanes = 1;
+            scalars = self.starts(c)?;
+            c.lanes = lanes;
+            initial.extend(registers(&scalars));
+        }
+        let ends = if vars.is_empty() {
+            registers(&self.step(c, &start, &start)?)
+        } else {
+            self.fold_rows(c, &vars, copies, (&start, &scalars), initial)?
+        };
+        let mut total = values(&types, &ends[..wide]);
+        while total.len() > types.len() {
+            let more = total.split_off(total.len() - types.len());
+            let at = total.len() - types.len();
+            let joined = self.joined(c, lanes, &total[at..], &more)?;
+            total.truncate(at);
+            total.extend(joined);
+        }
+        let (mut one, mut at) = (Vec::new(), 0);
+        for f in &self.folds {
+            let n = f.types.len();
+            one.extend(across(&f.combine, &c.e.with_lanes(lanes), c.arguments, &total[at..at + n])?);
+            at += n;
+        }
+        c.lanes = 1;
+        if apart {
+            one = self.joined(c, 1, &one, &values(&types, &ends[wide..]))?;
+        }
+        if self.chunks.is_some() {
+            self.store_partial(c, &one)?
+        } else {
+            self.finish(c, &one)?
+        }
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
+        let Some(&(var, n)) = vars.last() else { return 1 };
+        let n = match self.chunks {
+            Some((cut, size, _)) if cut == var => {
+                if n % size == 0 {
+                    size
+                } else {
+                    1
+                }
+            }
+            _ => n,
+        };
+        let mut copies = if lanes == 1 { 1 } else { self.copies(tape) };
+        while copies > 1 && n % (copies * i64::from(lanes)) != 0 {
+            copies /= 2;
+        }
+        copies
+    }
+
+    fn fold_rows<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        vars: &[(u32, i64)],
+        copies: i64,
+        start: (&[Val<'ctx>], &[Val<'ctx>]),
+        initial: Vec<Value<'ctx>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let Some((&first, rest)) = vars.split_first() else { return Ok(initial) };
+        let (low, high, count) = self.range(c, first)?;
+        if !rest.is_empty() {
+            return c.fold_var(first.0, low, high, 1, false, 1, &initial, |c, carried| {
+                self.fold_rows(c, rest, copies, start, carried.to_vec())
+            });
+        }
+        let types = self.types();
+        let w = i64::from(c.lanes);
+        let n = registers(start.0).len();
+        let e = c.e;
+        let main = match count {
+            _ if w == 1 => high,
+            Some(n) => e.add(low, e.i64(n - n % w))?,
+            None => e.add(low, e.and(e.sub(high, low)?, e.i64(-w))?)?,
+        };
+        let mut carried = initial;
+        if count.is_none_or(|n| n >= w) {
+            carried = c.fold_var(first.0, low, main, w * copies, w > 1, w, &carried, |c, carried| {
+                let mut next = Vec::new();
+                for copy in 0..copies {
+                    c.enter()?;
+                    // At this level also for the first copy: what depends on the variable is forgotten with it.
+                    let i = c.var(first.0)?;
+                    let i = if copy == 0 { i } else { e.add(i, e.i64(copy * w))? };
+                    c.set_var(first.0, i, true, w);
+                    let at = copy as usize * n;
+                    let mine = values(&types, &carried[at..at + n]);
+                    next.extend(registers(&self.step(c, start.0, &mine)?));
+                    c.leave();
+                }
+                next.extend_from_slice(&carried[next.len()..]);
+                Ok(next)
+            })?;
+        }
+        if w == 1 || count.is_some_and(|n| n % w == 0) {
+            return Ok(carried);
+        }
+        if start.1.is_empty() {
+            c.mark()?;
+            c.enter()?;
+            c.set_var(first.0, main, true, w);
+            let value = nest::enabled(c, main, high, count)?;
+            c.active = Some(Mask { value, level: c.level() });
+            let mine = values(&types, &carried[..n]);
+            let next = registers(&self.step(c, start.0, &mine)?);
+            c.active = None;
+            c.leave();
+            c.mark()?;
+            carried.splice(..n, next);
+            return Ok(carried);
+        }
+        let wide = n * copies as usize;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        let tail = c.fold_var(first.0, main, high, 1, false, 1, &carried[wide..], |c, carried| {
+            let mine = values(&types, carried);
+            Ok(registers(&self.step(c, start.1, &mine)?))
+        })?;
+        c.lanes = lanes;
+        carried.truncate(wide);
+        carried.extend(tail);
+        Ok(carried)
+    }
+
+    /// A unit of a reduction over columns.
+    fn columns<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let e = c.e;
+        let types = self.types();
+        let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
+        let w = i64::from(c.lanes);
+        let (low, high, count) = if n <= COLUMNS {
+            (e.i64(0), e.i64(n), Some(n))
+        } else {
+            let low = e.mul(c.var(BLOCKS)?, e.i64(COLUMNS))?;
+            let high = e.add(low, e.i64(COLUMNS))?;
+            let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
+            (low, high, (n % COLUMNS == 0).then_some(COLUMNS))
+        };
+        // A place for each register of an accumulator, a column each.
+        let room = u32::try_from(n.min(COLUMNS) + w).unwrap_or(0);
+        let mut places = Vec::new();
+        for &ty in &types {
+            let (prim, parts) = super::access::storage(ty);
+            for _ in 0..parts {
+                let start: Value<'ctx> = e.stack(prim, room)?.into();
+                let offset = e.mul(low, e.i64(-(prim.bytes() as i64)))?;
+                places.push((ty, prim, e.address(start, offset)?));
+            }
+        }
+        let accumulators = Accumulators { places, column, known_at: c.level() };
+        over_lanes(c, target, column, low, high, count, w, &|c| {
+            let start = self.starts(c)?;
+            accumulators.store(c, &start)
+        })?;
+        let vars = self.reduced_vars();
+        let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
+        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            let (first, end, length) = self.range(c, last)?;
+            let mut copies = self.copies(c.tape);
+            while copies > 1 && length.is_none_or(|n| n % copies != 0) {
+                copies /= 2;
+            }
+            c.for_var(last.0, first, end, copies, false, 1, |c| {
+                let row = c.var(last.0)?;
+                over_lanes(c, target, column, low, high, count, w, &|c| {
+                    let mut all = accumulators.load(c, &types)?;
+                    let start = self.starts(c)?;
+                    for copy in 0..copies {
+                        c.enter()?;
+                        let r = if copy == 0 { row } else { e.add(row, e.i64(copy))? };
+                        c.set_var(last.0, r, false, 1);
+                        all = self.step(c, &start, &all)?;
+                        c.leave();
+                    }
+                    accumulators.store(c, &all)
+                })
+            })
+        };
+        if let Some((cut, ..)) = self.chunks.filter(|k| outer.iter().any(|v| v.0 == k.0)) {
+            // The variable that is cut is not the last one.
+            let at = outer.iter().position(|v| v.0 == cut).unwrap_or(0);
+            let (before, after) = (&outer[..at], &outer[at + 1..]);
+            let var = outer[at];
+            loops(c, before, &|c| {
+                let (first, end, _) = self.range(c, var)?;
+                c.for_var(var.0, first, end, 1, false, 1, |c| loops(c, after, &body))
+            })?;
+        } else {
+            loops(c, outer, &body)?;
+        }
+        over_lanes(c, target, column, low, high, count, w, &|c| {
+            let all = accumulators.load(c, &types)?;
+            if self.chunks.is_some() { self.store_partial(c, &all) } else { self.finish(c, &all) }
+        })
+    }
+
+    // ---- the second phase
+
+    /// Units of the phase that combines chunks.
+    pub(super) fn finish_units(&self) -> (u64, u64) {
+        let kept = self.kept_vars();
+        let outer = kept.split_last().map_or(1, |(_, o)| o.iter().map(|v| v.1).product());
+        let units = u64::try_from(outer).unwrap_or(1);
+        (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// What that phase reads and computes.
+    pub(super) fn finish_cost(&self) -> Cost {
+        let count = self.chunks.map_or(0, |c| c.2).unsigned_abs();
+        let flops = count.saturating_mul(self.results.unsigned_abs());
+        Cost { bytes: flops.saturating_mul(4), flops }
+    }
+
+    /// Emits the phase that combines chunks.
+    pub(super) fn emit_finish<'c, 'a, 'ctx>(
+        &self,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let types = self.types();
+        let kept = self.kept_vars();
+        let bits = types.iter().map(|&ty| nest::lane_bits(ty, true)).max().unwrap_or(32);
+        let lanes = nest::lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes.min(target.vector_bytes() * 8 / bits);
+        let lanes = if kept.last().is_none_or(|v| v.1 <= 2) { 1 } else { lanes };
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let count = self.chunks.map_or(0, |k| k.2);
+        let at = self.partial_at(tape);
+        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            let start = self.starts(c)?;
+            let ends =
+                c.fold_var(CHUNK, e.i64(0), e.i64(count), 1, false, 1, &registers(&start), |c, carried| {
+                    let mine = values(&types, carried);
+                    let mut elements = Vec::new();
+                    for &array in &self.partial {
+                        elements.push(c.load(array, &at)?);
+                    }
+                    let lanes = c.lanes;
+                    Ok(registers(&self.joined(c, lanes, &mine, &elements)?))
+                })?;
+            self.finish(c, &values(&types, &ends))
+        };
+        match kept.split_last() {
+            None => body(c)?,
+            Some((&(inner, n), outer)) => {
+                c.mark()?;
+                e.for_range(begin, end, e.i64(1), |unit| {
+                    c.enter()?;
+                    decode(c, unit, outer)?;
+                    over_lanes(c, target, inner, e.i64(0), e.i64(n), Some(n), i64::from(lanes), &body)?;
+                    c.leave();
+                    Ok(())
+                })?;
+            }
+        }
+        e.return_void()
+    }
+}
+
+fn blocks(columns: i64) -> i64 {
+    (columns + COLUMNS - 1) / COLUMNS
+}
+
+/// Accumulators of a block of columns in memory.
+struct Accumulators<'ctx> {
+    /// A register of an accumulator of a type: where it would be for column 0.
+    places: Vec<(ElementType, Prim, Value<'ctx>)>,
+    column: u32,
+    known_at: usize,
+}
+
+impl<'ctx> Accumulators<'ctx> {
+    fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
+        let column = c.tape.space.atoms.iter().position(|a| a.def == Def::Var(self.column));
+        let at = column.map(|i| Affine::atom(super::index::AtomId(i as u32))).unwrap_or_default();
+        Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
+    }
+
+    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, types: &[ElementType]) -> Result<Vec<Val<'ctx>>> {
+        let mut all = Vec::new();
+        for &(ty, prim, place) in &self.places {
+            let address = self.address(c, place, prim)?;
+            let e = c.e.with_lanes(c.lanes);
+            all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
+        }
+        Ok(values(types, &all))
+    }
+
+    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, all: &[Val<'ctx>]) -> Result<()> {
+        for (register, &(_, prim, place)) in registers(all).into_iter().zip(&self.places) {
+            let address = self.address(c, place, prim)?;
+            let e = c.e.with_lanes(c.lanes);
+            e.store(widened(&e, register)?, address, prim.bytes() as u32)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! How a reduction combines two values.
+
+use hlo::{ComputationId, ElementType, Module};
+
+use super::code::Code;
+use super::tape::{NodeId, Tape};
+use crate::Unsupported;
+use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
+use crate::cpu::scalar::kind::{Binary, Kind, kind};
+use crate::cpu::scalar::{self, Val};
+
+/// The combination of several accumulators with as many elements.
+pub(super) enum Combine<'m> {
+    /// A sum of floats, in any order, in a type of 32 bits or more.
+    Sum,
+    /// One operation of both; whether any order gives the same bits.
+    Binary(Binary, bool),
+    /// The greater (or less) value and its index: a NaN before all others, then the lower index of equals. Any order gives the same.
+    Extreme { least: bool },
+    /// A computation, in the order of the elements.
+    General { tape: Box<Tape<'m>>, results: Vec<NodeId> },
+}
+
+/// The operation of two parameters that a computation's root is.
+pub(super) fn binary_root(module: &Module, computation: ComputationId) -> Option<(Binary, ElementType)> {
+    let root = module.instr(module.root(computation));
+    let &[a, b] = root.operands() else { return None };
+    let Some(Kind::Binary(op)) = kind(root.opcode) else { return None };
+    let parameters = module.computation(computation).parameters();
+    let &[Some(p), Some(q)] = parameters else { return None };
+    let ty = root.shape.as_array()?.element_type;
+    let same =
+        |i| module.instr(i).shape.as_array().is_some_and(|s| s.element_type == ty && s.dims.is_empty());
+    let both = (a, b) == (p, q) || (a, b) == (q, p) && root.opcode.flags().commutative;
+    (both && same(p) && same(q)).then_some((op, ty))
+}
+
+impl<'m> Combine<'m> {
+    /// Of the computation of a reduction. `counted`: the second operand counts up along the order of the elements.
+    pub(super) fn of(
+        module: &'m Module,
+        computation: ComputationId,
+        counted: bool,
+    ) -> std::result::Result<Self, Unsupported> {
+        if let Some((op, ty)) = binary_root(module, computation) {
+            let float = ty.is_float() || ty.is_complex();
+            return Ok(match op {
+                Binary::Add if float => Combine::Sum,
+                Binary::Add | Binary::Multiply | Binary::And | Binary::Or | Binary::Xor => {
+                    Combine::Binary(op, !float)
+                }
+                Binary::Maximum | Binary::Minimum => Combine::Binary(op, !ty.is_complex()),
+                other => Combine::Binary(other, false),
+            });
+        }
+        if let Some(least) = super::argmax::recognize(module, computation).filter(|_| counted) {
+            return Ok(Combine::Extreme { least });
+        }
+        let mut tape = Tape::new(module);
+        let mut given = Vec::new();
+        for &p in module.computation(computation).parameters().iter().flatten() {
+            let Some(shape) = module.instr(p).shape.as_array() else {
+                return Err(Unsupported::new(module, p, "a computation of what is no array"));
+            };
+            given.push(tape.given(given.len() as u32, shape.element_type));
+        }
+        let results = tape.apply(computation, &given)?;
+        Ok(Combine::General { tape: Box::new(tape), results })
+    }
+
+    /// Whether elements may be combined in any order.
+    pub(super) fn free(&self) -> bool {
+        match self {
+            Combine::Sum | Combine::Extreme { .. } => true,
+            Combine::Binary(_, free) => *free,
+            Combine::General { .. } => false,
+        }
+    }
+
+    /// The type in which a value of a type is accumulated.
+    pub(super) fn accumulator(&self, ty: ElementType) -> ElementType {
+        if matches!(self, Combine::Sum) && ty.bits() < 32 { ElementType::F32 } else { ty }
+    }
+
+    /// Whether combining a value with itself changes nothing: accumulators may begin with the initial value as often as there are any.
+    pub(super) fn idempotent(&self, ty: ElementType) -> bool {
+        match self {
+            Combine::Sum | Combine::General { .. } => false,
+            Combine::Extreme { .. } => true,
+            Combine::Binary(op, _) => match op {
+                Binary::Maximum | Binary::Minimum | Binary::And | Binary::Or => true,
+                Binary::Add | Binary::Multiply => ty == ElementType::Pred,
+                _ => false,
+            },
+        }
+    }
+
+    /// The value that changes nothing, on the lanes of `e`, of a free combination that is not idempotent.
+    pub(super) fn neutral<'ctx>(&self, e: &Emit<'_, 'ctx>, ty: ElementType) -> Val<'ctx> {
+        let bits = match self {
+            Combine::Sum => {
+                let part = ty.real_part().bits();
+                let zero = 1u128 << (part - 1);
+                if ty.is_complex() { zero | zero << part } else { zero }
+            }
+            Combine::Binary(Binary::Multiply, _) => 1,
+            Combine::Binary(..) | Combine::Extreme { .. } | Combine::General { .. } => 0,
+        };
+        Val::of_bits(e, ty, bits)
+    }
+
+    /// Accumulators and elements, on the lanes of `e`, combined.
+    pub(super) fn apply<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        arguments: Value<'ctx>,
+        a: &[Val<'ctx>],
+        b: &[Val<'ctx>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        match self {
+            Combine::Sum => {
+                let parts = a[0].registers().into_iter().zip(b[0].registers());
+                let sums = parts.map(|(x, y)| e.fadd(x, y)).collect::<Result<Vec<_>>>()?;
+                Ok(vec![Val::of_registers(a[0].ty(), &sums)])
+            }
+            Combine::Binary(op, _) => {
+                let result = scalar::binary(e, *op, &a[0], &b[0])?;
+                result.map(|x| vec![x]).ok_or_else(|| Error::Llvm("no such operation".into()))
+            }
+            Combine::Extreme { least } => super::argmax::combine(e, *least, a, b),
+            Combine::General { tape, results } => {
+                let mut code = Code::new(*e, tape, e.lanes, arguments)?;
+                for (i, x) in a.iter().chain(b).enumerate() {
+                    code.give(i as u32, *x, false);
+                }
+                results.iter().map(|&r| code.value(r)).collect()
+            }
+        }
+    }
+}
+
+/// Values as registers that loops carry.
+pub(super) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
+    values.iter().flat_map(Val::registers).collect()
+}
+
+/// Registers that hold values of types, repeated.
+pub(super) fn values<'ctx>(types: &[ElementType], registers: &[Value<'ctx>]) -> Vec<Val<'ctx>> {
+    let mut rest = registers;
+    let mut all = Vec::new();
+    for &ty in types.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (mine, more) = rest.split_at(1 + usize::from(ty.is_complex()));
+        all.push(Val::of_registers(ty, mine));
+        rest = more;
+    }
+    all
+}
+
+/// All lanes combined into one: halves with halves.
+pub(super) fn across<'ctx>(
+    combine: &Combine<'_>,
+    e: &Emit<'_, 'ctx>,
+    arguments: Value<'ctx>,
+    x: &[Val<'ctx>],
+) -> Result<Vec<Val<'ctx>>> {
+    let mut all = x.to_vec();
+    let mut lanes = e.lanes;
+    while lanes > 1 {
+        lanes /= 2;
+        let half = |from: u32| -> Result<Vec<Val<'ctx>>> {
+            let pick: Vec<u32> = (from..from + lanes).collect();
+            all.iter()
+                .map(|v| {
+                    let parts = v
+                        .registers()
+                        .into_iter()
+                        .map(|r| if lanes == 1 { e.extract(r, from) } else { e.shuffle(r, r, &pick) });
+                    Ok(Val::of_registers(v.ty(), &parts.collect::<Result<Vec<_>>>()?))
+                })
+                .collect()
+        };
+        let (low, high) = (half(0)?, half(lanes)?);
+        all = combine.apply(&e.with_lanes(lanes), arguments, &low, &high)?;
+    }
+    Ok(all)
+}
+
+/// A register as memory of an accumulator holds it: bits as bytes.
+pub(super) fn widened<'ctx>(e: &Emit<'_, 'ctx>, register: Value<'ctx>) -> Result<Value<'ctx>> {
+    match e.prim_of(register) {
+        Prim::I1 => e.zext(register, Prim::I8),
+        _ => Ok(register),
+    }
+}
+
+/// A register from what [`widened`] made.
+pub(super) fn narrowed<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    stored: Value<'ctx>,
+) -> Result<Value<'ctx>> {
+    if ty == ElementType::Pred {
+        let zero = e.with_lanes(e.lanes_of(stored)).int(Prim::I8, 0);
+        return e.icmp(IntPredicate::NE, stored, zero);
+    }
+    Ok(stored)
+}
