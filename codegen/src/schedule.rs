@@ -1,1 +1,455 @@
 //! The order in which the instructions of a computation run.
+//!
+//! As a pass: it moves instructions, and nothing else. **Invariants:** operands and control predecessors come before; what has effects keeps its order;
+//! the same module gives the same order; a module that is scheduled already stays as it is.
+//!
+//! Three orders are tried for each computation: the one that is there, one that at each step runs what frees most (or takes least), and one that
+//! finishes what it began, largest operand first. The one with the least memory at its fullest moment is taken, counting the bytes of copies
+//! that in-place updates then need; the one that is there, if none is better.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hlo::attrs::FusionKind;
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::FxHashMap;
+
+use crate::buffers::{alias_of, array_leaves, control_computations, for_each_array};
+use crate::passes::Fuel;
+use crate::passes::edit::has_effect;
+
+/// A place in the order of a computation's text.
+type Node = u32;
+
+/// Runs the pass.
+pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    if module.header.is_scheduled == Some(true) {
+        return 0;
+    }
+    let mut reached = vec![module.entry()];
+    let mut seen: rustc_hash::FxHashSet<ComputationId> = reached.iter().copied().collect();
+    let mut next = 0;
+    while let Some(&c) = reached.get(next) {
+        next += 1;
+        for id in module.instructions(c) {
+            reached.extend(control_computations(module, id).into_iter().filter(|&c| seen.insert(c)));
+        }
+    }
+    // Callees first: what they need is what their callers need meanwhile.
+    let order: Vec<ComputationId> =
+        module.computations().iter().copied().filter(|c| seen.contains(c)).collect();
+    let mut inner: FxHashMap<ComputationId, u64> = FxHashMap::default();
+    let mut applied = 0;
+    for c in order {
+        let graph = Graph::new(module, c, &inner);
+        let (best, peak) = graph.best();
+        inner.insert(c, peak);
+        if let Some(order) = best {
+            if !fuel.take() {
+                return applied;
+            }
+            applied += 1;
+            let mut previous = None;
+            for node in order {
+                let id = graph.ids[node as usize];
+                module.move_after(id, previous);
+                previous = Some(id);
+            }
+        }
+    }
+    module.header.is_scheduled = Some(true);
+    applied
+}
+
+/// What scheduling looks at. Nodes are instructions; values are the arrays that they make.
+struct Graph {
+    ids: Vec<InstrId>,
+    /// Bytes of each value.
+    bytes: Vec<u64>,
+    /// How many nodes read each value; what is returned is read once more.
+    readers: Vec<u32>,
+    /// For each node the values that it makes.
+    makes: Lists,
+    /// For each node the values that it reads, each once.
+    reads: Lists,
+    /// For each value the nodes that read it.
+    readers_of: Lists,
+    /// For each node those that must come after.
+    after: Lists,
+    /// For each node how many must come before.
+    before: Vec<u32>,
+    /// For each node the value that it changes in place, and whether the alternative is a copy.
+    in_place: Vec<Option<(u32, bool)>>,
+    /// Bytes that each node needs while it runs.
+    inner: Vec<u64>,
+}
+
+/// A list for each of many.
+#[derive(Default)]
+struct Lists {
+    first: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Lists {
+    fn begin(n: usize) -> Lists {
+        let mut first = Vec::with_capacity(n + 1);
+        first.push(0);
+        Lists { first, all: Vec::new() }
+    }
+
+    /// Ends the list of the next one.
+    fn end(&mut self) {
+        self.first.push(self.all.len() as u32);
+    }
+
+    fn of(&self, i: u32) -> &[u32] {
+        &self.all[self.first[i as usize] as usize..self.first[i as usize + 1] as usize]
+    }
+
+    /// From pairs (whose, what), in their order.
+    fn grouped(n: usize, pairs: &[(u32, u32)]) -> Lists {
+        let mut first = vec![0u32; n + 1];
+        pairs.iter().for_each(|p| first[p.0 as usize + 1] += 1);
+        for i in 0..n {
+            first[i + 1] += first[i];
+        }
+        let mut next = first.clone();
+        let mut all = vec![0; pairs.len()];
+        for &(whose, what) in pairs {
+            all[next[whose as usize] as usize] = what;
+            next[whose as usize] += 1;
+        }
+        Lists { first, all }
+    }
+}
+
+impl Graph {
+    fn new(module: &Module, c: ComputationId, inner: &FxHashMap<ComputationId, u64>) -> Graph {
+        let ids: Vec<InstrId> = module.instructions(c).collect();
+        let n = ids.len();
+        let node: FxHashMap<InstrId, Node> = ids.iter().zip(0..).map(|(&id, i)| (id, i)).collect();
+        let mut leaves = Leaves::default();
+        let mut bytes: Vec<u64> = Vec::new();
+        let (mut makes, mut reads) = (Lists::begin(n), Lists::begin(n));
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        let (mut in_place, mut needs) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut effect: Option<Node> = None;
+        for (i, &id) in ids.iter().enumerate() {
+            let i = i as u32;
+            let instr = module.instr(id);
+            for before in instr.operands().iter().chain(&instr.control_predecessors) {
+                // Control edges to other computations mean nothing here.
+                edges.extend(node.get(before).map(|&b| (b, i)));
+            }
+            if has_effect(module, id) {
+                edges.extend(effect.map(|e| (e, i)));
+                effect = Some(i);
+            }
+            let given = matches!(instr.opcode, Opcode::Parameter | Opcode::Constant);
+            let name = leaves.add(module, id, i, &node, &mut bytes, given);
+            if !name {
+                makes.all.extend(leaves.of(i));
+                let from = reads.all.len();
+                for o in instr.operands().iter().filter_map(|o| node.get(o)) {
+                    reads.all.extend(leaves.of(*o).iter().copied().filter(|&v| bytes[v as usize] > 0));
+                }
+                reads.all[from..].sort_unstable();
+                let mut kept = from;
+                for k in from..reads.all.len() {
+                    if kept == from || reads.all[kept - 1] != reads.all[k] {
+                        reads.all[kept] = reads.all[k];
+                        kept += 1;
+                    }
+                }
+                reads.all.truncate(kept);
+            }
+            makes.end();
+            reads.end();
+            in_place.push(if name {
+                None
+            } else {
+                changed(module, id, |o| leaves.of(node[&o]), leaves.of(i), &bytes)
+            });
+            let called = control_computations(module, id);
+            needs.push(called.iter().filter_map(|c| inner.get(c)).copied().max().unwrap_or(0));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut before = vec![0; n];
+        edges.iter().for_each(|e| before[e.1 as usize] += 1);
+        let after = Lists::grouped(n, &edges);
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for i in 0..n as u32 {
+            pairs.extend(reads.of(i).iter().map(|&v| (v, i)));
+        }
+        let readers_of = Lists::grouped(bytes.len(), &pairs);
+        let mut readers: Vec<u32> = (0..bytes.len() as u32).map(|v| readers_of.of(v).len() as u32).collect();
+        for &v in leaves.of(node[&module.root(c)]) {
+            readers[v as usize] += 1;
+        }
+        Graph { ids, bytes, readers, makes, reads, readers_of, after, before, in_place, inner: needs }
+    }
+
+    /// The best order, if it is better than that of the text, and the bytes that it needs at its fullest moment.
+    fn best(&self) -> (Option<Vec<Node>>, u64) {
+        let text: Vec<Node> = (0..self.ids.len() as u32).collect();
+        let (mut best, (mut cost, mut peak)) = (None, self.cost(&text));
+        // No order does with less than the instruction that needs most.
+        if peak > self.at_least() {
+            for order in [self.greedy(), self.depth_first()] {
+                let (c, p) = self.cost(&order);
+                if c < cost {
+                    (best, cost, peak) = (Some(order), c, p);
+                }
+            }
+        }
+        (best, peak)
+    }
+
+    /// What some instruction needs by itself.
+    fn at_least(&self) -> u64 {
+        let own = |i: u32| {
+            let sum = |list: &[u32]| list.iter().map(|&v| self.bytes[v as usize]).sum::<u64>();
+            let shared = self.in_place[i as usize].map_or(0, |(v, _)| self.bytes[v as usize]);
+            (sum(self.makes.of(i)) + sum(self.reads.of(i)) + self.inner[i as usize]).saturating_sub(shared)
+        };
+        (0..self.ids.len() as u32).map(own).max().unwrap_or(0)
+    }
+
+    /// Bytes at the fullest moment and of copies, and the former alone.
+    fn cost(&self, order: &[Node]) -> (u64, u64) {
+        let mut left = self.readers.clone();
+        let (mut alive, mut most, mut copied) = (0u64, 0u64, 0u64);
+        for &i in order {
+            let made: u64 = self.makes.of(i).iter().map(|&v| self.bytes[v as usize]).sum();
+            let mut shared = 0;
+            if let Some((v, must)) = self.in_place[i as usize] {
+                if left[v as usize] == 1 {
+                    shared = self.bytes[v as usize];
+                } else if must {
+                    copied += self.bytes[v as usize];
+                }
+            }
+            most = most.max((alive + made + self.inner[i as usize]).saturating_sub(shared));
+            alive += made;
+            for &v in self.reads.of(i) {
+                left[v as usize] -= 1;
+                if left[v as usize] == 0 {
+                    alive -= self.bytes[v as usize];
+                }
+            }
+            for &v in self.makes.of(i) {
+                if left[v as usize] == 0 {
+                    alive -= self.bytes[v as usize];
+                }
+            }
+        }
+        (most.saturating_add(copied), most)
+    }
+
+    /// At each step what frees most; of what frees as much, what comes first in the text. What changes a value in place waits for others that
+    /// read it, as long as something else can run.
+    fn greedy(&self) -> Vec<Node> {
+        let mut left = self.readers.clone();
+        let mut before = self.before.clone();
+        let gain = |i: Node, left: &[u32]| -> i64 {
+            let made: u64 = self.makes.of(i).iter().map(|&v| self.bytes[v as usize]).sum();
+            let freed =
+                self.reads.of(i).iter().filter(|&&v| left[v as usize] == 1).map(|&v| self.bytes[v as usize]);
+            freed.sum::<u64>() as i64 - made as i64
+        };
+        let mut order = Vec::with_capacity(self.ids.len());
+        let mut current: Vec<Option<i64>> = vec![None; self.ids.len()];
+        let mut ready: BinaryHeap<(i64, Reverse<Node>)> = BinaryHeap::new();
+        let mut waiting: BinaryHeap<Reverse<Node>> = BinaryHeap::new();
+        let add = |i: Node, left: &[u32], ready: &mut BinaryHeap<_>, current: &mut [Option<i64>]| {
+            let g = gain(i, left);
+            current[i as usize] = Some(g);
+            ready.push((g, Reverse(i)));
+        };
+        for i in 0..self.ids.len() as u32 {
+            if before[i as usize] == 0 {
+                add(i, &left, &mut ready, &mut current);
+            }
+        }
+        let mut done = vec![false; self.ids.len()];
+        loop {
+            let i = match ready.pop() {
+                Some((g, Reverse(i))) => {
+                    // What freed less when it was put there is there again.
+                    if done[i as usize] || current[i as usize] != Some(g) {
+                        continue;
+                    }
+                    if let Some((v, true)) = self.in_place[i as usize]
+                        && left[v as usize] > 1
+                    {
+                        current[i as usize] = None;
+                        waiting.push(Reverse(i));
+                        continue;
+                    }
+                    i
+                }
+                None => match waiting.pop() {
+                    Some(Reverse(i)) if done[i as usize] => continue,
+                    Some(Reverse(i)) => i,
+                    None => break,
+                },
+            };
+            done[i as usize] = true;
+            order.push(i);
+            for &v in self.reads.of(i) {
+                left[v as usize] -= 1;
+                if left[v as usize] != 1 {
+                    continue;
+                }
+                // Its last reader frees it now.
+                for &r in self.readers_of.of(v) {
+                    if !done[r as usize] && before[r as usize] == 0 {
+                        add(r, &left, &mut ready, &mut current);
+                    }
+                }
+            }
+            for &next in self.after.of(i) {
+                before[next as usize] -= 1;
+                if before[next as usize] == 0 {
+                    add(next, &left, &mut ready, &mut current);
+                }
+            }
+        }
+        order
+    }
+
+    /// Everything that an instruction needs right before it, what is largest first.
+    fn depth_first(&self) -> Vec<Node> {
+        let n = self.ids.len();
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(self.after.all.len());
+        for i in 0..n as u32 {
+            pairs.extend(self.after.of(i).iter().map(|&next| (next, i)));
+        }
+        let needed = Lists::grouped(n, &pairs);
+        let size = |i: u32| self.makes.of(i).iter().map(|&v| self.bytes[v as usize]).sum::<u64>();
+        let sizes: Vec<u64> = (0..n as u32).map(size).collect();
+        let mut seen = vec![false; n];
+        let mut order = Vec::with_capacity(n);
+        // What nothing needs, in the order of the text: the result, and what has effects.
+        let ends = (0..n as u32).filter(|&i| self.after.of(i).is_empty());
+        let mut stack: Vec<(Node, bool)> = Vec::new();
+        for end in ends {
+            stack.push((end, false));
+            while let Some((i, left)) = stack.pop() {
+                if left {
+                    order.push(i);
+                } else if !seen[i as usize] {
+                    seen[i as usize] = true;
+                    stack.push((i, true));
+                    let mut first: Vec<Node> =
+                        needed.of(i).iter().copied().filter(|&p| !seen[p as usize]).collect();
+                    first.sort_by_key(|&p| (Reverse(sizes[p as usize]), p));
+                    stack.extend(first.into_iter().rev().map(|p| (p, false)));
+                }
+            }
+        }
+        order
+    }
+}
+
+/// The values of the leaves of the nodes so far.
+#[derive(Default)]
+struct Leaves {
+    pool: Vec<u32>,
+    ranges: Vec<(u32, u32)>,
+    elements: FxHashMap<Node, Vec<u32>>,
+}
+
+impl Leaves {
+    fn of(&self, node: Node) -> &[u32] {
+        let (from, to) = self.ranges[node as usize];
+        &self.pool[from as usize..to as usize]
+    }
+
+    /// The leaves of the next node. Returns whether it is another name of others' values. What is `given` takes no memory here.
+    fn add(
+        &mut self,
+        module: &Module,
+        id: InstrId,
+        own: Node,
+        node: &FxHashMap<InstrId, Node>,
+        bytes: &mut Vec<u64>,
+        given: bool,
+    ) -> bool {
+        let instr = module.instr(id);
+        let first = self.pool.len() as u32;
+        debug_assert_eq!(own as usize, self.ranges.len());
+        let operand = |slot: usize| instr.operands().get(slot).and_then(|o| node.get(o)).copied();
+        if instr.opcode == Opcode::Tuple {
+            for slot in 0..instr.operands().len() {
+                let (from, to) = operand(slot).map_or((0, 0), |o| self.ranges[o as usize]);
+                self.pool.extend_from_within(from as usize..to as usize);
+            }
+            self.ranges.push((first, self.pool.len() as u32));
+            return true;
+        }
+        if instr.opcode == Opcode::GetTupleElement
+            && let Some(o) = operand(0)
+        {
+            let index = instr.attrs.int(hlo::AttrKey::Index).and_then(|i| usize::try_from(i).ok());
+            let starts = self.elements.entry(o).or_insert_with(|| {
+                let mut at = 0;
+                let parts = module.instr(instr.operands()[0]).shape.as_tuple().unwrap_or_default();
+                let ends = parts.iter().map(|s| {
+                    at += array_leaves(s) as u32;
+                    at
+                });
+                std::iter::once(0).chain(ends).collect()
+            });
+            let base = self.ranges[o as usize].0;
+            let range = match index.and_then(|i| starts.get(i..i + 2)) {
+                Some(&[a, b]) => (base + a, base + b),
+                _ => (base, base),
+            };
+            self.ranges.push(range);
+            return true;
+        }
+        if let Some(o) = alias_of(module, id).and_then(|o| node.get(&o)) {
+            self.ranges.push(self.ranges[*o as usize]);
+            return true;
+        }
+        for_each_array(&instr.shape, &mut |shape| {
+            let size = shape.checked_bytes().and_then(|b| u64::try_from(b).ok()).unwrap_or(0);
+            self.pool.push(bytes.len() as u32);
+            bytes.push(if given { 0 } else { size });
+        });
+        self.ranges.push((first, self.pool.len() as u32));
+        given
+    }
+}
+
+/// The value that an instruction writes its result over if it dies there, and whether it copies it if not: roughly, what
+/// [`crate::buffers::in_place`] says in the end.
+fn changed<'a>(
+    module: &Module,
+    id: InstrId,
+    leaves: impl Fn(InstrId) -> &'a [u32],
+    own: &[u32],
+    bytes: &[u64],
+) -> Option<(u32, bool)> {
+    let instr = module.instr(id);
+    let fits =
+        |o: &&InstrId| matches!((leaves(**o), own), (&[a], &[b]) if bytes[a as usize] == bytes[b as usize]);
+    let slot = |o: &InstrId| leaves(*o).first().copied();
+    let updates = || {
+        let c = instr.attrs.called_computations();
+        let root = c.first().map(|&c| module.instr(module.root(c)).opcode);
+        matches!(root, Some(Opcode::DynamicUpdateSlice | Opcode::Scatter))
+    };
+    match instr.opcode {
+        Opcode::DynamicUpdateSlice | Opcode::Scatter => Some((slot(instr.operands().first()?)?, true)),
+        Opcode::Fusion if updates() => Some((slot(instr.operands().iter().find(fits)?)?, true)),
+        Opcode::Fusion if instr.attrs.fusion_kind() == Some(&FusionKind::Loop) => {
+            Some((slot(instr.operands().iter().find(fits)?)?, false))
+        }
+        opcode if opcode.is_elementwise() => Some((slot(instr.operands().iter().find(fits)?)?, false)),
+        _ => None,
+    }
+}
