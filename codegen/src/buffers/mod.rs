@@ -25,6 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::classes::Classes;
 use self::live::{is_name, tick, transfers};
 use self::moves::{Move, Moved};
+pub use self::order::control as control_computations;
 use self::order::{Event, Order};
 use self::pack::Item;
 use self::values::{Origin, ValueId, Values};

@@ -26,6 +26,7 @@ mod constant_folding;
 mod cse;
 mod dce;
 mod dynamic_index;
+mod flatten;
 mod gather_scatter;
 mod layout_normalization;
 mod movement;
@@ -103,6 +104,11 @@ pub const DECLARED: &[Declared] = &[
         run: layout_normalization::elided,
     },
     Declared {
+        name: "flatten-call-graph",
+        doc: "computations that control flow calls from several places, once for each",
+        run: flatten::run,
+    },
+    Declared {
         name: "fusion-wrapper",
         doc: "a fusion around each instruction that a generated kernel computes",
         run: crate::fusion::wrap,
@@ -136,6 +142,11 @@ pub const DECLARED: &[Declared] = &[
         name: "reshape-simplifier",
         doc: "reshapes, transpositions, copies, bitcasts and conversions that do nothing or undo one another",
         run: reshape::run,
+    },
+    Declared {
+        name: "schedule",
+        doc: "an order of instructions that needs little memory, if the module has not been scheduled",
+        run: crate::schedule::run,
     },
     Declared {
         name: "sort-simplifier",

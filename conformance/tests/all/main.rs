@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
 mod bisect;
+mod buffers;
 mod certified;
 mod cli;
 mod corpora;
@@ -50,6 +51,7 @@ fn main() {
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
     trials.extend(bisect::trials());
+    trials.extend(buffers::trials());
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
