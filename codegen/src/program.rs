@@ -1,6 +1,6 @@
 //! What the compiler makes: data that the runtime executes.
 
-use hlo::{ArrayShape, Literal, Shape};
+use hlo::{ArrayShape, Literal, Module, Shape};
 use std::sync::Arc;
 
 use crate::buffers::Assignment;
@@ -26,6 +26,8 @@ pub struct Program {
     pub constants: Vec<Arc<Literal>>,
     /// What to do, in order.
     pub plan: Plan,
+    /// The module, if the plan has instructions for the interpreter.
+    pub module: Option<Arc<Module>>,
 }
 
 impl Program {

@@ -1,1 +1,554 @@
 //! From a fused, scheduled, buffer-assigned module to a launch plan.
+//!
+//! First each instruction is [`decide`]d on by itself: how it is executed, or why it cannot be. That says which kernels are to be made and how much scratch
+//! memory they and native operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
+
+use hlo::attrs::{AttrKey, FusionKind};
+use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
+use rustc_hash::FxHashMap;
+
+use crate::Unsupported;
+use crate::buffers::{Assigned, Slice, When};
+use crate::kernel::{Kernel, Request};
+use crate::plan::{Action, Plan, Step};
+use crate::program::{array_bytes, arrays};
+use crate::runtime::arena::ALIGNMENT;
+use crate::runtime::native::Native;
+
+/// How deep loops and branches may nest.
+const MAX_DEPTH: usize = 200;
+
+/// How an instruction is executed.
+#[derive(Debug)]
+pub enum Lowering {
+    /// Not at all: it is another name of what is there.
+    Nothing,
+    /// By a kernel of its own.
+    Kernel(Request),
+    /// By an operation that is compiled with this crate.
+    Native(Box<Native>),
+    /// A fusion around an operation that is compiled with this crate: that, and a kernel for the rows that it has finished.
+    Hero(Box<Hero>),
+    /// By copying bytes.
+    Copy,
+    /// By running what it calls.
+    While,
+    /// By running a branch.
+    Conditional,
+    /// By running what it calls.
+    Call,
+    /// By the interpreter.
+    Interpret,
+}
+
+/// The hero of a fusion.
+#[derive(Debug)]
+pub struct Hero {
+    /// What computes it.
+    pub native: Native,
+    /// Which of the fusion's operands are its operands.
+    pub operands: Vec<usize>,
+    /// The kernel for its rows.
+    pub epilogue: Request,
+    /// Bytes of its result.
+    pub bytes: u64,
+    /// Whether its result may lie where the fusion's result lies: that has the same rows of the same size.
+    pub in_place: bool,
+}
+
+/// Decides how an instruction is executed. `fallback`: what is not compiled, the interpreter executes. Errors: nothing executes it.
+pub fn decide(module: &Module, id: InstrId, fallback: bool) -> Result<Lowering, Unsupported> {
+    check_shapes(module, id)?;
+    match lowering(module, id) {
+        Err(unsupported) if fallback => interpret(module, id).map_err(|_| unsupported),
+        decided => decided,
+    }
+}
+
+/// Refuses values that have no place in memory, or whose size is not known before the program runs.
+fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
+    let mut problem = None;
+    module.instr(id).shape.for_each_leaf(&mut |leaf| {
+        let found = match leaf {
+            Shape::Array(a) if a.is_dynamic() => Some("an array whose size is known only at run time"),
+            Shape::Array(a) if array_bytes(a).is_none() => Some("an array larger than memory can be"),
+            Shape::Buffer(_) => Some("a mutable buffer"),
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Tuple(_) => None,
+        };
+        problem = problem.or(found);
+    });
+    match problem {
+        Some(problem) => Err(Unsupported::new(module, id, problem)),
+        None => Ok(()),
+    }
+}
+
+fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
+    let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
+    let native = || match Native::of(module, id) {
+        Some(native) => Ok(Lowering::Native(Box::new(native?))),
+        None => refuse("no operation of the runtime computes it"),
+    };
+    match module.instr(id).opcode {
+        Opcode::Parameter
+        | Opcode::Constant
+        | Opcode::Tuple
+        | Opcode::GetTupleElement
+        | Opcode::OptBarrier
+        | Opcode::AddDependency
+        | Opcode::AfterAll
+        | Opcode::Domain => Ok(Lowering::Nothing),
+        Opcode::Copy | Opcode::Reshape | Opcode::Bitcast => Ok(Lowering::Copy),
+        Opcode::Fusion => fusion(module, id),
+        Opcode::While => Ok(Lowering::While),
+        Opcode::Conditional => Ok(Lowering::Conditional),
+        Opcode::Call => Ok(Lowering::Call),
+        // The fusion passes put these in fusions, but for those of sizes known only at run time, which were refused.
+        Opcode::Abs
+        | Opcode::Acos
+        | Opcode::Acosh
+        | Opcode::Asin
+        | Opcode::Asinh
+        | Opcode::Atanh
+        | Opcode::Cbrt
+        | Opcode::Ceil
+        | Opcode::Convert
+        | Opcode::Cosine
+        | Opcode::Cosh
+        | Opcode::CountLeadingZeros
+        | Opcode::Erf
+        | Opcode::Exponential
+        | Opcode::ExponentialMinusOne
+        | Opcode::Floor
+        | Opcode::Imag
+        | Opcode::IsFinite
+        | Opcode::Log
+        | Opcode::LogPlusOne
+        | Opcode::Logistic
+        | Opcode::Negate
+        | Opcode::Not
+        | Opcode::Popcnt
+        | Opcode::Real
+        | Opcode::ReducePrecision
+        | Opcode::RoundNearestAfz
+        | Opcode::RoundNearestEven
+        | Opcode::Rsqrt
+        | Opcode::Sign
+        | Opcode::Sine
+        | Opcode::Sinh
+        | Opcode::Sqrt
+        | Opcode::Tan
+        | Opcode::Tanh
+        | Opcode::Add
+        | Opcode::And
+        | Opcode::Atan2
+        | Opcode::Compare
+        | Opcode::Complex
+        | Opcode::Divide
+        | Opcode::Maximum
+        | Opcode::Minimum
+        | Opcode::Mulhi
+        | Opcode::Multiply
+        | Opcode::Or
+        | Opcode::Power
+        | Opcode::Remainder
+        | Opcode::ShiftLeft
+        | Opcode::ShiftRightArithmetic
+        | Opcode::ShiftRightLogical
+        | Opcode::StochasticConvert
+        | Opcode::Subtract
+        | Opcode::Xor
+        | Opcode::Clamp
+        | Opcode::Select
+        | Opcode::BitcastConvert
+        | Opcode::Broadcast
+        | Opcode::Concatenate
+        | Opcode::DynamicSlice
+        | Opcode::DynamicUpdateSlice
+        | Opcode::Gather
+        | Opcode::Iota
+        | Opcode::Pad
+        | Opcode::Reverse
+        | Opcode::Slice
+        | Opcode::Transpose
+        | Opcode::Reduce => match Native::of(module, id) {
+            Some(native) => Ok(Lowering::Native(Box::new(native?))),
+            None => refuse("it is not in a fusion"),
+        },
+        // Library operations.
+        Opcode::Convolution
+        | Opcode::Dot
+        | Opcode::RaggedDot
+        | Opcode::ScaledDot
+        | Opcode::Map
+        | Opcode::ReduceWindow
+        | Opcode::Scan
+        | Opcode::Scatter
+        | Opcode::SelectAndScatter
+        | Opcode::Sort
+        | Opcode::Topk
+        | Opcode::BatchNormGrad
+        | Opcode::BatchNormInference
+        | Opcode::BatchNormTraining
+        | Opcode::Cholesky
+        | Opcode::Fft
+        | Opcode::TriangularSolve
+        | Opcode::RngBitGenerator
+        | Opcode::CustomCall => native(),
+        // Sizes at run time.
+        Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
+            refuse("sizes known only at run time")
+        }
+        // What other devices, hosts or earlier runs have a part in.
+        Opcode::Rng
+        | Opcode::RngGetAndUpdateState
+        | Opcode::AsyncStart
+        | Opcode::AsyncUpdate
+        | Opcode::AsyncDone
+        | Opcode::CopyStart
+        | Opcode::CopyDone
+        | Opcode::Infeed
+        | Opcode::Outfeed
+        | Opcode::Recv
+        | Opcode::RecvDone
+        | Opcode::Send
+        | Opcode::SendDone
+        | Opcode::AllGather
+        | Opcode::AllGatherStart
+        | Opcode::AllGatherDone
+        | Opcode::AllReduce
+        | Opcode::AllReduceStart
+        | Opcode::AllReduceDone
+        | Opcode::AllToAll
+        | Opcode::CollectiveBroadcast
+        | Opcode::CollectivePermute
+        | Opcode::CollectivePermuteStart
+        | Opcode::CollectivePermuteDone
+        | Opcode::CollectiveReduce
+        | Opcode::RaggedAllToAll
+        | Opcode::ReduceScatter
+        | Opcode::PartitionId
+        | Opcode::ReplicaId => interpret(module, id),
+    }
+}
+
+/// That the interpreter executes an instruction. Errors: it is no such instruction, or looks at promises as if they were values.
+fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
+    let instr = module.instr(id);
+    if instr.opcode == Opcode::While {
+        return Err(Unsupported::new(module, id, "the interpreter does not execute it for a compiled program"));
+    }
+    for user in module.users(id) {
+        // A promise is settled by who expects one.
+        let user = module.instr(user.user).opcode;
+        if promises(instr.opcode) && !settles(user) {
+            let reason = format!("its result is looked at by `{}` before it is done", user.name());
+            return Err(Unsupported::new(module, id, reason));
+        }
+    }
+    let parent = instr.parent();
+    if promises(instr.opcode) && module.root(parent) == id {
+        return Err(Unsupported::new(module, id, "its result leaves the computation before it is done"));
+    }
+    Ok(Lowering::Interpret)
+}
+
+/// Whether the result is not there when the instruction is done.
+fn promises(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::AsyncStart
+            | Opcode::AsyncUpdate
+            | Opcode::AllGatherStart
+            | Opcode::AllReduceStart
+            | Opcode::CollectivePermuteStart
+            | Opcode::Recv
+            | Opcode::Send
+    )
+}
+
+/// Whether it takes a promise.
+fn settles(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::AsyncUpdate
+            | Opcode::AsyncDone
+            | Opcode::AllGatherDone
+            | Opcode::AllReduceDone
+            | Opcode::CollectivePermuteDone
+            | Opcode::RecvDone
+            | Opcode::SendDone
+    )
+}
+
+fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
+    let attrs = &module.instr(id).attrs;
+    match attrs.fusion_kind() {
+        Some(FusionKind::Output) => hero(module, id).map(|h| Lowering::Hero(Box::new(h))),
+        Some(FusionKind::Loop | FusionKind::Input | FusionKind::Custom) | None => {
+            Ok(Lowering::Kernel(Request::Fusion(id)))
+        }
+    }
+}
+
+fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
+    let refuse = |reason: &str| Unsupported::new(module, fusion, reason);
+    let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
+    let computation = computation.ok_or_else(|| refuse("it calls nothing"))?;
+    let is_hero = |&i: &InstrId| matches!(module.instr(i).opcode, Opcode::Dot | Opcode::Convolution);
+    let mut heroes = module.instructions(computation).filter(is_hero);
+    let (Some(hero), None) = (heroes.next(), heroes.next()) else {
+        return Err(refuse("an output fusion of several contractions, or of none"));
+    };
+    let native = Native::of(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
+    let mut operands = Vec::new();
+    for &operand in module.instr(hero).operands() {
+        let mut source = operand;
+        while matches!(module.instr(source).opcode, Opcode::Reshape | Opcode::Bitcast | Opcode::Copy) {
+            source = module.instr(source).operands()[0];
+        }
+        let number = module.instr(source).parameter_number().and_then(|n| usize::try_from(n).ok());
+        operands.push(number.ok_or_else(|| refuse("its contraction is not one of the fusion's operands"))?);
+    }
+    let shape = module.instr(hero).shape.as_array().ok_or_else(|| refuse("its contraction is no array"))?;
+    let bytes = array_bytes(shape).ok_or_else(|| refuse("an array larger than memory can be"))?;
+    let in_place = module.instr(fusion).shape.as_array().is_some_and(|result| {
+        let width = |t: hlo::ElementType| t.storage_bytes();
+        result.dims == shape.dims && width(result.element_type) == width(shape.element_type)
+    });
+    Ok(Hero { native, operands, epilogue: Request::Epilogue { fusion, hero }, bytes, in_place })
+}
+
+/// The decisions on all instructions that run.
+#[derive(Debug, Default)]
+pub struct Lowered {
+    /// By instruction.
+    pub decisions: FxHashMap<InstrId, Lowering>,
+    /// The kernels to make.
+    pub requests: Vec<Request>,
+    /// For each request the first that asks for the same code: most often itself.
+    places: FxHashMap<Request, usize>,
+}
+
+impl Lowered {
+    /// Decides on every instruction that is reached from the entry through control flow.
+    pub fn new(module: &Module, fallback: bool) -> Result<Self, Unsupported> {
+        let mut lowered = Self::default();
+        let mut stack = vec![(module.entry(), 0)];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some((computation, depth)) = stack.pop() {
+            if !seen.insert(computation) {
+                continue;
+            }
+            for id in module.instructions(computation) {
+                let decision = decide(module, id, fallback)?;
+                if matches!(decision, Lowering::While | Lowering::Conditional | Lowering::Call) {
+                    if depth == MAX_DEPTH {
+                        let reason = format!("loops and branches nested deeper than {MAX_DEPTH}");
+                        return Err(Unsupported::new(module, id, reason));
+                    }
+                    stack.extend(callees(module, id).into_iter().map(|c| (c, depth + 1)));
+                }
+                lowered.request(&decision);
+                lowered.decisions.insert(id, decision);
+            }
+        }
+        Ok(lowered)
+    }
+
+    fn request(&mut self, decision: &Lowering) {
+        let mut add = |request: Request| {
+            let next = self.requests.len();
+            if *self.places.entry(request).or_insert(next) == next {
+                self.requests.push(request);
+            }
+        };
+        let mut regions = |native: &Native| native.regions().into_iter().for_each(|c| add(Request::Map(c)));
+        match decision {
+            Lowering::Kernel(request) => add(*request),
+            Lowering::Native(native) => regions(native),
+            Lowering::Hero(hero) => {
+                regions(&hero.native);
+                add(hero.epilogue);
+            }
+            Lowering::Nothing
+            | Lowering::Copy
+            | Lowering::While
+            | Lowering::Conditional
+            | Lowering::Call
+            | Lowering::Interpret => {}
+        }
+    }
+
+    /// Bytes of scratch memory that an instruction needs. `kernels` are those of [`Lowered::requests`], in order.
+    pub fn scratch(&self, id: InstrId, kernels: &[Kernel]) -> u64 {
+        match self.decisions.get(&id) {
+            Some(Lowering::Kernel(request)) => kernels[self.places[request]].scratch,
+            Some(Lowering::Native(native)) => native.scratch_bytes(),
+            Some(Lowering::Hero(hero)) => {
+                let own = hero.native.scratch_bytes().next_multiple_of(ALIGNMENT as u64);
+                own.saturating_add(if hero.in_place { 0 } else { hero.bytes })
+            }
+            Some(
+                Lowering::Nothing
+                | Lowering::Copy
+                | Lowering::While
+                | Lowering::Conditional
+                | Lowering::Call
+                | Lowering::Interpret,
+            )
+            | None => 0,
+        }
+    }
+
+    /// Whether the plan has instructions for the interpreter.
+    pub fn interprets(&self) -> bool {
+        self.decisions.values().any(|d| matches!(d, Lowering::Interpret))
+    }
+
+    /// The steps of the entry.
+    pub fn plan(mut self, module: &Module, assigned: &Assigned, kernels: &[Kernel]) -> Plan {
+        let mut writer = Writer { module, assigned, kernels, lowered: &mut self };
+        let mut plan = writer.computation(module.entry());
+        plan.steps.extend(writer.copies(When::AtEnd, "end"));
+        plan
+    }
+}
+
+/// The computations that a loop, conditional or call runs.
+fn callees(module: &Module, id: InstrId) -> Vec<ComputationId> {
+    let attrs = &module.instr(id).attrs;
+    let keys = [
+        AttrKey::Condition,
+        AttrKey::Body,
+        AttrKey::ToApply,
+        AttrKey::TrueComputation,
+        AttrKey::FalseComputation,
+    ];
+    let one = keys.into_iter().filter_map(|key| attrs.computation(key));
+    one.chain(attrs.computations(AttrKey::BranchComputations).unwrap_or_default().iter().copied()).collect()
+}
+
+struct Writer<'a> {
+    module: &'a Module,
+    assigned: &'a Assigned,
+    kernels: &'a [Kernel],
+    lowered: &'a mut Lowered,
+}
+
+impl Writer<'_> {
+    fn copies(&self, when: When, name: &str) -> Vec<Step> {
+        let step = |c: &crate::buffers::Copy| Step {
+            name: name.to_owned(),
+            action: Action::Copy { from: c.from, to: c.to },
+        };
+        self.assigned.copies(when).iter().map(step).collect()
+    }
+
+    fn computation(&mut self, computation: ComputationId) -> Plan {
+        let mut steps = Vec::new();
+        for id in self.module.instructions(computation) {
+            if !self.assigned.is_name(self.module, id) {
+                self.instruction(id, &mut steps);
+            }
+        }
+        Plan { steps }
+    }
+
+    /// A computation, and the copies that follow it.
+    fn part(&mut self, computation: Option<ComputationId>, after: Option<When>) -> Plan {
+        let mut plan = computation.map(|c| self.computation(c)).unwrap_or_default();
+        if let Some(after) = after {
+            plan.steps.extend(self.copies(after, "copy of state"));
+        }
+        plan
+    }
+
+    fn instruction(&mut self, id: InstrId, steps: &mut Vec<Step>) {
+        let instr = self.module.instr(id);
+        let name = instr.name.to_string();
+        steps.extend(self.copies(When::Before(id), &name));
+        let computation = |key| instr.attrs.computation(key);
+        let action = match self.lowered.decisions.remove(&id) {
+            None | Some(Lowering::Nothing) => return,
+            Some(Lowering::Kernel(request)) => {
+                let kernel = self.lowered.places[&request];
+                let mut arguments = self.assigned.arguments(self.module, id);
+                if self.kernels[kernel].scratch > 0 {
+                    arguments.extend(self.assigned.scratch_of(id));
+                }
+                Action::Kernel { kernel, arguments }
+            }
+            Some(Lowering::Native(op)) => {
+                let arguments = self.assigned.arguments(self.module, id);
+                let scratch = self.assigned.scratch_of(id);
+                let regions = self.regions(&op);
+                Action::Native { op, arguments, scratch, regions, epilogue: None }
+            }
+            Some(Lowering::Hero(hero)) => self.hero(id, *hero),
+            Some(Lowering::Copy) => {
+                let from = self.assigned.slice_of(instr.operands()[0], 0);
+                Action::Copy { from, to: self.assigned.slice_of(id, 0) }
+            }
+            Some(Lowering::While) => {
+                let condition = self.part(computation(AttrKey::Condition), None);
+                let root = computation(AttrKey::Condition).map(|c| self.module.root(c));
+                let predicate = root.map_or(NOWHERE, |root| self.assigned.slice_of(root, 0));
+                let body = self.part(computation(AttrKey::Body), Some(When::AfterBody(id)));
+                Action::While { condition, predicate, body }
+            }
+            Some(Lowering::Conditional) => {
+                let branches = callees(self.module, id).into_iter().zip(0..);
+                let branches =
+                    branches.map(|(c, n)| self.part(Some(c), Some(When::AfterBranch(id, n)))).collect();
+                let selector = instr.operands()[0];
+                let is_predicate =
+                    self.module.instr(selector).shape.element_type() == Some(hlo::ElementType::Pred);
+                Action::Conditional { selector: self.assigned.slice_of(selector, 0), is_predicate, branches }
+            }
+            Some(Lowering::Call) => {
+                steps.extend(self.part(computation(AttrKey::ToApply), None).steps);
+                return;
+            }
+            Some(Lowering::Interpret) => {
+                Action::Interpret { instr: id, arguments: self.assigned.arguments(self.module, id) }
+            }
+        };
+        steps.push(Step { name, action });
+    }
+
+    fn regions(&self, op: &Native) -> Vec<usize> {
+        op.regions().into_iter().map(|c| self.lowered.places[&Request::Map(c)]).collect()
+    }
+
+    fn hero(&self, id: InstrId, hero: Hero) -> Action {
+        let arguments = self.assigned.arguments(self.module, id);
+        let operands = self.module.instr(id).operands();
+        // All operands are arrays: each is one leaf.
+        let leaves: usize = operands.iter().map(|&o| arrays(&self.module.instr(o).shape).len()).sum();
+        let own = hero.native.scratch_bytes();
+        let scratch = self.assigned.scratch_of(id);
+        let result = if hero.in_place {
+            self.assigned.slice_of(id, 0)
+        } else {
+            let after = own.next_multiple_of(ALIGNMENT as u64);
+            scratch.map_or(NOWHERE, |s| Slice { offset: s.offset + after, bytes: hero.bytes, ..s })
+        };
+        let operand = |&n: &usize| arguments.get(n).copied().filter(|_| n < leaves).unwrap_or(NOWHERE);
+        let native = hero.operands.iter().map(operand).chain([result]).collect();
+        let kernel = self.lowered.places[&hero.epilogue];
+        let epilogue = [result].into_iter().chain(arguments.iter().copied()).collect();
+        let regions = self.regions(&hero.native);
+        let scratch = scratch.filter(|_| own > 0).map(|s| Slice { bytes: own, ..s });
+        Action::Native {
+            op: Box::new(hero.native),
+            arguments: native,
+            scratch,
+            regions,
+            epilogue: Some((kernel, epilogue)),
+        }
+    }
+}
+
+/// A slice that loading refuses, unless nothing is asked of it.
+const NOWHERE: Slice = Slice { allocation: u32::MAX, offset: 0, bytes: 0 };

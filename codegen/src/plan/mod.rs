@@ -69,11 +69,12 @@ pub enum Action {
         /// Each leaves its result in the slices of the conditional's.
         branches: Vec<Plan>,
     },
-    /// Runs an instruction in the interpreter (`--fallback`).
+    /// Runs an instruction of [`crate::program::Program::module`] in the interpreter: what communicates, draws random numbers or (`--fallback`) is not
+    /// compiled.
     Interpret {
-        /// A module whose entry is the instruction on parameters.
-        module: Box<hlo::Module>,
-        /// Array leaves of its operands, then of its result.
+        /// The instruction.
+        instr: hlo::InstrId,
+        /// Array leaves of its operands, then of its result. (Those of operands whose values are promised are not looked at.)
         arguments: Vec<Slice>,
     },
 }

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hlo::diag::codes;
-use hlo::{ArrayShape, Diagnostic, Literal, Span};
+use hlo::{ArrayShape, Diagnostic, Literal, Module, Span};
+use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_interp::{Devices, Interpreter};
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
 use super::object::{Code, externals};
@@ -35,13 +37,16 @@ pub struct LoadOptions {
 
 /// How far a run may go, and what is told of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RunOptions {
+pub struct RunOptions<'a> {
     /// The most steps (launches, calls, iterations); `None`: no limit.
     pub fuel: Option<u64>,
     /// When to end it; looked at between steps of loops.
     pub deadline: Option<Instant>,
     /// Whether to take the time of each step ([`Finished::times`]).
     pub profile: bool,
+    /// The device of a run on several, or with a host: what executes instructions that communicate or draw random numbers. `None`: a single device
+    /// without a host, of this run alone.
+    pub member: Option<&'a Member<'a>>,
 }
 
 /// The value of an array leaf of a parameter.
@@ -144,6 +149,8 @@ pub struct Executable {
     results: Vec<ResultLeaf>,
     store: Arc<Store>,
     instances: Mutex<Vec<Instance>>,
+    /// What instructions for the interpreter are of.
+    module: Option<Arc<Module>>,
     pool: Arc<Pool>,
 }
 
@@ -264,7 +271,7 @@ impl Executable {
                 return Err(failed(format!("no result lies in allocation {i}, which is for one")));
             }
         }
-        let mut loader = steps::Loader::new(&code, &program.kernels, &allocations);
+        let mut loader = steps::Loader::new(&code, &program.kernels, &allocations, program.module.as_deref());
         let ops = loader.plan(program.plan)?;
         for result in &results {
             loader.check(result.slice)?;
@@ -281,6 +288,7 @@ impl Executable {
             results,
             store: Arc::default(),
             instances: Mutex::default(),
+            module: program.module,
             pool: Arc::clone(&options.pool),
         })
     }
@@ -311,7 +319,11 @@ impl Executable {
     }
 
     /// Runs it on the values of the array leaves of the parameters; those that are donated are taken out of `arguments`.
-    pub fn run(&self, arguments: &mut [Argument<'_>], options: &RunOptions) -> Result<Finished, RunError> {
+    pub fn run(
+        &self,
+        arguments: &mut [Argument<'_>],
+        options: &RunOptions<'_>,
+    ) -> Result<Finished, RunError> {
         if arguments.len() != self.parameters.len() {
             let (want, got) = (self.parameters.len(), arguments.len());
             return Err(RunError::Arguments(format!("the program takes {want} arrays, not {got}")));
@@ -330,7 +342,7 @@ impl Executable {
         &self,
         instance: &mut Instance,
         arguments: &mut [Argument<'_>],
-        options: &RunOptions,
+        options: &RunOptions<'_>,
     ) -> Result<Finished, RunError> {
         for (i, (parameter, argument)) in self.parameters.iter().zip(arguments.iter_mut()).enumerate() {
             let length = match argument {
@@ -377,10 +389,21 @@ impl Executable {
                 Source::Argument(_) | Source::Copied => None,
             });
         }
-        let mut run = steps::Run::new(self, options, instance.pointers.as_mut_ptr());
+        let pointers = instance.pointers.as_mut_ptr();
         // SAFETY: every allocation has its memory: the arena and constants since the instance was made, parameters and results by now.
-        unsafe { run.plan(&self.ops) }?;
-        let mut finished = run.finish();
+        let run = |options: &RunOptions<'_>| unsafe {
+            let mut run = steps::Run::new(self, options, pointers);
+            run.plan(&self.ops).map(|()| run.finish())
+        };
+        let mut finished = match (&self.module, options.member) {
+            (Some(module), None) => {
+                let interpreter = Interpreter::new(module, hlo_interp::Options::default());
+                let fleet = Fleet::new(Devices::ONE);
+                let member = fleet.join(&interpreter, 0);
+                run(&RunOptions { member: Some(&member), ..*options })?
+            }
+            (Some(_), Some(_)) | (None, _) => run(options)?,
+        };
         // Copies first: what hands memory out comes last.
         for (result, own) in self.results.iter().zip(&mut own) {
             if result.source == Source::Copied {
@@ -438,7 +461,7 @@ impl Executable {
     pub fn run_literals(
         &self,
         arguments: &[Literal],
-        options: &RunOptions,
+        options: &RunOptions<'_>,
     ) -> Result<(Vec<hlo::ArrayLiteral>, Finished), RunError> {
         let arrays = arguments.iter().flat_map(Literal::arrays);
         let mut arguments: Vec<Argument<'_>> =

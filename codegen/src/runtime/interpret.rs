@@ -1,40 +1,51 @@
-//! Instructions that the interpreter executes inside of a compiled program (`--fallback`).
+//! Instructions that the interpreter executes inside of a compiled program: what communicates, draws random numbers, or is not compiled.
 
-use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
-use hlo_interp::{Interpreter, Options, Value};
+use hlo::{ArrayLiteral, ArrayShape, InstrId, Literal, Module, Shape};
+use hlo_interp::Value;
+use hlo_interp::device::fleet::Member;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::executable::RunError;
 use super::raw::{buffer_of, bytes_of};
 use crate::buffers::Slice;
 use crate::program::{array_bytes, arrays};
 
-/// An instruction on parameters, as a module.
+/// An instruction and the shapes of its arrays.
 #[derive(Debug)]
 pub(super) struct Interpreted {
-    module: Box<Module>,
-    parameters: Vec<Shape>,
+    instr: InstrId,
+    operands: Vec<(InstrId, Shape)>,
     results: Vec<ArrayShape>,
 }
 
 impl Interpreted {
-    /// Of a module whose parameters' and result's leaves are these slices. Errors: they are not.
-    pub(super) fn new(module: Box<Module>, arguments: &[Slice]) -> Result<Self, String> {
-        let shape = module.program_shape(module.entry()).ok_or("a module without a result")?;
-        let leaves = shape.parameters.iter().flat_map(arrays).chain(arrays(&shape.result));
+    /// An instruction whose operands' and result's leaves are these slices. Errors: they are not.
+    pub(super) fn new(module: &Module, id: InstrId, arguments: &[Slice]) -> Result<Self, String> {
+        let instr = module.instr(id);
+        let operands: Vec<(InstrId, Shape)> =
+            instr.operands().iter().map(|&o| (o, module.instr(o).shape.without_layout())).collect();
+        let results: Vec<ArrayShape> =
+            arrays(&instr.shape).into_iter().map(ArrayShape::without_layout).collect();
+        let leaves = operands.iter().flat_map(|(_, shape)| arrays(shape)).chain(&results);
         let fits = leaves.clone().count() == arguments.len()
             && leaves.zip(arguments).all(|(leaf, slice)| array_bytes(leaf) == Some(slice.bytes));
         if !fits {
-            return Err("an instruction for the interpreter on other arrays".to_owned());
+            return Err(format!("`{}` for the interpreter on other arrays", instr.name));
         }
-        let results = arrays(&shape.result).into_iter().cloned().collect();
-        Ok(Self { module, parameters: shape.parameters, results })
+        Ok(Self { instr: id, operands, results })
     }
 
-    /// Executes it.
+    /// Executes it. `kept` are the instructions whose results are promised.
     ///
     /// # Safety
     /// `arguments` points to valid pointers to the slices that it was made for.
-    pub(super) unsafe fn run(&self, arguments: *const *mut u8) -> Result<(), RunError> {
+    pub(super) unsafe fn run(
+        &self,
+        member: &Member<'_>,
+        kept: &mut FxHashSet<InstrId>,
+        arguments: *const *mut u8,
+    ) -> Result<(), RunError> {
         let mut next = arguments;
         // SAFETY: called once for each slice, in order, with its length.
         let mut take = |shape: &ArrayShape| unsafe {
@@ -42,23 +53,38 @@ impl Interpreted {
             next = next.add(1);
             (pointer, array_bytes(shape).unwrap_or(0) as usize)
         };
-        let mut read = |shape: &ArrayShape| {
-            let (pointer, length) = take(shape);
-            // SAFETY: valid for so many bytes by the caller's word; nobody writes to it now.
-            let bytes = unsafe { std::slice::from_raw_parts(pointer.cast_const(), length) };
-            Literal::Array(ArrayLiteral {
-                dims: shape.dims.clone(),
-                buffer: buffer_of(shape.element_type, bytes),
-            })
+        let mut values = Vec::with_capacity(self.operands.len());
+        for (operand, shape) in &self.operands {
+            if kept.contains(operand) {
+                for leaf in arrays(shape) {
+                    let _ = take(leaf);
+                }
+                values.push(None);
+                continue;
+            }
+            let mut read = |shape: &ArrayShape| {
+                let (pointer, length) = take(shape);
+                // SAFETY: valid for so many bytes by the caller's word; nobody writes to it now.
+                let bytes = unsafe { std::slice::from_raw_parts(pointer.cast_const(), length) };
+                let buffer = buffer_of(shape.element_type, bytes);
+                Literal::Array(ArrayLiteral { dims: shape.dims.clone(), buffer })
+            };
+            values.push(Some(Value::from_literal(literal(shape, &mut read))));
+        }
+        let result = member.evaluate(self.instr, values).map_err(|e| RunError::Interpreter(Box::new(e)))?;
+        let Some(result) = result else {
+            kept.insert(self.instr);
+            return Ok(());
         };
-        let values = self.parameters.iter().map(|p| Value::from_literal(literal(p, &mut read))).collect();
-        let interpreter = Interpreter::new(&self.module, Options::default());
-        let result = interpreter.run(values).map_err(|e| RunError::Interpreter(Box::new(e)))?.into_literal();
-        for (shape, array) in self.results.iter().zip(result.arrays()) {
-            let (pointer, length) = take(shape);
+        kept.remove(&self.instr);
+        let result = result.into_literal();
+        let places: SmallVec<[(*mut u8, usize); 4]> = self.results.iter().map(take).collect();
+        for ((pointer, length), array) in places.into_iter().zip(result.arrays()) {
             let bytes = bytes_of(&array.buffer);
-            assert_eq!(bytes.len(), length, "invariant: the interpreter gives what the shape says");
-            // SAFETY: valid for so many bytes by the caller's word, and apart from the operands.
+            if bytes.len() != length {
+                return Err(RunError::Load("the interpreter gave an array of another size".to_owned()));
+            }
+            // SAFETY: valid for so many bytes by the caller's word; the result is no longer in the interpreter's memory than this.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pointer, length) };
         }
         Ok(())

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use hlo::{InstrId, Module};
+use rustc_hash::FxHashSet;
+
 use super::super::native::{Call, Native};
 use super::super::object::Code;
 use super::super::pool::Pool;
@@ -85,14 +88,20 @@ pub(super) struct Loader<'a> {
     kernels: &'a [Kernel],
     code: &'a [Code],
     allocations: &'a [Allocation],
+    module: Option<&'a Module>,
     table: Table,
     steps: Vec<StepInfo>,
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(code: &'a [Code], kernels: &'a [Kernel], allocations: &'a [Allocation]) -> Self {
+    pub(super) fn new(
+        code: &'a [Code],
+        kernels: &'a [Kernel],
+        allocations: &'a [Allocation],
+        module: Option<&'a Module>,
+    ) -> Self {
         let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
-        Self { kernels, code, allocations, table, steps: Vec::new() }
+        Self { kernels, code, allocations, module, table, steps: Vec::new() }
     }
 
     pub(super) fn finish(self) -> (Table, Vec<StepInfo>) {
@@ -195,8 +204,11 @@ impl<'a> Loader<'a> {
                 let branches: Result<Vec<_>, _> = branches.into_iter().map(|b| self.plan(b)).collect();
                 ("conditional", 0, 0, Resolved::Conditional { selector, is_predicate, branches: branches? })
             }
-            Action::Interpret { module, arguments } => {
-                let op = interpret::Interpreted::new(module, &arguments).map_err(RunError::Load)?;
+            Action::Interpret { instr, arguments } => {
+                let op =
+                    self.module.ok_or("an instruction for the interpreter without its module".to_owned());
+                let op = op.and_then(|m| interpret::Interpreted::new(m, instr, &arguments));
+                let op = op.map_err(RunError::Load)?;
                 let bytes = arguments.iter().map(|a| a.bytes).sum();
                 (
                     "interpreter",
@@ -235,7 +247,9 @@ pub(super) struct Run<'a> {
     pool: &'a Pool,
     pointers: *mut *mut u8,
     fuel: u64,
-    options: RunOptions,
+    options: RunOptions<'a>,
+    /// Instructions whose results are promised: the interpreter keeps them.
+    kept: FxHashSet<InstrId>,
     steps: u64,
     /// Iterations of all loops.
     iterations: u64,
@@ -247,7 +261,7 @@ pub(super) struct Run<'a> {
 const MAX_EVENTS: usize = 100_000;
 
 impl<'a> Run<'a> {
-    pub(super) fn new(executable: &'a Executable, options: &RunOptions, pointers: *mut *mut u8) -> Self {
+    pub(super) fn new(executable: &'a Executable, options: &RunOptions<'a>, pointers: *mut *mut u8) -> Self {
         let times =
             if options.profile { vec![(0, Duration::ZERO); executable.steps.len()] } else { Vec::new() };
         let fuel = options.fuel.unwrap_or(u64::MAX);
@@ -256,6 +270,7 @@ impl<'a> Run<'a> {
             pointers,
             fuel,
             options: *options,
+            kept: FxHashSet::default(),
             steps: 0,
             iterations: 0,
             times,
@@ -377,8 +392,11 @@ impl<'a> Run<'a> {
                 unsafe { self.plan(&branches[branch.min(last)]) }?;
             }
             Resolved::Interpret { op, arguments } => {
+                let member = self.options.member.expect("invariant: who has such steps runs with a member");
                 // SAFETY: the loader put as many pointers there as it has arguments.
-                unsafe { op.run(self.pointers.add(*arguments as usize).cast_const()) }?;
+                unsafe {
+                    op.run(member, &mut self.kept, self.pointers.add(*arguments as usize).cast_const())
+                }?;
             }
         }
         Ok(())

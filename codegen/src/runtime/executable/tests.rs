@@ -80,6 +80,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
             buffer: hlo::Buffer::S64((0..n).collect()),
         }))],
         plan: Plan { steps },
+        module: None,
     }
 }
 
@@ -178,7 +179,7 @@ fn loops_run_until_their_condition_fails_or_a_limit_is_reached() {
     }
     let input = bytes(&[i64::MIN]);
     let limited =
-        |options: RunOptions| executable.run(&mut [Argument::Borrowed(&input)], &options).unwrap_err();
+        |options: RunOptions<'_>| executable.run(&mut [Argument::Borrowed(&input)], &options).unwrap_err();
     let error = limited(RunOptions { fuel: Some(1000), ..RunOptions::default() });
     assert!(matches!(error, RunError::OutOfFuel(1000)), "{error}");
     let deadline = Some(Instant::now() + Duration::from_millis(5));
