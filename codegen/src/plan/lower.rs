@@ -236,7 +236,11 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
 fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let instr = module.instr(id);
     if instr.opcode == Opcode::While {
-        return Err(Unsupported::new(module, id, "the interpreter does not execute it for a compiled program"));
+        return Err(Unsupported::new(
+            module,
+            id,
+            "the interpreter does not execute it for a compiled program",
+        ));
     }
     for user in module.users(id) {
         // A promise is settled by who expects one.
@@ -300,7 +304,8 @@ fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
     let (Some(hero), None) = (heroes.next(), heroes.next()) else {
         return Err(refuse("an output fusion of several contractions, or of none"));
     };
-    let native = Native::of(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
+    let native =
+        Native::of(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
     let mut operands = Vec::new();
     for &operand in module.instr(hero).operands() {
         let mut source = operand;

@@ -183,6 +183,8 @@ fn run_cli(cli: &Cli) -> Exit {
 
 /// Sets up the threads that one program's run is spread over. Later calls change nothing.
 pub fn set_threads(threads: usize) {
+    #[cfg(feature = "llvm")]
+    crate::engine::cpu::set_threads(threads);
     // Fails only if a pool exists already, which then serves.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(64 << 20).build_global();
 }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `interpreter` | the reference ([`interpreter`]) |
 //! | `interpreter:VARIANT` | the interpreter as a correct compiler may differ from it: other orders of sums, contraction ([`passes`]) |
+//! | `cpu`, `cpu:O0` to `cpu:O3` | the compiler for this machine ([`cpu`]); with `+fallback` the interpreter executes what is not compiled |
 //! | `passes:P,Q` | the interpreter on what passes make of the program ([`passes`]) |
 //! | `form:FILE` | the interpreter on another form of the program ([`form`]) |
 //! | `faulty:NAME` | the interpreter on what a wrong pass makes of it ([`passes`]) |
@@ -18,6 +19,8 @@
 //! | `child:ENGINE` | any of these in a process of its own ([`external`]) |
 
 mod allowances;
+#[cfg(feature = "llvm")]
+pub mod cpu;
 pub mod external;
 pub mod form;
 pub mod interpreter;

@@ -18,6 +18,8 @@ use crate::{faults, frontend, variants};
 pub const PLATFORMS: &[&str] = &[
     "interpreter",
     "interpreter:VARIANT",
+    "cpu",
+    "cpu:O0..O3",
     "passes:P,Q",
     "form:FILE",
     "faulty:NAME",
@@ -28,7 +30,7 @@ pub const PLATFORMS: &[&str] = &[
 ];
 
 /// Names of platforms that people know from XLA and that are not built into this program.
-const KNOWN_ELSEWHERE: &[&str] = &["cpu", "gpu", "cuda", "rocm", "tpu", "host", "ptx"];
+const KNOWN_ELSEWHERE: &[&str] = &["gpu", "cuda", "rocm", "tpu", "ptx"];
 
 /// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
 pub fn by_name(name: &str) -> Result<Arc<dyn Engine>, Failure> {
@@ -66,6 +68,7 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
                 .ok_or_else(|| unknown("fault", fault, &names(faults::all().iter().map(|p| p.pass()))))?;
             Arc::new(PassesEngine::new(name.to_owned(), Pipeline::new().then(pass, None), Allowances::STRICT))
         }
+        ("cpu" | "host", options) => cpu(name, options)?,
         ("form", Some(path)) => {
             let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
             Arc::new(FormEngine::new(name.to_owned(), program.module))
@@ -101,6 +104,31 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
             return Err(Failure::usage(format!("there is no platform `{name}`{hint}")));
         }
     })
+}
+
+/// The compiler for this machine, by what stands after `cpu:`: `O2`, `fallback`, `O2+fallback`.
+#[cfg(feature = "llvm")]
+fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
+    let mut given = super::cpu::CpuOptions::default();
+    for option in options.unwrap_or_default().split('+').filter(|o| !o.is_empty()) {
+        match option {
+            "O0" | "O1" | "O2" | "O3" => given.opt_level = option.as_bytes()[1] - b'0',
+            "fallback" => given.fallback = true,
+            other => {
+                let known = ["O0", "O1", "O2", "O3", "fallback"].map(str::to_owned);
+                return Err(unknown("option of the platform `cpu`", other, &known));
+            }
+        }
+    }
+    Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), given)))
+}
+
+#[cfg(not(feature = "llvm"))]
+fn cpu(name: &str, _options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
+    Err(Failure::new(
+        Exit::Unsupported,
+        format!("platform `{name}` is not built into this program: it was built without the feature `llvm`"),
+    ))
 }
 
 /// The liberties of these names together. Errors: wrong usage with "did you mean".
@@ -205,7 +233,11 @@ mod tests {
             assert_eq!(by_name(name).map(|e| e.name().to_owned()).unwrap(), name);
         }
         let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
-        assert_eq!(failure("cpu:O3").exit, Exit::Unsupported);
+        assert_eq!(failure("tpu").exit, Exit::Unsupported);
+        assert_eq!(
+            failure("cpu:O4").exit,
+            if cfg!(feature = "llvm") { Exit::Usage } else { Exit::Unsupported }
+        );
         let f = failure("interpretter");
         assert_eq!(
             (f.exit, &*f.message),

@@ -1,0 +1,355 @@
+//! The driver: from a verified module to a program.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use hlo::{Diagnostic, InstrId, Module};
+
+use super::llvm::{self, Level, Target, new_context};
+use super::unit::Unit;
+use crate::Unsupported;
+use crate::buffers::{self, Assigned, Questions};
+use crate::fusion;
+use crate::kernel::{Kernel, Request};
+use crate::passes::{Fuel, Pass, Pipeline, Steps};
+use crate::plan::lower::{Lowered, Lowering};
+use crate::program::Program;
+use crate::runtime::pool::Pool;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much to optimize, 0 to 3: which passes run ([`Pipeline::cpu`]) and what LLVM does ([`Level`]).
+    pub opt_level: u8,
+    /// Threads to compile on; 0: as many as there are cores.
+    pub threads: usize,
+    /// Whether the interpreter executes what is not compiled.
+    pub fallback: bool,
+    /// The processor ([`Target::new`]).
+    pub cpu: String,
+    /// Its features, as changes ([`Target::new`]).
+    pub features: String,
+    /// Whether the module is verified after every pass.
+    pub verify: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let verify = cfg!(debug_assertions);
+        let (cpu, features) = ("native".to_owned(), String::new());
+        Self { opt_level: 2, threads: 0, fallback: false, cpu, features, verify }
+    }
+}
+
+/// Why there is no program.
+#[derive(Debug)]
+pub enum CompileError {
+    /// Something is not supported.
+    Unsupported(Box<Unsupported>),
+    /// A processor that does not exist, or cannot run here.
+    Target(String),
+    /// The compiler went wrong: what a pass left does not verify, or what was emitted LLVM refuses.
+    Defect(String),
+}
+
+impl CompileError {
+    /// As an error for people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        use hlo::diag::codes;
+        match self {
+            CompileError::Unsupported(unsupported) => unsupported.diagnostic(),
+            CompileError::Target(message) => {
+                Diagnostic::error(codes::UNSUPPORTED_OPCODE, hlo::Span::NONE, message.clone())
+            }
+            CompileError::Defect(message) => {
+                Diagnostic::error(codes::ENGINE_FAILED, hlo::Span::NONE, message.clone())
+            }
+        }
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.diagnostic().message.fmt(f)
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl From<Unsupported> for CompileError {
+    fn from(unsupported: Unsupported) -> Self {
+        CompileError::Unsupported(Box::new(unsupported))
+    }
+}
+
+impl From<llvm::Error> for CompileError {
+    fn from(error: llvm::Error) -> Self {
+        match error {
+            llvm::Error::Unsupported(unsupported) => CompileError::Unsupported(unsupported),
+            llvm::Error::Target(message) => CompileError::Target(message),
+            llvm::Error::Llvm(_) => CompileError::Defect(error.to_string()),
+        }
+    }
+}
+
+/// Somebody who looks at what the compiler makes on its way. What is not wanted is not made.
+pub trait Stages: Steps {
+    /// The module that is lowered: fused and scheduled.
+    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
+        let _ = (module, decisions);
+    }
+
+    /// Where everything lies.
+    fn assigned(&mut self, module: &Module, assigned: &Assigned) {
+        let _ = (module, assigned);
+    }
+
+    /// Whether texts of LLVM's are wanted: as emitted, optimized, assembled.
+    fn wants_llvm(&self) -> [bool; 3] {
+        [false; 3]
+    }
+
+    /// Unit `unit` as text, for those that are wanted.
+    fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
+        let _ = (unit, texts);
+    }
+}
+
+impl Stages for () {}
+
+/// A program, and how it came to be.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program.
+    pub program: Program,
+    /// The stages: name, when it began after the first, how long it took.
+    pub times: Vec<(String, Duration, Duration)>,
+}
+
+/// Compiles a verified module.
+pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileError> {
+    compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
+}
+
+/// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
+pub fn compile_watched(
+    module: &Module,
+    options: &Options,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Compiled, CompileError> {
+    let mut clock = Clock::default();
+    let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
+    let mut module = module.clone();
+    clock.lap("target");
+    for step in 0..pipeline.passes().len() {
+        let mut forward = Forward(stages);
+        let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), &mut forward);
+        let ran = ran.map_err(|broken| {
+            let why = broken.diagnostics.into_iter().next().map(|d| d.message.clone()).unwrap_or_default();
+            CompileError::Defect(format!("what the pass {} made does not verify: {why}", broken.pass))
+        })?;
+        clock.lap(&ran.pass);
+    }
+    // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
+    let all =
+        |m: &Module| -> Vec<InstrId> { m.computations().iter().flat_map(|&c| m.instructions(c)).collect() };
+    for id in all(&module) {
+        module.instr_mut(id).control_predecessors.clear();
+    }
+    fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
+    let module = module.compact();
+    clock.lap("schedule");
+    let lowered = Lowered::new(&module, options.fallback)?;
+    stages.lowered(&module, &lowered);
+    clock.lap("lowering");
+    let (kernels, objects) = emit(&module, &lowered, &target, options, stages)?;
+    clock.lap("llvm");
+    let whole = |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Kernel(Request::Loop(_))));
+    let scratch = |id: InstrId| lowered.scratch(id, &kernels);
+    let assigned = buffers::assign(&module, &Questions { scratch: &scratch, whole: &whole })?;
+    stages.assigned(&module, &assigned);
+    clock.lap("buffers");
+    let mut constants = Vec::with_capacity(assigned.constants.len());
+    for &(id, leaf) in &assigned.constants {
+        constants.push(constant(&module, id, leaf as usize)?);
+    }
+    let shape = module.program_shape(module.entry());
+    let shape = shape.ok_or_else(|| CompileError::Defect("a program without a result".to_owned()))?;
+    let interprets = lowered.interprets();
+    let plan = lowered.plan(&module, &assigned, &kernels);
+    let program = Program {
+        name: module.name.to_string(),
+        parameters: shape.parameters.iter().map(hlo::Shape::without_layout).collect(),
+        result: shape.result.without_layout(),
+        objects,
+        kernels,
+        buffers: assigned.assignment,
+        constants,
+        plan,
+        module: interprets.then(|| Arc::new(module)),
+    };
+    clock.lap("plan");
+    Ok(Compiled { program, times: clock.laps })
+}
+
+/// What LLVM does at a level of ours.
+fn level(opt_level: u8) -> Level {
+    Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
+}
+
+/// An array leaf of a constant.
+fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, CompileError> {
+    let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
+    let literal = crate::passes::facts::literal(module, id).ok_or_else(missing)?;
+    if literal.as_array().is_some() {
+        return Ok(Arc::clone(literal));
+    }
+    let array = literal.arrays().get(leaf).map(|&a| a.clone()).ok_or_else(missing)?;
+    Ok(Arc::new(hlo::Literal::Array(array)))
+}
+
+#[derive(Default)]
+struct Clock {
+    start: Option<Instant>,
+    last: Duration,
+    laps: Vec<(String, Duration, Duration)>,
+}
+
+impl Clock {
+    /// What was done since the last call (or the first) is this stage.
+    fn lap(&mut self, name: &str) {
+        let now = self.start.get_or_insert_with(Instant::now).elapsed();
+        self.laps.push((name.to_owned(), self.last, now - self.last));
+        self.last = now;
+    }
+}
+
+/// Passes on what passes tell.
+struct Forward<'a>(&'a mut dyn Stages);
+
+impl Steps for Forward<'_> {
+    fn before(&mut self, step: usize, pass: &dyn Pass, module: &Module) {
+        self.0.before(step, pass, module);
+    }
+
+    fn after(&mut self, step: usize, pass: &dyn Pass, module: &Module, applications: u64) {
+        self.0.after(step, pass, module, applications);
+    }
+}
+
+/// The threads that compile: they live as long as the process, for what LLVM needs to begin is made once a thread.
+fn compilers(threads: usize) -> Arc<Pool> {
+    static POOLS: Mutex<Vec<Arc<Pool>>> = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 { cores } else { threads.min(cores) };
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = pools.iter().find(|p| p.threads() == threads) {
+        return Arc::clone(pool);
+    }
+    let pool = Arc::new(Pool::new(threads));
+    pools.push(Arc::clone(&pool));
+    pool
+}
+
+/// What a unit came to.
+struct Emitted {
+    /// Kernels and the places of their requests.
+    kernels: Vec<(usize, Kernel)>,
+    object: Vec<u8>,
+    texts: [Option<String>; 3],
+}
+
+/// Makes all kernels: in the order of the requests, and the object code of all.
+fn emit(
+    module: &Module,
+    lowered: &Lowered,
+    target: &Target,
+    options: &Options,
+    stages: &mut dyn Stages,
+) -> Result<(Vec<Kernel>, Vec<Vec<u8>>), CompileError> {
+    let requests = &lowered.requests;
+    if requests.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let pool = compilers(options.threads);
+    let units = split(module, requests, pool.threads());
+    let wants = stages.wants_llvm();
+    let emitted: Vec<OnceLock<Result<Emitted, CompileError>>> =
+        units.iter().map(|_| OnceLock::new()).collect();
+    pool.run(units.len(), &|unit| {
+        let result = emit_unit(module, requests, &units[unit], target, wants);
+        let first = emitted[unit].set(result).is_ok();
+        debug_assert!(first, "each chunk is done once");
+    });
+    let mut kernels: Vec<Option<Kernel>> = requests.iter().map(|_| None).collect();
+    let mut objects = Vec::new();
+    for (number, unit) in emitted.into_iter().enumerate() {
+        let unit = unit.into_inner().expect("invariant: the pool does every chunk")?;
+        for (place, kernel) in unit.kernels {
+            kernels[place] = Some(kernel);
+        }
+        objects.push(unit.object);
+        stages.llvm(number, unit.texts);
+    }
+    let kernels = kernels.into_iter().map(|k| k.expect("invariant: every request is in a unit")).collect();
+    Ok((kernels, objects))
+}
+
+/// Requests by unit: one for each thread, of about the same number of instructions.
+fn split(module: &Module, requests: &[Request], threads: usize) -> Vec<Vec<usize>> {
+    let mut by_weight: Vec<(usize, usize)> =
+        requests.iter().enumerate().map(|(i, &r)| (weight(module, r), i)).collect();
+    by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
+    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); threads.min(requests.len())];
+    for (weight, i) in by_weight {
+        let least = units.iter_mut().min_by_key(|(sum, _)| *sum).expect("invariant: there is a unit");
+        least.0 += weight;
+        least.1.push(i);
+    }
+    units
+        .into_iter()
+        .map(|(_, mut unit)| {
+            unit.sort_unstable();
+            unit
+        })
+        .collect()
+}
+
+/// About how much there is to compile.
+fn weight(module: &Module, request: Request) -> usize {
+    let computation = match request {
+        Request::Fusion(id) | Request::Epilogue { fusion: id, .. } => {
+            module.instr(id).attrs.computation(hlo::AttrKey::Calls)
+        }
+        Request::Loop(id) => module.instr(id).attrs.computation(hlo::AttrKey::Body),
+        Request::Map(computation) => Some(computation),
+    };
+    4 + computation.map_or(0, |c| module.computation(c).len())
+}
+
+fn emit_unit(
+    module: &Module,
+    requests: &[Request],
+    places: &[usize],
+    target: &Target,
+    wants: [bool; 3],
+) -> Result<Emitted, CompileError> {
+    let context = new_context();
+    let llvm = context.create_module(&module.name);
+    target.prepare(&llvm)?;
+    let builder = context.create_builder();
+    let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
+    let mut kernels = Vec::with_capacity(places.len());
+    for &place in places {
+        kernels.push((place, unit.emit(module, requests[place], &format!("k{place}"))?));
+    }
+    let text = || llvm.print_to_string().to_string();
+    let emitted = wants[0].then(text);
+    target.optimize(&llvm)?;
+    let optimized = wants[1].then(text);
+    let assembly = if wants[2] { Some(target.assembly(&llvm)?) } else { None };
+    let object = target.object(&llvm)?;
+    Ok(Emitted { kernels, object, texts: [emitted, optimized, assembly] })
+}

@@ -1,0 +1,239 @@
+//! The compiler for this machine as an engine.
+//!
+//! Each device is a thread that runs the same executable; what devices do together (collectives, feeds, random states) is done by the interpreter's
+//! [`Fleet`], instruction by instruction.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Instant;
+
+use hlo::{Diagnostic, Literal, Module};
+use hlo_codegen::cpu::{self, CompileError};
+use hlo_codegen::runtime::executable::{Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun};
+use hlo_codegen::runtime::pool::Pool;
+use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_interp::{Devices, ErrorKind, Interpreter, Observer, Options};
+
+use super::{Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
+
+/// How programs are compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuOptions {
+    /// 0 to 3.
+    pub opt_level: u8,
+    /// Whether the interpreter executes what is not compiled.
+    pub fallback: bool,
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        Self { opt_level: 2, fallback: false }
+    }
+}
+
+impl CpuOptions {
+    /// As the compiler takes them.
+    pub fn compiler(self) -> cpu::Options {
+        cpu::Options {
+            opt_level: self.opt_level,
+            fallback: self.fallback,
+            threads: THREADS.load(Ordering::Relaxed),
+            ..cpu::Options::default()
+        }
+    }
+}
+
+/// Threads of compilation and of runs; 0: all.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the threads that programs are compiled and run on; 0: all there are. Later calls than the first run change nothing.
+pub fn set_threads(threads: usize) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// The threads that programs run on.
+pub fn pool() -> &'static Arc<Pool> {
+    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = THREADS.load(Ordering::Relaxed);
+        Arc::new(Pool::new(if threads == 0 { cores } else { threads }))
+    })
+}
+
+/// Compiles programs and runs them.
+#[derive(Debug)]
+pub struct CpuEngine {
+    name: String,
+    options: CpuOptions,
+}
+
+impl CpuEngine {
+    /// Under a name.
+    pub fn new(name: String, options: CpuOptions) -> Self {
+        Self { name, options }
+    }
+}
+
+impl Engine for CpuEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        let compiled = catch_unwind(AssertUnwindSafe(|| cpu::compile(module, &self.options.compiler())));
+        let compiled = compiled.map_err(|p| panicked("the compiler", &*p))?.map_err(|e| failed(&e))?;
+        let program_module = compiled.program.module.clone();
+        // What a run may use is known when it runs.
+        let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX };
+        let peak_bytes = compiled.program.buffers.peak_bytes;
+        let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
+        Ok(Box::new(Loaded { name: &self.name, executable, module: program_module, peak_bytes }))
+    }
+}
+
+/// What a failed compilation means.
+pub fn failed(error: &CompileError) -> Outcome {
+    match error {
+        CompileError::Unsupported(_) | CompileError::Target(_) => Outcome::Unsupported(error.diagnostic()),
+        CompileError::Defect(_) => Outcome::Crashed(error.diagnostic()),
+    }
+}
+
+/// What a failed run means.
+fn ended(error: RunError) -> Outcome {
+    let diagnostic = error.diagnostic();
+    match error {
+        RunError::Arguments(_) => Outcome::WrongInputs(diagnostic),
+        RunError::OutOfMemory(_) | RunError::OutOfFuel(_) => Outcome::Trap(diagnostic),
+        RunError::TimedOut => Outcome::TimedOut(diagnostic),
+        RunError::Load(_) => Outcome::Crashed(diagnostic),
+        RunError::Interpreter(e) => match e.kind {
+            ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
+            ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(diagnostic),
+            ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
+        },
+    }
+}
+
+fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Outcome::crashed(format!("{what} panicked: {message}"))
+}
+
+/// A compiled program.
+struct Loaded<'e> {
+    name: &'e str,
+    executable: Compiled,
+    /// Where instructions for the interpreter are.
+    module: Option<Arc<Module>>,
+    peak_bytes: u64,
+}
+
+type Ran = (Vec<hlo::ArrayLiteral>, u64);
+
+impl Loaded<'_> {
+    fn run_one(
+        &self,
+        arguments: &[Literal],
+        options: &RunOptions,
+        member: Option<&Member<'_>>,
+    ) -> Result<Ran, Outcome> {
+        let run = CpuRun { fuel: options.limits.fuel, member, ..CpuRun::default() };
+        let ran = catch_unwind(AssertUnwindSafe(|| self.executable.run_literals(arguments, &run)));
+        let (results, finished) = ran.map_err(|p| panicked("the program", &*p))?.map_err(ended)?;
+        Ok((results, finished.steps))
+    }
+
+    /// On several devices, or with a host.
+    fn run_fleet(&self, module: &Module, inputs: Inputs, options: &RunOptions) -> Result<Vec<Ran>, Outcome> {
+        let interpreter = Interpreter::new(
+            module,
+            Options {
+                accumulate: options.accumulate,
+                memory_limit_bytes: options.limits.memory_bytes,
+                seed: options.seed,
+                host: inputs.host,
+                ..Options::default()
+            },
+        );
+        let fleet = Fleet::new(options.devices);
+        let one = |number: u32, arguments: &[Literal]| {
+            let member = fleet.join(&interpreter, number);
+            let result = self.run_one(arguments, options, Some(&member));
+            if result.is_ok() {
+                member.finish();
+            }
+            result
+        };
+        let results: Vec<Result<Ran, Outcome>> = if let [arguments] = &inputs.arguments[..] {
+            vec![one(0, arguments)]
+        } else {
+            let all = Mutex::new(Vec::new());
+            thread::scope(|scope| {
+                for (number, arguments) in (0..).zip(&inputs.arguments) {
+                    let (one, all) = (&one, &all);
+                    let run = move || {
+                        let result = one(number, arguments);
+                        all.lock().unwrap_or_else(|e| e.into_inner()).push((number, result));
+                    };
+                    // A device without a thread: the scope's panic is the run's.
+                    scope.spawn(run);
+                }
+            });
+            let mut all = all.into_inner().unwrap_or_else(|e| e.into_inner());
+            all.sort_by_key(|(number, _)| *number);
+            all.into_iter().map(|(_, result)| result).collect()
+        };
+        match fleet.deadlock(module) {
+            // Those that wait have failed as a consequence of one that failed by itself, or of all together.
+            Some((waiting, error)) => {
+                let own = (0..).zip(results).find(|(n, r)| r.is_err() && !waiting.contains(n));
+                match own {
+                    Some((_, Err(outcome))) => Err(outcome),
+                    Some((_, Ok(_))) | None => Err(Outcome::Trap(error.to_diagnostic())),
+                }
+            }
+            None => results.into_iter().collect(),
+        }
+    }
+}
+
+impl Executable for Loaded<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        if observer.is_some() {
+            return not_observable(self.name);
+        }
+        if self.peak_bytes > options.limits.memory_bytes {
+            return ended(RunError::OutOfMemory(self.peak_bytes));
+        }
+        if inputs.arguments.len() != options.devices.count() as usize {
+            let (given, devices) = (inputs.arguments.len(), options.devices.count());
+            return ended(RunError::Arguments(format!(
+                "arguments for {devices} devices were given to {given}"
+            )));
+        }
+        let start = Instant::now();
+        let ran = match &self.module {
+            Some(module) => self.run_fleet(module, inputs, options),
+            // Devices that never meet do so in turn.
+            None => inputs.arguments.iter().map(|a| self.run_one(a, options, None)).collect(),
+        };
+        let time = start.elapsed();
+        match ran {
+            Ok(ran) => {
+                let fuel = ran.iter().map(|(_, steps)| steps).sum();
+                let results = ran.into_iter().map(|(results, _)| results).collect();
+                Outcome::Finished(Finished { results, fuel, peak_bytes: self.peak_bytes, time })
+            }
+            Err(outcome) => outcome,
+        }
+    }
+}
