@@ -161,12 +161,14 @@ pub fn compile_watched(
     fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
     let module = module.compact();
     clock.lap("schedule");
-    let lowered = Lowered::new(&module, options.fallback)?;
+    let mut lowered = Lowered::new(&module, options.fallback)?;
     stages.lowered(&module, &lowered);
     clock.lap("lowering");
     let (kernels, objects) = emit(&module, &lowered, &target, options, stages)?;
+    lowered.without(&module, &kernels)?;
     clock.lap("llvm");
     let whole = |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Kernel(Request::Loop(_))));
+    let kernels: Vec<Kernel> = kernels.into_iter().map(|k| k.unwrap_or(NO_KERNEL)).collect();
     let scratch = |id: InstrId| lowered.scratch(id, &kernels);
     let assigned = buffers::assign(&module, &Questions { scratch: &scratch, whole: &whole })?;
     stages.assigned(&module, &assigned);
@@ -193,6 +195,9 @@ pub fn compile_watched(
     clock.lap("plan");
     Ok(Compiled { program, times: clock.laps })
 }
+
+/// In the place of a kernel that nothing launches.
+const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0 };
 
 /// What LLVM does at a level of ours.
 fn level(opt_level: u8) -> Level {
@@ -255,20 +260,24 @@ fn compilers(threads: usize) -> Arc<Pool> {
 
 /// What a unit came to.
 struct Emitted {
-    /// Kernels and the places of their requests.
+    /// Kernels and the places of their requests; without those that are not supported, if the interpreter is there for them.
     kernels: Vec<(usize, Kernel)>,
-    object: Vec<u8>,
+    object: Option<Vec<u8>>,
     texts: [Option<String>; 3],
 }
 
-/// Makes all kernels: in the order of the requests, and the object code of all.
+/// Kernels by request, and object code.
+type Made = (Vec<Option<Kernel>>, Vec<Vec<u8>>);
+
+/// Makes all kernels: in the order of the requests, and the object code of all. Where the interpreter is there for what is not supported, such kernels are
+/// `None`.
 fn emit(
     module: &Module,
     lowered: &Lowered,
     target: &Target,
     options: &Options,
     stages: &mut dyn Stages,
-) -> Result<(Vec<Kernel>, Vec<Vec<u8>>), CompileError> {
+) -> Result<Made, CompileError> {
     let requests = &lowered.requests;
     if requests.is_empty() {
         return Ok((Vec::new(), Vec::new()));
@@ -279,7 +288,7 @@ fn emit(
     let emitted: Vec<OnceLock<Result<Emitted, CompileError>>> =
         units.iter().map(|_| OnceLock::new()).collect();
     pool.run(units.len(), &|unit| {
-        let result = emit_unit(module, requests, &units[unit], target, wants);
+        let result = emit_unit(module, requests, &units[unit], target, wants, options.fallback);
         let first = emitted[unit].set(result).is_ok();
         debug_assert!(first, "each chunk is done once");
     });
@@ -290,10 +299,9 @@ fn emit(
         for (place, kernel) in unit.kernels {
             kernels[place] = Some(kernel);
         }
-        objects.push(unit.object);
+        objects.extend(unit.object);
         stages.llvm(number, unit.texts);
     }
-    let kernels = kernels.into_iter().map(|k| k.expect("invariant: every request is in a unit")).collect();
     Ok((kernels, objects))
 }
 
@@ -335,6 +343,7 @@ fn emit_unit(
     places: &[usize],
     target: &Target,
     wants: [bool; 3],
+    fallback: bool,
 ) -> Result<Emitted, CompileError> {
     let context = new_context();
     let llvm = context.create_module(&module.name);
@@ -343,13 +352,25 @@ fn emit_unit(
     let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
     let mut kernels = Vec::with_capacity(places.len());
     for &place in places {
-        kernels.push((place, unit.emit(module, requests[place], &format!("k{place}"))?));
+        match unit.emit(module, requests[place], &format!("k{place}")) {
+            Ok(kernel) => kernels.push((place, kernel)),
+            Err(llvm::Error::Unsupported(_)) if fallback => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if kernels.len() < places.len() {
+        // What is not supported may have left half of a function: once more without it.
+        let places: Vec<usize> = kernels.iter().map(|k| k.0).collect();
+        if places.is_empty() {
+            return Ok(Emitted { kernels, object: None, texts: [None, None, None] });
+        }
+        return emit_unit(module, requests, &places, target, wants, false);
     }
     let text = || llvm.print_to_string().to_string();
     let emitted = wants[0].then(text);
     target.optimize(&llvm)?;
     let optimized = wants[1].then(text);
     let assembly = if wants[2] { Some(target.assembly(&llvm)?) } else { None };
-    let object = target.object(&llvm)?;
+    let object = Some(target.object(&llvm)?);
     Ok(Emitted { kernels, object, texts: [emitted, optimized, assembly] })
 }

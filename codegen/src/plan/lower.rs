@@ -406,6 +406,32 @@ impl Lowered {
         }
     }
 
+    /// Gives to the interpreter what needs one of the kernels that could not be made. Errors: what the interpreter does not execute.
+    pub fn without(&mut self, module: &Module, kernels: &[Option<Kernel>]) -> Result<(), Unsupported> {
+        if kernels.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        let there = |request: Request| kernels[self.places[&request]].is_some();
+        let all = |native: &Native| native.regions().into_iter().all(|c| there(Request::Map(c)));
+        for (&id, decision) in &mut self.decisions {
+            let kept = match decision {
+                Lowering::Kernel(request) => there(*request),
+                Lowering::Native(native) => all(native),
+                Lowering::Hero(hero) => all(&hero.native) && there(hero.epilogue),
+                Lowering::Nothing
+                | Lowering::Copy
+                | Lowering::While
+                | Lowering::Conditional
+                | Lowering::Call
+                | Lowering::Interpret => true,
+            };
+            if !kept {
+                *decision = interpret(module, id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the plan has instructions for the interpreter.
     pub fn interprets(&self) -> bool {
         self.decisions.values().any(|d| matches!(d, Lowering::Interpret))
