@@ -4,6 +4,7 @@
 //! One file (or folder) a family. **Invariants:** the result is the same to the bit whatever the number of threads (work is split by shapes alone); an
 //! operation allocates nothing while it runs but takes the scratch memory that it asked for, where a library that it calls allows that.
 
+mod dot;
 mod memory;
 mod region;
 mod sort;
@@ -60,12 +61,14 @@ pub struct Native(Kind);
 /// The operations, by family.
 #[derive(Clone, Debug)]
 enum Kind {
+    Dot(Box<dot::Dot>),
     Sort(sort::Sort),
 }
 
 impl Kind {
     fn operation(&self) -> &dyn Operation {
         match self {
+            Kind::Dot(op) => &**op,
             Kind::Sort(op) => op,
         }
     }
@@ -76,6 +79,7 @@ impl Native {
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Native, Unsupported>> {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
+            Opcode::Dot => dot::Dot::of(module, id).map(|op| Kind::Dot(Box::new(op))),
             Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
             _others => return None,
         };

@@ -1,0 +1,277 @@
+//! `dot`: contractions over any dimensions of any element types.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `steps` | indices along several dimensions as offsets |
+//! | `operand` | the numbers a product is computed in, and its operands |
+//! | `convert` | elements to words, sums to elements |
+//! | `source` | packing |
+//! | `step`, `tile` | vector instructions and register tiles |
+//! | `product` | blocks, chunks, threads |
+//!
+//! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them in `f64`, and rounded once into the result; integers are
+//! computed modulo 2^32 or 2^64 and cut; `pred` is an or of ands.
+
+pub(super) mod convert;
+pub(super) mod operand;
+pub(super) mod product;
+pub(super) mod source;
+mod step;
+pub(super) mod steps;
+pub(super) mod tile;
+
+#[cfg(test)]
+mod tests;
+
+use hlo::attrs::Precision;
+use hlo::{ArrayShape, AttrKey, ElementType, InstrId, Module};
+use smallvec::SmallVec;
+
+use super::{Call, Operation};
+use crate::Unsupported;
+use operand::{Field, Operand};
+use product::{Extents, Finished, Narrow, Product, Schedule, Target};
+use source::{Readable, Reader, Strided, Typed};
+use steps::Steps;
+use tile::Arithmetic;
+
+/// A contraction.
+#[derive(Clone, Debug)]
+pub struct Dot {
+    field: Field,
+    extents: Extents,
+    schedule: Schedule,
+    lhs: Operand,
+    rhs: Operand,
+    /// Batch, rows, columns of the result.
+    result: [Steps; 3],
+    result_type: ElementType,
+    /// Rows of the result (all dimensions but the last) for each row of a matrix; `None`: rows of matrices are parts of the result's.
+    result_rows: Option<u64>,
+    /// All rows of the result.
+    all_rows: u64,
+}
+
+/// Dimensions of one operand by their part in a contraction.
+struct Parts {
+    batch: SmallVec<[usize; 4]>,
+    contracting: SmallVec<[usize; 4]>,
+    free: SmallVec<[usize; 4]>,
+}
+
+impl Parts {
+    fn of(module: &Module, id: InstrId, rank: usize, batch: AttrKey, contracting: AttrKey) -> Parts {
+        let list = |key| -> SmallVec<[usize; 4]> {
+            let ints = module.instr(id).attrs.ints_or_empty(key).iter();
+            ints.map(|&d| usize::try_from(d).expect("invariant: the verifier checked dimension numbers"))
+                .collect()
+        };
+        let (batch, contracting) = (list(batch), list(contracting));
+        let free = (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect();
+        Parts { batch, contracting, free }
+    }
+}
+
+/// The dimensions of an array of static shape.
+fn sizes(module: &Module, id: InstrId, shape: &ArrayShape) -> Result<SmallVec<[usize; 4]>, Unsupported> {
+    if shape.is_dynamic() {
+        return Err(Unsupported::new(module, id, "dynamic dimensions"));
+    }
+    shape
+        .dims
+        .iter()
+        .map(|&d| usize::try_from(d).map_err(|_| Unsupported::new(module, id, "unbounded dimensions")))
+        .collect()
+}
+
+/// Row-major strides.
+fn strides(sizes: &[usize]) -> SmallVec<[isize; 4]> {
+    let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(1, sizes.len());
+    for d in (1..sizes.len()).rev() {
+        strides[d - 1] = strides[d].wrapping_mul(sizes[d].max(1) as isize);
+    }
+    strides
+}
+
+/// Some dimensions as steps.
+fn steps(sizes: &[usize], strides: &[isize], dims: &[usize]) -> Steps {
+    Steps::new(dims.iter().map(|&d| (sizes[d], strides[d])))
+}
+
+/// Refuses what changes the meaning of operands.
+pub(super) fn check_precision(module: &Module, id: InstrId) -> Result<(), Unsupported> {
+    match module.instr(id).attrs.precisions() {
+        Some(p) if p.contains(&Precision::PackedNibble) => {
+            Err(Unsupported::new(module, id, "operand_precision=packed_nibble"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+impl Dot {
+    /// Of a `dot`.
+    pub fn of(module: &Module, id: InstrId) -> Result<Dot, Unsupported> {
+        check_precision(module, id)?;
+        let instr = module.instr(id);
+        let shape = |n: usize| module.instr(instr.operands()[n]).shape.expect_array();
+        let (left, right, result) = (shape(0), shape(1), instr.shape.expect_array());
+        let (left_sizes, right_sizes) = (sizes(module, id, left)?, sizes(module, id, right)?);
+        let l = Parts::of(module, id, left_sizes.len(), AttrKey::LhsBatchDims, AttrKey::LhsContractingDims);
+        let r = Parts::of(module, id, right_sizes.len(), AttrKey::RhsBatchDims, AttrKey::RhsContractingDims);
+        let (field, ty) = Field::of(left.element_type, right.element_type, result.element_type);
+        let operand = |shape: &ArrayShape, sizes: &[usize], parts: &Parts| {
+            let strides = strides(sizes);
+            Operand {
+                ty: shape.element_type,
+                conversion: field.conversion(shape.element_type, ty),
+                elements: sizes.iter().product(),
+                batch: steps(sizes, &strides, &parts.batch),
+                rows: steps(sizes, &strides, &parts.free),
+                terms: steps(sizes, &strides, &parts.contracting),
+            }
+        };
+        let (lhs, rhs) = (operand(left, &left_sizes, &l), operand(right, &right_sizes, &r));
+        let extents =
+            Extents { batch: lhs.batch.size(), m: lhs.rows.size(), n: rhs.rows.size(), k: lhs.terms.size() };
+        let Extents { batch, m, n, .. } = extents;
+        let matrix = m.wrapping_mul(n) as isize;
+        let last = result.dims.last().map_or(1, |&d| d as usize);
+        let all_rows = if last == 0 { 0 } else { batch.wrapping_mul(m).wrapping_mul(n) / last };
+        let mut dot = Dot {
+            field,
+            extents,
+            schedule: Schedule::new::<tile::F32>(extents, false, false),
+            lhs,
+            rhs,
+            result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
+            result_type: result.element_type,
+            result_rows: (!r.free.is_empty() && last > 0).then(|| (n / last.max(1)) as u64),
+            all_rows: all_rows as u64,
+        };
+        dot.schedule = match field {
+            Field::F32 => dot.scheduled::<tile::F32>(),
+            Field::F64 => dot.scheduled::<tile::F64>(),
+            Field::I32 => dot.scheduled::<tile::I32>(),
+            Field::I64 => dot.scheduled::<tile::I64>(),
+            Field::C64 => dot.scheduled::<tile::C64>(),
+            Field::C128 => dot.scheduled::<tile::C128>(),
+        };
+        Ok(dot)
+    }
+
+    fn scheduled<A: Arithmetic<Word: Readable>>(&self) -> Schedule {
+        let readable = |operand: &Operand| {
+            reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
+        };
+        let neighbours = self.rhs.rows.single() == Some(1) || self.extents.n == 1;
+        Schedule::new::<A>(self.extents, readable(&self.lhs), neighbours && readable(&self.rhs))
+    }
+
+    unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
+        // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
+        unsafe {
+            let rhs_scratch = call.scratch.add(self.lhs.scratch());
+            let lhs = self.source::<A>(&self.lhs, call.arguments[0], call.scratch, call);
+            let rhs = self.source::<A>(&self.rhs, call.arguments[1], rhs_scratch, call);
+            let [batch, rows, columns] = &self.result;
+            let target = Target {
+                base: call.arguments[2],
+                bytes: self.result_type.storage_bytes(),
+                batch,
+                rows,
+                columns,
+                narrow,
+            };
+            let m = self.extents.m as u64;
+            let report = |epilogue: &(dyn Fn(u64, u64) + Sync),
+                          each: u64,
+                          batch: usize,
+                          first: usize,
+                          end: usize| {
+                epilogue((batch as u64 * m + first as u64) * each, (batch as u64 * m + end as u64) * each);
+            };
+            let finished = call.epilogue.zip(self.result_rows).map(|(epilogue, each)| {
+                move |batch: usize, first: usize, end: usize| report(epilogue, each, batch, first, end)
+            });
+            Product::<A> {
+                extents: self.extents,
+                schedule: self.schedule,
+                left: &lhs,
+                right: &rhs,
+                target,
+                finished: finished.as_ref().map(|f| f as Finished<'_>),
+                scratch: rhs_scratch.add(self.rhs.scratch()),
+                pool: call.pool,
+            }
+            .run();
+            if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
+                let each = self.all_rows.div_ceil(64).max(64);
+                call.pool.run(self.all_rows.div_ceil(each) as usize, &|chunk| {
+                    let first = chunk as u64 * each;
+                    epilogue(first, self.all_rows.min(first + each));
+                });
+            }
+        }
+    }
+
+    /// An operand, converted if need be.
+    unsafe fn source<'a, A: Arithmetic<Word: Readable>>(
+        &self,
+        operand: &'a Operand,
+        argument: *const u8,
+        scratch: *mut u8,
+        call: Call<'_>,
+    ) -> Typed<'a, A::Word> {
+        let base = match operand.conversion {
+            Some(conversion) => {
+                // SAFETY: the caller's.
+                unsafe { conversion.run(argument, operand.elements, scratch, call.pool) };
+                scratch.cast_const()
+            }
+            None => argument,
+        };
+        let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
+        Typed { view, reader: reader::<A>(operand) }
+    }
+}
+
+impl Operation for Dot {
+    fn scratch_bytes(&self) -> u64 {
+        let product = match self.field {
+            Field::F32 => self.schedule.scratch::<tile::F32>(self.extents),
+            Field::F64 => self.schedule.scratch::<tile::F64>(self.extents),
+            Field::I32 => self.schedule.scratch::<tile::I32>(self.extents),
+            Field::I64 => self.schedule.scratch::<tile::I64>(self.extents),
+            Field::C64 => self.schedule.scratch::<tile::C64>(self.extents),
+            Field::C128 => self.schedule.scratch::<tile::C128>(self.extents),
+        };
+        (self.lhs.scratch() + self.rhs.scratch() + product) as u64
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let Extents { batch, m, n, k } = self.extents;
+        let bytes = self.lhs.elements * self.lhs.ty.storage_bytes()
+            + self.rhs.elements * self.rhs.ty.storage_bytes()
+            + batch * m * n * self.result_type.storage_bytes();
+        let complex = if self.result_type.is_complex() { 8 } else { 2 };
+        (bytes as u64, [batch, m, n, k].iter().fold(complex, |work: u64, &n| work.saturating_mul(n as u64)))
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.field {
+                Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
+                Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),
+                Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(self.result_type)),
+                Field::I64 => self.run_in::<tile::I64>(call, None),
+                Field::C64 => self.run_in::<tile::C64>(call, None),
+                Field::C128 => self.run_in::<tile::C128>(call, None),
+            }
+        }
+    }
+}
+
+fn reader<A: Arithmetic<Word: Readable>>(operand: &Operand) -> Reader<A::Word> {
+    A::Word::reader(operand.packed_type()).expect("invariant: what cannot be packed is converted")
+}

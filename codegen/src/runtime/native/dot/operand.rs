@@ -1,0 +1,118 @@
+//! What is known of the operands and the result of a product when a program is compiled.
+
+use hlo::{ElementType, TypeClass};
+
+use super::convert::Conversion;
+use super::steps::Steps;
+
+/// The numbers that products are computed in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) enum Field {
+    /// Floats of at most 32 bits.
+    F32,
+    /// Floats of which one is `f64`.
+    F64,
+    /// Integers modulo 2^32.
+    I32,
+    /// Integers modulo 2^64.
+    I64,
+    /// `c64`.
+    C64,
+    /// `c128`.
+    C128,
+}
+
+impl Field {
+    /// For operands and result of these types, and the type that operands are converted to first if they are not of the result's class.
+    pub(in crate::runtime::native) fn of(
+        lhs: ElementType,
+        rhs: ElementType,
+        result: ElementType,
+    ) -> (Field, ElementType) {
+        // Sums of floats that are wanted as integers are sums in f32.
+        let ty =
+            if lhs.is_float() && rhs.is_float() && result.is_integer() { ElementType::F32 } else { result };
+        let field = match ty.class() {
+            TypeClass::Float => {
+                let wide = [ty, lhs, rhs].contains(&ElementType::F64);
+                if wide { Field::F64 } else { Field::F32 }
+            }
+            TypeClass::Pred => Field::I32,
+            TypeClass::Signed | TypeClass::Unsigned => {
+                if ty.bits() == 64 {
+                    Field::I64
+                } else {
+                    Field::I32
+                }
+            }
+            TypeClass::Complex => {
+                if ty.bits() == 64 {
+                    Field::C64
+                } else {
+                    Field::C128
+                }
+            }
+        };
+        (field, ty)
+    }
+
+    /// The element type that words of one term are.
+    pub(in crate::runtime::native) fn word(self) -> ElementType {
+        match self {
+            Field::F32 => ElementType::F32,
+            Field::F64 => ElementType::F64,
+            Field::I32 => ElementType::S32,
+            Field::I64 => ElementType::S64,
+            Field::C64 => ElementType::C64,
+            Field::C128 => ElementType::C128,
+        }
+    }
+
+    /// How an operand of a type comes into a sum of type `ty`: `None` if its elements can be packed as they are.
+    pub(in crate::runtime::native) fn conversion(
+        self,
+        from: ElementType,
+        ty: ElementType,
+    ) -> Option<Conversion> {
+        let to = self.word();
+        let packs = match self {
+            Field::F32 => from.is_float() && from != ElementType::F64,
+            Field::F64 => from == ElementType::F64 || from == ElementType::F32,
+            // Words are taken modulo 2^32, whichever integer type is between.
+            Field::I32 if ty == ElementType::Pred => from == ElementType::Pred,
+            Field::I32 => (from.is_integer() || from == ElementType::Pred) && from.bits() <= 32,
+            Field::I64 => from == ElementType::S64 || from == ElementType::U64,
+            Field::C64 | Field::C128 => from == to,
+        };
+        let float = from.is_float() && ty.is_float();
+        let through = if float { from } else { ty };
+        (!packs).then_some(Conversion { from, through, to })
+    }
+}
+
+/// An operand as matrices.
+#[derive(Clone, Debug)]
+pub(in crate::runtime::native) struct Operand {
+    /// Its element type in memory.
+    pub(in crate::runtime::native) ty: ElementType,
+    /// Whether and how it is converted first.
+    pub(in crate::runtime::native) conversion: Option<Conversion>,
+    /// Number of elements.
+    pub(in crate::runtime::native) elements: usize,
+    pub(in crate::runtime::native) batch: Steps,
+    /// What is neither batch nor summed over.
+    pub(in crate::runtime::native) rows: Steps,
+    pub(in crate::runtime::native) terms: Steps,
+}
+
+impl Operand {
+    /// The type of the elements that are packed.
+    pub(in crate::runtime::native) fn packed_type(&self) -> ElementType {
+        self.conversion.map_or(self.ty, |c| c.to)
+    }
+
+    /// Bytes of scratch memory for its converted elements.
+    pub(in crate::runtime::native) fn scratch(&self) -> usize {
+        self.conversion.map_or(0, |c| c.to.storage_bytes().saturating_mul(self.elements)).next_multiple_of(64)
+    }
+}

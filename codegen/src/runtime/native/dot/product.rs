@@ -1,0 +1,481 @@
+//! Batches of matrix products over packed operands.
+//!
+//! The result is cut into chunks of rows and columns (of some matrices of the batch); a chunk is computed by one thread, a block of terms after the other: the
+//! rows of the left operand are packed into panels, the right operand was packed by all threads before ([`Right::Shared`]), is packed by the
+//! chunk ([`Right::Own`]) or is read where it is ([`Right::InPlace`]), and register tiles add up in the result, or in the workspace of the thread if the result has other
+//! elements than sums. **Invariant:** chunks and blocks are fixed by the shape ([`Schedule::new`]), so threads change no bit.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::source::Source;
+use super::steps::Steps;
+use super::tile::{Arithmetic, Tile, Tiles};
+use crate::runtime::pool::Pool;
+
+/// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) struct Extents {
+    pub(in crate::runtime::native) batch: usize,
+    pub(in crate::runtime::native) m: usize,
+    pub(in crate::runtime::native) n: usize,
+    /// Terms, or words of terms.
+    pub(in crate::runtime::native) k: usize,
+}
+
+impl Extents {
+    /// Multiplications.
+    fn work(&self) -> usize {
+        self.batch.saturating_mul(self.m).saturating_mul(self.n).saturating_mul(self.k)
+    }
+}
+
+/// Where the right operand is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) enum Right {
+    /// Where it lies.
+    InPlace,
+    /// Each chunk packs what it needs.
+    Own,
+    /// Each matrix is packed whole into scratch memory, by all threads.
+    Shared,
+}
+
+/// How the work of a product is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) struct Schedule {
+    /// Matrices of a chunk.
+    batches: usize,
+    /// Rows of a chunk.
+    rows: usize,
+    /// Columns of a chunk: a multiple of a tile's, or all.
+    columns: usize,
+    /// Words of terms of a block.
+    depth: usize,
+    /// Whether the left operand is read where it lies.
+    left_in_place: bool,
+    right: Right,
+    /// Whether there are so few multiplications that the calling thread does them alone.
+    alone: bool,
+}
+
+/// Multiplications below which other threads are not asked.
+const ALONE: usize = 1 << 16;
+/// Multiplications that a chunk should have at least.
+const CHUNK: usize = 1 << 20;
+/// Rows of a left operand that are packed at a time.
+const ROWS: usize = 96;
+
+impl Schedule {
+    /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles.
+    pub(in crate::runtime::native) fn new<A: Arithmetic>(
+        extents: Extents,
+        left_readable: bool,
+        right_readable: bool,
+    ) -> Schedule {
+        let tiles = A::tiles();
+        let word = size_of::<A::Word>();
+        let Extents { batch, m, n, k } = extents;
+        let depth = {
+            let most = match word {
+                0..=4 => 256,
+                5..=8 => 192,
+                9.. => 128,
+            };
+            k.div_ceil(k.div_ceil(most).max(1)).max(1)
+        };
+        let work = extents.work();
+        let right_bytes = k.saturating_mul(n).saturating_mul(word);
+        let right = if right_readable && (m <= 24 || m <= 64 && right_bytes <= 1 << 20) {
+            Right::InPlace
+        } else if batch > 1 && right_bytes <= 2 << 20 || right_bytes <= 128 << 10 {
+            Right::Own
+        } else {
+            Right::Shared
+        };
+        let left_in_place = left_readable && (n <= 2 * tiles.columns || m <= 64 && k * word <= 1024);
+        let alone = work <= ALONE;
+        let wanted = (work / CHUNK).clamp(1, 64);
+        // Whole matrices, then rows, then columns.
+        let (mut batches, mut rows, mut columns) = (batch, m, n);
+        if !alone {
+            batches = batch.div_ceil(wanted).max(1);
+            let matrices = batch.div_ceil(batches);
+            let most_rows = if right == Right::Shared { 64 } else { 4 * ROWS };
+            if batches == 1 && (matrices < 16 || m > most_rows) {
+                let parts = wanted.div_ceil(matrices).max(m.div_ceil(most_rows));
+                let at_least = if right == Right::Shared { 48 } else { ROWS };
+                rows = m.div_ceil(parts).max(at_least).min(m);
+                let parts = m.div_ceil(rows).next_multiple_of(if m >= 8 * at_least { 8 } else { 1 });
+                rows = m.div_ceil(parts);
+                let row_parts = m.div_ceil(rows);
+                if matrices * row_parts < 16 {
+                    let parts = wanted.min(16).div_ceil(matrices * row_parts);
+                    columns = n.div_ceil(parts).max(2 * tiles.columns).next_multiple_of(tiles.columns).min(n);
+                }
+            }
+        }
+        Schedule { batches, rows, columns, depth, left_in_place, right, alone }
+    }
+
+    /// Bytes of scratch memory.
+    pub(in crate::runtime::native) fn scratch<A: Arithmetic>(&self, extents: Extents) -> usize {
+        let packed = match self.right {
+            Right::Shared => {
+                let columns = extents.n.next_multiple_of(A::tiles().columns);
+                columns.saturating_mul(extents.k).saturating_mul(size_of::<A::Word>())
+            }
+            Right::InPlace | Right::Own => 0,
+        };
+        packed.next_multiple_of(64).saturating_add(self.counters(extents) * size_of::<AtomicU32>())
+    }
+
+    /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows.
+    fn counters(&self, extents: Extents) -> usize {
+        if self.columns < extents.n { extents.batch * extents.m.div_ceil(self.rows) } else { 0 }
+    }
+}
+
+/// Puts `n` sums into elements of the result that are `step` (elements) apart.
+pub(in crate::runtime::native) type Narrow<S> = unsafe fn(from: *const S, n: usize, to: *mut u8, step: isize);
+
+/// The result.
+#[derive(Clone, Copy)]
+pub(in crate::runtime::native) struct Target<'a, S> {
+    pub(in crate::runtime::native) base: *mut u8,
+    /// Size of an element.
+    pub(in crate::runtime::native) bytes: usize,
+    pub(in crate::runtime::native) batch: &'a Steps,
+    pub(in crate::runtime::native) rows: &'a Steps,
+    pub(in crate::runtime::native) columns: &'a Steps,
+    /// `None`: elements are sums as they are.
+    pub(in crate::runtime::native) narrow: Option<Narrow<S>>,
+}
+
+// SAFETY: chunks write disjoint parts of it.
+unsafe impl<S> Sync for Target<'_, S> {}
+
+/// What is called for finished rows of a matrix: matrix, first row, end.
+pub(in crate::runtime::native) type Finished<'a> = &'a (dyn Fn(usize, usize, usize) + Sync);
+
+/// A batch of products, ready to be computed.
+pub(in crate::runtime::native) struct Product<'a, A: Arithmetic> {
+    pub(in crate::runtime::native) extents: Extents,
+    pub(in crate::runtime::native) schedule: Schedule,
+    pub(in crate::runtime::native) left: &'a dyn Source<A::Word>,
+    pub(in crate::runtime::native) right: &'a dyn Source<A::Word>,
+    pub(in crate::runtime::native) target: Target<'a, A::Sum>,
+    pub(in crate::runtime::native) finished: Option<Finished<'a>>,
+    pub(in crate::runtime::native) scratch: *mut u8,
+    pub(in crate::runtime::native) pool: &'a Pool,
+}
+
+// SAFETY: its pointer is to scratch memory that threads write disjoint parts of (or atomically).
+unsafe impl<A: Arithmetic> Sync for Product<'_, A> {}
+
+/// The part of the result that a chunk computes.
+#[derive(Clone, Copy)]
+struct Part {
+    batch: usize,
+    row: usize,
+    rows: usize,
+    column: usize,
+    columns: usize,
+}
+
+/// A cache line: what workspaces are aligned to.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+thread_local! {
+    /// Packed operands and sums of the chunk that this thread computes; kept for the next one.
+    static WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
+pub(in crate::runtime::native) fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
+    WORKSPACE.with_borrow_mut(|lines| {
+        let count = bytes.div_ceil(64);
+        if lines.len() < count {
+            lines.resize(count, Line([0; 64]));
+        }
+        f(lines.as_mut_ptr().cast())
+    })
+}
+
+impl<A: Arithmetic> Product<'_, A> {
+    /// Computes it.
+    ///
+    /// # Safety
+    /// Operands and result are valid for the extents; the scratch memory has [`Schedule::scratch`] bytes.
+    pub(in crate::runtime::native) unsafe fn run(&self) {
+        let Extents { batch, m, n, k } = self.extents;
+        if batch == 0 || m == 0 || n == 0 {
+            return;
+        }
+        if k == 0 {
+            return self.zeros();
+        }
+        let tiles = A::tiles();
+        // SAFETY: the caller's, for each part.
+        unsafe {
+            match self.schedule.right {
+                Right::Shared => {
+                    self.reset_counters();
+                    for b in 0..batch {
+                        let panels = n.div_ceil(tiles.columns);
+                        let each = (CHUNK / 16 / (tiles.columns * k)).max(1);
+                        self.pool.run(panels.div_ceil(each), &|chunk| {
+                            for panel in chunk * each..panels.min((chunk + 1) * each) {
+                                let first = panel * tiles.columns;
+                                let to = self.scratch.cast::<A::Word>().add(first * k);
+                                let count = tiles.columns.min(n - first);
+                                self.right.pack(b, first, count, 0, k, to, tiles.columns);
+                            }
+                        });
+                        self.parts(b, 1);
+                    }
+                }
+                Right::InPlace | Right::Own => {
+                    self.reset_counters();
+                    self.parts(0, batch);
+                }
+            }
+        }
+    }
+
+    fn zeros(&self) {
+        let zeros = [A::Sum::default(); 64];
+        for b in 0..self.extents.batch {
+            for row in 0..self.extents.m {
+                for column in (0..self.extents.n).step_by(zeros.len()) {
+                    let columns = zeros.len().min(self.extents.n - column);
+                    let part = Part { batch: b, row, rows: 1, column, columns };
+                    // SAFETY: the part is inside of the result.
+                    unsafe { self.narrow(part, zeros.as_ptr(), zeros.len()) };
+                }
+            }
+            if let Some(finished) = self.finished {
+                finished(b, 0, self.extents.m);
+            }
+        }
+    }
+
+    fn counters(&self) -> *mut AtomicU32 {
+        let bytes = self.schedule.scratch::<A>(self.extents);
+        let counters = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
+        self.scratch.wrapping_add(bytes - counters).cast()
+    }
+
+    unsafe fn reset_counters(&self) {
+        for i in 0..self.schedule.counters(self.extents) {
+            // SAFETY: the scratch memory has room for the counters, and no other thread is at work yet.
+            unsafe { self.counters().add(i).write(AtomicU32::new(0)) };
+        }
+    }
+
+    /// Computes some matrices of the batch, chunk by chunk.
+    unsafe fn parts(&self, first: usize, count: usize) {
+        let Extents { m, n, .. } = self.extents;
+        let s = &self.schedule;
+        let (row_parts, column_parts) = (m.div_ceil(s.rows), n.div_ceil(s.columns));
+        let in_matrix = row_parts * column_parts;
+        let work = |chunk: usize| {
+            let batch = first + chunk / in_matrix * s.batches;
+            let (row, column) = (chunk % in_matrix / column_parts * s.rows, chunk % column_parts * s.columns);
+            let (rows, columns) = (s.rows.min(m - row), s.columns.min(n - column));
+            for batch in batch..(first + count).min(batch + s.batches) {
+                // SAFETY: the part is inside of the result, and no other chunk has any of it.
+                unsafe { self.part(Part { batch, row, rows, column, columns }) };
+                if let Some(finished) = self.finished {
+                    let last = column_parts == 1 || {
+                        let counter = batch * row_parts + row / s.rows;
+                        // SAFETY: counters were written before the chunks began.
+                        let counter = unsafe { &*self.counters().add(counter) };
+                        counter.fetch_add(1, Ordering::AcqRel) + 1 == column_parts as u32
+                    };
+                    if last {
+                        finished(batch, row, row + rows);
+                    }
+                }
+            }
+        };
+        let chunks = count.div_ceil(s.batches) * in_matrix;
+        if s.alone {
+            (0..chunks).for_each(work);
+        } else {
+            self.pool.run(chunks, &work);
+        }
+    }
+
+    /// Computes a part of the result.
+    unsafe fn part(&self, part: Part) {
+        let tiles = A::tiles();
+        let s = &self.schedule;
+        let word = size_of::<A::Word>();
+        let left = if s.left_in_place { self.left.in_place(part.batch) } else { None };
+        let right = if s.right == Right::InPlace { self.right.in_place(part.batch) } else { None };
+        let direct =
+            self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
+        let direct = direct.flatten().filter(|&(_, column)| column == 1 || part.columns == 1);
+        let width = part.columns.next_multiple_of(tiles.columns);
+        let left_bytes = if left.is_some() { 0 } else { ROWS.min(part.rows) * s.depth * word };
+        let right_bytes = if s.right == Right::Own { width * s.depth * word } else { 0 };
+        let sum_bytes = if direct.is_some() { 0 } else { part.rows * width * size_of::<A::Sum>() };
+        let (left_bytes, right_bytes) = (left_bytes.next_multiple_of(64), right_bytes.next_multiple_of(64));
+        let run = |workspace: *mut u8| {
+            // SAFETY: the workspace has room for the three; the caller's of the rest.
+            unsafe {
+                let packed_left = workspace.cast::<A::Word>();
+                let packed_right = workspace.add(left_bytes).cast::<A::Word>();
+                let sums = workspace.add(left_bytes + right_bytes).cast::<A::Sum>();
+                let (c, c_row) = match direct {
+                    Some((row, _)) => {
+                        let at = self.target.batch.offset(part.batch)
+                            + self.target.rows.offset(part.row)
+                            + self.target.columns.offset(part.column);
+                        (self.target.base.cast::<A::Sum>().offset(at), row)
+                    }
+                    None => (sums, width as isize),
+                };
+                for word in (0..self.extents.k).step_by(s.depth) {
+                    let words = s.depth.min(self.extents.k - word);
+                    // The first word of the part's first column, and the distances of words and of panels of columns.
+                    let (b, b_term, b_panel) = match (right, s.right) {
+                        (Some((b, _, term)), Right::InPlace) => {
+                            let column = self.right_column(right, part.column);
+                            (b.offset(column + word as isize * term), term, tiles.columns)
+                        }
+                        (_, Right::Shared) => {
+                            let at = part.column * self.extents.k + word * tiles.columns;
+                            (
+                                self.scratch.cast::<A::Word>().add(at).cast_const(),
+                                tiles.columns as isize,
+                                tiles.columns * self.extents.k,
+                            )
+                        }
+                        (_, Right::Own | Right::InPlace) => {
+                            self.pack_right(part, word, words, packed_right, tiles);
+                            (packed_right.cast_const(), tiles.columns as isize, tiles.columns * words)
+                        }
+                    };
+                    for first in (0..part.rows).step_by(ROWS) {
+                        let rows = ROWS.min(part.rows - first);
+                        let mut tile = Tile {
+                            a: packed_left.cast_const(),
+                            a_row: 1,
+                            a_term: 0,
+                            b,
+                            b_term,
+                            terms: words,
+                            rows,
+                            columns: 0,
+                            c,
+                            c_row,
+                            accumulate: word > 0,
+                        };
+                        let panels = match left {
+                            Some((a, row, term)) => {
+                                tile.a = a.offset((part.row + first) as isize * row + word as isize * term);
+                                (tile.a_row, tile.a_term) = (row, term);
+                                rows
+                            }
+                            None => {
+                                self.pack_left(part, first, rows, word, words, packed_left, tiles);
+                                tiles.rows
+                            }
+                        };
+                        for column in (0..part.columns).step_by(tiles.columns) {
+                            tile.b = b.add(column / tiles.columns * b_panel);
+                            tile.columns = tiles.columns.min(part.columns - column);
+                            for row in (0..rows).step_by(panels) {
+                                tile.rows = panels.min(rows - row);
+                                tile.c = c.offset((first + row) as isize * c_row + column as isize);
+                                if left.is_none() {
+                                    tile.a = packed_left.add(row * words);
+                                    tile.a_term = tile.rows as isize;
+                                }
+                                (tiles.run)(&tile);
+                            }
+                        }
+                    }
+                }
+                if direct.is_none() {
+                    self.narrow(part, sums, width);
+                }
+            }
+        };
+        match left_bytes + right_bytes + sum_bytes {
+            0 => run(std::ptr::without_provenance_mut(64)),
+            bytes => with_workspace(bytes, run),
+        }
+    }
+
+    /// The offset of a column of a right operand that is read in place.
+    fn right_column(&self, right: Option<(*const A::Word, isize, isize)>, column: usize) -> isize {
+        right.map_or(0, |(_, row, _)| row * column as isize)
+    }
+
+    unsafe fn pack_left(
+        &self,
+        part: Part,
+        first: usize,
+        rows: usize,
+        word: usize,
+        words: usize,
+        to: *mut A::Word,
+        tiles: &Tiles<A>,
+    ) {
+        for row in (0..rows).step_by(tiles.rows) {
+            let count = tiles.rows.min(rows - row);
+            // SAFETY: the caller's; a panel of `count` rows takes `count * words`.
+            unsafe {
+                self.left.pack(
+                    part.batch,
+                    part.row + first + row,
+                    count,
+                    word,
+                    words,
+                    to.add(row * words),
+                    count,
+                );
+            }
+        }
+    }
+
+    unsafe fn pack_right(&self, part: Part, word: usize, words: usize, to: *mut A::Word, tiles: &Tiles<A>) {
+        for column in (0..part.columns).step_by(tiles.columns) {
+            let count = tiles.columns.min(part.columns - column);
+            // SAFETY: the caller's; a panel takes `tiles.columns * words`.
+            unsafe {
+                let to = to.add(column * words);
+                self.right.pack(part.batch, part.column + column, count, word, words, to, tiles.columns);
+            }
+        }
+    }
+
+    /// Puts sums, `width` of them a row, into the result.
+    unsafe fn narrow(&self, part: Part, sums: *const A::Sum, width: usize) {
+        let target = &self.target;
+        for row in 0..part.rows {
+            let base = target.batch.offset(part.batch) + target.rows.offset(part.row + row);
+            target.columns.runs(part.column, part.columns, |place, offset, step, length| {
+                // SAFETY: the caller's: the part is inside of the result, and there are so many sums.
+                unsafe {
+                    let from = sums.add(row * width + place);
+                    let to = target.base.offset((base + offset) * target.bytes as isize);
+                    match target.narrow {
+                        Some(narrow) => narrow(from, length, to, step),
+                        None => {
+                            let to = to.cast::<A::Sum>();
+                            for i in 0..length {
+                                *to.offset(i as isize * step) = *from.add(i);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    }
+}

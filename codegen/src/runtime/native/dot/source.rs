@@ -1,0 +1,362 @@
+//! Operands of products, as what packs them.
+//!
+//! A packed panel holds, term by term, the words of a fixed number of rows (of the left operand; of the right one: columns), so that a register tile reads it in
+//! order. Packing reads any strides and several element types, so a transposed or narrower operand costs no pass of its own.
+
+use hlo::ElementType;
+use hlo::half::{bf16, f16};
+use hlo::num_complex::Complex;
+use hlo::small_float::{
+    F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
+    F8E8M0FNU,
+};
+use hlo::small_int::{S1, S2, S4, U1, U2, U4};
+
+use super::steps::Steps;
+
+/// The widest panel.
+pub(in crate::runtime::native) const WIDEST: usize = 64;
+
+/// An operand of a batch of products; "rows" are its indices that are not summed over.
+pub(in crate::runtime::native) trait Source<W>: Sync {
+    /// Writes the words of `count` rows from `first` on and of `words` words of terms from `word` on: word `t` of row `i` goes to `out[t * width + i]`. Rows from
+    /// `count` to `width` are zero, and so are terms beyond the last.
+    ///
+    /// # Safety
+    /// The operand's memory is valid, the indices are inside, and `out` has room for `words * width`.
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        first: usize,
+        count: usize,
+        word: usize,
+        words: usize,
+        out: *mut W,
+        width: usize,
+    );
+
+    /// Where a batch begins and the strides of rows and terms, if the words can be read in place.
+    fn in_place(&self, batch: usize) -> Option<(*const W, isize, isize)>;
+}
+
+/// An element type that is packed as words of type `W`, of [`Load::GROUP`] terms each.
+pub(in crate::runtime::native) trait Load<W>: Copy {
+    /// Terms in a word.
+    const GROUP: usize;
+    /// Whether a word is an element as it is.
+    const SAME: bool;
+
+    /// The word of `present` (at least 1, at most [`Load::GROUP`]) terms that are `step` apart.
+    ///
+    /// # Safety
+    /// They are there.
+    unsafe fn word(from: *const Self, step: isize, present: usize) -> W;
+}
+
+macro_rules! loads {
+    ($($from:ty => $to:ty, $same:literal: |$x:ident| $convert:expr;)*) => {$(
+        impl Load<$to> for $from {
+            const GROUP: usize = 1;
+            const SAME: bool = $same;
+
+            #[inline(always)]
+            unsafe fn word(from: *const Self, _step: isize, _present: usize) -> $to {
+                // SAFETY: the caller's.
+                let $x = unsafe { *from };
+                $convert
+            }
+        }
+    )*};
+}
+
+loads! {
+    f32 => f32, true: |x| x;
+    f64 => f64, true: |x| x;
+    f32 => f64, false: |x| f64::from(x);
+    i32 => i32, true: |x| x;
+    i64 => i64, true: |x| x;
+    Complex<f32> => Complex<f32>, true: |x| x;
+    Complex<f64> => Complex<f64>, true: |x| x;
+    bf16 => f32, false: |x| f32::from_bits(u32::from(x.to_bits()) << 16);
+    f16 => f32, false: |x| x.to_f32();
+    F8E5M2 => f32, false: |x| x.to_f32();
+    F8E4M3 => f32, false: |x| x.to_f32();
+    F8E4M3FN => f32, false: |x| x.to_f32();
+    F8E4M3B11FNUZ => f32, false: |x| x.to_f32();
+    F8E3M4 => f32, false: |x| x.to_f32();
+    F8E5M2FNUZ => f32, false: |x| x.to_f32();
+    F8E4M3FNUZ => f32, false: |x| x.to_f32();
+    F8E8M0FNU => f32, false: |x| x.to_f32();
+    F4E2M1FN => f32, false: |x| x.to_f32();
+    F6E3M2FN => f32, false: |x| x.to_f32();
+    F6E2M3FN => f32, false: |x| x.to_f32();
+    bool => i32, false: |x| i32::from(x);
+    i8 => i32, false: |x| i32::from(x);
+    u8 => i32, false: |x| i32::from(x);
+    i16 => i32, false: |x| i32::from(x);
+    u16 => i32, false: |x| i32::from(x);
+    u32 => i32, true: |x| x as i32;
+    u64 => i64, true: |x| x as i64;
+    S1 => i32, false: |x| i32::from(x.get());
+    S2 => i32, false: |x| i32::from(x.get());
+    S4 => i32, false: |x| i32::from(x.get());
+    U1 => i32, false: |x| i32::from(x.get());
+    U2 => i32, false: |x| i32::from(x.get());
+    U4 => i32, false: |x| i32::from(x.get());
+}
+
+/// Elements that are packed several terms a word.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, |$x:ident| $convert:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub(in crate::runtime::native) struct $name($from);
+
+        impl Load<u32> for $name {
+            const GROUP: usize = $group;
+            const SAME: bool = false;
+
+            #[inline(always)]
+            unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
+                let mut word = 0;
+                for i in 0..present {
+                    // SAFETY: the caller's: so many terms are there.
+                    let $x = unsafe { (*from.offset(i as isize * step)).0 };
+                    word |= u32::from($convert) << ($bits * i);
+                }
+                word
+            }
+        }
+    )*};
+}
+
+groups! {
+    /// A `bf16`, two to a word.
+    PairOfBf16: u16, 2, 16, |x| x;
+    /// A signed byte, two to a word as 16-bit integers.
+    PairOfI8: i8, 2, 16, |x| i16::from(x) as u16;
+    /// An unsigned byte, two to a word as 16-bit integers.
+    PairOfU8: u8, 2, 16, |x| u16::from(x);
+    /// A 16-bit integer, two to a word.
+    PairOfI16: u16, 2, 16, |x| x;
+    /// A byte, four to a word.
+    QuadOfBytes: u8, 4, 8, |x| x;
+    /// A signed byte with 128 added, four to a word: see [`super::bytes`].
+    QuadOfShifted: u8, 4, 8, |x| x ^ 0x80;
+}
+
+/// A strided operand of elements of type `T`.
+pub(in crate::runtime::native) struct Strided<'a, T> {
+    pub(in crate::runtime::native) base: *const T,
+    pub(in crate::runtime::native) batch: &'a Steps,
+    pub(in crate::runtime::native) rows: &'a Steps,
+    pub(in crate::runtime::native) terms: &'a Steps,
+}
+
+// SAFETY: it is only read.
+unsafe impl<T: Sync> Sync for Strided<'_, T> {}
+
+impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        first: usize,
+        count: usize,
+        word: usize,
+        words: usize,
+        out: *mut W,
+        width: usize,
+    ) {
+        let mut rows = [0isize; WIDEST];
+        let rows = &mut rows[..count];
+        self.rows.fill(first, rows);
+        // SAFETY: the caller's.
+        unsafe {
+            let base = self.base.offset(self.batch.offset(batch));
+            let term = word * T::GROUP;
+            let count = (words * T::GROUP).min(self.terms.size() - term);
+            self.terms.runs(term, count, |place, offset, step, length| {
+                let run = Run { base: base.offset(offset), rows, step, length, width };
+                run.pack(out.add(place / T::GROUP * width));
+            });
+        }
+    }
+
+    fn in_place(&self, batch: usize) -> Option<(*const W, isize, isize)> {
+        if !T::SAME {
+            return None;
+        }
+        let (row, term) = (self.rows.single()?, self.terms.single()?);
+        // SAFETY: a batch is inside of the operand.
+        Some((unsafe { self.base.offset(self.batch.offset(batch)) }.cast(), row, term))
+    }
+}
+
+/// Terms a constant step apart, of some rows.
+pub(in crate::runtime::native) struct Run<'a, T> {
+    /// The first term of a row at offset 0.
+    pub(in crate::runtime::native) base: *const T,
+    /// Offsets of the rows.
+    pub(in crate::runtime::native) rows: &'a [isize],
+    /// Distance of terms.
+    pub(in crate::runtime::native) step: isize,
+    /// Number of terms.
+    pub(in crate::runtime::native) length: usize,
+    /// Width of the panel.
+    pub(in crate::runtime::native) width: usize,
+}
+
+impl<T> Run<'_, T> {
+    /// Packs it.
+    ///
+    /// # Safety
+    /// The elements are there, and `out` has room for the panel.
+    #[inline]
+    pub(in crate::runtime::native) unsafe fn pack<W: Copy + Default>(&self, out: *mut W)
+    where
+        T: Load<W>,
+    {
+        let words = self.length.div_ceil(T::GROUP);
+        let present = |word: usize| (self.length - word * T::GROUP).min(T::GROUP);
+        let neighbours = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        // SAFETY: the caller's.
+        unsafe {
+            if neighbours && !self.rows.is_empty() {
+                let from = self.base.offset(self.rows[0]);
+                for word in 0..words {
+                    let from = from.offset((word * T::GROUP) as isize * self.step);
+                    let line = out.add(word * self.width);
+                    for i in 0..self.rows.len() {
+                        *line.add(i) = T::word(from.add(i), self.step, present(word));
+                    }
+                }
+            } else {
+                // A few words of all rows at a time: the lines that are written stay in the first-level cache.
+                const LINES: usize = 16;
+                for first in (0..words).step_by(LINES) {
+                    let last = words.min(first + LINES);
+                    for (i, &row) in self.rows.iter().enumerate() {
+                        let from = self.base.offset(row);
+                        for word in first..last {
+                            let from = from.offset((word * T::GROUP) as isize * self.step);
+                            *out.add(word * self.width + i) = T::word(from, self.step, present(word));
+                        }
+                    }
+                }
+            }
+            for word in 0..words {
+                for i in self.rows.len()..self.width {
+                    *out.add(word * self.width + i) = W::default();
+                }
+            }
+        }
+    }
+}
+
+/// A function that packs a [`Strided`] operand of some element type.
+pub(in crate::runtime::native) type Packer<W> =
+    unsafe fn(&Strided<'_, u8>, usize, usize, usize, usize, usize, *mut W, usize);
+
+unsafe fn pack_as<W: Copy + Default, T: Load<W> + Sync>(
+    s: &Strided<'_, u8>,
+    batch: usize,
+    first: usize,
+    count: usize,
+    word: usize,
+    words: usize,
+    out: *mut W,
+    width: usize,
+) {
+    let typed = Strided::<T> { base: s.base.cast(), batch: s.batch, rows: s.rows, terms: s.terms };
+    // SAFETY: the caller's.
+    unsafe { typed.pack(batch, first, count, word, words, out, width) };
+}
+
+/// A strided operand of an element type that is known only when the program runs.
+pub(in crate::runtime::native) struct Typed<'a, W> {
+    pub(in crate::runtime::native) view: Strided<'a, u8>,
+    pub(in crate::runtime::native) reader: Reader<W>,
+}
+
+/// How elements of a type are packed as words.
+#[derive(Debug)]
+pub(in crate::runtime::native) struct Reader<W> {
+    pack: Packer<W>,
+    /// Size of an element, if a word is one.
+    same: Option<usize>,
+}
+
+impl<W> Clone for Reader<W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Reader<W> {}
+
+impl<W> Reader<W> {
+    /// Whether words can be read in place.
+    pub(in crate::runtime::native) fn same(&self) -> bool {
+        self.same.is_some()
+    }
+}
+
+impl<W: Sync> Source<W> for Typed<'_, W> {
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        first: usize,
+        count: usize,
+        word: usize,
+        words: usize,
+        out: *mut W,
+        width: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe { (self.reader.pack)(&self.view, batch, first, count, word, words, out, width) };
+    }
+
+    fn in_place(&self, batch: usize) -> Option<(*const W, isize, isize)> {
+        let bytes = self.reader.same?;
+        let (row, term) = (self.view.rows.single()?, self.view.terms.single()?);
+        let at = self.view.batch.offset(batch) * bytes as isize;
+        Some((self.view.base.wrapping_offset(at).cast(), row, term))
+    }
+}
+
+/// What packs elements of type `T` as words.
+pub(in crate::runtime::native) const fn reader<W: Copy + Default, T: Load<W> + Sync>() -> Reader<W> {
+    Reader { pack: pack_as::<W, T>, same: if T::SAME { Some(size_of::<T>()) } else { None } }
+}
+
+/// What packs elements of a type as words, if they can be.
+pub(in crate::runtime::native) trait Readable:
+    Copy + Default + Sync + 'static
+{
+    /// For this type.
+    fn reader(ty: ElementType) -> Option<Reader<Self>>;
+}
+
+macro_rules! readable {
+    ($($word:ty: $($variant:ident $from:ty),*;)*) => {$(
+        impl Readable for $word {
+            fn reader(ty: ElementType) -> Option<Reader<Self>> {
+                $(if ty == ElementType::$variant {
+                    return Some(reader::<$word, $from>());
+                })*
+                None
+            }
+        }
+    )*};
+}
+
+readable! {
+    f32: F32 f32, BF16 bf16, F16 f16, F8E5M2 F8E5M2, F8E4M3 F8E4M3, F8E4M3FN F8E4M3FN, F8E4M3B11FNUZ F8E4M3B11FNUZ, F8E3M4 F8E3M4,
+        F8E5M2FNUZ F8E5M2FNUZ, F8E4M3FNUZ F8E4M3FNUZ, F8E8M0FNU F8E8M0FNU, F4E2M1FN F4E2M1FN, F6E3M2FN F6E3M2FN, F6E2M3FN F6E2M3FN;
+    f64: F64 f64, F32 f32;
+    i32: S32 i32, U32 u32, S16 i16, U16 u16, S8 i8, U8 u8, Pred bool, S1 S1, S2 S2, S4 S4, U1 U1, U2 U2, U4 U4;
+    i64: S64 i64, U64 u64;
+    Complex<f32>: C64 Complex<f32>;
+    Complex<f64>: C128 Complex<f64>;
+}

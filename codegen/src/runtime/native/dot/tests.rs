@@ -1,0 +1,336 @@
+//! Products against the interpreter.
+
+use hlo::num_complex::Complex;
+use hlo::{Buffer, BufferOf, ElementType, Module, TypeClass, with_buffer, with_element_type};
+use hlo_interp::scalar::{Carrier, Scalar};
+use hlo_interp::{Interpreter, Options, Tensor, Value};
+
+use crate::runtime::native::{Call, Native};
+use crate::runtime::pool::Pool;
+
+/// Small deterministic random numbers (splitmix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+
+    /// In -1..1, sometimes 0.
+    fn real(&mut self) -> f64 {
+        if self.below(16) == 0 { 0.0 } else { self.bits() as i64 as f64 / 2f64.powi(63) }
+    }
+}
+
+/// What floats an operand holds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Floats {
+    /// Numbers between -1 and 1.
+    Plain,
+    /// Numbers near the smallest of the type.
+    Tiny,
+    /// Infinities and NaN among them.
+    Special,
+}
+
+/// A tensor of random elements.
+pub(crate) fn random(ty: ElementType, dims: &[usize], floats: Floats, r: &mut Random) -> Tensor {
+    fn of<T: Scalar + BufferOf>(n: usize, floats: Floats, r: &mut Random) -> Buffer {
+        let one = |r: &mut Random| match (T::TYPE.class(), floats) {
+            (TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned, _) => {
+                (r.bits() as i64).into_scalar::<T>()
+            }
+            (TypeClass::Float | TypeClass::Complex, Floats::Special) if r.below(40) == 0 => {
+                [f64::INFINITY, f64::NEG_INFINITY, f64::NAN][r.below(3)].into_scalar::<T>()
+            }
+            (TypeClass::Float, Floats::Tiny) => {
+                let scale = if T::TYPE == ElementType::F64 { 2f64.powi(-540) } else { 2f64.powi(-70) };
+                let scale = if r.below(4) == 0 { scale * scale } else { scale };
+                (r.real() * scale).into_scalar::<T>()
+            }
+            (TypeClass::Float, Floats::Plain | Floats::Special) => r.real().into_scalar::<T>(),
+            (TypeClass::Complex, _) => Complex::new(r.real(), r.real()).into_scalar::<T>(),
+        };
+        T::wrap((0..n).map(|_| one(r)).collect())
+    }
+    let buffer = with_element_type!(ty, T => of::<T>(dims.iter().product(), floats, r));
+    Tensor::new(dims.iter().map(|&d| d as i64).collect::<hlo::Dims>(), buffer)
+}
+
+pub(crate) fn parse(text: &str) -> Module {
+    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    let module = parsed.module.unwrap_or_else(|| panic!("{text}: {:?}", parsed.diagnostics));
+    let found = hlo::verify::verify(&module);
+    assert!(!found.has_errors(), "{text}: {found:?}");
+    module
+}
+
+pub(crate) fn interpret(module: &Module, args: &[Tensor]) -> Tensor {
+    let interpreter = Interpreter::new(module, Options::default());
+    interpreter.run(args.iter().cloned().map(Value::Array).collect()).unwrap().into_array()
+}
+
+fn pointer(buffer: &Buffer) -> *mut u8 {
+    with_buffer!(buffer, v => v.as_ptr().cast_mut().cast())
+}
+
+/// Runs the root of the entry, whose operands are its parameters in order, natively; also which rows the epilogue was called for.
+pub(crate) fn run(module: &Module, args: &[Tensor], threads: usize) -> Tensor {
+    let root = module.root(module.entry());
+    let op = Native::of(module, root).expect("a native operation").unwrap();
+    let shape = module.instr(root).shape.expect_array();
+    let out = Buffer::zeros(shape.element_type, shape.elements());
+    let mut arguments: Vec<*mut u8> = args.iter().map(|x| pointer(x.buffer())).collect();
+    arguments.push(pointer(&out));
+    let mut scratch = vec![0u64; op.scratch_bytes() as usize / 8 + 9];
+    scratch.fill(0xffff_ffff_ffff_ffff);
+    let aligned = scratch.as_mut_ptr().cast::<u8>();
+    // SAFETY: the vector has 64 bytes more than are needed.
+    let aligned = unsafe { aligned.add(aligned.align_offset(64)) };
+    let rows = shape.elements() / shape.dims.last().map_or(1, |&d| d.max(1) as usize);
+    let seen: Vec<std::sync::atomic::AtomicU32> = (0..rows).map(|_| Default::default()).collect();
+    let epilogue = |first: u64, end: u64| {
+        for row in first..end {
+            seen[row as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let pool = Pool::new(threads);
+    let call = Call {
+        arguments: &arguments,
+        scratch: aligned,
+        regions: &[],
+        epilogue: Some(&epilogue),
+        pool: &pool,
+    };
+    // SAFETY: all arrays are those of the instruction.
+    unsafe { op.run(call) };
+    if shape.elements() > 0 {
+        assert!(
+            seen.iter().all(|n| n.load(std::sync::atomic::Ordering::Relaxed) == 1),
+            "each row once: {seen:?}"
+        );
+    }
+    Tensor::new(shape.dims.clone(), out)
+}
+
+/// Values as pairs of floats, integers as they are.
+fn values(x: &Tensor) -> Vec<Complex<f64>> {
+    fn of<T: Scalar>(v: &[T]) -> Vec<Complex<f64>> {
+        v.iter().map(|&x| x.carrier().into_scalar::<Complex<f64>>()).collect()
+    }
+    with_buffer!(x.buffer(), v => of(v))
+}
+
+/// The unit in the last place of a type relative to its number, and its smallest number.
+fn precision(ty: ElementType) -> (f64, f64) {
+    fn of<T: Scalar>() -> (f64, f64) {
+        let real = |x: T| x.carrier().into_scalar::<Complex<f64>>().re;
+        let round = |x: f64| real(x.into_scalar::<T>());
+        let (mut unit, mut smallest) = (1.0, 1.0);
+        while round(1.0 + unit / 2.0) > 1.0 {
+            unit /= 2.0;
+        }
+        while round(smallest / 2.0) > 0.0 && smallest > 1e-300 {
+            smallest /= 2.0;
+        }
+        (unit, smallest)
+    }
+    with_element_type!(ty, T => of::<T>())
+}
+
+/// Compares with the interpreter: integers exactly, floats within what the order of `terms` terms can change.
+pub(crate) fn check(text: &str, args: &[Tensor], terms: usize, magnitude: impl Fn() -> Tensor) {
+    let module = parse(text);
+    let expected = interpret(&module, args);
+    let got = run(&module, args, 1);
+    for threads in [2, 3] {
+        assert!(run(&module, args, threads).buffer() == got.buffer(), "threads: {text}");
+    }
+    let ty = expected.element_type();
+    let float_sums = args.iter().take(2).all(|x| x.element_type().is_float());
+    if !(ty.is_float() || ty.is_complex() || float_sums) || ty == ElementType::Pred {
+        assert!(got.buffer() == expected.buffer(), "{text}\n{got:?}\n{expected:?}");
+        return;
+    }
+    let wide = args.iter().take(2).any(|x| x.element_type() == ElementType::F64)
+        || ty == ElementType::F64
+        || ty == ElementType::C128;
+    let unit = if wide { 2f64.powi(-53) } else { 2f64.powi(-24) };
+    let under = if wide { 0.0 } else { 2f64.powi(-149) };
+    let (last, smallest) = if ty.is_integer() { (0.0, 1.0) } else { precision(ty.real_part()) };
+    let magnitudes = values(&magnitude());
+    for (i, ((e, g), s)) in values(&expected).into_iter().zip(values(&got)).zip(magnitudes).enumerate() {
+        let bound = (terms + 2) as f64 * (unit * s.re + under);
+        for (e, g) in [(e.re, g.re), (e.im, g.im)] {
+            let bound = bound + (e.abs() + bound) * last + smallest;
+            let same = e == g || e.is_nan() && g.is_nan() || (e - g).abs() <= bound;
+            // Overflow of a sum near the end of the type's range is rounding, too.
+            let overflow = s.re * 1.01 >= 3e38 && !wide;
+            assert!(
+                same || overflow,
+                "{text}\nelement {i}: {g:e}, expected {e:e} within {bound:e} (magnitude {s})"
+            );
+        }
+    }
+}
+
+/// A dot of two operands with random dimensions.
+pub(crate) struct Case {
+    lhs: Vec<usize>,
+    rhs: Vec<usize>,
+    out: Vec<usize>,
+    attrs: String,
+    terms: usize,
+}
+
+fn shape(ty: &str, dims: &[usize]) -> String {
+    let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
+    format!("{ty}[{}]", dims.join(","))
+}
+
+impl Case {
+    /// Batch, free and contracting dimensions in a random order.
+    fn random(r: &mut Random, largest: usize) -> Case {
+        let mut list = |most: usize, largest: usize| -> Vec<usize> {
+            (0..r.below(most + 1)).map(|_| 1 + r.below(largest)).collect()
+        };
+        let (batch, contracting) = (list(2, 3), list(2, largest));
+        let (left, right) = (list(2, largest), list(2, largest));
+        let mut place = |free: &[usize]| {
+            let mut dims: Vec<(usize, usize, usize)> = Vec::new();
+            dims.extend(batch.iter().enumerate().map(|(i, &n)| (0, i, n)));
+            dims.extend(contracting.iter().enumerate().map(|(i, &n)| (1, i, n)));
+            let rest: Vec<_> = free.iter().enumerate().map(|(i, &n)| (2, i, n)).collect();
+            // Free dimensions keep their order, the others go anywhere.
+            for i in (1..dims.len()).rev() {
+                dims.swap(i, r.below(i + 1));
+            }
+            let mut at = 0;
+            for d in rest {
+                at += r.below(dims.len() + 1 - at);
+                dims.insert(at, d);
+                at += 1;
+            }
+            dims
+        };
+        let (l, rr) = (place(&left), place(&right));
+        let find = |dims: &[(usize, usize, usize)], kind: usize, count: usize| -> String {
+            let at: Vec<String> = (0..count)
+                .map(|i| dims.iter().position(|&(k, j, _)| (k, j) == (kind, i)).unwrap().to_string())
+                .collect();
+            at.join(",")
+        };
+        let attrs = format!(
+            "lhs_batch_dims={{{}}}, lhs_contracting_dims={{{}}}, rhs_batch_dims={{{}}}, rhs_contracting_dims={{{}}}",
+            find(&l, 0, batch.len()),
+            find(&l, 1, contracting.len()),
+            find(&rr, 0, batch.len()),
+            find(&rr, 1, contracting.len())
+        );
+        let sizes = |dims: &[(usize, usize, usize)]| dims.iter().map(|d| d.2).collect();
+        Case {
+            lhs: sizes(&l),
+            rhs: sizes(&rr),
+            out: [&batch[..], &left, &right].concat(),
+            attrs,
+            terms: contracting.iter().product(),
+        }
+    }
+
+    /// `[m,k] x [k,n]`.
+    fn matrices(m: usize, k: usize, n: usize) -> Case {
+        let attrs = "lhs_contracting_dims={1}, rhs_contracting_dims={0}".into();
+        Case { lhs: vec![m, k], rhs: vec![k, n], out: vec![m, n], attrs, terms: k }
+    }
+
+    fn text(&self, lhs: &str, rhs: &str, out: &str) -> String {
+        let (l, r, o) = (shape(lhs, &self.lhs), shape(rhs, &self.rhs), shape(out, &self.out));
+        format!(
+            "HloModule m\n\nENTRY e {{\n  a = {l} parameter(0)\n  b = {r} parameter(1)\n  ROOT d = {o} dot(a, b), {}\n}}\n",
+            self.attrs
+        )
+    }
+
+    fn check(&self, lhs: ElementType, rhs: ElementType, out: ElementType, floats: Floats, r: &mut Random) {
+        let args = [random(lhs, &self.lhs, floats, r), random(rhs, &self.rhs, floats, r)];
+        check(&self.text(lhs.name(), rhs.name(), out.name()), &args, self.terms, || {
+            let magnitudes = |x: &Tensor| {
+                let v: Vec<f64> = values(x).iter().map(|x| x.re.abs() + x.im.abs()).collect();
+                Tensor::from_vec(x.dims(), v)
+            };
+            interpret(&parse(&self.text("f64", "f64", "f64")), &[magnitudes(&args[0]), magnitudes(&args[1])])
+        });
+    }
+}
+
+#[test]
+fn all_pairs_of_types() {
+    let mut r = Random(1);
+    for &lhs in ElementType::ALL {
+        for &rhs in ElementType::ALL {
+            let result = ElementType::ALL[r.below(ElementType::ALL.len())];
+            for out in [lhs, result] {
+                Case::random(&mut r, 5).check(lhs, rhs, out, Floats::Plain, &mut r);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_dimensions() {
+    use ElementType::*;
+    let mut r = Random(2);
+    for (lhs, rhs, out) in [
+        (F32, F32, F32),
+        (F64, F64, F64),
+        (C64, C64, C64),
+        (C128, C128, C128),
+        (BF16, BF16, F32),
+        (BF16, BF16, BF16),
+        (F16, F16, F16),
+        (S8, S8, S32),
+        (U8, U8, U8),
+        (S32, S32, S32),
+        (S64, S64, S64),
+        (F8E4M3FN, F8E4M3FN, BF16),
+    ] {
+        for i in 0..12 {
+            let floats = [Floats::Plain, Floats::Tiny, Floats::Special][i % 3];
+            Case::random(&mut r, 9).check(lhs, rhs, out, floats, &mut r);
+        }
+    }
+}
+
+#[test]
+fn matrices() {
+    use ElementType::*;
+    let mut r = Random(3);
+    for (m, k, n) in [
+        (1, 1, 1),
+        (0, 3, 4),
+        (3, 0, 4),
+        (3, 4, 0),
+        (1, 300, 70),
+        (70, 300, 1),
+        (5, 64, 64),
+        (16, 128, 100),
+        (33, 17, 65),
+        (64, 64, 64),
+        (100, 600, 40),
+        (130, 50, 130),
+    ] {
+        for (ty, out) in [(F32, F32), (F64, F64), (BF16, F32), (S8, S32), (C64, C64)] {
+            for floats in [Floats::Plain, Floats::Tiny] {
+                Case::matrices(m, k, n).check(ty, ty, out, floats, &mut r);
+            }
+        }
+    }
+}

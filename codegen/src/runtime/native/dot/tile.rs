@@ -1,0 +1,274 @@
+//! Register tiles: a few rows by a few vectors of columns of a product, summed over a run of terms.
+//!
+//! [`Arithmetic`] names the ways to sum; [`Tiles`] is the fastest implementation of one that this machine has. **Invariant:** a tile reads no word and writes no
+//! sum outside of its rows and columns, except that packed operands are read in whole vectors.
+
+use hlo::num_complex::Complex;
+use std::sync::OnceLock;
+
+use super::step::{self, Step};
+
+/// What a register tile is told.
+#[derive(Clone, Copy)]
+pub(in crate::runtime::native) struct Tile<W, S> {
+    /// The word of the first row and term of the left operand.
+    pub(in crate::runtime::native) a: *const W,
+    /// Distance of its rows, in words; 1 is fastest.
+    pub(in crate::runtime::native) a_row: isize,
+    /// Distance of its terms.
+    pub(in crate::runtime::native) a_term: isize,
+    /// The word of the first term and column of the right operand. Columns are neighbours.
+    pub(in crate::runtime::native) b: *const W,
+    /// Distance of its terms.
+    pub(in crate::runtime::native) b_term: isize,
+    /// Number of terms (words).
+    pub(in crate::runtime::native) terms: usize,
+    /// Rows; any number.
+    pub(in crate::runtime::native) rows: usize,
+    /// Columns, at most [`Tiles::columns`].
+    pub(in crate::runtime::native) columns: usize,
+    /// The first sum. Columns are neighbours.
+    pub(in crate::runtime::native) c: *mut S,
+    /// Distance of its rows.
+    pub(in crate::runtime::native) c_row: isize,
+    /// Whether to add to what is there.
+    pub(in crate::runtime::native) accumulate: bool,
+}
+
+/// A way to sum products: what words and sums are.
+pub(in crate::runtime::native) trait Arithmetic:
+    Copy + Send + Sync + 'static
+{
+    /// What operands are packed as.
+    type Word: Copy + Default + Send + Sync + 'static;
+    /// What is summed.
+    type Sum: Copy + Default + Send + Sync + 'static;
+    /// Terms in a word.
+    const GROUP: usize = 1;
+    /// The best implementation here.
+    fn tiles() -> &'static Tiles<Self>;
+}
+
+/// An implementation of register tiles.
+pub(in crate::runtime::native) struct Tiles<A: Arithmetic> {
+    /// Computes a tile, whatever its rows.
+    pub(in crate::runtime::native) run: unsafe fn(&Tile<A::Word, A::Sum>),
+    /// The most rows that are computed at once: panels of the left operand have as many.
+    pub(in crate::runtime::native) rows: usize,
+    /// The most columns: panels of the right operand have as many.
+    pub(in crate::runtime::native) columns: usize,
+    /// Whether columns that do not fill a vector are read as such, so that a right operand need not be packed.
+    pub(in crate::runtime::native) masks: bool,
+}
+
+/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.
+#[inline(always)]
+unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
+    // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1` vectors of columns.
+    unsafe {
+        let last = t.columns - (V - 1) * S::N;
+        let mut sums = [[S::zero(); V]; R];
+        let (mut a, mut b) = (t.a, t.b);
+        for _ in 0..t.terms {
+            let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
+            for v in 0..V - 1 {
+                words[v] = S::load(b.add(v * S::N));
+            }
+            for r in 0..R {
+                let x = S::splat(*if P { a.add(r) } else { a.offset(r as isize * t.a_row) });
+                for v in 0..V {
+                    sums[r][v] = S::madd(x, words[v], sums[r][v]);
+                }
+            }
+            a = a.offset(t.a_term);
+            b = b.offset(t.b_term);
+        }
+        for r in 0..R {
+            let c = t.c.offset(r as isize * t.c_row);
+            for v in 0..V {
+                let n = if v + 1 == V { last } else { S::N };
+                S::store(sums[r][v], c.add(v * S::N), n, t.accumulate);
+            }
+        }
+    }
+}
+
+/// The same tile without its first `rows`.
+#[inline(always)]
+unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
+    // SAFETY: the caller's: the tile has more rows.
+    unsafe {
+        Tile {
+            a: t.a.offset(rows as isize * t.a_row),
+            c: t.c.offset(rows as isize * t.c_row),
+            rows: t.rows - rows,
+            ..*t
+        }
+    }
+}
+
+/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the list says, largest first.
+macro_rules! tiles {
+    ($($(#[$meta:meta])* $name:ident: $step:ty, [$($rows:literal),*];)*) => {$(
+        $(#[$meta])*
+        unsafe fn $name(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+            // SAFETY: the caller's, of the whole tile and so of each part.
+            unsafe {
+                let mut t = *t;
+                while t.rows > 0 {
+                    let two = t.columns > <$step>::N;
+                    $(if t.rows >= $rows {
+                        match (two, t.a_row == 1) {
+                            (true, true) => block::<$step, $rows, 2, true>(&t),
+                            (true, false) => block::<$step, $rows, 2, false>(&t),
+                            (false, true) => block::<$step, $rows, 1, true>(&t),
+                            (false, false) => block::<$step, $rows, 1, false>(&t),
+                        }
+                        t = below(&t, $rows);
+                        continue;
+                    })*
+                }
+            }
+        }
+    )*};
+}
+
+tiles! {
+    plain_f32: step::PlainF32, [4, 2, 1];
+    plain_f64: step::PlainF64, [4, 2, 1];
+    plain_i32: step::PlainI32, [4, 2, 1];
+    plain_i64: step::PlainI64, [4, 2, 1];
+    plain_c64: step::PlainC64, [4, 1];
+    plain_c128: step::PlainC128, [4, 1];
+}
+
+#[cfg(target_arch = "x86_64")]
+tiles! {
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_f32: step::WideF32, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_f64: step::WideF64, [12, 8, 6, 4, 3, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_i32: step::WideI32, [8, 4, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_i64: step::WideI64, [8, 4, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_c64: step::WideC64, [6, 4, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    wide_c128: step::WideC128, [6, 4, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")]
+    pair_bf16: step::PairBf16, [12, 8, 6, 4, 3, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    pair_i16: step::PairI16, [12, 8, 4, 2, 1];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    quad_i8: step::QuadI8, [12, 8, 6, 4, 3, 2, 1];
+}
+
+/// What this machine has beyond the baseline.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::runtime::native) struct Features {
+    /// 512-bit vectors.
+    pub(in crate::runtime::native) avx512: bool,
+    /// Products of pairs of `bf16`.
+    pub(in crate::runtime::native) bf16: bool,
+    /// Products of fours of bytes and pairs of 16-bit integers.
+    pub(in crate::runtime::native) vnni: bool,
+}
+
+impl Features {
+    /// Asks the processor, once.
+    pub(in crate::runtime::native) fn here() -> Features {
+        static HERE: OnceLock<Features> = OnceLock::new();
+        *HERE.get_or_init(Self::ask)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn ask() -> Features {
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq");
+        Features {
+            avx512,
+            bf16: avx512 && is_x86_feature_detected!("avx512bf16"),
+            vnni: avx512 && is_x86_feature_detected!("avx512vnni"),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn ask() -> Features {
+        Features { avx512: false, bf16: false, vnni: false }
+    }
+}
+
+/// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation.
+macro_rules! arithmetics {
+    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:literal, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal];)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in crate::runtime::native) struct $name;
+
+        impl Arithmetic for $name {
+            type Word = $word;
+            type Sum = $word;
+
+            fn tiles() -> &'static Tiles<Self> {
+                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns, masks: true };
+                #[cfg(target_arch = "x86_64")]
+                {
+                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns, masks: true };
+                    if Features::here().avx512 {
+                        return &WIDE;
+                    }
+                }
+                &PLAIN
+            }
+        }
+    )*};
+}
+
+arithmetics! {
+    /// Floats of at most 32 bits, summed in `f32`.
+    F32 f32: plain_f32 [4, 16], wide_f32 [12, 32];
+    /// `f64`.
+    F64 f64: plain_f64 [4, 8], wide_f64 [12, 16];
+    /// Integers modulo 2^32.
+    I32 i32: plain_i32 [4, 16], wide_i32 [8, 32];
+    /// Integers modulo 2^64.
+    I64 i64: plain_i64 [4, 8], wide_i64 [8, 16];
+    /// `c64`.
+    C64 Complex<f32>: plain_c64 [4, 8], wide_c64 [6, 16];
+    /// `c128`.
+    C128 Complex<f64>: plain_c128 [4, 4], wide_c128 [6, 8];
+}
+
+/// Declares an arithmetic of several terms a word, for machines that have the instruction.
+#[cfg(target_arch = "x86_64")]
+macro_rules! grouped {
+    ($($(#[$doc:meta])* $name:ident $group:literal => $sum:ty: $run:ident [$rows:literal, $columns:literal];)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in crate::runtime::native) struct $name;
+
+        impl Arithmetic for $name {
+            type Word = u32;
+            type Sum = $sum;
+            const GROUP: usize = $group;
+
+            fn tiles() -> &'static Tiles<Self> {
+                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns, masks: true };
+                &TILES
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+grouped! {
+    /// Pairs of `bf16`, summed in `f32`. Only for operands whose products and sums cannot be subnormal.
+    Bf16 2 => f32: pair_bf16 [12, 32];
+    /// Pairs of 16-bit integers modulo 2^32.
+    I16 2 => i32: pair_i16 [12, 32];
+    /// Fours of bytes, unsigned ones on the left, modulo 2^32.
+    I8 4 => i32: quad_i8 [12, 32];
+}
