@@ -94,6 +94,8 @@ pub struct Emit<'a, 'ctx> {
     pub function: FunctionValue<'ctx>,
     /// Lanes of the values that constants and casts make; 1: scalars.
     pub lanes: u32,
+    /// Whether the target has AVX-512.
+    pub avx512: bool,
 }
 
 macro_rules! binary {

@@ -441,3 +441,85 @@ fn mixed_floats() {
         &host(),
     );
 }
+
+/// What a function costs and how much it is off: `cargo test --release -p hlo-codegen --lib -- --ignored --nocapture survey`. `HLO_SURVEY_STEP` is the stride
+/// among the patterns of `f32` (1: all).
+#[test]
+#[ignore = "a measurement"]
+fn survey() {
+    let step: u64 = std::env::var("HLO_SURVEY_STEP").map_or(997, |s| s.parse().unwrap());
+    let only = std::env::var("HLO_SURVEY").ok();
+    for cpu in ["native", "x86-64-v3"] {
+        let target = Target::new(cpu, "", Level::O2).unwrap();
+        for f in Function::ALL {
+            if only.as_ref().is_some_and(|only| f.opcode().name() != only) {
+                continue;
+            }
+            let case = Case::new(f.opcode(), &[ElementType::F32]);
+            let n = 4096;
+            let (module, root) = case.module(n).unwrap();
+            let started = std::time::Instant::now();
+            let context = new_context();
+            let llvm = context.create_module("test");
+            target.prepare(&llvm).unwrap();
+            let builder = context.create_builder();
+            let (e, [arguments, begin, end]) = Emit::kernel(&context, &llvm, &builder, &target, "k").unwrap();
+            let v = e.with_lanes(target.vector_bytes() / 4);
+            let (from, to) = (e.argument(arguments, 0).unwrap(), e.argument(arguments, 1).unwrap());
+            // Units are passes over the array.
+            e.for_range(begin, end, e.i64(1), |_| {
+                e.for_range(e.i64(0), e.i64(n as i64), e.i64(i64::from(v.lanes)), |i| {
+                    let offset = e.mul(i, e.i64(4))?;
+                    let x = Val::load(&v, ElementType::F32, e.address(from, offset)?, 4)?;
+                    elementwise(&v, module.instr(root), &[x])?.store(&v, e.address(to, offset)?, 4, false)
+                })
+            })
+            .unwrap();
+            e.return_void().unwrap();
+            target.optimize(&llvm).unwrap();
+            let object = target.object(&llvm).unwrap();
+            let compiled = started.elapsed();
+            if only.is_some() {
+                println!("{}", target.assembly(&llvm).unwrap());
+            }
+            let kernels = Kernels::load(&object);
+            let numbers: Vec<f32> = (0..n).map(|i| 0.1 + i as f32 / 512.0).collect();
+            let passes = 20_000;
+            let started = std::time::Instant::now();
+            kernels.run("k", &[f32::wrap(numbers)], ElementType::F32, n, passes);
+            let ns = started.elapsed().as_secs_f64() * 1e9 / (passes as f64 * n as f64);
+            let (mut worst, mut at, mut wrong) = (0, 0, 0u64);
+            let mut first = 0;
+            while first < 1 << 32 {
+                let patterns: Vec<u32> = (0..n as u64).map(|i| (first + i * step) as u32).collect();
+                first += n as u64 * step;
+                let inputs = [f32::wrap(patterns.iter().map(|&p| f32::from_bits(p)).collect())];
+                let actual = kernels.run("k", &inputs, ElementType::F32, n, 1);
+                let [input] = inputs;
+                let argument = Array::Array(hlo_interp::Tensor::new(vec![n as i64], input));
+                let expected =
+                    Interpreter::new(&module, Options::default()).run(vec![argument]).unwrap().into_array();
+                let expected = expected.into_buffer();
+                for (i, &pattern) in patterns.iter().enumerate() {
+                    let mut spread = 0;
+                    let numeric = Numeric::Ulp(if *f == Function::Tan { 4 } else { 2 });
+                    if !right(numeric, ElementType::F32, bits(&expected, i), bits(&actual, i), &mut spread) {
+                        wrong += 1;
+                        if spread == 0 {
+                            spread = i128::from(u32::MAX);
+                        }
+                    }
+                    if spread > worst {
+                        (worst, at) = (spread, pattern);
+                    }
+                }
+            }
+            println!(
+                "{cpu} {}: {worst} ulp (at {at:#x} = {:e}), {wrong} wrong; {ns:.3} ns; compiled in {:.1} ms",
+                f.opcode(),
+                f32::from_bits(at),
+                compiled.as_secs_f64() * 1e3
+            );
+        }
+    }
+}
