@@ -272,6 +272,15 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.given.insert(number, Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level });
     }
 
+    /// Says what a node is on all lanes, at the innermost level.
+    pub(super) fn know(&mut self, node: NodeId, lanes: Val<'ctx>) {
+        let level = self.level();
+        if self.nodes[node as usize].is_none() {
+            self.nodes[node as usize] = Some(Known { lanes, uniform: self.lanes == 1, splat: None, level });
+            self.levels[level].made.push(Made::Node(node));
+        }
+    }
+
     // ---- numbers
 
     fn atom(&mut self, id: AtomId) -> Result<Number<'ctx>> {
@@ -736,6 +745,17 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
     pub(super) fn load(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
         let known = self.load_node(array, at, ALWAYS)?;
         known.lanes.splat(&self.e.with_lanes(if known.uniform { 1 } else { self.lanes }))
+    }
+
+    /// [`Code::load`] at the builder's place and no earlier: of memory that is being written.
+    pub(super) fn load_here(&mut self, array: u32, at: &Affine) -> Result<Val<'ctx>> {
+        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let place = self.place(array, at)?;
+        if self.lanes == 1 {
+            return super::access::load_one(&self.e, ty, place.origin, place.address, None);
+        }
+        let e = self.e.with_lanes(self.lanes);
+        super::access::load(&e, ty, place.address, place.lanes, self.active.map(|a| a.value))
     }
 
     fn load_at(

@@ -16,13 +16,16 @@ mod index;
 mod nest;
 mod reduce;
 mod region;
+mod rows;
+mod scatter;
+mod sweep;
 mod tape;
 #[cfg(test)]
 mod tests;
 
 use std::rc::Rc;
 
-use hlo::attrs::AttrKey;
+use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{InstrId, Module, Opcode};
 
 use super::Unit;
@@ -57,6 +60,10 @@ enum Work<'m> {
     Nest(nest::Nest),
     /// A reduction.
     Reduce(Rc<reduce::Reduction<'m>>),
+    /// Rows.
+    Rows(rows::Chain<'m>),
+    /// A scatter.
+    Scatter(scatter::Scatter<'m>),
     /// What combines its chunks.
     Combine(Rc<reduce::Reduction<'m>>),
 }
@@ -65,6 +72,8 @@ impl<'m> Work<'m> {
     fn units(&self) -> (u64, u64) {
         match self {
             Work::Nest(n) => n.units(),
+            Work::Rows(r) => r.units(),
+            Work::Scatter(s) => s.units(),
             Work::Reduce(r) => r.units(),
             Work::Combine(r) => r.finish_units(),
         }
@@ -73,6 +82,8 @@ impl<'m> Work<'m> {
     fn cost(&self, tape: &tape::Tape<'_>) -> Cost {
         match self {
             Work::Nest(n) => n.cost(tape),
+            Work::Rows(r) => r.cost(tape),
+            Work::Scatter(s) => s.cost(tape),
             Work::Reduce(r) => r.cost(tape),
             Work::Combine(r) => r.finish_cost(),
         }
@@ -81,6 +92,8 @@ impl<'m> Work<'m> {
     fn emit(&self, f: &Function<'_, '_>, tape: &tape::Tape<'m>, target: &Target) -> Result<()> {
         match self {
             Work::Nest(n) => n.emit(f, tape, target),
+            Work::Rows(r) => r.emit(f, tape, target),
+            Work::Scatter(s) => s.emit(f, tape, target),
             Work::Reduce(r) => r.emit(f, tape, target),
             Work::Combine(r) => r.emit_finish(f, tape, target),
         }
@@ -88,18 +101,20 @@ impl<'m> Work<'m> {
 }
 
 fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsupported> {
+    if let Request::Fusion(id) = request
+        && let Some(at) = scatter::root(module, id)
+    {
+        let (tape, scatter) = scatter::fusion(module, id, at)?;
+        return Ok(Plan { tape, phases: scatter.into_iter().map(Work::Scatter).collect(), scratch: 0 });
+    }
     let nests = match request {
         Request::Fusion(id) if reduces(module, id) => {
-            let (tape, all, scratch) = reduce::fusion(module, id)?;
-            let mut phases = Vec::new();
-            for r in all {
-                let r = Rc::new(r);
-                phases.push(Work::Reduce(r.clone()));
-                if r.in_chunks() {
-                    phases.push(Work::Combine(r));
-                }
-            }
-            return Ok(Plan { tape, phases, scratch });
+            let chain = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
+            return if chain {
+                rows(module, id)
+            } else {
+                reduction(module, id).or_else(|e| rows(module, id).map_err(|_| e))
+            };
         }
         Request::Fusion(id) => nest::fusion(module, id)?,
         Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
@@ -108,6 +123,24 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
     };
     let (tape, nests) = nests;
     Ok(Plan { tape, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })
+}
+
+fn rows(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
+    let (tape, chain) = rows::fusion(module, id)?;
+    Ok(Plan { tape, phases: chain.into_iter().map(Work::Rows).collect(), scratch: 0 })
+}
+
+fn reduction(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
+    let (tape, all, scratch) = reduce::fusion(module, id)?;
+    let mut phases = Vec::new();
+    for r in all {
+        let r = Rc::new(r);
+        phases.push(Work::Reduce(r.clone()));
+        if r.in_chunks() {
+            phases.push(Work::Combine(r));
+        }
+    }
+    Ok(Plan { tape, phases, scratch })
 }
 
 /// Whether a fusion computes reductions.

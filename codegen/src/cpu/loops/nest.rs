@@ -415,20 +415,7 @@ struct Row<'r> {
 
 impl Row<'_> {
     fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
-        let mut values = Vec::new();
-        for o in self.outputs {
-            values.push(c.value(o.node)?);
-        }
-        for (o, value) in self.outputs.iter().zip(&values) {
-            let size = tape_bytes(c, o.array);
-            let streaming = self.streaming
-                && c.active.is_none()
-                && c.lanes > 1
-                && size * i64::from(c.lanes) >= 32
-                && c.aligned(&o.at, size, size * i64::from(c.lanes));
-            c.store_value(value, o.array, &o.at, streaming)?;
-        }
-        Ok(())
+        store_all(c, self.outputs, self.streaming)
     }
 
     fn emit<'ctx>(
@@ -442,6 +429,24 @@ impl Row<'_> {
     ) -> Result<()> {
         over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))
     }
+}
+
+/// Stores values where the code is: all loads come before.
+pub(super) fn store_all(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output], streaming: bool) -> Result<()> {
+    let mut values = Vec::new();
+    for o in outputs {
+        values.push(c.value(o.node)?);
+    }
+    for (o, value) in outputs.iter().zip(&values) {
+        let size = tape_bytes(c, o.array);
+        let past = streaming
+            && c.active.is_none()
+            && c.lanes > 1
+            && size * i64::from(c.lanes) >= 32
+            && c.aligned(&o.at, size, size * i64::from(c.lanes));
+        c.store_value(value, o.array, &o.at, past)?;
+    }
+    Ok(())
 }
 
 fn tape_bytes(c: &Code<'_, '_, '_, '_>, array: u32) -> i64 {

@@ -6,17 +6,18 @@
 //! is combined element by element in the interpreter's order.
 
 use hlo::attrs::AttrKey;
-use hlo::{ArrayShape, Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
+use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
 
-use super::code::{Code, Mask};
+use super::code::Code;
 use super::index::{Affine, Def, Index};
 use super::nest::{self, Output, bind_parameters, decode, leaf_root, loops, over_lanes, variables};
-use super::region::{Combine, across, narrowed, registers, values, widened};
-use super::tape::{NodeId, Op, Tape, array_leaves};
+use super::region::{narrowed, registers, values, widened};
+use super::sweep::{self, Fold, Folds, Range, Sweep};
+use super::tape::{Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
-use crate::cpu::scalar::{self, Val};
+use crate::cpu::scalar::Val;
 
 /// The variable of chunks, and that of blocks of columns.
 const CHUNK: u32 = 64;
@@ -31,25 +32,11 @@ const CHUNK_ELEMENTS: i64 = 1 << 15;
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
 
-/// One `reduce`.
-pub(super) struct Fold<'m> {
-    /// Elements, in the types of accumulators.
-    pub(super) operands: Vec<NodeId>,
-    /// Initial values, in the types of accumulators.
-    pub(super) initial: Vec<NodeId>,
-    /// Types of accumulators.
-    pub(super) types: Vec<ElementType>,
-    /// Numbers of the given values that are its results.
-    pub(super) given: Vec<u32>,
-    /// How.
-    pub(super) combine: Combine<'m>,
-}
-
 /// Reductions over the same dimensions of operands of the same dimensions.
 pub(super) struct Reduction<'m> {
     vars: Vec<(u32, i64)>,
     reduced: Vec<u32>,
-    folds: Vec<Fold<'m>>,
+    folds: Folds<'m>,
     outputs: Vec<Output>,
     /// Row-major number of the result, and how many there are.
     kept: Affine,
@@ -58,136 +45,6 @@ pub(super) struct Reduction<'m> {
     chunks: Option<(u32, i64, i64)>,
     /// Arrays of partial results: one an accumulator.
     partial: Vec<u32>,
-    free: bool,
-}
-
-impl<'m> Fold<'m> {
-    /// Of a reduce whose operands are seen at an index; its results become given values from `first` on.
-    pub(super) fn new(
-        tape: &mut Tape<'m>,
-        reduce: InstrId,
-        index: &[Affine],
-        first: u32,
-    ) -> std::result::Result<Self, Unsupported> {
-        let module = tape.module;
-        let instr = module.instr(reduce);
-        let n = instr.operands().len() / 2;
-        let Some(computation) = instr.attrs.computation(AttrKey::ToApply) else {
-            return Err(Unsupported::new(module, reduce, "a reduction by nothing"));
-        };
-        let (mut operands, mut initial) = (Vec::new(), Vec::new());
-        for (i, &o) in instr.operands().iter().enumerate() {
-            let index = if i < n { index } else { &[] };
-            let node = tape.node(o, 0, index)?;
-            if i < n { operands.push(node) } else { initial.push(node) }
-        }
-        let counted = counts_up(tape, &operands, &initial, reduce, index);
-        let combine = Combine::of(module, computation, counted)?;
-        let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
-        let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
-        for (i, &ty) in types.iter().enumerate() {
-            // A reduction of elements of another float type than its result's converts them first.
-            operands[i] = tape.convert(operands[i], ty);
-            initial[i] = tape.convert(initial[i], ty);
-        }
-        let given = (0..n as u32).map(|i| first + i).collect();
-        Ok(Self { operands, initial, types, given, combine })
-    }
-
-    /// Makes results of the reduce known to the tape at an index.
-    pub(super) fn bind(&self, tape: &mut Tape<'_>, reduce: InstrId, at: &[Affine]) {
-        let results: Vec<ElementType> =
-            array_leaves(&tape.module.instr(reduce).shape).map(|s| s.element_type).collect();
-        for (leaf, ty) in results.into_iter().enumerate() {
-            let node = tape.given(self.given[leaf], self.types[leaf]);
-            let node = tape.convert(node, ty);
-            tape.bind_at(reduce, leaf as u32, node, at);
-        }
-    }
-
-    /// With what accumulators begin: the initial values or what changes nothing.
-    pub(super) fn start<'ctx>(
-        &self,
-        c: &mut Code<'_, '_, 'ctx, '_>,
-        literal: bool,
-    ) -> Result<Vec<Val<'ctx>>> {
-        let mut all = Vec::new();
-        for (&node, &ty) in self.initial.iter().zip(&self.types) {
-            if literal || self.combine.idempotent(ty) {
-                all.push(c.value(node)?);
-            } else {
-                all.push(self.combine.neutral(&c.e.with_lanes(c.lanes), ty));
-            }
-        }
-        Ok(all)
-    }
-
-    /// Accumulators that began with [`Fold::start`], and the initial value if they did not begin with that.
-    pub(super) fn close<'ctx>(
-        &self,
-        c: &mut Code<'_, '_, 'ctx, '_>,
-        total: &[Val<'ctx>],
-        literal: bool,
-    ) -> Result<Vec<Val<'ctx>>> {
-        if literal || self.combine.idempotent(self.types[0]) {
-            return Ok(total.to_vec());
-        }
-        let initial = self.initial.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
-        self.combine.apply(&c.e.with_lanes(c.lanes), c.arguments, &initial, total)
-    }
-
-    /// Elements at the place where the code is; in lanes that are not active what accumulators begin with.
-    pub(super) fn elements<'ctx>(
-        &self,
-        c: &mut Code<'_, '_, 'ctx, '_>,
-        start: &[Val<'ctx>],
-    ) -> Result<Vec<Val<'ctx>>> {
-        let mut all = Vec::new();
-        for (&node, start) in self.operands.iter().zip(start) {
-            let value = c.value(node)?;
-            all.push(match c.active {
-                Some(mask) => scalar::select(&c.e.with_lanes(c.lanes), mask.value, &value, start)?,
-                None => value,
-            });
-        }
-        Ok(all)
-    }
-}
-
-/// Whether the second operand is a count along the only reduced dimension, and the first initial value no NaN.
-fn counts_up(
-    tape: &Tape<'_>,
-    operands: &[NodeId],
-    initial: &[NodeId],
-    reduce: InstrId,
-    index: &[Affine],
-) -> bool {
-    let (&[_, second], &[start, _]) = (operands, initial) else { return false };
-    let dims = tape.module.instr(reduce).attrs.ints_or_empty(AttrKey::Dimensions);
-    let &[d] = dims else { return false };
-    let Some(along) = usize::try_from(d).ok().and_then(|d| index.get(d)) else { return false };
-    let node = &tape.nodes[second as usize];
-    let Op::Iota { value } = &node.op else { return false };
-    let (low, high) = tape.space.range(value);
-    let bits = node.ty.bits().min(62) - 1;
-    let fits = low >= 0 && high < 1i64 << bits;
-    let upward = value.terms == along.terms;
-    let Op::Constant { instr, .. } = tape.nodes[start as usize].op else { return false };
-    let number = tape.literal(instr).and_then(|l| l.as_array().map(|a| is_number(&a.buffer)));
-    fits && upward && number == Some(true)
-}
-
-/// Whether the only element is an integer or a float of 16 bits or more that is no NaN.
-fn is_number(buffer: &Buffer) -> bool {
-    let ty = buffer.element_type();
-    let bits: u128 = with_buffer!(buffer, v => v.first().map_or(0, |&x| x.bits()));
-    match ty {
-        ElementType::F32 => !f32::from_bits(bits as u32).is_nan(),
-        ElementType::F64 => !f64::from_bits(bits as u64).is_nan(),
-        ElementType::BF16 => !f32::from_bits((bits as u32) << 16).is_nan(),
-        ElementType::F16 => bits & 0x7fff <= 0x7c00,
-        other => other.is_integer(),
-    }
 }
 
 /// The reductions that a fusion's root needs, in order.
@@ -255,9 +112,9 @@ pub(super) fn fusion(
     // Kept and reduced variables never become one: the number of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
     join_alike(&mut tape, &mut vars, &reduced, &mut more);
-    let free = folds.iter().all(|f| f.combine.free());
+    let folds = Folds::new(folds);
     let mut plan =
-        Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new(), free };
+        Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new() };
     let scratch = plan.cut(&mut tape, arguments);
     Ok((tape, vec![plan], scratch))
 }
@@ -312,7 +169,7 @@ impl<'m> Reduction<'m> {
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
         let wanted = (MANY / units.max(1)).min(total / CHUNK_ELEMENTS);
-        if !self.free || wanted < 2 || self.results > 1 << 20 {
+        if self.folds.literal || wanted < 2 || self.results > 1 << 20 {
             return 0;
         }
         let inner = self.vars.last().is_some_and(|v| v.0 == var);
@@ -325,7 +182,7 @@ impl<'m> Reduction<'m> {
         self.chunks = Some((var, size, count));
         tape.space.var(CHUNK, count);
         let mut offset = 0;
-        for fold in &self.folds {
+        for fold in &self.folds.all {
             for &ty in &fold.types {
                 let array = tape.array(&ArrayShape::new(ty, &[count, self.results]), argument);
                 tape.arrays[array as usize].offset = offset;
@@ -352,7 +209,7 @@ impl<'m> Reduction<'m> {
     /// What the first phase reads and computes.
     pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
         let total = self.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
-        let operands = self.folds.iter().flat_map(|f| &f.operands).copied();
+        let operands = self.folds.all.iter().flat_map(|f| &f.operands).copied();
         let mut cost = super::cost::read(tape, operands, total);
         for o in &self.outputs {
             let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
@@ -361,63 +218,9 @@ impl<'m> Reduction<'m> {
         cost
     }
 
-    fn types(&self) -> Vec<ElementType> {
-        self.folds.iter().flat_map(|f| f.types.iter().copied()).collect()
-    }
-
-    fn starts<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>) -> Result<Vec<Val<'ctx>>> {
-        let mut all = Vec::new();
-        for f in &self.folds {
-            all.extend(f.start(c, !self.free)?);
-        }
-        Ok(all)
-    }
-
-    /// The elements where the code is, combined into accumulators.
-    fn step<'ctx>(
-        &self,
-        c: &mut Code<'_, '_, 'ctx, '_>,
-        start: &[Val<'ctx>],
-        accumulators: &[Val<'ctx>],
-    ) -> Result<Vec<Val<'ctx>>> {
-        let (mut all, mut at) = (Vec::new(), 0);
-        for f in &self.folds {
-            let mine = at..at + f.types.len();
-            let elements = f.elements(c, &start[mine.clone()])?;
-            let e = c.e.with_lanes(c.lanes);
-            all.extend(f.combine.apply(&e, c.arguments, &accumulators[mine], &elements)?);
-            at += f.types.len();
-        }
-        Ok(all)
-    }
-
-    fn joined<'ctx>(
-        &self,
-        c: &Code<'_, '_, 'ctx, '_>,
-        lanes: u32,
-        a: &[Val<'ctx>],
-        b: &[Val<'ctx>],
-    ) -> Result<Vec<Val<'ctx>>> {
-        let (mut all, mut at) = (Vec::new(), 0);
-        for f in &self.folds {
-            let mine = at..at + f.types.len();
-            all.extend(f.combine.apply(&c.e.with_lanes(lanes), c.arguments, &a[mine.clone()], &b[mine])?);
-            at += f.types.len();
-        }
-        Ok(all)
-    }
-
     /// Stores the results of which these are the accumulators, where the code is.
     fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
-        let mut at = 0;
-        for f in &self.folds {
-            let n = f.types.len();
-            let closed = f.close(c, &total[at..at + n], !self.free)?;
-            for (&number, value) in f.given.iter().zip(closed) {
-                c.give(number, value, false);
-            }
-            at += n;
-        }
+        self.folds.give(c, total)?;
         let mut stored = Vec::new();
         for o in &self.outputs {
             stored.push(c.value(o.node)?);
@@ -444,11 +247,7 @@ impl<'m> Reduction<'m> {
     }
 
     /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
-    fn range<'ctx>(
-        &self,
-        c: &Code<'_, '_, 'ctx, '_>,
-        var: (u32, i64),
-    ) -> Result<(Value<'ctx>, Value<'ctx>, Option<i64>)> {
+    fn range<'ctx>(&self, c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
         let e = c.e;
         match self.chunks {
             Some((cut, size, _)) if cut == var.0 => {
@@ -465,36 +264,15 @@ impl<'m> Reduction<'m> {
         }
     }
 
-    /// How many copies of the expression of an element are worth it.
-    fn copies(&self, tape: &Tape<'_>) -> i64 {
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut pending: Vec<NodeId> = self.folds.iter().flat_map(|f| &f.operands).copied().collect();
-        let mut weight = 0;
-        while let Some(n) = pending.pop() {
-            if seen.insert(n) {
-                weight += tape.flops(n);
-                tape.for_each_operand(n, &mut |m| pending.push(m));
-            }
-        }
-        match weight {
-            0..=8 => 4,
-            9..=24 => 2,
-            _ => 1,
-        }
-    }
-
     /// Emits the first phase.
     pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'m>, target: &Target) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let rows = self.over_rows();
-        let nodes = self.folds.iter().flat_map(|f| &f.operands).copied();
-        let mut lanes = nest::lanes(tape, target, nodes);
-        for ty in self.types() {
-            lanes = lanes.min(target.vector_bytes() * 8 / nest::lane_bits(ty, true));
-        }
         let last = self.vars.last().map_or(1, |v| v.1);
-        if rows && !self.free || self.vars.is_empty() || last <= 2 {
-            lanes = 1;
+        let mut lanes = self.folds.lanes(tape, target, &[], last);
+        if !rows && last > 2 {
+            // Columns are apart: their order is not that of elements.
+            lanes = self.folds.lanes_of_columns(tape, target);
         }
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
@@ -525,52 +303,21 @@ impl<'m> Reduction<'m> {
 
     /// A unit of a reduction over rows.
     fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
-        let types = self.types();
-        let lanes = c.lanes;
-        let start = self.starts(c)?;
         let vars = self.reduced_vars();
-        let copies = self.copies_of_rows(c.tape, lanes, &vars);
-        // One by one at the end of a row where lanes cannot be enabled singly.
-        let apart = lanes > 1 && target.vector_bytes() < 64;
-        let mut initial = Vec::new();
-        for _ in 0..copies {
-            initial.extend(registers(&start));
-        }
-        let wide = initial.len();
-        let mut scalars = Vec::new();
-        if apart {
-            c.lanes = 1;
-            scalars = self.starts(c)?;
-            c.lanes = lanes;
-            initial.extend(registers(&scalars));
-        }
-        let ends = if vars.is_empty() {
-            registers(&self.step(c, &start, &start)?)
-        } else {
-            self.fold_rows(c, &vars, copies, (&start, &scalars), initial)?
+        let sweep = Sweep {
+            folds: &self.folds,
+            vars: &vars,
+            copies: self.copies_of_rows(c.tape, c.lanes, &vars),
+            range: &|c, var| self.range(c, var),
+            before: &sweep::nothing,
+            after: &sweep::nothing,
         };
-        let mut total = values(&types, &ends[..wide]);
-        while total.len() > types.len() {
-            let more = total.split_off(total.len() - types.len());
-            let at = total.len() - types.len();
-            let joined = self.joined(c, lanes, &total[at..], &more)?;
-            total.truncate(at);
-            total.extend(joined);
-        }
-        let (mut one, mut at) = (Vec::new(), 0);
-        for f in &self.folds {
-            let n = f.types.len();
-            one.extend(across(&f.combine, &c.e.with_lanes(lanes), c.arguments, &total[at..at + n])?);
-            at += n;
-        }
-        c.lanes = 1;
-        if apart {
-            one = self.joined(c, 1, &one, &values(&types, &ends[wide..]))?;
-        }
+        let total = sweep.emit(c, target)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
         if self.chunks.is_some() {
-            self.store_partial(c, &one)?
+            self.store_partial(c, &total)?
         } else {
-            self.finish(c, &one)?
+            self.finish(c, &total)?
         }
         c.lanes = lanes;
         Ok(())
@@ -588,89 +335,17 @@ impl<'m> Reduction<'m> {
             }
             _ => n,
         };
-        let mut copies = if lanes == 1 { 1 } else { self.copies(tape) };
+        let mut copies = if lanes == 1 { 1 } else { self.folds.copies(tape) };
         while copies > 1 && n % (copies * i64::from(lanes)) != 0 {
             copies /= 2;
         }
         copies
     }
 
-    fn fold_rows<'c, 'a, 'ctx>(
-        &self,
-        c: &mut Code<'c, 'a, 'ctx, 'm>,
-        vars: &[(u32, i64)],
-        copies: i64,
-        start: (&[Val<'ctx>], &[Val<'ctx>]),
-        initial: Vec<Value<'ctx>>,
-    ) -> Result<Vec<Value<'ctx>>> {
-        let Some((&first, rest)) = vars.split_first() else { return Ok(initial) };
-        let (low, high, count) = self.range(c, first)?;
-        if !rest.is_empty() {
-            return c.fold_var(first.0, low, high, 1, false, 1, &initial, |c, carried| {
-                self.fold_rows(c, rest, copies, start, carried.to_vec())
-            });
-        }
-        let types = self.types();
-        let w = i64::from(c.lanes);
-        let n = registers(start.0).len();
-        let e = c.e;
-        let main = match count {
-            _ if w == 1 => high,
-            Some(n) => e.add(low, e.i64(n - n % w))?,
-            None => e.add(low, e.and(e.sub(high, low)?, e.i64(-w))?)?,
-        };
-        let mut carried = initial;
-        if count.is_none_or(|n| n >= w) {
-            carried = c.fold_var(first.0, low, main, w * copies, w > 1, w, &carried, |c, carried| {
-                let mut next = Vec::new();
-                for copy in 0..copies {
-                    c.enter()?;
-                    // At this level also for the first copy: what depends on the variable is forgotten with it.
-                    let i = c.var(first.0)?;
-                    let i = if copy == 0 { i } else { e.add(i, e.i64(copy * w))? };
-                    c.set_var(first.0, i, true, w);
-                    let at = copy as usize * n;
-                    let mine = values(&types, &carried[at..at + n]);
-                    next.extend(registers(&self.step(c, start.0, &mine)?));
-                    c.leave();
-                }
-                next.extend_from_slice(&carried[next.len()..]);
-                Ok(next)
-            })?;
-        }
-        if w == 1 || count.is_some_and(|n| n % w == 0) {
-            return Ok(carried);
-        }
-        if start.1.is_empty() {
-            c.mark()?;
-            c.enter()?;
-            c.set_var(first.0, main, true, w);
-            let value = nest::enabled(c, main, high, count)?;
-            c.active = Some(Mask { value, level: c.level() });
-            let mine = values(&types, &carried[..n]);
-            let next = registers(&self.step(c, start.0, &mine)?);
-            c.active = None;
-            c.leave();
-            c.mark()?;
-            carried.splice(..n, next);
-            return Ok(carried);
-        }
-        let wide = n * copies as usize;
-        let lanes = std::mem::replace(&mut c.lanes, 1);
-        let tail = c.fold_var(first.0, main, high, 1, false, 1, &carried[wide..], |c, carried| {
-            let mine = values(&types, carried);
-            Ok(registers(&self.step(c, start.1, &mine)?))
-        })?;
-        c.lanes = lanes;
-        carried.truncate(wide);
-        carried.extend(tail);
-        Ok(carried)
-    }
-
     /// A unit of a reduction over columns.
     fn columns<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let e = c.e;
-        let types = self.types();
+        let types = self.folds.types();
         let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
         let w = i64::from(c.lanes);
         let (low, high, count) = if n <= COLUMNS {
@@ -694,14 +369,14 @@ impl<'m> Reduction<'m> {
         }
         let accumulators = Accumulators { places, column, known_at: c.level() };
         over_lanes(c, target, column, low, high, count, w, &|c| {
-            let start = self.starts(c)?;
+            let start = self.folds.starts(c)?;
             accumulators.store(c, &start)
         })?;
         let vars = self.reduced_vars();
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             let (first, end, length) = self.range(c, last)?;
-            let mut copies = self.copies(c.tape);
+            let mut copies = self.folds.copies(c.tape);
             while copies > 1 && length.is_none_or(|n| n % copies != 0) {
                 copies /= 2;
             }
@@ -709,12 +384,12 @@ impl<'m> Reduction<'m> {
                 let row = c.var(last.0)?;
                 over_lanes(c, target, column, low, high, count, w, &|c| {
                     let mut all = accumulators.load(c, &types)?;
-                    let start = self.starts(c)?;
+                    let start = self.folds.starts(c)?;
                     for copy in 0..copies {
                         c.enter()?;
                         let r = if copy == 0 { row } else { e.add(row, e.i64(copy))? };
                         c.set_var(last.0, r, false, 1);
-                        all = self.step(c, &start, &all)?;
+                        all = self.folds.step(c, &start, &all)?;
                         c.leave();
                     }
                     accumulators.store(c, &all)
@@ -764,7 +439,7 @@ impl<'m> Reduction<'m> {
         target: &Target,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
-        let types = self.types();
+        let types = self.folds.types();
         let kept = self.kept_vars();
         let bits = types.iter().map(|&ty| nest::lane_bits(ty, true)).max().unwrap_or(32);
         let lanes = nest::lanes(tape, target, self.outputs.iter().map(|o| o.node));
@@ -776,7 +451,7 @@ impl<'m> Reduction<'m> {
         let count = self.chunks.map_or(0, |k| k.2);
         let at = self.partial_at(tape);
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
-            let start = self.starts(c)?;
+            let start = self.folds.starts(c)?;
             let ends =
                 c.fold_var(CHUNK, e.i64(0), e.i64(count), 1, false, 1, &registers(&start), |c, carried| {
                     let mine = values(&types, carried);
@@ -785,7 +460,7 @@ impl<'m> Reduction<'m> {
                         elements.push(c.load(array, &at)?);
                     }
                     let lanes = c.lanes;
-                    Ok(registers(&self.joined(c, lanes, &mine, &elements)?))
+                    Ok(registers(&self.folds.joined(c, lanes, &mine, &elements)?))
                 })?;
             self.finish(c, &values(&types, &ends))
         };

@@ -56,6 +56,10 @@ impl<'m> Combine<'m> {
         if let Some(least) = super::argmax::recognize(module, computation).filter(|_| counted) {
             return Ok(Combine::Extreme { least });
         }
+        Self::general(module, computation)
+    }
+
+    fn general(module: &'m Module, computation: ComputationId) -> std::result::Result<Self, Unsupported> {
         let mut tape = Tape::new(module);
         let mut given = Vec::new();
         for &p in module.computation(computation).parameters().iter().flatten() {
@@ -66,6 +70,17 @@ impl<'m> Combine<'m> {
         }
         let results = tape.apply(computation, &given)?;
         Ok(Combine::General { tape: Box::new(tape), results })
+    }
+
+    /// Of a computation whose order matters, each step rounded.
+    pub(super) fn literal(
+        module: &'m Module,
+        computation: ComputationId,
+    ) -> std::result::Result<Self, Unsupported> {
+        match binary_root(module, computation) {
+            Some((op, _)) => Ok(Combine::Binary(op, false)),
+            None => Self::general(module, computation),
+        }
     }
 
     /// Whether elements may be combined in any order.

@@ -687,6 +687,26 @@ impl<'m> Tape<'m> {
         }
     }
 
+    /// The components of the index vector of a scatter at a batch index.
+    pub(super) fn index_vector(
+        &mut self,
+        starts: InstrId,
+        batch: &[Affine],
+        vector: i64,
+        map: &[i64],
+    ) -> Result<Vec<(i64, NodeId)>, Unsupported> {
+        let key = Key { frame: 0, instr: starts, leaf: 0, index: Index::new(), guard: ALWAYS };
+        self.missing.clear();
+        loop {
+            if let Some(all) = self.start_vector(&key, starts, batch, vector, map) {
+                return Ok(all);
+            }
+            for key in std::mem::take(&mut self.missing) {
+                self.build(key)?;
+            }
+        }
+    }
+
     /// The literal of a constant of the tape.
     pub(super) fn literal(&self, instr: InstrId) -> Option<Arc<hlo::Literal>> {
         let instr = self.module.instr(instr);

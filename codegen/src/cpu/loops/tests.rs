@@ -271,3 +271,64 @@ fn extremes_and_their_places() {
         }
     }
 }
+
+#[test]
+fn rows() {
+    let regions = region("s", "f32", "add") + &region("m", "f32", "maximum");
+    for (dims, rows, along, n) in [
+        ("[5,64]", "[5]", "1", 1),
+        ("[7,33]", "[7]", "1", 1),
+        ("[2,3,1000]", "[2,3]", "2", 2),
+        ("[3,4,5]", "[3]", "1,2", 1),
+        ("[4,1]", "[4]", "1", 1),
+    ] {
+        let kept = if n == 2 { "0,1" } else { "0" };
+        let body = format!(
+            "  i = f32[] constant(-inf)\n  z = f32[] constant(0)\n  a = f32{rows} reduce(p0, i), dimensions={{{along}}}, to_apply=m\n  \
+             b = f32{dims} broadcast(a), dimensions={{{kept}}}\n  c = f32{dims} subtract(p0, b)\n  e = f32{dims} exponential(c)\n  \
+             t = f32{rows} reduce(e, z), dimensions={{{along}}}, to_apply=s\n  u = f32{dims} broadcast(t), dimensions={{{kept}}}\n  \
+             d = f32{dims} divide(e, u)\n  ROOT r = (f32{dims}, f32{rows}) tuple(d, t)"
+        );
+        let text =
+            fused("kCustom", &[&format!("f32{dims}")], &format!("(f32{dims}, f32{rows})"), &body, &regions);
+        check_with(&text, 1, Some(9), Close::Within(1e-4));
+    }
+    let body = "  z = f32[] constant(0)\n  n = f32[] constant(33)\n  s1 = f32[7] reduce(p0, z), dimensions={1}, to_apply=s\n  \
+                nb = f32[7] broadcast(n), dimensions={}\n  mean = f32[7] divide(s1, nb)\n  mb = f32[7,33] broadcast(mean), dimensions={0}\n  \
+                c = f32[7,33] subtract(p0, mb)\n  q = f32[7,33] multiply(c, c)\n  s2 = f32[7] reduce(q, z), dimensions={1}, to_apply=s\n  \
+                v = f32[7] divide(s2, nb)\n  one = f32[] constant(1)\n  ob = f32[7] broadcast(one), dimensions={}\n  w = f32[7] add(v, ob)\n  \
+                h = f32[7] rsqrt(w)\n  hb = f32[7,33] broadcast(h), dimensions={0}\n  y = f32[7,33] multiply(c, hb)\n  \
+                g = f32[7,33] broadcast(p1), dimensions={1}\n  ROOT r = f32[7,33] multiply(y, g)";
+    let text = fused("kCustom", &["f32[7,33]", "f32[33]"], "f32[7,33]", body, &regions);
+    check_with(&text, 1, Some(9), Close::Within(1e-4));
+}
+
+#[test]
+fn scatters() {
+    let overwrite = "f {\n  x = f32[] parameter(0)\n  ROOT y = f32[] parameter(1)\n}\n\n".to_owned();
+    let add = region("f", "f32", "add");
+    for regions in [&overwrite, &add] {
+        let body = "  ROOT r = f32[10,16] scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, \
+                    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f";
+        for seed in 0..3 {
+            let text =
+                fused("kInput", &["f32[10,16]", "s32[40,1]", "f32[40,16]"], "f32[10,16]", body, regions);
+            check_with(&text, seed, Some(10), Close::Exact);
+        }
+        let body = "  ROOT r = f32[10,37] scatter(p0, p1, p2), update_window_dims={0,1}, inserted_window_dims={}, \
+                    scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f";
+        for seed in 0..5 {
+            let text = fused("kInput", &["f32[10,37]", "s64[2]", "f32[5,33]"], "f32[10,37]", body, regions);
+            check_with(&text, seed, Some(5), Close::Exact);
+        }
+        let body = "  ROOT r = f32[99] scatter(p0, p1, p2), update_window_dims={}, inserted_window_dims={0}, \
+                    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f";
+        let text = fused("kInput", &["f32[99]", "u32[50,1]", "f32[50]"], "f32[99]", body, regions);
+        check_with(&text, 1, Some(99), Close::Exact);
+        let body = "  ROOT r = f32[4,7,5] scatter(p0, p1, p2), update_window_dims={2}, inserted_window_dims={1}, \
+                    scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, \
+                    index_vector_dim=2, to_apply=f";
+        let text = fused("kInput", &["f32[4,7,5]", "s32[3,4,1]", "f32[3,4,5]"], "f32[4,7,5]", body, regions);
+        check_with(&text, 1, Some(7), Close::Exact);
+    }
+}

@@ -1,0 +1,388 @@
+//! Chains of reductions over rows and of what is made of them (softmax, normalizations and their gradients): a row at a time, while it is in cache.
+//!
+//! Reductions that need no other's result share a sweep of the row; the results, if they have the row's elements, are the last sweep. What
+//! is expensive and needed in several sweeps is kept in a buffer of a row on the stack; the rest is computed again. **Invariant:** as in
+//! [`super::nest`], an element is stored in the run that loads the element at the same place, and after every other sweep of its row.
+
+use hlo::attrs::AttrKey;
+use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::code::Code;
+use super::index::{Affine, Index};
+use super::nest::{self, Output, bind_parameters, decode, leaf_root, over_lanes, variables};
+use super::region::{narrowed, widened};
+use super::sweep::{self, Fold, Folds, Sweep};
+use super::tape::{NodeId, Op, Tape, array_leaves};
+use super::{Cost, Function};
+use crate::Unsupported;
+use crate::cpu::llvm::{Prim, Result, Target, Value};
+use crate::cpu::scalar::{Val, register};
+
+/// Bytes of stack for what is kept of a row.
+const KEPT: i64 = 128 << 10;
+
+/// Units that are enough for any number of threads.
+const MANY: u64 = 64;
+
+/// Bytes of results above which they are written past the caches.
+const STREAMING: i64 = 16 << 20;
+
+/// A chain.
+pub(super) struct Chain<'m> {
+    /// Variables of rows, which are the units.
+    rows: Vec<(u32, i64)>,
+    /// Variables in a row.
+    inner: Vec<(u32, i64)>,
+    /// Where in its row an element is.
+    place: Affine,
+    /// Elements of a row.
+    length: i64,
+    /// Sweeps with folds.
+    sweeps: Vec<Folds<'m>>,
+    /// Nodes that the sweep computes and keeps.
+    keeps: Vec<Vec<NodeId>>,
+    /// Stored for each element.
+    elements: Vec<Output>,
+    /// Stored for each row.
+    singles: Vec<Output>,
+}
+
+/// The chain of a fusion.
+pub(super) fn fusion(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Option<Chain<'_>>), Unsupported> {
+    let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return refuse(id, "a fusion of nothing");
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let reduces: Vec<InstrId> =
+        module.instructions(computation).filter(|&i| module.instr(i).opcode == Opcode::Reduce).collect();
+    let Some(&first) = reduces.first() else { return refuse(id, "a chain of rows without a reduction") };
+    let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
+    let trailing = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions).len();
+    let (row_dims, inner_dims) = dims.split_at(dims.len() - trailing);
+    let (index, mut vars) = variables(&mut tape, &dims, 0);
+    let at_row: Index = index[..row_dims.len()].into();
+    let count = |d: &[i64]| d.iter().product::<i64>();
+    let (rows, length) = (count(row_dims), count(inner_dims));
+
+    // Sweeps: each reduction in the first in which all that it needs is known.
+    let mut given: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut sweeps: Vec<Vec<Fold<'_>>> = Vec::new();
+    let mut next = 0;
+    for &reduce in &reduces {
+        let instr = module.instr(reduce);
+        let of = &module.instr(instr.operands()[0]).shape.expect_array().dims;
+        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+        let kept = of.len() - along.len();
+        let last = along.iter().all(|&d| d as usize >= kept);
+        if !last || count(&of[..kept]) != rows || count(of) != rows * length {
+            return refuse(reduce, "reductions of different rows in a fusion");
+        }
+        let mut at = tape.space.reshape(&at_row, row_dims, &of[..kept]);
+        let result_at = at.clone();
+        at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, &of[kept..]));
+        let fold = Fold::new(&mut tape, reduce, &at, next)?;
+        next += fold.given.len() as u32;
+        let needs = reachable(&tape, fold.operands.iter().chain(&fold.initial).copied());
+        let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {
+            Op::Given { number } => given.get(&number).map(|s| s + 1),
+            _ => None,
+        });
+        let sweep = sweep.max().unwrap_or(0);
+        fold.bind(&mut tape, reduce, &result_at);
+        given.extend(fold.given.iter().map(|&g| (g, sweep)));
+        if sweeps.len() <= sweep {
+            sweeps.resize_with(sweep + 1, Vec::new);
+        }
+        sweeps[sweep].push(fold);
+    }
+    let root = module.root(computation);
+    let (mut elements, mut singles) = (Vec::new(), Vec::new());
+    let mut place = tape.space.linear(&index[row_dims.len()..], inner_dims);
+    let whole = tape.space.linear(&index, &dims);
+    let row = tape.space.linear(&at_row, row_dims);
+    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
+    for (leaf, shape) in shapes.into_iter().enumerate() {
+        let array = tape.array(shape, first_result + leaf as u32);
+        let (instr, leaf) = leaf_root(module, root, leaf as u32);
+        let total = count(&shape.dims);
+        if total == rows * length && (length != 1 || shape.dims.len() == dims.len()) {
+            let at = tape.space.reshape(&index, &dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            elements.push(Output { node, array, at: whole.clone() });
+        } else if total == rows {
+            let at = tape.space.reshape(&at_row, row_dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            singles.push(Output { node, array, at: row.clone() });
+        } else {
+            return refuse(id, "a result of other dimensions than its rows'");
+        }
+    }
+    if rows == 0 {
+        return Ok((tape, None));
+    }
+    // Variables of rows and those in a row stay apart.
+    let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
+    let mut inner = vars.split_off(outer);
+    let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
+    let mut more: Vec<&mut Affine> = all.chain([&mut place]).collect();
+    nest::join(&mut tape, &mut vars, &mut more);
+    nest::join(&mut tape, &mut inner, &mut more);
+    let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
+    let keeps = keep(&tape, &sweeps, &elements, length);
+    Ok((tape, Some(Chain { rows: vars, inner, place, length, sweeps, keeps, elements, singles })))
+}
+
+/// All nodes that some need, themselves included.
+fn reachable(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>) -> FxHashSet<NodeId> {
+    let mut seen = FxHashSet::default();
+    let mut pending: Vec<NodeId> = nodes.collect();
+    while let Some(n) = pending.pop() {
+        if seen.insert(n) {
+            tape.for_each_operand(n, &mut |m| pending.push(m));
+        }
+    }
+    seen
+}
+
+/// What each sweep is to keep: nodes that a later one needs, and that cost more than a load and a store.
+fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
+    // A node costs what it does and its operands do; those of a row alone cost nothing here.
+    let mut by_element = vec![false; tape.nodes.len()];
+    let mut cost = vec![0u64; tape.nodes.len()];
+    for n in 0..tape.nodes.len() {
+        let mut inside = matches!(
+            &tape.nodes[n].op,
+            Op::Load { .. } | Op::Iota { .. } | Op::Unpack { .. } | Op::Select { .. }
+        );
+        let mut sum = tape.flops(n as u32);
+        tape.for_each_operand(n as u32, &mut |m| {
+            inside |= by_element[m as usize];
+            sum = sum.saturating_add(if by_element[m as usize] { cost[m as usize] } else { 0 });
+        });
+        by_element[n] = inside;
+        cost[n] = sum;
+    }
+    let mut keeps: Vec<Vec<NodeId>> = sweeps.iter().map(|_| Vec::new()).collect();
+    let mut made: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
+    let mut room = KEPT;
+    let roots = sweeps.iter().map(|s| s.all.iter().flat_map(|f| f.operands.clone()).collect::<Vec<_>>());
+    let roots = roots.chain([elements.iter().map(|o| o.node).collect()]);
+    for (sweep, roots) in roots.enumerate() {
+        let mut seen = FxHashSet::default();
+        let mut pending: Vec<NodeId> = roots;
+        while let Some(n) = pending.pop() {
+            if !seen.insert(n) || kept.contains(&n) {
+                continue;
+            }
+            let node = &tape.nodes[n as usize];
+            if let Some(&before) = made.get(&n) {
+                let bytes = length.saturating_mul(node.ty.storage_bytes() as i64);
+                if by_element[n as usize] && cost[n as usize] >= 16 && bytes <= room {
+                    room -= bytes;
+                    keeps[before].push(n);
+                    kept.insert(n);
+                    continue;
+                }
+            }
+            tape.for_each_operand(n, &mut |m| pending.push(m));
+        }
+        for n in seen {
+            made.entry(n).or_insert(sweep);
+        }
+    }
+    keeps
+}
+
+/// A node of each element of a row in memory: where each register of it begins.
+struct Buffer<'ctx> {
+    node: NodeId,
+    ty: ElementType,
+    /// The sweep that fills it.
+    sweep: usize,
+    places: Vec<(Prim, Value<'ctx>)>,
+}
+
+impl<'ctx> Buffer<'ctx> {
+    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let mut all = Vec::new();
+        for &(prim, start) in &self.places {
+            let address = c.place_from(start, 0, place, prim.bytes() as i64)?.address;
+            let e = c.e.with_lanes(c.lanes);
+            all.push(narrowed(&e, self.ty, e.load(prim, address, prim.bytes() as u32)?)?);
+        }
+        c.know(self.node, Val::of_registers(self.ty, &all));
+        Ok(())
+    }
+
+    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let value = c.value(self.node)?;
+        for (x, &(prim, start)) in value.registers().into_iter().zip(&self.places) {
+            let address = c.place_from(start, 0, place, prim.bytes() as i64)?.address;
+            let e = c.e.with_lanes(c.lanes);
+            e.store(widened(&e, x)?, address, prim.bytes() as u32)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'m> Chain<'m> {
+    /// Units, and of how many chunks are.
+    pub(super) fn units(&self) -> (u64, u64) {
+        let units: i64 = self.rows.iter().map(|v| v.1).product();
+        let units = u64::try_from(units).unwrap_or(1);
+        (units, (units / MANY).max(1))
+    }
+
+    /// What it reads, writes and computes.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let rows: i64 = self.rows.iter().map(|v| v.1).product();
+        let total = rows.saturating_mul(self.length).unsigned_abs();
+        let operands = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| &f.operands).copied();
+        let nodes = operands.chain(self.elements.iter().map(|o| o.node));
+        let mut cost = super::cost::read(tape, nodes, total);
+        let counted = self
+            .elements
+            .iter()
+            .map(|o| (o, total))
+            .chain(self.singles.iter().map(|o| (o, rows.unsigned_abs())));
+        for (o, n) in counted {
+            let bytes = tape.arrays[o.array as usize].shape.element_type.storage_bytes() as u64;
+            cost.bytes = cost.bytes.saturating_add(n.saturating_mul(bytes));
+        }
+        cost
+    }
+
+    /// Emits the function.
+    pub(super) fn emit<'c, 'a, 'ctx>(
+        &self,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();
+        let inner = self.inner.last().map_or(1, |v| v.1);
+        let widths = self.sweeps.iter().map(|s| s.lanes(tape, target, &stored, inner));
+        let lanes = widths.min().unwrap_or(1);
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let mut buffers = Vec::new();
+        for (sweep, nodes) in self.keeps.iter().enumerate() {
+            for &node in nodes {
+                let ty = tape.nodes[node as usize].ty;
+                let prim = match register(ty) {
+                    Prim::I1 => Prim::I8,
+                    other => other,
+                };
+                let room = u32::try_from(self.length + i64::from(lanes)).unwrap_or(0);
+                let mut places = Vec::new();
+                for _ in 0..1 + u32::from(ty.is_complex()) {
+                    places.push((prim, e.stack(prim, room)?.into()));
+                }
+                buffers.push(Buffer { node, ty, sweep, places });
+            }
+        }
+        let streaming = self.streams(tape);
+        c.mark()?;
+        e.for_range(begin, end, e.i64(1), |unit| {
+            c.enter()?;
+            decode(c, unit, &self.rows)?;
+            for (number, folds) in self.sweeps.iter().enumerate() {
+                self.sweep(c, target, number, folds, &buffers)?;
+            }
+            if !self.singles.is_empty() {
+                let lanes = std::mem::replace(&mut c.lanes, 1);
+                let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
+                for (o, value) in self.singles.iter().zip(&values) {
+                    c.store_value(value, o.array, &o.at, false)?;
+                }
+                c.lanes = lanes;
+            }
+            if !self.elements.is_empty() {
+                self.results(c, target, &buffers, streaming)?;
+            }
+            c.leave();
+            Ok(())
+        })?;
+        if streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+
+    fn streams(&self, tape: &Tape<'_>) -> bool {
+        let bytes = self.elements.iter().map(|o| {
+            let shape = &tape.arrays[o.array as usize].shape;
+            shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
+        });
+        bytes.fold(0, i64::saturating_add) > STREAMING
+    }
+
+    fn sweep<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        number: usize,
+        folds: &Folds<'m>,
+        buffers: &[Buffer<'ctx>],
+    ) -> Result<()> {
+        let n = self.inner.last().map_or(1, |v| v.1);
+        let mut copies = if c.lanes == 1 { 1 } else { folds.copies(c.tape) };
+        while copies > 1 && n % (copies * i64::from(c.lanes)) != 0 {
+            copies /= 2;
+        }
+        let sweep = Sweep {
+            folds,
+            vars: &self.inner,
+            copies,
+            range: &|c, var| sweep::whole(c, var),
+            before: &|c| buffers.iter().filter(|b| b.sweep < number).try_for_each(|b| b.load(c, &self.place)),
+            after: &|c| {
+                buffers.iter().filter(|b| b.sweep == number).try_for_each(|b| b.store(c, &self.place))
+            },
+        };
+        let total = sweep.emit(c, target)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        folds.give(c, &total)?;
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    fn results<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        buffers: &[Buffer<'ctx>],
+        streaming: bool,
+    ) -> Result<()> {
+        let e = c.e;
+        let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            for b in buffers {
+                b.load(c, &self.place)?;
+            }
+            nest::store_all(c, &self.elements, streaming)
+        };
+        match self.inner.split_last() {
+            None => {
+                let lanes = std::mem::replace(&mut c.lanes, 1);
+                c.enter()?;
+                last(c)?;
+                c.leave();
+                c.lanes = lanes;
+                Ok(())
+            }
+            Some((&(var, n), outer)) => {
+                let w = i64::from(c.lanes);
+                nest::loops(c, outer, &|c| over_lanes(c, target, var, e.i64(0), e.i64(n), Some(n), w, &last))
+            }
+        }
+    }
+}
