@@ -5,11 +5,19 @@
 //! operation allocates nothing while it runs but takes the scratch memory that it asked for, where a library that it calls allows that.
 
 mod dot;
+mod fft;
+mod floats;
+mod lanes;
 mod memory;
+mod random;
+mod reduce_window;
 mod region;
+mod simd;
 mod sort;
 #[cfg(test)]
 mod testing;
+mod topk;
+mod window;
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
@@ -31,6 +39,22 @@ pub struct Call<'a> {
     /// Threads.
     pub pool: &'a Pool,
 }
+
+/// A call that several threads carry out together.
+#[derive(Clone, Copy)]
+struct Sent<'a>(Call<'a>);
+
+impl<'a> Sent<'a> {
+    /// The call, as a whole: so that closures capture what may be sent.
+    fn get(&self) -> &Call<'a> {
+        &self.0
+    }
+}
+
+// SAFETY: threads use the pointers for different elements; each operation says how.
+unsafe impl Send for Sent<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Sent<'_> {}
 
 /// What every operation says and does.
 trait Operation {
@@ -62,14 +86,24 @@ pub struct Native(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Dot(Box<dot::Dot>),
+    Fft(fft::Fft),
+    GeneralReduceWindow(reduce_window::General),
+    RandomBits(random::Bits),
+    ReduceWindow(reduce_window::ReduceWindow),
     Sort(sort::Sort),
+    TopK(topk::TopK),
 }
 
 impl Kind {
     fn operation(&self) -> &dyn Operation {
         match self {
             Kind::Dot(op) => &**op,
+            Kind::Fft(op) => op,
+            Kind::GeneralReduceWindow(op) => op,
+            Kind::RandomBits(op) => op,
+            Kind::ReduceWindow(op) => op,
             Kind::Sort(op) => op,
+            Kind::TopK(op) => op,
         }
     }
 }
@@ -80,7 +114,11 @@ impl Native {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
             Opcode::Dot => dot::Dot::of(module, id).map(|op| Kind::Dot(Box::new(op))),
+            Opcode::Fft => fft::Fft::of(module, id).map(Kind::Fft),
+            Opcode::RngBitGenerator => random::Bits::of(module, id).map(Kind::RandomBits),
+            Opcode::ReduceWindow => reduce_window::of(module, id),
             Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
+            Opcode::Topk => topk::TopK::of(module, id).map(Kind::TopK),
             _others => return None,
         };
         Some(kind.map(Native))

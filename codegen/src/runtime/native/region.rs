@@ -155,7 +155,6 @@ impl Scalars {
     }
 
     /// If the only result is a commutative reducing operation of parameters 0 and 1 and nothing else: that operation.
-    #[expect(dead_code, reason = "for reductions")]
     pub(super) fn reducer(&self) -> Option<Opcode> {
         let &[result] = &self.results[..] else { return None };
         let ops = [

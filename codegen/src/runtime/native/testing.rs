@@ -225,3 +225,81 @@ fn first_difference(got: &Buffer, expected: &Buffer, payloads: bool) -> Option<u
     }
     with_buffer!(got, v => of(v, expected, payloads))
 }
+
+/// Checks that the root of a module's entry gives numbers within `units` of rounding of the largest modulus that occurs, the same for any number of threads.
+pub(super) fn close(text: &str, seed: u64, units: f64) {
+    let module = parse(text);
+    let arguments = arguments(&module, &Random::new(seed), false);
+    let expected = interpreted(&module, &arguments);
+    let one = native(&module, &arguments, &[], 1);
+    for threads in 2..=3 {
+        let several = native(&module, &arguments, &[], threads);
+        assert!(
+            one.iter().zip(&several).all(|(a, b)| first_difference(a, b, true).is_none()),
+            "{threads} threads\n{text}"
+        );
+    }
+    for (leaf, (got, expected)) in one.iter().zip(&expected).enumerate() {
+        let (got_parts, expected_parts) = (parts(got), parts(expected));
+        assert_eq!(got_parts.len(), expected_parts.len());
+        let largest = expected_parts.iter().filter(|x| x.is_finite()).fold(1.0f64, |m, x| m.max(x.abs()));
+        let unit = rounding(got.element_type()) * largest * units;
+        for (i, (g, e)) in got_parts.iter().zip(&expected_parts).enumerate() {
+            let same = g == e && (*g != 0.0 || g.is_sign_negative() == e.is_sign_negative());
+            let near = (g - e).abs() <= unit && (*e != 0.0 || g != e);
+            assert!(
+                same || near || (g.is_nan() && e.is_nan()),
+                "leaf {leaf}, part {i}: {g:e}, not {e:e}; seed {seed}\n{text}"
+            );
+        }
+    }
+}
+
+/// The unit of rounding of a type's parts, relative.
+fn rounding(ty: ElementType) -> f64 {
+    match ty.real_part() {
+        ElementType::F64 => f64::EPSILON,
+        ElementType::F32 => f64::from(f32::EPSILON),
+        ElementType::F16 => 1.0 / 1024.0,
+        ElementType::BF16 => 1.0 / 128.0,
+        _narrower => 0.25,
+    }
+}
+
+/// All parts of all elements.
+fn parts(buffer: &Buffer) -> Vec<f64> {
+    fn of<T: BufferOf + hlo_interp::scalar::Scalar>(v: &[T]) -> Vec<f64> {
+        let number = |x: &T| match T::TYPE {
+            ElementType::C64 => {
+                let bits = x.bits();
+                vec![f64::from(f32::from_bits(bits as u32)), f64::from(f32::from_bits((bits >> 32) as u32))]
+            }
+            ElementType::C128 => {
+                vec![f64::from_bits(x.bits() as u64), f64::from_bits((x.bits() >> 64) as u64)]
+            }
+            _real => vec![hlo_interp::scalar::convert::<T, f64>(*x)],
+        };
+        v.iter().flat_map(number).collect()
+    }
+    with_buffer!(buffer, v => of(v))
+}
+
+/// Checks that results are NaN where the interpreter's are, for operands with an infinity in the first half.
+pub(super) fn check_not_finite(text: &str, seed: u64) {
+    let module = parse(text);
+    let mut arguments = arguments(&module, &Random::new(seed), false);
+    let Literal::Array(array) = &mut arguments[0] else { panic!("no array") };
+    array.buffer = with_buffer!(&array.buffer, v => spoiled(v));
+    let expected = interpreted(&module, &arguments);
+    let got = native(&module, &arguments, &[], 2);
+    let nans = |b: &Buffer| parts(b).iter().map(|x| x.is_nan()).collect::<Vec<_>>();
+    assert_eq!(nans(&got[0]), nans(&expected[0]), "{text}");
+    assert!(nans(&got[0]).contains(&true) && nans(&got[0]).contains(&false), "{text}");
+}
+
+fn spoiled<T: BufferOf>(v: &[T]) -> Buffer {
+    let mut v = v.to_vec();
+    let part = T::TYPE.real_part();
+    v[1] = T::from_bits(with_float_bits(part, f64::INFINITY));
+    T::wrap(v)
+}

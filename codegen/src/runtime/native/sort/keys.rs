@@ -242,7 +242,6 @@ fn small_float(ty: ElementType, raw: u8, floats: FloatOrder) -> Option<u16> {
 
 impl Key {
     /// The order of whole elements of a real type. `None`: complex.
-    #[expect(dead_code, reason = "for topk")]
     pub(in crate::runtime::native) fn whole(
         operand: usize,
         ty: ElementType,

@@ -18,11 +18,10 @@ use self::merge::{Column, Comparator, LANES};
 use self::radix::{Item, Narrow, PARALLEL, Wide, each_piece};
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
-use super::{Call, Operation};
+use super::{Call, Operation, Sent};
 use crate::Unsupported;
-use crate::runtime::pool::Pool;
 
-use self::keys::Key;
+pub(super) use self::keys::{FloatOrder, Key};
 
 /// Neighbouring lines whose elements are interleaved in memory and are handled together.
 const NEIGHBOURS: usize = 16;
@@ -621,39 +620,22 @@ impl Operation for Sort {
         };
         let groups_inner = inner.div_ceil(self.group);
         let groups = groups_inner * (lines.count / inner.max(1));
-        let (arguments, pool, regions) = (Pointers(call.arguments), call.pool, call.regions);
-        let scratch = Shared::<u8>::new(call.scratch);
-        let task = |pool: &Pool, task: usize| {
+        let (scratch, pool) = (Shared::<u8>::new(call.scratch), call.pool);
+        let call = Sent(call);
+        let task = |task: usize| {
             // SAFETY: each task has its own part of the scratch memory.
             let scratch = unsafe { scratch.offset(task * self.task_bytes as usize) }.pointer();
-            let call = Call { arguments: arguments.get(), scratch, regions, epilogue: None, pool };
             for group in groups * task / self.tasks..groups * (task + 1) / self.tasks {
                 let at = group % groups_inner * self.group;
                 let first = group / groups_inner * inner + at;
                 // SAFETY: as the caller says; tasks sort different lines.
-                unsafe { self.group(&call, scratch, first, self.group.min(inner - at)) };
+                unsafe { self.group(call.get(), scratch, first, self.group.min(inner - at)) };
             }
         };
         if self.tasks == 1 {
-            task(pool, 0);
+            task(0);
         } else {
-            pool.run(self.tasks, &|i| task(pool, i));
+            pool.run(self.tasks, &task);
         }
     }
 }
-
-/// Arguments of a call that several threads use.
-#[derive(Clone, Copy)]
-struct Pointers<'a>(&'a [*mut u8]);
-
-impl<'a> Pointers<'a> {
-    /// All of it, so that closures capture what may be sent.
-    fn get(self) -> &'a [*mut u8] {
-        self.0
-    }
-}
-
-// SAFETY: the pointers are used for different elements by different threads.
-unsafe impl Send for Pointers<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Pointers<'_> {}

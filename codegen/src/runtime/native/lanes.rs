@@ -1,0 +1,113 @@
+//! Applied computations as kernels over lanes: arrays of a few hundred elements that operations fill and read.
+
+use hlo::{ComputationId, ElementType, InstrId, Module};
+use smallvec::SmallVec;
+
+use super::memory::{Layout, Shared, with_width};
+use crate::Unsupported;
+use crate::kernel::KernelFn;
+
+/// Elements that a kernel computes at a time.
+pub(super) const LANES: usize = 256;
+
+/// An applied computation of scalars: bytes of its parameters and then of its results.
+#[derive(Clone, Debug)]
+pub(super) struct Applied {
+    /// The computation.
+    pub(super) computation: ComputationId,
+    bytes: SmallVec<[usize; 8]>,
+}
+
+impl Applied {
+    /// A computation whose parameters and results must have these types; otherwise it is not supported.
+    pub(super) fn new(
+        module: &Module,
+        id: InstrId,
+        computation: ComputationId,
+        parameters: impl Iterator<Item = ElementType>,
+        results: impl Iterator<Item = ElementType>,
+    ) -> Result<Applied, Unsupported> {
+        let program = module.program_shape(computation);
+        let scalar = |s: &hlo::Shape| s.as_array().filter(|a| a.dims.is_empty()).map(|a| a.element_type);
+        let all = program.and_then(|p| {
+            let given: Option<Vec<_>> = p.parameters.iter().map(scalar).collect();
+            let made: Option<Vec<_>> = p.result.leaves().into_iter().map(scalar).collect();
+            Some((given?, made?))
+        });
+        let Some((given, made)) = all else {
+            return Err(Unsupported::new(module, id, "with a computation of other things than scalars"));
+        };
+        if !parameters.eq(given.iter().copied()) || !results.eq(made.iter().copied()) {
+            return Err(Unsupported::new(module, id, "with a computation of other types than the operands'"));
+        }
+        let bytes = given.iter().chain(&made).map(|ty| ty.storage_bytes()).collect();
+        Ok(Applied { computation, bytes })
+    }
+
+    /// Bytes of memory for the lanes of one task.
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        let mut layout = Layout::default();
+        for &bytes in &self.bytes {
+            layout.add(LANES as u64, bytes as u64);
+        }
+        layout.bytes()
+    }
+
+    /// The lanes of a task, in memory of [`Applied::scratch_bytes`].
+    pub(super) fn lanes(&self, kernel: KernelFn, scratch: *mut u8) -> Lanes<'_> {
+        let mut layout = Layout::default();
+        // SAFETY: the memory is as large as the layout.
+        let pointer =
+            |&bytes: &usize| unsafe { scratch.add(layout.add(LANES as u64, bytes as u64) as usize) };
+        let pointers = self.bytes.iter().map(pointer).collect();
+        Lanes { applied: self, kernel, pointers }
+    }
+}
+
+/// Lanes of one task.
+pub(super) struct Lanes<'a> {
+    applied: &'a Applied,
+    kernel: KernelFn,
+    pointers: SmallVec<[*mut u8; 8]>,
+}
+
+impl Lanes<'_> {
+    /// Column `i` of parameters and results.
+    pub(super) fn column(&self, i: usize) -> *mut u8 {
+        self.pointers[i]
+    }
+
+    /// Fills column `i` with elements of an array, one a lane.
+    ///
+    /// # Safety
+    /// The places are at most [`LANES`] and in the array, which is of the column's type.
+    pub(super) unsafe fn take(&mut self, i: usize, array: *const u8, places: impl Iterator<Item = usize>) {
+        with_width!(self.applied.bytes[i], T => {
+            let (lanes, array) = (self.pointers[i].cast::<T>(), array.cast::<T>());
+            for (lane, at) in places.enumerate() {
+                // SAFETY: as the caller says.
+                unsafe { *lanes.add(lane) = *array.add(at) };
+            }
+        });
+    }
+
+    /// Writes column `i` to places of an array, lane by lane.
+    ///
+    /// # Safety
+    /// The places are at most [`LANES`] and in the array, which is of the column's type and nobody else's there.
+    pub(super) unsafe fn put(&self, i: usize, array: Shared<u8>, places: impl Iterator<Item = usize>) {
+        with_width!(self.applied.bytes[i], T => {
+            let (lanes, array) = (self.pointers[i].cast::<T>(), array.pointer().cast::<T>());
+            for (lane, at) in places.enumerate() {
+                // SAFETY: as the caller says.
+                unsafe { *array.add(at) = *lanes.add(lane) };
+            }
+        });
+    }
+
+    /// Applies the computation to the first `n` lanes.
+    pub(super) fn apply(&mut self, n: usize) {
+        // SAFETY: the kernel was compiled for the computation, whose parameters and results the columns are.
+        unsafe { (self.kernel)(self.pointers.as_ptr(), 0, n as u64) };
+    }
+}

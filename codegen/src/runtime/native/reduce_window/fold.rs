@@ -1,0 +1,376 @@
+//! Reducing operations as loops over rows, one function a type and operation: algorithms are written once, over bytes.
+
+use std::marker::PhantomData;
+
+use hlo::num_complex::Complex;
+use hlo::{ElementType, Opcode, TypeClass};
+use hlo_interp::scalar::{Number, convert};
+
+/// What elements are computed in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Carrier {
+    /// `pred` and integers, by their bytes.
+    Integer {
+        bytes: usize,
+        signed: bool,
+    },
+    /// f32, and all narrower floats.
+    F32,
+    F64,
+    C64,
+    C128,
+}
+
+/// Loops over rows of elements. None has an order to keep but that of the sources and the positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fold {
+    /// Bytes of an element.
+    pub(super) bytes: usize,
+    /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
+    pub(super) rows: unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]),
+    /// `accumulator[i] = f(accumulator[i], source[i * stride])` for `i < n`.
+    pub(super) strided: unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, stride: usize),
+    /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
+    pub(super) scan: unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
+    /// The bits of an element that changes nothing, if the order of elements does not matter either.
+    pub(super) identity: Option<u128>,
+}
+
+/// A function of two elements.
+trait Function<T> {
+    fn of(a: T, b: T) -> T;
+}
+
+struct Add;
+struct Multiply;
+struct Maximum;
+struct Minimum;
+struct MaximumSigned;
+struct MinimumSigned;
+struct And;
+struct Or;
+struct Xor;
+/// A product rounded to a narrower type.
+struct Rounded<T>(PhantomData<T>);
+
+macro_rules! integers {
+    ($($t:ty, $s:ty);*) => {$(
+        integers!(@ $t; Add |a, b| a.wrapping_add(b); Multiply |a, b| a.wrapping_mul(b); Maximum |a, b| a.max(b); Minimum |a, b| a.min(b);
+            MaximumSigned |a, b| (a as $s).max(b as $s) as $t; MinimumSigned |a, b| (a as $s).min(b as $s) as $t;
+            And |a, b| a & b; Or |a, b| a | b; Xor |a, b| a ^ b);
+    )*};
+    (@ $t:ty; $($f:ident |$a:ident, $b:ident| $value:expr);*) => {$(
+        impl Function<$t> for $f {
+            #[inline(always)]
+            fn of($a: $t, $b: $t) -> $t {
+                $value
+            }
+        }
+    )*};
+}
+integers!(u8, i8; u16, i16; u32, i32; u64, i64);
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Function<$t> for Add {
+            #[inline(always)]
+            fn of(a: $t, b: $t) -> $t {
+                a + b
+            }
+        }
+        impl Function<$t> for Multiply {
+            #[inline(always)]
+            fn of(a: $t, b: $t) -> $t {
+                a * b
+            }
+        }
+        // IEEE 754-2019: a NaN wins (one in `b` makes both comparisons false), -0 < +0.
+        impl Function<$t> for Maximum {
+            #[inline(always)]
+            fn of(a: $t, b: $t) -> $t {
+                let larger = if a > b { a } else { b };
+                let larger = if a == b { <$t>::from_bits(a.to_bits() & b.to_bits()) } else { larger };
+                if a.is_nan() { a } else { larger }
+            }
+        }
+        impl Function<$t> for Minimum {
+            #[inline(always)]
+            fn of(a: $t, b: $t) -> $t {
+                let smaller = if a < b { a } else { b };
+                let smaller = if a == b { <$t>::from_bits(a.to_bits() | b.to_bits()) } else { smaller };
+                if a.is_nan() { a } else { smaller }
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+macro_rules! complexes {
+    ($($t:ty),*) => {$(
+        impl Function<Complex<$t>> for Multiply {
+            fn of(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
+                Number::multiply(a, b)
+            }
+        }
+    )*};
+}
+complexes!(f32, f64);
+
+impl<T: hlo::Element + hlo_interp::scalar::Scalar> Function<f32> for Rounded<T> {
+    fn of(a: f32, b: f32) -> f32 {
+        // Exact but for this rounding: twice the digits of any such type fit, and so does twice its range or it overflows in T as well.
+        convert::<T, f32>(convert::<f64, T>(f64::from(a) * f64::from(b)))
+    }
+}
+
+/// Elements of an accumulator that stay in registers.
+const BLOCK: usize = 64;
+
+#[inline(always)]
+unsafe fn rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+    let accumulator = accumulator.cast::<T>();
+    let mut at = 0;
+    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
+    unsafe {
+        while at + BLOCK <= n {
+            let mut block = *accumulator.add(at).cast::<[T; BLOCK]>();
+            for source in sources {
+                let source = &*source.cast::<T>().add(at).cast::<[T; BLOCK]>();
+                for i in 0..BLOCK {
+                    block[i] = F::of(block[i], source[i]);
+                }
+            }
+            *accumulator.add(at).cast::<[T; BLOCK]>() = block;
+            at += BLOCK;
+        }
+        for source in sources {
+            let source = source.cast::<T>();
+            for i in at..n {
+                *accumulator.add(i) = F::of(*accumulator.add(i), *source.add(i));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn strided<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, source: *const u8, stride: usize) {
+    let (accumulator, source) = (accumulator.cast::<T>(), source.cast::<T>());
+    macro_rules! steps {
+        ($stride:expr) => {
+            for i in 0..n {
+                // SAFETY: the caller says that there are so many elements, `stride` apart.
+                unsafe { *accumulator.add(i) = F::of(*accumulator.add(i), *source.add(i * $stride)) }
+            }
+        };
+    }
+    match stride {
+        1 => steps!(1),
+        2 => steps!(2),
+        3 => steps!(3),
+        _ => steps!(stride),
+    }
+}
+
+#[inline(always)]
+unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool) {
+    let (from, to, carry) = (from.cast::<T>(), to.cast::<T>(), carry.cast::<T>());
+    // SAFETY: the caller says that there are so many elements.
+    unsafe {
+        let mut sum = *carry;
+        for i in 0..n {
+            let i = if down { n - 1 - i } else { i };
+            sum = F::of(sum, *from.add(i));
+            *to.add(i) = sum;
+        }
+        *carry = sum;
+    }
+}
+
+/// The functions of a fold, compiled for this machine's widest vectors.
+fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
+    unsafe fn wide_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+        // SAFETY: as the caller says.
+        crate::runtime::native::simd::vectorized(|| unsafe { rows::<T, F>(accumulator, n, sources) });
+    }
+    unsafe fn wide_strided<T: Copy, F: Function<T>>(
+        accumulator: *mut u8,
+        n: usize,
+        source: *const u8,
+        stride: usize,
+    ) {
+        // SAFETY: as the caller says.
+        crate::runtime::native::simd::vectorized(|| unsafe {
+            strided::<T, F>(accumulator, n, source, stride)
+        });
+    }
+    unsafe fn plain_scan<T: Copy, F: Function<T>>(
+        from: *const u8,
+        to: *mut u8,
+        n: usize,
+        carry: *mut u8,
+        down: bool,
+    ) {
+        // SAFETY: as the caller says.
+        unsafe { scan::<T, F>(from, to, n, carry, down) }
+    }
+    Fold {
+        bytes: size_of::<T>(),
+        rows: wide_rows::<T, F>,
+        strided: wide_strided::<T, F>,
+        scan: plain_scan::<T, F>,
+        identity,
+    }
+}
+
+/// Sums of f32 along a row: sixteen at a time, where the machine has the vectors for that.
+unsafe fn scan_sums(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f")]
+        unsafe fn sixteen(from: *const f32, to: *mut f32, n: usize, carry: *mut f32) {
+            use std::arch::x86_64::{
+                _mm512_add_ps, _mm512_alignr_epi32, _mm512_castps_si512, _mm512_castsi512_ps,
+                _mm512_loadu_ps, _mm512_permutexvar_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_storeu_ps,
+            };
+            // -0 changes no number, +0 would change -0.
+            let nothing = _mm512_castps_si512(_mm512_set1_ps(-0.0));
+            let last = _mm512_set1_epi32(15);
+            macro_rules! upwards {
+                ($x:expr, $by:literal) => {{
+                    let shifted = _mm512_alignr_epi32::<{ 16 - $by }>(_mm512_castps_si512($x), nothing);
+                    _mm512_add_ps($x, _mm512_castsi512_ps(shifted))
+                }};
+            }
+            // SAFETY: the caller says that there are `n` elements.
+            unsafe {
+                let mut before = _mm512_set1_ps(*carry);
+                for i in 0..n / 16 {
+                    let x = _mm512_loadu_ps(from.add(16 * i));
+                    let x = upwards!(x, 1);
+                    let x = upwards!(x, 2);
+                    let x = upwards!(x, 4);
+                    let x = upwards!(x, 8);
+                    _mm512_storeu_ps(to.add(16 * i), _mm512_add_ps(before, x));
+                    before = _mm512_add_ps(before, _mm512_permutexvar_ps(last, x));
+                }
+                if n >= 16 {
+                    *carry = *to.add(n / 16 * 16 - 1);
+                }
+            }
+        }
+        if !down && is_x86_feature_detected!("avx512f") {
+            // SAFETY: the machine has the instructions; as the caller says.
+            unsafe {
+                sixteen(from.cast(), to.cast(), n, carry.cast());
+                let done = n / 16 * 16;
+                return scan::<f32, Add>(from.add(4 * done), to.add(4 * done), n - done, carry, false);
+            }
+        }
+    }
+    // SAFETY: as the caller says.
+    unsafe { scan::<f32, Add>(from, to, n, carry, down) }
+}
+
+/// What elements of a type are computed in by an operation, and how; `None`: the type has no such operation.
+pub(super) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
+    let signed = ty.class() == TypeClass::Signed;
+    let carrier = match ty.class() {
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => {
+            Carrier::Integer { bytes: ty.storage_bytes(), signed }
+        }
+        TypeClass::Float if ty == ElementType::F64 => Carrier::F64,
+        TypeClass::Float => Carrier::F32,
+        TypeClass::Complex if ty == ElementType::C64 => Carrier::C64,
+        TypeClass::Complex => Carrier::C128,
+    };
+    // Arithmetic of predicates is on 0 and 1 with a result of "not zero".
+    let op = match (ty, op) {
+        (ElementType::Pred, Opcode::Add | Opcode::Maximum) => Opcode::Or,
+        (ElementType::Pred, Opcode::Multiply | Opcode::Minimum) => Opcode::And,
+        (_, op) => op,
+    };
+    let f32_bits = |x: f32| Some(u128::from(x.to_bits()));
+    let f64_bits = |x: f64| Some(u128::from(x.to_bits()));
+    macro_rules! integer {
+        ($t:ty, $s:ty) => {
+            // Not a dispatch over all opcodes: anything but a reducer has no answer here.
+            match op {
+                Opcode::Add => fold::<$t, Add>(Some(0)),
+                Opcode::Multiply => fold::<$t, Multiply>(Some(1)),
+                Opcode::Maximum if signed => fold::<$t, MaximumSigned>(Some(<$s>::MIN as $t as u128)),
+                Opcode::Maximum => fold::<$t, Maximum>(Some(0)),
+                Opcode::Minimum if signed => fold::<$t, MinimumSigned>(Some(<$s>::MAX as u128)),
+                Opcode::Minimum => fold::<$t, Minimum>(Some(<$t>::MAX as u128)),
+                Opcode::And => fold::<$t, And>(Some(<$t>::MAX as u128)),
+                Opcode::Or => fold::<$t, Or>(Some(0)),
+                Opcode::Xor => fold::<$t, Xor>(Some(0)),
+                _other => return None,
+            }
+        };
+    }
+    let fold = match carrier {
+        Carrier::Integer { bytes: 1, .. } => integer!(u8, i8),
+        Carrier::Integer { bytes: 2, .. } => integer!(u16, i16),
+        Carrier::Integer { bytes: 4, .. } => integer!(u32, i32),
+        Carrier::Integer { .. } => integer!(u64, i64),
+        Carrier::F32 => match op {
+            Opcode::Add => Fold { scan: scan_sums, ..fold::<f32, Add>(f32_bits(-0.0)) },
+            Opcode::Multiply if ty == ElementType::F32 => fold::<f32, Multiply>(None),
+            Opcode::Multiply => product(ty)?,
+            Opcode::Maximum => fold::<f32, Maximum>(f32_bits(f32::NEG_INFINITY)),
+            Opcode::Minimum => fold::<f32, Minimum>(f32_bits(f32::INFINITY)),
+            _other => return None,
+        },
+        Carrier::F64 => match op {
+            Opcode::Add => fold::<f64, Add>(f64_bits(-0.0)),
+            Opcode::Multiply => fold::<f64, Multiply>(None),
+            Opcode::Maximum => fold::<f64, Maximum>(f64_bits(f64::NEG_INFINITY)),
+            Opcode::Minimum => fold::<f64, Minimum>(f64_bits(f64::INFINITY)),
+            _other => return None,
+        },
+        // Real and imaginary parts are sums of their own: the parts are one more dimension.
+        Carrier::C64 => match op {
+            Opcode::Add => fold::<f32, Add>(f32_bits(-0.0)),
+            Opcode::Multiply => fold::<Complex<f32>, Multiply>(None),
+            _other => return None,
+        },
+        Carrier::C128 => match op {
+            Opcode::Add => fold::<f64, Add>(f64_bits(-0.0)),
+            Opcode::Multiply => fold::<Complex<f64>, Multiply>(None),
+            _other => return None,
+        },
+    };
+    Some((carrier, fold))
+}
+
+/// Products in a float type of 16 bits or fewer.
+fn product(ty: ElementType) -> Option<Fold> {
+    use hlo::half::{bf16, f16};
+    use hlo::small_float::{
+        F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2,
+        F8E5M2FNUZ, F8E8M0FNU,
+    };
+    macro_rules! types {
+        ($($t:ty),*) => {{
+            $(if ty == <$t as hlo::Element>::TYPE {
+                return Some(fold::<f32, Rounded<$t>>(None));
+            })*
+        }};
+    }
+    types!(
+        f16,
+        bf16,
+        F8E5M2,
+        F8E4M3,
+        F8E4M3FN,
+        F8E4M3B11FNUZ,
+        F8E3M4,
+        F8E5M2FNUZ,
+        F8E4M3FNUZ,
+        F8E8M0FNU,
+        F4E2M1FN,
+        F6E3M2FN,
+        F6E2M3FN
+    );
+    None
+}

@@ -1,0 +1,183 @@
+//! Windows folded by any computation: a lane for each result.
+
+use hlo::{ComputationId, InstrId, Module};
+use smallvec::SmallVec;
+
+use super::{TASKS, tasks};
+use crate::Unsupported;
+use crate::runtime::native::lanes::{Applied, LANES, Lanes};
+use crate::runtime::native::memory::{Shared, with_width};
+use crate::runtime::native::window::{Axes, Axis, Form, coordinates, locate, outputs, positions};
+use crate::runtime::native::{Call, Operation};
+
+/// The operation: arguments are the operands, as many initial values, as many results.
+#[derive(Clone, Debug)]
+pub(crate) struct General {
+    applied: Applied,
+    axes: Axes,
+    /// Bytes of the elements of each operand.
+    bytes: SmallVec<[usize; 4]>,
+}
+
+/// The axis that is not the elements themselves, if there is just one and its windows all begin at the first element; the sizes around it.
+fn growing(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
+    let mut busy = (0..axes.len()).filter(|&i| !axes[i].is_identity());
+    let (i, None) = (busy.next()?, busy.next()) else { return None };
+    let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product();
+    matches!(axes[i].form(), Form::Prefix | Form::Growing)
+        .then(|| (axes[i], [size(&axes[..i]), size(&axes[i + 1..])]))
+}
+
+impl General {
+    pub(super) fn new(
+        module: &Module,
+        id: InstrId,
+        computation: ComputationId,
+        axes: Axes,
+    ) -> Result<General, Unsupported> {
+        let instr = module.instr(id);
+        let n = instr.operands().len() / 2;
+        let given = instr.operands().iter().map(|&o| module.instr(o).shape.expect_array().element_type);
+        let made = instr.shape.leaves();
+        let accumulators = made.iter().map(|s| s.expect_array().element_type);
+        let parameters = accumulators.clone().chain(given.clone().take(n));
+        let applied = Applied::new(module, id, computation, parameters, accumulators)?;
+        if !given.clone().take(n).eq(given.clone().skip(n))
+            || !given.clone().take(n).eq(made.iter().map(|s| s.expect_array().element_type))
+        {
+            return Err(Unsupported::new(
+                module,
+                id,
+                "with initial values or results of other types than the operands",
+            ));
+        }
+        let bytes = given.take(n).map(hlo::ElementType::storage_bytes).collect();
+        Ok(General { applied, axes, bytes })
+    }
+
+    /// Sets a result's elements at places to its initial value.
+    unsafe fn begin(&self, call: &Call<'_>, k: usize, places: impl Iterator<Item = usize>) {
+        let n = self.bytes.len();
+        with_width!(self.bytes[k], T => {
+            let (init, out) = (call.arguments[n + k].cast::<T>(), call.arguments[2 * n + k].cast::<T>());
+            for at in places {
+                // SAFETY: the caller says that the places are in the result and its own; an initial value is one element.
+                unsafe { *out.add(at) = *init };
+            }
+        });
+    }
+
+    /// Folds elements into accumulators in the results.
+    unsafe fn fold(&self, call: &Call<'_>, lanes: &mut Lanes<'_>, to: &[usize], from: &[usize]) {
+        let n = self.bytes.len();
+        // SAFETY: the caller says that the places are in the arrays, and those of the results its own.
+        unsafe {
+            for k in 0..n {
+                lanes.take(k, call.arguments[2 * n + k], to.iter().copied());
+                lanes.take(n + k, call.arguments[k], from.iter().copied());
+            }
+            lanes.apply(to.len());
+            for k in 0..n {
+                lanes.put(2 * n + k, Shared::new(call.arguments[2 * n + k]), to.iter().copied());
+            }
+        }
+    }
+}
+
+impl Operation for General {
+    fn scratch_bytes(&self) -> u64 {
+        self.applied.scratch_bytes() * TASKS as u64
+    }
+
+    fn regions(&self) -> Vec<ComputationId> {
+        vec![self.applied.computation]
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let input: usize = self.axes.iter().map(|a| a.input).product();
+        let (output, bytes): (usize, usize) = (outputs(&self.axes), self.bytes.iter().sum());
+        (((input + output) * bytes) as u64, (output as u64).saturating_mul(positions(&self.axes) as u64))
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        let Some(&kernel) = call.regions.first() else { return };
+        let (n, count) = (outputs(&self.axes), self.bytes.len());
+        let scratch = Shared::<u8>::new(call.scratch);
+        let call = super::super::Sent(call);
+        let lanes = |task: usize| {
+            // SAFETY: each task has its own memory.
+            let memory = unsafe { scratch.offset(task * self.applied.scratch_bytes() as usize) }.pointer();
+            self.applied.lanes(kernel, memory)
+        };
+        if let Some((axis, [outer, inner])) = growing(&self.axes) {
+            tasks(call.get().pool, outer * inner, axis.output.saturating_mul(16), &|task, range| {
+                let (call, mut lanes) = (call.get(), lanes(task));
+                for first in range.clone().step_by(LANES) {
+                    let lines = first..range.end.min(first + LANES);
+                    let place =
+                        |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
+                    let mut taken = 0;
+                    for o in 0..axis.output {
+                        let to: SmallVec<[usize; LANES]> =
+                            lines.clone().map(|line| place(line, axis.output, o)).collect();
+                        // SAFETY: places are in the arrays; tasks have different lines.
+                        unsafe {
+                            for k in 0..count {
+                                if o == 0 {
+                                    self.begin(call, k, to.iter().copied());
+                                } else {
+                                    let out = call.arguments[2 * count + k];
+                                    lanes.take(
+                                        k,
+                                        out,
+                                        lines.clone().map(|line| place(line, axis.output, o - 1)),
+                                    );
+                                    with_width!(self.bytes[k], T => {
+                                        let (from, out) = (lanes.column(k).cast::<T>(), out.cast::<T>());
+                                        to.iter().enumerate().for_each(|(lane, &at)| *out.add(at) = *from.add(lane));
+                                    });
+                                }
+                            }
+                            let end = axis.range(o).end;
+                            for i in taken..end {
+                                let from: SmallVec<[usize; LANES]> =
+                                    lines.clone().map(|line| place(line, axis.input, i)).collect();
+                                self.fold(call, &mut lanes, &to, &from);
+                            }
+                            taken = end.max(taken);
+                        }
+                    }
+                }
+            });
+            return;
+        }
+        let all = positions(&self.axes);
+        tasks(call.get().pool, n, all.min(1 << 16).saturating_mul(16), &|task, range| {
+            let (call, mut lanes) = (call.get(), lanes(task));
+            for first in range.clone().step_by(LANES) {
+                let block = first..range.end.min(first + LANES);
+                let at: Vec<_> =
+                    block.clone().map(|o| coordinates(self.axes.iter().map(|a| a.output), o)).collect();
+                // SAFETY: places are in the arrays; tasks have different results.
+                unsafe {
+                    for k in 0..count {
+                        self.begin(call, k, block.clone());
+                    }
+                    for w in 0..all {
+                        let (mut to, mut from) =
+                            (SmallVec::<[usize; LANES]>::new(), SmallVec::<[usize; LANES]>::new());
+                        for (o, at) in block.clone().zip(&at) {
+                            if let Some(i) = locate(&self.axes, at, w) {
+                                to.push(o);
+                                from.push(i);
+                            }
+                        }
+                        if !to.is_empty() {
+                            self.fold(call, &mut lanes, &to, &from);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,270 @@
+//! `reduce-window`: one operation over windows, or any computation.
+//!
+//! Windows that do not share much are folded one by one, a row of results at a time ([`direct`]); that keeps the order of elements, so products of floats go
+//! this way too. Where the order of elements does not matter (sums of floats may be taken in any), long or growing windows cost a few operations a
+//! result, axis by axis ([`running`]). Narrow floats are computed in f32 and rounded once.
+
+mod direct;
+mod fold;
+mod general;
+mod running;
+#[cfg(test)]
+mod tests;
+
+use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, TypeClass};
+
+use self::fold::{Carrier, Fold};
+pub(crate) use self::general::General;
+use super::floats::Narrow;
+use super::memory::{Layout, Shared};
+use super::region::Scalars;
+use super::window::{self, Axes, Axis, Form, outputs, positions};
+use super::{Call, Operation};
+use crate::Unsupported;
+use crate::runtime::pool::Pool;
+
+/// Positions of a window from which windows that overlap share their work.
+const LONG: usize = 32;
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 14;
+
+/// Tasks that work is cut into.
+const TASKS: usize = 64;
+
+/// The operation: arguments are the operand, the initial value, the result.
+#[derive(Clone, Debug)]
+pub(crate) struct ReduceWindow {
+    ty: ElementType,
+    op: Opcode,
+    /// With one more for the parts of complex numbers that are summed.
+    axes: Axes,
+    narrow: Option<Narrow>,
+    /// The axes to go through one after the other; none: directly.
+    passes: Vec<usize>,
+    /// Where in the scratch memory the operand and the result in f32 are, arrays between passes (twice), and each task's own memory.
+    wide: [u64; 2],
+    between: [u64; 2],
+    tasks: u64,
+    task_bytes: u64,
+}
+
+/// A `reduce-window` of either kind.
+pub(super) fn of(module: &Module, id: InstrId) -> Result<super::Kind, Unsupported> {
+    let unsupported = |why: &str| Unsupported::new(module, id, why);
+    let instr = module.instr(id);
+    let n = instr.operands().len() / 2;
+    let shapes: Option<Vec<_>> = instr.operands().iter().map(|&o| module.instr(o).shape.as_array()).collect();
+    let results: Option<Vec<_>> = instr.shape.leaves().into_iter().map(hlo::Shape::as_array).collect();
+    let (Some(shapes), Some(results)) = (shapes, results) else {
+        return Err(unsupported("of something that is no array"));
+    };
+    if shapes.iter().chain(&results).any(|s| s.is_dynamic()) || n == 0 || results.len() != n {
+        return Err(unsupported("of dynamic sizes"));
+    }
+    let axes = window::axes(module, id, &shapes[0].dims, &results[0].dims)?;
+    let computation =
+        instr.attrs.computation(AttrKey::ToApply).ok_or_else(|| unsupported("without a computation"))?;
+    let scalars = Scalars::of(module, computation);
+    let ty = shapes[0].element_type;
+    let same = shapes.iter().chain(&results).all(|s| s.element_type == ty);
+    if let (1, true, Some(op)) = (n, same, scalars.and_then(|s| s.reducer()))
+        && let Some((carrier, fold)) = fold::of(ty, op)
+    {
+        return Ok(super::Kind::ReduceWindow(ReduceWindow::new(ty, op, axes, carrier, fold)));
+    }
+    General::new(module, id, computation, axes).map(super::Kind::GeneralReduceWindow)
+}
+
+impl ReduceWindow {
+    fn new(ty: ElementType, op: Opcode, mut axes: Axes, carrier: Carrier, fold: Fold) -> ReduceWindow {
+        if matches!(carrier, Carrier::C64 | Carrier::C128) && op == Opcode::Add {
+            axes.push(Axis::identity(2));
+        }
+        let narrow = (carrier == Carrier::F32 && ty != ElementType::F32).then(|| Narrow::new(ty));
+        let busy: Vec<usize> = (0..axes.len()).filter(|&i| !axes[i].is_identity()).collect();
+        let form = |i: &usize| axes[*i].form();
+        let grows = |i: &usize| matches!(form(i), Form::Prefix | Form::Suffix | Form::Growing);
+        let shares = busy.iter().any(|&i| axes[i].is_plain() && axes[i].overlaps() && axes[i].window > 4);
+        let in_passes = match (&busy[..], fold.identity) {
+            ([one], None) => matches!(form(one), Form::Prefix | Form::Growing),
+            (_, None) | ([], _) => false,
+            (busy, Some(_)) => busy.iter().any(grows) || (shares && positions(&axes) >= LONG),
+        };
+        let passes = if in_passes { busy } else { Vec::new() };
+
+        let mut layout = Layout::default();
+        let bytes = fold.bytes as u64;
+        let input: usize = axes.iter().map(|a| a.input).product();
+        let wide = match narrow {
+            Some(_) => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
+            None => [0; 2],
+        };
+        // After each pass but the last.
+        let mut sizes: Vec<usize> = axes.iter().map(|a| a.input).collect();
+        let (mut largest, mut task_elements) = (0, 0);
+        for (k, &i) in passes.iter().enumerate() {
+            task_elements = task_elements.max(running::scratch(&axes[i], sizes[i + 1..].iter().product()));
+            sizes[i] = axes[i].output;
+            if k + 1 < passes.len() {
+                largest = largest.max(sizes.iter().product());
+            }
+        }
+        let between = match passes.len() {
+            0 | 1 => [0; 2],
+            2 => [layout.add(largest as u64, bytes); 2],
+            _ => [layout.add(largest as u64, bytes), layout.add(largest as u64, bytes)],
+        };
+        if passes.is_empty() {
+            task_elements = direct::scratch(&axes);
+        }
+        let tasks = layout.bytes();
+        let mut task = Layout::default();
+        task.add(task_elements as u64, bytes);
+        ReduceWindow { ty, op, axes, narrow, passes, wide, between, tasks, task_bytes: task.bytes() }
+    }
+
+    fn input(&self) -> usize {
+        self.axes.iter().map(|a| a.input).product()
+    }
+}
+
+/// What an algorithm over windows works with.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    fold: &'a Fold,
+    pool: &'a Pool,
+    /// What accumulators begin with: the bits of one element, or of both parts of one.
+    first: &'a [u8],
+    /// Memory for each of [`TASKS`] tasks.
+    scratch: Shared<u8>,
+    scratch_bytes: usize,
+}
+
+impl Work<'_> {
+    /// The memory of a task.
+    fn scratch(&self, task: usize) -> *mut u8 {
+        // SAFETY: there is memory for every task.
+        unsafe { self.scratch.offset(task * self.scratch_bytes) }.pointer()
+    }
+
+    /// Begins `n` accumulators.
+    ///
+    /// # Safety
+    /// They are nobody else's.
+    unsafe fn begin(&self, accumulators: *mut u8, n: usize) {
+        // SAFETY: as the caller says.
+        let bytes = unsafe { Shared::<u8>::new(accumulators).slice_mut(0, n * self.fold.bytes) };
+        fill(bytes, self.first);
+    }
+}
+
+/// Repeats a pattern.
+fn fill(bytes: &mut [u8], pattern: &[u8]) {
+    if let Some(&byte) = pattern.first()
+        && pattern.iter().all(|&b| b == byte)
+    {
+        return bytes.fill(byte);
+    }
+    let (head, mut done) = (pattern.len().min(bytes.len()), pattern.len());
+    bytes[..head].copy_from_slice(&pattern[..head]);
+    while done < bytes.len() {
+        let more = done.min(bytes.len() - done);
+        bytes.copy_within(..more, done);
+        done += more;
+    }
+}
+
+/// Cuts `n` things of `size` elements each into tasks; `work` gets the number of a task below [`TASKS`] and a range.
+fn tasks(pool: &Pool, n: usize, size: usize, work: &(dyn Fn(usize, std::ops::Range<usize>) + Sync)) {
+    let count = (n.saturating_mul(size.max(1)) / PIECE).clamp(1, TASKS).min(n.max(1));
+    let each = |task: usize| work(task, n * task / count..n * (task + 1) / count);
+    if count == 1 { each(0) } else { pool.run(count, &each) }
+}
+
+impl Operation for ReduceWindow {
+    fn scratch_bytes(&self) -> u64 {
+        self.tasks.saturating_add(self.task_bytes.saturating_mul(TASKS as u64))
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let (input, output) = (self.input(), outputs(&self.axes));
+        let parts =
+            if self.ty.is_complex() && self.axes.last().is_some_and(Axis::is_identity) { 2 } else { 1 };
+        let positions = if self.passes.is_empty() { positions(&self.axes) } else { 4 };
+        let flops = (output as u64).saturating_mul(positions as u64);
+        (((input + output) / parts * self.ty.storage_bytes()) as u64, flops)
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        let Some((carrier, fold)) = fold::of(self.ty, self.op) else { return };
+        let (input, output) = (self.input(), outputs(&self.axes));
+        if output == 0 {
+            return;
+        }
+        // SAFETY: the layout has these places.
+        let scratch = |at: u64| unsafe { Shared::<u8>::new(call.scratch).offset(at as usize) };
+        let (mut x, result) = (Shared::<u8>::new(call.arguments[0]), Shared::<u8>::new(call.arguments[2]));
+        let mut out = result;
+        // SAFETY: the initial value is one element.
+        let init =
+            unsafe { std::slice::from_raw_parts(call.arguments[1].cast_const(), self.ty.storage_bytes()) };
+        let (mut wide_init, mut first) = ([0f32], smallvec::SmallVec::<[u8; 16]>::from_slice(init));
+        if let Some(narrow) = &self.narrow {
+            let to = scratch(self.wide[0]);
+            tasks(call.pool, input, 1, &|_, range| {
+                // SAFETY: tasks widen different elements.
+                unsafe {
+                    let to = Shared::<f32>::new(to.pointer()).slice_mut(range.start, range.len());
+                    super::simd::vectorized(|| narrow.widen(x.pointer(), range.start, to));
+                }
+            });
+            // SAFETY: as above.
+            unsafe { narrow.widen(init.as_ptr(), 0, &mut wide_init) };
+            first = smallvec::SmallVec::from_slice(&wide_init[0].to_ne_bytes());
+            (x, out) = (to, scratch(self.wide[1]));
+        }
+        let scratch_bytes = self.task_bytes as usize;
+        let work =
+            Work { fold: &fold, pool: call.pool, first: &first, scratch: scratch(self.tasks), scratch_bytes };
+        // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
+        unsafe {
+            if self.passes.is_empty() {
+                direct::windows(work, &self.axes, x, out);
+            } else {
+                let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+                let mut sizes: smallvec::SmallVec<[usize; 6]> = self.axes.iter().map(|a| a.input).collect();
+                let mut from = x;
+                for (k, &i) in self.passes.iter().enumerate() {
+                    let last = k + 1 == self.passes.len();
+                    let to = if last { out } else { scratch(self.between[k % 2]) };
+                    let first = if last { work.first } else { &identity[..fold.bytes] };
+                    let (outer, inner) = (sizes[..i].iter().product(), sizes[i + 1..].iter().product());
+                    running::along(Work { first, ..work }, &self.axes[i], [outer, inner], from, to);
+                    sizes[i] = self.axes[i].output;
+                    from = to;
+                }
+            }
+        }
+        if let Some(narrow) = &self.narrow {
+            tasks(call.pool, output, 1, &|_, range| {
+                // SAFETY: tasks narrow different elements.
+                unsafe {
+                    let from = Shared::<f32>::new(out.pointer()).slice(range.start, range.len());
+                    super::simd::vectorized(|| narrow.narrow(from, result.pointer(), range.start));
+                }
+            });
+        } else if let Carrier::Integer { .. } = carrier
+            && self.ty.bits() < 8
+        {
+            let unused = 8 - self.ty.bits();
+            let signed = self.ty.class() == TypeClass::Signed;
+            tasks(call.pool, output, 1, &|_, range| {
+                // SAFETY: tasks normalize different elements.
+                for x in unsafe { out.slice_mut(range.start, range.len()) } {
+                    *x = if signed { ((*x << unused) as i8 >> unused) as u8 } else { *x << unused >> unused };
+                }
+            });
+        }
+    }
+}

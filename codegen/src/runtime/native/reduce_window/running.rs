@@ -1,0 +1,243 @@
+//! Windows along one axis in a few operations a result: each window that grows goes on where the one before it ended; of windows that slide each is the end of
+//! one block and the beginning of the next (van Herk; Gil and Werman), so that nothing is ever subtracted.
+
+use super::{TASKS, Work, direct, fill, tasks};
+use crate::runtime::native::memory::Shared;
+use crate::runtime::native::window::{Axis, Form};
+
+/// Neighbouring lines that are folded together.
+const WIDE: usize = 512;
+
+/// Elements of a line from which several tasks fold it, if there are few lines.
+const LONG_LINE: usize = 1 << 16;
+
+/// Elements of a block of a long line that are folded side by side.
+const LANES: usize = 64;
+
+fn slides(axis: &Axis) -> bool {
+    axis.is_plain() && axis.window > 4
+}
+
+/// Elements of memory that a task needs for an axis with `inner` neighbouring lines.
+pub(super) fn scratch(axis: &Axis, inner: usize) -> usize {
+    match axis.form() {
+        Form::Identity => 0,
+        Form::Prefix | Form::Suffix | Form::Growing => WIDE.min(inner).max(LANES),
+        Form::Any if slides(axis) => axis.input.saturating_mul(2 * WIDE.min(inner)),
+        Form::Any => direct::scratch(&[*axis, Axis::identity(inner)]),
+    }
+}
+
+/// Folds along the middle axis of `[outer, axis, inner]`.
+///
+/// # Safety
+/// `x` and `out` are dense arrays of those sizes; each task has [`scratch`] elements of memory.
+pub(super) unsafe fn along(
+    work: Work<'_>,
+    axis: &Axis,
+    [outer, inner]: [usize; 2],
+    x: Shared<u8>,
+    out: Shared<u8>,
+) {
+    let form = axis.form();
+    let few = outer < TASKS / 4 && axis.input >= LONG_LINE;
+    // SAFETY: as the caller says, in all cases; tasks have different lines.
+    unsafe {
+        match form {
+            Form::Prefix | Form::Suffix if inner == 1 && few && work.fold.identity.is_some() => {
+                for line in 0..outer {
+                    let at = line * axis.input * work.fold.bytes;
+                    long_line(&work, axis.input, form == Form::Suffix, x.offset(at), out.offset(at));
+                }
+            }
+            Form::Prefix | Form::Suffix if inner == 1 => {
+                tasks(work.pool, outer, axis.input, &|task, lines| {
+                    let carry = work.scratch(task);
+                    for line in lines {
+                        let at = line * axis.input * work.fold.bytes;
+                        work.begin(carry, 1);
+                        (work.fold.scan)(
+                            x.offset(at).pointer(),
+                            out.offset(at).pointer(),
+                            axis.input,
+                            carry,
+                            form == Form::Suffix,
+                        );
+                    }
+                })
+            }
+            Form::Prefix | Form::Suffix | Form::Growing => {
+                columns(&work, outer, inner, axis, &|lines, scratch| {
+                    growing(&work, axis, form, lines, inner, x, out, scratch);
+                })
+            }
+            Form::Any if slides(axis) => columns(&work, outer, inner, axis, &|lines, scratch| {
+                sliding(&work, axis, lines, inner, x, out, scratch)
+            }),
+            Form::Identity | Form::Any => {
+                direct::windows(work, &[Axis::identity(outer), *axis, Axis::identity(inner)], x, out)
+            }
+        }
+    }
+}
+
+/// Neighbouring lines of an outer index.
+#[derive(Clone, Copy)]
+struct Lines {
+    outer: usize,
+    first: usize,
+    count: usize,
+}
+
+/// Cuts the lines of an array into neighbours.
+fn columns(work: &Work<'_>, outer: usize, inner: usize, axis: &Axis, each: &(dyn Fn(Lines, *mut u8) + Sync)) {
+    let blocks = inner.div_ceil(WIDE);
+    tasks(
+        work.pool,
+        outer * blocks,
+        axis.input.max(axis.output).saturating_mul(WIDE.min(inner)),
+        &|task, range| {
+            for i in range {
+                let first = i % blocks * WIDE;
+                each(Lines { outer: i / blocks, first, count: WIDE.min(inner - first) }, work.scratch(task));
+            }
+        },
+    );
+}
+
+/// A line so long that several tasks fold it: pieces are folded, and then gone through with what came before them.
+unsafe fn long_line(work: &Work<'_>, n: usize, down: bool, x: Shared<u8>, out: Shared<u8>) {
+    let (fold, size) = (work.fold, work.fold.bytes);
+    let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+    let piece = |i: usize| n * i / TASKS..n * (i + 1) / TASKS;
+    // SAFETY: as the caller says; tasks have different pieces, and memory for LANES elements each.
+    unsafe {
+        work.pool.run(TASKS, &|i| {
+            let lanes = work.scratch(i);
+            fill(Shared::<u8>::new(lanes).slice_mut(0, LANES * size), &identity[..size]);
+            let range = piece(i);
+            let whole = range.len() / LANES;
+            for block in 0..whole {
+                let from = x.offset((range.start + block * LANES) * size).pointer();
+                (fold.rows)(lanes, LANES, &[from.cast_const()]);
+            }
+            let rest = range.start + whole * LANES;
+            (fold.rows)(lanes, range.end - rest, &[x.offset(rest * size).pointer().cast_const()]);
+            for lane in 1..LANES {
+                (fold.rows)(lanes, 1, &[lanes.add(lane * size).cast_const()]);
+            }
+        });
+        // What a piece comes to becomes what comes before it.
+        let mut before = [0u8; 16];
+        before[..size].copy_from_slice(&work.first[..size]);
+        for i in 0..TASKS {
+            let lanes = work.scratch(if down { TASKS - 1 - i } else { i });
+            let mut next = before;
+            (fold.rows)(next.as_mut_ptr(), 1, &[lanes.cast_const()]);
+            lanes.copy_from_nonoverlapping(before.as_ptr(), size);
+            before = next;
+        }
+        work.pool.run(TASKS, &|i| {
+            let (range, carry) = (piece(i), work.scratch(i));
+            let at = range.start * size;
+            (fold.scan)(x.offset(at).pointer(), out.offset(at).pointer(), range.len(), carry, down);
+        });
+    }
+}
+
+/// Windows that all begin at the first element (or all end with the last).
+#[expect(clippy::too_many_arguments, reason = "one call; they are what the lines are")]
+unsafe fn growing(
+    work: &Work<'_>,
+    axis: &Axis,
+    form: Form,
+    lines: Lines,
+    inner: usize,
+    x: Shared<u8>,
+    out: Shared<u8>,
+    accumulators: *mut u8,
+) {
+    let (fold, size) = (work.fold, work.fold.bytes);
+    // SAFETY: as the caller says.
+    unsafe {
+        let source = |i: usize| {
+            x.offset(((lines.outer * axis.input + i) * inner + lines.first) * size).pointer().cast_const()
+        };
+        let result =
+            |o: usize| out.offset(((lines.outer * axis.output + o) * inner + lines.first) * size).pointer();
+        work.begin(accumulators, lines.count);
+        let mut taken = 0;
+        for o in 0..axis.output {
+            let o = if form == Form::Suffix { axis.output - 1 - o } else { o };
+            if form == Form::Suffix {
+                (fold.rows)(accumulators, lines.count, &[source(o)]);
+            } else {
+                let end = axis.range(o).end;
+                for i in taken..end {
+                    (fold.rows)(accumulators, lines.count, &[source(i)]);
+                }
+                taken = end.max(taken);
+            }
+            result(o).copy_from_nonoverlapping(accumulators, lines.count * size);
+        }
+    }
+}
+
+/// Windows that slide.
+unsafe fn sliding(
+    work: &Work<'_>,
+    axis: &Axis,
+    lines: Lines,
+    inner: usize,
+    x: Shared<u8>,
+    out: Shared<u8>,
+    scratch: *mut u8,
+) {
+    let (fold, size) = (work.fold, work.fold.bytes);
+    let (n, block, row) = (axis.input, axis.window, lines.count * work.fold.bytes);
+    // SAFETY: as the caller says; there is memory for two rows of the lines for each element.
+    unsafe {
+        let source =
+            |i: usize| x.offset(((lines.outer * n + i) * inner + lines.first) * size).pointer().cast_const();
+        let result =
+            |o: usize| out.offset(((lines.outer * axis.output + o) * inner + lines.first) * size).pointer();
+        // From each element to the end of its block, and from the beginning of its block to each element.
+        let ends = |i: usize| scratch.add(i * row);
+        let starts = |i: usize| scratch.add((n + i) * row);
+        for i in 0..n {
+            ends(i).copy_from_nonoverlapping(source(i), row);
+            starts(i).copy_from_nonoverlapping(source(i), row);
+        }
+        if lines.count == 1 {
+            let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+            for first in (0..n).step_by(block) {
+                let len = block.min(n - first);
+                let (mut up, mut down) = (identity, identity);
+                (fold.scan)(source(first), starts(first), len, up.as_mut_ptr(), false);
+                (fold.scan)(source(first), ends(first), len, down.as_mut_ptr(), true);
+            }
+        } else {
+            for i in (0..n.saturating_sub(1)).rev().filter(|i| (i + 1) % block != 0) {
+                (fold.rows)(ends(i), lines.count, &[ends(i + 1).cast_const()]);
+            }
+            for i in (1..n).filter(|i| i % block != 0) {
+                (fold.rows)(starts(i), lines.count, &[starts(i - 1).cast_const()]);
+            }
+        }
+        for o in 0..axis.output {
+            let (range, to) = (axis.range(o), result(o));
+            work.begin(to, lines.count);
+            if range.is_empty() {
+                continue;
+            }
+            let (first, last) = (range.start, range.end - 1);
+            let sources: &[*const u8] = match (first / block == last / block, first % block == 0) {
+                (false, _) => &[ends(first), starts(last)],
+                // Within one block a window is its beginning, or it is cut off by the end of the operand.
+                (true, true) => &[starts(last)],
+                (true, false) => &[ends(first)],
+            };
+            (fold.rows)(to, lines.count, sources);
+        }
+    }
+}

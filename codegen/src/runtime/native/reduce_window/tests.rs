@@ -1,0 +1,138 @@
+//! Windows against the interpreter.
+
+use hlo::{ElementType, TypeClass};
+
+use crate::runtime::native::testing::{check, close};
+
+/// (operand, result, window) of many forms.
+const WINDOWS: &[(&str, &str, &str)] = &[
+    ("4,6", "4,6", "size=1x6 pad=0_0x5_0"),
+    ("4,6", "4,6", "size=4x1 pad=0_3x0_0"),
+    ("3,5,70", "3,5,70", "size=1x5x1 pad=0_0x4_0x0_0"),
+    ("2,9,9,3", "2,4,5,3", "size=1x3x2x1 stride=1x2x2x1 pad=0_0x0_0x1_0x0_0"),
+    ("2,3,9,11", "2,3,5,5", "size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x1_1x0_0"),
+    ("40", "35", "size=6"),
+    ("6,40", "6,39", "size=1x10 pad=0_0x4_4"),
+    ("40,5", "18,5", "size=9x1 stride=2x1 pad=3_0x0_0"),
+    ("9,9", "5,5", "size=5x7 pad=0_0x1_1"),
+    ("7", "11", "size=3 lhs_dilate=2"),
+    ("9", "7", "size=2 rhs_dilate=2"),
+    ("5,4", "1,7", "size=2x2 stride=3x1 pad=0_0x1_1 lhs_dilate=1x2 rhs_dilate=2x2"),
+    ("6", "3", "size=4 stride=2 pad=-1_3"),
+    ("8", "3", "size=8 stride=2 pad=7_-3"),
+    ("3,4", "3,4", "size=1x1"),
+    ("4,3", "0,3", "size=5x1"),
+    ("3", "5", "size=1 pad=1_1"),
+    ("5,6", "5,6", "size=5x6 pad=4_0x5_0"),
+];
+
+fn text(ty: ElementType, op: &str, (operand, result, window): (&str, &str, &str), init: &str) -> String {
+    let ty = ty.name();
+    let window = if window.is_empty() { String::new() } else { format!("window={{{window}}}, ") };
+    format!(
+        "HloModule m\nf {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(a, b)\n}}\nENTRY main {{\n  x = {ty}[{operand}] parameter(0)\n  i = {ty}[] {init}\n  ROOT w = {ty}[{result}] reduce-window(x, i), {window}to_apply=f\n}}\n"
+    )
+}
+
+#[test]
+fn exact_operations_of_any_type() {
+    for (seed, &ty) in (0..).zip(ElementType::ALL) {
+        let ops: &[&str] = match ty.class() {
+            TypeClass::Float => &["maximum", "minimum", "multiply"],
+            TypeClass::Complex => &[],
+            TypeClass::Pred => &["and", "or", "xor", "add", "multiply", "maximum"],
+            TypeClass::Signed | TypeClass::Unsigned => {
+                &["add", "multiply", "maximum", "minimum", "and", "xor", "or"]
+            }
+        };
+        for (i, &window) in WINDOWS.iter().enumerate() {
+            if let Some(op) = ops.get(i % ops.len().max(1)) {
+                check(&text(ty, op, window, "parameter(1)"), seed, true, false, &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn operations_of_the_widest_use() {
+    for (ty, op) in [
+        (ElementType::F32, "maximum"),
+        (ElementType::F32, "multiply"),
+        (ElementType::S32, "add"),
+        (ElementType::BF16, "multiply"),
+    ] {
+        for &window in WINDOWS {
+            check(&text(ty, op, window, "parameter(1)"), 9, true, false, &[]);
+        }
+    }
+}
+
+#[test]
+fn sums_of_floats() {
+    for (seed, &ty) in (0..).zip(ElementType::ALL) {
+        if matches!(ty.class(), TypeClass::Float | TypeClass::Complex) {
+            for &window in WINDOWS {
+                close(&text(ty, "add", window, "parameter(1)"), seed, 8.0);
+            }
+        }
+    }
+    close(
+        &text(ElementType::F32, "add", ("3,1000", "3,1000", "size=1x1000 pad=0_0x999_0"), "constant(0)"),
+        1,
+        1e3,
+    );
+    close(
+        &text(ElementType::F32, "add", ("70000", "70000", "size=70000 pad=69999_0"), "constant(1)"),
+        2,
+        7e4,
+    );
+    close(
+        &text(ElementType::F32, "add", ("70000", "70000", "size=70000 pad=0_69999"), "constant(1)"),
+        3,
+        7e4,
+    );
+    check(
+        &text(ElementType::S64, "add", ("70000", "70000", "size=70000 pad=69999_0"), "parameter(1)"),
+        3,
+        true,
+        true,
+        &[],
+    );
+    check(
+        &text(ElementType::F32, "maximum", ("40000", "19999", "size=3 stride=2"), "parameter(1)"),
+        3,
+        true,
+        false,
+        &[],
+    );
+    // -0 survives among its own kind alone.
+    close(
+        &text(ElementType::F32, "add", ("2,20", "2,20", "size=1x20 pad=0_0x19_0"), "constant(-0)"),
+        4,
+        20.0,
+    );
+}
+
+/// `(a0 + 2 b0, a1 - b1)` of (s32, f32).
+unsafe extern "C" fn two(arguments: *const *mut u8, begin: u64, end: u64) {
+    // SAFETY: four arrays of parameters and two of results.
+    unsafe {
+        let s32 = |k: usize| (*arguments.add(k)).cast::<i32>();
+        let f32 = |k: usize| (*arguments.add(k)).cast::<f32>();
+        for i in begin as usize..end as usize {
+            *s32(4).add(i) = (*s32(0).add(i)).wrapping_add((*s32(2).add(i)).wrapping_mul(2));
+            *f32(5).add(i) = *f32(1).add(i) - *f32(3).add(i);
+        }
+    }
+}
+
+#[test]
+fn any_computation() {
+    for &(operand, result, window) in WINDOWS {
+        let window = if window.is_empty() { String::new() } else { format!("window={{{window}}}, ") };
+        let text = format!(
+            "HloModule m\nf {{\n  a = s32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = f32[] parameter(3)\n  two = s32[] constant(2)\n  t = s32[] multiply(c, two)\n  r = s32[] add(a, t)\n  s = f32[] subtract(b, d)\n  ROOT o = (s32[], f32[]) tuple(r, s)\n}}\nENTRY main {{\n  x = s32[{operand}] parameter(0)\n  y = f32[{operand}] parameter(1)\n  i = s32[] parameter(2)\n  j = f32[] parameter(3)\n  ROOT w = (s32[{result}], f32[{result}]) reduce-window(x, y, i, j), {window}to_apply=f\n}}\n"
+        );
+        check(&text, 5, true, false, &[two]);
+    }
+}

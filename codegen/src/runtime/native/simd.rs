@@ -1,0 +1,27 @@
+//! Hot loops for the vectors of the machine that runs them: the crate is compiled for the oldest machine that is supported.
+
+/// Calls `f` with its body, and what is inlined into it, compiled for the widest vectors of this machine. Results must not depend on it: nothing in this crate
+/// contracts or reassociates floating-point arithmetic by itself.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn vectorized<R>(f: impl FnOnce() -> R) -> R {
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    fn wide<R>(f: impl FnOnce() -> R) -> R {
+        f()
+    }
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512cd")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+    {
+        // SAFETY: the machine has what the function was compiled for.
+        return unsafe { wide(f) };
+    }
+    f()
+}
+
+/// Calls `f`: the crate is compiled for all vectors that such machines have.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn vectorized<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}

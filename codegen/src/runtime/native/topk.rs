@@ -1,0 +1,272 @@
+//! `topk`: a scan for elements that are better than the k-th best so far. Those are collected; when there are enough, all but the best k are dropped, and
+//! the bar is raised. What is collected is ordered once at the end.
+
+use hlo::{AttrKey, InstrId, Module};
+
+use super::memory::{Layout, Shared, with_width};
+use super::sort::{FloatOrder, Key};
+use super::{Call, Operation};
+use crate::Unsupported;
+
+/// Elements that are compared with the bar together.
+const BLOCK: usize = 128;
+
+/// Elements among which one that is better is searched for one by one.
+const STRIP: usize = 16;
+
+/// Tasks that rows are cut into.
+const TASKS: usize = 64;
+
+/// The operation: arguments are the operand, the values, the indices.
+#[derive(Clone, Debug)]
+pub(crate) struct TopK {
+    /// Ascending keys are the better ones.
+    key: Key,
+    rows: usize,
+    len: usize,
+    k: usize,
+    /// Bytes of an element.
+    bytes: usize,
+    /// Elements that are collected at most.
+    room: usize,
+    tasks: usize,
+}
+
+impl TopK {
+    /// For a `topk` instruction.
+    pub(super) fn of(module: &Module, id: InstrId) -> Result<TopK, Unsupported> {
+        let instr = module.instr(id);
+        let k = instr.attrs.int(AttrKey::K).and_then(|k| usize::try_from(k).ok());
+        let largest = instr.attrs.bool_or(AttrKey::Largest, true);
+        TopK::new(module, id, k, largest)
+    }
+
+    fn new(module: &Module, id: InstrId, k: Option<usize>, largest: bool) -> Result<TopK, Unsupported> {
+        let unsupported = |why: &str| Unsupported::new(module, id, why);
+        let instr = module.instr(id);
+        let shape = instr.operands().first().and_then(|&o| module.instr(o).shape.as_array());
+        let (Some(shape), Some(k)) = (shape, k) else {
+            return Err(unsupported("without an array or a number"));
+        };
+        let Some(len) = shape.dims.last().and_then(|&n| usize::try_from(n).ok()) else {
+            return Err(unsupported("of a scalar"));
+        };
+        if shape.is_dynamic() || i32::try_from(len).is_err() || k > len {
+            return Err(unsupported("of a dynamic dimension, or of 2^31 elements or more"));
+        }
+        let Some(key) = Key::whole(0, shape.element_type, largest, FloatOrder::Total) else {
+            return Err(unsupported("of complex numbers"));
+        };
+        let rows = shape.elements().checked_div(len).unwrap_or(0);
+        let room = k.saturating_mul(2).max(k.saturating_add(512)).min(len);
+        Ok(TopK {
+            key,
+            rows,
+            len,
+            k,
+            bytes: shape.element_type.storage_bytes(),
+            room,
+            tasks: rows.min(TASKS),
+        })
+    }
+
+    fn task_bytes(&self) -> u64 {
+        let mut layout = Layout::default();
+        layout.add(self.room as u64, if self.key.bits() <= 32 { 8 } else { 16 });
+        layout.bytes()
+    }
+
+    /// # Safety
+    /// As [`Operation::run`]; the scratch memory is this call's alone.
+    #[inline(always)]
+    unsafe fn row<I: Item>(&self, [x, values, indices]: [Shared<u8>; 3], scratch: *mut u8, row: usize) {
+        let (k, first) = (self.k, row * self.len);
+        // SAFETY: the scratch memory has this much room.
+        let room = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.room) };
+        // SAFETY: the row is in the operand.
+        let load = |range: std::ops::Range<usize>, sink: &mut dyn FnMut(usize, u64)| unsafe {
+            self.key.load(x.pointer(), range, |i| first + i, sink);
+        };
+        load(0..self.room, &mut |i, key| room[i] = I::new(key, i as u32));
+        let mut count = self.room;
+        if self.room < self.len {
+            room.select_nth_unstable(k - 1);
+            count = k;
+            let mut bar = room[k - 1].key();
+            let mut keys = [I::Key::default(); BLOCK];
+            let mut at = self.room;
+            while at < self.len {
+                let n = BLOCK.min(self.len - at);
+                // SAFETY: the row is in the operand.
+                unsafe {
+                    self.key.load(x.pointer(), 0..n, |i| first + at + i, |i, key| keys[i] = I::narrow(key))
+                };
+                // What is left from an earlier block is not looked at.
+                if n < BLOCK {
+                    keys[n..].fill(bar);
+                }
+                if any_below(&keys, bar) {
+                    for (strip, keys) in keys.chunks_exact(STRIP).enumerate() {
+                        if !any_below(keys, bar) {
+                            continue;
+                        }
+                        for (i, &key) in keys.iter().enumerate() {
+                            if key < bar {
+                                room[count] = I::with(key, (at + strip * STRIP + i) as u32);
+                                count += 1;
+                                if count == self.room {
+                                    room.select_nth_unstable(k - 1);
+                                    count = k;
+                                    bar = room[k - 1].key();
+                                }
+                            }
+                        }
+                    }
+                }
+                at += n;
+            }
+        }
+        if k < count {
+            room[..count].select_nth_unstable(k - 1);
+        }
+        room[..k].sort_unstable();
+        // SAFETY: the row of the results, which no other task writes.
+        let indices = unsafe { Shared::<i32>::new(indices.pointer()).slice_mut(row * k, k) };
+        for (out, item) in indices.iter_mut().zip(&*room) {
+            *out = item.place() as i32;
+        }
+        with_width!(self.bytes, T => {
+            let (x, values) = (Shared::<T>::new(x.pointer()), Shared::<T>::new(values.pointer()));
+            // SAFETY: as above; indices are below the length.
+            let (x, values) = unsafe { (x.slice(first, self.len), values.slice_mut(row * k, k)) };
+            values.iter_mut().zip(&*indices).for_each(|(out, &i)| *out = x[i as usize]);
+        });
+    }
+}
+
+#[inline(always)]
+fn any_below<K: Copy + PartialOrd>(keys: &[K], bar: K) -> bool {
+    keys.iter().fold(false, |any, &key| any | (key < bar))
+}
+
+/// A key and the place of its element, in the order of the results.
+trait Item: Copy + Ord {
+    /// The key's integer.
+    type Key: Copy + PartialOrd + Default;
+    fn new(key: u64, place: u32) -> Self;
+    fn with(key: Self::Key, place: u32) -> Self;
+    fn narrow(key: u64) -> Self::Key;
+    fn key(self) -> Self::Key;
+    fn place(self) -> u32;
+}
+
+impl Item for u64 {
+    type Key = u32;
+
+    fn new(key: u64, place: u32) -> Self {
+        key << 32 | u64::from(place)
+    }
+
+    fn with(key: u32, place: u32) -> Self {
+        u64::from(key) << 32 | u64::from(place)
+    }
+
+    #[inline(always)]
+    fn narrow(key: u64) -> u32 {
+        key as u32
+    }
+
+    fn key(self) -> u32 {
+        (self >> 32) as u32
+    }
+
+    fn place(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Item for (u64, u32) {
+    type Key = u64;
+
+    fn new(key: u64, place: u32) -> Self {
+        (key, place)
+    }
+
+    fn with(key: u64, place: u32) -> Self {
+        (key, place)
+    }
+
+    #[inline(always)]
+    fn narrow(key: u64) -> u64 {
+        key
+    }
+
+    fn key(self) -> u64 {
+        self.0
+    }
+
+    fn place(self) -> u32 {
+        self.1
+    }
+}
+
+impl Operation for TopK {
+    fn scratch_bytes(&self) -> u64 {
+        self.task_bytes().saturating_mul(self.tasks as u64)
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let (read, written) = (self.rows * self.len * self.bytes, self.rows * self.k * (self.bytes + 4));
+        ((read + written) as u64, (self.rows * self.len) as u64)
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        if self.k == 0 || self.rows == 0 {
+            return;
+        }
+        let arguments = [0, 1, 2].map(|i| Shared::<u8>::new(call.arguments[i]));
+        let scratch = Shared::<u8>::new(call.scratch);
+        call.pool.run(self.tasks, &|task| {
+            // SAFETY: each task has its own part of the scratch memory.
+            let scratch = unsafe { scratch.offset(task * self.task_bytes() as usize) }.pointer();
+            for row in self.rows * task / self.tasks..self.rows * (task + 1) / self.tasks {
+                // SAFETY: as the caller says; tasks have different rows.
+                super::simd::vectorized(|| unsafe {
+                    if self.key.bits() <= 32 {
+                        self.row::<u64>(arguments, scratch, row);
+                    } else {
+                        self.row::<(u64, u32)>(arguments, scratch, row);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlo::{ElementType, TypeClass};
+
+    use crate::runtime::native::testing::check;
+
+    #[test]
+    fn of_any_type() {
+        for (seed, &ty) in (0..).zip(ElementType::ALL).filter(|(_, ty)| ty.class() != TypeClass::Complex) {
+            for (dims, out, k) in [
+                ("2,1100", "2,7", 7),
+                ("900", "300", 300),
+                ("2,3,5", "2,3,5", 5),
+                ("4,1", "4,1", 1),
+                ("0,5", "0,2", 2),
+                ("1,1200", "1,1", 1),
+            ] {
+                let name = ty.name();
+                let largest = seed % 2 == 0;
+                let text = format!(
+                    "HloModule m\nENTRY main {{\n  x = {name}[{dims}] parameter(0)\n  ROOT t = ({name}[{out}], s32[{out}]) topk(x), k={k}, largest={largest}\n}}\n"
+                );
+                check(&text, seed, true, true, &[]);
+            }
+        }
+    }
+}

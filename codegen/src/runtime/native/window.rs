@@ -1,0 +1,184 @@
+//! Windows over an operand, one axis at a time.
+
+use hlo::attrs::WindowDim;
+use hlo::{InstrId, Module};
+use smallvec::SmallVec;
+
+use crate::Unsupported;
+
+/// One axis. Output position `o` and window position `w` meet the operand at `p = o * stride + w * window_dilation - padding_low`, an element if `p`
+/// is a multiple of `base_dilation` and `p / base_dilation` is inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Axis {
+    pub(super) input: usize,
+    pub(super) window: usize,
+    pub(super) output: usize,
+    stride: usize,
+    padding_low: i64,
+    base_dilation: usize,
+    window_dilation: usize,
+}
+
+/// The axes of an array.
+pub(super) type Axes = SmallVec<[Axis; 6]>;
+
+/// What the windows of an axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Each element itself.
+    Identity,
+    /// Window `o` is `0..=o`.
+    Prefix,
+    /// Window `o` is `o..`.
+    Suffix,
+    /// Each window begins at the first element.
+    Growing,
+    /// Anything.
+    Any,
+}
+
+impl Axis {
+    pub(super) fn identity(extent: usize) -> Axis {
+        let (input, output) = (extent, extent);
+        Axis { input, window: 1, output, stride: 1, padding_low: 0, base_dilation: 1, window_dilation: 1 }
+    }
+
+    fn new(w: &WindowDim, input: usize, output: usize) -> Axis {
+        let size = |x: i64| usize::try_from(x).unwrap_or(0);
+        Axis {
+            input,
+            window: size(w.size),
+            output,
+            stride: size(w.stride).max(1),
+            padding_low: w.pad_low,
+            base_dilation: size(w.base_dilation).max(1),
+            window_dilation: size(w.window_dilation).max(1),
+        }
+    }
+
+    pub(super) fn is_identity(&self) -> bool {
+        *self == Axis::identity(self.input)
+    }
+
+    /// Nothing is dilated.
+    pub(super) fn is_plain(&self) -> bool {
+        self.base_dilation == 1 && self.window_dilation == 1
+    }
+
+    pub(super) fn form(&self) -> Form {
+        let last =
+            i64::try_from(self.output.saturating_sub(1).saturating_mul(self.stride)).unwrap_or(i64::MAX);
+        let whole =
+            self.is_plain() && self.stride == 1 && self.output == self.input && self.window >= self.input;
+        if self.is_identity() {
+            Form::Identity
+        } else if whole && self.padding_low.checked_add(1) == i64::try_from(self.window).ok() {
+            Form::Prefix
+        } else if whole && self.padding_low == 0 {
+            Form::Suffix
+        } else if self.is_plain() && last <= self.padding_low {
+            Form::Growing
+        } else {
+            Form::Any
+        }
+    }
+
+    /// The element at window position `w` of output `o`.
+    #[inline]
+    pub(super) fn locate(&self, o: usize, w: usize) -> Option<usize> {
+        let reach = (w as i64).saturating_mul(self.window_dilation as i64).saturating_sub(self.padding_low);
+        let p = usize::try_from((o as i64).saturating_mul(self.stride as i64).saturating_add(reach)).ok()?;
+        (p.is_multiple_of(self.base_dilation) && p / self.base_dilation < self.input)
+            .then_some(p / self.base_dilation)
+    }
+
+    /// The elements of output `o`, where nothing is dilated.
+    pub(super) fn range(&self, o: usize) -> std::ops::Range<usize> {
+        let start = (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
+        let end = start.saturating_add(self.window as i64).clamp(0, self.input as i64);
+        (start.clamp(0, end) as usize)..end as usize
+    }
+
+    /// The outputs within `range` that have an element at window position `w`, the element of the first, and the distance of elements; where the operand is
+    /// not dilated.
+    pub(super) fn run(
+        &self,
+        w: usize,
+        range: &std::ops::Range<usize>,
+    ) -> Option<(std::ops::Range<usize>, usize, usize)> {
+        // Output o meets element o * stride - start.
+        let start = self.padding_low.saturating_sub((w as i64).saturating_mul(self.window_dilation as i64));
+        let reach = |bound: i64| bound.clamp(0, i64::MAX).unsigned_abs() as usize;
+        let first = reach(start).div_ceil(self.stride).max(range.start);
+        let end = reach(start.saturating_add(self.input as i64)).div_ceil(self.stride).min(range.end);
+        let element =
+            usize::try_from((first as i64).saturating_mul(self.stride as i64).saturating_sub(start)).ok()?;
+        (first < end).then_some((first..end, element, self.stride))
+    }
+
+    pub(super) fn base_is_plain(&self) -> bool {
+        self.base_dilation == 1
+    }
+
+    /// Whether windows share elements.
+    pub(super) fn overlaps(&self) -> bool {
+        self.window > 1 && (self.window - 1).saturating_mul(self.window_dilation) >= self.stride
+    }
+}
+
+/// The axes of a window on an operand, with these sizes of the results.
+pub(super) fn axes(
+    module: &Module,
+    id: InstrId,
+    operand: &[i64],
+    result: &[i64],
+) -> Result<Axes, Unsupported> {
+    let size = |&n: &i64| usize::try_from(n).unwrap_or(0);
+    let window = module.instr(id).attrs.window().map_or(&[][..], |w| &w.dims);
+    if window.is_empty() {
+        return Ok(operand.iter().map(|n| Axis::identity(size(n))).collect());
+    }
+    if window.len() != operand.len() || result.len() != operand.len() {
+        return Err(Unsupported::new(module, id, "with a window of another rank"));
+    }
+    Ok(window
+        .iter()
+        .zip(operand)
+        .zip(result)
+        .map(|((w, input), output)| Axis::new(w, size(input), size(output)))
+        .collect())
+}
+
+/// The coordinates of position `index` of dimensions `sizes`.
+pub(super) fn coordinates(
+    sizes: impl DoubleEndedIterator<Item = usize> + ExactSizeIterator,
+    mut index: usize,
+) -> SmallVec<[usize; 6]> {
+    let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, sizes.len());
+    for (at, size) in at.iter_mut().rev().zip(sizes.rev()) {
+        *at = index % size.max(1);
+        index /= size.max(1);
+    }
+    at
+}
+
+/// Sizes of the results.
+pub(super) fn outputs(axes: &[Axis]) -> usize {
+    axes.iter().map(|axis| axis.output).product()
+}
+
+/// Positions of a window; saturates.
+pub(super) fn positions(axes: &[Axis]) -> usize {
+    axes.iter().fold(1usize, |n, axis| n.saturating_mul(axis.window))
+}
+
+/// The element at window position `w` of the output at `output`, if there is one.
+pub(super) fn locate(axes: &[Axis], output: &[usize], mut w: usize) -> Option<usize> {
+    let (mut at, mut scale) = (0, 1);
+    for (axis, &o) in axes.iter().zip(output).rev() {
+        at += axis.locate(o, w % axis.window.max(1))? * scale;
+        w /= axis.window.max(1);
+        scale *= axis.input;
+    }
+    Some(at)
+}
