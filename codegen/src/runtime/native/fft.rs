@@ -71,7 +71,8 @@ impl Fft {
         let unsupported = |why: &str| Unsupported::new(module, id, why);
         let instr = module.instr(id);
         let operand = instr.operands().first().and_then(|&o| module.instr(o).shape.as_array());
-        let (Some(x), Some(out), Some(&kind)) = (operand, instr.shape.as_array(), instr.attrs.fft_type()) else {
+        let (Some(x), Some(out), Some(&kind)) = (operand, instr.shape.as_array(), instr.attrs.fft_type())
+        else {
             return Err(unsupported("without an array or a kind"));
         };
         if x.is_dynamic() || out.is_dynamic() {
@@ -79,7 +80,9 @@ impl Fft {
         }
         let lengths: Option<SmallVec<[usize; 4]>> =
             instr.attrs.ints_or_empty(AttrKey::FftLength).iter().map(|&n| usize::try_from(n).ok()).collect();
-        let lengths = lengths.filter(|l| !l.is_empty() && l.len() <= x.rank()).ok_or_else(|| unsupported("of no dimension"))?;
+        let lengths = lengths
+            .filter(|l| !l.is_empty() && l.len() <= x.rank())
+            .ok_or_else(|| unsupported("of no dimension"))?;
         // What the transforms expect of the operand.
         let mut input = lengths.clone();
         if let (FftType::Irfft, Some(last)) = (kind, input.last_mut()) {
@@ -112,9 +115,11 @@ impl<T: FftNum + Float> Volumes<T> {
         let inverse = matches!(kind, FftType::Ifft | FftType::Irfft);
         let last = lengths.len() - 1;
         let plan = |(i, &n): (usize, &usize)| {
-            let halved = i == last && matches!(kind, FftType::Rfft | FftType::Irfft) && n > 0 && n.is_multiple_of(2);
+            let halved =
+                i == last && matches!(kind, FftType::Rfft | FftType::Irfft) && n > 0 && n.is_multiple_of(2);
             let length = if halved { n / 2 } else { n };
-            let transform = if inverse { planner.plan_fft_inverse(length) } else { planner.plan_fft_forward(length) };
+            let transform =
+                if inverse { planner.plan_fft_inverse(length) } else { planner.plan_fft_forward(length) };
             let twiddle = |k: usize| {
                 let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
                 let sin = if inverse { sin } else { -sin };
@@ -124,16 +129,20 @@ impl<T: FftNum + Float> Volumes<T> {
             let twiddles = if halved { (0..=n / 4).map(twiddle).collect() } else { Arc::default() };
             Plan { transform, twiddles }
         };
-        let plans: Vec<Plan<T>> = if count == 0 { Vec::new() } else { lengths.iter().enumerate().map(plan).collect() };
+        let plans: Vec<Plan<T>> =
+            if count == 0 { Vec::new() } else { lengths.iter().enumerate().map(plan).collect() };
 
         let element = size_of::<Complex<T>>() as u64;
         let mut layout = Layout::default();
-        let copied = if kind == FftType::Irfft && lengths.len() > 1 { count * complex_volume(&lengths) } else { 0 };
+        let copied =
+            if kind == FftType::Irfft && lengths.len() > 1 { count * complex_volume(&lengths) } else { 0 };
         let copy = layout.add(copied as u64, element);
         let flags = layout.add(count as u64, 1);
         let tasks_at = layout.bytes();
         let longest = lengths.iter().copied().max().unwrap_or(0) as u64;
-        let inner = |p: &Plan<T>| p.transform.get_inplace_scratch_len().max(p.transform.get_immutable_scratch_len()) as u64;
+        let inner = |p: &Plan<T>| {
+            p.transform.get_inplace_scratch_len().max(p.transform.get_immutable_scratch_len()) as u64
+        };
         let mut task = Layout::default();
         task.add(longest * COLUMNS as u64, element);
         task.add(plans.iter().map(inner).max().unwrap_or(0), element);
@@ -206,7 +215,9 @@ impl<T: FftNum + Float> Volumes<T> {
                     let mut from = x;
                     if last > 0 {
                         from = Shared::new(scratch(self.copy).pointer());
-                        work.rows(rows, &|_, row| from.slice_mut(row * kept, kept).copy_from_slice(x.slice(row * kept, kept)));
+                        work.rows(rows, &|_, row| {
+                            from.slice_mut(row * kept, kept).copy_from_slice(x.slice(row * kept, kept))
+                        });
                         work.columns(from, kept, one);
                     }
                     let scale = points();
@@ -446,7 +457,12 @@ impl Operation for Fft {
 mod tests {
     use crate::runtime::native::testing::{check_not_finite, close};
 
-    fn text(kind: &str, (given, made): (&str, &str), (operand, result): (&str, &str), lengths: &str) -> String {
+    fn text(
+        kind: &str,
+        (given, made): (&str, &str),
+        (operand, result): (&str, &str),
+        lengths: &str,
+    ) -> String {
         format!(
             "HloModule m\nENTRY main {{\n  x = {given}[{operand}] parameter(0)\n  ROOT f = {made}[{result}] fft(x), fft_type={kind}, fft_length={{{lengths}}}\n}}\n"
         )
@@ -457,11 +473,27 @@ mod tests {
         for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
             for kind in ["FFT", "IFFT"] {
                 let types = (complex, complex);
-                for (dims, lengths) in [("16", "16"), ("3,37", "37"), ("2,5,12", "5,12"), ("2,3,4,5", "3,4,5"), ("1,1", "1"), ("3,20,3", "20,3")] {
+                for (dims, lengths) in [
+                    ("16", "16"),
+                    ("3,37", "37"),
+                    ("2,5,12", "5,12"),
+                    ("2,3,4,5", "3,4,5"),
+                    ("1,1", "1"),
+                    ("3,20,3", "20,3"),
+                ] {
                     close(&text(kind, types, (dims, dims), lengths), 1, 60.0);
                 }
             }
-            for (operand, result, lengths) in [("16", "9", "16"), ("3,37", "3,19", "37"), ("2,5,12", "2,5,7", "5,12"), ("4,3,9", "4,3,5", "4,3,9"), ("2,2", "2,2", "2"), ("3,1", "3,1", "1"), ("2,6", "2,4", "6"), ("30", "16", "30")] {
+            for (operand, result, lengths) in [
+                ("16", "9", "16"),
+                ("3,37", "3,19", "37"),
+                ("2,5,12", "2,5,7", "5,12"),
+                ("4,3,9", "4,3,5", "4,3,9"),
+                ("2,2", "2,2", "2"),
+                ("3,1", "3,1", "1"),
+                ("2,6", "2,4", "6"),
+                ("30", "16", "30"),
+            ] {
                 close(&text("RFFT", (real, complex), (operand, result), lengths), 2, 60.0);
                 close(&text("IRFFT", (complex, real), (result, operand), lengths), 3, 60.0);
             }

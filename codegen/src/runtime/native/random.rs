@@ -97,7 +97,9 @@ impl Bits {
         let gives_state = instr.shape.as_array().is_none();
         let shape = instr.shape.as_array().or_else(|| instr.shape.as_tuple()?.get(1)?.as_array());
         let state = instr.operands().first().and_then(|&o| module.instr(o).shape.as_array());
-        let (Some(shape), Some(state)) = (shape, state) else { return Err(unsupported("without an array of bits")) };
+        let (Some(shape), Some(state)) = (shape, state) else {
+            return Err(unsupported("without an array of bits"));
+        };
         let ty = shape.element_type;
         if matches!(ty.class(), TypeClass::Pred | TypeClass::Complex) {
             return Err(unsupported(&format!("of type {ty}")));
@@ -109,7 +111,14 @@ impl Bits {
             return Err(unsupported("with such a state"));
         }
         let dims: Vec<usize> = shape.dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
-        Ok(Bits { threefry, state: state_elements, gives_state, ty, elements: shape.elements(), pairs: pairs(&dims) })
+        Ok(Bits {
+            threefry,
+            state: state_elements,
+            gives_state,
+            ty,
+            elements: shape.elements(),
+            pairs: pairs(&dims),
+        })
     }
 
     /// Counters that are used up.
@@ -223,7 +232,8 @@ impl Operation for Bits {
         if self.gives_state {
             let new = [key, after as u64, (after >> 64) as u64];
             // SAFETY: the new state is as long as the old one.
-            unsafe { Shared::<u64>::new(call.arguments[1]).slice_mut(0, self.state) }.copy_from_slice(&new[..self.state]);
+            unsafe { Shared::<u64>::new(call.arguments[1]).slice_mut(0, self.state) }
+                .copy_from_slice(&new[..self.state]);
         }
         let tasks = blocks.div_ceil(PIECE);
         let task = |task: usize| {
@@ -247,9 +257,13 @@ mod tests {
 
     #[test]
     fn bits_and_states_of_all_types() {
-        for &ty in ElementType::ALL.iter().filter(|ty| !matches!(ty.class(), TypeClass::Pred | TypeClass::Complex)) {
+        for &ty in
+            ElementType::ALL.iter().filter(|ty| !matches!(ty.class(), TypeClass::Pred | TypeClass::Complex))
+        {
             for dims in ["", "1", "7", "64", "3,5", "3,4", "5,6,7", "2,33", "0", "99,1"] {
-                for (algorithm, state) in [("rng_three_fry", 2), ("rng_philox", 3), ("rng_philox", 2), ("rng_default", 3)] {
+                for (algorithm, state) in
+                    [("rng_three_fry", 2), ("rng_philox", 3), ("rng_philox", 2), ("rng_default", 3)]
+                {
                     let ty = ty.name();
                     let text = format!(
                         "HloModule m\nENTRY main {{\n  s = u64[{state}] parameter(0)\n  ROOT r = (u64[{state}], {ty}[{dims}]) rng-bit-generator(s), algorithm={algorithm}\n}}\n"
