@@ -10,12 +10,19 @@
 //! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a fusion's computation is called once,
 //! holds no fusion, and stands before its caller in the text.
 
+mod graph;
 pub mod kinds;
+mod loops;
 mod outline;
+mod output;
+mod rows;
 mod wrapper;
 
 use crate::passes::{Pipeline, by_name};
 
+pub(crate) use loops::run as fuse_loops;
+pub(crate) use output::run as fuse_outputs;
+pub(crate) use rows::run as fuse_rows;
 pub(crate) use wrapper::run as wrap;
 
 /// What lowering needs, and nothing that only makes programs faster.
@@ -29,7 +36,19 @@ const LOWERING: &[&str] = &[
 ];
 
 /// Fusions, in order.
-const FUSION: &[&str] = &["fusion-wrapper", "dce"];
+const FUSION: &[&str] = &[
+    "degenerate-dimensions",
+    "movement-simplifier",
+    "reshape-simplifier",
+    "transpose-folding",
+    "cse",
+    "dce",
+    "row-fusion",
+    "output-fusion",
+    "loop-fusion",
+    "fusion-wrapper",
+    "dce",
+];
 
 impl Pipeline {
     /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of

@@ -1,140 +1,129 @@
-//! A set of instructions moved into a computation of its own, which a `fusion` calls.
+//! Groups of instructions moved into computations of their own, which `fusion`s call.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs, FusionKind};
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Instructions that are to be one fusion.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    /// All, operands before users, in one computation. Copies are fused where something else still needs the value; what nothing uses any
-    /// more is removed.
-    pub(super) members: Vec<InstrId>,
-    /// What is computed for the outside, in the order of the text; not empty.
-    pub(super) roots: Vec<InstrId>,
-    /// Which kernel.
-    pub(super) kind: FusionKind,
-}
+use super::graph::{Draft, Graph, NodeId};
 
-/// Outlines groups of a module; [`Outliner::finish`] puts the new computations before their callers.
+/// Outlines groups of a module; [`Outliner::finish`] takes away what they replaced.
 #[derive(Debug, Default)]
 pub(super) struct Outliner {
+    /// New computations, by the one that calls them.
     made: FxHashMap<ComputationId, Vec<ComputationId>>,
+    replaced: Vec<InstrId>,
 }
 
 impl Outliner {
-    /// Makes a fusion of a group. Its operands must come before `group.roots[0]`, or before `before` if it is given, and the users of all
-    /// roots after that.
-    pub(super) fn outline(&mut self, module: &mut Module, group: &Group, before: Option<InstrId>) -> InstrId {
-        let first = group.roots[0];
-        let parent = module.instr(first).parent();
+    /// Makes a fusion of a group, before an instruction. `members` are in the order of the text; `now` says what stands for each
+    /// value by now.
+    pub(super) fn outline(
+        &mut self,
+        module: &mut Module,
+        graph: &Graph,
+        draft: &Draft,
+        members: &[NodeId],
+        now: &mut [InstrId],
+        before: InstrId,
+    ) {
+        let first = graph.node(draft.roots[0]).id;
+        let parent = module.instr(before).parent();
         let name = module.unique_computation_name("fused_computation");
         let body = module.add_computation(name, module.instr(first).span);
         self.made.entry(parent).or_default().push(body);
 
-        let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
-        map.reserve(group.members.len() * 2);
-        let mut seen: FxHashSet<InstrId> = group.members.iter().copied().collect();
+        let mut map: FxHashMap<NodeId, InstrId> = FxHashMap::default();
+        map.reserve(members.len() * 2);
+        let mut seen: FxHashSet<NodeId> = members.iter().copied().collect();
         let mut operands = Vec::new();
-        for &m in &group.members {
-            for &o in module.instr(m).operands() {
+        for &m in members {
+            for &o in &graph.node(m).operands {
                 if seen.insert(o) {
-                    operands.push(o);
+                    let instr = module.instr(graph.node(o).id);
+                    let new = NewInstruction {
+                        name: instr.name.clone(),
+                        span: instr.span,
+                        ..NewInstruction::new(Opcode::Parameter, instr.shape.clone(), &[])
+                    };
+                    let number = AttrValue::Int(operands.len() as i64);
+                    map.insert(o, module.append(body, new.attr(AttrKey::ParameterNumber, number)));
+                    operands.push(now[o as usize]);
                 }
             }
         }
-        for (n, &o) in operands.iter().enumerate() {
-            let instr = module.instr(o);
-            let new = NewInstruction {
-                name: instr.name.clone(),
-                span: instr.span,
-                ..NewInstruction::new(Opcode::Parameter, instr.shape.clone(), &[])
-            };
-            let new = new.attr(AttrKey::ParameterNumber, AttrValue::Int(n as i64));
-            map.insert(o, module.append(body, new));
-        }
-        for &m in &group.members {
-            let instr = module.instr(m);
+        for &m in members {
+            let node = graph.node(m);
+            let instr = module.instr(node.id);
             let new = NewInstruction {
                 opcode: instr.opcode,
                 shape: instr.shape.clone(),
                 name: instr.name.clone(),
-                operands: instr.operands().iter().map(|o| map[o]).collect(),
+                operands: node.operands.iter().map(|o| map[o]).collect(),
                 attrs: instr.attrs.clone(),
                 span: instr.span,
             };
             map.insert(m, module.append(body, new));
+            self.replaced.push(node.id);
         }
-        let root = match group.roots[..] {
+        let root = match draft.roots[..] {
             [root] => map[&root],
             _ => {
-                let shape = Shape::tuple(group.roots.iter().map(|&r| module.instr(r).shape.clone()));
-                let roots: Vec<InstrId> = group.roots.iter().map(|r| map[r]).collect();
-                let new = NewInstruction {
-                    name: "tuple.roots".into(),
-                    ..NewInstruction::new(Opcode::Tuple, shape, &roots)
-                };
-                module.append(body, new)
+                let roots: Vec<InstrId> = draft.roots.iter().map(|r| map[r]).collect();
+                let shape = Shape::tuple(roots.iter().map(|&r| module.instr(r).shape.clone()));
+                let new = NewInstruction::new(Opcode::Tuple, shape, &roots);
+                let name = module.unique_name("results");
+                module.append(body, new.named(name))
             }
         };
         module.set_root(body, root);
-        self.call(module, group, body, root, &operands, before.unwrap_or(first))
-    }
 
-    fn call(
-        &self,
-        module: &mut Module,
-        group: &Group,
-        body: ComputationId,
-        root: InstrId,
-        operands: &[InstrId],
-        before: InstrId,
-    ) -> InstrId {
-        let first = group.roots[0];
         let (name, span) = (module.instr(first).name.clone(), module.instr(first).span);
         let mut attrs = Attrs::new()
-            .with(AttrKey::FusionKind, AttrValue::FusionKind(group.kind))
+            .with(AttrKey::FusionKind, AttrValue::FusionKind(draft.kind))
             .with(AttrKey::Calls, AttrValue::Computation(body));
         if let Some(metadata) = module.instr(first).attrs.get(AttrKey::Metadata) {
             attrs.set(AttrKey::Metadata, metadata.clone());
         }
-        let single = group.roots.len() == 1;
+        let single = draft.roots.len() == 1;
         let new = NewInstruction {
             name: if single { name } else { module.unique_name("fusion") },
             attrs,
             span,
-            ..NewInstruction::new(Opcode::Fusion, module.instr(root).shape.clone(), operands)
+            ..NewInstruction::new(Opcode::Fusion, module.instr(root).shape.clone(), &operands)
         };
         let fusion = module.insert_before(before, new);
-        if single {
-            module.replace_all_uses(first, fusion);
-        } else {
-            for (i, &r) in group.roots.iter().enumerate() {
-                let (name, span, shape) = {
-                    let instr = module.instr(r);
-                    (instr.name.clone(), instr.span, instr.shape.clone())
-                };
+        for (i, &r) in draft.roots.iter().enumerate() {
+            let old = graph.node(r).id;
+            let new = if single {
+                fusion
+            } else {
+                let instr = module.instr(old);
                 let new = NewInstruction {
-                    name,
-                    span,
-                    ..NewInstruction::new(Opcode::GetTupleElement, shape, &[fusion])
+                    name: instr.name.clone(),
+                    span: instr.span,
+                    ..NewInstruction::new(Opcode::GetTupleElement, instr.shape.clone(), &[fusion])
                 };
-                let new = new.attr(AttrKey::Index, AttrValue::Int(i as i64));
-                let element = module.insert_before(before, new);
-                module.replace_all_uses(r, element);
-            }
+                module.insert_before(before, new.attr(AttrKey::Index, AttrValue::Int(i as i64)))
+            };
+            module.replace_all_uses(old, new);
+            now[r as usize] = new;
         }
-        // Users come after operands.
-        for &m in group.members.iter().rev() {
-            if module.users(m).is_empty() && module.root(module.instr(m).parent()) != m {
-                module.remove(m);
-            }
-        }
-        fusion
     }
 
-    /// Puts the new computations before their callers.
+    /// Takes away the instructions that nothing uses any more, and puts the new computations before their callers.
     pub(super) fn finish(mut self, module: &mut Module) {
+        let replaced: FxHashSet<InstrId> = self.replaced.iter().copied().collect();
+        let mut pending = self.replaced;
+        while let Some(id) = pending.pop() {
+            if module.is_removed(id)
+                || !module.users(id).is_empty()
+                || module.root(module.instr(id).parent()) == id
+            {
+                continue;
+            }
+            pending.extend(module.instr(id).operands().iter().filter(|o| replaced.contains(o)));
+            module.remove(id);
+        }
         if self.made.is_empty() {
             return;
         }

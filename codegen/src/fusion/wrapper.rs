@@ -1,10 +1,11 @@
 //! What no other pass fused, each instruction in a fusion of its own, so that lowering knows one form.
 
+use hlo::Module;
 use hlo::attrs::FusionKind;
-use hlo::{InstrId, Module};
 
-use super::kinds::{Role, is_view, programs, role};
-use super::outline::{Group, Outliner};
+use super::graph::{Graph, NodeId, Places};
+use super::kinds::{Role, programs};
+use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
@@ -14,31 +15,20 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     }
     let pinned = pinned(module);
     let mut outliner = Outliner::default();
+    let mut places = Places::new(module);
     let mut applied = 0;
-    'all: for c in programs(module) {
-        for id in module.instructions(c).collect::<Vec<_>>() {
-            let kind = match role(module, id) {
-                Role::Loop | Role::Update if !is_view(module, id) => FusionKind::Loop,
+    for c in programs(module) {
+        let mut graph = Graph::of(module, c, &pinned, &mut places);
+        for n in 0..graph.nodes.len() as NodeId {
+            let node = graph.node(n);
+            let kind = match node.role {
+                Role::Loop | Role::Update if !node.view => FusionKind::Loop,
                 Role::Reduce => FusionKind::Input,
                 Role::Loop | Role::Update | Role::Scalar | Role::Outside => continue,
             };
-            if pinned.contains(&id) {
-                continue;
-            }
-            if !fuel.take() {
-                break 'all;
-            }
-            // Scalar constants are part of the kernel.
-            let mut members: Vec<InstrId> = Vec::new();
-            for &o in module.instr(id).operands() {
-                if role(module, o) == Role::Scalar && !members.contains(&o) && !pinned.contains(&o) {
-                    members.push(o);
-                }
-            }
-            members.push(id);
-            outliner.outline(module, &Group { members, roots: vec![id], kind }, None);
-            applied += 1;
+            graph.draft(n, kind);
         }
+        applied += graph.apply(module, fuel, &mut outliner, true);
     }
     outliner.finish(module);
     applied

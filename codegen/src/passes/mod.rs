@@ -25,6 +25,7 @@ mod conditional;
 mod constant_folding;
 mod cse;
 mod dce;
+mod degenerate_dims;
 mod dynamic_index;
 mod flatten;
 mod gather_scatter;
@@ -33,6 +34,7 @@ mod movement;
 mod reduce;
 mod reshape;
 mod sort;
+mod transpose_folding;
 mod tuples;
 mod while_loop;
 
@@ -94,6 +96,11 @@ pub const DECLARED: &[Declared] = &[
     Declared { name: "cse", doc: "one instruction for several that compute the same", run: cse::run },
     Declared { name: "dce", doc: "without what nothing uses", run: dce::run },
     Declared {
+        name: "degenerate-dimensions",
+        doc: "elementwise work, broadcasts and reductions without dimensions of one element",
+        run: degenerate_dims::run,
+    },
+    Declared {
         name: "dynamic-index-simplifier",
         doc: "slices at constant indices in the place of dynamic ones",
         run: dynamic_index::run,
@@ -124,6 +131,11 @@ pub const DECLARED: &[Declared] = &[
         run: layout_normalization::run,
     },
     Declared {
+        name: "loop-fusion",
+        doc: "loops and reductions with their producers in one kernel, and loops that read the same in one",
+        run: crate::fusion::fuse_loops,
+    },
+    Declared {
         name: "map-inliner",
         doc: "elementwise instructions in the place of a map",
         run: calls::inline_maps,
@@ -132,6 +144,11 @@ pub const DECLARED: &[Declared] = &[
         name: "movement-simplifier",
         doc: "slices, concatenations, padding, broadcasts and reversals that do nothing or undo one another",
         run: movement::run,
+    },
+    Declared {
+        name: "output-fusion",
+        doc: "contractions with the elementwise work on their results in one kernel",
+        run: crate::fusion::fuse_outputs,
     },
     Declared {
         name: "reduce-simplifier",
@@ -144,6 +161,11 @@ pub const DECLARED: &[Declared] = &[
         run: reshape::run,
     },
     Declared {
+        name: "row-fusion",
+        doc: "reductions of rows with what is made of them for each row in one kernel: softmax, normalizations",
+        run: crate::fusion::fuse_rows,
+    },
+    Declared {
         name: "schedule",
         doc: "an order of instructions that needs little memory, if the module has not been scheduled",
         run: crate::schedule::run,
@@ -152,6 +174,11 @@ pub const DECLARED: &[Declared] = &[
         name: "sort-simplifier",
         doc: "sorts of lines of one element, and without operands that nothing looks at",
         run: sort::run,
+    },
+    Declared {
+        name: "transpose-folding",
+        doc: "transpositions and widening conversions into the contractions that read or follow them",
+        run: transpose_folding::run,
     },
     Declared {
         name: "tuple-simplifier",

@@ -166,7 +166,7 @@ pub fn names_of(list: &str) -> Vec<String> {
 }
 
 /// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
-/// most N times; `default` stands for all passes of the default pipeline.
+/// most N times; `default` stands for all passes of the default pipeline, `cpu:O0` to `cpu:O3` for those of the CPU compiler.
 pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
     let mut pipeline = Pipeline::new();
     for item in list.split(',').filter(|p| !p.is_empty()) {
@@ -181,6 +181,12 @@ pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {
         };
         if item == "default" && fuel.is_none() {
             pipeline = pipeline.followed_by(Pipeline::standard());
+            continue;
+        }
+        if let Some(level) = item.strip_prefix("cpu:O").and_then(|n| n.parse().ok()).filter(|n| *n <= 3)
+            && fuel.is_none()
+        {
+            pipeline = pipeline.followed_by(Pipeline::cpu(level));
             continue;
         }
         pipeline = pipeline.then(pass(item)?, fuel);

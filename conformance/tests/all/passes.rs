@@ -24,12 +24,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> =
         DECLARED.iter().map(|d| property(format!("passes/{}", d.name), d.name, 60)).collect();
     trials.push(property("passes/default".to_owned(), "default", 150));
+    trials.push(property("passes/cpu".to_owned(), "cpu", 150));
     trials
 }
 
 fn pipeline(name: &str) -> Pipeline {
     match by_name(name) {
         Some(pass) => Pipeline::new().then(pass, None),
+        None if name == "cpu" => Pipeline::cpu(3),
         None => Pipeline::standard(),
     }
 }

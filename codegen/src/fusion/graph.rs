@@ -1,0 +1,365 @@
+//! A computation as fusion sees it: instructions by their place in the text, what each costs, and groups of them that become fusions.
+//!
+//! **Invariant** that makes groups of several roots sound without a search for cycles: every group has a *key*, a place in the order of the text. A group of
+//! one root stands where the root stood. One of several roots stands right behind the last of its operands, and is only made if all users
+//! of all its roots come after that. So in the order of keys operands come before users, whichever of the groups are made up to a place.
+
+use hlo::attrs::{AttrKey, FusionKind};
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::kinds::{Role, is_view, role};
+use super::outline::Outliner;
+use crate::passes::Fuel;
+
+/// A place in [`Graph::nodes`], which is the instruction's place in the text.
+pub(super) type NodeId = u32;
+
+/// A place in the order of the text after fusion: behind the instruction of that number, and there in the order of the second.
+pub(super) type Key = (NodeId, u32);
+
+/// The most instructions of a fusion.
+pub(super) const MAX_MEMBERS: usize = 240;
+/// The most operands of a fusion that are not scalar constants.
+pub(super) const MAX_OPERANDS: usize = 28;
+/// The most results of a fusion.
+pub(super) const MAX_ROOTS: usize = 12;
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) id: InstrId,
+    pub(super) role: Role,
+    /// A reshape: nothing to compute.
+    pub(super) view: bool,
+    pub(super) elements: f64,
+    pub(super) bytes: f64,
+    /// Arithmetic operations of one element.
+    pub(super) flops: f64,
+    pub(super) operands: SmallVec<[NodeId; 2]>,
+    pub(super) users: SmallVec<[NodeId; 2]>,
+    /// It is the computation's result.
+    pub(super) result: bool,
+    /// A view in groups that is needed where it is, too.
+    pub(super) stays: bool,
+    /// Groups that it is in.
+    pub(super) groups: SmallVec<[u32; 1]>,
+    /// Where it is in memory from: its own place, or that of the group of which it is a root.
+    pub(super) key: Key,
+}
+
+/// Instructions that are to be a fusion.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) kind: FusionKind,
+    pub(super) members: Vec<NodeId>,
+    pub(super) roots: Vec<NodeId>,
+    /// What it reads: not members, not scalar constants.
+    pub(super) operands: FxHashSet<NodeId>,
+    pub(super) key: Key,
+    /// It is part of another one now.
+    pub(super) merged: bool,
+}
+
+/// A computation.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) drafts: Vec<Draft>,
+    sequence: u32,
+}
+
+/// Room for looking up places by ids, used for all computations of a module.
+#[derive(Debug)]
+pub(super) struct Places(Vec<NodeId>);
+
+impl Places {
+    pub(super) fn new(module: &Module) -> Self {
+        Self(vec![NodeId::MAX; module.instruction_capacity()])
+    }
+}
+
+/// What one element costs, in simple vector operations.
+fn flops(module: &Module, id: InstrId) -> f64 {
+    let instr = module.instr(id);
+    let opcode = instr.opcode;
+    if !opcode.is_elementwise() {
+        return match opcode {
+            Opcode::Gather | Opcode::DynamicSlice | Opcode::Concatenate | Opcode::Pad => 2.0,
+            Opcode::Reduce => 1.0,
+            _ => 0.25,
+        };
+    }
+    match opcode.numeric_row() {
+        hlo::opcode::NumericRow::Elementary(_) => 20.0,
+        _ if matches!(opcode, Opcode::Divide | Opcode::Sqrt) => 6.0,
+        _ if opcode == Opcode::Remainder => 20.0,
+        _ => 1.0,
+    }
+}
+
+impl Graph {
+    /// The instructions of a computation. What is pinned is outside of all fusions.
+    pub(super) fn of(
+        module: &Module,
+        c: ComputationId,
+        pinned: &FxHashSet<InstrId>,
+        places: &mut Places,
+    ) -> Graph {
+        let mut nodes: Vec<Node> = Vec::with_capacity(module.computation(c).len());
+        places.0.resize(module.instruction_capacity(), NodeId::MAX);
+        for id in module.instructions(c) {
+            let at = nodes.len() as NodeId;
+            places.0[id.index()] = at;
+            let instr = module.instr(id);
+            let operands: SmallVec<[NodeId; 2]> =
+                instr.operands().iter().map(|o| places.0[o.index()]).collect();
+            for &o in &operands {
+                nodes[o as usize].users.push(at);
+            }
+            let role = if pinned.contains(&id) { Role::Outside } else { role(module, id) };
+            let array = instr.shape.as_array();
+            let elements = match array {
+                Some(a) => a.checked_elements().unwrap_or(0),
+                None => instr
+                    .shape
+                    .as_tuple()
+                    .and_then(|t| t.first()?.as_array()?.checked_elements())
+                    .unwrap_or(0),
+            };
+            nodes.push(Node {
+                id,
+                role,
+                view: role == Role::Loop && is_view(module, id),
+                elements: elements as f64,
+                bytes: instr.shape.checked_bytes().unwrap_or(0) as f64,
+                flops: flops(module, id),
+                operands,
+                users: SmallVec::new(),
+                result: module.root(c) == id,
+                stays: false,
+                groups: SmallVec::new(),
+                key: (at, 0),
+            });
+        }
+        Graph { nodes, drafts: Vec::new(), sequence: 0 }
+    }
+
+    pub(super) fn node(&self, n: NodeId) -> &Node {
+        &self.nodes[n as usize]
+    }
+
+    /// Whether something looks at the value that is in none of the groups that the value is in, or is not in a group.
+    pub(super) fn is_needed(&self, n: NodeId) -> bool {
+        let node = self.node(n);
+        node.result || node.users.iter().any(|&u| self.node(u).groups.is_empty() || self.node(u).stays)
+    }
+
+    /// The groups of the users of a value, each once, in order.
+    pub(super) fn user_groups(&self, n: NodeId) -> SmallVec<[u32; 4]> {
+        let mut groups: SmallVec<[u32; 4]> = SmallVec::new();
+        for &u in &self.node(n).users {
+            for &g in &self.node(u).groups {
+                if !groups.contains(&g) {
+                    groups.push(g);
+                }
+            }
+        }
+        groups
+    }
+
+    /// A new group of one root.
+    pub(super) fn draft(&mut self, root: NodeId, kind: FusionKind) -> u32 {
+        let g = self.drafts.len() as u32;
+        let operands = self.node(root).operands.iter().copied().collect();
+        let key = self.node(root).key;
+        self.nodes[root as usize].groups.push(g);
+        self.drafts.push(Draft {
+            kind,
+            members: vec![root],
+            roots: vec![root],
+            operands,
+            key,
+            merged: false,
+        });
+        g
+    }
+
+    /// A group of these members and roots; `None` if there is no place for it.
+    pub(super) fn draft_of(&mut self, members: &[NodeId], roots: &[NodeId], kind: FusionKind) -> Option<u32> {
+        let inside: FxHashSet<NodeId> = members.iter().copied().collect();
+        let key = self.place(&inside, roots, &[])?;
+        let g = self.drafts.len() as u32;
+        for &m in members {
+            self.nodes[m as usize].groups.push(g);
+        }
+        self.drafts.push(Draft {
+            kind,
+            members: members.to_vec(),
+            roots: roots.to_vec(),
+            operands: self.operands_of(&inside),
+            key,
+            merged: false,
+        });
+        roots.iter().for_each(|&r| self.nodes[r as usize].key = key);
+        Some(g)
+    }
+
+    /// What instructions read of others.
+    pub(super) fn operands_of(&self, inside: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
+        let all = inside.iter().flat_map(|&m| self.node(m).operands.iter().copied());
+        all.filter(|o| !inside.contains(o)).collect()
+    }
+
+    /// How many of these values come from memory.
+    pub(super) fn loads(&self, operands: &FxHashSet<NodeId>) -> usize {
+        operands.iter().filter(|&&o| self.node(o).role != Role::Scalar).count()
+    }
+
+    /// Makes one group of two, if there is a place for it and it does not become too large.
+    pub(super) fn merge(&mut self, a: u32, b: u32) -> bool {
+        let (x, y) = (&self.drafts[a as usize], &self.drafts[b as usize]);
+        let mut inside: FxHashSet<NodeId> = x.members.iter().copied().collect();
+        inside.extend(&y.members);
+        let mut roots: Vec<NodeId> = x.roots.clone();
+        roots.extend(y.roots.iter().filter(|r| !x.roots.contains(r)));
+        roots.sort_unstable();
+        if inside.len() > MAX_MEMBERS || roots.len() > MAX_ROOTS {
+            return false;
+        }
+        let operands = self.operands_of(&inside);
+        if self.loads(&operands) > MAX_OPERANDS {
+            return false;
+        }
+        let Some(key) = self.place(&inside, &roots, &[a, b]) else { return false };
+        let mut members: Vec<NodeId> = inside.into_iter().collect();
+        members.sort_unstable();
+        for &m in &members {
+            let groups = &mut self.nodes[m as usize].groups;
+            groups.retain(|g| *g != a && *g != b);
+            groups.push(a);
+        }
+        roots.iter().for_each(|&r| self.nodes[r as usize].key = key);
+        self.drafts[b as usize].merged = true;
+        let draft = &mut self.drafts[a as usize];
+        (draft.members, draft.roots, draft.operands, draft.key) = (members, roots, operands, key);
+        true
+    }
+
+    /// Makes a value that members of a group look at a root of it, if there is a place for that.
+    pub(super) fn join_as_root(&mut self, n: NodeId, g: u32) -> bool {
+        let draft = &self.drafts[g as usize];
+        if draft.members.len() >= MAX_MEMBERS || draft.roots.len() >= MAX_ROOTS {
+            return false;
+        }
+        let mut inside: FxHashSet<NodeId> = draft.members.iter().copied().collect();
+        inside.insert(n);
+        let mut roots = vec![n];
+        roots.extend(&draft.roots);
+        let operands = self.operands_of(&inside);
+        if self.loads(&operands) > MAX_OPERANDS {
+            return false;
+        }
+        let Some(key) = self.place(&inside, &roots, &[g]) else { return false };
+        roots.iter().for_each(|&r| self.nodes[r as usize].key = key);
+        let draft = &mut self.drafts[g as usize];
+        if !self.nodes[n as usize].groups.contains(&g) {
+            self.nodes[n as usize].groups.push(g);
+            draft.members.push(n);
+        }
+        (draft.roots, draft.operands, draft.key) = (roots, operands, key);
+        true
+    }
+
+    /// A member more, of which only members look at the value, or a copy of it.
+    pub(super) fn join(&mut self, n: NodeId, g: u32) {
+        let operands = self.node(n).operands.clone();
+        let draft = &mut self.drafts[g as usize];
+        draft.members.push(n);
+        draft.operands.remove(&n);
+        draft.operands.extend(operands);
+        self.nodes[n as usize].groups.push(g);
+    }
+
+    /// Where a group of these members can stand; `None`: nowhere. `own` are the groups that it is made of.
+    fn place(&mut self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Option<Key> {
+        if let [root] = roots {
+            return Some(self.node(*root).key);
+        }
+        let mut last: Key = (0, 0);
+        for &m in inside {
+            for &o in &self.node(m).operands {
+                if !inside.contains(&o) && self.node(o).role != Role::Scalar {
+                    last = last.max(self.node(o).key);
+                }
+            }
+        }
+        self.sequence += 1;
+        let key = (last.0, self.sequence);
+        (key < self.first_user(inside, roots, own)).then_some(key)
+    }
+
+    /// The first place where one of the roots is looked at from the outside.
+    pub(super) fn first_user(&self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Key {
+        let mut first: Key = (self.nodes.len() as NodeId, 0);
+        for &r in roots {
+            for &u in &self.node(r).users {
+                let user = self.node(u);
+                // A member stays where it is if others look at it too.
+                let stays = !inside.contains(&u)
+                    || !roots.contains(&u) && (user.result || user.users.iter().any(|x| !inside.contains(x)));
+                if stays {
+                    first = first.min(user.key);
+                }
+                for g in user.groups.iter().filter(|g| !own.contains(g)) {
+                    first = first.min(self.drafts[*g as usize].key);
+                }
+            }
+        }
+        first
+    }
+
+    /// What the groups are, as fusions of the module, in the order of their keys while the fuel lasts. With `alone`, groups of one instruction too.
+    pub(super) fn apply(
+        &self,
+        module: &mut Module,
+        fuel: &mut Fuel,
+        outliner: &mut Outliner,
+        alone: bool,
+    ) -> u64 {
+        let mut order: Vec<&Draft> =
+            self.drafts.iter().filter(|d| !d.merged && (alone || self.is_worth_it(d))).collect();
+        order.sort_by_key(|d| d.key);
+        let mut now: Vec<InstrId> = self.nodes.iter().map(|n| n.id).collect();
+        let mut applied = 0;
+        for draft in order {
+            if !fuel.take() {
+                break;
+            }
+            // Scalar constants are everybody's own.
+            let constants = draft.operands.iter().filter(|&&o| self.node(o).role == Role::Scalar);
+            let mut members: Vec<NodeId> = draft.members.iter().chain(constants).copied().collect();
+            members.sort_unstable();
+            let before = match draft.roots[..] {
+                [root] => root,
+                _ => draft.key.0 + 1,
+            };
+            outliner.outline(module, self, draft, &members, &mut now, self.node(before).id);
+            applied += 1;
+        }
+        applied
+    }
+
+    /// Whether a group is more than what the wrapper makes of one instruction.
+    fn is_worth_it(&self, draft: &Draft) -> bool {
+        draft.members.iter().filter(|&&m| !self.node(m).view).count() > 1
+    }
+}
+
+/// The reduced dimensions of a `reduce`, sorted.
+pub(super) fn reduced(module: &Module, id: InstrId) -> SmallVec<[i64; 4]> {
+    let mut dims: SmallVec<[i64; 4]> = module.instr(id).attrs.ints_or_empty(AttrKey::Dimensions).into();
+    dims.sort_unstable();
+    dims
+}

@@ -1,0 +1,383 @@
+//! Loops and reductions: producers move into the kernels of what reads them.
+//!
+//! From the last instruction to the first, each is taken into the groups of all its users if that saves more memory traffic than it costs in
+//! arithmetic that is done again; what is left begins a group of its own, and groups over the same space that read the same values (or a value that several
+//! groups read and the group that could compute it) become one group of several roots.
+
+use hlo::attrs::{AttrKey, FusionKind};
+use hlo::{Module, Opcode};
+use rustc_hash::FxHashMap;
+
+use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, reduced};
+use super::kinds::{Role, dims, programs};
+use super::outline::Outliner;
+use crate::passes::Fuel;
+use crate::passes::edit::{has_run_time_sizes, pinned};
+
+/// Simple vector operations that take as long as a byte to or from memory.
+const OPS_PER_BYTE: f64 = 1.0;
+/// What a kernel less is worth, in simple vector operations.
+const KERNEL: f64 = 20_000.0;
+/// Values smaller than this are in the nearest cache whoever reads them.
+const SHARED_BYTES: f64 = 16384.0;
+/// A concatenation of more parts is not computed element by element in the middle of a loop.
+const MAX_PARTS: usize = 4;
+
+pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    if has_run_time_sizes(module) {
+        return 0;
+    }
+    let pinned = pinned(module);
+    let mut outliner = Outliner::default();
+    let mut places = Places::new(module);
+    let mut applied = 0;
+    for c in programs(module) {
+        let graph = Graph::of(module, c, &pinned, &mut places);
+        let mut planner = Planner { module, work: Vec::new(), busy: Vec::new(), graph };
+        planner.plan();
+        let graph = planner.graph;
+        applied += graph.apply(module, fuel, &mut outliner, false);
+    }
+    outliner.finish(module);
+    applied
+}
+
+struct Planner<'m> {
+    module: &'m Module,
+    graph: Graph,
+    /// For each group: what it does of each member.
+    work: Vec<FxHashMap<NodeId, Work>>,
+    /// For each group: all of its arithmetic.
+    busy: Vec<f64>,
+}
+
+/// What a group does of a member.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Work {
+    /// How many elements it computes.
+    elements: f64,
+    /// All at the index of the loop.
+    aligned: bool,
+}
+
+/// Of the groups that read a value, so many are tried to be joined.
+const MAX_TRIED: usize = 16;
+
+impl Planner<'_> {
+    fn plan(&mut self) {
+        for n in (0..self.graph.nodes.len() as NodeId).rev() {
+            let role = self.graph.node(n).role;
+            match role {
+                Role::Scalar => {}
+                Role::Outside => self.share(n),
+                Role::Loop | Role::Update | Role::Reduce => {
+                    if !self.join_users(n) && !self.graph.node(n).view {
+                        self.begin(n);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, n: NodeId) {
+        let node = self.graph.node(n);
+        let (role, elements) = (node.role, node.elements);
+        if role == Role::Loop {
+            let groups = self.similar(n, &self.graph.user_groups(n));
+            if let Some(g) = self.merged(&groups)
+                && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
+                && self.graph.join_as_root(n, g)
+            {
+                self.does(g, n, Work { elements, aligned: true });
+                return;
+            }
+        }
+        let kind = if role == Role::Reduce { FusionKind::Input } else { FusionKind::Loop };
+        let g = self.graph.draft(n, kind);
+        debug_assert_eq!(g as usize, self.work.len());
+        let own = if role == Role::Update { self.operand_elements(n, 1) } else { elements };
+        self.work.push(FxHashMap::default());
+        self.busy.push(0.0);
+        self.does(g, n, Work { elements: own, aligned: role != Role::Reduce });
+        self.share(n);
+    }
+
+    /// A group does this of a member.
+    fn does(&mut self, g: u32, n: NodeId, work: Work) {
+        self.work[g as usize].insert(n, work);
+        self.busy[g as usize] += work.elements * self.graph.node(n).flops;
+    }
+
+    fn operand_elements(&self, n: NodeId, slot: usize) -> f64 {
+        self.graph.node(n).operands.get(slot).map_or(0.0, |&o| self.graph.node(o).elements)
+    }
+
+    /// Those of the groups that are loops over the dimensions of the value and look at it at the index of the loop alone.
+    fn similar(&self, n: NodeId, groups: &[u32]) -> Vec<u32> {
+        let own = dims(self.module, self.graph.node(n).id);
+        let fits = |&&g: &&u32| {
+            let draft = &self.graph.drafts[g as usize];
+            draft.kind == FusionKind::Loop
+                && draft.roots.iter().all(|&r| {
+                    let root = self.graph.node(r);
+                    root.role == Role::Loop && dims(self.module, root.id) == own
+                })
+                && self.is_aligned(n, g)
+        };
+        groups.iter().filter(fits).copied().collect()
+    }
+
+    fn is_aligned(&self, n: NodeId, g: u32) -> bool {
+        let work = &self.work[g as usize];
+        self.graph.node(n).users.iter().all(|u| {
+            work.get(u).is_none_or(|w| {
+                w.aligned && self.module.instr(self.graph.node(*u).id).opcode.is_elementwise()
+            })
+        })
+    }
+
+    /// One group of as many as possible of these: the first.
+    fn merged(&mut self, groups: &[u32]) -> Option<u32> {
+        let (&first, rest) = groups.split_first()?;
+        for &g in rest.iter().take(MAX_TRIED) {
+            self.merge(first, g);
+        }
+        Some(first)
+    }
+
+    fn merge(&mut self, a: u32, b: u32) -> bool {
+        if !self.graph.merge(a, b) {
+            return false;
+        }
+        let other = std::mem::take(&mut self.work[b as usize]);
+        for (n, w) in other {
+            let mine = self.work[a as usize].entry(n).or_insert(w);
+            *mine = Work { elements: mine.elements.max(w.elements), aligned: mine.aligned && w.aligned };
+        }
+        self.busy[a as usize] += self.busy[b as usize];
+        true
+    }
+
+    /// Groups that read the same large value in the same way become one.
+    fn share(&mut self, n: NodeId) {
+        let node = self.graph.node(n);
+        if node.bytes < SHARED_BYTES || node.users.len() < 2 {
+            return;
+        }
+        let groups = self.graph.user_groups(n);
+        let loops = self.similar(n, &groups);
+        self.merged(&loops);
+        // Reductions over the same dimensions of the same space.
+        let spaces: Vec<(u32, Space)> =
+            groups.iter().filter_map(|&g| Some((g, self.reduction_space(g)?))).collect();
+        let own = dims(self.module, self.graph.node(n).id);
+        let mut done: Vec<(u32, Space)> = Vec::new();
+        for (g, space) in spaces.into_iter().filter(|(_, s)| s.0 == own).take(MAX_TRIED) {
+            match done.iter().find(|(_, s)| *s == space) {
+                Some(&(first, _)) => {
+                    self.merge(first, g);
+                }
+                None => done.push((g, space)),
+            }
+        }
+    }
+
+    /// Operand and reduced dimensions of a group whose roots are reductions.
+    fn reduction_space(&self, g: u32) -> Option<Space> {
+        let draft = &self.graph.drafts[g as usize];
+        let mut spaces = draft.roots.iter().map(|&r| {
+            let node = self.graph.node(r);
+            let first = self.graph.node(*node.operands.first()?);
+            (node.role == Role::Reduce && !draft.merged)
+                .then(|| (dims(self.module, first.id).to_vec(), reduced(self.module, node.id).to_vec()))
+        });
+        let first = spaces.next()??;
+        spaces.all(|s| s.as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// Takes a value into the groups of all its users, if that is worth it. True: nothing else needs it.
+    fn join_users(&mut self, n: NodeId) -> bool {
+        let mut groups = self.graph.user_groups(n);
+        if groups.is_empty() || self.graph.node(n).role == Role::Update {
+            return false;
+        }
+        let needed = self.graph.is_needed(n);
+        let node = self.graph.node(n);
+        if node.view && !node.operands.iter().any(|&o| self.is_computed(o)) {
+            return false;
+        }
+        if groups.len() > 1 && !needed {
+            // What only loops over its own space read is computed once if they can be one loop.
+            let similar = self.similar(n, &groups);
+            if similar.len() == groups.len() {
+                self.merged(&similar);
+                groups = self.graph.user_groups(n);
+            }
+        }
+        let works: Option<Vec<Work>> = groups.iter().map(|&g| self.demand(n, g)).collect();
+        let Some(works) = works else { return false };
+        let node = self.graph.node(n);
+        if node.role == Role::Reduce && (needed || groups.len() > 1) {
+            return false;
+        }
+        if !self.is_profitable(n, &groups, &works, needed) {
+            return false;
+        }
+        for (&g, &w) in groups.iter().zip(&works) {
+            self.graph.join(n, g);
+            self.does(g, n, w);
+            if self.graph.node(n).role == Role::Reduce {
+                self.graph.drafts[g as usize].kind = FusionKind::Input;
+            }
+        }
+        self.graph.nodes[n as usize].stays = needed && self.graph.node(n).view;
+        !needed
+    }
+
+    /// Whether a value is computed by a loop rather than read from memory.
+    fn is_computed(&self, n: NodeId) -> bool {
+        let node = self.graph.node(n);
+        matches!(node.role, Role::Loop | Role::Reduce)
+    }
+
+    fn is_profitable(&self, n: NodeId, groups: &[u32], works: &[Work], needed: bool) -> bool {
+        let node = self.graph.node(n);
+        let count = groups.len() as f64;
+        let demand: f64 = works.iter().map(|w| w.elements).sum();
+        let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0) * node.flops;
+        let saved = node.bytes * if needed { count } else { count + 1.0 };
+        // What is read in its place.
+        let mut read = 0.0;
+        for &o in &node.operands {
+            let operand = self.graph.node(o);
+            if operand.role == Role::Scalar {
+                continue;
+            }
+            let new =
+                groups.iter().filter(|&&g| !self.graph.drafts[g as usize].operands.contains(&o)).count();
+            let per = if operand.elements > 0.0 { operand.bytes / operand.elements } else { 0.0 };
+            let widest = works.iter().fold(0.0f64, |a, w| a.max(w.elements));
+            read += new as f64 * operand.bytes.min(per * widest);
+            if !needed {
+                read -= operand.bytes;
+            }
+        }
+        let benefit = (saved - read.max(0.0)) * OPS_PER_BYTE + if needed { 0.0 } else { KERNEL };
+        let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
+        benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
+    }
+
+    /// What a group asks for of a value; `None` if the value cannot be computed there.
+    fn demand(&self, n: NodeId, g: u32) -> Option<Work> {
+        let draft = &self.graph.drafts[g as usize];
+        let node = self.graph.node(n);
+        if draft.members.len() >= MAX_MEMBERS {
+            return None;
+        }
+        let more = node.operands.iter().filter(|o| !draft.operands.contains(o)).count();
+        if more > 0 && self.graph.loads(&draft.operands) + more > MAX_OPERANDS + 1 {
+            return None;
+        }
+        let work = &self.work[g as usize];
+        // What is updated in place is read by nothing else.
+        for &r in &draft.roots {
+            let root = self.graph.node(r);
+            if root.role == Role::Update
+                && (root.operands[0] == n || node.operands.contains(&root.operands[0]))
+            {
+                return None;
+            }
+        }
+        if node.role == Role::Reduce && !self.is_epilogue(n, g) {
+            return None;
+        }
+        let (mut together, mut moved) = (0.0f64, 0.0f64);
+        for &u in &node.users {
+            let Some(&Work { elements: w, .. }) = work.get(&u) else { continue };
+            let user = self.graph.node(u);
+            let opcode = self.module.instr(user.id).opcode;
+            match user.role {
+                Role::Reduce => together = together.max(node.elements),
+                Role::Update => {
+                    let slot = user.operands.iter().position(|&o| o == n)?;
+                    together = together.max(if slot == 1 { node.elements } else { 1.0 });
+                }
+                _ if opcode.is_elementwise() => {
+                    together = together.max(w.min(if node.elements == 1.0 { 1.0 } else { w }))
+                }
+                _ => {
+                    let share =
+                        if user.elements > 0.0 { (node.elements / user.elements).min(1.0) } else { 0.0 };
+                    moved += match opcode {
+                        Opcode::Concatenate
+                            if user.operands.len() > MAX_PARTS && !draft.roots.contains(&u) =>
+                        {
+                            return None;
+                        }
+                        Opcode::Concatenate | Opcode::Pad => w * share,
+                        Opcode::DynamicSlice if user.operands[0] != n => 1.0,
+                        Opcode::Gather if user.operands[0] != n => {
+                            // An index is for all elements of a slice.
+                            let sizes = self.module.instr(user.id).attrs.ints_or_empty(AttrKey::SliceSizes);
+                            let last = sizes.last().map_or(1, |&s| s.max(1)) as f64;
+                            (w / last).max(node.elements.min(w))
+                        }
+                        Opcode::Broadcast if node.elements == 1.0 => 1.0,
+                        _ => w,
+                    };
+                }
+            }
+        }
+        Some(Work { elements: together + moved, aligned: self.is_aligned(n, g) })
+    }
+
+    /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.
+    fn is_epilogue(&self, n: NodeId, g: u32) -> bool {
+        let draft = &self.graph.drafts[g as usize];
+        let node = self.graph.node(n);
+        let Some(own) = self.module.instr(node.id).shape.as_array() else { return false };
+        let space = |n: NodeId| {
+            let node = self.graph.node(n);
+            let first = node.operands.first().map(|&o| dims(self.module, self.graph.node(o).id).to_vec());
+            (first, reduced(self.module, node.id))
+        };
+        // A reduction to almost as much as it reads is work of another kind.
+        own.checked_elements().is_some_and(|n| n as f64 * 4.0 <= self.operand_elements_of(node))
+            && draft.members.iter().all(|&m| {
+                let member = self.graph.node(m);
+                let id = member.id;
+                match member.role {
+                    Role::Reduce => space(m) == space(n),
+                    _ if self.in_space_of_operand(m, n) => self.feeds_reductions_only(m, g),
+                    _ => {
+                        let opcode = self.module.instr(id).opcode;
+                        let scalar_broadcast = opcode == Opcode::Broadcast
+                            && member.operands.iter().all(|&o| self.graph.node(o).elements == 1.0);
+                        dims(self.module, id) == &own.dims[..]
+                            && (opcode.is_elementwise() || scalar_broadcast)
+                    }
+                }
+            })
+    }
+
+    fn operand_elements_of(&self, node: &super::graph::Node) -> f64 {
+        node.operands.first().map_or(0.0, |&o| self.graph.node(o).elements)
+    }
+
+    fn in_space_of_operand(&self, m: NodeId, reduction: NodeId) -> bool {
+        let operand = self.graph.node(reduction).operands[0];
+        dims(self.module, self.graph.node(m).id) == dims(self.module, self.graph.node(operand).id)
+            && !self.graph.node(operand).view
+    }
+
+    fn feeds_reductions_only(&self, m: NodeId, g: u32) -> bool {
+        let node = self.graph.node(m);
+        node.users
+            .iter()
+            .filter(|&&u| self.graph.node(u).groups.contains(&g))
+            .all(|&u| self.graph.node(u).role == Role::Reduce || self.graph.node(u).elements == node.elements)
+    }
+}
+
+/// Operand and reduced dimensions.
+type Space = (Vec<i64>, Vec<i64>);

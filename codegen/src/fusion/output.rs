@@ -1,0 +1,134 @@
+//! Contractions with what is done to each element of their result: bias, activation, residual, conversion.
+//!
+//! From a `dot` or `convolution` on, elementwise instructions over its dimensions are taken in the order of the text, as long as everything else that they
+//! read is there before anything outside looks at a result. The contraction's own result stays inside: only its group looks at it.
+
+use hlo::attrs::FusionKind;
+use hlo::{Module, Opcode};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+use super::graph::{Graph, Key, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
+use super::kinds::{Role, dims, programs};
+use super::outline::Outliner;
+use crate::passes::Fuel;
+use crate::passes::edit::{has_run_time_sizes, pinned};
+
+/// How far operands that are cheaper to compute than to read are followed.
+const DEPTH: u32 = 6;
+
+pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    if has_run_time_sizes(module) {
+        return 0;
+    }
+    let pinned = pinned(module);
+    let mut outliner = Outliner::default();
+    let mut places = Places::new(module);
+    let mut applied = 0;
+    for c in programs(module) {
+        let mut graph = Graph::of(module, c, &pinned, &mut places);
+        for n in 0..graph.nodes.len() as NodeId {
+            let id = graph.node(n).id;
+            let is_hero = matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
+                && !pinned.contains(&id)
+                && module.instr(id).operands().len() == 2
+                && module.instr(id).shape.as_array().is_some();
+            if is_hero {
+                fuse(module, &mut graph, n);
+            }
+        }
+        applied += graph.apply(module, fuel, &mut outliner, false);
+    }
+    outliner.finish(module);
+    applied
+}
+
+/// Reads through what is free to compute anywhere: what is spread from less, reshaped, counted. Gives the first place where all of it is
+/// there, and adds what has to be computed; `None` if that is too much.
+fn reach(
+    module: &Module,
+    graph: &Graph,
+    n: NodeId,
+    depth: u32,
+    free: &mut Vec<NodeId>,
+    members: &FxHashSet<NodeId>,
+) -> Option<Key> {
+    let node = graph.node(n);
+    if members.contains(&n) {
+        return None;
+    }
+    let opcode = module.instr(node.id).opcode;
+    let spread = node.role == Role::Loop
+        && node.groups.is_empty()
+        && (node.view || matches!(opcode, Opcode::Broadcast | Opcode::Iota));
+    if node.role == Role::Scalar {
+        return Some((0, 0));
+    }
+    if !spread || depth == 0 {
+        return Some(node.key);
+    }
+    let mut last = (0, 0);
+    for &o in &node.operands {
+        last = last.max(reach(module, graph, o, depth - 1, free, members)?);
+    }
+    if !free.contains(&n) {
+        free.push(n);
+    }
+    Some(last)
+}
+
+fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
+    let own = dims(module, graph.node(hero).id).to_vec();
+    let mut members: FxHashSet<NodeId> = [hero].into_iter().collect();
+    // Computed here from less, whoever else computes it too.
+    let mut free: Vec<NodeId> = Vec::new();
+    let mut pending: BTreeSet<NodeId> = graph.node(hero).users.iter().copied().collect();
+    // What reads a member from outside.
+    let mut first_user: Key = (graph.nodes.len() as NodeId, 0);
+    let mut last: Key = graph.node(hero).operands.iter().map(|&o| graph.node(o).key).max().unwrap_or((0, 0));
+    while let Some(n) = pending.pop_first() {
+        let node = graph.node(n);
+        let opcode = module.instr(node.id).opcode;
+        let mut more = Vec::new();
+        let fits = node.role == Role::Loop
+            && node.groups.is_empty()
+            && opcode.is_elementwise()
+            && dims(module, node.id) == &own[..]
+            && members.len() < MAX_MEMBERS / 2;
+        let place = if fits {
+            let mut place = Some(last);
+            for &o in node.operands.iter().filter(|o| !members.contains(o)) {
+                let there = reach(module, graph, o, DEPTH, &mut more, &members);
+                place = place.zip(there).map(|(a, b)| a.max(b));
+            }
+            place.filter(|&p| (p.0, u32::MAX) < first_user)
+        } else {
+            None
+        };
+        match place {
+            Some(p) => {
+                last = p;
+                members.insert(n);
+                free.extend(more.into_iter().filter(|m| !free.contains(m)).collect::<Vec<_>>());
+                pending.extend(graph.node(n).users.iter().copied());
+            }
+            None => first_user = first_user.min(graph.node(n).key),
+        }
+    }
+    let looked_at = |n: NodeId| {
+        let node = graph.node(n);
+        node.result || node.users.iter().any(|u| !members.contains(u))
+    };
+    if members.len() < 2 || looked_at(hero) {
+        return;
+    }
+    let mut roots: Vec<NodeId> = members.iter().copied().filter(|&n| looked_at(n)).collect();
+    roots.sort_unstable();
+    let mut all: Vec<NodeId> = members.iter().copied().chain(free).collect();
+    all.sort_unstable();
+    all.dedup();
+    let inside: FxHashSet<NodeId> = all.iter().copied().collect();
+    if roots.len() <= MAX_ROOTS && graph.loads(&graph.operands_of(&inside)) <= MAX_OPERANDS {
+        let _ = graph.draft_of(&all, &roots, FusionKind::Output);
+    }
+}
