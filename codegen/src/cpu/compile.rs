@@ -160,7 +160,7 @@ pub fn compile_watched(
     }
     fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
     let module = module.compact();
-    clock.lap("schedule");
+    clock.lap("order");
     let mut lowered = Lowered::new(&module, options.fallback)?;
     stages.lowered(&module, &lowered);
     clock.lap("lowering");

@@ -50,6 +50,9 @@ const FUSION: &[&str] = &[
     "dce",
 ];
 
+/// What buffer assignment needs.
+const ORDER: &[&str] = &["flatten-call-graph", "schedule"];
+
 impl Pipeline {
     /// What a program goes through before it is scheduled and lowered for this machine: at `opt_level` 0 only what lowering needs, else the passes of
     /// [`crate::passes::DEFAULT`] and fusion.
@@ -58,9 +61,9 @@ impl Pipeline {
             names.iter().filter_map(|name| by_name(name)).fold(Pipeline::new(), |p, pass| p.then(pass, None))
         };
         if opt_level == 0 {
-            return of(LOWERING).followed_by(of(&["fusion-wrapper", "dce"]));
+            return of(LOWERING).followed_by(of(&["fusion-wrapper", "dce"])).followed_by(of(ORDER));
         }
-        of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(FUSION))
+        of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(FUSION)).followed_by(of(ORDER))
     }
 }
 
@@ -70,7 +73,7 @@ mod tests {
 
     #[test]
     fn pipelines_are_made_of_declared_passes() {
-        assert!(LOWERING.iter().chain(FUSION).all(|name| by_name(name).is_some()));
-        assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + 2);
+        assert!(LOWERING.iter().chain(FUSION).chain(ORDER).all(|name| by_name(name).is_some()));
+        assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + 2 + ORDER.len());
     }
 }

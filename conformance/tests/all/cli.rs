@@ -86,9 +86,9 @@ fn help_and_usage() {
     let o = hlo(&["run", "x.hlo", "--platform", "interpreterr"]);
     ends(&o, 2);
     assert!(err(&o).contains("did you mean `interpreter`?"), "{}", err(&o));
-    let o = hlo(&["run", "x.hlo", "--platform", "cpu"]);
+    let o = hlo(&["run", "x.hlo", "--platform", "tpu"]);
     ends(&o, 5);
-    assert!(err(&o).contains("platform `cpu` is not built into this program"), "{}", err(&o));
+    assert!(err(&o).contains("platform `tpu` is not built into this program"), "{}", err(&o));
 }
 
 fn exit_codes() {

@@ -556,7 +556,7 @@ fn command() {
         (&["isolate", &file, "--platform", "interpreter", "--opcode", "negat"], 2, "did you mean `negate`?"),
         (&["isolate", &file, "--platform", "interpreter", "--allow", "al"], 2, "there is no liberty `al`"),
         (&["isolate", "none.hlo", "--platform", "interpreter"], 2, "cannot be read"),
-        (&["isolate", &file, "--platform", "cpu"], 5, "not built into this program"),
+        (&["isolate", &file, "--platform", "tpu"], 5, "not built into this program"),
     ] {
         let o = hlo(args);
         ends(&o, code);
