@@ -10,6 +10,7 @@ mod interpret;
 #[cfg(all(test, feature = "llvm"))]
 #[path = "tests/kernels.rs"]
 pub(crate) mod kernel_tests;
+pub mod limits;
 pub mod native;
 pub mod object;
 pub mod pool;

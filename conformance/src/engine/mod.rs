@@ -43,6 +43,8 @@ use crate::inputs::to_parameters;
 pub use allowances::Allowances;
 pub use form::Form;
 pub use interpreter::InterpreterEngine;
+#[cfg(feature = "llvm")]
+pub use spec::cpu_options;
 pub use spec::{PLATFORMS, allowances, by_name, names_of, with_timeout};
 
 /// How far each device of a run may go.

@@ -106,9 +106,22 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
     })
 }
 
-/// The compiler for this machine, by what stands after `cpu:`: `O2`, `fallback`, `O2+fallback`.
+/// The compiler for this machine, by what stands after `cpu:`.
 #[cfg(feature = "llvm")]
 fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
+    Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), given(options)?)))
+}
+
+/// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than `cpu`. Errors: wrong usage with "did you mean".
+#[cfg(feature = "llvm")]
+pub fn cpu_options(name: &str) -> Result<Option<super::cpu::CpuOptions>, Failure> {
+    let (kind, options) = name.split_once(':').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
+    let is_cpu = ["cpu", "host"].iter().any(|k| k.eq_ignore_ascii_case(kind));
+    if is_cpu { given(options).map(Some) } else { Ok(None) }
+}
+
+#[cfg(feature = "llvm")]
+fn given(options: Option<&str>) -> Result<super::cpu::CpuOptions, Failure> {
     let mut given = super::cpu::CpuOptions::default();
     for option in options.unwrap_or_default().split('+').filter(|o| !o.is_empty()) {
         match option {
@@ -120,7 +133,7 @@ fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
             }
         }
     }
-    Ok(Arc::new(super::cpu::CpuEngine::new(name.to_owned(), given)))
+    Ok(given)
 }
 
 #[cfg(not(feature = "llvm"))]

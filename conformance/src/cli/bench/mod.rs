@@ -1,5 +1,8 @@
 //! `hlo bench`: how long programs take to be read, prepared and run, and how much memory their runs take.
 
+#[cfg(feature = "llvm")]
+mod cpu;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,6 +14,7 @@ use serde::Serialize;
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
 use crate::engine::{self, flatten, named};
+use crate::engine::{Inputs, Outcome};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{load, parse_text};
 use crate::npz::{self, Npz};
@@ -25,8 +29,14 @@ pub(crate) struct Options {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// What runs the programs
-    #[arg(long, default_value = "interpreter", value_name = "NAME")]
+    #[arg(long, alias = "platform", default_value = DEFAULT_ENGINE, value_name = "NAME")]
     engine: String,
+    /// Print the time of each step of a run, beside what the machine can do at most
+    #[arg(long, conflicts_with = "json")]
+    profile: bool,
+    /// Write stages of compilation and steps of a run as a Chrome trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<String>,
     /// Inputs: arrays arg0, arg1, ...; made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
@@ -46,9 +56,12 @@ pub(crate) struct Options {
     limits: LimitOptions,
 }
 
+const DEFAULT_ENGINE: &str = if cfg!(feature = "llvm") { "cpu" } else { "interpreter" };
+
 const EXAMPLES: &str = "\
 Examples:
   hlo bench module.hlo
+  hlo bench module.hlo --profile
   hlo bench ../shared/bench/*.hlo --json --min-time 2
 
 Times are medians: parse of 5, compile of 3, run over the minimum time and 3 runs at least. Inputs are in place and results
@@ -77,7 +90,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Ok;
     for file in &options.files {
-        match bench(file, engine.name(), options) {
+        match bench(file, engine.name(), options, ui) {
             Ok(found) if ui.json => ui.object(&found),
             Ok(found) => print(&found, ui),
             Err(failure) => {
@@ -103,14 +116,118 @@ fn print(found: &Object<'_>, ui: &Ui) {
     ));
 }
 
-fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object<'a>, Failure> {
+/// Times of a program.
+struct Timed {
+    compile: Duration,
+    run: Duration,
+    runs: usize,
+    cpu_us: Option<f64>,
+    peak_bytes: Option<u64>,
+    live_bytes: u64,
+    /// By device; empty if nobody asked for them.
+    results: Vec<Vec<ArrayLiteral>>,
+}
+
+fn bench<'a>(file: &'a str, engine: &'a str, options: &Options, ui: &Ui) -> Result<Object<'a>, Failure> {
     let program = load(file).map_err(|r| Failure::new(r.exit, r.render(false)))?;
     let (parse, _) = median(5, || parse_text(&program.source.text));
     let module = &program.module;
     let devices = engine::devices(module, None, None)?;
-    engine::by_name(engine)?
-        .supports(module, devices)
-        .map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
+    if options.files.len() > 1 && options.trace.is_some() {
+        return Err(Failure::usage("--trace takes one program"));
+    }
+    let timed = time(module, file, engine, options, devices, ui)?;
+    if let Some(path) = &options.output {
+        npz::write(Path::new(path), &named("out", &timed.results))?;
+    }
+    Ok(Object {
+        module: file,
+        engine,
+        parse_ms: parse.as_secs_f64() * 1e3,
+        verify_ms: program.times.verify.as_secs_f64() * 1e3,
+        compile_ms: timed.compile.as_secs_f64() * 1e3,
+        run_us: timed.run.as_secs_f64() * 1e6,
+        cpu_us: timed.cpu_us,
+        runs: timed.runs,
+        peak_bytes: timed.peak_bytes,
+        live_bytes: timed.live_bytes,
+    })
+}
+
+fn time(
+    module: &Module,
+    file: &str,
+    engine: &str,
+    options: &Options,
+    devices: Devices,
+    ui: &Ui,
+) -> Result<Timed, Failure> {
+    #[cfg(feature = "llvm")]
+    if let (Some(how), 1) = (engine::cpu_options(engine)?, devices.count()) {
+        let mut arrays = arrays(module, file, options, devices)?;
+        return cpu::time(module, how, options, arrays.pop().unwrap_or_default(), ui);
+    }
+    let _ = ui;
+    if options.profile || options.trace.is_some() {
+        return Err(Failure::usage(format!("the engine `{engine}` has no profile of this program")));
+    }
+    if engine == "interpreter" {
+        return time_interpreter(module, file, options, devices);
+    }
+    time_engine(module, file, engine, options, devices)
+}
+
+/// An engine of any kind: its own word on how long a run took.
+fn time_engine(
+    module: &Module,
+    file: &str,
+    engine: &str,
+    options: &Options,
+    devices: Devices,
+) -> Result<Timed, Failure> {
+    let engine = engine::by_name(engine)?;
+    engine.supports(module, devices).map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
+    let ended = |outcome: Outcome| match outcome.into_results() {
+        Ok(finished) => Ok(finished),
+        Err((exit, diagnostic)) => Err(Failure::new(exit, diagnostic.message)),
+    };
+    let (compile, executable) = median(3, || engine.compile(module));
+    let executable = match executable {
+        Ok(executable) => executable,
+        Err(outcome) => return Err(ended(outcome).err().unwrap_or_else(|| Failure::usage("no program"))),
+    };
+    let arrays = arrays(module, file, options, devices)?;
+    let inputs = Inputs::new(module, &arrays)?;
+    let run = engine::RunOptions {
+        accumulate: Accumulate::from(options.accumulate),
+        limits: engine::Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
+        seed: options.seed,
+        devices,
+    };
+    let first = ended(executable.run(inputs.clone(), &run, None))?;
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
+        times.push(ended(executable.run(inputs.clone(), &run, None))?.time);
+    }
+    times.sort_unstable();
+    Ok(Timed {
+        compile,
+        run: times[times.len() / 2],
+        runs: times.len(),
+        cpu_us: None,
+        peak_bytes: None,
+        live_bytes: first.peak_bytes,
+        results: first.results,
+    })
+}
+
+fn time_interpreter(
+    module: &Module,
+    file: &str,
+    options: &Options,
+    devices: Devices,
+) -> Result<Timed, Failure> {
     let how = || RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         fuel: options.limits.fuel,
@@ -133,36 +250,37 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options) -> Result<Object
     let ended = once().map_err(|e| Failure::new(engine::exit_of(e.kind), e.message))?;
     let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
 
-    let mut times = Vec::new();
     let processor = processor_time();
+    let (run, runs) = repeat(options.min_time, || drop(once()));
+    let processor = processor_time().zip(processor).map(|(after, before)| after.saturating_sub(before));
+    // The caller holds the arguments, so the run is not charged for them.
+    let live_bytes = ended.iter().map(|(_, stats)| stats.peak_bytes).sum::<u64>() + input_bytes;
+    let mut results = vec![Vec::new(); ended.len()];
+    for ((value, _), results) in ended.into_iter().zip(&mut results) {
+        flatten(value.into_literal(), results);
+    }
+    Ok(Timed {
+        compile,
+        run,
+        runs,
+        cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / runs.max(1) as f64),
+        peak_bytes,
+        live_bytes,
+        results,
+    })
+}
+
+/// The median time of calls for at least so many seconds, and three at least; and how many these were.
+fn repeat(min_time: f64, mut f: impl FnMut()) -> (Duration, usize) {
+    let mut times = Vec::new();
     let start = Instant::now();
-    while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
+    while times.len() < 3 || start.elapsed().as_secs_f64() < min_time {
         let start = Instant::now();
-        drop(once());
+        f();
         times.push(start.elapsed());
     }
-    let processor = processor_time().zip(processor).map(|(after, before)| after.saturating_sub(before));
     times.sort_unstable();
-    if let Some(path) = &options.output {
-        let mut results = vec![Vec::new(); ended.len()];
-        for ((value, _), results) in ended.iter().zip(&mut results) {
-            flatten(value.clone().into_literal(), results);
-        }
-        npz::write(Path::new(path), &named("out", &results))?;
-    }
-    Ok(Object {
-        module: file,
-        engine,
-        parse_ms: parse.as_secs_f64() * 1e3,
-        verify_ms: program.times.verify.as_secs_f64() * 1e3,
-        compile_ms: compile.as_secs_f64() * 1e3,
-        run_us: times[times.len() / 2].as_secs_f64() * 1e6,
-        cpu_us: processor.map(|t| t.as_secs_f64() * 1e6 / times.len() as f64),
-        runs: times.len(),
-        peak_bytes,
-        // The caller holds the arguments, so the run is not charged for them.
-        live_bytes: ended.iter().map(|(_, stats)| stats.peak_bytes).sum::<u64>() + input_bytes,
-    })
+    (times[times.len() / 2], times.len())
 }
 
 fn arrays(
