@@ -4,6 +4,7 @@
 //! One file (or folder) a family. **Invariants:** the result is the same to the bit whatever the number of threads (work is split by shapes alone); an
 //! operation allocates nothing while it runs but takes the scratch memory that it asked for, where a library that it calls allows that.
 
+mod convolution;
 mod dot;
 mod fft;
 mod floats;
@@ -85,6 +86,7 @@ pub struct Native(Kind);
 /// The operations, by family.
 #[derive(Clone, Debug)]
 enum Kind {
+    Convolution(Box<convolution::Convolution>),
     Dot(Box<dot::Dot>),
     Fft(fft::Fft),
     GeneralReduceWindow(reduce_window::General),
@@ -97,6 +99,7 @@ enum Kind {
 impl Kind {
     fn operation(&self) -> &dyn Operation {
         match self {
+            Kind::Convolution(op) => &**op,
             Kind::Dot(op) => &**op,
             Kind::Fft(op) => op,
             Kind::GeneralReduceWindow(op) => op,
@@ -113,6 +116,9 @@ impl Native {
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Native, Unsupported>> {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
+            Opcode::Convolution => {
+                convolution::Convolution::of(module, id).map(|op| Kind::Convolution(Box::new(op)))
+            }
             Opcode::Dot => dot::Dot::of(module, id).map(|op| Kind::Dot(Box::new(op))),
             Opcode::Fft => fft::Fft::of(module, id).map(Kind::Fft),
             Opcode::RngBitGenerator => random::Bits::of(module, id).map(Kind::RandomBits),

@@ -223,3 +223,48 @@ pub(in crate::runtime::native) fn from_i32(ty: ElementType) -> Option<Narrow<i32
         Some(with_element_type!(ty, T => into::<T>))
     }
 }
+
+/// Sums of integers in 64 bits into a type, saturated; `None`: they are its elements.
+pub(in crate::runtime::native) fn saturating(ty: ElementType) -> Option<Narrow<i64>> {
+    unsafe fn signed<T: Scalar>(from: *const i64, n: usize, to: *mut u8, step: isize) {
+        let most = i64::MAX >> (64 - bits::<T>());
+        for i in 0..n {
+            // SAFETY: the caller's.
+            unsafe {
+                *to.cast::<T>().offset(i as isize * step) = T::from_i64((*from.add(i)).clamp(-most - 1, most))
+            };
+        }
+    }
+    unsafe fn unsigned<T: Scalar>(from: *const i64, n: usize, to: *mut u8, step: isize) {
+        let most = u64::MAX >> (64 - bits::<T>());
+        for i in 0..n {
+            // SAFETY: the caller's.
+            unsafe {
+                *to.cast::<T>().offset(i as isize * step) = T::from_u64((*from.add(i) as u64).min(most))
+            };
+        }
+    }
+    fn bits<T: Scalar>() -> u32 {
+        T::TYPE.bits().min(64)
+    }
+    if ty.bits() == 64 {
+        None
+    } else if ty.is_signed_integer() {
+        Some(with_element_type!(ty, T => signed::<T>))
+    } else {
+        Some(with_element_type!(ty, T => unsigned::<T>))
+    }
+}
+
+/// Whether an element of a float type is finite.
+///
+/// # Safety
+/// It is there.
+pub(in crate::runtime::native) unsafe fn is_finite(ty: ElementType, x: *const u8) -> bool {
+    unsafe fn of<T: Scalar>(x: *const u8) -> bool {
+        // SAFETY: the caller's.
+        unsafe { *x.cast::<T>() }.carrier().into_scalar::<f64>().is_finite()
+    }
+    // SAFETY: the caller's.
+    unsafe { with_element_type!(ty, T => of::<T>(x)) }
+}

@@ -19,9 +19,11 @@ pub(super) mod source;
 mod step;
 pub(super) mod steps;
 pub(super) mod tile;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use hlo::attrs::Precision;
 use hlo::{ArrayShape, AttrKey, ElementType, InstrId, Module};
@@ -37,7 +39,7 @@ use tile::Arithmetic;
 
 /// A contraction.
 #[derive(Clone, Debug)]
-pub struct Dot {
+pub(super) struct Dot {
     field: Field,
     extents: Extents,
     schedule: Schedule,
@@ -73,7 +75,11 @@ impl Parts {
 }
 
 /// The dimensions of an array of static shape.
-fn sizes(module: &Module, id: InstrId, shape: &ArrayShape) -> Result<SmallVec<[usize; 4]>, Unsupported> {
+pub(super) fn sizes(
+    module: &Module,
+    id: InstrId,
+    shape: &ArrayShape,
+) -> Result<SmallVec<[usize; 4]>, Unsupported> {
     if shape.is_dynamic() {
         return Err(Unsupported::new(module, id, "dynamic dimensions"));
     }
@@ -85,7 +91,7 @@ fn sizes(module: &Module, id: InstrId, shape: &ArrayShape) -> Result<SmallVec<[u
 }
 
 /// Row-major strides.
-fn strides(sizes: &[usize]) -> SmallVec<[isize; 4]> {
+pub(super) fn strides(sizes: &[usize]) -> SmallVec<[isize; 4]> {
     let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(1, sizes.len());
     for d in (1..sizes.len()).rev() {
         strides[d - 1] = strides[d].wrapping_mul(sizes[d].max(1) as isize);
@@ -110,7 +116,7 @@ pub(super) fn check_precision(module: &Module, id: InstrId) -> Result<(), Unsupp
 
 impl Dot {
     /// Of a `dot`.
-    pub fn of(module: &Module, id: InstrId) -> Result<Dot, Unsupported> {
+    pub(super) fn of(module: &Module, id: InstrId) -> Result<Dot, Unsupported> {
         check_precision(module, id)?;
         let instr = module.instr(id);
         let shape = |n: usize| module.instr(instr.operands()[n]).shape.expect_array();
@@ -140,7 +146,7 @@ impl Dot {
         let mut dot = Dot {
             field,
             extents,
-            schedule: Schedule::new::<tile::F32>(extents, false, false),
+            schedule: Schedule::new::<tile::F32>(extents, false, false, None),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -164,7 +170,7 @@ impl Dot {
             reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
         };
         let neighbours = self.rhs.rows.single() == Some(1) || self.extents.n == 1;
-        Schedule::new::<A>(self.extents, readable(&self.lhs), neighbours && readable(&self.rhs))
+        Schedule::new::<A>(self.extents, readable(&self.lhs), neighbours && readable(&self.rhs), None)
     }
 
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
@@ -273,5 +279,5 @@ impl Operation for Dot {
 }
 
 fn reader<A: Arithmetic<Word: Readable>>(operand: &Operand) -> Reader<A::Word> {
-    A::Word::reader(operand.packed_type()).expect("invariant: what cannot be packed is converted")
+    source::reader(operand.packed_type()).expect("invariant: what cannot be packed is converted")
 }

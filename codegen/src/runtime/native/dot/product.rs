@@ -67,11 +67,12 @@ const CHUNK: usize = 1 << 20;
 const ROWS: usize = 96;
 
 impl Schedule {
-    /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles.
+    /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles; `forced` says how the right operand is read.
     pub(in crate::runtime::native) fn new<A: Arithmetic>(
         extents: Extents,
         left_readable: bool,
         right_readable: bool,
+        forced: Option<Right>,
     ) -> Schedule {
         let tiles = A::tiles();
         let word = size_of::<A::Word>();
@@ -86,7 +87,9 @@ impl Schedule {
         };
         let work = extents.work();
         let right_bytes = k.saturating_mul(n).saturating_mul(word);
-        let right = if right_readable && (m <= 24 || m <= 64 && right_bytes <= 1 << 20) {
+        let right = if let Some(right) = forced {
+            right
+        } else if right_readable && (m <= 24 || m <= 64 && right_bytes <= 1 << 20) {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 || right_bytes <= 128 << 10 {
             Right::Own
@@ -98,7 +101,12 @@ impl Schedule {
         let wanted = (work / CHUNK).clamp(1, 64);
         // Whole matrices, then rows, then columns.
         let (mut batches, mut rows, mut columns) = (batch, m, n);
-        if !alone {
+        if right == Right::Own && forced.is_some() {
+            // Packing the right operand is the work: it is cut, not the left one.
+            batches = 1;
+            let parts = n.div_ceil(512).max(wanted.min(16).div_ceil(batch.max(1)));
+            columns = n.div_ceil(parts).max(2 * tiles.columns).next_multiple_of(tiles.columns).min(n);
+        } else if !alone {
             batches = batch.div_ceil(wanted).max(1);
             let matrices = batch.div_ceil(batches);
             let most_rows = if right == Right::Shared { 64 } else { 4 * ROWS };
@@ -154,6 +162,24 @@ pub(in crate::runtime::native) struct Target<'a, S> {
 
 // SAFETY: chunks write disjoint parts of it.
 unsafe impl<S> Sync for Target<'_, S> {}
+
+impl<S: Copy> Target<'_, S> {
+    /// Puts one sum into the result.
+    ///
+    /// # Safety
+    /// The place is inside of the result.
+    pub(in crate::runtime::native) unsafe fn put(&self, batch: usize, row: usize, column: usize, sum: &S) {
+        let at = self.batch.offset(batch) + self.rows.offset(row) + self.columns.offset(column);
+        // SAFETY: the caller's.
+        unsafe {
+            let to = self.base.offset(at * self.bytes as isize);
+            match self.narrow {
+                Some(narrow) => narrow(sum, 1, to, 1),
+                None => *to.cast::<S>() = *sum,
+            }
+        }
+    }
+}
 
 /// What is called for finished rows of a matrix: matrix, first row, end.
 pub(in crate::runtime::native) type Finished<'a> = &'a (dyn Fn(usize, usize, usize) + Sync);

@@ -13,6 +13,9 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 use super::steps::Steps;
+use super::tile::Features;
+#[cfg(target_arch = "x86_64")]
+use super::transpose;
 
 /// The widest panel.
 pub(in crate::runtime::native) const WIDEST: usize = 64;
@@ -231,6 +234,14 @@ impl<T> Run<'_, T> {
                         *line.add(i) = T::word(from.add(i), self.step, present(word));
                     }
                 }
+            } else if T::SAME
+                && size_of::<T>() == 4
+                && self.step == 1
+                && self.rows.len() > 1
+                && Features::here().avx512
+            {
+                #[cfg(target_arch = "x86_64")]
+                transpose::pack(self.base.cast(), self.rows, self.length, out.cast(), self.width);
             } else {
                 // A few words of all rows at a time: the lines that are written stay in the first-level cache.
                 const LINES: usize = 16;
@@ -325,25 +336,44 @@ impl<W: Sync> Source<W> for Typed<'_, W> {
     }
 }
 
-/// What packs elements of type `T` as words.
-pub(in crate::runtime::native) const fn reader<W: Copy + Default, T: Load<W> + Sync>() -> Reader<W> {
-    Reader { pack: pack_as::<W, T>, same: if T::SAME { Some(size_of::<T>()) } else { None } }
+/// Something that is chosen by an element type that can be packed as words of type `W`.
+pub(in crate::runtime::native) trait Choose<W> {
+    /// What.
+    type Out;
+    /// For elements of type `T`.
+    fn of<T: Load<W> + Sync + 'static>() -> Self::Out;
+}
+
+/// Chooses a [`Reader`].
+struct Reads;
+
+impl<W: Copy + Default> Choose<W> for Reads {
+    type Out = Reader<W>;
+
+    fn of<T: Load<W> + Sync + 'static>() -> Reader<W> {
+        Reader { pack: pack_as::<W, T>, same: if T::SAME { Some(size_of::<T>()) } else { None } }
+    }
 }
 
 /// What packs elements of a type as words, if they can be.
+pub(in crate::runtime::native) fn reader<W: Readable>(ty: ElementType) -> Option<Reader<W>> {
+    W::choose::<Reads>(ty)
+}
+
+/// Words of one term.
 pub(in crate::runtime::native) trait Readable:
     Copy + Default + Sync + 'static
 {
-    /// For this type.
-    fn reader(ty: ElementType) -> Option<Reader<Self>>;
+    /// What is chosen for elements of this type, if they can be packed.
+    fn choose<C: Choose<Self>>(ty: ElementType) -> Option<C::Out>;
 }
 
 macro_rules! readable {
     ($($word:ty: $($variant:ident $from:ty),*;)*) => {$(
         impl Readable for $word {
-            fn reader(ty: ElementType) -> Option<Reader<Self>> {
+            fn choose<C: Choose<Self>>(ty: ElementType) -> Option<C::Out> {
                 $(if ty == ElementType::$variant {
-                    return Some(reader::<$word, $from>());
+                    return Some(C::of::<$from>());
                 })*
                 None
             }

@@ -129,6 +129,12 @@ fn values(x: &Tensor) -> Vec<Complex<f64>> {
     with_buffer!(x.buffer(), v => of(v))
 }
 
+/// How large the elements are.
+pub(crate) fn magnitudes(x: &Tensor) -> Tensor {
+    let v: Vec<f64> = values(x).iter().map(|x| x.re.abs() + x.im.abs()).collect();
+    Tensor::from_vec(x.dims(), v)
+}
+
 /// The unit in the last place of a type relative to its number, and its smallest number.
 fn precision(ty: ElementType) -> (f64, f64) {
     fn of<T: Scalar>() -> (f64, f64) {
@@ -262,10 +268,6 @@ impl Case {
     fn check(&self, lhs: ElementType, rhs: ElementType, out: ElementType, floats: Floats, r: &mut Random) {
         let args = [random(lhs, &self.lhs, floats, r), random(rhs, &self.rhs, floats, r)];
         check(&self.text(lhs.name(), rhs.name(), out.name()), &args, self.terms, || {
-            let magnitudes = |x: &Tensor| {
-                let v: Vec<f64> = values(x).iter().map(|x| x.re.abs() + x.im.abs()).collect();
-                Tensor::from_vec(x.dims(), v)
-            };
             interpret(&parse(&self.text("f64", "f64", "f64")), &[magnitudes(&args[0]), magnitudes(&args[1])])
         });
     }

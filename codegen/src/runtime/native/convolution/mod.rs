@@ -1,0 +1,617 @@
+//! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
+//!
+//! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
+//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. A convolution of a dilated
+//! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of one channel a group and features in the
+//! same order it is [`depthwise`].
+//!
+//! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
+//! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
+
+mod depthwise;
+mod patches;
+
+#[cfg(test)]
+mod tests;
+
+use hlo::{AttrKey, ElementType, InstrId, Module, TypeClass};
+use smallvec::SmallVec;
+
+use super::dot::convert::{self, Conversion};
+use super::dot::operand::Field;
+use super::dot::product::{Extents, Finished, Narrow, Product, Right, Schedule, Target, with_workspace};
+use super::dot::source::{self, Choose, Load, Readable, Source, Strided, Typed};
+use super::dot::steps::Steps;
+use super::dot::tile::{self, Arithmetic, Tile};
+use super::dot::{check_precision, sizes, strides};
+use super::{Call, Operation};
+use crate::Unsupported;
+use depthwise::Depthwise;
+use patches::{Axis, Digit, Patches, Shape};
+
+/// A convolution.
+#[derive(Clone, Debug)]
+pub(super) struct Convolution {
+    field: Field,
+    lhs: Side,
+    rhs: Side,
+    /// Whether some term is absent.
+    holes: bool,
+    patches_left: bool,
+    parts: Vec<Part>,
+    result_type: ElementType,
+    elements: usize,
+    /// All rows of the result.
+    rows: u64,
+    /// Whether the rows of the (only) product are rows of the result in order.
+    in_order: bool,
+    depthwise: Option<Depthwise>,
+    work: u64,
+}
+
+/// An operand.
+#[derive(Clone, Debug)]
+struct Side {
+    ty: ElementType,
+    conversion: Option<Conversion>,
+    elements: usize,
+}
+
+impl Side {
+    fn packed_type(&self) -> ElementType {
+        self.conversion.map_or(self.ty, |c| c.to)
+    }
+
+    fn scratch(&self) -> usize {
+        self.conversion.map_or(0, |c| c.to.storage_bytes().saturating_mul(self.elements)).next_multiple_of(64)
+    }
+
+    /// Its elements, converted if need be.
+    unsafe fn base(&self, argument: *const u8, scratch: *mut u8, call: Call<'_>) -> *const u8 {
+        match self.conversion {
+            Some(conversion) => {
+                // SAFETY: the caller's.
+                unsafe { conversion.run(argument, self.elements, scratch, call.pool) };
+                scratch.cast_const()
+            }
+            None => argument,
+        }
+    }
+}
+
+/// A convolution of an input that is not dilated (or of one that cannot be taken apart): one product.
+#[derive(Clone, Debug)]
+struct Part {
+    patches: Shape,
+    /// The kernel: groups, features, terms, and where its first element is.
+    kernel: [Steps; 3],
+    kernel_offset: isize,
+    /// Groups, positions, features of the result, and where its first element is.
+    result: [Steps; 3],
+    result_offset: isize,
+    positions: usize,
+    features: usize,
+    terms: usize,
+    schedule: Schedule,
+}
+
+/// One spatial axis with the strides of kernel and result.
+#[derive(Clone, Copy)]
+struct Lane {
+    axis: Axis,
+    kernel_stride: isize,
+    kernel_offset: isize,
+    result_stride: isize,
+    result_offset: isize,
+}
+
+impl Lane {
+    /// The lanes that together are this one, each without dilation of the input if that is possible.
+    fn phases(self) -> SmallVec<[Lane; 4]> {
+        let axis = self.axis;
+        let d = axis.input_dilation;
+        if d == 1 || axis.stride != 1 || axis.kernel_dilation != 1 {
+            return SmallVec::from_slice(&[self]);
+        }
+        let phase = |r: isize| {
+            let first = (axis.padding - r).rem_euclid(d);
+            let count = |n: usize, first: isize| (n as isize - first + d - 1).max(0) as usize / d as usize;
+            Lane {
+                axis: Axis {
+                    kernel: count(axis.kernel, first),
+                    output: count(axis.output, r),
+                    padding: (axis.padding - r - first) / d,
+                    input_dilation: 1,
+                    ..axis
+                },
+                kernel_stride: self.kernel_stride * d,
+                kernel_offset: self.kernel_offset + first * self.kernel_stride,
+                result_stride: self.result_stride * d,
+                result_offset: self.result_offset + r * self.result_stride,
+            }
+        };
+        (0..d.min(axis.output as isize)).map(phase).collect()
+    }
+}
+
+/// Sizes and strides of the dimensions that are not spatial.
+struct Outer {
+    feature_groups: usize,
+    batch_groups: usize,
+    batch: usize,
+    batch_stride: isize,
+    channels: usize,
+    channel_stride: isize,
+    kernel_channel_stride: isize,
+    features: usize,
+    kernel_feature_stride: isize,
+    result_batch_stride: isize,
+    result_feature_stride: isize,
+}
+
+impl Convolution {
+    /// Of a `convolution`.
+    pub(super) fn of(module: &Module, id: InstrId) -> Result<Convolution, Unsupported> {
+        check_precision(module, id)?;
+        let instr = module.instr(id);
+        let refuse = |reason: &str| Unsupported::new(module, id, reason);
+        if instr.attrs.sparsity().is_some() {
+            return Err(refuse("sparsity_config"));
+        }
+        let labels = instr.attrs.conv_dims().ok_or_else(|| refuse("no dim_labels"))?;
+        if labels.unknown.iter().any(|unknown| !unknown.is_empty()) {
+            return Err(refuse("dimensions labelled ?"));
+        }
+        let shape = |n: usize| module.instr(instr.operands()[n]).shape.expect_array();
+        let (left, right, result) = (shape(0), shape(1), instr.shape.expect_array());
+        let (l, r, o) = (sizes(module, id, left)?, sizes(module, id, right)?, sizes(module, id, result)?);
+        let (ls, rs, os) = (strides(&l), strides(&r), strides(&o));
+        let window = instr.attrs.window().map_or(&[][..], |w| &w.dims);
+        let groups = |key| usize::try_from(instr.attrs.int(key).unwrap_or(1)).unwrap_or(1).max(1);
+        let at = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
+        let mut lanes: SmallVec<[Lane; 3]> = SmallVec::new();
+        for (i, w) in window.iter().enumerate() {
+            let (li, ri, oi) =
+                (at(labels.input_spatial[i]), at(labels.kernel_spatial[i]), at(labels.output_spatial[i]));
+            // Far outside of any memory there is nothing but padding; arithmetic on positions must not overflow.
+            let limit = |x: i64| isize::try_from(x).ok().filter(|x| x.unsigned_abs() < 1 << 40);
+            let (Some(stride), Some(padding), Some(input_dilation), Some(kernel_dilation)) =
+                (limit(w.stride), limit(w.pad_low), limit(w.base_dilation), limit(w.window_dilation))
+            else {
+                return Err(refuse("a window beyond 2^40"));
+            };
+            let (kernel, kernel_stride) = (r[ri], rs[ri]);
+            let reversed = w.reversal && kernel > 0;
+            lanes.push(Lane {
+                axis: Axis {
+                    input: l[li],
+                    input_stride: ls[li],
+                    kernel,
+                    output: o[oi],
+                    stride: stride.max(1),
+                    padding,
+                    input_dilation: input_dilation.max(1),
+                    kernel_dilation: kernel_dilation.max(1),
+                },
+                kernel_stride: if reversed { -kernel_stride } else { kernel_stride },
+                kernel_offset: if reversed { (kernel as isize - 1) * kernel_stride } else { 0 },
+                result_stride: os[oi],
+                result_offset: 0,
+            });
+        }
+        let (feature_groups, batch_groups) =
+            (groups(AttrKey::FeatureGroupCount), groups(AttrKey::BatchGroupCount));
+        let outer = Outer {
+            feature_groups,
+            batch_groups,
+            batch: l[at(labels.input_batch)] / batch_groups,
+            batch_stride: ls[at(labels.input_batch)],
+            channels: l[at(labels.input_feature)] / feature_groups,
+            channel_stride: ls[at(labels.input_feature)],
+            kernel_channel_stride: rs[at(labels.kernel_input_feature)],
+            features: r[at(labels.kernel_output_feature)] / (feature_groups * batch_groups),
+            kernel_feature_stride: rs[at(labels.kernel_output_feature)],
+            result_batch_stride: os[at(labels.output_batch)],
+            result_feature_stride: os[at(labels.output_feature)],
+        };
+        let (lhs_ty, rhs_ty, ty) = (left.element_type, right.element_type, result.element_type);
+        let (mut field, through) = Field::of(lhs_ty, rhs_ty, ty);
+        if through.is_integer() {
+            field = Field::I64;
+        }
+        let side = |ty: ElementType, sizes: &[usize]| {
+            let conversion = field.conversion(ty, through);
+            // Integers are cut to the result's type before they are summed in 64 bits.
+            let cut = field == Field::I64 && through.bits() < ty.bits();
+            let conversion =
+                if cut { Some(Conversion { from: ty, through, to: ElementType::S64 }) } else { conversion };
+            Side { ty, conversion, elements: sizes.iter().product() }
+        };
+        let spatial_last = lanes.last().is_some_and(|lane| lane.result_stride == 1 && lane.axis.output > 1);
+        let patches_left = outer.result_feature_stride == 1 && outer.features > 1 || !spatial_last;
+        let mut all: Vec<SmallVec<[Lane; 3]>> = vec![SmallVec::new()];
+        for lane in &lanes {
+            let phases = lane.phases();
+            let longer = |some: &SmallVec<[Lane; 3]>| {
+                let some = some.clone();
+                phases.clone().into_iter().map(move |phase| {
+                    let mut longer = some.clone();
+                    longer.push(phase);
+                    longer
+                })
+            };
+            all = all.iter().flat_map(longer).collect();
+            if all.len() > 4096 {
+                return Err(refuse("more than 4096 phases of dilation"));
+            }
+        }
+        let parts: Vec<Part> = all
+            .iter()
+            .map(|lanes| match field {
+                Field::F32 => part::<tile::F32>(lanes, &outer, patches_left),
+                Field::F64 => part::<tile::F64>(lanes, &outer, patches_left),
+                Field::I32 => part::<tile::I32>(lanes, &outer, patches_left),
+                Field::I64 => part::<tile::I64>(lanes, &outer, patches_left),
+                Field::C64 => part::<tile::C64>(lanes, &outer, patches_left),
+                Field::C128 => part::<tile::C128>(lanes, &outer, patches_left),
+            })
+            .collect();
+        let elements: usize = o.iter().product();
+        let last = o.last().copied().unwrap_or(1);
+        let in_order = patches_left
+            && parts.len() == 1
+            && feature_groups * batch_groups == 1
+            && outer.result_feature_stride == 1
+            && outer.features == last
+            && parts[0].result[1].single() == Some(last as isize);
+        let work = [elements, outer.channels].into_iter().chain(lanes.iter().map(|lane| lane.axis.kernel));
+        let complex = if ty.is_complex() { 8 } else { 2 };
+        let plain = lhs_ty == ElementType::F32 && rhs_ty == ElementType::F32 && ty == ElementType::F32;
+        let depthwise = (plain
+            && parts.len() == 1
+            && outer.channels == 1
+            && outer.features == 1
+            && outer.batch_groups == 1)
+            .then(|| Depthwise::new(&lanes, &outer))
+            .flatten();
+        Ok(Convolution {
+            field,
+            lhs: side(lhs_ty, &l),
+            rhs: side(rhs_ty, &r),
+            holes: parts.iter().any(|part| part.patches.has_holes()),
+            patches_left,
+            parts,
+            result_type: ty,
+            elements,
+            rows: elements.checked_div(last).unwrap_or(0) as u64,
+            in_order,
+            depthwise,
+            work: work.fold(complex, |work: u64, n| work.saturating_mul(n as u64)),
+        })
+    }
+}
+
+/// One product.
+fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Part {
+    let groups = outer.feature_groups * outer.batch_groups;
+    // What a group adds to the offsets of the operands and of the result.
+    let group_stride = if outer.batch_groups > 1 {
+        outer.batch_stride * outer.batch as isize
+    } else {
+        outer.channel_stride * outer.channels as isize
+    };
+    let kernel_group = outer.kernel_feature_stride * outer.features as isize;
+    let result_group = outer.result_feature_stride * outer.features as isize;
+    // Dimensions of positions: size, digit, stride in the input, stride in the result.
+    let mut digits: SmallVec<[(usize, Digit, isize, isize); 4]> = SmallVec::new();
+    digits.push((
+        outer.batch,
+        Digit::Batch(outer.batch_stride),
+        outer.batch_stride,
+        outer.result_batch_stride,
+    ));
+    for (i, lane) in lanes.iter().enumerate() {
+        let stride = lane.axis.input_stride * lane.axis.stride / lane.axis.input_dilation;
+        digits.push((lane.axis.output, Digit::Axis(i), stride, lane.result_stride));
+    }
+    let area: usize = lanes.iter().map(|lane| lane.axis.output).product();
+    let mut batch = [
+        SmallVec::<[(usize, isize); 2]>::from_slice(&[(groups, group_stride)]),
+        SmallVec::from_slice(&[(groups, kernel_group)]),
+        SmallVec::from_slice(&[(groups, result_group)]),
+    ];
+    if patches_left {
+        // Positions in the order in which they are read.
+        digits.sort_by_key(|&(n, _, stride, _)| {
+            std::cmp::Reverse(if n == 1 { isize::MAX } else { stride.abs() })
+        });
+    } else if area >= 256 {
+        digits.remove(0);
+        batch[0].push((outer.batch, outer.batch_stride));
+        batch[1].push((outer.batch, 0));
+        batch[2].push((outer.batch, outer.result_batch_stride));
+    }
+    let [patch_batch, kernel_batch, result_batch] = batch.map(Steps::new);
+    let taps = lanes.iter().map(|lane| (lane.axis.kernel, lane.kernel_stride));
+    let terms = Steps::new(taps.chain([(outer.channels, outer.kernel_channel_stride)]));
+    let features = Steps::new([(outer.features, outer.kernel_feature_stride)]);
+    let positions = Steps::new(digits.iter().map(|&(n, _, _, stride)| (n, stride)));
+    let count = positions.size();
+    let k = terms.size();
+    let total = patch_batch.size();
+    let schedule = if patches_left {
+        let extents = Extents { batch: total, m: count, n: outer.features, k };
+        Schedule::new::<A>(extents, false, false, None)
+    } else {
+        let extents = Extents { batch: total, m: outer.features, n: count, k };
+        Schedule::new::<A>(extents, false, false, Some(Right::Own))
+    };
+    Part {
+        patches: Shape {
+            axes: lanes.iter().map(|lane| lane.axis).collect(),
+            rows: digits.iter().map(|&(n, digit, _, _)| (n, digit)).collect(),
+            channels: outer.channels,
+            channel_stride: outer.channel_stride,
+            batch: patch_batch,
+        },
+        kernel: [kernel_batch, features, terms],
+        kernel_offset: lanes.iter().map(|lane| lane.kernel_offset).sum(),
+        result: [result_batch, positions, Steps::new([(outer.features, outer.result_feature_stride)])],
+        result_offset: lanes.iter().map(|lane| lane.result_offset).sum(),
+        positions: count,
+        features: outer.features,
+        terms: k,
+        schedule,
+    }
+}
+
+impl Part {
+    fn extents(&self, patches_left: bool) -> Extents {
+        let (m, n) =
+            if patches_left { (self.positions, self.features) } else { (self.features, self.positions) };
+        Extents { batch: self.result[0].size(), m, n, k: self.terms }
+    }
+}
+
+/// Packs the patches of an operand of some element type.
+type PackPatches<W> = unsafe fn(*const u8, &Shape, [usize; 5], *mut W, usize);
+
+/// Chooses a [`PackPatches`].
+struct Packs;
+
+impl<W: Copy + Default + Sync> Choose<W> for Packs {
+    type Out = PackPatches<W>;
+
+    fn of<T: Load<W> + Sync + 'static>() -> PackPatches<W> {
+        |base, shape, [batch, first, count, word, words], out, width| {
+            let patches = Patches::<T> { base: base.cast(), shape };
+            // SAFETY: the caller's.
+            unsafe { patches.pack(batch, first, count, word, words, out, width) };
+        }
+    }
+}
+
+/// Patches of an element type that is known only when the program runs.
+struct TypedPatches<'a, W> {
+    base: *const u8,
+    shape: &'a Shape,
+    pack: PackPatches<W>,
+}
+
+// SAFETY: it is only read.
+unsafe impl<W> Sync for TypedPatches<'_, W> {}
+
+impl<W> Source<W> for TypedPatches<'_, W> {
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        first: usize,
+        count: usize,
+        word: usize,
+        words: usize,
+        out: *mut W,
+        width: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe { (self.pack)(self.base, self.shape, [batch, first, count, word, words], out, width) };
+    }
+
+    fn in_place(&self, _batch: usize) -> Option<(*const W, isize, isize)> {
+        None
+    }
+}
+
+impl Operation for Convolution {
+    fn scratch_bytes(&self) -> u64 {
+        let product = |part: &Part| {
+            let extents = part.extents(self.patches_left);
+            match self.field {
+                Field::F32 => part.schedule.scratch::<tile::F32>(extents),
+                Field::F64 => part.schedule.scratch::<tile::F64>(extents),
+                Field::I32 => part.schedule.scratch::<tile::I32>(extents),
+                Field::I64 => part.schedule.scratch::<tile::I64>(extents),
+                Field::C64 => part.schedule.scratch::<tile::C64>(extents),
+                Field::C128 => part.schedule.scratch::<tile::C128>(extents),
+            }
+        };
+        (self.lhs.scratch() + self.rhs.scratch() + self.parts.iter().map(product).max().unwrap_or(0)) as u64
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let bytes = self.lhs.elements * self.lhs.ty.storage_bytes()
+            + self.rhs.elements * self.rhs.ty.storage_bytes()
+            + self.elements * self.result_type.storage_bytes();
+        (bytes as u64, self.work)
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        let ty = self.result_type;
+        // SAFETY: the caller's.
+        unsafe {
+            match self.field {
+                Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(ty), finite_f32),
+                Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(ty), finite_f64),
+                Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(ty), |_, _| true),
+                Field::I64 => self.run_in::<tile::I64>(call, convert::saturating(ty), |_, _| true),
+                Field::C64 => self.run_in::<tile::C64>(call, None, |x, n| finite_f32(x, 2 * n)),
+                Field::C128 => self.run_in::<tile::C128>(call, None, |x, n| finite_f64(x, 2 * n)),
+            }
+        }
+    }
+}
+
+/// Whether `n` floats are finite.
+unsafe fn finite_f32(x: *const u8, n: usize) -> bool {
+    // SAFETY: the caller's.
+    let x = unsafe { std::slice::from_raw_parts(x.cast::<f32>(), n) };
+    x.chunks(1024).all(|x| x.iter().fold(true, |finite, x| finite & x.is_finite()))
+}
+
+/// Whether `n` floats are finite.
+unsafe fn finite_f64(x: *const u8, n: usize) -> bool {
+    // SAFETY: the caller's.
+    let x = unsafe { std::slice::from_raw_parts(x.cast::<f64>(), n) };
+    x.chunks(1024).all(|x| x.iter().fold(true, |finite, x| finite & x.is_finite()))
+}
+
+impl Convolution {
+    /// `finite` says whether so many elements of the word's type are.
+    unsafe fn run_in<A: Arithmetic<Word: Readable>>(
+        &self,
+        call: Call<'_>,
+        narrow: Option<Narrow<A::Sum>>,
+        finite: unsafe fn(*const u8, usize) -> bool,
+    ) {
+        // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
+        unsafe {
+            let rhs_scratch = call.scratch.add(self.lhs.scratch());
+            let scratch = rhs_scratch.add(self.rhs.scratch());
+            let lhs = self.lhs.base(call.arguments[0], call.scratch, call);
+            let rhs = self.rhs.base(call.arguments[1], rhs_scratch, call);
+            let literally = self.holes && !self.kernel_is_finite(rhs, finite);
+            let result = call.arguments[2];
+            if let (Some(depthwise), false) = (&self.depthwise, literally) {
+                depthwise.run(lhs.cast(), rhs.cast(), result.cast(), call.pool);
+                return self.report_all(call);
+            }
+            let bytes = self.result_type.storage_bytes();
+            let kernel_type = self.rhs.packed_type();
+            let reader = source::reader::<A::Word>(kernel_type)
+                .expect("invariant: what cannot be packed is converted");
+            let pack = A::Word::choose::<Packs>(self.lhs.packed_type())
+                .expect("invariant: what cannot be packed is converted");
+            for part in &self.parts {
+                let patches = TypedPatches { base: lhs, shape: &part.patches, pack };
+                let offset = part.kernel_offset * kernel_type.storage_bytes() as isize;
+                let [batch, rows, terms] = &part.kernel;
+                let kernel =
+                    Typed { view: Strided { base: rhs.wrapping_offset(offset), batch, rows, terms }, reader };
+                let [batch, positions, features] = &part.result;
+                let (rows, columns) =
+                    if self.patches_left { (positions, features) } else { (features, positions) };
+                let base = result.wrapping_offset(part.result_offset * bytes as isize);
+                let target = Target { base, bytes, batch, rows, columns, narrow };
+                if literally {
+                    self.literally::<A>(part, &patches, &kernel, &target, call);
+                    continue;
+                }
+                let in_order = call.epilogue.filter(|_| self.in_order).map(|epilogue| {
+                    move |_batch: usize, first: usize, end: usize| epilogue(first as u64, end as u64)
+                });
+                let (left, right): (&dyn Source<A::Word>, &dyn Source<A::Word>) =
+                    if self.patches_left { (&patches, &kernel) } else { (&kernel, &patches) };
+                Product::<A> {
+                    extents: part.extents(self.patches_left),
+                    schedule: part.schedule,
+                    left,
+                    right,
+                    target,
+                    finished: in_order.as_ref().map(|f| f as Finished<'_>),
+                    scratch,
+                    pool: call.pool,
+                }
+                .run();
+            }
+            if !self.in_order || literally {
+                self.report_all(call);
+            }
+        }
+    }
+
+    /// Whether all elements of the kernel are finite.
+    unsafe fn kernel_is_finite(&self, rhs: *const u8, finite: unsafe fn(*const u8, usize) -> bool) -> bool {
+        let ty = self.rhs.packed_type();
+        if ty == self.field.word() {
+            // SAFETY: the caller's.
+            return unsafe { finite(rhs, self.rhs.elements) };
+        }
+        // A narrower float: not worth a loop of its own unless its bits can say infinity or NaN.
+        match ty.class() {
+            TypeClass::Float => {
+                let bytes = ty.storage_bytes();
+                // SAFETY: the caller's.
+                (0..self.rhs.elements).all(|i| unsafe { convert::is_finite(ty, rhs.add(i * bytes)) })
+            }
+            TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Complex => true,
+        }
+    }
+
+    fn report_all(&self, call: Call<'_>) {
+        let Some(epilogue) = call.epilogue else { return };
+        let each = self.rows.div_ceil(64).max(16);
+        call.pool.run(self.rows.div_ceil(each) as usize, &|chunk| {
+            let first = chunk as u64 * each;
+            epilogue(first, self.rows.min(first + each));
+        });
+    }
+
+    /// A product for kernels with infinities or NaN: each sum by itself, of the terms that are there.
+    unsafe fn literally<A: Arithmetic<Word: Readable>>(
+        &self,
+        part: &Part,
+        patches: &dyn Source<A::Word>,
+        kernel: &dyn Source<A::Word>,
+        target: &Target<'_, A::Sum>,
+        call: Call<'_>,
+    ) {
+        let (k, channels) = (part.terms, part.patches.channels.max(1));
+        let target = *target;
+        call.pool.run(part.result[0].size() * part.positions, &|row| {
+            let (batch, position) = (row / part.positions, row % part.positions);
+            let bytes = (k * size_of::<A::Word>()).next_multiple_of(64);
+            with_workspace(2 * bytes + 64, |workspace| {
+                let patch = workspace.cast::<A::Word>();
+                // SAFETY: the workspace has room for two lines of words; the caller's of the rest.
+                unsafe {
+                    let line = workspace.add(bytes).cast::<A::Word>();
+                    patches.pack(batch, position, 1, 0, k, patch, 1);
+                    for feature in 0..part.features {
+                        kernel.pack(batch, feature, 1, 0, k, line, 1);
+                        for tap in (0..k / channels).filter(|&tap| !part.patches.present(position, tap)) {
+                            for channel in 0..channels {
+                                *line.add(tap * channels + channel) = A::Word::default();
+                            }
+                        }
+                        let mut sum = A::Sum::default();
+                        (A::tiles().run)(&Tile {
+                            a: patch,
+                            a_row: 1,
+                            a_term: 1,
+                            b: line,
+                            b_term: 1,
+                            terms: k,
+                            rows: 1,
+                            columns: 1,
+                            c: &mut sum,
+                            c_row: 1,
+                            accumulate: false,
+                        });
+                        let (row, column) =
+                            if self.patches_left { (position, feature) } else { (feature, position) };
+                        target.put(batch, row, column, &sum);
+                    }
+                }
+            });
+        });
+    }
+}

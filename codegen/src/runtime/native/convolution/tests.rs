@@ -1,0 +1,172 @@
+//! Convolutions against the interpreter.
+
+use hlo::ElementType;
+
+use crate::runtime::native::dot::tests::{Floats, Random, check, interpret, magnitudes, parse, random};
+
+/// A convolution with a random window, and dimensions in a random order.
+struct Case {
+    lhs: Vec<usize>,
+    rhs: Vec<usize>,
+    out: Vec<usize>,
+    attrs: String,
+    terms: usize,
+}
+
+fn shape(ty: &str, dims: &[usize]) -> String {
+    let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
+    format!("{ty}[{}]", dims.join(","))
+}
+
+fn join(list: &[String]) -> String {
+    list.join("x")
+}
+
+/// Sizes in a random order, with the labels of that order.
+fn shuffled(parts: &[(char, usize)], keep: bool, r: &mut Random) -> (Vec<usize>, String) {
+    let mut parts = parts.to_vec();
+    if !keep {
+        for i in (1..parts.len()).rev() {
+            parts.swap(i, r.below(i + 1));
+        }
+    }
+    (parts.iter().map(|p| p.1).collect(), parts.iter().map(|p| p.0).collect())
+}
+
+impl Case {
+    fn random(r: &mut Random, rank: usize, largest: usize, channels: usize) -> Case {
+        loop {
+            let mut lists: [Vec<String>; 6] = Default::default();
+            // The verifier wants no negative room, nor padding that cuts more than there is.
+            let mut impossible = false;
+            let (mut input, mut kernel, mut output) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..rank {
+                let (n, k) = (1 + r.below(largest), 1 + r.below(4));
+                let plain = r.below(3) > 0;
+                let small = |r: &mut Random, n: usize| if plain { 1 } else { 1 + r.below(n) };
+                let (stride, base, dilate) = (small(r, 3), small(r, 3), small(r, 2));
+                let (low, high) = (r.below(5) as i64 - 1, r.below(5) as i64 - 1);
+                let room = ((n - 1) * base + 1) as i64 + low + high - ((k - 1) * dilate + 1) as i64;
+                lists[0].push(k.to_string());
+                lists[1].push(stride.to_string());
+                lists[2].push(format!("{low}_{high}"));
+                lists[3].push(base.to_string());
+                lists[4].push(dilate.to_string());
+                lists[5].push(r.below(2).to_string());
+                let padded = ((n - 1) * base + 1) as i64 + low + high;
+                impossible |= padded < 0;
+                let out = if padded > 0 && room >= 0 { room as usize / stride + 1 } else { 0 };
+                input.push(n);
+                kernel.push(k);
+                output.push(out);
+            }
+            if impossible || output.contains(&0) && r.below(4) > 0 {
+                continue;
+            }
+            let groups = 1 + r.below(3);
+            let (feature_groups, batch_groups) = [(1, 1), (groups, 1), (1, groups)][r.below(3)];
+            let (batch, c, f) = (1 + r.below(3), 1 + r.below(channels), 1 + r.below(channels));
+            let keep = r.below(2) == 0;
+            let spatial = |sizes: &[usize]| -> Vec<(char, usize)> {
+                sizes.iter().enumerate().map(|(i, &n)| (char::from(b'0' + i as u8), n)).collect()
+            };
+            let both = |first: (char, usize), spatial: Vec<(char, usize)>, last: (char, usize)| {
+                [vec![first], spatial, vec![last]].concat()
+            };
+            let all = feature_groups * batch_groups;
+            let (lhs, l) = shuffled(
+                &both(('b', batch * batch_groups), spatial(&input), ('f', c * feature_groups)),
+                keep,
+                r,
+            );
+            let mut k = spatial(&kernel);
+            k.extend([('i', c), ('o', f * all)]);
+            let (rhs, k) = shuffled(&k, keep, r);
+            let (out, o) = shuffled(&both(('b', batch), spatial(&output), ('f', f * all)), keep, r);
+            let window = if rank == 0 {
+                String::new()
+            } else {
+                let [size, stride, pad, base, dilate, reversal] = lists.each_ref().map(|list| join(list));
+                format!(
+                    "window={{size={size} stride={stride} pad={pad} lhs_dilate={base} rhs_dilate={dilate} rhs_reversal={reversal}}}, "
+                )
+            };
+            let attrs = format!(
+                "{window}dim_labels={l}_{k}->{o}, feature_group_count={feature_groups}, batch_group_count={batch_groups}"
+            );
+            return Case { lhs, rhs, out, attrs, terms: c * kernel.iter().product::<usize>() };
+        }
+    }
+
+    fn text(&self, lhs: &str, rhs: &str, out: &str) -> String {
+        let (l, r, o) = (shape(lhs, &self.lhs), shape(rhs, &self.rhs), shape(out, &self.out));
+        format!(
+            "HloModule m\n\nENTRY e {{\n  a = {l} parameter(0)\n  b = {r} parameter(1)\n  ROOT d = {o} convolution(a, b), {}\n}}\n",
+            self.attrs
+        )
+    }
+
+    fn check(&self, lhs: ElementType, rhs: ElementType, out: ElementType, floats: Floats, r: &mut Random) {
+        let args = [random(lhs, &self.lhs, floats, r), random(rhs, &self.rhs, floats, r)];
+        check(&self.text(lhs.name(), rhs.name(), out.name()), &args, self.terms, || {
+            interpret(&parse(&self.text("f64", "f64", "f64")), &[magnitudes(&args[0]), magnitudes(&args[1])])
+        });
+    }
+}
+
+#[test]
+fn random_windows() {
+    let mut r = Random(11);
+    for i in 0..300 {
+        let floats = [Floats::Plain, Floats::Special][i % 2];
+        let ty = ElementType::F32;
+        Case::random(&mut r, i % 4, 7, 5).check(ty, ty, ty, floats, &mut r);
+    }
+}
+
+#[test]
+fn all_types() {
+    let mut r = Random(12);
+    for &ty in ElementType::ALL {
+        let other = ElementType::ALL[r.below(ElementType::ALL.len())];
+        for (lhs, rhs, out) in [(ty, ty, ty), (ty, other, ty), (ty, ty, other)] {
+            for _ in 0..2 {
+                Case::random(&mut r, 2, 5, 3).check(lhs, rhs, out, Floats::Plain, &mut r);
+            }
+        }
+    }
+}
+
+#[test]
+fn larger() {
+    use ElementType::{BF16, C64, F32, S8, S32};
+    let mut r = Random(13);
+    for i in 0..24 {
+        let (ty, out) = [(F32, F32), (F32, F32), (BF16, F32), (S8, S32), (C64, C64), (BF16, BF16)][i % 6];
+        Case::random(&mut r, 2, 20, 20).check(ty, ty, out, Floats::Plain, &mut r);
+    }
+}
+
+#[test]
+fn depthwise() {
+    let mut r = Random(14);
+    for (window, out, channels) in [
+        ("size=3x3 pad=1_1x1_1", [2, 9, 11], 19),
+        ("size=3x3 stride=2x2 pad=0_1x1_0", [2, 4, 5], 64),
+        ("size=3x5 pad=2_2x2_2 rhs_dilate=2x1 rhs_reversal=1x0", [2, 9, 11], 5),
+        ("size=1x20 pad=0_0x9_10", [2, 9, 11], 5),
+    ] {
+        let size: Vec<usize> =
+            window[5..].split(' ').next().unwrap().split('x').map(|n| n.parse().unwrap()).collect();
+        let case = Case {
+            lhs: vec![2, 9, 11, channels],
+            rhs: vec![size[0], size[1], 1, channels],
+            out: [&out[..], &[channels]].concat(),
+            attrs: format!("window={{{window}}}, dim_labels=b01f_01io->b01f, feature_group_count={channels}"),
+            terms: size[0] * size[1],
+        };
+        for floats in [Floats::Plain, Floats::Special] {
+            case.check(ElementType::F32, ElementType::F32, ElementType::F32, floats, &mut r);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Packing of rows whose terms are neighbours: blocks of 16 by 16 elements of 32 bits, transposed in registers.
+
+use std::arch::x86_64::*;
+
+/// Writes `length` terms of each row, which begin at the offsets `rows` from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
+///
+/// # Safety
+/// The machine has AVX-512; the elements are there, and so is room for them.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+pub(super) unsafe fn pack(base: *const i32, rows: &[isize], length: usize, out: *mut i32, width: usize) {
+    for first in (0..rows.len()).step_by(16) {
+        let rows = &rows[first..rows.len().min(first + 16)];
+        let lanes = ((1u32 << rows.len()) - 1) as __mmask16;
+        for term in (0..length).step_by(16) {
+            let terms = (length - term).min(16);
+            let present = ((1u32 << terms) - 1) as __mmask16;
+            let mut block = [_mm512_setzero_si512(); 16];
+            // SAFETY: the caller's: masked lanes are not touched.
+            unsafe {
+                for (i, &row) in rows.iter().enumerate() {
+                    block[i] = _mm512_maskz_loadu_epi32(present, base.offset(row + term as isize));
+                }
+                let block = transposed(block);
+                for t in 0..terms {
+                    _mm512_mask_storeu_epi32(out.add((term + t) * width + first), lanes, block[t]);
+                }
+            }
+        }
+    }
+}
+
+/// The 16 columns of 16 rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+fn transposed(r: [__m512i; 16]) -> [__m512i; 16] {
+    let mut a = r;
+    // Pairs of elements, then of pairs: 4 x 4 blocks in each 128-bit lane.
+    for i in 0..8 {
+        a[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+    }
+    let mut b = a;
+    for i in 0..4 {
+        b[4 * i] = _mm512_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 1] = _mm512_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 2] = _mm512_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
+        b[4 * i + 3] = _mm512_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
+    }
+    // b[4 i + j] holds in its lane l the elements 4 l + j of rows 4 i to 4 i + 3: exchange lanes among the four i.
+    let mut out = b;
+    for j in 0..4 {
+        let low = _mm512_shuffle_i32x4::<0b01_00_01_00>(b[j], b[4 + j]);
+        let high = _mm512_shuffle_i32x4::<0b11_10_11_10>(b[j], b[4 + j]);
+        let low2 = _mm512_shuffle_i32x4::<0b01_00_01_00>(b[8 + j], b[12 + j]);
+        let high2 = _mm512_shuffle_i32x4::<0b11_10_11_10>(b[8 + j], b[12 + j]);
+        out[j] = _mm512_shuffle_i32x4::<0b10_00_10_00>(low, low2);
+        out[4 + j] = _mm512_shuffle_i32x4::<0b11_01_11_01>(low, low2);
+        out[8 + j] = _mm512_shuffle_i32x4::<0b10_00_10_00>(high, high2);
+        out[12 + j] = _mm512_shuffle_i32x4::<0b11_01_11_01>(high, high2);
+    }
+    out
+}
