@@ -191,7 +191,7 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
         let shape = self.shape;
         let rank = shape.axes.len();
         let mut offsets = [0isize; WIDEST];
-        let mut origins: SmallVec<[isize; 3 * WIDEST]> = SmallVec::from_elem(0, rank * count);
+        let mut origins: SmallVec<[isize; 256]> = SmallVec::from_elem(0, rank * count);
         let base = shape.batch.offset(batch);
         for i in 0..count {
             offsets[i] = base + shape.row(first + i, &mut origins[i * rank..(i + 1) * rank]);
