@@ -104,6 +104,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     pub(super) pointers: Vec<Value<'ctx>>,
     /// The kernel's first parameter.
     pub(super) arguments: Value<'ctx>,
+    /// The level that loads of arrays that are written may not leave.
+    pub(super) written: usize,
     index: Prim,
     given: FxHashMap<u32, Known<'ctx>>,
     vars: Vec<Option<Var<'ctx>>>,
@@ -133,6 +135,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             active: None,
             pointers,
             arguments,
+            written: 0,
             index: index_type(tape),
             given: FxHashMap::default(),
             vars: Vec::new(),
@@ -736,7 +739,10 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
 
     fn load_node(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Known<'ctx>> {
         let ty = self.tape.arrays[array as usize].shape.element_type;
-        let place = self.place(array, at)?;
+        let mut place = self.place(array, at)?;
+        if self.tape.arrays[array as usize].written {
+            place.level = place.level.max(self.written);
+        }
         let mask = self.mask(guard)?;
         self.load_at(ty, &place, mask)
     }

@@ -22,6 +22,7 @@ mod sweep;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod whiles;
 
 use std::rc::Rc;
 
@@ -64,6 +65,8 @@ enum Work<'m> {
     Rows(rows::Chain<'m>),
     /// A scatter.
     Scatter(scatter::Scatter<'m>),
+    /// A loop.
+    While(whiles::While),
     /// What combines its chunks.
     Combine(Rc<reduce::Reduction<'m>>),
 }
@@ -73,6 +76,7 @@ impl<'m> Work<'m> {
         match self {
             Work::Nest(n) => n.units(),
             Work::Rows(r) => r.units(),
+            Work::While(_) => (1, 1),
             Work::Scatter(s) => s.units(),
             Work::Reduce(r) => r.units(),
             Work::Combine(r) => r.finish_units(),
@@ -83,6 +87,7 @@ impl<'m> Work<'m> {
         match self {
             Work::Nest(n) => n.cost(tape),
             Work::Rows(r) => r.cost(tape),
+            Work::While(w) => w.cost(tape),
             Work::Scatter(s) => s.cost(tape),
             Work::Reduce(r) => r.cost(tape),
             Work::Combine(r) => r.finish_cost(),
@@ -93,6 +98,7 @@ impl<'m> Work<'m> {
         match self {
             Work::Nest(n) => n.emit(f, tape, target),
             Work::Rows(r) => r.emit(f, tape, target),
+            Work::While(w) => w.emit(f, tape, target),
             Work::Scatter(s) => s.emit(f, tape, target),
             Work::Reduce(r) => r.emit(f, tape, target),
             Work::Combine(r) => r.emit_finish(f, tape, target),
@@ -119,7 +125,10 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
         Request::Fusion(id) => nest::fusion(module, id)?,
         Request::Epilogue { fusion, hero } => nest::epilogue(module, fusion, hero)?,
         Request::Map(computation) => nest::map(module, computation)?,
-        Request::Loop(id) => return Err(Unsupported::new(module, id, "a loop in one function")),
+        Request::Loop(id) => {
+            let (tape, plan, scratch) = whiles::plan(module, id)?;
+            return Ok(Plan { tape, phases: vec![Work::While(plan)], scratch });
+        }
     };
     let (tape, nests) = nests;
     Ok(Plan { tape, phases: nests.into_iter().map(Work::Nest).collect(), scratch: 0 })

@@ -78,6 +78,8 @@ pub(super) struct Array {
     pub(super) argument: u32,
     /// Bytes in it before the first element.
     pub(super) offset: u64,
+    /// Whether it is written in loops where it is read.
+    pub(super) written: bool,
 }
 
 /// What an array leaf of an instruction is, if it is not computed.
@@ -183,7 +185,7 @@ impl<'m> Tape<'m> {
 
     /// An array in memory.
     pub(super) fn array(&mut self, shape: &ArrayShape, argument: u32) -> u32 {
-        self.arrays.push(Array { shape: shape.clone(), argument, offset: 0 });
+        self.arrays.push(Array { shape: shape.clone(), argument, offset: 0, written: false });
         self.arrays.len() as u32 - 1
     }
 
@@ -720,7 +722,7 @@ impl<'m> Tape<'m> {
 }
 
 /// The first leaf, among those of the operand, of a `get-tuple-element`.
-fn first_leaf(module: &Module, id: InstrId) -> u32 {
+pub(super) fn first_leaf(module: &Module, id: InstrId) -> u32 {
     let instr = module.instr(id);
     let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok()).unwrap_or(0);
     let elements = instr.operands().first().and_then(|&o| module.instr(o).shape.as_tuple()).unwrap_or(&[]);

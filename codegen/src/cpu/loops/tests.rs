@@ -332,3 +332,86 @@ fn scatters() {
         check_with(&text, 1, Some(7), Close::Exact);
     }
 }
+
+#[test]
+fn loops_in_one_function() {
+    let text = "HloModule m\n\nc {\n  s = (s32[], s32[], s32[]) parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n  \
+                one = s32[] constant(1)\n  ROOT r = pred[] compare(n, one), direction=GT\n}\n\n\
+                b {\n  s = (s32[], s32[], s32[]) parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n  \
+                k = s32[] get-tuple-element(s), index=1\n  z = s32[] get-tuple-element(s), index=2\n  two = s32[] constant(2)\n  \
+                one = s32[] constant(1)\n  h = s32[] divide(n, two)\n  d = s32[] add(k, one)\n  x = s32[] xor(z, h)\n  \
+                ROOT r = (s32[], s32[], s32[]) tuple(h, d, x)\n}\n\n\
+                ENTRY e {\n  p = (s32[], s32[], s32[]) parameter(0)\n  ROOT w = (s32[], s32[], s32[]) while(p), condition=c, body=b\n}\n";
+    for seed in 0..4 {
+        check_with(text, seed, None, Close::Exact);
+        check_with(text, seed, Some(9), Close::Exact);
+    }
+    let state = "(u8[], f32[20], f32[256,20], f32[20])";
+    let text = format!(
+        "HloModule m\n\nc {{\n  s = {state} parameter(0)\n  n = u8[] get-tuple-element(s), index=0\n  \
+         one = u8[] constant(1)\n  ROOT r = pred[] compare(n, one), direction=GT\n}}\n\n\
+         b {{\n  s = {state} parameter(0)\n  n = u8[] get-tuple-element(s), index=0\n  \
+         h = f32[20] get-tuple-element(s), index=1\n  y = f32[256,20] get-tuple-element(s), index=2\n  x = f32[20] get-tuple-element(s), index=3\n  \
+         one = u8[] constant(1)\n  z = u8[] constant(0)\n  m = u8[] subtract(n, one)\n  v = f32[20] reverse(h), dimensions={{0}}\n  \
+         a = f32[20] maximum(v, x)\n  q = f32[20] negate(a)\n  u = f32[1,20] reshape(q)\n  \
+         d = f32[256,20] dynamic-update-slice(y, u, n, z)\n  ROOT r = {state} tuple(m, q, d, x)\n}}\n\n\
+         ENTRY e {{\n  p = {state} parameter(0)\n  ROOT w = {state} while(p), condition=c, body=b\n}}\n"
+    );
+    for seed in 0..4 {
+        check_with(&text, seed, None, Close::Exact);
+    }
+}
+
+/// Times of kernels on one thread: `cargo test --release -p hlo-codegen --lib loops::tests::speed -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures"]
+fn speed() {
+    use crate::runtime::kernel_tests::measure;
+    let regions = region("s", "f32", "add") + &region("m", "f32", "maximum");
+    let m = "f32[4096,4096]";
+    measure("add", &loop_of(&[m, m], m, &format!("  ROOT r = {m} add(p0, p1)")));
+    measure("small add", &loop_of(&["f32[1024]"], "f32[1024]", "  ROOT r = f32[1024] add(p0, p0)"));
+    let body = format!(
+        "  t = {m} transpose(p0), dimensions={{1,0}}\n  c = f32[] constant(1)\n  b = {m} broadcast(c), dimensions={{}}\n  \
+         ROOT r = {m} add(t, b)"
+    );
+    measure("transpose", &loop_of(&[m], m, &body));
+    measure("tanh", &loop_of(&[m], m, &format!("  ROOT r = {m} tanh(p0)")));
+    let body = "  a = f32[2048,1024] slice(p0), slice={[0:2048], [0:2048:2]}\n  b = f32[2048,1024] slice(p1), slice={[0:2048], [1:2048:2]}\n  \
+                c = f32[2048,2048] concatenate(a, b), dimensions={1}\n  z = f32[] constant(0)\n  \
+                ROOT r = f32[2050,2052] pad(c, z), padding=1_1x2_2";
+    measure("concat", &loop_of(&["f32[2048,2048]", "f32[2048,2048]"], "f32[2050,2052]", body));
+    let body = "  ROOT r = f32[1048576,64] gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, \
+                index_vector_dim=1, slice_sizes={1,64}";
+    measure("gather", &loop_of(&["f32[100000,64]", "s32[1048576,1]"], "f32[1048576,64]", body));
+    let body = "  ROOT r = f32[100000,16] scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, \
+                scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=s";
+    let parameters = ["f32[100000,16]", "s32[262144,1]", "f32[262144,16]"];
+    measure("scatter", &fused("kInput", &parameters, "f32[100000,16]", body, &regions));
+    let body = "  z = f32[] constant(0)\n  ROOT r = f32[4096] reduce(p0, z), dimensions={0}, to_apply=s";
+    measure("columns", &fused("kInput", &["f32[8192,4096]"], "f32[4096]", body, &regions));
+    let body = "  z = f32[] constant(0)\n  ROOT r = f32[8192] reduce(p0, z), dimensions={1}, to_apply=s";
+    measure("rows", &fused("kInput", &["f32[8192,4096]"], "f32[8192]", body, &regions));
+    let body = format!(
+        "  m = {m} multiply(p1, p2)\n  a = {m} add(p0, m)\n  z = f32[] constant(0)\n  ROOT r = f32[] reduce(a, z), dimensions={{0,1}}, to_apply=s"
+    );
+    measure("sum of fma", &fused("kInput", &[m, m, m], "f32[]", &body, &regions));
+    let body = format!(
+        "  i = s32[4096,4096] iota(), iota_dimension=1\n  z = f32[] constant(-inf)\n  y = s32[] constant(0)\n  \
+         q = (f32[4096], s32[4096]) reduce(p0, i, z, y), dimensions={{1}}, to_apply=f\n  ROOT r = s32[4096] get-tuple-element(q), index=1"
+    );
+    measure("argmax", &fused("kInput", &[m], "s32[4096]", &body, &extreme("GT")));
+    let body = format!(
+        "  i = f32[] constant(-inf)\n  z = f32[] constant(0)\n  a = f32[4096] reduce(p0, i), dimensions={{1}}, to_apply=m\n  \
+         b = {m} broadcast(a), dimensions={{0}}\n  c = {m} subtract(p0, b)\n  e = {m} exponential(c)\n  \
+         t = f32[4096] reduce(e, z), dimensions={{1}}, to_apply=s\n  u = {m} broadcast(t), dimensions={{0}}\n  ROOT d = {m} divide(e, u)"
+    );
+    measure("softmax", &fused("kCustom", &[m], m, &body, &regions));
+    let text = "HloModule m\n\nc {\n  s = (s32[], s32[]) parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n  \
+                one = s32[] constant(1000000)\n  ROOT r = pred[] compare(n, one), direction=LT\n}\n\n\
+                b {\n  s = (s32[], s32[]) parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n  k = s32[] get-tuple-element(s), index=1\n  \
+                one = s32[] constant(1)\n  d = s32[] add(n, one)\n  two = s32[] constant(2)\n  q = s32[] divide(k, two)\n  x = s32[] xor(q, n)\n  \
+                ROOT r = (s32[], s32[]) tuple(d, x)\n}\n\n\
+                ENTRY e {\n  p = (s32[], s32[]) parameter(0)\n  ROOT w = (s32[], s32[]) while(p), condition=c, body=b\n}\n";
+    measure("while", text);
+}

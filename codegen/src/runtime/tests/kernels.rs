@@ -1,6 +1,12 @@
 //! Kernels of single requests, compiled and called by themselves: what tests of emission run. Arrays lie between guard pages of their own, so what
 //! is read or written outside of one ends the test.
-#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    dead_code,
+    reason = "a test fails by panicking"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -222,6 +228,12 @@ fn same(a: &Buffer, b: &Buffer, close: Close) -> Option<String> {
     })
 }
 
+/// The request that the root of the entry is.
+fn request(module: &Module) -> Request {
+    let root = module.root(module.entry());
+    if module.instr(root).opcode == hlo::Opcode::While { Request::Loop(root) } else { Request::Fusion(root) }
+}
+
 /// Compiles the root of the entry, which must be a fusion of the entry's parameters, for all targets, and compares with the interpreter.
 pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close) {
     let module = parse(text);
@@ -238,8 +250,7 @@ pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close
     let values = literals.iter().map(|l| Value::from_literal(l.clone())).collect();
     let expected = Interpreter::new(&module, Options::default()).run(values).unwrap().into_literal();
     for target in targets() {
-        let compiled =
-            compile(&module, Request::Fusion(root), &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let compiled = compile(&module, request(&module), &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
         for grains in [1, 7, u64::MAX] {
             let mut inputs: Vec<Guarded> = Vec::new();
             for l in &literals {
@@ -284,4 +295,36 @@ fn in_place(module: &Module, root: hlo::InstrId, leaf: usize, arguments: &[Liter
 
 pub(crate) fn check(text: &str) {
     check_with(text, 1, None, Close::Exact);
+}
+
+/// Prints how long a request takes to compile and to run on this thread, and what it moves a second.
+pub(crate) fn measure(name: &str, text: &str) {
+    let module = parse(text);
+    let target = Target::host(Level::O2).unwrap();
+    compile(&module, request(&module), &target).unwrap();
+    let compiled = compile(&module, request(&module), &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut all = Vec::new();
+    for (i, &p) in module.computation(module.entry()).parameters().iter().flatten().enumerate() {
+        let literal = argument(&module.instr(p).shape, i as u64 * 1000, Some(90_000));
+        all.extend(literal.arrays().iter().map(|a| Guarded::of(&a.buffer)));
+    }
+    for shape in module.instr(module.root(module.entry())).shape.leaves() {
+        let array = shape.expect_array();
+        all.push(Guarded::new(array.elements() * array.element_type.storage_bytes()));
+    }
+    let arguments: Vec<*mut u8> = all.iter().map(|g| g.start).collect();
+    compiled.call(&arguments, u64::MAX);
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let begin = Instant::now();
+        compiled.call(&arguments, u64::MAX);
+        best = best.min(begin.elapsed());
+    }
+    let bytes: u64 = compiled.kernel.phases.iter().map(|p| p.bytes).sum();
+    let rate = bytes as f64 / best.as_secs_f64() / 1e9;
+    println!(
+        "{name:12} compiled in {:6.2} ms, ran in {:9.1} us, {rate:6.2} GB/s",
+        compiled.time.as_secs_f64() * 1e3,
+        best.as_secs_f64() * 1e6
+    );
 }

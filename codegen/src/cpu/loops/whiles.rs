@@ -1,0 +1,299 @@
+//! Whole loops in one function: scalars of the state in registers, arrays in memory.
+//!
+//! An array of the state is handed on unchanged, or gets a window replaced that nothing in the body reads, which is written in its place, or is made
+//! anew: into scratch memory, which then becomes the state. **Invariant:** in each iteration everything is computed from the old state
+//! before any of it is overwritten.
+
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module, Opcode};
+
+use super::code::Code;
+use super::index::{Affine, Index};
+use super::nest::{self, Output, leaf_root, loops, over_lanes, store_all, variables};
+use super::region::{registers, values};
+use super::tape::{Bound, NodeId, Tape, array_leaves};
+use super::{Cost, Function};
+use crate::Unsupported;
+use crate::cpu::llvm::{IntPredicate, Result, Target, Value};
+use crate::cpu::scalar::Val;
+
+/// The most elements that an iteration may compute here: more are worth kernels of their own, on several threads.
+const MOST: i64 = 1 << 14;
+
+/// A nest of the body.
+struct Piece {
+    vars: Vec<(u32, i64)>,
+    outputs: Vec<Output>,
+}
+
+/// A loop.
+pub(super) struct While {
+    /// Leaves of the state that are scalars: which, and their types.
+    scalars: Vec<(u32, ElementType)>,
+    /// Whether to go on.
+    condition: NodeId,
+    /// The next scalars.
+    next: Vec<NodeId>,
+    /// Leaves of the state that are arrays, by place in the tape: of the operand and of the result.
+    arrays: Vec<(u32, u32)>,
+    /// Into scratch memory, and what then is copied into the state: from, to, bytes.
+    fresh: Vec<Piece>,
+    copies: Vec<(u32, u32, i64)>,
+    /// In place.
+    windows: Vec<Piece>,
+}
+
+fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
+    module.computation(c).parameters().first().copied().flatten()
+}
+
+/// Whether a leaf of the parameter of the body is what a leaf of an instruction is.
+fn is_state(module: &Module, instr: InstrId, leaf: u32, state: InstrId, which: u32) -> bool {
+    let (mut at, mut leaf) = (instr, leaf);
+    loop {
+        (at, leaf) = leaf_root(module, at, leaf);
+        match module.instr(at).opcode {
+            Opcode::GetTupleElement => {
+                leaf += super::tape::first_leaf(module, at);
+                at = module.instr(at).operands()[0];
+            }
+            _ => return at == state && leaf == which,
+        }
+    }
+}
+
+/// Plans a loop; gives the bytes of scratch memory too.
+pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_>, While, u64), Unsupported> {
+    let refuse = |at: InstrId, reason: &str| Err(Unsupported::new(module, at, reason));
+    let instr = module.instr(id);
+    let part = |key| instr.attrs.computation(key);
+    let (Some(condition), Some(body)) = (part(AttrKey::Condition), part(AttrKey::Body)) else {
+        return refuse(id, "a loop without its computations");
+    };
+    let (Some(in_condition), Some(in_body)) = (parameter(module, condition), parameter(module, body)) else {
+        return refuse(id, "a loop without state");
+    };
+    let mut tape = Tape::new(module);
+    let leaves = array_leaves(&instr.shape).count() as u32;
+    let (mut scalars, mut arrays, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+    for (leaf, shape) in array_leaves(&instr.shape).enumerate() {
+        let leaf = leaf as u32;
+        shapes.push(shape);
+        let from = tape.array(shape, leaf);
+        let to = tape.array(shape, leaves + leaf);
+        tape.arrays[to as usize].written = true;
+        arrays.push((from, to));
+        let bound = if shape.dims.is_empty() {
+            scalars.push((leaf, shape.element_type));
+            Bound::Node(tape.given(leaf, shape.element_type))
+        } else {
+            Bound::Array(to)
+        };
+        tape.bind(in_condition, leaf, bound);
+        tape.bind(in_body, leaf, bound);
+    }
+    let condition = tape.node(module.root(condition), 0, &[])?;
+    let root = module.root(body);
+    let mut plan = While {
+        scalars,
+        condition,
+        next: Vec::new(),
+        arrays,
+        fresh: Vec::new(),
+        copies: Vec::new(),
+        windows: Vec::new(),
+    };
+    let (mut offset, mut work) = (0u64, 0i64);
+    for (leaf, shape) in shapes.iter().enumerate() {
+        let leaf = leaf as u32;
+        let (at, at_leaf) = leaf_root(module, root, leaf);
+        if shape.dims.is_empty() {
+            plan.next.push(tape.node(root, leaf, &[])?);
+            continue;
+        }
+        if is_state(module, root, leaf, in_body, leaf) || shape.elements() == 0 {
+            continue;
+        }
+        let to = plan.arrays[leaf as usize].1;
+        let first = 100 * (leaf + 1);
+        let window = update(module, at, in_body, leaf);
+        let dims = window.map_or(&shape.dims, |u| &module.instr(u).shape.expect_array().dims);
+        work = work.saturating_add(dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d)));
+        if work > MOST {
+            return refuse(id, "a loop of large arrays in one function");
+        }
+        if dims.contains(&0) {
+            continue;
+        }
+        let (index, vars) = variables(&mut tape, dims, first);
+        if let Some(update) = window {
+            let starts = tape.window_starts(at, 2, &shape.dims, dims)?;
+            let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+            let linear = tape.space.linear(&place, &shape.dims);
+            let node = tape.node(update, 0, &index)?;
+            plan.windows.push(Piece { vars, outputs: vec![Output { node, array: to, at: linear }] });
+        } else {
+            let node = tape.node(at, at_leaf, &index)?;
+            let scratch = tape.array(shape, 2 * leaves);
+            tape.arrays[scratch as usize].offset = offset;
+            let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
+            offset += bytes.next_multiple_of(64);
+            let linear = tape.space.linear(&index, &shape.dims);
+            plan.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] });
+            plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
+        }
+    }
+    let mut pieces: Vec<Vec<(u32, i64)>> =
+        plan.fresh.iter_mut().chain(&mut plan.windows).map(|p| std::mem::take(&mut p.vars)).collect();
+    for vars in &mut pieces {
+        let outputs = plan.fresh.iter_mut().chain(&mut plan.windows).flat_map(|p| &mut p.outputs);
+        let mut more: Vec<&mut Affine> = outputs.map(|o| &mut o.at).collect();
+        nest::join(&mut tape, vars, &mut more);
+    }
+    for (piece, vars) in plan.fresh.iter_mut().chain(&mut plan.windows).zip(pieces) {
+        piece.vars = vars;
+    }
+    Ok((tape, plan, offset))
+}
+
+/// The update of a `dynamic-update-slice` of an array of the state that nothing else looks at.
+fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<InstrId> {
+    let instr = module.instr(at);
+    if instr.opcode != Opcode::DynamicUpdateSlice {
+        return None;
+    }
+    let &[of, update, ..] = instr.operands() else { return None };
+    let alone = module.users(of).len() == 1 && module.instr(of).opcode == Opcode::GetTupleElement;
+    if !alone || !is_state(module, of, 0, state, leaf) {
+        return None;
+    }
+    // The state is looked at through get-tuple-element alone, once for this leaf, and the condition does not look at it.
+    let looks = |state: InstrId| {
+        module.users(state).iter().filter(|u| {
+            let user = module.instr(u.user);
+            user.opcode != Opcode::GetTupleElement || super::tape::first_leaf(module, u.user) == leaf
+        })
+    };
+    let condition = module.computations().iter().flat_map(|&c| module.instructions(c)).find_map(|i| {
+        let attrs = &module.instr(i).attrs;
+        let mine = module.instr(i).opcode == Opcode::While
+            && attrs.computation(AttrKey::Body) == Some(module.instr(at).parent());
+        mine.then(|| attrs.computation(AttrKey::Condition)).flatten()
+    })?;
+    let others = looks(parameter(module, condition)?).count();
+    (looks(state).count() == 1 && others == 0).then_some(update)
+}
+
+impl While {
+    /// What it reads and computes in an iteration.
+    pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
+        let pieces = self.fresh.iter().chain(&self.windows).flat_map(|p| &p.outputs).map(|o| o.node);
+        super::cost::read(tape, self.next.iter().copied().chain(pieces), 1)
+    }
+
+    /// Emits the function.
+    pub(super) fn emit<'c, 'a, 'ctx, 'm>(
+        &self,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+    ) -> Result<()> {
+        let mut code = Code::new(f.e, tape, 1, f.parameters[0])?;
+        let c = &mut code;
+        let e = c.e;
+        let types: Vec<ElementType> = self.scalars.iter().map(|s| s.1).collect();
+        let mut initial = Vec::new();
+        for &(leaf, _) in &self.scalars {
+            initial.push(c.load(self.arrays[leaf as usize].0, &Affine::default())?);
+        }
+        for (leaf, &(from, to)) in self.arrays.iter().enumerate() {
+            if self.scalars.iter().any(|s| s.0 as usize == leaf) {
+                continue;
+            }
+            let shape = &tape.arrays[from as usize].shape;
+            let bytes = shape.elements() as i64 * shape.element_type.storage_bytes() as i64;
+            let (from, to) = (c.pointers[from as usize], c.pointers[to as usize]);
+            let apart = e.icmp(IntPredicate::NE, from, to)?;
+            e.if_then(apart, || e.copy_bytes(to, from, 1, e.i64(bytes)))?;
+        }
+        c.mark()?;
+        let first = self.goes_on(c, &initial)?;
+        let results: Vec<Value<'ctx>> =
+            self.scalars.iter().map(|s| c.pointers[self.arrays[s.0 as usize].1 as usize]).collect();
+        let store = |all: &[Val<'ctx>]| -> Result<()> {
+            for (value, &to) in all.iter().zip(&results) {
+                super::access::store_one(&e, value, to)?;
+            }
+            Ok(())
+        };
+        e.if_else(
+            first,
+            || {
+                let last = e.do_while(&registers(&initial), |carried| {
+                    c.enter()?;
+                    let state = values(&types, carried);
+                    self.give(c, &state);
+                    c.written = c.level();
+                    let next = self.next.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
+                    for piece in self.fresh.iter().chain(&self.windows) {
+                        piece.emit(c, target)?;
+                    }
+                    for &(from, to, bytes) in &self.copies {
+                        e.copy_bytes(c.pointers[to as usize], c.pointers[from as usize], 64, e.i64(bytes))?;
+                    }
+                    c.leave();
+                    let more = self.goes_on(c, &next)?;
+                    Ok((more, registers(&next)))
+                })?;
+                store(&values(&types, &last))?;
+                Ok(Vec::new())
+            },
+            || {
+                store(&initial)?;
+                Ok(Vec::new())
+            },
+        )?;
+        e.return_void()
+    }
+
+    fn give<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, state: &[Val<'ctx>]) {
+        for (&(leaf, _), value) in self.scalars.iter().zip(state) {
+            c.give(leaf, *value, true);
+        }
+    }
+
+    fn goes_on<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, state: &[Val<'ctx>]) -> Result<Value<'ctx>> {
+        c.enter()?;
+        self.give(c, state);
+        c.written = c.level();
+        let more = c.value(self.condition)?.to_bool();
+        c.leave();
+        Ok(more)
+    }
+}
+
+impl Piece {
+    fn emit<'c, 'a, 'ctx, 'm>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let last = self.vars.last().map_or(1, |v| v.1);
+        let lanes = nest::lanes(c.tape, target, self.outputs.iter().map(|o| o.node));
+        c.mark()?;
+        match self.vars.split_last() {
+            None => {
+                c.enter()?;
+                store_all(c, &self.outputs, false)?;
+                c.leave();
+            }
+            Some((&(var, n), outer)) => {
+                c.lanes = if last <= 2 { 1 } else { lanes };
+                let (e, w) = (c.e, i64::from(c.lanes));
+                loops(c, outer, &|c| {
+                    over_lanes(c, target, var, e.i64(0), e.i64(n), Some(n), w, &|c| {
+                        store_all(c, &self.outputs, false)
+                    })
+                })?;
+                c.lanes = 1;
+            }
+        }
+        c.mark()
+    }
+}
