@@ -304,17 +304,8 @@ fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {
     let (Some(hero), None) = (heroes.next(), heroes.next()) else {
         return Err(refuse("an output fusion of several contractions, or of none"));
     };
-    let native =
-        Native::of(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
-    let mut operands = Vec::new();
-    for &operand in module.instr(hero).operands() {
-        let mut source = operand;
-        while matches!(module.instr(source).opcode, Opcode::Reshape | Opcode::Bitcast | Opcode::Copy) {
-            source = module.instr(source).operands()[0];
-        }
-        let number = module.instr(source).parameter_number().and_then(|n| usize::try_from(n).ok());
-        operands.push(number.ok_or_else(|| refuse("its contraction is not one of the fusion's operands"))?);
-    }
+    let (native, operands) =
+        Native::of_hero(module, hero).ok_or_else(|| refuse("no operation computes its contraction"))??;
     let shape = module.instr(hero).shape.as_array().ok_or_else(|| refuse("its contraction is no array"))?;
     let bytes = array_bytes(shape).ok_or_else(|| refuse("an array larger than memory can be"))?;
     let in_place = module.instr(fusion).shape.as_array().is_some_and(|result| {

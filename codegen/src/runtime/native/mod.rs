@@ -25,6 +25,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use crate::Unsupported;
 use crate::kernel::KernelFn;
 use crate::runtime::pool::Pool;
+use dot::view::View;
 
 /// What an operation is called with.
 #[derive(Clone, Copy)]
@@ -88,6 +89,8 @@ pub struct Native(Kind);
 enum Kind {
     Convolution(Box<convolution::Convolution>),
     Dot(Box<dot::Dot>),
+    RaggedDot(Box<dot::ragged::RaggedDot>),
+    ScaledDot(Box<dot::scaled::ScaledDot>),
     Fft(fft::Fft),
     GeneralReduceWindow(reduce_window::General),
     RandomBits(random::Bits),
@@ -101,6 +104,8 @@ impl Kind {
         match self {
             Kind::Convolution(op) => &**op,
             Kind::Dot(op) => &**op,
+            Kind::RaggedDot(op) => &**op,
+            Kind::ScaledDot(op) => &**op,
             Kind::Fft(op) => op,
             Kind::GeneralReduceWindow(op) => op,
             Kind::RandomBits(op) => op,
@@ -123,11 +128,39 @@ impl Native {
             Opcode::Fft => fft::Fft::of(module, id).map(Kind::Fft),
             Opcode::RngBitGenerator => random::Bits::of(module, id).map(Kind::RandomBits),
             Opcode::ReduceWindow => reduce_window::of(module, id),
+            Opcode::RaggedDot => {
+                dot::ragged::RaggedDot::of(module, id).map(|op| Kind::RaggedDot(Box::new(op)))
+            }
+            Opcode::ScaledDot => {
+                dot::scaled::ScaledDot::of(module, id).map(|op| Kind::ScaledDot(Box::new(op)))
+            }
             Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
             Opcode::Topk => topk::TopK::of(module, id).map(Kind::TopK),
             _others => return None,
         };
         Some(kind.map(Native))
+    }
+
+    /// The operation that executes the hero of a fusion, and for each of its arguments which of the fusion's operands it is: what only moves or
+    /// widens elements between those and the hero, the operation reads through. `None` if the opcode has no epilogue.
+    pub fn of_hero(module: &Module, hero: InstrId) -> Option<Result<(Native, Vec<usize>), Unsupported>> {
+        let opcode = module.instr(hero).opcode;
+        if opcode != Opcode::Dot && opcode != Opcode::Convolution {
+            return None;
+        }
+        let operands = module.instr(hero).operands();
+        let views = || -> Result<[View; 2], Unsupported> {
+            Ok([View::of(module, operands[0])?, View::of(module, operands[1])?])
+        };
+        Some(views().and_then(|views| {
+            let parameters = views.iter().map(|view| view.parameter).collect();
+            let kind = if opcode == Opcode::Dot {
+                Kind::Dot(Box::new(dot::Dot::of_views(module, hero, views)?))
+            } else {
+                Kind::Convolution(Box::new(convolution::Convolution::of_views(module, hero, views)?))
+            };
+            Ok((Native(kind), parameters))
+        }))
     }
 
     /// Bytes of scratch memory that a call needs.

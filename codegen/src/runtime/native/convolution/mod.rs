@@ -23,6 +23,7 @@ use super::dot::product::{Extents, Finished, Narrow, Product, Right, Schedule, T
 use super::dot::source::{self, Choose, Load, Readable, Source, Strided, Typed};
 use super::dot::steps::Steps;
 use super::dot::tile::{self, Arithmetic, Tile};
+use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
 use super::{Call, Operation};
 use crate::Unsupported;
@@ -55,6 +56,8 @@ struct Side {
     ty: ElementType,
     conversion: Option<Conversion>,
     elements: usize,
+    /// Where the first element is.
+    offset: isize,
 }
 
 impl Side {
@@ -152,6 +155,20 @@ struct Outer {
 impl Convolution {
     /// Of a `convolution`.
     pub(super) fn of(module: &Module, id: InstrId) -> Result<Convolution, Unsupported> {
+        let operands = module.instr(id).operands();
+        Self::of_views(
+            module,
+            id,
+            [View::dense(module, operands[0], 0)?, View::dense(module, operands[1], 1)?],
+        )
+    }
+
+    /// Of a `convolution` whose operands are these views of arrays in memory.
+    pub(super) fn of_views(
+        module: &Module,
+        id: InstrId,
+        [left, right]: [View; 2],
+    ) -> Result<Convolution, Unsupported> {
         check_precision(module, id)?;
         let instr = module.instr(id);
         let refuse = |reason: &str| Unsupported::new(module, id, reason);
@@ -162,10 +179,9 @@ impl Convolution {
         if labels.unknown.iter().any(|unknown| !unknown.is_empty()) {
             return Err(refuse("dimensions labelled ?"));
         }
-        let shape = |n: usize| module.instr(instr.operands()[n]).shape.expect_array();
-        let (left, right, result) = (shape(0), shape(1), instr.shape.expect_array());
-        let (l, r, o) = (sizes(module, id, left)?, sizes(module, id, right)?, sizes(module, id, result)?);
-        let (ls, rs, os) = (strides(&l), strides(&r), strides(&o));
+        let result = instr.shape.expect_array();
+        let (l, r, o) = (&left.sizes, &right.sizes, sizes(module, id, result)?);
+        let (ls, rs, os) = (&left.strides, &right.strides, strides(&o));
         let window = instr.attrs.window().map_or(&[][..], |w| &w.dims);
         let groups = |key| usize::try_from(instr.attrs.int(key).unwrap_or(1)).unwrap_or(1).max(1);
         let at = |d: i64| usize::try_from(d).expect("invariant: the verifier checked dim_labels");
@@ -214,18 +230,23 @@ impl Convolution {
             result_batch_stride: os[at(labels.output_batch)],
             result_feature_stride: os[at(labels.output_feature)],
         };
-        let (lhs_ty, rhs_ty, ty) = (left.element_type, right.element_type, result.element_type);
+        let (lhs_ty, rhs_ty, ty) = (left.ty, right.ty, result.element_type);
         let (mut field, through) = Field::of(lhs_ty, rhs_ty, ty);
         if through.is_integer() {
             field = Field::I64;
         }
-        let side = |ty: ElementType, sizes: &[usize]| {
-            let conversion = field.conversion(ty, through);
+        let side = |view: &View| {
             // Integers are cut to the result's type before they are summed in 64 bits.
-            let cut = field == Field::I64 && through.bits() < ty.bits();
-            let conversion =
-                if cut { Some(Conversion { from: ty, through, to: ElementType::S64 }) } else { conversion };
-            Side { ty, conversion, elements: sizes.iter().product() }
+            let cut = field == Field::I64 && through.bits() < view.ty.bits();
+            let conversion = if cut && view.memory == view.ty {
+                Ok(Some(Conversion { from: view.ty, through, to: ElementType::S64 }))
+            } else if cut {
+                Err(())
+            } else {
+                field.seen(view.memory, view.ty, through)
+            };
+            let conversion = conversion.map_err(|()| refuse("an operand that is converted twice"))?;
+            Ok(Side { ty: view.memory, conversion, elements: view.elements, offset: view.offset })
         };
         let spatial_last = lanes.last().is_some_and(|lane| lane.result_stride == 1 && lane.axis.output > 1);
         let patches_left = outer.result_feature_stride == 1 && outer.features > 1 || !spatial_last;
@@ -266,7 +287,8 @@ impl Convolution {
             && parts[0].result[1].single() == Some(last as isize);
         let work = [elements, outer.channels].into_iter().chain(lanes.iter().map(|lane| lane.axis.kernel));
         let complex = if ty.is_complex() { 8 } else { 2 };
-        let plain = lhs_ty == ElementType::F32 && rhs_ty == ElementType::F32 && ty == ElementType::F32;
+        let f32s = [left.memory, right.memory, lhs_ty, rhs_ty, ty].iter().all(|&ty| ty == ElementType::F32);
+        let plain = f32s && left.offset == 0 && right.offset == 0;
         let depthwise = (plain
             && parts.len() == 1
             && outer.channels == 1
@@ -276,8 +298,8 @@ impl Convolution {
             .flatten();
         Ok(Convolution {
             field,
-            lhs: side(lhs_ty, &l),
-            rhs: side(rhs_ty, &r),
+            lhs: side(&left)?,
+            rhs: side(&right)?,
             holes: parts.iter().any(|part| part.patches.has_holes()),
             patches_left,
             parts,
@@ -501,8 +523,10 @@ impl Convolution {
             let pack = A::Word::choose::<Packs>(self.lhs.packed_type())
                 .expect("invariant: what cannot be packed is converted");
             for part in &self.parts {
+                let lhs =
+                    lhs.wrapping_offset(self.lhs.offset * self.lhs.packed_type().storage_bytes() as isize);
                 let patches = TypedPatches { base: lhs, shape: &part.patches, pack };
-                let offset = part.kernel_offset * kernel_type.storage_bytes() as isize;
+                let offset = (part.kernel_offset + self.rhs.offset) * kernel_type.storage_bytes() as isize;
                 let [batch, rows, terms] = &part.kernel;
                 let kernel =
                     Typed { view: Strided { base: rhs.wrapping_offset(offset), batch, rows, terms }, reader };

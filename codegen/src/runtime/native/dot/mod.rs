@@ -15,12 +15,15 @@
 pub(super) mod convert;
 pub(super) mod operand;
 pub(super) mod product;
+pub(super) mod ragged;
+pub(super) mod scaled;
 pub(super) mod source;
 mod step;
 pub(super) mod steps;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
+pub(super) mod view;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -36,6 +39,7 @@ use product::{Extents, Finished, Narrow, Product, Schedule, Target};
 use source::{Readable, Reader, Strided, Typed};
 use steps::Steps;
 use tile::Arithmetic;
+use view::View;
 
 /// A contraction.
 #[derive(Clone, Debug)]
@@ -117,26 +121,41 @@ pub(super) fn check_precision(module: &Module, id: InstrId) -> Result<(), Unsupp
 impl Dot {
     /// Of a `dot`.
     pub(super) fn of(module: &Module, id: InstrId) -> Result<Dot, Unsupported> {
+        let operands = module.instr(id).operands();
+        Self::of_views(
+            module,
+            id,
+            [View::dense(module, operands[0], 0)?, View::dense(module, operands[1], 1)?],
+        )
+    }
+
+    /// Of a `dot` whose operands are these views of arrays in memory.
+    pub(super) fn of_views(
+        module: &Module,
+        id: InstrId,
+        [left, right]: [View; 2],
+    ) -> Result<Dot, Unsupported> {
         check_precision(module, id)?;
-        let instr = module.instr(id);
-        let shape = |n: usize| module.instr(instr.operands()[n]).shape.expect_array();
-        let (left, right, result) = (shape(0), shape(1), instr.shape.expect_array());
-        let (left_sizes, right_sizes) = (sizes(module, id, left)?, sizes(module, id, right)?);
-        let l = Parts::of(module, id, left_sizes.len(), AttrKey::LhsBatchDims, AttrKey::LhsContractingDims);
-        let r = Parts::of(module, id, right_sizes.len(), AttrKey::RhsBatchDims, AttrKey::RhsContractingDims);
-        let (field, ty) = Field::of(left.element_type, right.element_type, result.element_type);
-        let operand = |shape: &ArrayShape, sizes: &[usize], parts: &Parts| {
-            let strides = strides(sizes);
-            Operand {
-                ty: shape.element_type,
-                conversion: field.conversion(shape.element_type, ty),
-                elements: sizes.iter().product(),
-                batch: steps(sizes, &strides, &parts.batch),
-                rows: steps(sizes, &strides, &parts.free),
-                terms: steps(sizes, &strides, &parts.contracting),
-            }
+        let result = module.instr(id).shape.expect_array();
+        sizes(module, id, result)?;
+        let l = Parts::of(module, id, left.sizes.len(), AttrKey::LhsBatchDims, AttrKey::LhsContractingDims);
+        let r = Parts::of(module, id, right.sizes.len(), AttrKey::RhsBatchDims, AttrKey::RhsContractingDims);
+        let (field, ty) = Field::of(left.ty, right.ty, result.element_type);
+        let operand = |view: &View, parts: &Parts| {
+            let conversion = field.seen(view.memory, view.ty, ty);
+            let conversion = conversion
+                .map_err(|()| Unsupported::new(module, id, "an operand that is converted twice"))?;
+            Ok(Operand {
+                ty: view.memory,
+                conversion,
+                elements: view.elements,
+                offset: view.offset,
+                batch: steps(&view.sizes, &view.strides, &parts.batch),
+                rows: steps(&view.sizes, &view.strides, &parts.free),
+                terms: steps(&view.sizes, &view.strides, &parts.contracting),
+            })
         };
-        let (lhs, rhs) = (operand(left, &left_sizes, &l), operand(right, &right_sizes, &r));
+        let (lhs, rhs) = (operand(&left, &l)?, operand(&right, &r)?);
         let extents =
             Extents { batch: lhs.batch.size(), m: lhs.rows.size(), n: rhs.rows.size(), k: lhs.terms.size() };
         let Extents { batch, m, n, .. } = extents;
@@ -236,6 +255,7 @@ impl Dot {
             }
             None => argument,
         };
+        let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
         let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
         Typed { view, reader: reader::<A>(operand) }
     }

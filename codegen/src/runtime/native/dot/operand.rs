@@ -74,19 +74,41 @@ impl Field {
         from: ElementType,
         ty: ElementType,
     ) -> Option<Conversion> {
-        let to = self.word();
-        let packs = match self {
+        let float = from.is_float() && ty.is_float();
+        let through = if float { from } else { ty };
+        (!self.packs(from, ty)).then_some(Conversion { from, through, to: self.word() })
+    }
+
+    /// Whether elements of a type can be packed as they are in a sum of type `ty`.
+    fn packs(self, from: ElementType, ty: ElementType) -> bool {
+        match self {
             Field::F32 => from.is_float() && from != ElementType::F64,
             Field::F64 => from == ElementType::F64 || from == ElementType::F32,
             // Words are taken modulo 2^32, whichever integer type is between.
             Field::I32 if ty == ElementType::Pred => from == ElementType::Pred,
             Field::I32 => (from.is_integer() || from == ElementType::Pred) && from.bits() <= 32,
             Field::I64 => from == ElementType::S64 || from == ElementType::U64,
-            Field::C64 | Field::C128 => from == to,
-        };
-        let float = from.is_float() && ty.is_float();
-        let through = if float { from } else { ty };
-        (!packs).then_some(Conversion { from, through, to })
+            Field::C64 | Field::C128 => from == self.word(),
+        }
+    }
+
+    /// How an operand that is seen as another, wider type than it has in memory comes into a sum of type `ty`. `Err`: in more steps than one.
+    pub(in crate::runtime::native) fn seen(
+        self,
+        memory: ElementType,
+        seen: ElementType,
+        ty: ElementType,
+    ) -> Result<Option<Conversion>, ()> {
+        let plain = self.conversion(seen, ty);
+        if memory == seen {
+            return Ok(plain);
+        }
+        let to = self.word();
+        match plain {
+            None if self.packs(memory, ty) => Ok(None),
+            None => Ok(Some(Conversion { from: memory, through: seen, to })),
+            Some(_) => Err(()),
+        }
     }
 }
 
@@ -99,6 +121,8 @@ pub(in crate::runtime::native) struct Operand {
     pub(in crate::runtime::native) conversion: Option<Conversion>,
     /// Number of elements.
     pub(in crate::runtime::native) elements: usize,
+    /// Where its first one is.
+    pub(in crate::runtime::native) offset: isize,
     pub(in crate::runtime::native) batch: Steps,
     /// What is neither batch nor summed over.
     pub(in crate::runtime::native) rows: Steps,

@@ -126,6 +126,11 @@ impl Schedule {
         Schedule { batches, rows, columns, depth, left_in_place, right, alone }
     }
 
+    /// The same with chunks of whole rows of the right operand's columns: needs no scratch memory.
+    pub(in crate::runtime::native) fn whole(self, extents: Extents) -> Schedule {
+        Schedule { columns: extents.n, ..self }
+    }
+
     /// Bytes of scratch memory.
     pub(in crate::runtime::native) fn scratch<A: Arithmetic>(&self, extents: Extents) -> usize {
         let packed = match self.right {

@@ -29,6 +29,11 @@ impl Steps {
         Self { dims: all, size }
     }
 
+    /// The same with a dimension before all others.
+    pub(in crate::runtime::native) fn before(&self, dim: (usize, isize)) -> Steps {
+        Steps::new(std::iter::once(dim).chain(self.dims.iter().copied()))
+    }
+
     /// Number of indices.
     pub(in crate::runtime::native) fn size(&self) -> usize {
         self.size
