@@ -5,7 +5,7 @@ use crate::cpu::llvm::{Emit, FloatPredicate, Result, Value};
 use crate::cpu::scalar::float::copysign;
 
 /// 2/sqrt(pi) in two pieces, then `(erf(x)/x - 2/sqrt(pi)) / x^2` in `x^2` up to 1, 2^-29.
-const SLOPE: [f32; 2] = [1.128_379_2, -5.863_538_4e-8];
+const SLOPE: [f32; 2] = [std::f32::consts::FRAC_2_SQRT_PI, -5.863_538_4e-8];
 const SMALL: [f64; 6] = [
     -0.3761262893676758,
     0.1128360703587532,

@@ -5,7 +5,7 @@ use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
 
 /// ln 2 in 24 bits rounded down, and the rest: both positive, so that infinite exponents do not cancel.
-const LN_2: [f32; 2] = [0.693_147_1, 5.769_999e-8];
+const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7217), 5.769_999e-8];
 /// `(ln(1 + f) - f + f^2/2) / f^3` on `[-1/4, 1/2]`, relative to the logarithm 2^-30.
 const LOG: [f64; 9] = [
     0.33333340287208557,
