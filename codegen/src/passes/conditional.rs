@@ -1,10 +1,14 @@
 //! A conditional whose branch is known: a predicate that is a constant, or an index, which outside of the branches means the last one. What it
 //! becomes is a call of that branch, for the call inliner.
+//!
+//! And a conditional whose branches are all cheap: all are computed, and the results selected, which copies bits. What a branch does may run
+//! although it was not chosen: elementwise instructions and movements, which neither trap nor have effects.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs};
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
+use super::calls::inline;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::integer;
 
@@ -35,4 +39,98 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(*branches.get(n)?));
     let shape = e.at().shape.clone();
     e.shaped(Opcode::Call, shape, &[operand], attrs)
+}
+
+/// The most branches that are all computed, the most instructions of one, and the most elements of any value in it.
+const MAX_BRANCHES: usize = 4;
+const MAX_INSTRUCTIONS: usize = 32;
+const MAX_ELEMENTS: i64 = 4096;
+
+pub(super) fn selections(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, selected)
+}
+
+fn selected(e: &mut Edit<'_>) -> Option<InstrId> {
+    if e.at().opcode != Opcode::Conditional {
+        return None;
+    }
+    let index = e.operand(0)?;
+    let branches = e.at().attrs.called_computations();
+    if !(2..=MAX_BRANCHES).contains(&branches.len()) || !branches.iter().all(|&c| is_cheap(e.module, c)) {
+        return None;
+    }
+    let operands = e.at().operands().get(1..)?.to_vec();
+    let mut results = Vec::with_capacity(branches.len());
+    for (&branch, &operand) in branches.iter().zip(&operands) {
+        results.push(inline(e, branch, &[operand])?);
+    }
+    // Which of them: the last one for every other index.
+    let ty = e.instr(index).shape.element_type()?;
+    let mut chosen = Vec::new();
+    for i in 0..branches.len() - 1 {
+        chosen.push(if ty == ElementType::Pred {
+            index
+        } else {
+            let number = e.scalar_bits(ty, i as u128);
+            e.compare(Direction::Eq, index, number)?
+        });
+    }
+    let Some(elements) = e.at().shape.as_tuple().map(<[_]>::len) else {
+        return choice(e, &chosen, &results);
+    };
+    let mut parts = Vec::with_capacity(elements);
+    for i in 0..elements {
+        let mut values = Vec::with_capacity(results.len());
+        for &r in &results {
+            values.push(e.get(r, i as i64)?);
+        }
+        parts.push(choice(e, &chosen, &values)?);
+    }
+    e.tuple(&parts)
+}
+
+/// The value whose predicate holds first, or the last one.
+fn choice(e: &mut Edit<'_>, chosen: &[InstrId], values: &[InstrId]) -> Option<InstrId> {
+    let (&last, others) = values.split_last()?;
+    let mut value = last;
+    for (&p, &other) in chosen.iter().zip(others).rev() {
+        e.array(other)?;
+        value = e.select(p, other, value)?;
+    }
+    Some(value)
+}
+
+/// Whether computing a branch for nothing costs little.
+fn is_cheap(module: &Module, c: ComputationId) -> bool {
+    let small = |shape: &Shape| {
+        shape
+            .leaves()
+            .iter()
+            .all(|s| s.as_array().and_then(|a| a.checked_elements()).is_some_and(|n| n <= MAX_ELEMENTS))
+    };
+    module.computation(c).len() <= MAX_INSTRUCTIONS
+        && module.instructions(c).all(|id| {
+            let instr = module.instr(id);
+            let moves = matches!(
+                instr.opcode,
+                Opcode::Parameter
+                    | Opcode::Constant
+                    | Opcode::Iota
+                    | Opcode::Broadcast
+                    | Opcode::Reshape
+                    | Opcode::Transpose
+                    | Opcode::Slice
+                    | Opcode::Concatenate
+                    | Opcode::Pad
+                    | Opcode::Reverse
+                    | Opcode::DynamicSlice
+                    | Opcode::DynamicUpdateSlice
+                    | Opcode::GetTupleElement
+                    | Opcode::Tuple
+            );
+            let through = instr.opcode == Opcode::Parameter || small(&instr.shape);
+            (moves || instr.opcode.is_elementwise() && instr.attrs.called_computations().is_empty())
+                && through
+        })
+        && small(&module.instr(module.root(c)).shape)
 }

@@ -20,12 +20,14 @@ pub mod loops;
 
 mod algebra;
 mod async_call;
+mod broadcasts;
 mod calls;
 mod conditional;
 mod constant_folding;
 mod cse;
 mod dce;
 mod degenerate_dims;
+mod deduplicate;
 mod dynamic_index;
 mod flatten;
 mod gather_scatter;
@@ -37,6 +39,7 @@ mod sort;
 mod transpose_folding;
 mod tuples;
 mod while_loop;
+mod while_motion;
 
 use std::fmt;
 
@@ -79,14 +82,29 @@ pub const DECLARED: &[Declared] = &[
         run: async_call::run,
     },
     Declared {
+        name: "broadcast-simplifier",
+        doc: "elementwise work on repeated values done once for each of them",
+        run: broadcasts::run,
+    },
+    Declared {
         name: "call-inliner",
         doc: "the instructions of a called computation in the place of the call",
         run: calls::inline_calls,
     },
     Declared {
+        name: "computation-deduplicator",
+        doc: "one computation for several that say the same and are applied to elements",
+        run: deduplicate::run,
+    },
+    Declared {
         name: "conditional-simplifier",
         doc: "a call of the only branch that a constant lets run",
         run: conditional::run,
+    },
+    Declared {
+        name: "conditional-to-select",
+        doc: "all branches and a selection, where they are cheap",
+        run: conditional::selections,
     },
     Declared {
         name: "constant-folding",
@@ -187,9 +205,24 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
     Declared {
+        name: "while-loop-constant-sinking",
+        doc: "constants in loops in the place of values that they carry",
+        run: while_motion::sink,
+    },
+    Declared {
+        name: "while-loop-invariant-code-motion",
+        doc: "what is the same in every turn computed once before the loop",
+        run: while_motion::hoist,
+    },
+    Declared {
         name: "while-loop-simplifier",
         doc: "loops that never run or run once, and carried values that nothing looks at",
         run: while_loop::run,
+    },
+    Declared {
+        name: "while-loop-unroller",
+        doc: "the turns of short loops of little work, one after the other",
+        run: while_motion::unroll,
     },
     Declared {
         name: "zero-sized-elimination",
@@ -198,12 +231,14 @@ pub const DECLARED: &[Declared] = &[
     },
 ];
 
-/// The passes of the pipeline that people get who ask for none, in order.
+/// The passes of the pipeline that people get who ask for none, in order. What was simplified is simplified again after what makes room for it;
+/// a pass that would find nothing new does not run again ([`Pipeline::run`]).
 pub const DEFAULT: &[&str] = &[
     "call-inliner",
     "map-inliner",
     "tuple-simplifier",
     "zero-sized-elimination",
+    "computation-deduplicator",
     "gather-scatter-simplifier",
     "reduce-simplifier",
     "sort-simplifier",
@@ -211,13 +246,17 @@ pub const DEFAULT: &[&str] = &[
     "algebraic-simplifier",
     "reshape-simplifier",
     "movement-simplifier",
+    "broadcast-simplifier",
     "constant-folding",
     "conditional-simplifier",
+    "conditional-to-select",
+    "while-loop-constant-sinking",
     "while-loop-simplifier",
+    "while-loop-unroller",
     "call-inliner",
+    "tuple-simplifier",
     "cse",
     "dce",
-    "tuple-simplifier",
     "gather-scatter-simplifier",
     "reduce-simplifier",
     "sort-simplifier",
@@ -225,8 +264,24 @@ pub const DEFAULT: &[&str] = &[
     "algebraic-simplifier",
     "reshape-simplifier",
     "movement-simplifier",
+    "broadcast-simplifier",
     "constant-folding",
+    "while-loop-constant-sinking",
+    "while-loop-invariant-code-motion",
     "while-loop-simplifier",
+    "tuple-simplifier",
+    "cse",
+    "dce",
+    "gather-scatter-simplifier",
+    "reduce-simplifier",
+    "sort-simplifier",
+    "dynamic-index-simplifier",
+    "algebraic-simplifier",
+    "reshape-simplifier",
+    "movement-simplifier",
+    "broadcast-simplifier",
+    "constant-folding",
+    "tuple-simplifier",
     "cse",
     "dce",
 ];

@@ -31,6 +31,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             Opcode::Pad => pad(e),
             Opcode::Broadcast => broadcast(e),
             Opcode::Reverse => reverse(e),
+            Opcode::Reshape => reshape_of_broadcast(e),
+            Opcode::Transpose => transpose_of_broadcast(e),
             _ => None,
         }
         .or_else(|| repeated(e))
@@ -85,7 +87,72 @@ fn slice(e: &mut Edit<'_>) -> Option<InstrId> {
     if inner.opcode == Opcode::Concatenate {
         return slice_of_concatenate(e, x, &outer);
     }
+    if inner.opcode == Opcode::Broadcast {
+        return slice_of_broadcast(e, x, &outer);
+    }
     None
+}
+
+/// What is repeated is sliced, and the slice repeated.
+fn slice_of_broadcast(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
+    let y = *e.instr(x).operands().first()?;
+    let mapping = e.instr(x).attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
+    if mapping.is_empty() || e.array(y)?.element_type != e.array(x)?.element_type {
+        return None;
+    }
+    let dims = e.array(e.id())?.dims.clone();
+    let own: Option<Vec<SliceDim>> =
+        mapping.iter().map(|&d| slices.get(usize::try_from(d).ok()?).copied()).collect();
+    let own = own?;
+    let all = own.iter().zip(&e.array(y)?.dims).all(|(s, &d)| *s == super::edit::whole(d));
+    let y = if all { y } else { e.slice(y, &own)? };
+    e.broadcast(y, &dims, &mapping)
+}
+
+/// Where each dimension of more than one element of `from` is in `to`, if they differ by dimensions of one element alone.
+fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
+    let mut long = (0i64..).zip(to).filter(|(_, d)| **d != 1);
+    let mut places = Vec::with_capacity(from.len());
+    for &d in from {
+        places.push(match d {
+            1 => None,
+            d => Some(long.next().filter(|&(_, &there)| there == d)?.0),
+        });
+    }
+    long.next().is_none().then_some(places)
+}
+
+/// A reshape that adds or drops dimensions of one element repeats the same.
+fn reshape_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let inner = e.instr(x);
+    let y = *inner.operands().first().filter(|_| inner.opcode == Opcode::Broadcast)?;
+    let places = long_dims(&e.array(x)?.dims, &e.array(e.id())?.dims)?;
+    if e.array(y)?.element_type != e.array(x)?.element_type || e.array(y)?.dims.contains(&1) {
+        return None;
+    }
+    let mapping = inner.attrs.ints_or_empty(AttrKey::Dimensions);
+    let mapping: Option<Vec<i64>> =
+        mapping.iter().map(|&d| places.get(usize::try_from(d).ok()?).copied().flatten()).collect();
+    let dims = e.array(e.id())?.dims.clone();
+    e.broadcast(y, &dims, &mapping?)
+}
+
+/// Dimensions of the result in another order, if those that are repeated from keep theirs.
+fn transpose_of_broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let inner = e.instr(x);
+    let y = *inner.operands().first().filter(|_| inner.opcode == Opcode::Broadcast)?;
+    let permutation = e.at().attrs.ints(AttrKey::Dimensions)?;
+    let mapping = inner.attrs.ints_or_empty(AttrKey::Dimensions);
+    let place = |d: &i64| Some(permutation.iter().position(|p| p == d)? as i64);
+    let mapping: Option<Vec<i64>> = mapping.iter().map(place).collect();
+    let mapping = mapping.filter(|m| m.is_sorted())?;
+    if e.array(y)?.element_type != e.array(x)?.element_type {
+        return None;
+    }
+    let dims = e.array(e.id())?.dims.clone();
+    e.broadcast(y, &dims, &mapping)
 }
 
 /// Element `i` of the outer one is `a.start + (b.start + i * b.stride) * a.stride` of the array.
@@ -145,6 +212,14 @@ fn concatenate(e: &mut Edit<'_>) -> Option<InstrId> {
             parts.push(part);
         }
     }
+    let mut joined: Vec<InstrId> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match joined.last().and_then(|&last| joint(e, last, part, d)) {
+            Some(both) => *joined.last_mut()? = both,
+            None => joined.push(part),
+        }
+    }
+    let parts = joined;
     match parts[..] {
         [] => None,
         [one] => Some(one),
@@ -153,7 +228,30 @@ fn concatenate(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// Nothing added and nothing cut.
+/// Two slices of the same array, of which the second goes on where the first ends.
+fn joint(e: &mut Edit<'_>, a: InstrId, b: InstrId, d: usize) -> Option<InstrId> {
+    let (first, second) = (e.instr(a), e.instr(b));
+    if first.opcode != Opcode::Slice
+        || second.opcode != Opcode::Slice
+        || first.operands() != second.operands()
+    {
+        return None;
+    }
+    let x = *first.operands().first()?;
+    if e.array(x)?.element_type != e.array(a)?.element_type {
+        return None;
+    }
+    let mut both = first.attrs.slices()?.to_vec();
+    let (one, other) = (*both.get(d)?, *second.attrs.slices()?.get(d)?);
+    let end = one.start + (one.limit - one.start + one.stride - 1).div_euclid(one.stride) * one.stride;
+    let goes_on = other.start == end && other.stride == one.stride;
+    both[d].limit = other.limit;
+    let others =
+        (0..both.len()).all(|i| i == d || Some(&both[i]) == second.attrs.slices().and_then(|s| s.get(i)));
+    (goes_on && others).then(|| e.slice(x, &both))?
+}
+
+/// Nothing added and nothing cut, or nothing added.
 fn pad(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let dims = e.array(x)?.dims.clone();
@@ -161,7 +259,19 @@ fn pad(e: &mut Edit<'_>) -> Option<InstrId> {
         // Room between elements is none where there are no two.
         *p == PaddingDim { interior: p.interior, ..PaddingDim::default() } && (p.interior == 0 || d < 2)
     });
-    none.then_some(x)
+    if none {
+        return Some(x);
+    }
+    let cut = |(p, &d): (&PaddingDim, &i64)| {
+        (p.low <= 0 && p.high <= 0 && p.interior == 0).then_some(SliceDim {
+            start: -p.low,
+            limit: d + p.high,
+            stride: 1,
+        })
+    };
+    let slices: Option<Vec<SliceDim>> = e.at().attrs.padding()?.iter().zip(&dims).map(cut).collect();
+    let slices = slices.filter(|s| s.iter().all(|s| s.start <= s.limit))?;
+    e.slice(x, &slices)
 }
 
 fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
@@ -172,7 +282,18 @@ fn broadcast(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let inner = e.instr(x);
     let y = *inner.operands().first()?;
-    if inner.opcode != Opcode::Broadcast || e.array(y)?.element_type != e.array(x)?.element_type {
+    if e.array(y)?.element_type != e.array(x)?.element_type {
+        return None;
+    }
+    if inner.opcode == Opcode::Reshape {
+        // Dimensions of one element need no reshape to be added.
+        let dims = e.array(e.id())?.dims.clone();
+        let places = long_dims(&e.array(y)?.dims, &e.array(x)?.dims)?;
+        let mapping: Option<Vec<i64>> =
+            places.into_iter().map(|p| mapping.get(usize::try_from(p?).ok()?).copied()).collect();
+        return e.broadcast(y, &dims, &mapping?);
+    }
+    if inner.opcode != Opcode::Broadcast {
         return None;
     }
     let first = inner.attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
