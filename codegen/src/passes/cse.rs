@@ -4,8 +4,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use hlo::attrs::AttrKey;
-use hlo::{ComputationId, InstrId, Instruction, Module, Opcode};
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, with_buffer};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Fuel;
@@ -41,9 +41,29 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     found
 }
 
+/// A hash of what [`alike`] compares. Of attributes whatever tells many instructions on the same operands apart: elements of a large tuple,
+/// slices of an array, constants.
 fn key(instr: &Instruction) -> u64 {
     let mut hasher = FxHasher::default();
     (instr.opcode, &instr.shape, instr.operands()).hash(&mut hasher);
+    for (key, value) in instr.attrs.iter().filter(|(key, _)| !NOTES.contains(key)) {
+        key.hash(&mut hasher);
+        if let AttrValue::Int(i) = value {
+            i.hash(&mut hasher);
+        }
+        if let AttrValue::Ints(ints) = value {
+            ints.hash(&mut hasher);
+        }
+        if let AttrValue::Slices(slices) = value {
+            slices.hash(&mut hasher);
+        }
+    }
+    if let Some(ConstantValue::Given(literal)) = instr.attrs.constant_value()
+        && let Some(array) = literal.as_array()
+    {
+        let some = |i: usize| with_buffer!(&array.buffer, v => v.get(i).map(|x| hlo::Bits::bits(*x)));
+        [some(0), some(1), some(array.buffer.len() / 2)].hash(&mut hasher);
+    }
     hasher.finish()
 }
 
@@ -52,12 +72,15 @@ const NOTES: &[AttrKey] = &[AttrKey::Metadata, AttrKey::Origin, AttrKey::Statist
 
 fn alike(module: &Module, a: InstrId, b: InstrId) -> bool {
     let (a, b) = (module.instr(a), module.instr(b));
-    let attrs = |i: &Instruction| {
-        let mut attrs = i.attrs.clone();
-        for &key in NOTES {
-            attrs.remove(key);
-        }
-        attrs
-    };
-    a.opcode == b.opcode && a.shape == b.shape && a.operands() == b.operands() && attrs(a) == attrs(b)
+    a.opcode == b.opcode
+        && a.shape == b.shape
+        && a.operands() == b.operands()
+        && same_attributes(&a.attrs, &b.attrs)
+}
+
+/// Whether attributes are the same but for [`NOTES`].
+pub(super) fn same_attributes(a: &Attrs, b: &Attrs) -> bool {
+    let said = |attrs: &Attrs| attrs.iter().filter(|(key, _)| !NOTES.contains(key)).count();
+    said(a) == said(b)
+        && a.iter().filter(|(key, _)| !NOTES.contains(key)).all(|(key, value)| b.get(key) == Some(value))
 }

@@ -6,11 +6,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use hlo::attrs::{AttrKey, Attrs};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::Fuel;
+use super::cse::same_attributes;
 use super::edit::Survey;
 use super::facts::is_elided;
 
@@ -90,14 +90,6 @@ fn key(module: &Module, c: ComputationId) -> Option<u64> {
     Some(hasher.finish())
 }
 
-fn without_notes(attrs: &Attrs) -> Attrs {
-    let mut attrs = attrs.clone();
-    for key in [AttrKey::Metadata, AttrKey::Origin, AttrKey::Statistics] {
-        attrs.remove(key);
-    }
-    attrs
-}
-
 fn alike(module: &Module, a: ComputationId, b: ComputationId) -> bool {
     let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
     let mut others = module.instructions(b);
@@ -109,7 +101,7 @@ fn alike(module: &Module, a: ComputationId, b: ComputationId) -> bool {
         if x.opcode != y.opcode
             || x.shape != y.shape
             || !operands.eq(y.operands().iter().map(|&o| Some(o)))
-            || without_notes(&x.attrs) != without_notes(&y.attrs)
+            || !same_attributes(&x.attrs, &y.attrs)
         {
             return false;
         }

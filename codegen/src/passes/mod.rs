@@ -20,6 +20,7 @@ pub mod loops;
 
 mod algebra;
 mod async_call;
+mod batch_norm;
 mod broadcasts;
 mod calls;
 mod conditional;
@@ -30,6 +31,7 @@ mod degenerate_dims;
 mod deduplicate;
 mod dynamic_index;
 mod flatten;
+mod fast_math;
 mod gather_scatter;
 mod layout_normalization;
 mod movement;
@@ -80,6 +82,11 @@ pub const DECLARED: &[Declared] = &[
         name: "async-to-call",
         doc: "calls in the place of asynchronous computations that nobody else takes part in",
         run: async_call::run,
+    },
+    Declared {
+        name: "batch-norm-expander",
+        doc: "the steps of batch normalizations, as the interpreter takes them",
+        run: batch_norm::run,
     },
     Declared {
         name: "broadcast-simplifier",
@@ -231,6 +238,20 @@ pub const DECLARED: &[Declared] = &[
     },
 ];
 
+/// Passes that change bits, for those who ask for them by `--fast-math`; not part of [`DECLARED`].
+pub const FAST_MATH: &[Declared] = &[
+    Declared {
+        name: "reassociation",
+        doc: "constants that are added or multiplied one after the other combined",
+        run: fast_math::reassociate,
+    },
+    Declared {
+        name: "reciprocal-division",
+        doc: "products with reciprocals in the place of quotients by repeated values",
+        run: fast_math::reciprocal,
+    },
+];
+
 /// The passes of the pipeline that people get who ask for none, in order. What was simplified is simplified again after what makes room for it;
 /// a pass that would find nothing new does not run again ([`Pipeline::run`]).
 pub const DEFAULT: &[&str] = &[
@@ -238,6 +259,7 @@ pub const DEFAULT: &[&str] = &[
     "map-inliner",
     "tuple-simplifier",
     "zero-sized-elimination",
+    "batch-norm-expander",
     "computation-deduplicator",
     "gather-scatter-simplifier",
     "reduce-simplifier",
@@ -311,9 +333,9 @@ pub fn all() -> Vec<Box<dyn Pass>> {
     DECLARED.iter().map(|&d| Box::new(d) as Box<dyn Pass>).collect()
 }
 
-/// The declared pass of a name.
+/// The declared pass of a name, of [`FAST_MATH`] too.
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
-    DECLARED.iter().find(|d| d.name == name).map(|&d| Box::new(d) as Box<dyn Pass>)
+    DECLARED.iter().chain(FAST_MATH).find(|d| d.name == name).map(|&d| Box::new(d) as Box<dyn Pass>)
 }
 
 /// How many applications of passes are left.
@@ -407,6 +429,19 @@ impl Pipeline {
     /// The passes of [`DEFAULT`].
     pub fn standard() -> Self {
         DEFAULT.iter().filter_map(|name| by_name(name)).fold(Self::new(), |p, pass| p.then(pass, None))
+    }
+
+    /// With passes of [`FAST_MATH`] at the end, and what cleans up after them. Errors: the first name that none has.
+    pub fn with_fast_math<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+        let mut pipeline = self;
+        for name in names {
+            let pass = FAST_MATH.iter().find(|d| d.name == name).ok_or(name)?;
+            pipeline = pipeline.then(Box::new(*pass), None);
+        }
+        Ok(["algebraic-simplifier", "constant-folding", "cse", "dce"]
+            .into_iter()
+            .filter_map(by_name)
+            .fold(pipeline, |p, pass| p.then(pass, None)))
     }
 
     /// With another pass at the end, which is applied at most `fuel` times.

@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// The reference, and what is compared with it
     #[arg(long, value_name = "A,B", default_value = "interpreter,passes:default")]
     engines: String,
+    /// Compare the interpreter with itself on what each pass makes of a program, and the default pipeline
+    #[arg(long, conflicts_with = "engines")]
+    every_pass: bool,
     /// Which sequence of programs
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
@@ -93,6 +96,7 @@ pub(crate) struct Options {
 const EXAMPLES: &str = "\
 Examples:
   hlo fuzz --engines interpreter,passes:default --count 100000
+  hlo fuzz --every-pass --max-time 60
   hlo fuzz --engines interpreter,faulty:pad-low-sign --max-findings 1
   hlo fuzz --shard 3/16 --out shard3; hlo fuzz --merge shard*
   hlo fuzz --mutate ../shared/corpus/jax --engines interpreter,child:passes:default";
@@ -115,10 +119,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     let timeout = Duration::try_from_secs_f64(options.timeout)
         .map_err(|_| Failure::usage("--timeout: a positive number of seconds"))?;
-    let engines: Vec<Arc<dyn Engine>> = engine::names_of(&options.engines)
-        .iter()
-        .map(|e| engine::with_timeout(e, timeout))
-        .collect::<Result<_, _>>()?;
+    let names = if options.every_pass { every_pass() } else { engine::names_of(&options.engines) };
+    let engines: Vec<Arc<dyn Engine>> =
+        names.iter().map(|e| engine::with_timeout(e, timeout)).collect::<Result<_, _>>()?;
     let Some((reference, tried)) = engines.split_first().filter(|(_, tried)| !tried.is_empty()) else {
         return Err(Failure::usage("--engines takes a reference and at least one engine to compare with it"));
     };
@@ -188,6 +191,12 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     report(ui, &totals);
     let undecided = totals.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
     Ok(if findings.is_empty() && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
+}
+
+/// The interpreter, and each pass that keeps every bit.
+fn every_pass() -> Vec<String> {
+    let passes = hlo_codegen::passes::DECLARED.iter().map(|p| p.name).chain(["default"]);
+    std::iter::once("interpreter".to_owned()).chain(passes.map(|p| format!("passes:{p}"))).collect()
 }
 
 /// The programs to change: those of cases, and files.

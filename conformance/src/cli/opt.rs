@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// At most N applications of each pass of this name
     #[arg(long, value_name = "NAME=N", value_delimiter = ',')]
     passes_fuel: Vec<String>,
+    /// Passes that change bits, after the others: see --list-passes
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    fast_math: Vec<String>,
     /// At most N applications of all passes together
     #[arg(long, value_name = "N")]
     fuel_passes: Option<u64>,
@@ -111,6 +114,12 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     let Some(path) = &options.module else { return Err(Failure::usage("a module, or --list-passes")) };
     let mut pipeline = spec::pipeline(&options.passes)?;
+    if !options.fast_math.is_empty() {
+        pipeline = pipeline.with_fast_math(options.fast_math.iter().map(String::as_str)).map_err(|name| {
+            let known: Vec<&str> = passes::FAST_MATH.iter().map(|p| p.name).collect();
+            Failure::usage(format!("--fast-math has no `{name}`; there is: {}", known.join(", ")))
+        })?;
+    }
     for limit in &options.passes_fuel {
         let parsed = limit.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
         let (name, n) = parsed.ok_or_else(|| Failure::usage(format!("`{limit}`: it is NAME=N")))?;
@@ -198,26 +207,28 @@ fn list(ui: &Ui) {
         pass: &'a str,
         doc: &'a str,
         default: bool,
+        fast_math: bool,
     }
-    for pass in passes::DECLARED {
+    let bits = passes::DECLARED.iter().map(|p| (p, false));
+    for (pass, fast_math) in bits.chain(passes::FAST_MATH.iter().map(|p| (p, true))) {
         let default = passes::DEFAULT.contains(&pass.name);
         if ui.json {
-            ui.object(&Object { pass: pass.name, doc: pass.doc, default });
+            ui.object(&Object { pass: pass.name, doc: pass.doc, default, fast_math });
         } else {
-            ui.line(format!(
-                "{:26} {}{}",
-                pass.name,
-                pass.doc,
-                if default { "" } else { " (not in default)" }
-            ));
+            let note = match (fast_math, default) {
+                (true, _) => " (--fast-math: changes bits)",
+                (false, true) => "",
+                (false, false) => " (not in default)",
+            };
+            ui.line(format!("{:34} {}{note}", pass.name, pass.doc));
         }
     }
     for variant in variants::all() {
         let (name, doc) = (format!("variant:{}", variant.pass.name()), variant.pass.doc().to_owned());
         if ui.json {
-            ui.object(&Object { pass: &name, doc: &doc, default: false });
+            ui.object(&Object { pass: &name, doc: &doc, default: false, fast_math: false });
         } else {
-            ui.line(format!("{name:26} {doc}"));
+            ui.line(format!("{name:34} {doc}"));
         }
     }
 }

@@ -1,0 +1,189 @@
+//! `batch-norm-training`, `-inference` and `-grad` as the arithmetic that they are, step by step as the interpreter does it: in f64, each result
+//! rounded once. Its sums are literal ones, in order, which a reduction by `a - -x` is too (`a + x` to the bit, but no sum, which would be exact).
+//! Operands of f64 are computed in wider arithmetic, for which there is no type; they stay.
+
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::builder::ComputationBuilder;
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds, ints};
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| match e.at().opcode {
+        Opcode::BatchNormTraining => training(e),
+        Opcode::BatchNormInference => inference(e),
+        Opcode::BatchNormGrad => gradients(e),
+        _ => None,
+    })
+}
+
+/// The first operand's dimensions, and how the others are repeated over them.
+struct Steps {
+    dims: Vec<i64>,
+    feature: i64,
+    fold: Option<ComputationId>,
+}
+
+impl Steps {
+    fn of(e: &Edit<'_>) -> Option<Steps> {
+        let narrow = |&o: &InstrId| {
+            e.array(o).is_some_and(|a| a.element_type.is_float() && a.element_type != ElementType::F64)
+        };
+        let dims = e.array(e.operand(0)?)?.dims.to_vec();
+        let feature = e.at().attrs.int(AttrKey::FeatureIndex)?;
+        let fits = usize::try_from(feature).is_ok_and(|f| f < dims.len());
+        (fits && !dims.contains(&0) && e.at().operands().iter().all(narrow)).then_some(Steps {
+            dims,
+            feature,
+            fold: None,
+        })
+    }
+
+    /// One value a feature, for each element.
+    fn spread(&self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+        e.broadcast(x, &self.dims, &[self.feature])
+    }
+
+    /// The literal sum of the elements of each feature.
+    fn sum(&mut self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+        let fold = match self.fold {
+            Some(fold) => fold,
+            None => {
+                let mut b = ComputationBuilder::new(e.module, "literal_sum");
+                let scalar = || Shape::scalar(ElementType::F64);
+                let (sum, x) = (b.parameter("sum", scalar()), b.parameter("x", scalar()));
+                let negative = b.unary(Opcode::Negate, x).ok()?;
+                b.binary(Opcode::Subtract, sum, negative).ok()?;
+                let fold = b.finish();
+                e.first(fold);
+                fold
+            }
+        };
+        self.fold = Some(fold);
+        let zero = number(e, 0.0);
+        let dims: Vec<i64> = (0..self.dims.len() as i64).filter(|&d| d != self.feature).collect();
+        let attrs = Attrs::new()
+            .with(AttrKey::Dimensions, ints(&dims))
+            .with(AttrKey::ToApply, AttrValue::Computation(fold));
+        e.add(Opcode::Reduce, &[x, zero], attrs)
+    }
+
+    /// How many elements a feature has.
+    fn count(&self, e: &mut Edit<'_>, like: InstrId) -> Option<InstrId> {
+        let feature = usize::try_from(self.feature).ok()?;
+        let others = self.dims.iter().enumerate().filter(|(d, _)| *d != feature).map(|(_, &n)| n);
+        let n = number(e, others.product::<i64>() as f64);
+        e.fill(n, like)
+    }
+
+    /// `sqrt(variance + epsilon)`. `epsilon` is an f32.
+    fn deviation(&self, e: &mut Edit<'_>, variance: InstrId) -> Option<InstrId> {
+        let epsilon = e.at().attrs.float(AttrKey::Epsilon)?;
+        let epsilon = number(e, f64::from(epsilon as f32));
+        let epsilon = e.fill(epsilon, variance)?;
+        let sum = e.binary(Opcode::Add, variance, epsilon)?;
+        e.unary(Opcode::Sqrt, sum)
+    }
+
+    /// `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
+    fn normalized(
+        &self,
+        e: &mut Edit<'_>,
+        centered: InstrId,
+        variance: InstrId,
+        [scale, offset]: [InstrId; 2],
+    ) -> Option<InstrId> {
+        let deviation = self.deviation(e, variance)?;
+        let [deviation, scale, offset] = [deviation, scale, offset].map(|x| self.spread(e, x));
+        let quotient = e.binary(Opcode::Divide, centered, deviation?)?;
+        let scaled = e.binary(Opcode::Multiply, quotient, scale?)?;
+        e.binary(Opcode::Add, scaled, offset?)
+    }
+}
+
+fn number(e: &mut Edit<'_>, x: f64) -> InstrId {
+    e.scalar_bits(ElementType::F64, u128::from(x.to_bits()))
+}
+
+fn wide<const N: usize>(e: &mut Edit<'_>) -> Option<[InstrId; N]> {
+    let operands: [InstrId; N] = e.operands()?;
+    let mut wide = operands;
+    for (w, o) in wide.iter_mut().zip(operands) {
+        *w = e.convert(o, ElementType::F64)?;
+    }
+    Some(wide)
+}
+
+/// Rounded into the types of the results.
+fn results(e: &mut Edit<'_>, parts: &[InstrId]) -> Option<InstrId> {
+    let types: Vec<ElementType> = e.at().shape.leaves().iter().filter_map(|s| s.element_type()).collect();
+    if types.len() != parts.len() {
+        return None;
+    }
+    let mut rounded = Vec::with_capacity(parts.len());
+    for (&x, ty) in parts.iter().zip(types) {
+        rounded.push(e.convert(x, ty)?);
+    }
+    match rounded[..] {
+        [one] if e.at().shape.as_array().is_some() => Some(one),
+        _ => e.tuple(&rounded),
+    }
+}
+
+fn centered(e: &mut Edit<'_>, s: &Steps, x: InstrId, mean: InstrId) -> Option<InstrId> {
+    let mean = s.spread(e, mean)?;
+    e.binary(Opcode::Subtract, x, mean)
+}
+
+fn training(e: &mut Edit<'_>) -> Option<InstrId> {
+    let mut s = Steps::of(e)?;
+    let [x, scale, offset] = wide(e)?;
+    let sum = s.sum(e, x)?;
+    let n = s.count(e, sum)?;
+    let mean = e.binary(Opcode::Divide, sum, n)?;
+    let centered = centered(e, &s, x, mean)?;
+    let square = e.binary(Opcode::Multiply, centered, centered)?;
+    let squares = s.sum(e, square)?;
+    let variance = e.binary(Opcode::Divide, squares, n)?;
+    let out = s.normalized(e, centered, variance, [scale, offset])?;
+    results(e, &[out, mean, variance])
+}
+
+fn inference(e: &mut Edit<'_>) -> Option<InstrId> {
+    let s = Steps::of(e)?;
+    let [x, scale, offset, mean, variance] = wide(e)?;
+    let centered = centered(e, &s, x, mean)?;
+    let out = s.normalized(e, centered, variance, [scale, offset])?;
+    results(e, &[out])
+}
+
+fn gradients(e: &mut Edit<'_>) -> Option<InstrId> {
+    let mut s = Steps::of(e)?;
+    let [x, scale, mean, variance, gradient] = wide(e)?;
+    let deviation = s.deviation(e, variance)?;
+    let centered = centered(e, &s, x, mean)?;
+    let of_offset = s.sum(e, gradient)?;
+    let product = e.binary(Opcode::Multiply, gradient, centered)?;
+    let correlation = s.sum(e, product)?;
+    let of_scale = e.binary(Opcode::Divide, correlation, deviation)?;
+    // centered * correlation / deviation^2
+    let spread = s.spread(e, correlation)?;
+    let product = e.binary(Opcode::Multiply, centered, spread)?;
+    let square = e.binary(Opcode::Multiply, deviation, deviation)?;
+    let square = s.spread(e, square)?;
+    let from_variance = e.binary(Opcode::Divide, product, square)?;
+    // n * gradient - sum(gradient) - that
+    let n = s.count(e, gradient)?;
+    let sum = e.binary(Opcode::Multiply, n, gradient)?;
+    let spread = s.spread(e, of_offset)?;
+    let sum = e.binary(Opcode::Subtract, sum, spread)?;
+    let sum = e.binary(Opcode::Subtract, sum, from_variance)?;
+    // scale / deviation / n times that
+    let n = s.count(e, deviation)?;
+    let factor = e.binary(Opcode::Divide, scale, deviation)?;
+    let factor = e.binary(Opcode::Divide, factor, n)?;
+    let factor = s.spread(e, factor)?;
+    let of_operand = e.binary(Opcode::Multiply, factor, sum)?;
+    results(e, &[of_operand, of_scale, of_offset])
+}

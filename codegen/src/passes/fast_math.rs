@@ -1,0 +1,72 @@
+//! Rewritings that change bits, each by its own name for those who ask for it ([`super::FAST_MATH`]). None of them is part of any pipeline otherwise.
+//!
+//! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they are matters of code generation.
+
+use hlo::{InstrId, Module, Opcode};
+
+use super::Fuel;
+use super::edit::{Edit, each_outside_folds};
+use super::facts::{float_bits, is_ieee, splat};
+
+/// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last place instead of a half, and an
+/// infinity or zero where `1 / y` leaves the range.
+pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| {
+        if e.at().opcode != Opcode::Divide {
+            return None;
+        }
+        let [x, y] = e.operands()?;
+        let (ty, dims) = (e.array(e.id())?.element_type, e.array(e.id())?.dims.clone());
+        if !is_ieee(ty) || [x, y].iter().any(|&o| e.array(o).map(|a| a.element_type) != Some(ty)) {
+            return None;
+        }
+        let few = *e.instr(y).operands().first().filter(|_| e.instr(y).opcode == Opcode::Broadcast)?;
+        let (small, mapping) = (
+            e.array(few)?.dims.clone(),
+            e.instr(y).attrs.ints_or_empty(hlo::attrs::AttrKey::Dimensions).to_vec(),
+        );
+        // 1 / y is what it would become.
+        let one = float_bits(ty, 1.0)?;
+        if e.array(few)?.checked_elements()? >= e.array(e.id())?.checked_elements()?
+            || splat(e.module, x) == Some((ty, one))
+        {
+            return None;
+        }
+        let one = e.scalar_bits(ty, one);
+        let ones = e.fill_dims(one, &small)?;
+        let inverse = e.binary(Opcode::Divide, ones, few)?;
+        let inverse = e.broadcast(inverse, &dims, &mapping)?;
+        e.binary(Opcode::Multiply, x, inverse)
+    })
+}
+
+/// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once less, and differs where the
+/// first step loses `x` or overflows.
+pub(super) fn reassociate(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_outside_folds(module, fuel, |e| {
+        let opcode = e.at().opcode;
+        let ty = e.array(e.id())?.element_type;
+        if !matches!(opcode, Opcode::Add | Opcode::Multiply) || !is_ieee(ty) {
+            return None;
+        }
+        let constant = |e: &Edit<'_>, id: InstrId| splat(e.module, id).is_some_and(|(t, _)| t == ty);
+        let split = |e: &Edit<'_>, id: InstrId| {
+            let &[a, b] = e.instr(id).operands() else { return None };
+            match (constant(e, a), constant(e, b)) {
+                (false, true) => Some([a, b]),
+                (true, false) => Some([b, a]),
+                (_, _) => None,
+            }
+        };
+        let [inner, b] = split(e, e.id())?;
+        if e.instr(inner).opcode != opcode || e.array(inner)?.element_type != ty {
+            return None;
+        }
+        let [x, a] = split(e, inner)?;
+        if e.array(x)?.element_type != ty {
+            return None;
+        }
+        let both = e.binary(opcode, a, b)?;
+        e.binary(opcode, x, both)
+    })
+}
