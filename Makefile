@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint bless bench fuzz clean
+.PHONY: demo test setup lint bless bench fuzz fuzz-passes clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -34,6 +34,10 @@ lint: setup
 # Rewrites golden files from what the program says now; read the diff. Refused in CI.
 bless: setup
 	HLO_BLESS=1 $(CARGO) test --workspace --locked --no-fail-fast
+
+# A minute of made programs for each pass by itself.
+fuzz-passes: setup
+	$(CARGO) run --release --locked -p hlo-conformance --bin hlo -- fuzz --every-pass --max-time 60
 
 bench: setup
 	$(CARGO) bench --workspace --locked

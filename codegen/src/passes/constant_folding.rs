@@ -1,11 +1,13 @@
 //! Small instructions on constants become the constants that the interpreter gives for them.
 //!
 //! What a sum rounds to depends on `--accumulate`, which a pass does not know: the instruction is run in both modes, and stays where they
-//! differ. It stays too where running it takes too long or fails.
+//! differ (what applies no computation and is no sum is run once). It stays too where running it takes too long or fails, and where the
+//! result is large: a repeated scalar says more than an array, and costs less.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use hlo::opcode::Numeric;
 use hlo::{ArrayLiteral, Buffer, ComputationId, InstrId, Literal, Module, NewInstruction, Opcode, Span};
 use hlo_interp::{Accumulate, Interpreter, Options};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,7 +49,13 @@ fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
         Interpreter::new(&alone, options).run(Vec::new()).ok().map(hlo_interp::Value::into_literal)
     };
     let result = value(Accumulate::Exact)?;
-    if value(Accumulate::Region)? != result || result.shape() != e.at().shape.without_layout() {
+    // Elementwise operations and movements are no sums in either mode.
+    let may_sum = !instr.attrs.called_computations().is_empty()
+        || matches!(
+            instr.opcode.numeric(array.element_type),
+            Numeric::Sum | Numeric::Region | Numeric::Called
+        );
+    if may_sum && value(Accumulate::Region)? != result || result.shape() != e.at().shape.without_layout() {
         return None;
     }
     Some(e.constant(result))
