@@ -13,7 +13,7 @@ use super::kinds::{Role, is_view, role};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 
-/// A place in [`Graph::nodes`], which is the instruction's place in the text.
+/// A place in [`Graph::nodes`]: parameters and their parts first, then the others in the order of the text.
 pub(super) type NodeId = u32;
 
 /// A place in the order of the text after fusion: behind the instruction of that number, and there in the order of the second.
@@ -41,10 +41,14 @@ pub(super) struct Node {
     pub(super) users: SmallVec<[NodeId; 2]>,
     /// It is the computation's result.
     pub(super) result: bool,
+    /// It is computed again wherever it is needed.
+    again: bool,
     /// A view in groups that is needed where it is, too.
     pub(super) stays: bool,
     /// Groups that it is in.
     pub(super) groups: SmallVec<[u32; 1]>,
+    /// Groups that compute it for themselves, while it stays where it is.
+    copies: SmallVec<[u32; 1]>,
     /// Where it is in memory from: its own place, or that of the group of which it is a root.
     pub(super) key: Key,
 }
@@ -68,6 +72,8 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) drafts: Vec<Draft>,
     sequence: u32,
+    /// So many of the first nodes are what is there from the beginning.
+    sources: usize,
 }
 
 /// Room for looking up places by ids, used for all computations of a module.
@@ -87,6 +93,7 @@ fn flops(module: &Module, id: InstrId) -> f64 {
     if !opcode.is_elementwise() {
         return match opcode {
             Opcode::Gather | Opcode::DynamicSlice | Opcode::Concatenate | Opcode::Pad => 2.0,
+            Opcode::Iota | Opcode::Broadcast | Opcode::Reshape => 0.0,
             Opcode::Reduce => 1.0,
             _ => 0.25,
         };
@@ -99,6 +106,23 @@ fn flops(module: &Module, id: InstrId) -> f64 {
     }
 }
 
+/// Parameters, constants, their elements and views, wherever in the text they are; and all others.
+fn sources(module: &Module, c: ComputationId, pinned: &FxHashSet<InstrId>) -> (Vec<InstrId>, Vec<InstrId>) {
+    let mut known: FxHashSet<InstrId> = FxHashSet::default();
+    let is_source = |id: &InstrId| {
+        let instr = module.instr(*id);
+        let source = !pinned.contains(id)
+            && (matches!(instr.opcode, Opcode::Parameter | Opcode::Constant)
+                || (instr.opcode == Opcode::GetTupleElement || is_view(module, *id))
+                    && instr.operands().iter().all(|o| known.contains(o)));
+        if source {
+            known.insert(*id);
+        }
+        source
+    };
+    module.instructions(c).partition(is_source)
+}
+
 impl Graph {
     /// The instructions of a computation. What is pinned is outside of all fusions.
     pub(super) fn of(
@@ -107,9 +131,11 @@ impl Graph {
         pinned: &FxHashSet<InstrId>,
         places: &mut Places,
     ) -> Graph {
+        let (sources, rest) = sources(module, c, pinned);
+        let count = sources.len();
         let mut nodes: Vec<Node> = Vec::with_capacity(module.computation(c).len());
         places.0.resize(module.instruction_capacity(), NodeId::MAX);
-        for id in module.instructions(c) {
+        for id in sources.into_iter().chain(rest) {
             let at = nodes.len() as NodeId;
             places.0[id.index()] = at;
             let instr = module.instr(id);
@@ -138,12 +164,14 @@ impl Graph {
                 operands,
                 users: SmallVec::new(),
                 result: module.root(c) == id,
+                again: false,
                 stays: false,
                 groups: SmallVec::new(),
+                copies: SmallVec::new(),
                 key: (at, 0),
             });
         }
-        Graph { nodes, drafts: Vec::new(), sequence: 0 }
+        Graph { nodes, drafts: Vec::new(), sequence: 0, sources: count }
     }
 
     pub(super) fn node(&self, n: NodeId) -> &Node {
@@ -191,8 +219,10 @@ impl Graph {
         let inside: FxHashSet<NodeId> = members.iter().copied().collect();
         let key = self.place(&inside, roots, &[])?;
         let g = self.drafts.len() as u32;
+        let stay = self.staying(&inside, roots);
         for &m in members {
-            self.nodes[m as usize].groups.push(g);
+            let node = &mut self.nodes[m as usize];
+            if stay.contains(&m) { node.copies.push(g) } else { node.groups.push(g) }
         }
         self.drafts.push(Draft {
             kind,
@@ -300,24 +330,159 @@ impl Graph {
         (key < self.first_user(inside, roots, own)).then_some(key)
     }
 
+    /// Members that are computed where they are, too, because something else looks at them.
+    fn staying(&self, inside: &FxHashSet<NodeId>, roots: &[NodeId]) -> FxHashSet<NodeId> {
+        let mut members: Vec<NodeId> = inside.iter().copied().collect();
+        members.sort_unstable();
+        let mut stay = FxHashSet::default();
+        for &m in members.iter().rev() {
+            let node = self.node(m);
+            let looked_at = node.result || node.users.iter().any(|u| !inside.contains(u) || stay.contains(u));
+            if looked_at && !roots.contains(&m) {
+                stay.insert(m);
+            }
+        }
+        stay
+    }
+
     /// The first place where one of the roots is looked at from the outside.
     pub(super) fn first_user(&self, inside: &FxHashSet<NodeId>, roots: &[NodeId], own: &[u32]) -> Key {
         let mut first: Key = (self.nodes.len() as NodeId, 0);
+        let stay = self.staying(inside, roots);
         for &r in roots {
             for &u in &self.node(r).users {
                 let user = self.node(u);
-                // A member stays where it is if others look at it too.
-                let stays = !inside.contains(&u)
-                    || !roots.contains(&u) && (user.result || user.users.iter().any(|x| !inside.contains(x)));
-                if stays {
+                if !inside.contains(&u) || stay.contains(&u) {
                     first = first.min(user.key);
                 }
-                for g in user.groups.iter().filter(|g| !own.contains(g)) {
+                for g in user.groups.iter().chain(&user.copies).filter(|g| !own.contains(g)) {
                     first = first.min(self.drafts[*g as usize].key);
                 }
             }
         }
         first
+    }
+
+    /// Takes in what is cheaper to compute than to read: what is spread from less or counts, and cheap elementwise work that
+    /// nothing else looks at, or that is `again` computed wherever it is needed.
+    pub(super) fn absorb(&self, module: &Module, members: &mut FxHashSet<NodeId>, kept: &[NodeId]) {
+        let mut pending: Vec<NodeId> = members.iter().copied().collect();
+        // In a fixed order, from the last to the first.
+        pending.sort_unstable();
+        while let Some(n) = pending.pop() {
+            if members.len() >= MAX_MEMBERS {
+                return;
+            }
+            for &o in &self.node(n).operands {
+                let operand = self.node(o);
+                if members.contains(&o)
+                    || operand.role != Role::Loop
+                    || !operand.groups.is_empty()
+                    || kept.contains(&o)
+                {
+                    continue;
+                }
+                let opcode = module.instr(operand.id).opcode;
+                let own = !operand.result && operand.users.iter().all(|u| members.contains(u));
+                let spread = matches!(opcode, Opcode::Broadcast | Opcode::Iota);
+                let moved = own && matches!(opcode, Opcode::Slice | Opcode::Reverse | Opcode::DynamicSlice)
+                    || own && operand.view;
+                // Of smaller dimensions it would be computed again for every row.
+                let cheap = opcode.is_elementwise()
+                    && operand.elements * 8.0 >= self.node(n).elements
+                    && (own && operand.flops < 8.0 || operand.again);
+                if (spread || moved || cheap) && members.insert(o) {
+                    pending.push(o);
+                }
+            }
+        }
+    }
+
+    /// Roots of a group without those that their readers may as well compute from other roots, at the price of a few operations instead of
+    /// memory that is written and read. `small` values may become roots for that.
+    pub(super) fn slim(
+        &mut self,
+        module: &Module,
+        members: &FxHashSet<NodeId>,
+        roots: Vec<NodeId>,
+    ) -> Vec<NodeId> {
+        let mut kept: FxHashSet<NodeId> = roots.iter().copied().collect();
+        for &r in &roots {
+            let node = self.node(r);
+            let only_loops = !node.result
+                && node
+                    .users
+                    .iter()
+                    .filter(|u| !members.contains(u))
+                    .all(|&u| matches!(self.node(u).role, Role::Loop | Role::Reduce));
+            if !only_loops {
+                continue;
+            }
+            kept.remove(&r);
+            let mut again = Again {
+                members,
+                kept: &kept,
+                small: node.elements / 8.0,
+                steps: Vec::new(),
+                roots: Vec::new(),
+                bytes: Vec::new(),
+            };
+            let works = self.again(module, r, &mut again);
+            let Again { steps, roots: more, bytes, .. } = again;
+            let read: f64 = bytes.iter().map(|&o| self.node(o).bytes).sum();
+            if works && read <= 2.1 * self.node(r).bytes {
+                kept.extend(more);
+                for n in steps {
+                    self.nodes[n as usize].again = true;
+                }
+            } else {
+                kept.insert(r);
+            }
+        }
+        let mut kept: Vec<NodeId> = kept.into_iter().collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    /// Whether a member can be computed again from what is in memory after the group.
+    fn again(&self, module: &Module, n: NodeId, a: &mut Again<'_>) -> bool {
+        if a.steps.contains(&n) {
+            return true;
+        }
+        let node = self.node(n);
+        let opcode = module.instr(node.id).opcode;
+        let cheap = node.role == Role::Loop
+            && (node.view
+                || matches!(opcode, Opcode::Broadcast | Opcode::Iota)
+                || opcode.is_elementwise() && node.flops <= 1.0);
+        if !cheap || a.steps.len() > 8 {
+            return false;
+        }
+        a.steps.push(n);
+        node.operands.iter().all(|&o| {
+            let operand = self.node(o);
+            if operand.role == Role::Scalar {
+                return true;
+            }
+            let in_memory = !a.members.contains(&o) || a.kept.contains(&o);
+            let small = operand.elements <= a.small && matches!(operand.role, Role::Loop | Role::Reduce);
+            let array = module.instr(operand.id).shape.as_array().is_some();
+            if in_memory || small && array && !self.is_free(module, o) {
+                if !in_memory {
+                    a.roots.push(o);
+                }
+                if operand.elements > a.small && !a.bytes.contains(&o) {
+                    a.bytes.push(o);
+                }
+                return true;
+            }
+            self.again(module, o, a)
+        })
+    }
+
+    fn is_free(&self, module: &Module, n: NodeId) -> bool {
+        let node = self.node(n);
+        node.view || matches!(module.instr(node.id).opcode, Opcode::Broadcast | Opcode::Iota)
     }
 
     /// What the groups are, as fusions of the module, in the order of their keys while the fuel lasts. With `alone`, groups of one instruction too.
@@ -332,6 +497,13 @@ impl Graph {
             self.drafts.iter().filter(|d| !d.merged && (alone || self.is_worth_it(d))).collect();
         order.sort_by_key(|d| d.key);
         let mut now: Vec<InstrId> = self.nodes.iter().map(|n| n.id).collect();
+        if !order.is_empty() && !fuel.is_empty() {
+            let mut previous = None;
+            for node in &self.nodes[..self.sources] {
+                module.move_after(node.id, previous);
+                previous = Some(node.id);
+            }
+        }
         let mut applied = 0;
         for draft in order {
             if !fuel.take() {
@@ -357,9 +529,20 @@ impl Graph {
     }
 }
 
-/// The reduced dimensions of a `reduce`, sorted.
-pub(super) fn reduced(module: &Module, id: InstrId) -> SmallVec<[i64; 4]> {
-    let mut dims: SmallVec<[i64; 4]> = module.instr(id).attrs.ints_or_empty(AttrKey::Dimensions).into();
-    dims.sort_unstable();
-    dims
+/// What it takes to compute a value again.
+struct Again<'a> {
+    members: &'a FxHashSet<NodeId>,
+    kept: &'a FxHashSet<NodeId>,
+    /// Values of so many elements are no matter.
+    small: f64,
+    steps: Vec<NodeId>,
+    /// What has to become a root.
+    roots: Vec<NodeId>,
+    /// What is read.
+    bytes: Vec<NodeId>,
+}
+
+/// The reduced dimensions of a `reduce`.
+pub(super) fn over(module: &Module, id: InstrId) -> SmallVec<[i64; 4]> {
+    module.instr(id).attrs.ints_or_empty(AttrKey::Dimensions).into()
 }

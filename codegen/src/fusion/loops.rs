@@ -8,7 +8,7 @@ use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{Module, Opcode};
 use rustc_hash::FxHashMap;
 
-use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, reduced};
+use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::passes::Fuel;
@@ -33,7 +33,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for c in programs(module) {
         let graph = Graph::of(module, c, &pinned, &mut places);
-        let mut planner = Planner { module, work: Vec::new(), busy: Vec::new(), graph };
+        let mut planner = Planner { module, work: Vec::new(), busy: Vec::new(), closed: Vec::new(), graph };
         planner.plan();
         let graph = planner.graph;
         applied += graph.apply(module, fuel, &mut outliner, false);
@@ -49,6 +49,8 @@ struct Planner<'m> {
     work: Vec<FxHashMap<NodeId, Work>>,
     /// For each group: all of its arithmetic.
     busy: Vec<f64>,
+    /// For each group: nothing may join it.
+    closed: Vec<bool>,
 }
 
 /// What a group does of a member.
@@ -98,8 +100,27 @@ impl Planner<'_> {
         let own = if role == Role::Update { self.operand_elements(n, 1) } else { elements };
         self.work.push(FxHashMap::default());
         self.busy.push(0.0);
+        let closed = role == Role::Update && self.reads_what_it_updates(n);
+        self.closed.push(closed);
         self.does(g, n, Work { elements: own, aligned: role != Role::Reduce });
         self.share(n);
+    }
+
+    /// Whether what an update writes is made of what it overwrites: then it is made first, in a loop of its own.
+    fn reads_what_it_updates(&self, n: NodeId) -> bool {
+        let operands = &self.graph.node(n).operands;
+        let Some((&buffer, rest)) = operands.split_first() else { return false };
+        let mut pending: Vec<NodeId> = rest.to_vec();
+        let mut seen: rustc_hash::FxHashSet<NodeId> = rest.iter().copied().collect();
+        while let Some(o) = pending.pop() {
+            if o == buffer || seen.len() > MAX_MEMBERS {
+                return true;
+            }
+            if self.is_computed(o) {
+                pending.extend(self.graph.node(o).operands.iter().filter(|x| seen.insert(**x)));
+            }
+        }
+        false
     }
 
     /// A group does this of a member.
@@ -174,25 +195,36 @@ impl Planner<'_> {
         let mut done: Vec<(u32, Space)> = Vec::new();
         for (g, space) in spaces.into_iter().filter(|(_, s)| s.0 == own).take(MAX_TRIED) {
             match done.iter().find(|(_, s)| *s == space) {
+                // One after the other they go over their operand twice.
                 Some(&(first, _)) => {
-                    self.merge(first, g);
+                    let _ = !self.feeds(first, g) && self.merge(first, g);
                 }
                 None => done.push((g, space)),
             }
         }
     }
 
-    /// Operand and reduced dimensions of a group whose roots are reductions.
+    /// Operand and reduced dimensions of a group of reductions.
     fn reduction_space(&self, g: u32) -> Option<Space> {
         let draft = &self.graph.drafts[g as usize];
-        let mut spaces = draft.roots.iter().map(|&r| {
-            let node = self.graph.node(r);
-            let first = self.graph.node(*node.operands.first()?);
-            (node.role == Role::Reduce && !draft.merged)
-                .then(|| (dims(self.module, first.id).to_vec(), reduced(self.module, node.id).to_vec()))
-        });
-        let first = spaces.next()??;
-        spaces.all(|s| s.as_ref() == Some(&first)).then_some(first)
+        if draft.merged || draft.kind != FusionKind::Input {
+            return None;
+        }
+        let mut reductions = draft.members.iter().filter(|&&m| self.graph.node(m).role == Role::Reduce);
+        let space = self.space_of(*reductions.next()?)?;
+        reductions.all(|&m| self.space_of(m).as_ref() == Some(&space)).then_some(space)
+    }
+
+    fn space_of(&self, reduction: NodeId) -> Option<Space> {
+        let node = self.graph.node(reduction);
+        let first = self.graph.node(*node.operands.first()?);
+        Some((dims(self.module, first.id).to_vec(), over(self.module, node.id).to_vec()))
+    }
+
+    /// Whether one of two groups reads what the other computes.
+    fn feeds(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (&self.graph.drafts[a as usize], &self.graph.drafts[b as usize]);
+        a.roots.iter().any(|r| b.operands.contains(r)) || b.roots.iter().any(|r| a.operands.contains(r))
     }
 
     /// Takes a value into the groups of all its users, if that is worth it. True: nothing else needs it.
@@ -271,7 +303,7 @@ impl Planner<'_> {
     fn demand(&self, n: NodeId, g: u32) -> Option<Work> {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
-        if draft.members.len() >= MAX_MEMBERS {
+        if draft.members.len() >= MAX_MEMBERS || self.closed[g as usize] {
             return None;
         }
         let more = node.operands.iter().filter(|o| !draft.operands.contains(o)).count();
@@ -339,7 +371,7 @@ impl Planner<'_> {
         let space = |n: NodeId| {
             let node = self.graph.node(n);
             let first = node.operands.first().map(|&o| dims(self.module, self.graph.node(o).id).to_vec());
-            (first, reduced(self.module, node.id))
+            (first, over(self.module, node.id))
         };
         // A reduction to almost as much as it reads is work of another kind.
         own.checked_elements().is_some_and(|n| n as f64 * 4.0 <= self.operand_elements_of(node))

@@ -37,7 +37,9 @@ const LOWERING: &[&str] = &[
 
 /// Fusions, in order.
 const FUSION: &[&str] = &[
+    "reduce-simplifier",
     "degenerate-dimensions",
+    "algebraic-simplifier",
     "movement-simplifier",
     "reshape-simplifier",
     "transpose-folding",

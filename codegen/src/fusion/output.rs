@@ -32,6 +32,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             let is_hero = matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
                 && !pinned.contains(&id)
                 && module.instr(id).operands().len() == 2
+                && graph.node(n).operands.iter().all(|&o| graph.node(o).role != Role::Scalar)
                 && module.instr(id).shape.as_array().is_some();
             if is_hero {
                 fuse(module, &mut graph, n);
@@ -51,9 +52,10 @@ fn reach(
     n: NodeId,
     depth: u32,
     free: &mut Vec<NodeId>,
-    members: &FxHashSet<NodeId>,
+    around: (NodeId, &FxHashSet<NodeId>),
 ) -> Option<Key> {
     let node = graph.node(n);
+    let (hero, members) = around;
     if members.contains(&n) {
         return None;
     }
@@ -64,12 +66,12 @@ fn reach(
     if node.role == Role::Scalar {
         return Some((0, 0));
     }
-    if !spread || depth == 0 {
+    if !spread || depth == 0 || graph.node(hero).operands.contains(&n) {
         return Some(node.key);
     }
     let mut last = (0, 0);
     for &o in &node.operands {
-        last = last.max(reach(module, graph, o, depth - 1, free, members)?);
+        last = last.max(reach(module, graph, o, depth - 1, free, around)?);
     }
     if !free.contains(&n) {
         free.push(n);
@@ -98,7 +100,7 @@ fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
         let place = if fits {
             let mut place = Some(last);
             for &o in node.operands.iter().filter(|o| !members.contains(o)) {
-                let there = reach(module, graph, o, DEPTH, &mut more, &members);
+                let there = reach(module, graph, o, DEPTH, &mut more, (hero, &members));
                 place = place.zip(there).map(|(a, b)| a.max(b));
             }
             place.filter(|&p| (p.0, u32::MAX) < first_user)
@@ -124,10 +126,16 @@ fn fuse(module: &Module, graph: &mut Graph, hero: NodeId) {
     }
     let mut roots: Vec<NodeId> = members.iter().copied().filter(|&n| looked_at(n)).collect();
     roots.sort_unstable();
-    let mut all: Vec<NodeId> = members.iter().copied().chain(free).collect();
+    let roots = graph.slim(module, &members, roots);
+    let mut inside: FxHashSet<NodeId> = members.into_iter().chain(free).collect();
+    // The contraction reads memory.
+    let operands = graph.node(hero).operands.clone();
+    graph.absorb(module, &mut inside, &operands);
+    if operands.iter().any(|o| inside.contains(o)) {
+        return;
+    }
+    let mut all: Vec<NodeId> = inside.iter().copied().collect();
     all.sort_unstable();
-    all.dedup();
-    let inside: FxHashSet<NodeId> = all.iter().copied().collect();
     if roots.len() <= MAX_ROOTS && graph.loads(&graph.operands_of(&inside)) <= MAX_OPERANDS {
         let _ = graph.draft_of(&all, &roots, FusionKind::Output);
     }

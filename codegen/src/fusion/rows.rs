@@ -10,7 +10,7 @@ use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places, reduced};
+use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::passes::Fuel;
@@ -58,7 +58,8 @@ fn space_of(module: &Module, graph: &Graph, n: NodeId) -> Option<Space> {
         return None;
     }
     let dims = dims(module, graph.node(*node.operands.first()?).id);
-    let over = reduced(module, node.id);
+    let mut over = over(module, node.id);
+    over.sort_unstable();
     let rows = dims.len().checked_sub(over.len())?;
     let trailing = over.iter().enumerate().all(|(i, &d)| d == (rows + i) as i64);
     (trailing && !over.is_empty() && !dims.contains(&0)).then(|| Space { dims: dims.to_vec(), rows })
@@ -180,8 +181,12 @@ fn fuse(module: &Module, graph: &mut Graph, space: &Space) {
         // Pieces of the text: a path between two values of a piece that stays in the set stays in the piece.
         let size = if set.len() > 2 * MAX_MEMBERS { MAX_MEMBERS / 2 } else { set.len() };
         for piece in set.chunks(size) {
-            if piece.iter().any(|&n| graph.node(n).role == Role::Reduce) {
-                make(module, graph, space, &parts, piece.to_vec());
+            // What is cut off from a set can be one of its own.
+            let mut pending = vec![piece.to_vec()];
+            while let Some(set) = pending.pop() {
+                if set.iter().any(|&n| graph.node(n).role == Role::Reduce) {
+                    make(module, graph, space, &parts, set, &mut pending);
+                }
             }
         }
     }
@@ -214,15 +219,23 @@ fn levels(graph: &Graph, parts: &[Part]) -> Vec<u32> {
     late
 }
 
-/// A fusion of a set of one level, as far as there is a place for it and rows stay small.
-fn make(module: &Module, graph: &mut Graph, space: &Space, parts: &[Part], mut set: Vec<NodeId>) {
+/// A fusion of a set of one level, as far as there is a place for it and rows stay small; `rest` gets what is left.
+fn make(
+    module: &Module,
+    graph: &mut Graph,
+    space: &Space,
+    parts: &[Part],
+    mut set: Vec<NodeId>,
+    rest: &mut Vec<Vec<NodeId>>,
+) {
     loop {
         if !is_chain(graph, parts, &set) {
             return;
         }
         let mut members: FxHashSet<NodeId> = set.iter().copied().collect();
         let roots: Vec<NodeId> = set.iter().copied().filter(|&n| is_looked_at(graph, &members, n)).collect();
-        absorb(module, graph, &mut members);
+        let roots = graph.slim(module, &members, roots);
+        graph.absorb(module, &mut members, &[]);
         let operands = graph.operands_of(&members);
         let row: f64 = space.dims[space.rows..].iter().map(|&d| d as f64).product();
         let full = |n: &&NodeId| dims(module, graph.node(**n).id) == &space.dims[..];
@@ -249,22 +262,25 @@ fn make(module: &Module, graph: &mut Graph, space: &Space, parts: &[Part], mut s
         let late = if fits { set.iter().copied().find(|n| waits(n)) } else { None };
         let Some(cut) = late.or_else(|| set.last().copied()) else { return };
         let mut gone: FxHashSet<NodeId> = [cut].into_iter().collect();
-        set.retain(|n| {
-            let goes = gone.contains(n) || graph.node(*n).operands.iter().any(|o| gone.contains(o));
+        let (cut_off, kept) = set.iter().partition(|n| {
+            let goes = gone.contains(n) || graph.node(**n).operands.iter().any(|o| gone.contains(o));
             if goes {
-                gone.insert(*n);
+                gone.insert(**n);
             }
-            !goes
+            goes
         });
-        set = connected(graph, set);
+        rest.push(cut_off);
+        let mut parts = connected(graph, kept);
+        set = parts.pop().unwrap_or_default();
+        rest.extend(parts);
     }
 }
 
-/// The largest part of a set that is connected.
-fn connected(graph: &Graph, set: Vec<NodeId>) -> Vec<NodeId> {
+/// The parts of a set that are connected, the largest at the end.
+fn connected(graph: &Graph, set: Vec<NodeId>) -> Vec<Vec<NodeId>> {
     let inside: FxHashSet<NodeId> = set.iter().copied().collect();
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
-    let mut best: Vec<NodeId> = Vec::new();
+    let mut parts: Vec<Vec<NodeId>> = Vec::new();
     for &n in &set {
         if !seen.insert(n) {
             continue;
@@ -279,12 +295,11 @@ fn connected(graph: &Graph, set: Vec<NodeId>) -> Vec<NodeId> {
                 }
             }
         }
-        if part.len() > best.len() {
-            best = part;
-        }
+        part.sort_unstable();
+        parts.push(part);
     }
-    best.sort_unstable();
-    best
+    parts.sort_by_key(Vec::len);
+    parts
 }
 
 fn is_looked_at(graph: &Graph, members: &FxHashSet<NodeId>, n: NodeId) -> bool {
@@ -303,32 +318,4 @@ fn is_chain(graph: &Graph, parts: &[Part], set: &[NodeId]) -> bool {
             && graph.node(n).operands.iter().any(|o| inside.contains(o) && parts[*o as usize] == Part::Row)
     });
     reductions > 0 && (back || reductions > 1)
-}
-
-/// Takes in what is cheaper to compute than to read: what is spread over the space from less, counts, and what is read here alone.
-fn absorb(module: &Module, graph: &Graph, members: &mut FxHashSet<NodeId>) {
-    let mut pending: Vec<NodeId> = members.iter().copied().collect();
-    // In a fixed order, from the last to the first.
-    pending.sort_unstable();
-    while let Some(n) = pending.pop() {
-        for &o in &graph.node(n).operands {
-            let operand = graph.node(o);
-            if members.contains(&o) || operand.role != Role::Loop || !operand.groups.is_empty() {
-                continue;
-            }
-            let opcode = module.instr(operand.id).opcode;
-            let own = !operand.result && operand.users.iter().all(|u| members.contains(u));
-            let spread = matches!(opcode, Opcode::Broadcast | Opcode::Iota);
-            // Of smaller dimensions: it would be computed again for every row.
-            let moved = own
-                && matches!(opcode, Opcode::Slice | Opcode::Reverse | Opcode::DynamicSlice | Opcode::Convert);
-            let cheap = own
-                && opcode.is_elementwise()
-                && operand.flops < 2.0
-                && operand.elements * 8.0 >= graph.node(n).elements;
-            if (spread || moved || cheap) && members.insert(o) {
-                pending.push(o);
-            }
-        }
-    }
 }
