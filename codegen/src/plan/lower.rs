@@ -190,11 +190,13 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::BatchNormGrad
         | Opcode::BatchNormInference
         | Opcode::BatchNormTraining
-        | Opcode::Cholesky
         | Opcode::Fft
-        | Opcode::TriangularSolve
-        | Opcode::RngBitGenerator
-        | Opcode::CustomCall => native(),
+        | Opcode::RngBitGenerator => native(),
+        // The interpreter's routines are this program's own code too.
+        Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall => match Native::of(module, id) {
+            Some(native) => Ok(Lowering::Native(Box::new(native?))),
+            None => interpret(module, id),
+        },
         // Sizes at run time.
         Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
             refuse("sizes known only at run time")

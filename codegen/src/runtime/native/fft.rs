@@ -186,17 +186,24 @@ impl<T: FftNum + Float> Volumes<T> {
                 FftType::Fft | FftType::Ifft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<Complex<T>>::new(out));
                     let parts = Shared::<T>::new(x.pointer().cast());
-                    work.look_for_numbers(parts, 2 * self.volume());
+                    if last > 0 {
+                        work.look_for_numbers(parts, 2 * self.volume());
+                    }
                     let scale = if self.kind == FftType::Ifft { points() } else { one };
                     work.rows(rows, &|scratch, row| {
                         let (from, to) = (x.slice(row * n, n), out.slice_mut(row * n, n));
                         self.plans[last].transform.process_immutable_with_scratch(from, to, scratch.inner);
                         if last == 0 {
                             scaled(to, scale);
+                            if !all_finite(parts.slice(row * 2 * n, 2 * n)) {
+                                to.fill(Complex::new(T::nan(), T::nan()));
+                            }
                         }
                     });
-                    work.columns(out, n, scale);
-                    work.spoil(Shared::new(out.pointer().cast()), 2 * self.volume());
+                    if last > 0 {
+                        work.columns(out, n, scale);
+                        work.spoil(Shared::new(out.pointer().cast()), 2 * self.volume());
+                    }
                 }
                 FftType::Rfft => {
                     let (x, out) = (Shared::<T>::new(x), Shared::<Complex<T>>::new(out));
@@ -236,6 +243,17 @@ impl<T: FftNum + Float> Volumes<T> {
 fn complex_volume(lengths: &[usize]) -> usize {
     let (last, outer) = lengths.split_last().unwrap_or((&1, &[]));
     outer.iter().product::<usize>() * (last / 2 + 1)
+}
+
+fn all_finite<T: Float>(x: &[T]) -> bool {
+    // A number times 0 is 0, anything else NaN.
+    let zero = T::zero();
+    let (blocks, rest) = x.as_chunks::<16>();
+    let mut sums = [zero; 16];
+    for block in blocks {
+        sums.iter_mut().zip(block).for_each(|(sum, &x)| *sum = *sum + x * zero);
+    }
+    rest.iter().map(|&x| x * zero).chain(sums).fold(zero, |a, b| a + b).is_finite()
 }
 
 fn scaled<T: FftNum>(x: &mut [Complex<T>], scale: T) {
@@ -398,16 +416,7 @@ impl<T: FftNum + Float> Work<'_, T> {
         self.tasks(self.volumes.count, size, &|_, volume| {
             // SAFETY: the volume's parts and its flag.
             let (x, flag) = unsafe { (x.slice(volume * size, size), flags.slice_mut(volume, 1)) };
-            let zero = T::zero();
-            // A number times 0 is 0, anything else NaN.
-            let mut sums = [zero; 16];
-            let blocks = x.chunks_exact(16);
-            let mut rest = zero;
-            blocks.remainder().iter().for_each(|&x| rest = rest + x * zero);
-            for block in blocks {
-                sums.iter_mut().zip(block).for_each(|(sum, &x)| *sum = *sum + x * zero);
-            }
-            flag[0] = u8::from(!sums.iter().fold(rest, |a, &b| a + b).is_finite());
+            flag[0] = u8::from(!all_finite(x));
         });
     }
 

@@ -13,6 +13,7 @@ mod memory;
 mod random;
 mod reduce_window;
 mod region;
+mod select_and_scatter;
 mod simd;
 mod sort;
 #[cfg(test)]
@@ -94,6 +95,8 @@ enum Kind {
     Fft(fft::Fft),
     GeneralReduceWindow(reduce_window::General),
     RandomBits(random::Bits),
+    Scan(reduce_window::Scan),
+    SelectAndScatter(select_and_scatter::SelectAndScatter),
     ReduceWindow(reduce_window::ReduceWindow),
     Sort(sort::Sort),
     TopK(topk::TopK),
@@ -109,6 +112,8 @@ impl Kind {
             Kind::Fft(op) => op,
             Kind::GeneralReduceWindow(op) => op,
             Kind::RandomBits(op) => op,
+            Kind::Scan(op) => op,
+            Kind::SelectAndScatter(op) => op,
             Kind::ReduceWindow(op) => op,
             Kind::Sort(op) => op,
             Kind::TopK(op) => op,
@@ -133,6 +138,10 @@ impl Native {
             }
             Opcode::ScaledDot => {
                 dot::scaled::ScaledDot::of(module, id).map(|op| Kind::ScaledDot(Box::new(op)))
+            }
+            Opcode::Scan => reduce_window::Scan::of(module, id).map(Kind::Scan),
+            Opcode::SelectAndScatter => {
+                select_and_scatter::SelectAndScatter::of(module, id).map(Kind::SelectAndScatter)
             }
             Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
             Opcode::Topk => topk::TopK::of(module, id).map(Kind::TopK),

@@ -6,6 +6,9 @@ use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 use hlo_interp::scalar::{Number, convert};
 
+#[cfg(target_arch = "x86_64")]
+use crate::runtime::native::simd::is_wide;
+
 /// What elements are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Carrier {
@@ -188,20 +191,18 @@ unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, 
 
 /// The functions of a fold, compiled for this machine's widest vectors.
 fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
-    unsafe fn wide_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+    unsafe fn plain_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
         // SAFETY: as the caller says.
-        crate::runtime::native::simd::vectorized(|| unsafe { rows::<T, F>(accumulator, n, sources) });
+        unsafe { rows::<T, F>(accumulator, n, sources) }
     }
-    unsafe fn wide_strided<T: Copy, F: Function<T>>(
+    unsafe fn plain_strided<T: Copy, F: Function<T>>(
         accumulator: *mut u8,
         n: usize,
         source: *const u8,
         stride: usize,
     ) {
         // SAFETY: as the caller says.
-        crate::runtime::native::simd::vectorized(|| unsafe {
-            strided::<T, F>(accumulator, n, source, stride)
-        });
+        unsafe { strided::<T, F>(accumulator, n, source, stride) }
     }
     unsafe fn plain_scan<T: Copy, F: Function<T>>(
         from: *const u8,
@@ -213,13 +214,96 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         // SAFETY: as the caller says.
         unsafe { scan::<T, F>(from, to, n, carry, down) }
     }
-    Fold {
-        bytes: size_of::<T>(),
-        rows: wide_rows::<T, F>,
-        strided: wide_strided::<T, F>,
+    let bytes = size_of::<T>();
+    let plain = Fold {
+        bytes,
+        rows: plain_rows::<T, F>,
+        strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
         identity,
+    };
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+        unsafe fn wide_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+            // SAFETY: as the caller says.
+            unsafe { rows::<T, F>(accumulator, n, sources) }
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+        unsafe fn wide_strided<T: Copy, F: Function<T>>(
+            accumulator: *mut u8,
+            n: usize,
+            source: *const u8,
+            stride: usize,
+        ) {
+            // SAFETY: as the caller says.
+            unsafe { strided::<T, F>(accumulator, n, source, stride) }
+        }
+        if is_wide() {
+            return Fold { rows: wide_rows::<T, F>, strided: wide_strided::<T, F>, ..plain };
+        }
     }
+    plain
+}
+
+/// Maxima (or minima) of rows of f32: the machine's own operation on numbers, and NaNs noted beside it.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn extreme_rows<const LARGEST: bool>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+    use std::arch::x86_64::{
+        _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_range_ps,
+        _mm512_set1_ps, _mm512_storeu_ps,
+    };
+    // -0 < +0; the sign is that of the result.
+    const MAXIMUM: i32 = 0b0101;
+    const MINIMUM: i32 = 0b0100;
+    const VECTORS: usize = BLOCK / 16;
+    let nan = _mm512_set1_ps(f32::NAN);
+    let row = accumulator.cast::<f32>();
+    let mut at = 0;
+    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
+    unsafe {
+        while at + BLOCK <= n {
+            let mut best = [nan; VECTORS];
+            let mut nans = [0u16; VECTORS];
+            for k in 0..VECTORS {
+                best[k] = _mm512_loadu_ps(row.add(at + 16 * k));
+                nans[k] = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(best[k], best[k]);
+            }
+            for source in sources {
+                for k in 0..VECTORS {
+                    let x = _mm512_loadu_ps(source.cast::<f32>().add(at + 16 * k));
+                    nans[k] |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+                    best[k] = if LARGEST {
+                        _mm512_range_ps::<MAXIMUM>(best[k], x)
+                    } else {
+                        _mm512_range_ps::<MINIMUM>(best[k], x)
+                    };
+                }
+            }
+            for k in 0..VECTORS {
+                _mm512_storeu_ps(row.add(at + 16 * k), _mm512_mask_blend_ps(nans[k], best[k], nan));
+            }
+            at += BLOCK;
+        }
+        let rest: smallvec::SmallVec<[*const u8; 64]> = sources.iter().map(|s| s.add(4 * at)).collect();
+        if LARGEST {
+            rows::<f32, Maximum>(accumulator.add(4 * at), n - at, &rest);
+        } else {
+            rows::<f32, Minimum>(accumulator.add(4 * at), n - at, &rest);
+        }
+    }
+}
+
+/// The fold of maxima (or minima) of f32.
+fn extremes<const LARGEST: bool>() -> Fold {
+    let identity = Some(u128::from(if LARGEST { f32::NEG_INFINITY } else { f32::INFINITY }.to_bits()));
+    let fold = if LARGEST { fold::<f32, Maximum>(identity) } else { fold::<f32, Minimum>(identity) };
+    #[cfg(target_arch = "x86_64")]
+    if is_wide() {
+        return Fold { rows: extreme_rows::<LARGEST>, ..fold };
+    }
+    fold
 }
 
 /// Sums of f32 along a row: sixteen at a time, where the machine has the vectors for that.
@@ -317,8 +401,8 @@ pub(super) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
             Opcode::Add => Fold { scan: scan_sums, ..fold::<f32, Add>(f32_bits(-0.0)) },
             Opcode::Multiply if ty == ElementType::F32 => fold::<f32, Multiply>(None),
             Opcode::Multiply => product(ty)?,
-            Opcode::Maximum => fold::<f32, Maximum>(f32_bits(f32::NEG_INFINITY)),
-            Opcode::Minimum => fold::<f32, Minimum>(f32_bits(f32::INFINITY)),
+            Opcode::Maximum => extremes::<true>(),
+            Opcode::Minimum => extremes::<false>(),
             _other => return None,
         },
         Carrier::F64 => match op {

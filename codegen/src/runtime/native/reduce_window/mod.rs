@@ -8,6 +8,7 @@ mod direct;
 mod fold;
 mod general;
 mod running;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, TypeClass};
 
 use self::fold::{Carrier, Fold};
 pub(crate) use self::general::General;
+pub(crate) use self::scan::Scan;
 use super::floats::Narrow;
 use super::memory::{Layout, Shared};
 use super::region::Scalars;
@@ -159,19 +161,21 @@ impl Work<'_> {
     }
 }
 
-/// Repeats a pattern.
+/// Repeats a pattern of a power of two bytes.
 fn fill(bytes: &mut [u8], pattern: &[u8]) {
-    if let Some(&byte) = pattern.first()
-        && pattern.iter().all(|&b| b == byte)
-    {
-        return bytes.fill(byte);
+    fn repeat<const N: usize>(bytes: &mut [u8], pattern: &[u8]) {
+        let Ok(pattern) = <[u8; N]>::try_from(pattern) else { return };
+        bytes.as_chunks_mut::<N>().0.fill(pattern);
     }
-    let (head, mut done) = (pattern.len().min(bytes.len()), pattern.len());
-    bytes[..head].copy_from_slice(&pattern[..head]);
-    while done < bytes.len() {
-        let more = done.min(bytes.len() - done);
-        bytes.copy_within(..more, done);
-        done += more;
+    match pattern.len() {
+        1 => bytes.fill(pattern[0]),
+        2 => repeat::<2>(bytes, pattern),
+        4 => repeat::<4>(bytes, pattern),
+        8 => repeat::<8>(bytes, pattern),
+        length => {
+            debug_assert_eq!(length, 16, "invariant: elements are of 1 to 16 bytes");
+            repeat::<16>(bytes, pattern);
+        }
     }
 }
 
