@@ -196,6 +196,11 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
         for i in 0..count {
             offsets[i] = base + shape.row(first + i, &mut origins[i * rank..(i + 1) * rank]);
         }
+        // Rows that differ from the one before in its offset alone (examples of a batch) find what is there as it does.
+        let mut alike = [false; WIDEST];
+        for i in 1..count {
+            alike[i] = origins[i * rank..(i + 1) * rank] == origins[(i - 1) * rank..i * rank];
+        }
         let merged = shape.merged();
         // Terms that are one run if they are there.
         let run = if merged { shape.channels * shape.axes[rank - 1].kernel } else { shape.channels };
@@ -210,6 +215,11 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
             let mut from = [None; WIDEST];
             let mut all = true;
             for i in 0..count {
+                if alike[i] {
+                    from[i] = from[i - 1].map(|from| from - offsets[i - 1] + offsets[i]);
+                    all &= from[i].is_some();
+                    continue;
+                }
                 let origins = &origins[i * rank..(i + 1) * rank];
                 from[i] = shape.locate(origins, &at).map(|offset| offsets[i] + offset);
                 if merged {

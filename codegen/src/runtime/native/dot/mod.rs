@@ -13,6 +13,7 @@
 //! computed modulo 2^32 or 2^64 and cut; `pred` is an or of ands.
 
 pub(super) mod convert;
+mod grouped;
 pub(super) mod operand;
 pub(super) mod product;
 pub(super) mod ragged;
@@ -23,6 +24,7 @@ pub(super) mod steps;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
+mod vector;
 pub(super) mod view;
 
 #[cfg(test)]
@@ -34,11 +36,13 @@ use smallvec::SmallVec;
 
 use super::{Call, Operation};
 use crate::Unsupported;
+use grouped::Grouped;
 use operand::{Field, Operand};
 use product::{Extents, Finished, Narrow, Product, Schedule, Target};
-use source::{Readable, Reader, Strided, Typed};
+use source::{Readable, Reader, Source, Strided, Typed};
 use steps::Steps;
 use tile::Arithmetic;
+use vector::Vector;
 use view::View;
 
 /// A contraction.
@@ -47,6 +51,10 @@ pub(super) struct Dot {
     field: Field,
     extents: Extents,
     schedule: Schedule,
+    /// If an instruction can take several terms at a time.
+    grouped: Option<Grouped>,
+    /// If it is a product of a matrix and a vector.
+    vector: Option<Vector>,
     lhs: Operand,
     rhs: Operand,
     /// Batch, rows, columns of the result.
@@ -166,6 +174,8 @@ impl Dot {
             field,
             extents,
             schedule: Schedule::new::<tile::F32>(extents, false, false, None),
+            grouped: Grouped::new(field, extents, &lhs, &rhs),
+            vector: vector(field, extents, &lhs, &rhs, result.element_type),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -192,51 +202,91 @@ impl Dot {
         Schedule::new::<A>(self.extents, readable(&self.lhs), neighbours && readable(&self.rhs), None)
     }
 
+    unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
+        let [lhs, rhs, out] = [0, 1, 2].map(|n| call.arguments[n].cast::<f32>());
+        let (lhs, rhs) = (lhs.wrapping_offset(self.lhs.offset), rhs.wrapping_offset(self.rhs.offset));
+        let (matrix, x) = if vector.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
+        // SAFETY: the caller's.
+        unsafe { vector.run(matrix, x, out, call.scratch, call.pool) };
+        if let Some(epilogue) = call.epilogue {
+            self.report_all(epilogue, call);
+        }
+    }
+
+    /// Whether it was done.
+    unsafe fn run_grouped(&self, grouped: Grouped, call: Call<'_>) -> bool {
+        let (lhs, rhs) = (call.arguments[0].cast_const(), call.arguments[1].cast_const());
+        // SAFETY: the caller's.
+        unsafe {
+            if !grouped.suits((lhs, self.lhs.elements), (rhs, self.rhs.elements), call.pool) {
+                return false;
+            }
+            let pairs = |ty| source::pairs(ty).expect("invariant: its pairs can be packed");
+            let lhs = typed(&self.lhs, lhs, pairs(self.lhs.ty));
+            let rhs = typed(&self.rhs, rhs, pairs(self.rhs.ty));
+            let (extents, schedule) = (grouped.extents, grouped.schedule);
+            match grouped.kind {
+                grouped::Kind::Bf16 => {
+                    let narrow = convert::from_f32(self.result_type);
+                    self.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, call.scratch, call);
+                }
+                grouped::Kind::I16 => {
+                    let narrow = convert::from_i32(self.result_type);
+                    self.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, call.scratch, call);
+                }
+            }
+        }
+        true
+    }
+
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
         // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
         unsafe {
             let rhs_scratch = call.scratch.add(self.lhs.scratch());
             let lhs = self.source::<A>(&self.lhs, call.arguments[0], call.scratch, call);
             let rhs = self.source::<A>(&self.rhs, call.arguments[1], rhs_scratch, call);
-            let [batch, rows, columns] = &self.result;
-            let target = Target {
-                base: call.arguments[2],
-                bytes: self.result_type.storage_bytes(),
-                batch,
-                rows,
-                columns,
-                narrow,
-            };
-            let m = self.extents.m as u64;
-            let report = |epilogue: &(dyn Fn(u64, u64) + Sync),
-                          each: u64,
-                          batch: usize,
-                          first: usize,
-                          end: usize| {
-                epilogue((batch as u64 * m + first as u64) * each, (batch as u64 * m + end as u64) * each);
-            };
-            let finished = call.epilogue.zip(self.result_rows).map(|(epilogue, each)| {
-                move |batch: usize, first: usize, end: usize| report(epilogue, each, batch, first, end)
-            });
-            Product::<A> {
-                extents: self.extents,
-                schedule: self.schedule,
-                left: &lhs,
-                right: &rhs,
-                target,
-                finished: finished.as_ref().map(|f| f as Finished<'_>),
-                scratch: rhs_scratch.add(self.rhs.scratch()),
-                pool: call.pool,
-            }
-            .run();
-            if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
-                let each = self.all_rows.div_ceil(64).max(64);
-                call.pool.run(self.all_rows.div_ceil(each) as usize, &|chunk| {
-                    let first = chunk as u64 * each;
-                    epilogue(first, self.all_rows.min(first + each));
-                });
-            }
+            let scratch = rhs_scratch.add(self.rhs.scratch());
+            self.product::<A>(self.extents, self.schedule, &lhs, &rhs, narrow, scratch, call);
         }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a product is made of")]
+    unsafe fn product<A: Arithmetic>(
+        &self,
+        extents: Extents,
+        schedule: Schedule,
+        left: &dyn Source<A::Word>,
+        right: &dyn Source<A::Word>,
+        narrow: Option<Narrow<A::Sum>>,
+        scratch: *mut u8,
+        call: Call<'_>,
+    ) {
+        let [batch, rows, columns] = &self.result;
+        let bytes = self.result_type.storage_bytes();
+        let target = Target { base: call.arguments[2], bytes, batch, rows, columns, narrow };
+        let m = self.extents.m as u64;
+        let finished = call.epilogue.zip(self.result_rows).map(|(epilogue, each)| {
+            move |batch: usize, first: usize, end: usize| {
+                epilogue((batch as u64 * m + first as u64) * each, (batch as u64 * m + end as u64) * each);
+            }
+        });
+        let finished = finished.as_ref().map(|f| f as Finished<'_>);
+        let product =
+            Product::<A> { extents, schedule, left, right, target, finished, scratch, pool: call.pool };
+        // SAFETY: the caller's.
+        unsafe { product.run() };
+        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
+            self.report_all(epilogue, call);
+        }
+    }
+
+    /// Calls the epilogue for all rows.
+    fn report_all(&self, epilogue: &(dyn Fn(u64, u64) + Sync), call: Call<'_>) {
+        let each = self.all_rows.div_ceil(64).max(64);
+        call.pool.run(self.all_rows.div_ceil(each) as usize, &|chunk| {
+            let first = chunk as u64 * each;
+            epilogue(first, self.all_rows.min(first + each));
+        });
     }
 
     /// An operand, converted if need be.
@@ -255,10 +305,38 @@ impl Dot {
             }
             None => argument,
         };
-        let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
-        let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
-        Typed { view, reader: reader::<A>(operand) }
+        typed(operand, base, reader::<A>(operand))
     }
+}
+
+/// An operand whose (converted) elements are at `base`.
+fn typed<W>(operand: &Operand, base: *const u8, reader: Reader<W>) -> Typed<'_, W> {
+    let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
+    let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
+    Typed { view, reader }
+}
+
+/// A product of a matrix and a vector, if it is one.
+fn vector(
+    field: Field,
+    extents: Extents,
+    lhs: &Operand,
+    rhs: &Operand,
+    result: ElementType,
+) -> Option<Vector> {
+    let plain = [lhs, rhs].iter().all(|x| x.ty == ElementType::F32 && x.conversion.is_none());
+    if field != Field::F32 || result != ElementType::F32 || !plain || extents.batch != 1 {
+        return None;
+    }
+    let (matrix, x, matrix_left) = match (extents.m, extents.n) {
+        (_, 1) => (lhs, rhs, true),
+        (1, _) => (rhs, lhs, false),
+        (_, _) => return None,
+    };
+    let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
+    (x.terms.single() == Some(1))
+        .then(|| Vector::new(matrix.rows.size(), extents.k, row, term, matrix_left))
+        .flatten()
 }
 
 impl Operation for Dot {
@@ -271,7 +349,9 @@ impl Operation for Dot {
             Field::C64 => self.schedule.scratch::<tile::C64>(self.extents),
             Field::C128 => self.schedule.scratch::<tile::C128>(self.extents),
         };
-        (self.lhs.scratch() + self.rhs.scratch() + product) as u64
+        let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
+        let vector = self.vector.map_or(0, |vector| vector.scratch());
+        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector)) as u64
     }
 
     fn cost(&self) -> (u64, u64) {
@@ -286,6 +366,14 @@ impl Operation for Dot {
     unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: the caller's.
         unsafe {
+            if let Some(vector) = self.vector {
+                return self.run_vector(vector, call);
+            }
+            if let Some(grouped) = self.grouped
+                && self.run_grouped(grouped, call)
+            {
+                return;
+            }
             match self.field {
                 Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
                 Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),

@@ -109,7 +109,7 @@ impl Schedule {
         } else if !alone {
             batches = batch.div_ceil(wanted).max(1);
             let matrices = batch.div_ceil(batches);
-            let most_rows = if right == Right::Shared { 64 } else { 4 * ROWS };
+            let most_rows = if right == Right::Shared { ROWS } else { 4 * ROWS };
             if batches == 1 && (matrices < 16 || m > most_rows) {
                 let parts = wanted.div_ceil(matrices).max(m.div_ceil(most_rows));
                 let at_least = if right == Right::Shared { 48 } else { ROWS };

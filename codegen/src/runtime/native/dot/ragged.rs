@@ -47,6 +47,8 @@ pub(in crate::runtime::native) struct RaggedDot {
     result: [Steps; 2],
     result_type: ElementType,
     elements: usize,
+    /// Size of the result's last dimension.
+    last: usize,
     /// Of [`Kind::Batch`].
     dot: Option<Box<Dot>>,
 }
@@ -169,6 +171,7 @@ impl RaggedDot {
             result: [rows_out, steps(&columns, &o, &os)],
             result_type: result.element_type,
             elements,
+            last: o.last().copied().unwrap_or(1),
             dot: if kind == Kind::Batch { Some(Box::new(Dot::of(module, id)?)) } else { None },
         })
     }
@@ -316,6 +319,7 @@ impl Operation for RaggedDot {
             let n = self.count * self.lists;
             let wide = Conversion { from: self.sizes_type, through: self.sizes_type, to: ElementType::S64 };
             wide.run(call.arguments[2], n, call.scratch, call.pool);
+            let rows = self.elements.checked_div(self.last).unwrap_or(0) as u64;
             let sizes = std::slice::from_raw_parts(call.scratch.cast::<i64>(), n);
             let scratch = call.scratch.add(self.sizes_scratch());
             if let Some(dot) = &self.dot {
@@ -341,6 +345,9 @@ impl Operation for RaggedDot {
                     Field::C64 => self.run_in::<tile::C64>(call, sizes, scratch, None),
                     Field::C128 => self.run_in::<tile::C128>(call, sizes, scratch, None),
                 }
+            }
+            if let Some(epilogue) = call.epilogue {
+                epilogue(0, rows);
             }
         }
     }

@@ -48,6 +48,8 @@ pub(in crate::runtime::native) trait Load<W>: Copy {
     const GROUP: usize;
     /// Whether a word is an element as it is.
     const SAME: bool;
+    /// Whether a word is its terms' bits, one after the other.
+    const RAW: bool = Self::SAME;
 
     /// The word of `present` (at least 1, at most [`Load::GROUP`]) terms that are `step` apart.
     ///
@@ -110,7 +112,7 @@ loads! {
 
 /// Elements that are packed several terms a word.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, |$x:ident| $convert:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, |$x:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -119,6 +121,7 @@ macro_rules! groups {
         impl Load<u32> for $name {
             const GROUP: usize = $group;
             const SAME: bool = false;
+            const RAW: bool = $raw;
 
             #[inline(always)]
             unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
@@ -136,17 +139,24 @@ macro_rules! groups {
 
 groups! {
     /// A `bf16`, two to a word.
-    PairOfBf16: u16, 2, 16, |x| x;
+    PairOfBf16: u16, 2, 16, true, |x| x;
     /// A signed byte, two to a word as 16-bit integers.
-    PairOfI8: i8, 2, 16, |x| i16::from(x) as u16;
+    PairOfI8: i8, 2, 16, false, |x| i16::from(x) as u16;
     /// An unsigned byte, two to a word as 16-bit integers.
-    PairOfU8: u8, 2, 16, |x| u16::from(x);
+    PairOfU8: u8, 2, 16, false, |x| u16::from(x);
     /// A 16-bit integer, two to a word.
-    PairOfI16: u16, 2, 16, |x| x;
-    /// A byte, four to a word.
-    QuadOfBytes: u8, 4, 8, |x| x;
-    /// A signed byte with 128 added, four to a word: see [`super::bytes`].
-    QuadOfShifted: u8, 4, 8, |x| x ^ 0x80;
+    PairOfI16: u16, 2, 16, true, |x| x;
+}
+
+/// What packs pairs of elements of a type.
+pub(in crate::runtime::native) fn pairs(ty: ElementType) -> Option<Reader<u32>> {
+    let all = [
+        (ElementType::BF16, <Reads as Choose<u32>>::of::<PairOfBf16>()),
+        (ElementType::S8, <Reads as Choose<u32>>::of::<PairOfI8>()),
+        (ElementType::U8, <Reads as Choose<u32>>::of::<PairOfU8>()),
+        (ElementType::S16, <Reads as Choose<u32>>::of::<PairOfI16>()),
+    ];
+    all.into_iter().find(|(of, _)| *of == ty).map(|(_, reader)| reader)
 }
 
 /// A strided operand of elements of type `T`.
@@ -221,39 +231,39 @@ impl<T> Run<'_, T> {
         T: Load<W>,
     {
         let words = self.length.div_ceil(T::GROUP);
-        let present = |word: usize| (self.length - word * T::GROUP).min(T::GROUP);
+        let (whole, rest) = (self.length / T::GROUP, self.length % T::GROUP);
         let neighbours = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let raw = T::RAW && size_of::<W>() == 4 && self.step == 1 && self.rows.len() > 1;
         // SAFETY: the caller's.
         unsafe {
+            let from = |row: usize, word: usize| {
+                self.base.offset(self.rows[row] + (word * T::GROUP) as isize * self.step)
+            };
             if neighbours && !self.rows.is_empty() {
-                let from = self.base.offset(self.rows[0]);
-                for word in 0..words {
-                    let from = from.offset((word * T::GROUP) as isize * self.step);
-                    let line = out.add(word * self.width);
+                for word in 0..whole {
+                    let (from, line) = (from(0, word), out.add(word * self.width));
                     for i in 0..self.rows.len() {
-                        *line.add(i) = T::word(from.add(i), self.step, present(word));
+                        *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
                     }
                 }
-            } else if T::SAME
-                && size_of::<T>() == 4
-                && self.step == 1
-                && self.rows.len() > 1
-                && Features::here().avx512
-            {
+            } else if raw && Features::here().avx512 {
                 #[cfg(target_arch = "x86_64")]
-                transpose::pack(self.base.cast(), self.rows, self.length, out.cast(), self.width);
+                transpose::pack(self.base.cast(), self.rows, size_of::<T>(), whole, out.cast(), self.width);
             } else {
                 // A few words of all rows at a time: the lines that are written stay in the first-level cache.
                 const LINES: usize = 16;
-                for first in (0..words).step_by(LINES) {
-                    let last = words.min(first + LINES);
-                    for (i, &row) in self.rows.iter().enumerate() {
-                        let from = self.base.offset(row);
+                for first in (0..whole).step_by(LINES) {
+                    let last = whole.min(first + LINES);
+                    for i in 0..self.rows.len() {
                         for word in first..last {
-                            let from = from.offset((word * T::GROUP) as isize * self.step);
-                            *out.add(word * self.width + i) = T::word(from, self.step, present(word));
+                            *out.add(word * self.width + i) = T::word(from(i, word), self.step, T::GROUP);
                         }
                     }
+                }
+            }
+            if rest > 0 {
+                for i in 0..self.rows.len() {
+                    *out.add(whole * self.width + i) = T::word(from(i, whole), self.step, rest);
                 }
             }
             for word in 0..words {

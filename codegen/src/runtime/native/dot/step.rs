@@ -34,6 +34,17 @@ pub(super) trait Step: Copy {
     unsafe fn load_part(from: *const Self::Word, n: usize) -> Self::B;
     /// `c + a * b`.
     unsafe fn madd(a: Self::A, b: Self::B, c: Self::C) -> Self::C;
+    /// Asks for memory that will be read; any address.
+    #[inline(always)]
+    fn prefetch(at: *const Self::Word) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: prefetching faults nowhere; every x86-64 has it.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
     /// Writes, or adds to, the first `n` sums.
     unsafe fn store(c: Self::C, to: *mut Self::Sum, n: usize, accumulate: bool);
 }
@@ -230,10 +241,6 @@ mod x86 {
         /// Pairs of 16-bit integers, modulo 2^32.
         PairI16 u32 => i32, 16, mask16, __m512i, __m512i, zero _mm512_setzero_si512, splat _mm512_set1_epi32,
             load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32, madd |a, b, c| _mm512_dpwssd_epi32(c, a, b),
-            loadc _mm512_maskz_loadu_epi32, add _mm512_add_epi32, store _mm512_mask_storeu_epi32 i32;
-        /// Fours of 8-bit integers, unsigned ones on the left and signed ones on the right, modulo 2^32.
-        QuadI8 u32 => i32, 16, mask16, __m512i, __m512i, zero _mm512_setzero_si512, splat _mm512_set1_epi32,
-            load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32, madd |a, b, c| _mm512_dpbusd_epi32(c, a, b),
             loadc _mm512_maskz_loadu_epi32, add _mm512_add_epi32, store _mm512_mask_storeu_epi32 i32;
     }
 

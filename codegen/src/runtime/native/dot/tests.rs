@@ -336,3 +336,162 @@ fn matrices() {
         }
     }
 }
+
+#[test]
+fn vectors_and_pairs() {
+    use ElementType::*;
+    let mut r = Random(4);
+    for (m, k, n) in [
+        (1, 3000, 70),
+        (70, 3000, 1),
+        (1, 40, 5000),
+        (3, 20000, 1),
+        (1, 70000, 1),
+        (40, 100, 50),
+        (9, 33, 16),
+    ] {
+        for (ty, out) in [(F32, F32), (BF16, F32), (BF16, BF16), (S8, S32), (U8, S32), (S16, S32), (S8, S8)] {
+            let floats = if ty == BF16 {
+                [Floats::Plain, Floats::Tiny, Floats::Special][r.below(3)]
+            } else {
+                Floats::Plain
+            };
+            Case::matrices(m, k, n).check(ty, ty, out, floats, &mut r);
+            let transposed = Case {
+                lhs: vec![k, m],
+                rhs: vec![n, k],
+                out: vec![m, n],
+                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
+                terms: k,
+            };
+            transposed.check(ty, ty, out, floats, &mut r);
+        }
+    }
+}
+
+/// Small integers as floats: every sum is exact.
+fn integers(dims: &[usize], r: &mut Random) -> Tensor {
+    let n = dims.iter().product();
+    let v: Vec<f32> = (0..n).map(|_| r.below(17) as f32 - 8.0).collect();
+    Tensor::from_vec(dims.iter().map(|&d| d as i64).collect::<hlo::Dims>(), v)
+}
+
+#[test]
+fn ragged() {
+    let mut r = Random(5);
+    for (lhs, rhs, list, out, attrs) in [
+        (
+            &[11, 5][..],
+            &[3, 5, 4][..],
+            &[3][..],
+            "11,4",
+            "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
+        ),
+        (
+            &[11, 5],
+            &[11, 4],
+            &[3],
+            "3,5,4",
+            "lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}",
+        ),
+        (
+            &[4, 3, 5],
+            &[4, 5, 2],
+            &[2],
+            "4,3,2",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0}",
+        ),
+        (
+            &[2, 11, 3, 5],
+            &[2, 3, 5, 4],
+            &[2, 3],
+            "2,11,3,4",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={3}, rhs_contracting_dims={2}, lhs_ragged_dims={1}, rhs_group_dims={1}",
+        ),
+        (
+            &[2, 3, 11, 5],
+            &[2, 3, 5, 4],
+            &[2, 3, 3],
+            "2,3,11,4",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={3}, rhs_contracting_dims={2}, lhs_ragged_dims={2}, rhs_group_dims={1}",
+        ),
+        (
+            &[2, 11, 6, 5],
+            &[2, 6, 11, 4],
+            &[2, 3],
+            "3,2,5,4",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1,2}, rhs_contracting_dims={2,1}, lhs_ragged_dims={1}",
+        ),
+    ] {
+        let (l, rr, g) = (shape("f32", lhs), shape("f32", rhs), shape("s32", list));
+        let text = format!(
+            "HloModule m\n\nENTRY e {{\n  a = {l} parameter(0)\n  b = {rr} parameter(1)\n  c = {g} parameter(2)\n  ROOT d = f32[{out}] ragged-dot(a, b, c), {attrs}\n}}\n"
+        );
+        for largest in [4, 9] {
+            let sizes: Vec<i32> = (0..list.iter().product()).map(|_| r.below(largest) as i32).collect();
+            let sizes = Tensor::from_vec(list.iter().map(|&d| d as i64).collect::<hlo::Dims>(), sizes);
+            let args = [integers(lhs, &mut r), integers(rhs, &mut r), sizes];
+            let module = parse(&text);
+            let expected = interpret(&module, &args);
+            for threads in [1, 3] {
+                assert!(run(&module, &args, threads).buffer() == expected.buffer(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn scaled() {
+    let mut r = Random(6);
+    let text = "HloModule m\n\nENTRY e {\n  a = f32[6,8] parameter(0)\n  b = f32[8,5] parameter(1)\n  s = f32[6,2] parameter(2)\n  t = f32[4,5] parameter(3)\n  ROOT d = f32[6,5] scaled-dot(a, b, s, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
+    let args: Vec<Tensor> =
+        [[6, 8], [8, 5], [6, 2], [4, 5]].iter().map(|dims| integers(dims, &mut r)).collect();
+    let module = parse(text);
+    assert!(run(&module, &args, 2).buffer() == interpret(&module, &args).buffer());
+}
+
+#[test]
+fn heroes_read_through_their_operands() {
+    let mut r = Random(7);
+    let text = "HloModule m
+
+f {
+  p = bf16[2,3,40] parameter(0)
+  q = f32[7,50] parameter(1)
+  w = f32[2,3,40] convert(p)
+  t = f32[40,2,3] transpose(w), dimensions={2,0,1}
+  a = f32[40,6] reshape(t)
+  s = f32[7,40] slice(q), slice={[0:7], [5:45]}
+  v = f32[7,40] reverse(s), dimensions={1}
+  d = f32[6,7] dot(a, v), lhs_contracting_dims={0}, rhs_contracting_dims={1}
+  ROOT n = f32[6,7] negate(d)
+}
+
+ENTRY e {
+  p = bf16[2,3,40] parameter(0)
+  q = f32[7,50] parameter(1)
+  ROOT r = f32[6,7] fusion(p, q), kind=kOutput, calls=f
+}
+";
+    let module = parse(text);
+    let bits = |x: &Tensor| {
+        Tensor::from_vec(x.dims(), x.slice::<f32>().iter().map(|&x| hlo::half::bf16::from_f32(x)).collect())
+    };
+    let args = [bits(&integers(&[2, 3, 40], &mut r)), integers(&[7, 50], &mut r)];
+    let expected = interpret(&module, &args);
+    let fused = module.find_computation("f").unwrap();
+    let hero = module.instructions(fused).find(|&i| module.instr(i).opcode == hlo::Opcode::Dot).unwrap();
+    let (op, parameters) = Native::of_hero(&module, hero).unwrap().unwrap();
+    assert_eq!(parameters, [0, 1]);
+    let out = vec![0f32; 42];
+    let mut scratch = vec![0u64; op.scratch_bytes() as usize / 8 + 9];
+    let aligned = scratch.as_mut_ptr().cast::<u8>();
+    let arguments = [pointer(args[0].buffer()), pointer(args[1].buffer()), out.as_ptr().cast_mut().cast()];
+    // SAFETY: the vector has 64 bytes more than are needed; all arrays are those of the instruction.
+    unsafe {
+        let scratch = aligned.add(aligned.align_offset(64));
+        op.run(Call { arguments: &arguments, scratch, regions: &[], epilogue: None, pool: &Pool::new(2) });
+    }
+    let negated: Vec<f32> = out.iter().map(|x| -x).collect();
+    assert_eq!(negated, expected.slice::<f32>());
+}

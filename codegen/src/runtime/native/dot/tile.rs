@@ -70,6 +70,11 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
         let mut sums = [[S::zero(); V]; R];
         let (mut a, mut b) = (t.a, t.b);
         for _ in 0..t.terms {
+            // What comes next of the right operand may be far away, and rows of it may be far apart.
+            let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
+            for v in 0..V {
+                S::prefetch(ahead.wrapping_add(v * S::N));
+            }
             let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
             for v in 0..V - 1 {
                 words[v] = S::load(b.add(v * S::N));
@@ -160,8 +165,6 @@ tiles! {
     pair_bf16: step::PairBf16, [12, 8, 6, 4, 3, 2, 1];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
     pair_i16: step::PairI16, [12, 8, 4, 2, 1];
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
-    quad_i8: step::QuadI8, [12, 8, 6, 4, 3, 2, 1];
 }
 
 /// What this machine has beyond the baseline.
@@ -171,7 +174,7 @@ pub(in crate::runtime::native) struct Features {
     pub(in crate::runtime::native) avx512: bool,
     /// Products of pairs of `bf16`.
     pub(in crate::runtime::native) bf16: bool,
-    /// Products of fours of bytes and pairs of 16-bit integers.
+    /// Products of pairs of 16-bit integers.
     pub(in crate::runtime::native) vnni: bool,
 }
 
@@ -269,6 +272,4 @@ grouped! {
     Bf16 2 => f32: pair_bf16 [12, 32];
     /// Pairs of 16-bit integers modulo 2^32.
     I16 2 => i32: pair_i16 [12, 32];
-    /// Fours of bytes, unsigned ones on the left, modulo 2^32.
-    I8 4 => i32: quad_i8 [12, 32];
 }

@@ -2,12 +2,19 @@
 
 use std::arch::x86_64::*;
 
-/// Writes `length` terms of each row, which begin at the offsets `rows` from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
+/// Writes `length` terms of 32 bits of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is room for them.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-pub(super) unsafe fn pack(base: *const i32, rows: &[isize], length: usize, out: *mut i32, width: usize) {
+pub(super) unsafe fn pack(
+    base: *const u8,
+    rows: &[isize],
+    unit: usize,
+    length: usize,
+    out: *mut i32,
+    width: usize,
+) {
     for first in (0..rows.len()).step_by(16) {
         let rows = &rows[first..rows.len().min(first + 16)];
         let lanes = ((1u32 << rows.len()) - 1) as __mmask16;
@@ -18,7 +25,10 @@ pub(super) unsafe fn pack(base: *const i32, rows: &[isize], length: usize, out: 
             // SAFETY: the caller's: masked lanes are not touched.
             unsafe {
                 for (i, &row) in rows.iter().enumerate() {
-                    block[i] = _mm512_maskz_loadu_epi32(present, base.offset(row + term as isize));
+                    block[i] = _mm512_maskz_loadu_epi32(
+                        present,
+                        base.offset(row * unit as isize).cast::<i32>().add(term),
+                    );
                 }
                 let block = transposed(block);
                 for t in 0..terms {
