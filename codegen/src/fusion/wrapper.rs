@@ -1,7 +1,7 @@
 //! What no other pass fused, each instruction in a fusion of its own, so that lowering knows one form.
 
-use hlo::Module;
 use hlo::attrs::FusionKind;
+use hlo::{InstrId, Module, Opcode, Shape};
 
 use super::graph::{Graph, NodeId, Places};
 use super::kinds::{Role, programs};
@@ -24,6 +24,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             let kind = match node.role {
                 Role::Loop | Role::Update if !node.view => FusionKind::Loop,
                 Role::Reduce => FusionKind::Input,
+                Role::Outside if is_scatter(module, node.id) => FusionKind::Input,
                 Role::Loop | Role::Update | Role::Scalar | Role::Outside => continue,
             };
             graph.draft(n, kind);
@@ -32,4 +33,13 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     }
     outliner.finish(module);
     applied
+}
+
+/// Whether it is a scatter of arrays of static dimensions.
+fn is_scatter(module: &Module, id: InstrId) -> bool {
+    let fixed = |shape: &Shape| shape.leaves().iter().all(|s| s.as_array().is_some_and(|a| !a.is_dynamic()));
+    let instr = module.instr(id);
+    instr.opcode == Opcode::Scatter
+        && fixed(&instr.shape)
+        && instr.operands().iter().all(|&o| fixed(&module.instr(o).shape))
 }

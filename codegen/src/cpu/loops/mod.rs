@@ -110,8 +110,9 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
     if let Request::Fusion(id) = request
         && let Some(at) = scatter::root(module, id)
     {
-        let (tape, scatter) = scatter::fusion(module, id, at)?;
-        return Ok(Plan { tape, phases: scatter.into_iter().map(Work::Scatter).collect(), scratch: 0 });
+        let (tape, copies, scatter) = scatter::fusion(module, at)?;
+        let phases = copies.into_iter().map(Work::Nest).chain(scatter.map(Work::Scatter)).collect();
+        return Ok(Plan { tape, phases, scratch: 0 });
     }
     let nests = match request {
         Request::Fusion(id) if reduces(module, id) => {

@@ -277,6 +277,23 @@ pub(super) fn map(
 }
 
 impl Nest {
+    /// Stores an instruction in an array of its dimensions, which are not empty; variables are numbered from `first`.
+    pub(super) fn of(
+        tape: &mut Tape<'_>,
+        instr: InstrId,
+        array: u32,
+        first: u32,
+    ) -> std::result::Result<Self, Unsupported> {
+        let dims = tape.arrays[array as usize].shape.dims.clone();
+        let (index, mut vars) = variables(tape, &dims, first);
+        let node = tape.node(instr, 0, &index)?;
+        let mut at = tape.space.linear(&index, &dims);
+        join(tape, &mut vars, &mut [&mut at]);
+        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs: vec![Output { node, array, at }] };
+        nest.divide();
+        Ok(nest)
+    }
+
     /// Chooses the units.
     fn divide(&mut self) {
         let Some((_, inner)) = self.vars.split_last() else { return };

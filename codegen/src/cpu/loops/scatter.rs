@@ -1,4 +1,5 @@
-//! Scatters into an operand that is written in its place.
+//! Scatters, in the place of an operand that is a parameter which nothing else reads (buffer assignment gives both the same memory), otherwise into a
+//! copy, which is a phase before.
 //!
 //! Where index vectors choose single rows of the first dimension, units are those rows, and every chunk looks at all index vectors and takes those of its
 //! rows; otherwise there is one unit. **Invariant:** each element sees its updates in the order of the index vectors, however rows are divided.
@@ -8,7 +9,7 @@ use hlo::{InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::index::{Affine, Index};
-use super::nest::{self, bind_parameters, loops, over_lanes, variables};
+use super::nest::{self, Nest, bind_parameters, loops, over_lanes, variables};
 use super::region::Combine;
 use super::tape::{ALWAYS, Condition, GuardId, NodeId, Tape, array_leaves};
 use super::{Cost, Function};
@@ -48,12 +49,11 @@ pub(super) fn root(module: &Module, id: InstrId) -> Option<InstrId> {
     (module.instr(root).opcode == Opcode::Scatter).then_some(root)
 }
 
-/// The scatter of a fusion; `None` if it changes nothing.
-pub(super) fn fusion(
-    module: &Module,
-    id: InstrId,
-    scatter: InstrId,
-) -> std::result::Result<(Tape<'_>, Option<Scatter<'_>>), Unsupported> {
+/// What is planned for a scatter: nests that copy its operands, and the scatter unless it changes nothing.
+pub(super) type Planned<'m> = (Tape<'m>, Vec<Nest>, Option<Scatter<'m>>);
+
+/// The scatter of a fusion.
+pub(super) fn fusion(module: &Module, scatter: InstrId) -> std::result::Result<Planned<'_>, Unsupported> {
     let computation = module.instr(scatter).parent();
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
@@ -61,9 +61,6 @@ pub(super) fn fusion(
     let count = instr.operands().len() / 2;
     let (operands, rest) = instr.operands().split_at(count);
     let (indices, updates) = (rest[0], &rest[1..]);
-    if operands.iter().any(|&o| module.instr(o).opcode != Opcode::Parameter || module.users(o).len() != 1) {
-        return Err(Unsupported::new(module, id, "a scatter into what is no operand of its fusion alone"));
-    }
     let shape = module.instr(operands[0]).shape.expect_array();
     let update_dims = &module.instr(updates[0]).shape.expect_array().dims;
     let a = &instr.attrs;
@@ -77,8 +74,22 @@ pub(super) fn fusion(
         .enumerate()
         .map(|(i, shape)| tape.array(shape, first_result + i as u32))
         .collect();
-    if update_dims.contains(&0) || shape.elements() == 0 {
-        return Ok((tape, None));
+    let mut copies = Vec::new();
+    if shape.elements() == 0 {
+        return Ok((tape, copies, None));
+    }
+    let in_place = count == 1
+        && instr.shape.as_array().is_some()
+        && module.root(computation) == scatter
+        && module.instr(operands[0]).opcode == Opcode::Parameter
+        && module.users(operands[0]).len() == 1;
+    if !in_place {
+        for (i, &o) in operands.iter().enumerate() {
+            copies.push(Nest::of(&mut tape, o, arrays[i], 1000 + 100 * i as u32)?);
+        }
+    }
+    if update_dims.contains(&0) {
+        return Ok((tape, copies, None));
     }
     let (index, vars) = variables(&mut tape, update_dims, 0);
     let is_window = |d: usize| window_dims.contains(&(d as i64));
@@ -104,7 +115,7 @@ pub(super) fn fusion(
         let mut at = offset;
         if let Some(&(_, node)) = starts.iter().find(|s| s.0 == dim) {
             if window > n {
-                return Ok((tape, None));
+                return Ok((tape, copies, None));
             }
             // One beyond either end stands for all that is outside.
             let start = tape.space.value(node, -1, n - window + 1);
@@ -114,12 +125,12 @@ pub(super) fn fusion(
             }
             at = tape.space.add(&start, &at);
         } else if window > n {
-            return Ok((tape, None));
+            return Ok((tape, copies, None));
         }
         to.push(at);
     }
     let at = tape.space.linear(&to, &shape.dims);
-    let Some(inside) = tape.guard(ALWAYS, &inside) else { return Ok((tape, None)) };
+    let Some(inside) = tape.guard(ALWAYS, &inside) else { return Ok((tape, copies, None)) };
     let updates =
         updates.iter().map(|&u| tape.node(u, 0, &index)).collect::<std::result::Result<Vec<_>, _>>()?;
     let Some(applied) = a.computation(AttrKey::ToApply) else {
@@ -136,7 +147,7 @@ pub(super) fn fusion(
         [&mut plan.at].into_iter().chain(rows.as_mut().map(|r| &mut r.0)).collect();
     nest::join(&mut tape, &mut plan.batch, &mut more);
     nest::join(&mut tape, &mut plan.window, &mut more);
-    Ok((tape, Some(plan)))
+    Ok((tape, copies, Some(plan)))
 }
 
 impl<'m> Scatter<'m> {

@@ -334,6 +334,26 @@ fn scatters() {
 }
 
 #[test]
+fn scatters_into_copies() {
+    let add = region("f", "f32", "add");
+    let body = "  n = f32[10,16] negate(p0)\n  ROOT r = f32[10,16] scatter(n, p1, p2), update_window_dims={1}, inserted_window_dims={0}, \
+                scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f";
+    let text = fused("kInput", &["f32[10,16]", "s32[40,1]", "f32[40,16]"], "f32[10,16]", body, &add);
+    check_with(&text, 1, Some(10), Close::Exact);
+    let body = "  ROOT r = f32[10,16] scatter(p0, p1, p0), update_window_dims={1}, inserted_window_dims={0}, \
+                scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f";
+    let text = fused("kInput", &["f32[10,16]", "s32[10,1]"], "f32[10,16]", body, &add);
+    check_with(&text, 1, Some(10), Close::Exact);
+    let two = "f {\n  a = f32[] parameter(0)\n  b = s32[] parameter(1)\n  x = f32[] parameter(2)\n  y = s32[] parameter(3)\n  \
+               s = f32[] subtract(a, x)\n  t = s32[] add(b, y)\n  ROOT r = (f32[], s32[]) tuple(s, t)\n}\n\n";
+    let body = "  ROOT r = (f32[30], s32[30]) scatter(p0, p1, p2, p3, p4), update_window_dims={}, inserted_window_dims={0}, \
+                scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f";
+    let parameters = ["f32[30]", "s32[30]", "s32[50,1]", "f32[50]", "s32[50]"];
+    let text = fused("kInput", &parameters, "(f32[30], s32[30])", body, two);
+    check_with(&text, 1, Some(30), Close::Exact);
+}
+
+#[test]
 fn loops_in_one_function() {
     let text = "HloModule m\n\nc {\n  s = (s32[], s32[], s32[]) parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n  \
                 one = s32[] constant(1)\n  ROOT r = pred[] compare(n, one), direction=GT\n}\n\n\
@@ -396,11 +416,10 @@ fn speed() {
         "  m = {m} multiply(p1, p2)\n  a = {m} add(p0, m)\n  z = f32[] constant(0)\n  ROOT r = f32[] reduce(a, z), dimensions={{0,1}}, to_apply=s"
     );
     measure("sum of fma", &fused("kInput", &[m, m, m], "f32[]", &body, &regions));
-    let body = format!(
-        "  i = s32[4096,4096] iota(), iota_dimension=1\n  z = f32[] constant(-inf)\n  y = s32[] constant(0)\n  \
-         q = (f32[4096], s32[4096]) reduce(p0, i, z, y), dimensions={{1}}, to_apply=f\n  ROOT r = s32[4096] get-tuple-element(q), index=1"
-    );
-    measure("argmax", &fused("kInput", &[m], "s32[4096]", &body, &extreme("GT")));
+    let body = "  i = s32[4096,4096] iota(), iota_dimension=1\n  z = f32[] constant(-inf)\n  y = s32[] constant(0)\n  \
+                q = (f32[4096], s32[4096]) reduce(p0, i, z, y), dimensions={1}, to_apply=f\n  \
+                ROOT r = s32[4096] get-tuple-element(q), index=1";
+    measure("argmax", &fused("kInput", &[m], "s32[4096]", body, &extreme("GT")));
     let body = format!(
         "  i = f32[] constant(-inf)\n  z = f32[] constant(0)\n  a = f32[4096] reduce(p0, i), dimensions={{1}}, to_apply=m\n  \
          b = {m} broadcast(a), dimensions={{0}}\n  c = {m} subtract(p0, b)\n  e = {m} exponential(c)\n  \
