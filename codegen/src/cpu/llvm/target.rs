@@ -156,11 +156,9 @@ impl Target {
         })
     }
 
-    /// Verifies a module (debug builds) and runs the passes of the level.
+    /// Verifies a module and runs the passes of the level.
     pub fn optimize(&self, module: &Module<'_>) -> Result<()> {
-        if cfg!(debug_assertions) {
-            module.verify()?;
-        }
+        module.verify()?;
         match self.level.passes() {
             Some(passes) => self.run_passes(module, passes),
             None => Ok(()),

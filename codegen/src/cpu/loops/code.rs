@@ -4,7 +4,6 @@
 //! computed there, and it is one scalar where all lanes agree. **Invariants:** what is known at a level was emitted in a block that dominates
 //! everything that is emitted at that level or below; leaving a level forgets what was made there.
 
-use hlo::Opcode;
 use inkwell::basic_block::BasicBlock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -71,6 +70,7 @@ enum Made<'ctx> {
     Atom(AtomId),
     Mask(GuardId),
     Var(u32, Option<Var<'ctx>>),
+    Given(u32),
 }
 
 struct Level<'ctx> {
@@ -167,6 +167,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
                 Made::Atom(a) => self.atoms[a.0 as usize] = None,
                 Made::Mask(g) => self.masks[g as usize] = None,
                 Made::Var(v, before) => self.vars[v as usize] = before,
+                Made::Given(n) => drop(self.given.remove(&n)),
             }
         }
     }
@@ -213,6 +214,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         multiple: i64,
         body: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
+        self.settle()?;
         self.mark()?;
         let e = self.e;
         e.for_range(begin, end, e.i64(step), |i| {
@@ -238,6 +240,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         initial: &[Value<'ctx>],
         body: impl FnOnce(&mut Self, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>,
     ) -> Result<Vec<Value<'ctx>>> {
+        self.settle()?;
         self.mark()?;
         let e = self.e;
         let last = e.for_carried(begin, end, e.i64(step), initial, |i, carried| {
@@ -249,6 +252,31 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         })?;
         self.mark()?;
         Ok(last)
+    }
+
+    /// Emits, before a loop begins, what branches and can be known by now: nothing that branches can be emitted here from within the loop.
+    fn settle(&mut self) -> Result<()> {
+        let tape = self.tape;
+        if !tape.nodes.iter().enumerate().any(|(n, _)| self.nodes[n].is_none() && tape.branches(n as NodeId))
+        {
+            return Ok(());
+        }
+        let mut known = vec![false; tape.nodes.len()];
+        for n in 0..tape.nodes.len() {
+            let node = n as NodeId;
+            let given = match &tape.nodes[n].op {
+                Op::Given { number } => self.given.get(number).is_some_and(|g| g.level < self.levels.len()),
+                _ => true,
+            };
+            let mut all =
+                given && tape.vars_of(node, &mut |v| self.vars.get(v as usize).is_some_and(Option::is_some));
+            tape.for_each_operand(node, &mut |m| all &= known[m as usize]);
+            known[n] = all || self.nodes[n].is_some();
+            if all && self.nodes[n].is_none() && tape.branches(node) {
+                self.value(node)?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives a loop variable its value, at the innermost level.
@@ -273,6 +301,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
     pub(super) fn give(&mut self, number: u32, lanes: Val<'ctx>, uniform: bool) {
         let level = self.level();
         self.given.insert(number, Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level });
+        self.levels[level].made.push(Made::Given(number));
     }
 
     /// Says what a node is on all lanes, at the innermost level.
@@ -649,11 +678,10 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             }
             Op::Elementwise { instr, operands } => {
                 let (instr, module) = (*instr, tape.module);
-                self.elementwise(
-                    operands,
-                    matches!(module.instr(instr).opcode, Opcode::Power | Opcode::Remainder),
-                    |e, values| scalar::elementwise(e, module.instr(instr), values),
-                )?
+                let branches = tape.branches(node);
+                self.elementwise(operands, branches, |e, values| {
+                    scalar::elementwise(e, module.instr(instr), values)
+                })?
             }
             Op::Convert { operand } => {
                 self.elementwise(&[*operand], false, |e, values| scalar::convert(e, values[0], ty))?
@@ -699,7 +727,13 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
                     let prim = e.prim_of(bits);
                     let at = e.mul(e.resize(at, prim, false)?, e.int(prim, u64::from(ty.bits())))?;
                     let bits = e.lshr(bits, at)?;
-                    scalar::of_pattern(&e, ty, bits)
+                    let bits = e.resize(bits, Prim::int(ty.bits().max(8).next_power_of_two()), false)?;
+                    let mask = if ty.bits() < 8 {
+                        e.and(bits, e.int(Prim::I8, (1 << ty.bits()) - 1))?
+                    } else {
+                        bits
+                    };
+                    scalar::of_pattern(&e, ty, mask)
                 })?;
                 Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level }
             }

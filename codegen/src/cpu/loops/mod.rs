@@ -22,6 +22,7 @@ mod sweep;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod whiles;
 
 use std::rc::Rc;

@@ -9,6 +9,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use super::code::{Code, Mask};
 use super::index::{Affine, Def, Index};
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
+use super::tile::Tiles;
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
@@ -35,6 +36,8 @@ pub(super) struct Nest {
     pub(super) block: i64,
     /// Stored in order.
     pub(super) outputs: Vec<Output>,
+    /// Loads that go through tiles.
+    pub(super) tiles: Option<Tiles>,
 }
 
 /// Bytes of results above which they are written past the caches.
@@ -151,7 +154,11 @@ pub(super) fn fusion(
         let place = nests.iter().position(|n| n.0 == dims);
         let place = place.unwrap_or_else(|| {
             let (index, vars) = variables(&mut tape, &dims, 100 * nests.len() as u32);
-            nests.push((dims.clone(), index, Nest { vars, prefix: 0, block: BLOCK, outputs: Vec::new() }));
+            nests.push((
+                dims.clone(),
+                index,
+                Nest { vars, prefix: 0, block: BLOCK, outputs: Vec::new(), tiles: None },
+            ));
             nests.len() - 1
         });
         let index = nests[place].1.clone();
@@ -174,6 +181,7 @@ pub(super) fn fusion(
         join(&mut tape, &mut vars, &mut more);
         nests[n].vars = vars;
         nests[n].divide();
+        nests[n].tiles = Tiles::of(&tape, &nests[n]);
     }
     Ok((tape, nests))
 }
@@ -243,9 +251,9 @@ pub(super) fn epilogue(
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
-        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs }]));
+        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None }]));
     }
-    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs }]))
+    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None }]))
 }
 
 /// The nest of a computation applied to arrays of so many elements as its units are.
@@ -273,7 +281,7 @@ pub(super) fn map(
         let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
         outputs.push(Output { node, array, at: at.clone() });
     }
-    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs }]))
+    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs, tiles: None }]))
 }
 
 impl Nest {
@@ -289,7 +297,8 @@ impl Nest {
         let node = tape.node(instr, 0, &index)?;
         let mut at = tape.space.linear(&index, &dims);
         join(tape, &mut vars, &mut [&mut at]);
-        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs: vec![Output { node, array, at }] };
+        let mut nest =
+            Self { vars, prefix: 0, block: BLOCK, outputs: vec![Output { node, array, at }], tiles: None };
         nest.divide();
         Ok(nest)
     }
@@ -310,6 +319,10 @@ impl Nest {
 
     /// The number of units, and of how many of them chunks should be.
     pub(super) fn units(&self) -> (u64, u64) {
+        if let Some(tiles) = &self.tiles {
+            let units = tiles.units(self);
+            return (units, (units / MANY.unsigned_abs()).max(1));
+        }
         let last = self.vars.last().map_or(1, |v| v.1);
         let units = if self.prefix == 0 && self.vars.len() <= 1 {
             (last + self.block.max(1) - 1) / self.block.max(1)
@@ -328,13 +341,8 @@ impl Nest {
 
     /// Emits the function.
     pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
-        let [arguments, begin, end] = f.parameters;
-        let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
         let last = self.vars.last().map_or(1, |v| v.1);
-        let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
-        let c = &mut code;
-        let e = c.e;
+        let known = last < 1 << 50;
         let bytes: i64 = self
             .outputs
             .iter()
@@ -344,8 +352,16 @@ impl Nest {
                     .saturating_mul(self.vars.iter().map(|v| v.1).fold(1, i64::saturating_mul))
             })
             .fold(0, i64::saturating_add);
-        let known = last < 1 << 50;
         let streaming = bytes > STREAMING && known;
+        if let Some(tiles) = &self.tiles {
+            return tiles.emit(self, f, tape, target, streaming);
+        }
+        let [arguments, begin, end] = f.parameters;
+        let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
         let row = Row { target, streaming, outputs: &self.outputs };
         match &self.vars[..] {
             [] => row.body(c)?,

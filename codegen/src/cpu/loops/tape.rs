@@ -796,6 +796,41 @@ impl Tape<'_> {
         }
     }
 
+    /// Whether all variables that a node's own numbers depend on, not those of its operands, are what `f` says.
+    pub(super) fn vars_of(&self, node: NodeId, f: &mut impl FnMut(u32) -> bool) -> bool {
+        let guarded = |guard: GuardId| self.guards[guard as usize].iter().map(|c| &c.value);
+        match &self.nodes[node as usize].op {
+            Op::Load { at, guard, .. } => self.vars_in(at, f) && guarded(*guard).all(|x| self.vars_in(x, f)),
+            Op::Select { guard, .. } => guarded(*guard).all(|x| self.vars_in(x, f)),
+            Op::Constant { at: x, .. } | Op::Iota { value: x } | Op::Unpack { part: x, .. } => {
+                self.vars_in(x, f)
+            }
+            Op::Elementwise { .. }
+            | Op::Convert { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Given { .. } => true,
+        }
+    }
+
+    fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
+        x.terms.iter().all(|&(a, _)| match &self.space.atom(a).def {
+            Def::Var(v) => f(*v),
+            Def::Div(y, _) | Def::Mod(y, _) => self.vars_in(y, f),
+            Def::Value(_) => true,
+        })
+    }
+
+    /// Whether the code of a node may have branches.
+    pub(super) fn branches(&self, node: NodeId) -> bool {
+        let Op::Elementwise { instr, operands } = &self.nodes[node as usize].op else { return false };
+        let opcode = self.module.instr(*instr).opcode;
+        let complex = operands.iter().any(|&o| self.nodes[o as usize].ty.is_complex());
+        complex
+            || matches!(opcode, Opcode::Power | Opcode::Remainder)
+            || matches!(opcode.numeric_row(), hlo::opcode::NumericRow::Elementary(_))
+    }
+
     /// Arithmetic operations of one element of a node: an elementary function counts 20, a division 4.
     pub(super) fn flops(&self, node: NodeId) -> u64 {
         match &self.nodes[node as usize].op {

@@ -80,6 +80,22 @@ fn movement_of_all_types() {
 }
 
 #[test]
+fn transposes_in_tiles() {
+    for (from, to, op) in [
+        ("[64,80]", "[80,64]", "{1,0}"),
+        ("[130,67]", "[67,130]", "{1,0}"),
+        ("[3,48,96]", "[3,96,48]", "{0,2,1}"),
+        ("[48,3,96]", "[96,3,48]", "{2,1,0}"),
+    ] {
+        for t in ["f32", "u8", "bf16", "f64", "pred"] {
+            let body =
+                format!("  a = {t}{to} transpose(p0), dimensions={op}\n  ROOT r = {t}{to} maximum(a, p1)");
+            check(&loop_of(&[&format!("{t}{from}"), &format!("{t}{to}")], &format!("{t}{to}"), &body));
+        }
+    }
+}
+
+#[test]
 fn counting_of_all_types() {
     for t in ["s8", "u32", "f32", "f64", "bf16", "c64", "s64"] {
         for d in 0..2 {
@@ -141,7 +157,33 @@ fn bits() {
     check(&loop_of(&["f32[33]"], "u8[33,4]", "  ROOT r = u8[33,4] bitcast-convert(p0)"));
     check(&loop_of(&["u8[33,4]"], "f32[33]", "  ROOT r = f32[33] bitcast-convert(p0)"));
     check(&loop_of(&["u8[33]"], "s4[33,2]", "  ROOT r = s4[33,2] bitcast-convert(p0)"));
+    for (from, to) in [
+        ("s64[]", "f32[2]"),
+        ("f64[]", "f8e4m3fnuz[8]"),
+        ("u16[]", "f4e2m1fn[4]"),
+        ("s64[3]", "s32[3,2]"),
+        ("f64[20]", "pred[20,8]"),
+        ("c128[5]", "c64[5,2]"),
+        ("c64[5,2]", "c128[5]"),
+        ("f4e2m1fn[40,16]", "u64[40]"),
+        ("pred[40,8]", "f64[40]"),
+    ] {
+        check(&loop_of(&[from], to, &format!("  ROOT r = {to} bitcast-convert(p0)")));
+    }
     check(&loop_of(&["s4[33,4]"], "bf16[33]", "  ROOT r = bf16[33] bitcast-convert(p0)"));
+}
+
+#[test]
+fn what_branches_is_emitted_where_it_may() {
+    for ty in ["f32", "f64", "c64"] {
+        let body = format!(
+            "  s = {ty}[7] sine(p1)\n  m = {ty}[7] multiply(s, p1)\n  b = {ty}[7,33] broadcast(m), dimensions={{0}}\n  \
+             c = {ty}[7,33] add(p0, b)\n  d = {ty}[7,33] cosine(c)\n  ROOT r = {ty}[7,33] subtract(d, b)"
+        );
+        let body = if ty == "c64" { body.replace("cosine", "sine") } else { body };
+        let text = loop_of(&[&format!("{ty}[7,33]"), &format!("{ty}[7]")], &format!("{ty}[7,33]"), &body);
+        check_with(&text, 1, Some(9), Close::Within(1e-5));
+    }
 }
 
 #[test]

@@ -1,0 +1,290 @@
+//! Loads across rows, in tiles: where the innermost variable of a nest strides through an array whose consecutive elements another variable takes, a
+//! tile of the array is turned over in registers and kept in the nearest cache, and the nest goes over the tile.
+
+use inkwell::values::BasicValueEnum;
+
+use super::code::Code;
+use super::index::{Affine, AtomId, Def};
+use super::nest::{self, Nest, decode, over_lanes, store_all};
+use super::tape::{ALWAYS, NodeId, Op, Tape};
+use super::{Function, access};
+use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
+use crate::cpu::scalar::Val;
+
+/// The variables of blocks of rows, and of the first column of a tile.
+const BLOCKS: u32 = 70;
+const FIRST: u32 = 71;
+
+/// Rows and columns of a tile.
+const SIDE: i64 = 64;
+
+/// The most elements that are turned over at once, in each direction.
+const TURNED: u32 = 16;
+
+/// Bytes of tiles.
+const ROOM: i64 = 48 << 10;
+
+/// Loads of a nest that go through tiles.
+#[derive(Clone, Debug)]
+pub(super) struct Tiles {
+    /// The place among the nest's variables of the one along whose values elements are consecutive.
+    along: usize,
+    /// The loads.
+    loads: Vec<NodeId>,
+    /// The atoms of the innermost variable and of the other one.
+    atoms: [AtomId; 2],
+}
+
+fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
+    tape.space.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
+}
+
+impl Tiles {
+    /// The tiles of a nest, if there is something to turn over.
+    pub(super) fn of(tape: &Tape<'_>, nest: &Nest) -> Option<Tiles> {
+        let (&(inner, columns), outer) = nest.vars.split_last()?;
+        let inner = atom(tape, inner)?;
+        if columns < 16 {
+            return None;
+        }
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending: Vec<NodeId> = nest.outputs.iter().map(|o| o.node).collect();
+        let mut all = Vec::new();
+        while let Some(n) = pending.pop() {
+            if seen.insert(n) {
+                all.push(n);
+                tape.for_each_operand(n, &mut |m| pending.push(m));
+            }
+        }
+        all.sort_unstable();
+        let mut found: Option<Tiles> = None;
+        let mut room = ROOM;
+        for n in all {
+            let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
+            let ty = tape.arrays[*array as usize].shape.element_type;
+            let plain = at.terms.iter().all(|t| matches!(tape.space.atom(t.0).def, Def::Var(_)));
+            if ty.is_complex() || !plain || at.factor(inner).unsigned_abs() < 2 {
+                continue;
+            }
+            let along = outer
+                .iter()
+                .position(|&(v, size)| size >= 16 && atom(tape, v).is_some_and(|a| at.factor(a) == 1));
+            let Some(along) = along else { continue };
+            let bytes = SIDE * SIDE * ty.storage_bytes() as i64;
+            if bytes > room || found.as_ref().is_some_and(|f| f.along != along) {
+                continue;
+            }
+            room -= bytes;
+            let atoms = [inner, atom(tape, outer[along].0)?];
+            found.get_or_insert(Tiles { along, loads: Vec::new(), atoms }).loads.push(n);
+        }
+        found
+    }
+
+    /// The number of units: blocks of rows, for all values of the other variables.
+    pub(super) fn units(&self, nest: &Nest) -> u64 {
+        let others =
+            nest.vars.iter().enumerate().filter(|(i, _)| *i != self.along && *i + 1 != nest.vars.len());
+        let others: i64 = others.map(|(_, v)| v.1).product();
+        u64::try_from(others * blocks(nest.vars[self.along].1)).unwrap_or(1)
+    }
+
+    /// Emits the function of a nest.
+    pub(super) fn emit<'c, 'a, 'ctx, 'm>(
+        &self,
+        nest: &Nest,
+        f: &Function<'a, 'ctx>,
+        tape: &'c Tape<'m>,
+        target: &Target,
+        streaming: bool,
+    ) -> Result<()> {
+        let [arguments, begin, end] = f.parameters;
+        let lanes = nest::lanes(tape, target, nest.outputs.iter().map(|o| o.node));
+        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let c = &mut code;
+        let e = c.e;
+        let (row, rows) = nest.vars[self.along];
+        let Some((&(column, columns), _)) = nest.vars.split_last() else { return Ok(()) };
+        let mut units: Vec<(u32, i64)> = nest.vars[..nest.vars.len() - 1].to_vec();
+        units.remove(self.along);
+        units.push((BLOCKS, blocks(rows)));
+        let mut tiles = Vec::new();
+        for &load in &self.loads {
+            let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
+            let ty = tape.arrays[*array as usize].shape.element_type;
+            let prim = access::storage(ty).0;
+            let start: Value<'ctx> = e.stack(prim, (SIDE * SIDE) as u32)?.into();
+            tiles.push(Tile { load, array: *array, at, prim, start });
+        }
+        let side = e.i64(SIDE);
+        let least = |a: Value<'ctx>, n: i64| -> Result<Value<'ctx>> {
+            e.select(e.icmp(IntPredicate::SLT, a, e.i64(n))?, a, e.i64(n))
+        };
+        c.mark()?;
+        e.for_range(begin, end, e.i64(1), |unit| {
+            c.enter()?;
+            decode(c, unit, &units)?;
+            let low = e.mul(c.var(BLOCKS)?, side)?;
+            let high = least(e.add(low, side)?, rows)?;
+            c.for_var(FIRST, e.i64(0), e.i64(columns), SIDE, false, SIDE, |c| {
+                let first = c.var(FIRST)?;
+                let last = least(e.add(first, side)?, columns)?;
+                let place = Corner { row, column, low, high, first, last };
+                for tile in &tiles {
+                    let block = c.lanes.min(TURNED);
+                    if rows % i64::from(block) == 0 && columns % i64::from(block) == 0 && block > 1 {
+                        self.turn(c, tile, &place, block)?;
+                    } else {
+                        gather(c, target, tile, &place)?;
+                    }
+                }
+                let count = (columns % SIDE == 0).then_some(SIDE);
+                let w = i64::from(c.lanes);
+                c.for_var(row, low, high, 1, false, 1, |c| {
+                    let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
+                    let level = c.level();
+                    over_lanes(c, target, column, first, last, count, w, &|c| {
+                        for (tile, &start) in tiles.iter().zip(&starts) {
+                            tile.know(c, start, level, self.atoms[0])?;
+                        }
+                        store_all(c, &nest.outputs, streaming)
+                    })
+                })
+            })?;
+            c.leave();
+            Ok(())
+        })?;
+        if streaming {
+            e.fence()?;
+        }
+        e.return_void()
+    }
+
+    /// Fills a tile, blocks of so many rows and columns at once.
+    fn turn<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        tile: &Tile<'_, 'ctx>,
+        place: &Corner<'ctx>,
+        block: u32,
+    ) -> Result<()> {
+        let e = c.e;
+        let step = i64::from(block);
+        let bytes = tile.prim.bytes() as i64;
+        let stride = tile.at.factor(self.atoms[0]).wrapping_mul(bytes);
+        c.for_var(place.column, place.first, place.last, step, false, step, |c| {
+            c.for_var(place.row, place.low, place.high, step, false, step, |c| {
+                let from = c.place(tile.array, tile.at)?.address;
+                let wide = e.with_lanes(block);
+                let mut all = Vec::new();
+                for r in 0..step {
+                    let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
+                    all.push(wide.load(tile.prim, at, bytes as u32)?);
+                }
+                turned(&wide, &mut all)?;
+                let (row, column) = (c.var(place.row)?, c.var(place.column)?);
+                let down = e.mul(e.sub(row, place.low)?, e.i64(SIDE))?;
+                let at = e.mul(e.add(down, e.sub(column, place.first)?)?, e.i64(bytes))?;
+                let to = e.address(tile.start, at)?;
+                for (r, x) in all.into_iter().enumerate() {
+                    wide.store(x, e.address(to, e.i64(r as i64 * SIDE * bytes))?, bytes as u32)?;
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+fn blocks(rows: i64) -> i64 {
+    (rows + SIDE - 1) / SIDE
+}
+
+/// Where a tile is: variables, and their values in it.
+struct Corner<'ctx> {
+    row: u32,
+    column: u32,
+    low: Value<'ctx>,
+    high: Value<'ctx>,
+    first: Value<'ctx>,
+    last: Value<'ctx>,
+}
+
+/// A load and the memory of its tile.
+struct Tile<'t, 'ctx> {
+    load: NodeId,
+    array: u32,
+    at: &'t Affine,
+    prim: Prim,
+    start: Value<'ctx>,
+}
+
+impl<'ctx> Tile<'_, 'ctx> {
+    /// Where column 0 of the row where the code is would be.
+    fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
+        let e = c.e;
+        let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(SIDE))?;
+        let at = e.mul(e.sub(down, place.first)?, e.i64(self.prim.bytes() as i64))?;
+        e.address(self.start, at)
+    }
+
+    /// Tells the code what the load gives.
+    fn know(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        row: Value<'ctx>,
+        level: usize,
+        column: AtomId,
+    ) -> Result<()> {
+        let bytes = self.prim.bytes() as i64;
+        let address = c.place_from(row, level, &Affine::atom(column), bytes)?.address;
+        let ty = c.tape.nodes[self.load as usize].ty;
+        let e = c.e.with_lanes(c.lanes);
+        let value = Val::of_storage(&e, ty, &[e.load(self.prim, address, bytes as u32)?])?;
+        c.know(self.load, value);
+        Ok(())
+    }
+}
+
+/// Fills a tile element by element.
+fn gather<'c, 'a, 'ctx, 'm>(
+    c: &mut Code<'c, 'a, 'ctx, 'm>,
+    target: &Target,
+    tile: &Tile<'_, 'ctx>,
+    place: &Corner<'ctx>,
+) -> Result<()> {
+    let w = i64::from(c.lanes);
+    let column = atom(c.tape, place.column);
+    c.for_var(place.row, place.low, place.high, 1, false, 1, |c| {
+        let start = tile.row(c, place)?;
+        let level = c.level();
+        over_lanes(c, target, place.column, place.first, place.last, None, w, &|c| {
+            let value = c.load(tile.array, tile.at)?;
+            let Some(column) = column else { return Ok(()) };
+            let address =
+                c.place_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
+            let e = c.e.with_lanes(c.lanes);
+            let stored = value.to_storage(&e)?[0];
+            match c.active {
+                Some(active) => e.store_masked(stored, address, tile.prim.bytes() as u32, active.value),
+                None => e.store(stored, address, tile.prim.bytes() as u32).map(|_| ()),
+            }
+        })
+    })
+}
+
+/// As many vectors as each has lanes, turned over: lane `l` of vector `v` becomes lane `v` of vector `l`.
+fn turned<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
+    let n = rows.len() as u32;
+    let mut s = n / 2;
+    while s > 0 {
+        let low: Vec<u32> = (0..n).map(|l| if l & s == 0 { l } else { n + l - s }).collect();
+        let high: Vec<u32> = (0..n).map(|l| if l & s == 0 { l + s } else { n + l }).collect();
+        for r in (0..n).filter(|r| r & s == 0) {
+            let (a, b) = (rows[r as usize], rows[(r + s) as usize]);
+            rows[r as usize] = e.shuffle(a, b, &low)?;
+            rows[(r + s) as usize] = e.shuffle(a, b, &high)?;
+        }
+        s /= 2;
+    }
+    Ok(())
+}
