@@ -1,4 +1,7 @@
 //! Loops and branches. Each leaves the builder after the construct.
+//!
+//! The builder may be before the end of a block that has one already, as it is when something is moved out of a loop. The block is then split: what it holds goes
+//! to a new block before it, the construct in between, and it keeps its end, so it stays what its successors come from.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -14,6 +17,33 @@ impl<'ctx> Emit<'_, 'ctx> {
 
     fn here(&self) -> Result<BasicBlock<'ctx>> {
         self.builder.get_insert_block().ok_or_else(|| super::Error::Llvm("no block to build in".into()))
+    }
+
+    /// Where control goes on after a construct: a new block, or the end of the current one, split off. The builder is left where the construct begins.
+    fn exit(&self, name: &str) -> Result<BasicBlock<'ctx>> {
+        let block = self.here()?;
+        let Some(end) = block.get_terminator() else { return Ok(self.block(name)) };
+        let first = self.context.prepend_basic_block(block, name);
+        self.builder.position_at_end(first);
+        while let Some(instruction) = block.get_first_instruction().filter(|&i| i != end) {
+            instruction.remove_from_basic_block();
+            self.builder.insert_instruction(&instruction, None);
+        }
+        // Branches to it. Without an end it has no successors, so where their values come from is not replaced.
+        end.remove_from_basic_block();
+        block.replace_all_uses_with(&first);
+        self.builder.position_at_end(block);
+        self.builder.insert_instruction(&end, None);
+        self.builder.position_at_end(first);
+        Ok(block)
+    }
+
+    /// Goes on at the end of a block, before its terminator if it has one.
+    pub(super) fn resume(&self, block: BasicBlock<'ctx>) {
+        match block.get_terminator() {
+            Some(end) => self.builder.position_before(&end),
+            None => self.builder.position_at_end(block),
+        }
     }
 
     /// A value that depends on the block that control comes from.
@@ -46,8 +76,9 @@ impl<'ctx> Emit<'_, 'ctx> {
         initial: &[Value<'ctx>],
         body: impl FnOnce(Value<'ctx>, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>,
     ) -> Result<Vec<Value<'ctx>>> {
+        let exit = self.exit("end")?;
         let before = self.here()?;
-        let (head, exit) = (self.block("loop"), self.block("end"));
+        let head = self.block("loop");
         let some = self.icmp(IntPredicate::SLT, begin, end)?;
         self.builder.build_conditional_branch(self.scalar_int(some)?, head, exit)?;
 
@@ -72,7 +103,7 @@ impl<'ctx> Emit<'_, 'ctx> {
             phi.add_incoming(&[(x as &dyn BasicValue<'ctx>, last)]);
         }
 
-        self.builder.position_at_end(exit);
+        self.resume(exit);
         initial.iter().zip(&next).map(|(&first, &then)| self.phi(&[(first, before), (then, last)])).collect()
     }
 
@@ -82,8 +113,9 @@ impl<'ctx> Emit<'_, 'ctx> {
         initial: &[Value<'ctx>],
         body: impl FnOnce(&[Value<'ctx>]) -> Result<(Value<'ctx>, Vec<Value<'ctx>>)>,
     ) -> Result<Vec<Value<'ctx>>> {
+        let exit = self.exit("done")?;
         let before = self.here()?;
-        let (head, exit) = (self.block("do"), self.block("done"));
+        let head = self.block("do");
         self.builder.build_unconditional_branch(head)?;
         self.builder.position_at_end(head);
         let mut phis = Vec::with_capacity(initial.len());
@@ -99,7 +131,7 @@ impl<'ctx> Emit<'_, 'ctx> {
         for (phi, x) in phis.iter().zip(&next) {
             phi.add_incoming(&[(x as &dyn BasicValue<'ctx>, last)]);
         }
-        self.builder.position_at_end(exit);
+        self.resume(exit);
         Ok(next)
     }
 
@@ -110,7 +142,8 @@ impl<'ctx> Emit<'_, 'ctx> {
         then: impl FnOnce() -> Result<Vec<Value<'ctx>>>,
         otherwise: impl FnOnce() -> Result<Vec<Value<'ctx>>>,
     ) -> Result<Vec<Value<'ctx>>> {
-        let (yes, no, exit) = (self.block("then"), self.block("else"), self.block("join"));
+        let exit = self.exit("join")?;
+        let (yes, no) = (self.block("then"), self.block("else"));
         self.builder.build_conditional_branch(self.scalar_int(condition)?, yes, no)?;
         self.builder.position_at_end(yes);
         let a = then()?;
@@ -120,18 +153,19 @@ impl<'ctx> Emit<'_, 'ctx> {
         let b = otherwise()?;
         let b_end = self.here()?;
         self.builder.build_unconditional_branch(exit)?;
-        self.builder.position_at_end(exit);
+        self.resume(exit);
         a.iter().zip(&b).map(|(&x, &y)| self.phi(&[(x, a_end), (y, b_end)])).collect()
     }
 
     /// Runs a piece if a scalar `i1` is set.
     pub fn if_then(&self, condition: Value<'ctx>, then: impl FnOnce() -> Result<()>) -> Result<()> {
-        let (yes, exit) = (self.block("then"), self.block("join"));
+        let exit = self.exit("join")?;
+        let yes = self.block("then");
         self.builder.build_conditional_branch(self.scalar_int(condition)?, yes, exit)?;
         self.builder.position_at_end(yes);
         then()?;
         self.builder.build_unconditional_branch(exit)?;
-        self.builder.position_at_end(exit);
+        self.resume(exit);
         Ok(())
     }
 

@@ -192,7 +192,7 @@ impl<'ctx> Emit<'_, 'ctx> {
             alloca.set_alignment(64)?;
         }
         if let Some(here) = here {
-            self.builder.position_at_end(here);
+            self.resume(here);
         }
         Ok(room)
     }

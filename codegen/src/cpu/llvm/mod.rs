@@ -1,8 +1,7 @@
 //! What emission needs of LLVM: a function being built, typed operations on lanes, targets, object code.
 //!
 //! [`Emit`] builds one function. Its operations work alike on scalars and on vectors of [`Emit::lanes`] lanes, so code that emits an element is
-//! written once. **Invariants:** no operation here has fast-math flags, so LLVM neither contracts nor reassociates; modules are verified in
-//! debug builds; what LLVM refuses is an [`Error`]. Values are not typed beyond what LLVM does: a wrong type is found by the verifier.
+//! written once. **Invariants:** no operation here has fast-math flags, so LLVM neither contracts nor reassociates; modules are verified; what LLVM refuses is an [`Error`]. Values are not typed beyond what LLVM does: a wrong type is found by the verifier.
 #![allow(
     unsafe_code,
     reason = "address arithmetic and LLVM's diagnostic handler: this module is the room for it"

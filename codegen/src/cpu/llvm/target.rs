@@ -156,7 +156,7 @@ impl Target {
         })
     }
 
-    /// Verifies a module and runs the passes of the level.
+    /// Verifies a module, since LLVM crashes on what is not well formed, and runs the passes of the level.
     pub fn optimize(&self, module: &Module<'_>) -> Result<()> {
         module.verify()?;
         match self.level.passes() {

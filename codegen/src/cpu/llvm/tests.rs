@@ -45,6 +45,46 @@ fn a_loop_compiles_at_every_level_without_contraction() {
     }
 }
 
+/// Values that are made before the end of a block that has one: of the entry, and of a block that another comes from twice.
+#[test]
+fn control_flow_fits_before_the_end_of_a_block() {
+    use hlo::{BufferOf, ElementType};
+    let target = Target::host(Level::O2).unwrap();
+    let context = new_context();
+    let module = context.create_module("test");
+    target.prepare(&module).unwrap();
+    let builder = context.create_builder();
+    let (e, [arguments, begin, end]) = Emit::kernel(&context, &module, &builder, &target, "k").unwrap();
+    let (from, to) = (e.argument(arguments, 0).unwrap(), e.argument(arguments, 1).unwrap());
+    let entry = builder.get_insert_block().unwrap();
+    let address = |base, i| e.address(base, e.shl(i, e.i64(2))?);
+    e.for_range(begin, end, e.i64(1), |i| {
+        let here = builder.get_insert_block().unwrap();
+        let mut factor = e.i32(1);
+        for n in 2..5 {
+            // Twice in the entry: 24 by two kinds of control flow.
+            builder.position_before(&entry.get_terminator().unwrap());
+            let positive = e.icmp(IntPredicate::SGE, end, begin)?;
+            factor = if n == 3 {
+                e.for_carried(e.i64(0), e.i64(3), e.i64(1), &[e.i32(0)], |_, sum| {
+                    Ok(vec![e.add(sum[0], factor)?])
+                })?[0]
+            } else {
+                e.if_else(positive, || Ok(vec![e.mul(factor, e.i32(n))?]), || Ok(vec![e.i32(0)]))?[0]
+            };
+        }
+        builder.position_at_end(here);
+        let x = e.load(Prim::I32, address(from, i)?, 4)?;
+        e.store(e.mul(x, factor)?, address(to, i)?, 4).map(|_| ())
+    })
+    .unwrap();
+    e.return_void().unwrap();
+    target.optimize(&module).unwrap();
+    let kernels = harness::Kernels::load(&target.object(&module).unwrap());
+    let result = kernels.run("k", &[i32::wrap(vec![1, -2, 3])], ElementType::S32, 3, 3);
+    assert_eq!(result, i32::wrap(vec![24, -48, 72]));
+}
+
 #[test]
 fn targets_that_cannot_be_are_errors() {
     for (cpu, features, part) in [
