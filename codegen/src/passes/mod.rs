@@ -212,6 +212,11 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
     Declared {
+        name: "while-loop-batched-dot",
+        doc: "products of what each turn takes from an array, for all of it at once before the loop",
+        run: while_motion::batch,
+    },
+    Declared {
         name: "while-loop-constant-sinking",
         doc: "constants in loops in the place of values that they carry",
         run: while_motion::sink,
@@ -289,6 +294,7 @@ pub const DEFAULT: &[&str] = &[
     "broadcast-simplifier",
     "constant-folding",
     "while-loop-constant-sinking",
+    "while-loop-batched-dot",
     "while-loop-invariant-code-motion",
     "while-loop-simplifier",
     "tuple-simplifier",

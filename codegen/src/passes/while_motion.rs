@@ -5,13 +5,13 @@
 //! has an effect, and none runs a loop of its own, so this cannot be told from results. They are computed from the same values by the
 //! same instructions, and data that goes through a loop unchanged keeps its bits.
 
-use hlo::attrs::{AttrKey, AttrValue};
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, Survey, each_outside_folds, has_effect, removable, same_but_layout};
+use super::edit::{Edit, Survey, each_outside_folds, has_effect, ints, removable, same_but_layout};
 use super::facts::literal;
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
@@ -280,6 +280,108 @@ fn is_worth_it(module: &Module, id: InstrId) -> bool {
         instr.operands().iter().map(|&o| bytes(&module.instr(o).shape)).fold(0, i64::saturating_add);
     let few = instr.opcode.is_elementwise() && array.checked_elements().is_none_or(|n| n < FEW);
     !few && bytes(&instr.shape) <= operands.max(SMALL_BYTES)
+}
+
+/// Products of what each turn takes from an array with what is the same in every turn, for all of it at once before the loop: a step of a recurrent
+/// network takes its input's product from there. The terms of each element are the same in the same order, and the index is clamped to as many
+/// places. Only where the loop is known to make about as many turns as there are places.
+pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each_loop(module, |module, l| {
+        let Some(turns) = trip_count(module, l.id) else { return 0 };
+        let all: Vec<InstrId> = module.instructions(l.body).collect();
+        let mut applied = 0;
+        for id in all {
+            if module.instr(id).opcode == Opcode::Dot
+                && let Some(product) = Product::of(module, l, id, turns)
+                && fuel.take()
+            {
+                product.batched(module, l).expect("invariant: its shapes were looked at");
+                applied += 1;
+            }
+        }
+        applied
+    })
+}
+
+/// The most bytes of all products together.
+const MAX_BATCHED: i64 = 64 << 20;
+
+/// `dot(reshape(dynamic-slice(inputs, index, 0, ...)), weights)`.
+struct Product {
+    dot: InstrId,
+    /// Elements of the loop's state.
+    inputs: i64,
+    weights: i64,
+    /// Scalar in the body.
+    index: InstrId,
+    places: i64,
+}
+
+impl Product {
+    fn of(module: &Module, l: &Loop<'_>, dot: InstrId, turns: u64) -> Option<Product> {
+        let instr = module.instr(dot);
+        let &[left, right] = instr.operands() else { return None };
+        let leaf = |id: InstrId| {
+            let index = (module.instr(id).operands() == [l.in_body])
+                .then(|| module.instr(id).attrs.int(AttrKey::Index))
+                .flatten()?;
+            is_invariant(module, l.body, index).then_some(index)
+        };
+        let weights = leaf(right)?;
+        let reshape = module.instr(left);
+        let slice = module.instr(*reshape.operands().first().filter(|_| reshape.opcode == Opcode::Reshape)?);
+        let (&whole, indices) =
+            slice.operands().split_first().filter(|_| slice.opcode == Opcode::DynamicSlice)?;
+        let inputs = leaf(whole)?;
+        let (from, taken) = (module.instr(whole).shape.as_array()?, reshape.shape.as_array()?);
+        let (&places, rest) = from.dims.split_first()?;
+        let index = *indices.first()?;
+        let sizes = slice.attrs.ints(AttrKey::DynamicSliceSizes)?;
+        let plain = [AttrKey::LhsBatchDims, AttrKey::RhsBatchDims]
+            .iter()
+            .all(|&key| instr.attrs.ints_or_empty(key).is_empty())
+            && instr.operands().len() == 2
+            && instr.attrs.get(AttrKey::SparsityConfig).is_none()
+            && instr.attrs.get(AttrKey::Sharding).is_none()
+            && !l.pinned.contains(&dot);
+        let result = instr.shape.as_array()?;
+        let bytes = Shape::Array(result.without_layout()).checked_bytes()?.checked_mul(places)?;
+        let fits = sizes.first() == Some(&1)
+            && sizes.get(1..) == Some(rest)
+            && taken.dims[..] == *rest
+            && taken.element_type == from.element_type
+            && module.instr(index).shape.is_scalar()
+            && i64::try_from(turns).is_ok_and(|n| n >= places - places / 4)
+            && places > 1
+            && bytes <= MAX_BATCHED;
+        (plain && fits).then_some(Product { dot, inputs, weights, index, places })
+    }
+
+    fn batched(&self, module: &mut Module, l: &Loop<'_>) -> Option<()> {
+        let (inputs, weights) = (l.first(module, self.inputs)?, l.first(module, self.weights)?);
+        let result = module.instr(self.dot).shape.as_array()?.without_layout();
+        let mut attrs = module.instr(self.dot).attrs.clone();
+        let contracting =
+            attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|d| d + 1).collect::<Vec<_>>();
+        attrs.set(AttrKey::LhsContractingDims, ints(&contracting));
+        let dims: Vec<i64> = std::iter::once(self.places).chain(result.dims.iter().copied()).collect();
+        let mut outside = Edit::before(module, l.id);
+        let shape = Shape::array(result.element_type, &dims);
+        let all = outside.shaped(Opcode::Dot, shape, &[inputs, weights], attrs)?;
+        let all = *l.carry(module, &[all])?.first()?;
+        let ty = module.instr(self.index).shape.element_type()?;
+        let mut inside = Edit::before(module, self.dot);
+        let zero = inside.scalar_bits(ty, 0);
+        let mut operands = vec![all, self.index];
+        operands.resize(dims.len() + 1, zero);
+        let mut sizes = dims;
+        *sizes.first_mut()? = 1;
+        let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, ints(&sizes));
+        let one = inside.add(Opcode::DynamicSlice, &operands, attrs)?;
+        let one = inside.reshape(one, &result.dims)?;
+        inside.finish(one, l.pinned);
+        Some(())
+    }
 }
 
 pub(super) fn sink(module: &mut Module, fuel: &mut Fuel) -> u64 {
