@@ -11,7 +11,7 @@ use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::values::{array_leaves, leaf_range};
+use super::values::array_leaves;
 
 /// Whether a result lies where an operand lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,13 +39,12 @@ pub struct Pair {
 pub type Pairs = SmallVec<[Pair; 2]>;
 
 /// All pairs of operand leaves and result leaves of an instruction that may share memory. An instruction that is not listed
-/// here reads its operands in any order while it writes.
+/// here reads its operands in any order while it writes. (`output_to_operand_aliasing` of library calls says how XLA's are called, not ours.)
 pub fn pairs(module: &Module, id: InstrId) -> Pairs {
     let instr = module.instr(id);
     match instr.opcode {
         Opcode::Fusion => fusion(module, instr),
         Opcode::DynamicUpdateSlice => [must(0, 0)].into_iter().collect(),
-        Opcode::CustomCall => declared(module, instr),
         _ if instr.opcode.is_elementwise() => {
             let same = |&slot: &u32| same_places(module.instr(instr.operands()[slot as usize]), instr);
             let slots = 0..instr.operands().len() as u32;
@@ -69,29 +68,6 @@ fn same_places(a: &Instruction, b: &Instruction) -> bool {
         }
         _ => false,
     }
-}
-
-/// As `output_to_operand_aliasing` says.
-fn declared(module: &Module, instr: &Instruction) -> Pairs {
-    let mut pairs = Pairs::new();
-    for a in instr.attrs.operand_aliasing().unwrap_or(&[]) {
-        let Some((slot, &o)) =
-            usize::try_from(a.operand).ok().and_then(|n| Some((n, instr.operands().get(n)?)))
-        else {
-            continue;
-        };
-        let operand = leaf_range(&module.instr(o).shape, &a.operand_index);
-        let result = leaf_range(&instr.shape, &a.output_index);
-        if let (Some((leaf, 1)), Some((result, 1))) = (operand, result) {
-            pairs.push(Pair {
-                slot: slot as u32,
-                leaf: leaf as u32,
-                result: result as u32,
-                sharing: Sharing::Must,
-            });
-        }
-    }
-    pairs
 }
 
 /// The roots of a fusion: of a tuple its elements.

@@ -15,6 +15,7 @@ mod live;
 mod moves;
 mod order;
 mod pack;
+mod report;
 mod values;
 
 use std::fmt;
@@ -27,7 +28,8 @@ use self::live::{is_name, tick, transfers};
 use self::moves::{Move, Moved};
 pub use self::order::control as control_computations;
 use self::order::{Event, Order};
-use self::pack::Item;
+use self::pack::{Bin, Item};
+pub use self::report::report;
 use self::values::{Origin, ValueId, Values};
 pub use self::values::{alias_of, array_leaves, for_each_array};
 use crate::Unsupported;
@@ -87,7 +89,7 @@ pub struct Assignment {
     pub results: Vec<Slice>,
     /// The most bytes alive at once: parameters, results, constants and arena.
     pub peak_bytes: u64,
-    /// No schedule of these instructions in this order can do with less.
+    /// The most bytes of values and scratch memory alive at once, parameters and constants always being so: instructions in this order cannot do with less.
     pub lower_bound_bytes: u64,
 }
 
@@ -136,9 +138,11 @@ pub struct Assigned {
     pub constants: Vec<(InstrId, u32)>,
     /// For each class of values its slice.
     slices: FxHashMap<ValueId, Slice>,
-    /// For each value its class.
+    /// For each value its class, and when it is alive.
     class: Vec<ValueId>,
+    lives: Vec<live::Spans>,
     values: Values,
+    order: Order,
     copies: FxHashMap<When, Vec<Copy>>,
     scratch: FxHashMap<InstrId, Slice>,
     in_place: FxHashMap<InstrId, in_place::Pairs>,
@@ -202,6 +206,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let order = Order::new(module, questions.whole)?;
     let values = Values::new(module, &order)?;
     let spans = live::spans(module, &order, &values);
+    let lives = spans.clone();
     let ties = classes::ties(module);
     let donated = classes::donated(module, values.parameters.len(), &ties);
     let mut classes = Classes::new(module, &order, &values, spans, &donated);
@@ -224,17 +229,44 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     assigner.results(&ties);
     assigner.temporaries();
     assigner.collect_moves();
+    let (bins, bin_slices) = assigner.bins();
     let Assigner {
         classes, mut allocations, mut slices, results, result_slices, items, owners, moves, ..
     } = assigner;
 
-    let packed = pack::pack(&items);
-    let arena = allocations.len() as u32;
     let fixed: u64 = allocations.iter().map(|a| a.bytes).sum();
+    let returned = allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Result { .. }));
+    let returned: u64 = returned.map(|a| a.bytes).sum();
+    // Results count while they are alive.
+    let made: Vec<Item> = bins
+        .iter()
+        .zip(&bin_slices)
+        .filter(|(_, s)| matches!(allocations[s.allocation as usize].kind, AllocationKind::Result { .. }))
+        .map(|(b, _)| Item { bytes: b.bytes, spans: b.spans.clone() })
+        .collect();
+    let lower_bound = (fixed - returned).saturating_add(pack::most_alive(items.iter().chain(&made)));
+    let binned = pack::into_bins(&items, &bins);
+    let (rest, places): (Vec<Item>, Vec<usize>) = items
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| binned[i].is_none())
+        .map(|(i, item)| (item.clone(), i))
+        .unzip();
+    let packed = pack::pack(&rest);
+    let arena = allocations.len() as u32;
+    let mut at: Vec<(u32, u64)> = vec![(arena, 0); items.len()];
+    for (&i, &offset) in places.iter().zip(&packed.offsets) {
+        at[i].1 = offset;
+    }
+    for (i, place) in binned.into_iter().enumerate() {
+        if let Some((bin, offset)) = place {
+            at[i] = (bin_slices[bin].allocation, offset);
+        }
+    }
     let mut scratch = FxHashMap::default();
     let mut help = FxHashMap::default();
-    for ((item, owner), &offset) in items.iter().zip(owners).zip(&packed.offsets) {
-        let slice = Slice { allocation: arena, offset, bytes: item.bytes };
+    for ((item, owner), (allocation, offset)) in items.iter().zip(owners).zip(at) {
+        let slice = Slice { allocation, offset, bytes: item.bytes };
         match owner {
             Owner::Class(class) => {
                 slices.insert(class, slice);
@@ -281,14 +313,10 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
         .collect();
     let class = (0..values.all.len() as ValueId).map(|v| classes.class(v)).collect();
     let in_place = classes.into_pairs();
-    let assignment = Assignment {
-        allocations,
-        results,
-        peak_bytes: fixed + packed.bytes,
-        lower_bound_bytes: fixed + packed.lower_bound,
-    };
+    let assignment =
+        Assignment { allocations, results, peak_bytes: fixed + packed.bytes, lower_bound_bytes: lower_bound };
     let constants = values.constants.clone();
-    Ok(Assigned { assignment, constants, slices, class, values, copies, scratch, in_place })
+    Ok(Assigned { assignment, constants, slices, class, lives, values, order, copies, scratch, in_place })
 }
 
 /// What an item of the arena is for.
@@ -377,6 +405,24 @@ impl Assigner<'_> {
             }
         }
         self.ordered(When::AtEnd, self.order.events.len() as u32 - 1, moves);
+    }
+
+    /// Memory of results and donated parameters, which temporaries may use when these do not.
+    fn bins(&self) -> (Vec<Bin>, Vec<Slice>) {
+        let mut classes: Vec<(ValueId, Slice)> = self.slices.iter().map(|(&c, &s)| (c, s)).collect();
+        classes.sort_unstable_by_key(|(c, _)| *c);
+        let free = classes.into_iter().filter(|(_, slice)| {
+            let kind = self.allocations[slice.allocation as usize].kind;
+            let own = matches!(
+                kind,
+                AllocationKind::Result { .. } | AllocationKind::Parameter { donated: true, .. }
+            );
+            own && slice.bytes > 0
+        });
+        free.map(|(class, slice)| {
+            (Bin { bytes: slice.bytes, spans: self.classes.spans(class).clone() }, slice)
+        })
+        .unzip()
     }
 
     /// Everything else lies in the arena.

@@ -29,8 +29,6 @@ pub(super) struct Packed {
     pub(super) offsets: Vec<u64>,
     /// How far they reach.
     pub(super) bytes: u64,
-    /// The most bytes alive at once.
-    pub(super) lower_bound: u64,
 }
 
 fn aligned(bytes: u64) -> u64 {
@@ -41,9 +39,9 @@ fn hull(item: &Item) -> Span {
     (item.spans.first().map_or(0, |s| s.0), item.spans.last().map_or(0, |s| s.1))
 }
 
-/// The most bytes alive at once: no packing is smaller.
-fn most_alive(items: &[Item]) -> u64 {
-    let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(2 * items.len());
+/// The most bytes of some items alive at once: no packing is smaller.
+pub(super) fn most_alive<'a>(items: impl Iterator<Item = &'a Item>) -> u64 {
+    let mut changes: Vec<(u32, bool, u64)> = Vec::new();
     for item in items {
         for &(from, to) in &item.spans {
             changes.push((from, true, aligned(item.bytes)));
@@ -60,9 +58,60 @@ fn most_alive(items: &[Item]) -> u64 {
     most
 }
 
+/// So many items are tried in so many bins.
+const MAX_BINNED: (usize, usize) = (1 << 11, 16);
+
+/// Memory that is there anyway and partly used: that of a result before it is made, of a donated parameter after it was read.
+#[derive(Debug)]
+pub(super) struct Bin {
+    pub(super) bytes: u64,
+    /// When its first item is alive, which fills it.
+    pub(super) spans: Spans,
+}
+
+/// Places items in bins where they fit, largest first. Returns for each the bin and where in it.
+pub(super) fn into_bins(items: &[Item], bins: &[Bin]) -> Vec<Option<(usize, u64)>> {
+    let mut found = vec![None; items.len()];
+    let mut by_size: Vec<usize> = (0..bins.len()).collect();
+    by_size.sort_by_key(|&b| (Reverse(bins[b].bytes), b));
+    by_size.truncate(MAX_BINNED.1);
+    // The smallest that fits is taken.
+    by_size.reverse();
+    let mut inside: Vec<Vec<(&Spans, u64, u64)>> =
+        bins.iter().map(|b| vec![(&b.spans, 0, aligned(b.bytes))]).collect();
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (Reverse(items[i].bytes), hull(&items[i]).0));
+    for i in order.into_iter().take(MAX_BINNED.0) {
+        let item = &items[i];
+        for &b in by_size.iter().filter(|&&b| bins[b].bytes >= item.bytes) {
+            let alive = inside[b].iter().filter(|p| meet(p.0, &item.spans));
+            let mut near: Vec<(u64, u64)> = alive.map(|p| (p.1, p.2)).collect();
+            near.sort_unstable();
+            let at = best_gap(&near, aligned(item.bytes));
+            if at + item.bytes <= bins[b].bytes {
+                inside[b].push((&item.spans, at, at + aligned(item.bytes)));
+                found[i] = Some((b, at));
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn meet(a: &Spans, b: &Spans) -> bool {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        if x.0 < y.1 && y.0 < x.1 {
+            return true;
+        }
+        if x.1 <= y.1 { i += 1 } else { j += 1 }
+    }
+    false
+}
+
 /// Offsets for all items.
 pub(super) fn pack(items: &[Item]) -> Packed {
-    let lower_bound = most_alive(items);
+    let lower_bound = most_alive(items.iter());
     let mut best: Option<(u64, Vec<u64>)> = None;
     let orders: [fn(&Item) -> (Reverse<u64>, u32); 3] = [
         |i| (Reverse(i.bytes), hull(i).0),
@@ -81,7 +130,7 @@ pub(super) fn pack(items: &[Item]) -> Packed {
         }
     }
     let (bytes, offsets) = best.unwrap_or_default();
-    Packed { offsets, bytes, lower_bound }
+    Packed { offsets, bytes }
 }
 
 /// Places items in an order. Returns how far they reach, and where each lies.
@@ -299,9 +348,10 @@ mod tests {
             let items = random(seed, 1 + seed as usize);
             let p = pack(&items);
             check(&items, &p.offsets, p.bytes);
-            assert!(p.bytes >= p.lower_bound);
+            let least = most_alive(items.iter());
+            assert!(p.bytes >= least);
             packed += p.bytes;
-            bound += p.lower_bound;
+            bound += least;
             let mut offsets = vec![0; items.len()];
             let order: Vec<usize> = (0..items.len()).collect();
             let bytes = sweep(&items, &order, 0, &mut offsets);
@@ -313,6 +363,6 @@ mod tests {
     #[test]
     fn nothing_takes_no_place() {
         let p = pack(&[]);
-        assert_eq!((p.bytes, p.lower_bound), (0, 0));
+        assert_eq!((p.bytes, most_alive([].iter())), (0, 0));
     }
 }

@@ -88,10 +88,15 @@ pub(super) fn leaf_range(shape: &Shape, index: &[i64]) -> Option<(usize, usize)>
 pub fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
     let instr = module.instr(id);
     let &operand = instr.operands().first()?;
+    let shape = &module.instr(operand).shape;
     let same = match instr.opcode {
-        Opcode::Reshape | Opcode::Copy | Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => true,
+        Opcode::Reshape => shape.element_type() == instr.shape.element_type(),
+        // Of another float type they convert.
+        Opcode::Copy | Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => {
+            shape.compatible(&instr.shape)
+        }
         Opcode::Bitcast | Opcode::BitcastConvert => {
-            let (from, to) = (&module.instr(operand).shape, &instr.shape);
+            let (from, to) = (shape, &instr.shape);
             let bytes = from.checked_bytes();
             match (from, to) {
                 (Shape::Array(a), Shape::Array(b)) => {
@@ -208,7 +213,42 @@ impl Values {
         }
     }
 
+    /// Values that are passed on under other names, checked to be of one type under all. Errors: some are of another float type in another place, where
+    /// they would have to be converted.
+    fn passed_on(module: &Module, id: InstrId, parts: &[(InstrId, &Shape)]) -> Result<(), Unsupported> {
+        match parts.iter().all(|(from, to)| module.instr(*from).shape.compatible(to)) {
+            true => Ok(()),
+            false => {
+                Err(Unsupported::new(module, id, "a value of another float type than where it comes from"))
+            }
+        }
+    }
+
     fn event(&mut self, module: &Module, event: Event) -> Result<(), Unsupported> {
+        let shape = |id: InstrId| &module.instr(id).shape;
+        // Operands, parameters, roots and results of what is called are of the same types.
+        if let Event::EnterWhile(id) | Event::EnterConditional(id) | Event::EnterCall(id) = event {
+            let opcode = module.instr(id).opcode;
+            let called = control(module, id);
+            let operands = module.instr(id).operands();
+            let mut parts = Vec::new();
+            for (n, &c) in called.iter().enumerate() {
+                let parameters = module.computation(c).parameters().iter().flatten();
+                let given = match opcode {
+                    Opcode::While => operands.get(..1),
+                    Opcode::Conditional => operands.get(n + 1..n + 2),
+                    _ => Some(operands),
+                };
+                parts.extend(given.unwrap_or_default().iter().zip(parameters).map(|(&o, &p)| (o, shape(p))));
+                if opcode != Opcode::While || n == 1 {
+                    parts.push((module.root(c), shape(id)));
+                }
+            }
+            if opcode == Opcode::While {
+                parts.extend(operands.iter().map(|&o| (o, shape(id))));
+            }
+            Self::passed_on(module, id, &parts)?;
+        }
         match event {
             Event::Do(id) => self.instruction(module, id)?,
             Event::EnterWhile(id) => {
@@ -260,6 +300,9 @@ impl Values {
                 }
             }
             Opcode::Tuple => {
+                let parts = instr.shape.as_tuple().unwrap_or_default();
+                let parts: Vec<_> = instr.operands().iter().copied().zip(parts).collect();
+                Self::passed_on(module, id, &parts)?;
                 let first = self.pool.len() as u32;
                 for &o in instr.operands() {
                     let (a, b) = self.ranges[o.index()];
@@ -270,6 +313,14 @@ impl Values {
             Opcode::GetTupleElement => {
                 let Some(&o) = instr.operands().first() else { return Ok(()) };
                 let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok());
+                let element = index.and_then(|i| module.instr(o).shape.as_tuple()?.get(i));
+                if !element.is_some_and(|e| e.compatible(&instr.shape)) {
+                    return Err(Unsupported::new(
+                        module,
+                        id,
+                        "an element of another float type than in the tuple",
+                    ));
+                }
                 let starts = self.elements.entry(o).or_insert_with(|| {
                     let parts = module.instr(o).shape.as_tuple().unwrap_or_default();
                     let mut at = 0;
@@ -284,8 +335,15 @@ impl Values {
                     self.ranges[id.index()] = (first + a, first + b);
                 }
             }
-            _ => match alias_of(module, id) {
+            opcode => match alias_of(module, id) {
                 Some(operand) => self.ranges[id.index()] = self.ranges[operand.index()],
+                None if matches!(opcode, Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency) => {
+                    return Err(Unsupported::new(
+                        module,
+                        id,
+                        "a value of another float type than its operand",
+                    ));
+                }
                 None => {
                     self.fresh(module, id, Origin::Computed)?;
                 }

@@ -12,7 +12,7 @@ use crate::Unsupported;
 use crate::buffers::{self, Assigned, Questions};
 use crate::fusion;
 use crate::kernel::{Kernel, Request};
-use crate::passes::{Fuel, Pass, Pipeline, Steps};
+use crate::passes::{self, Fuel, Pass, Pipeline, Steps};
 use crate::plan::lower::{Lowered, Lowering};
 use crate::program::Program;
 use crate::runtime::pool::Pool;
@@ -152,6 +152,11 @@ pub fn compile_watched(
         })?;
         clock.lap(&ran.pass);
     }
+    for name in ["flatten-call-graph", "schedule"] {
+        if let Some(pass) = passes::by_name(name) {
+            pass.run(&mut module, &mut Fuel::UNLIMITED.clone());
+        }
+    }
     // From here on instructions run in the order in which they stand, so what control edges kept out of fusions may go into some of its own.
     let all =
         |m: &Module| -> Vec<InstrId> { m.computations().iter().flat_map(|&c| m.instructions(c)).collect() };
@@ -171,6 +176,11 @@ pub fn compile_watched(
     let kernels: Vec<Kernel> = kernels.into_iter().map(|k| k.unwrap_or(NO_KERNEL)).collect();
     let scratch = |id: InstrId| lowered.scratch(id, &kernels);
     let assigned = buffers::assign(&module, &Questions { scratch: &scratch, whole: &whole })?;
+    if options.verify && module.instruction_capacity() <= MAX_CHECKED {
+        let questions = Questions { scratch: &scratch, whole: &whole };
+        buffers::check::check(&module, &assigned, &questions)
+            .map_err(|why| CompileError::Defect(format!("buffers: {why}")))?;
+    }
     stages.assigned(&module, &assigned);
     clock.lap("buffers");
     let mut constants = Vec::with_capacity(assigned.constants.len());
@@ -195,6 +205,9 @@ pub fn compile_watched(
     clock.lap("plan");
     Ok(Compiled { program, times: clock.laps })
 }
+
+/// The buffers of larger modules are not checked.
+const MAX_CHECKED: usize = 5_000;
 
 /// In the place of a kernel that nothing launches.
 const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0 };

@@ -15,6 +15,8 @@ mod print;
 mod prove;
 mod reduce;
 mod run;
+#[cfg(feature = "llvm")]
+mod stage;
 mod test;
 pub mod ui;
 mod verify;

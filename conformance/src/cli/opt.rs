@@ -10,6 +10,8 @@ use hlo_codegen::passes::{self, Fuel, Pass, Pipeline, Steps};
 use serde::Serialize;
 
 use super::ui::Ui;
+#[cfg(feature = "llvm")]
+use crate::engine::cpu::CpuOptions;
 use crate::engine::spec;
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
@@ -43,6 +45,15 @@ pub(crate) struct Options {
     /// Verify after each pass, not only at the end
     #[arg(long)]
     verify_each: bool,
+    /// What the compiler for the CPU makes on its way, in the place of what the passes make
+    #[cfg(feature = "llvm")]
+    #[arg(long, value_enum, value_name = "STAGE", conflicts_with_all = ["passes", "passes_fuel", "fuel_passes", "dump_to"])]
+    stage: Option<super::stage::Stage>,
+    /// How much the compiler optimizes, 0 to 3
+    #[cfg(feature = "llvm")]
+    #[arg(short = 'O', long, value_name = "N", default_value_t = 2, requires = "stage",
+        value_parser = clap::value_parser!(u8).range(0..=3))]
+    opt_level: u8,
     /// Write the program to a file; standard output then says what was done
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -53,6 +64,8 @@ Examples:
   hlo opt module.hlo                            what the default pipeline makes of it
   hlo opt module.hlo --passes call-inliner,dce -o small.hlo
   hlo opt module.hlo --passes-fuel cse=3 --dump-to dumps --verify-each
+  hlo opt module.hlo --stage buffer-assignment  where every value lies and when it is alive
+  hlo opt module.hlo --stage asm -O3            the machine code of its kernels
   hlo opt --list-passes";
 
 #[derive(Serialize)]
@@ -131,6 +144,17 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         pipeline = pipeline.verified();
     }
     let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+    #[cfg(feature = "llvm")]
+    if let Some(stage) = options.stage {
+        let compiler = CpuOptions { opt_level: options.opt_level, fallback: false }.compiler();
+        let text = super::stage::text(&program.module, stage, &compiler)?;
+        match &options.output {
+            Some(file) => std::fs::write(file, &text)
+                .map_err(|e| Failure::usage(format!("{}: {}", file.display(), describe(&e))))?,
+            None => ui.raw(&text),
+        }
+        return Ok(Exit::Ok);
+    }
     let (module, rows) = optimized(options, program.module, &pipeline)?;
     let found = hlo::verify::verify(&module);
     if found.has_errors() {

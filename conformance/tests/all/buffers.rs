@@ -1,5 +1,5 @@
 //! Buffers of generated programs, of filetests and of recorded cases: each assignment is checked on runs of its program
-//! ([`hlo_codegen::buffers::check`]), of the program as it is, scheduled, and after the default pipeline.
+//! ([`hlo_codegen::buffers::check`]), of the program as it is, scheduled, and as it is compiled.
 //!
 //! `HLO_PROPERTY_CASES=N` asks for more cases, `HLO_PROPERTY_SEED=S` for others.
 
@@ -59,18 +59,18 @@ fn property(cases: u32) -> Result<(), String> {
     })
 }
 
-/// The program as it is, scheduled, and optimized. Returns how many of these have buffers; errors: an assignment that is wrong.
+/// The program as it is, scheduled, and as it is compiled. Returns how many of these have buffers; errors: an assignment that is wrong.
 fn holds(module: &Module) -> Result<usize, String> {
     let mut found = 0;
-    for (standard, passes) in [
-        (false, &["flatten-call-graph"][..]),
-        (false, &["flatten-call-graph", "schedule"]),
-        (true, &["flatten-call-graph", "schedule"]),
-    ] {
-        let mut pipeline = if standard { Pipeline::standard() } else { Pipeline::new() };
-        for name in passes {
-            pipeline = pipeline.then(by_name(name).unwrap(), None);
-        }
+    let with = |pipeline: Pipeline, names: &[&str]| {
+        names.iter().fold(pipeline, |p, name| p.then(by_name(name).unwrap(), None))
+    };
+    let forms = [
+        with(Pipeline::new(), &["flatten-call-graph"]),
+        with(Pipeline::new(), &["flatten-call-graph", "schedule"]),
+        with(Pipeline::cpu(2), &["flatten-call-graph", "schedule"]),
+    ];
+    for pipeline in forms {
         let mut form = module.clone();
         pipeline.run(&mut form, &mut Fuel::UNLIMITED.clone()).map_err(|b| format!("{b:?}"))?;
         // Some memory for what is not elementwise.
@@ -90,7 +90,10 @@ fn holds(module: &Module) -> Result<usize, String> {
                     return Err(format!("{} bytes are less than {}", a.peak_bytes, a.lower_bound_bytes));
                 }
             }
-            Err(e) if e.reason.contains("unbounded") || e.reason.contains("called from elsewhere") => {}
+            Err(e)
+                if e.reason.contains("unbounded")
+                    || e.reason.contains("called from elsewhere")
+                    || e.reason.contains("another float type") => {}
             Err(e) => return Err(format!("refused: {e:?}")),
         }
     }

@@ -1,0 +1,78 @@
+//! `hlo opt --stage`: what the compiler for the CPU makes on its way.
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use hlo::Module;
+use hlo::print::{PrintOptions, print_module};
+use hlo_codegen::buffers::{Assigned, report};
+use hlo_codegen::cpu::{CompileError, Options, Stages, compile_watched};
+use hlo_codegen::passes::{Pipeline, Steps};
+use hlo_codegen::plan::lower::Lowered;
+
+use crate::exit::{Exit, Failure};
+
+/// A stage of the compiler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Stage {
+    /// The program as it was read
+    Hlo,
+    /// The program that is lowered: optimized, fused, scheduled
+    HloOptimized,
+    /// Where every value lies and when it is alive
+    BufferAssignment,
+    /// LLVM code as it is emitted
+    Llvm,
+    /// LLVM code after LLVM's passes
+    LlvmOptimized,
+    /// Assembly
+    Asm,
+}
+
+struct Watcher {
+    stage: Stage,
+    text: String,
+}
+
+impl Steps for Watcher {}
+
+impl Stages for Watcher {
+    fn lowered(&mut self, module: &Module, _decisions: &Lowered) {
+        if self.stage == Stage::HloOptimized {
+            self.text = print_module(module, &PrintOptions::source(module));
+        }
+    }
+
+    fn assigned(&mut self, module: &Module, assigned: &Assigned) {
+        if self.stage == Stage::BufferAssignment {
+            self.text = report(module, assigned);
+        }
+    }
+
+    fn wants_llvm(&self) -> [bool; 3] {
+        [Stage::Llvm, Stage::LlvmOptimized, Stage::Asm].map(|s| s == self.stage)
+    }
+
+    fn llvm(&mut self, unit: usize, texts: [Option<String>; 3]) {
+        let sign = if self.stage == Stage::Asm { '#' } else { ';' };
+        for text in texts.into_iter().flatten() {
+            let _ = writeln!(self.text, "{sign} unit {unit}\n{text}");
+        }
+    }
+}
+
+/// The text of a stage of a verified module. Errors: what the compiler refuses, with exit code 5; its defects.
+pub(crate) fn text(module: &Module, stage: Stage, options: &Options) -> Result<String, Failure> {
+    if stage == Stage::Hlo {
+        return Ok(print_module(module, &PrintOptions::source(module)));
+    }
+    let mut watcher = Watcher { stage, text: String::new() };
+    let pipeline = Pipeline::cpu(options.opt_level);
+    match compile_watched(module, options, &pipeline, &mut watcher) {
+        Ok(_) => Ok(watcher.text),
+        // What was made before it failed is what was asked for.
+        Err(_) if !watcher.text.is_empty() => Ok(watcher.text),
+        Err(e @ CompileError::Defect(_)) => Err(Failure::internal(e.to_string())),
+        Err(e) => Err(Failure::new(Exit::Unsupported, e.to_string())),
+    }
+}
