@@ -2,6 +2,7 @@
 //! for each instruction that does something, in the order in which it is called. What every pass of it leaves must verify.
 //!
 //! `HLO_BLESS=1` rewrites the lines; read the difference. `HLO_KERNELS=FOLDER` prints the same of all programs of a folder, and how long passes took.
+//! Programs of filetests and the corpus in the tree, and of the folder that `HLO_PROGRAMS` names, must keep their bits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,9 +11,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use hlo::attrs::AttrKey;
-use hlo::{Module, Opcode};
+use hlo::elided::splitmix64;
+use hlo::{ArrayLiteral, BufferOf, Literal, Module, Opcode, Shape, TypeClass, with_element_type};
 use hlo_codegen::fusion::kinds::{is_view, programs};
 use hlo_codegen::passes::{Fuel, Pass, Pipeline, Steps};
+use hlo_interp::{Accumulate, Interpreter, Options, Value};
 
 fn parse(text: &str) -> Module {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
@@ -119,4 +122,114 @@ fn kernels_of_a_folder() {
         let slow: Vec<String> = times.1.iter().take(6).map(|(n, t)| format!("{n} {:.2}", t * 1e3)).collect();
         println!("   {}\n{lines}\n", slow.join(", "));
     }
+}
+
+/// Small numbers, and some special ones: what indices, masks and functions can do something with.
+fn argument(shape: &Shape, seed: u64) -> Literal {
+    let Shape::Array(array) = shape else {
+        let parts = shape.as_tuple().unwrap_or_default();
+        let part = |(i, s)| argument(s, splitmix64(seed + i as u64));
+        return Literal::Tuple(parts.iter().enumerate().map(part).collect());
+    };
+    let ty = array.element_type;
+    let element = |i: u64| -> u128 {
+        let r = splitmix64(seed ^ splitmix64(i));
+        let bits = ty.real_part().bits();
+        let ones = u128::MAX >> (128 - bits);
+        match ty.class() {
+            TypeClass::Pred => u128::from(r & 1),
+            TypeClass::Signed | TypeClass::Unsigned => u128::from(r >> 40 & 7) & ones,
+            TypeClass::Float | TypeClass::Complex => match r % 16 {
+                0 => 0,
+                1 => 1 << (bits - 1),
+                2 => ones,
+                3 => 1,
+                // Around one: the exponent's ones below its highest bit.
+                _ => {
+                    (u128::from(splitmix64(r)) << 64 | u128::from(r)) & (ones >> 2)
+                        | (ones >> 2 & !(ones >> 7))
+                }
+            },
+        }
+    };
+    let n = array.elements() as u64;
+    let buffer = with_element_type!(ty, T => {
+        <T as BufferOf>::wrap((0..n).map(|i| <T as hlo::Bits>::from_bits(element(i))).collect())
+    });
+    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer })
+}
+
+fn run(module: &Module, accumulate: Accumulate, fuel: u64) -> Result<Literal, String> {
+    let shapes = module.program_shape(module.entry()).unwrap().parameters;
+    let arguments = shapes.iter().enumerate().map(|(i, s)| argument(s, i as u64));
+    let options = Options { accumulate, fuel: Some(fuel), ..Options::default() };
+    Interpreter::new(module, options)
+        .run(arguments.map(Value::from_literal).collect())
+        .map(Value::into_literal)
+        .map_err(|e| e.to_string())
+}
+
+/// Programs small enough to be run by an unoptimized interpreter.
+fn is_small(module: &Module) -> bool {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let mut leaves = 0i64;
+    for id in all {
+        let shape = &module.instr(id).shape;
+        let plain = shape.leaves().iter().all(|s| s.as_array().is_some_and(|a| !a.is_dynamic()));
+        if !plain {
+            return false;
+        }
+        leaves = leaves.saturating_add(shape.checked_bytes().unwrap_or(i64::MAX));
+    }
+    leaves < 1 << 18
+}
+
+#[test]
+fn programs_keep_their_bits() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance");
+    let mut pending = vec![root.join("filetests"), root.join("corpus")];
+    pending.extend(std::env::var_os("HLO_PROGRAMS").map(PathBuf::from));
+    let (mut ran, mut changed) = (0, 0);
+    let only = std::env::var("HLO_PROGRAM").ok();
+    while let Some(folder) = pending.pop() {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                pending.push(path);
+                continue;
+            }
+            let name = path.display().to_string();
+            if path.extension().is_none_or(|e| e != "hlo") || only.as_ref().is_some_and(|o| !name.contains(o))
+            {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for part in text.split("\n// ==== ").filter(|p| p.contains("HloModule")) {
+                let start = part.find("HloModule").unwrap();
+                let parsed = hlo_parser::parse_module(&part[start..], &hlo_parser::ParseOptions::default());
+                let Some(module) = parsed.module else { continue };
+                if hlo::verify::verify(&module).has_errors() || !is_small(&module) {
+                    continue;
+                }
+                for level in [0, 3] {
+                    let mut form = module.clone();
+                    let done = Pipeline::cpu(level).verified().run(&mut form, &mut Fuel::UNLIMITED.clone());
+                    done.unwrap_or_else(|b| panic!("{name}: {b:?}\n{part}"));
+                    for accumulate in [Accumulate::Exact, Accumulate::Region] {
+                        let Ok(right) = run(&module, accumulate, 1 << 14) else { continue };
+                        ran += 1;
+                        changed += usize::from(form.computations().len() != module.computations().len());
+                        let got = run(&form, accumulate, 1 << 18);
+                        assert!(
+                            got.as_ref() == Ok(&right),
+                            "{name}, O{level}, {accumulate:?}:\n{part}\n{got:?}\n{right:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(only.is_some() || ran > 1000 && changed > 500, "{ran} ran, {changed} changed");
 }

@@ -66,7 +66,7 @@ pub fn is_view(module: &Module, id: InstrId) -> bool {
 }
 
 /// The computations that run instruction by instruction: the entry, bodies and conditions of loops, branches, callees. In the order of the text.
-/// Not those that operations apply to elements, nor those of fusions.
+/// Not those that operations apply to elements, nor those of fusions and of loops that are compiled as a whole.
 pub fn programs(module: &Module) -> Vec<ComputationId> {
     let mut found: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending: Vec<ComputationId> = module.entry_or_none().into_iter().collect();
@@ -76,6 +76,9 @@ pub fn programs(module: &Module) -> Vec<ComputationId> {
         }
         for id in module.instructions(c) {
             let instr = module.instr(id);
+            if super::small_loop(module, id) {
+                continue;
+            }
             if matches!(
                 instr.opcode,
                 Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::AsyncStart | Opcode::AsyncUpdate

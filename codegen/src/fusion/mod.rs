@@ -16,9 +16,12 @@ mod loops;
 mod outline;
 mod output;
 mod rows;
+mod small;
 mod wrapper;
 
 use crate::passes::{Pipeline, by_name};
+
+pub use small::small_loop;
 
 pub(crate) use loops::run as fuse_loops;
 pub(crate) use output::run as fuse_outputs;

@@ -100,6 +100,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Domain => Ok(Lowering::Nothing),
         Opcode::Copy | Opcode::Reshape | Opcode::Bitcast => Ok(Lowering::Copy),
         Opcode::Fusion => fusion(module, id),
+        Opcode::While if crate::fusion::small_loop(module, id) => Ok(Lowering::Kernel(Request::Loop(id))),
         Opcode::While => Ok(Lowering::While),
         Opcode::Conditional => Ok(Lowering::Conditional),
         Opcode::Call => Ok(Lowering::Call),

@@ -1,0 +1,69 @@
+//! Loops that are one function: so little happens in an iteration that launching a kernel for it would take longer.
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
+
+use super::kinds::{Role, role};
+
+/// The most elements of arrays that an iteration may compute.
+const MAX_ELEMENTS: i64 = 4096;
+/// The most instructions of body and condition.
+const MAX_INSTRUCTIONS: usize = 512;
+
+/// Whether a `while` is to be compiled as a whole ([`crate::kernel::Request::Loop`]): its state is a tuple of arrays, of which only small ones (or small
+/// windows of them) change, and all that its computations do can be an expression of elements. They stay as they are, without fusions.
+pub fn small_loop(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let of = |key| instr.attrs.computation(key);
+    let (Opcode::While, Some(condition), Some(body), Shape::Tuple(state)) =
+        (instr.opcode, of(AttrKey::Condition), of(AttrKey::Body), &instr.shape)
+    else {
+        return false;
+    };
+    if !state.iter().all(|s| s.as_array().is_some_and(|a| !a.is_dynamic())) {
+        return false;
+    }
+    if module.computation(condition).len() + module.computation(body).len() > MAX_INSTRUCTIONS
+        || !is_expression(module, condition)
+        || !is_expression(module, body)
+    {
+        return false;
+    }
+    let root = module.instr(module.root(body));
+    if root.opcode != Opcode::Tuple {
+        return false;
+    }
+    let mut elements = 0i64;
+    for (i, &next) in root.operands().iter().enumerate() {
+        let next = module.instr(next);
+        let kept = next.opcode == Opcode::GetTupleElement
+            && next.attrs.int(AttrKey::Index) == Some(i as i64)
+            && module.instr(next.operands()[0]).opcode == Opcode::Parameter;
+        if !kept {
+            let count = next.shape.as_array().and_then(|a| a.checked_elements()).unwrap_or(i64::MAX);
+            elements = elements.saturating_add(count);
+        }
+    }
+    elements <= MAX_ELEMENTS
+}
+
+/// Whether a computation takes tuples apart, computes elements, and puts a tuple together.
+fn is_expression(module: &Module, c: ComputationId) -> bool {
+    let root = module.root(c);
+    module.instructions(c).all(|id| {
+        let instr = module.instr(id);
+        instr.control_predecessors.is_empty()
+            && match instr.opcode {
+                Opcode::Parameter => true,
+                Opcode::GetTupleElement => {
+                    module.instr(instr.operands()[0]).opcode == Opcode::Parameter
+                        && instr.shape.as_array().is_some()
+                }
+                Opcode::Tuple => id == root,
+                Opcode::Constant => {
+                    crate::passes::facts::literal(module, id).is_some() && instr.shape.as_array().is_some()
+                }
+                _ => matches!(role(module, id), Role::Loop | Role::Update),
+            }
+    })
+}
