@@ -183,7 +183,6 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::ScaledDot
         | Opcode::Map
         | Opcode::ReduceWindow
-        | Opcode::Scan
         | Opcode::Scatter
         | Opcode::SelectAndScatter
         | Opcode::Sort
@@ -194,10 +193,12 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Fft
         | Opcode::RngBitGenerator => native(),
         // The interpreter's routines are this program's own code too.
-        Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall => match Native::of(module, id) {
-            Some(native) => Ok(Lowering::Native(Box::new(native?))),
-            None => interpret(module, id),
-        },
+        Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall | Opcode::Scan => {
+            match Native::of(module, id) {
+                Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
+                Some(Err(_)) | None => interpret(module, id),
+            }
+        }
         // Sizes at run time.
         Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
             refuse("sizes known only at run time")

@@ -13,6 +13,7 @@ mod memory;
 mod random;
 mod reduce_window;
 mod region;
+mod scatter;
 mod select_and_scatter;
 mod simd;
 mod sort;
@@ -96,6 +97,7 @@ enum Kind {
     GeneralReduceWindow(reduce_window::General),
     RandomBits(random::Bits),
     Scan(reduce_window::Scan),
+    Scatter(scatter::Scatter),
     SelectAndScatter(select_and_scatter::SelectAndScatter),
     ReduceWindow(reduce_window::ReduceWindow),
     Sort(sort::Sort),
@@ -113,6 +115,7 @@ impl Kind {
             Kind::GeneralReduceWindow(op) => op,
             Kind::RandomBits(op) => op,
             Kind::Scan(op) => op,
+            Kind::Scatter(op) => op,
             Kind::SelectAndScatter(op) => op,
             Kind::ReduceWindow(op) => op,
             Kind::Sort(op) => op,
@@ -140,6 +143,7 @@ impl Native {
                 dot::scaled::ScaledDot::of(module, id).map(|op| Kind::ScaledDot(Box::new(op)))
             }
             Opcode::Scan => reduce_window::Scan::of(module, id).map(Kind::Scan),
+            Opcode::Scatter => scatter::Scatter::of(module, id).map(Kind::Scatter),
             Opcode::SelectAndScatter => {
                 select_and_scatter::SelectAndScatter::of(module, id).map(Kind::SelectAndScatter)
             }

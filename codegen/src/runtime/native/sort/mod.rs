@@ -10,12 +10,12 @@ mod radix;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 
 use self::merge::{Column, Comparator, LANES};
-use self::radix::{Item, Narrow, PARALLEL, Wide, each_piece};
+use self::radix::{Item, Items, Narrow, PARALLEL, Wide, each_piece};
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
 use super::{Call, Operation, Sent};
@@ -321,33 +321,37 @@ impl Sort {
         // SAFETY: as above.
         let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
         let from = Shared::<u8>::new(call.arguments[0]);
-        let merged = AtomicBool::new(false);
+        let (merged, differ) = (AtomicBool::new(false), Differ::default());
         let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
         each_piece(call.pool, line.len, &|_, range| {
+            let mut bits = (u64::MAX, 0);
             // SAFETY: the line is in the operand; pieces write different items.
             let met = unsafe {
                 key.load(
                     from.pointer(),
                     range,
                     |i| line.start + i,
-                    |i, key| *data.pointer().add(i) = word(key),
+                    |i, key| {
+                        bits = (bits.0 & key, bits.1 | key);
+                        *data.pointer().add(i) = word(key);
+                    },
                 )
             };
+            differ.note(bits);
             merged.fetch_or(met.merged, Ordering::Relaxed);
         });
         if merged.into_inner() {
             return false;
         }
-        // SAFETY: the layout gives each array its size.
-        let sorted = unsafe { radix::sort(call.pool, data, spare, counts, line.len, key.bits(), true) };
         let to = Shared::<W>::new(call.arguments[1]);
-        each_piece(call.pool, line.len, &|_, range| {
-            // SAFETY: pieces write different elements of the line's result.
-            let (to, sorted) = unsafe {
-                (to.slice_mut(line.start + range.start, range.len()), sorted.slice(range.start, range.len()))
-            };
-            to.iter_mut().zip(sorted).for_each(|(to, &item)| *to = word(key.decode(item.key())));
-        });
+        let items = Items { data, spare, counts, n: line.len, bits: key.bits(), fresh: true };
+        // SAFETY: the layout gives each array its size; parts write different elements of the line's result.
+        unsafe {
+            radix::sort(call.pool, items, differ.bits(), &|start, sorted: &[W]| {
+                let to = to.slice_mut(line.start + start, sorted.len());
+                to.iter_mut().zip(sorted).for_each(|(to, &item)| *to = word(key.decode(item.key())));
+            });
+        }
         true
     }
 
@@ -393,42 +397,45 @@ impl Sort {
         });
         // SAFETY: as above.
         let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
-        let incomparable = AtomicBool::new(false);
+        let (incomparable, differ) = (AtomicBool::new(false), Differ::default());
         for (k, key) in keys.iter().enumerate() {
             let from = Shared::<u8>::new(call.arguments[key.operand]);
+            let last = k + 1 == keys.len();
             each_piece(call.pool, line.len, &|_, range| {
+                let mut bits = (u64::MAX, 0);
                 // SAFETY: places are within the line and the line in the operand; pieces write different items.
                 let met = unsafe {
                     if fresh && k == 0 {
-                        key.load(
-                            from.pointer(),
-                            range,
-                            |i| line.element(i),
-                            |i, key| *data.pointer().add(i) = T::make(key, i as u32),
-                        )
+                        let make = |i: usize, key: u64| {
+                            bits = (bits.0 & key, bits.1 | key);
+                            *data.pointer().add(i) = T::make(key, i as u32);
+                        };
+                        if line.stride == 1 {
+                            key.load(from.pointer(), range, |i| line.start + i, make)
+                        } else {
+                            key.load(from.pointer(), range, |i| line.element(i), make)
+                        }
                     } else if fresh {
-                        let bits = key.bits();
-                        key.load(
-                            from.pointer(),
-                            range,
-                            |i| line.element(i),
-                            |i, key| {
-                                let item = data.pointer().add(i);
-                                *item = T::make((*item).key() << bits | key, i as u32);
-                            },
-                        )
+                        let shift = key.bits();
+                        let more = |i: usize, key: u64| {
+                            let item = data.pointer().add(i);
+                            let key = (*item).key() << shift | key;
+                            bits = (bits.0 & key, bits.1 | key);
+                            *item = T::make(key, i as u32);
+                        };
+                        key.load(from.pointer(), range, |i| line.element(i), more)
                     } else {
                         let place = |i: usize| *order.pointer().add(i);
-                        key.load(
-                            from.pointer(),
-                            range,
-                            |i| line.element(place(i) as usize),
-                            |i, key| {
-                                *data.pointer().add(i) = T::make(key, place(i));
-                            },
-                        )
+                        let make = |i: usize, key: u64| {
+                            bits = (bits.0 & key, bits.1 | key);
+                            *data.pointer().add(i) = T::make(key, place(i));
+                        };
+                        key.load(from.pointer(), range, |i| line.element(place(i) as usize), make)
                     }
                 };
+                if last {
+                    differ.note(bits);
+                }
                 incomparable.fetch_or(met.nan && key.is_partial(), Ordering::Relaxed);
             });
         }
@@ -436,15 +443,14 @@ impl Sort {
             return false;
         }
         let bits = keys.iter().map(Key::bits).sum();
-        // SAFETY: the layout gives each array its size.
-        let sorted = unsafe { radix::sort(call.pool, data, spare, counts, line.len, bits, fresh) };
-        each_piece(call.pool, line.len, &|_, range| {
-            // SAFETY: pieces write different parts.
-            let (order, sorted) = unsafe {
-                (order.slice_mut(range.start, range.len()), sorted.slice(range.start, range.len()))
-            };
-            order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.place());
-        });
+        let items = Items { data, spare, counts, n: line.len, bits, fresh };
+        // SAFETY: the layout gives each array its size; parts write different places.
+        unsafe {
+            radix::sort(call.pool, items, differ.bits(), &|start, sorted: &[T]| {
+                let order = order.slice_mut(start, sorted.len());
+                order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.place());
+            });
+        }
         true
     }
 
@@ -489,6 +495,30 @@ impl Sort {
             }
             false
         });
+    }
+}
+
+/// The bits in which keys differ.
+struct Differ {
+    all: AtomicU64,
+    any: AtomicU64,
+}
+
+impl Default for Differ {
+    fn default() -> Self {
+        Self { all: AtomicU64::new(u64::MAX), any: AtomicU64::new(0) }
+    }
+}
+
+impl Differ {
+    /// Notes the bits that some keys all have, and those that any has.
+    fn note(&self, (all, any): (u64, u64)) {
+        self.all.fetch_and(all, Ordering::Relaxed);
+        self.any.fetch_or(any, Ordering::Relaxed);
+    }
+
+    fn bits(&self) -> u64 {
+        self.all.load(Ordering::Relaxed) ^ self.any.load(Ordering::Relaxed)
     }
 }
 

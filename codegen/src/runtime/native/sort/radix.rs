@@ -82,108 +82,182 @@ impl Item for Wide {
 }
 
 /// Items from which the work is cut into pieces for several threads.
-pub(super) const PARALLEL: usize = 1 << 16;
+pub(super) const PARALLEL: usize = 1 << 15;
 
-/// Pieces of a long line.
+/// The most pieces.
 const PIECES: usize = 16;
 
 /// Items up to which comparisons are quicker than digits, and insertion quicker still.
 const FEW: usize = 512;
 const VERY_FEW: usize = 24;
 
-/// The number of pieces that `n` items are cut into.
-pub(super) fn pieces(n: usize) -> usize {
-    if n < PARALLEL { 1 } else { PIECES }
-}
+/// Bits of the digit by which many items are distributed, and of the digits of one distribution's part at most.
+const DIGIT: u32 = 11;
 
-/// Piece `i` of `n` items.
-pub(super) fn piece(n: usize, i: usize) -> std::ops::Range<usize> {
-    let size = n.div_ceil(pieces(n));
-    (i * size).min(n)..((i + 1) * size).min(n)
-}
+/// Bits of keys at most, in digits.
+const DIGITS: usize = 64 / 8;
 
-/// Calls `work` with each piece of `n` items.
+/// Counters of a piece: one for each digit's value.
+const COUNTERS: usize = DIGITS << DIGIT;
+
+/// Cuts `n` items into as many pieces as there are threads; what becomes of them does not depend on it.
 pub(super) fn each_piece(pool: &Pool, n: usize, work: &(dyn Fn(usize, std::ops::Range<usize>) + Sync)) {
-    if n < PARALLEL {
-        work(0, 0..n);
-    } else {
-        pool.run(PIECES, &|i| work(i, piece(n, i)));
-    }
+    let pieces = pieces(pool, n);
+    let each = |i: usize| work(i, n * i / pieces..n * (i + 1) / pieces);
+    if pieces == 1 { each(0) } else { pool.run(pieces, &each) }
 }
 
-/// Bits of a digit, for `n` items.
-fn digit_bits(n: usize) -> u32 {
-    if n < 1 << 14 { 8 } else { 11 }
+fn pieces(pool: &Pool, n: usize) -> usize {
+    if n < PARALLEL { 1 } else { pool.threads().min(PIECES) }
 }
 
 /// Counters that [`sort`] needs for `n` items.
 pub(super) fn counters(n: usize) -> usize {
-    pieces(n) << digit_bits(n)
+    if n < PARALLEL { COUNTERS } else { PIECES * COUNTERS + (1 << DIGIT) + 1 }
 }
 
-/// Sorts `n` items by the lowest `bits` bits of their keys (the others are 0), stably; where the result is: `data` or `spare`. `fresh`: their places ascend.
+/// What is sorted, and memory for it.
+#[derive(Clone, Copy)]
+pub(super) struct Items<T> {
+    pub(super) data: Shared<T>,
+    /// As many again.
+    pub(super) spare: Shared<T>,
+    /// As [`counters`] says.
+    pub(super) counts: Shared<u32>,
+    pub(super) n: usize,
+    /// Bits of the keys: the lowest ones.
+    pub(super) bits: u32,
+    /// The places of the items ascend.
+    pub(super) fresh: bool,
+}
+
+/// Sorts items by their keys, stably. `done` gets parts of the result: where each begins, and its items. `differ` are the bits in which keys differ, or more.
 ///
 /// # Safety
-/// `data` and `spare` are arrays of `n` items and `counts` of [`counters`], all of them this call's alone.
+/// The arrays are as large as [`Items`] says, and this call's alone.
 pub(super) unsafe fn sort<T: Item>(
     pool: &Pool,
-    data: Shared<T>,
-    spare: Shared<T>,
-    counts: Shared<u32>,
-    n: usize,
-    bits: u32,
-    fresh: bool,
-) -> Shared<T> {
-    if n <= VERY_FEW {
+    items: Items<T>,
+    differ: u64,
+    done: &(dyn Fn(usize, &[T]) + Sync),
+) {
+    let Items { data, spare, counts, n, .. } = items;
+    let used = 64 - differ.leading_zeros();
+    if n < PARALLEL || used == 0 {
         // SAFETY: as the caller says.
-        insert(unsafe { data.slice_mut(0, n) });
-        return data;
+        return unsafe { part(Items { bits: used, ..items }, 0, done) };
     }
-    if n <= FEW && fresh {
-        // SAFETY: as the caller says.
-        T::sort_few(unsafe { data.slice_mut(0, n) });
-        return data;
-    }
-    let passes = bits.div_ceil(digit_bits(n)).max(1);
-    let width = bits.div_ceil(passes);
-    let (mut from, mut to) = (data, spare);
-    let size = 1usize << width;
-    for pass in 0..passes {
-        let shift = pass * width;
-        let digit = |item: T| (item.key() >> shift) as usize & (size - 1);
-        each_piece(pool, n, &|i, range| {
-            // SAFETY: a piece has counters of its own, and nobody writes items now.
+    // First by the highest digit, all threads together; then each part by itself, in a core's own cache.
+    let width = DIGIT.min(used);
+    let (shift, size) = (used - width, 1usize << width);
+    let digit = |item: T| (item.key() >> shift) as usize & (size - 1);
+    each_piece(pool, n, &|i, range| {
+        // SAFETY: a piece has counters of its own, digits are below `size`, and nobody writes items now.
+        unsafe {
             let (counts, items) =
-                unsafe { (counts.slice_mut(i * size, size), from.slice(range.start, range.len())) };
+                (counts.slice_mut(i * COUNTERS, size), data.slice(range.start, range.len()));
             counts.fill(0);
             for &item in items {
-                counts[digit(item)] += 1;
-            }
-        });
-        // SAFETY: no piece is being worked on.
-        let all = unsafe { counts.slice_mut(0, pieces(n) * size) };
-        // All of one digit: nothing moves.
-        if (0..size).any(|d| (0..pieces(n)).map(|i| all[i * size + d] as usize).sum::<usize>() == n) {
-            continue;
-        }
-        let mut sum = 0;
-        for d in 0..size {
-            for i in 0..pieces(n) {
-                sum += std::mem::replace(&mut all[i * size + d], sum);
+                *counts.get_unchecked_mut(digit(item)) += 1;
             }
         }
-        each_piece(pool, n, &|i, range| {
-            // SAFETY: as above; the counters hand out each place of the target once.
+    });
+    let pieces = pieces(pool, n);
+    // SAFETY: no piece is being worked on.
+    let (all, starts) =
+        unsafe { (counts.slice_mut(0, pieces * COUNTERS), counts.slice_mut(PIECES * COUNTERS, size + 1)) };
+    let mut sum = 0;
+    for d in 0..size {
+        starts[d] = sum;
+        for i in 0..pieces {
+            sum += std::mem::replace(&mut all[i * COUNTERS + d], sum);
+        }
+    }
+    starts[size] = sum;
+    each_piece(pool, n, &|i, range| {
+        // SAFETY: as above; the counters hand out each place of the target once, all below `n`.
+        unsafe {
             let (places, items) =
-                unsafe { (counts.slice_mut(i * size, size), from.slice(range.start, range.len())) };
+                (counts.slice_mut(i * COUNTERS, size), data.slice(range.start, range.len()));
             for &item in items {
-                let place = &mut places[digit(item)];
-                // SAFETY: places are below n: they come from counting these very items.
-                unsafe { *to.pointer().add(*place as usize) = item };
+                let place = places.get_unchecked_mut(digit(item));
+                *spare.pointer().add(*place as usize) = item;
                 *place += 1;
             }
-        });
-        std::mem::swap(&mut from, &mut to);
+        }
+    });
+    let starts = &*starts;
+    // Parts with about as many items each, more than there are threads; each thread's turn has counters by its number.
+    let turns = PIECES;
+    let turn = |t: usize| {
+        let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / turns).min(size);
+        for d in first(t)..if t + 1 == turns { size } else { first(t + 1) } {
+            let (start, end) = (starts[d] as usize, starts[d + 1] as usize);
+            if start < end {
+                // SAFETY: parts do not overlap, nor do the counters of turns.
+                unsafe {
+                    let (data, spare) = (spare.offset(start), data.offset(start));
+                    let counts = counts.offset(t * COUNTERS);
+                    part(
+                        Items { data, spare, counts, n: end - start, bits: shift, fresh: items.fresh },
+                        start,
+                        done,
+                    );
+                }
+            }
+        }
+    };
+    if pieces == 1 { (0..turns).for_each(turn) } else { pool.run(turns, &turn) }
+}
+
+/// Sorts items on one thread.
+///
+/// # Safety
+/// As [`sort`], but for the number of counters: [`COUNTERS`].
+unsafe fn part<T: Item>(items: Items<T>, start: usize, done: &(dyn Fn(usize, &[T]) + Sync)) {
+    let Items { data, spare, counts, n, bits, fresh } = items;
+    // SAFETY: the arrays are this call's alone; digits are below the number of their values; places come from counting the items.
+    unsafe {
+        let all = data.slice_mut(0, n);
+        if bits == 0 {
+            return done(start, all);
+        }
+        if n <= VERY_FEW {
+            insert(all);
+            return done(start, all);
+        }
+        if n <= FEW && fresh {
+            T::sort_few(all);
+            return done(start, all);
+        }
+        let passes = bits.div_ceil(if n < 1 << 13 { 8 } else { DIGIT }) as usize;
+        let width = bits.div_ceil(passes as u32);
+        let size = 1usize << width;
+        let digit = |item: T, pass: usize| (item.key() >> (pass as u32 * width)) as usize & (size - 1);
+        let counts = counts.slice_mut(0, passes * size);
+        counts.fill(0);
+        for &item in &*all {
+            for pass in 0..passes {
+                *counts.get_unchecked_mut(pass * size + digit(item, pass)) += 1;
+            }
+        }
+        let (mut from, mut to) = (data, spare);
+        for (pass, places) in counts.chunks_exact_mut(size).enumerate() {
+            // All of one digit: nothing moves.
+            if places[digit(all[0], pass)] as usize == n {
+                continue;
+            }
+            let mut sum = 0;
+            for place in places.iter_mut() {
+                sum += std::mem::replace(place, sum);
+            }
+            for &item in from.slice(0, n) {
+                let place = places.get_unchecked_mut(digit(item, pass));
+                *to.pointer().add(*place as usize) = item;
+                *place += 1;
+            }
+            std::mem::swap(&mut from, &mut to);
+        }
+        done(start, from.slice(0, n));
     }
-    from
 }
