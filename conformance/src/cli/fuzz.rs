@@ -437,8 +437,16 @@ fn report(ui: &Ui, totals: &Totals) {
             e.elements.undecided as f64 / n * 100.0,
             report::grouped(e.elements.wrong),
         ));
+        let mut reasons: Vec<_> = e.reasons.iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        for (why, n) in reasons.into_iter().take(MOST_REASONS) {
+            ui.line(format!("    unsupported in {}: {why}", report::grouped(*n)));
+        }
     }
 }
+
+/// Reasons of refusals that are shown of an engine; `--json` has all.
+const MOST_REASONS: usize = 12;
 
 fn list_faults(ui: &Ui) {
     #[derive(Serialize)]

@@ -1,5 +1,7 @@
 //! What a hunt counted. Totals of shards add up.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::differential::{Difference, Kind};
@@ -24,6 +26,9 @@ pub struct EngineTotals {
     pub failed: u64,
     /// Programs that it does not support.
     pub unsupported: u64,
+    /// Why, as the engine says it, without numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<String, u64>,
     /// Programs that were replayed, because a verdict over the whole of them said too little.
     pub replayed: u64,
     /// Elements of results.
@@ -38,7 +43,14 @@ impl EngineTotals {
             Kind::Undecided => self.undecided += 1,
             Kind::Wrong => self.wrong += 1,
             Kind::Crash | Kind::Trap | Kind::Timeout => self.failed += 1,
-            Kind::Unsupported => self.unsupported += 1,
+            Kind::Unsupported => {
+                self.unsupported += 1;
+                if let Some(why) = &difference.failure {
+                    // The same reason for other names and sizes is the same.
+                    let why = why.message.replace(|c: char| c.is_ascii_digit(), "");
+                    *self.reasons.entry(why).or_default() += 1;
+                }
+            }
             Kind::NoReference => {}
         }
         self.replayed += u64::from(difference.replayed);
@@ -52,6 +64,9 @@ impl EngineTotals {
         self.wrong += other.wrong;
         self.failed += other.failed;
         self.unsupported += other.unsupported;
+        for (why, n) in &other.reasons {
+            *self.reasons.entry(why.clone()).or_default() += n;
+        }
         self.replayed += other.replayed;
         self.elements.add(&other.elements);
     }
