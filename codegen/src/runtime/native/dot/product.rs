@@ -79,9 +79,8 @@ impl Schedule {
         let Extents { batch, m, n, k } = extents;
         let depth = {
             let most = match word {
-                0..=4 => 256,
-                5..=8 => 192,
-                9.. => 128,
+                0..=8 => 512,
+                9.. => 256,
             };
             k.div_ceil(k.div_ceil(most).max(1)).max(1)
         };
@@ -89,14 +88,17 @@ impl Schedule {
         let right_bytes = k.saturating_mul(n).saturating_mul(word);
         let right = if let Some(right) = forced {
             right
-        } else if right_readable && (m <= 24 || m <= 64 && right_bytes <= 1 << 20) {
+        } else if right_readable
+            && (m <= 24 || m <= 64 && right_bytes <= 1 << 20 || m <= 192 && right_bytes <= 256 << 10)
+        {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 || right_bytes <= 128 << 10 {
             Right::Own
         } else {
             Right::Shared
         };
-        let left_in_place = left_readable && (n <= 2 * tiles.columns || m <= 64 && k * word <= 1024);
+        let streamed = right == Right::InPlace && right_bytes > 1 << 20;
+        let left_in_place = left_readable && (n <= tiles.columns || m <= 64 && k * word <= 256 || streamed);
         let alone = work <= ALONE;
         let wanted = (work / CHUNK).clamp(1, 64);
         // Whole matrices, then rows, then columns.

@@ -34,17 +34,6 @@ pub(super) trait Step: Copy {
     unsafe fn load_part(from: *const Self::Word, n: usize) -> Self::B;
     /// `c + a * b`.
     unsafe fn madd(a: Self::A, b: Self::B, c: Self::C) -> Self::C;
-    /// Asks for memory that will be read; any address.
-    #[inline(always)]
-    fn prefetch(at: *const Self::Word) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: prefetching faults nowhere; every x86-64 has it.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
-    }
     /// Writes, or adds to, the first `n` sums.
     unsafe fn store(c: Self::C, to: *mut Self::Sum, n: usize, accumulate: bool);
 }

@@ -61,6 +61,18 @@ pub(in crate::runtime::native) struct Tiles<A: Arithmetic> {
     pub(in crate::runtime::native) masks: bool,
 }
 
+/// Asks for memory that will be read or written; any address.
+#[inline(always)]
+pub(in crate::runtime::native) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching faults nowhere; every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.
 #[inline(always)]
 unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
@@ -69,11 +81,22 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
         let last = t.columns - (V - 1) * S::N;
         let mut sums = [[S::zero(); V]; R];
         let (mut a, mut b) = (t.a, t.b);
+        if P {
+            // Sums so far have left the cache since the last block of terms.
+            for r in 0..R {
+                let c = t.c.wrapping_offset(r as isize * t.c_row);
+                for v in 0..V {
+                    prefetch(c.wrapping_add(v * S::N).cast());
+                }
+            }
+        }
         for _ in 0..t.terms {
-            // What comes next of the right operand may be far away, and rows of it may be far apart.
-            let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
-            for v in 0..V {
-                S::prefetch(ahead.wrapping_add(v * S::N));
+            if !P {
+                // The right operand may be far away, too, and rows of it far apart.
+                let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
+                for v in 0..V {
+                    prefetch(ahead.wrapping_add(v * S::N).cast());
+                }
             }
             let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
             for v in 0..V - 1 {

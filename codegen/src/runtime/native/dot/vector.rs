@@ -2,11 +2,12 @@
 //!
 //! | terms of the matrix | how |
 //! |---|---|
-//! | neighbours | four rows at a time, each multiplied with the vector; rows are divided among chunks (terms, if there are few rows) |
+//! | neighbours | each row is multiplied with the vector; rows are divided among chunks (terms, if there are few rows) |
 //! | rows are neighbours | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
 //!
 //! **Invariant:** chunks depend on the shape alone, and their sums are added in order.
 
+use super::tile::prefetch;
 use crate::runtime::pool::Pool;
 
 /// Elements of a matrix that a chunk reads.
@@ -15,6 +16,8 @@ const CHUNK: usize = 1 << 16;
 const PARTS: usize = 64;
 /// Columns whose sums are in the first-level cache.
 const LINE: usize = 2048;
+/// Elements that are asked for ahead of time.
+const AHEAD: usize = 512;
 /// Sums of one row: independent lanes.
 const LANES: usize = 32;
 
@@ -136,23 +139,11 @@ impl Vector {
 
     /// Rows whose terms are neighbours.
     unsafe fn rows(&self, matrix: *const f32, vector: *const f32, terms: usize, rows: usize, sums: *mut f32) {
-        let mut row = 0;
         // SAFETY: the caller's.
         unsafe {
-            while row + 4 <= rows {
-                let from = |r: usize| std::slice::from_raw_parts(matrix.add((row + r) * self.stride), terms);
-                let x = std::slice::from_raw_parts(vector, terms);
-                let four = products([from(0), from(1), from(2), from(3)], x);
-                for (r, sum) in four.into_iter().enumerate() {
-                    *sums.add(row + r) = sum;
-                }
-                row += 4;
-            }
-            while row < rows {
-                let from = std::slice::from_raw_parts(matrix.add(row * self.stride), terms);
-                let [sum] = products([from], std::slice::from_raw_parts(vector, terms));
-                *sums.add(row) = sum;
-                row += 1;
+            let x = std::slice::from_raw_parts(vector, terms);
+            for row in 0..rows {
+                *sums.add(row) = product(std::slice::from_raw_parts(matrix.add(row * self.stride), terms), x);
             }
         }
     }
@@ -196,32 +187,26 @@ impl Vector {
     }
 }
 
-/// Some rows times a vector.
+/// A row times a vector.
 #[inline(always)]
-fn products<const R: usize>(rows: [&[f32]; R], x: &[f32]) -> [f32; R] {
-    let mut sums = [[0f32; LANES]; R];
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    let done = blocks.len() * LANES;
-    let chunks: [&[[f32; LANES]]; R] = rows.map(|row| &row.as_chunks::<LANES>().0[..blocks.len()]);
-    for (i, x) in blocks.iter().enumerate() {
-        for r in 0..R {
-            let row = &chunks[r][i];
-            for l in 0..LANES {
-                sums[r][l] = row[l].mul_add(x[l], sums[r][l]);
-            }
+fn product(row: &[f32], x: &[f32]) -> f32 {
+    let mut sums = [0f32; LANES];
+    let ((rows, row_rest), (blocks, rest)) = (row.as_chunks::<LANES>(), x.as_chunks::<LANES>());
+    for (a, b) in rows.iter().zip(blocks) {
+        // Beyond what the processor fetches by itself, which ends with the page.
+        for line in 0..LANES / 16 {
+            prefetch(a.as_ptr().wrapping_add(AHEAD + 16 * line).cast());
+        }
+        for l in 0..LANES {
+            sums[l] = a[l].mul_add(b[l], sums[l]);
         }
     }
-    let mut out = [0f32; R];
-    for r in 0..R {
-        let mut lanes = sums[r];
-        let mut half = LANES / 2;
-        while half > 0 {
-            for l in 0..half {
-                lanes[l] += lanes[l + half];
-            }
-            half /= 2;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            sums[l] += sums[l + half];
         }
-        out[r] = rows[r][done..].iter().zip(rest).fold(lanes[0], |sum, (&a, &b)| a.mul_add(b, sum));
+        half /= 2;
     }
-    out
+    row_rest.iter().zip(rest).fold(sums[0], |sum, (&a, &b)| a.mul_add(b, sum))
 }
