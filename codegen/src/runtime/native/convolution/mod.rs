@@ -8,6 +8,9 @@
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
 
+#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many places")]
+#![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
+
 mod depthwise;
 mod patches;
 

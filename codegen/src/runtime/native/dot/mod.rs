@@ -8,9 +8,16 @@
 //! | `source` | packing |
 //! | `step`, `tile` | vector instructions and register tiles |
 //! | `product` | blocks, chunks, threads |
+//! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
+//! | `vector` | products of a matrix and a vector |
+//! | `view` | operands that are moved or widened on the way |
+//! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): floats of at most 32 bits are summed in `f32`, with `f64` among them in `f64`, and rounded once into the result; integers are
 //! computed modulo 2^32 or 2^64 and cut; `pred` is an or of ands.
+
+#![allow(clippy::too_many_arguments, reason = "panels are packed from and to many places")]
+#![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 pub(super) mod convert;
 mod grouped;
@@ -250,7 +257,6 @@ impl Dot {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a product is made of")]
     unsafe fn product<A: Arithmetic>(
         &self,
         extents: Extents,

@@ -43,8 +43,6 @@ pub(in crate::runtime::native) trait Arithmetic:
     type Word: Copy + Default + Send + Sync + 'static;
     /// What is summed.
     type Sum: Copy + Default + Send + Sync + 'static;
-    /// Terms in a word.
-    const GROUP: usize = 1;
     /// The best implementation here.
     fn tiles() -> &'static Tiles<Self>;
 }
@@ -57,8 +55,6 @@ pub(in crate::runtime::native) struct Tiles<A: Arithmetic> {
     pub(in crate::runtime::native) rows: usize,
     /// The most columns: panels of the right operand have as many.
     pub(in crate::runtime::native) columns: usize,
-    /// Whether columns that do not fill a vector are read as such, so that a right operand need not be packed.
-    pub(in crate::runtime::native) masks: bool,
 }
 
 /// Asks for memory that will be read or written; any address.
@@ -239,10 +235,10 @@ macro_rules! arithmetics {
             type Sum = $word;
 
             fn tiles() -> &'static Tiles<Self> {
-                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns, masks: true };
+                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns };
                 #[cfg(target_arch = "x86_64")]
                 {
-                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns, masks: true };
+                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns };
                     if Features::here().avx512 {
                         return &WIDE;
                     }
@@ -271,7 +267,7 @@ arithmetics! {
 /// Declares an arithmetic of several terms a word, for machines that have the instruction.
 #[cfg(target_arch = "x86_64")]
 macro_rules! grouped {
-    ($($(#[$doc:meta])* $name:ident $group:literal => $sum:ty: $run:ident [$rows:literal, $columns:literal];)*) => {$(
+    ($($(#[$doc:meta])* $name:ident => $sum:ty: $run:ident [$rows:literal, $columns:literal];)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in crate::runtime::native) struct $name;
@@ -279,10 +275,9 @@ macro_rules! grouped {
         impl Arithmetic for $name {
             type Word = u32;
             type Sum = $sum;
-            const GROUP: usize = $group;
 
             fn tiles() -> &'static Tiles<Self> {
-                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns, masks: true };
+                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns };
                 &TILES
             }
         }
@@ -292,7 +287,7 @@ macro_rules! grouped {
 #[cfg(target_arch = "x86_64")]
 grouped! {
     /// Pairs of `bf16`, summed in `f32`. Only for operands whose products and sums cannot be subnormal.
-    Bf16 2 => f32: pair_bf16 [12, 32];
+    Bf16 => f32: pair_bf16 [12, 32];
     /// Pairs of 16-bit integers modulo 2^32.
-    I16 2 => i32: pair_i16 [12, 32];
+    I16 => i32: pair_i16 [12, 32];
 }
