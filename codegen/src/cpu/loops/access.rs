@@ -87,11 +87,20 @@ pub(super) fn load<'ctx>(
             };
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
-        Spread::Linear(stride) if stride == 2 * bytes && parts == 1 && mask.is_none() => {
+        Spread::Linear(stride) if stride == 2 * bytes && parts == 1 => {
             // The second vector begins one element early, so that nothing beyond the last element is read.
-            let low = e.load(prim, address, prim.bytes() as u32)?;
             let next = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * bytes))?;
-            let high = e.load(prim, next, prim.bytes() as u32)?;
+            let half = |at: Value<'ctx>, skipped: u32| match mask {
+                None => e.load(prim, at, prim.bytes() as u32),
+                Some(mask) => {
+                    // Lane l is at place 2 l - skipped of the vector; what lies between is not touched.
+                    let off = e.bool(false);
+                    let place = |p: u32| if (p + skipped) % 2 == 0 { (p + skipped) / 2 } else { w };
+                    let mask = e.shuffle(mask, off, &(0..w).map(place).collect::<Vec<_>>())?;
+                    e.load_masked(at, prim.bytes() as u32, mask, zero(e, prim))
+                }
+            };
+            let (low, high) = (half(address, 0)?, half(next, w - 1)?);
             let pick: Vec<u32> = (0..w).map(|l| if 2 * l < w { 2 * l } else { 2 * l + 1 }).collect();
             SmallVec::from_slice(&[e.shuffle(low, high, &pick)?])
         }

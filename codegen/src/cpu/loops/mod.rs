@@ -119,9 +119,9 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
         Request::Fusion(id) if reduces(module, id) => {
             let chain = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
             return if chain {
-                rows(module, id)
+                rows(module, id).or_else(|_| apart(module, id))
             } else {
-                reduction(module, id).or_else(|e| rows(module, id).map_err(|_| e))
+                reduction(module, id).or_else(|_| rows(module, id)).or_else(|_| apart(module, id))
             };
         }
         Request::Fusion(id) => nest::fusion(module, id)?,
@@ -143,14 +143,19 @@ fn rows(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupport
 
 fn reduction(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
     let (tape, all, scratch) = reduce::fusion(module, id)?;
-    let mut phases = Vec::new();
-    for r in all {
-        let r = Rc::new(r);
-        phases.push(Work::Reduce(r.clone()));
-        if r.in_chunks() {
-            phases.push(Work::Combine(r));
-        }
-    }
+    let phases = all.into_iter().flat_map(phases_of).collect();
+    Ok(Plan { tape, phases, scratch })
+}
+
+fn phases_of(r: reduce::Reduction<'_>) -> Vec<Work<'_>> {
+    let r = Rc::new(r);
+    let again = r.in_chunks().then(|| Work::Combine(r.clone()));
+    [Work::Reduce(r)].into_iter().chain(again).collect()
+}
+
+fn apart(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsupported> {
+    let (tape, all, nests, scratch) = reduce::apart(module, id)?;
+    let phases = all.into_iter().flat_map(phases_of).chain(nests.into_iter().map(Work::Nest)).collect();
     Ok(Plan { tape, phases, scratch })
 }
 

@@ -137,6 +137,18 @@ pub(super) fn fusion(
     };
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
+    let nests = roots(&mut tape, computation, first_result, 0)?;
+    Ok((tape, nests))
+}
+
+/// The nests of the roots of a computation, which are arguments from `first_result` on; variables are numbered from `first`.
+pub(super) fn roots(
+    tape: &mut Tape<'_>,
+    computation: ComputationId,
+    first_result: u32,
+    first: u32,
+) -> std::result::Result<Vec<Nest>, Unsupported> {
+    let module = tape.module;
     let root = module.root(computation);
     let mut nests: Vec<(Vec<i64>, Index, Nest)> = Vec::new();
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
@@ -153,7 +165,7 @@ pub(super) fn fusion(
         }
         let place = nests.iter().position(|n| n.0 == dims);
         let place = place.unwrap_or_else(|| {
-            let (index, vars) = variables(&mut tape, &dims, 100 * nests.len() as u32);
+            let (index, vars) = variables(tape, &dims, first + 100 * nests.len() as u32);
             nests.push((
                 dims.clone(),
                 index,
@@ -178,12 +190,12 @@ pub(super) fn fusion(
         let mut vars = std::mem::take(&mut nests[n].vars);
         let mut more: Vec<&mut Affine> =
             nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();
-        join(&mut tape, &mut vars, &mut more);
+        join(tape, &mut vars, &mut more);
         nests[n].vars = vars;
         nests[n].divide();
-        nests[n].tiles = Tiles::of(&tape, &nests[n]);
+        nests[n].tiles = Tiles::of(tape, &nests[n]);
     }
-    Ok((tape, nests))
+    Ok(nests)
 }
 
 /// The update of a root that is written into its operand, which is a parameter that nothing else reads.

@@ -10,10 +10,10 @@ use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::index::{Affine, Def, Index};
-use super::nest::{self, Output, bind_parameters, decode, leaf_root, loops, over_lanes, variables};
+use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, over_lanes, variables};
 use super::region::{narrowed, registers, values, widened};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
-use super::tape::{Tape, array_leaves};
+use super::tape::{Bound, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
@@ -24,7 +24,7 @@ const CHUNK: u32 = 64;
 const BLOCKS: u32 = 65;
 
 /// Columns of a unit.
-const COLUMNS: i64 = 2048;
+const COLUMNS: i64 = 4096;
 
 /// Elements that are worth a chunk.
 const CHUNK_ELEMENTS: i64 = 1 << 15;
@@ -115,8 +115,65 @@ pub(super) fn fusion(
     let folds = Folds::new(folds);
     let mut plan =
         Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new() };
-    let scratch = plan.cut(&mut tape, arguments);
+    let scratch = plan.cut(&mut tape, arguments, 0);
     Ok((tape, vec![plan], scratch))
+}
+
+/// Any fusion with reductions: each is a reduction of its own into scratch memory, from which the results are then made element by element. Gives
+/// the bytes of scratch memory too.
+pub(super) fn apart(
+    module: &Module,
+    id: InstrId,
+) -> std::result::Result<(Tape<'_>, Vec<Reduction<'_>>, Vec<Nest>, u64), Unsupported> {
+    let Some(computation) = module.instr(id).attrs.computation(AttrKey::Calls) else {
+        return Err(Unsupported::new(module, id, "a fusion of nothing"));
+    };
+    let mut tape = Tape::new(module);
+    let first_result = bind_parameters(&mut tape, computation, 0);
+    let leaves = array_leaves(&module.instr(id).shape).count() as u32;
+    let argument = first_result + leaves;
+    let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
+    for reduce in reduces(module, computation) {
+        let instr = module.instr(reduce);
+        let dims = module.instr(instr.operands()[0]).shape.expect_array().dims.clone();
+        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+        let (index, mut vars) = variables(&mut tape, &dims, first);
+        let is_kept = |d: usize| !along.contains(&(d as i64));
+        let reduced: Vec<u32> = (0..dims.len()).filter(|&d| !is_kept(d)).map(|d| first + d as u32).collect();
+        first += 100;
+        let kept_index: Index =
+            index.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, x)| x.clone()).collect();
+        let kept_dims: Vec<i64> =
+            dims.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, &n)| n).collect();
+        let fold = Fold::new(&mut tape, reduce, &index, given)?;
+        given += fold.given.len() as u32;
+        let mut kept = tape.space.linear(&kept_index, &kept_dims);
+        let results: i64 = kept_dims.iter().product();
+        let mut outputs = Vec::new();
+        let shapes: Vec<&ArrayShape> = array_leaves(&instr.shape).collect();
+        for (leaf, shape) in shapes.into_iter().enumerate() {
+            let array = tape.array(shape, argument);
+            tape.arrays[array as usize].offset = scratch;
+            let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
+            scratch += bytes.next_multiple_of(64);
+            let node = tape.given(fold.given[leaf], fold.types[leaf]);
+            let node = tape.convert(node, shape.element_type);
+            tape.bind(reduce, leaf as u32, Bound::Array(array));
+            outputs.push(Output { node, array, at: kept.clone() });
+        }
+        if results == 0 {
+            continue;
+        }
+        let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
+        join_alike(&mut tape, &mut vars, &reduced, &mut more);
+        let folds = Folds::new(vec![fold]);
+        let mut plan =
+            Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new() };
+        scratch += plan.cut(&mut tape, argument, scratch);
+        plans.push(plan);
+    }
+    let nests = nest::roots(&mut tape, computation, first_result, first)?;
+    Ok((tape, plans, nests, scratch))
 }
 
 /// [`nest::join`] that leaves kept variables apart from reduced ones, also where the result has one element.
@@ -164,7 +221,8 @@ impl<'m> Reduction<'m> {
     }
 
     /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
-    fn cut(&mut self, tape: &mut Tape<'m>, argument: u32) -> u64 {
+    /// `begin` bytes of it are taken.
+    fn cut(&mut self, tape: &mut Tape<'m>, argument: u32, begin: u64) -> u64 {
         let units = self.plain_units();
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
@@ -181,7 +239,7 @@ impl<'m> Reduction<'m> {
         }
         self.chunks = Some((var, size, count));
         tape.space.var(CHUNK, count);
-        let mut offset = 0;
+        let mut offset = begin;
         for fold in &self.folds.all {
             for &ty in &fold.types {
                 let array = tape.array(&ArrayShape::new(ty, &[count, self.results]), argument);
@@ -191,7 +249,7 @@ impl<'m> Reduction<'m> {
                 self.partial.push(array);
             }
         }
-        offset
+        offset - begin
     }
 
     /// Whether there is a second phase.

@@ -72,6 +72,11 @@ fn movement_of_all_types() {
             let body = format!("  ROOT r = {t}{to} pad(p0, p1), padding={padding}");
             check(&loop_of(&[&format!("{t}{from}"), &format!("{t}[]")], &format!("{t}{to}"), &body));
         }
+        let body = format!(
+            "  a = {t}[4,20] slice(p0), slice={{[0:4], [1:40:2]}}\n  b = {t}[4,20] slice(p0), slice={{[0:4], [0:40:2]}}\n  \
+             ROOT r = {t}[4,40] concatenate(a, b), dimensions={{1}}"
+        );
+        check(&loop_of(&[&format!("{t}[4,40]")], &format!("{t}[4,40]"), &body));
         let body = format!("  ROOT r = {t}[4,50] concatenate(p0, p1, p0), dimensions={{1}}");
         check(&loop_of(&[&format!("{t}[4,16]"), &format!("{t}[4,18]")], &format!("{t}[4,50]"), &body));
         let body = format!("  ROOT r = {t}[9,18] concatenate(p0, p1), dimensions={{0}}");
@@ -283,6 +288,28 @@ fn fused_reductions() {
     let regions = region("f", "f32", "add") + &region("g", "f32", "maximum");
     let text = fused("kInput", &["f32[50,33]"], "(f32[33], f32[33], f32[3,11])", &body, &regions);
     check_with(&text, 1, Some(9), Close::Within(1e-4));
+}
+
+#[test]
+fn reductions_in_any_fusion() {
+    let regions = region("f", "f32", "add") + &region("g", "f32", "maximum");
+    let body = "  z = f32[] constant(0)\n  r = f32[50] reduce(p0, z), dimensions={1}, to_apply=f\n  \
+                b = f32[3,50] broadcast(r), dimensions={1}\n  m = f32[3] reduce(b, z), dimensions={1}, to_apply=g\n  \
+                c = f32[3,50] broadcast(m), dimensions={0}\n  ROOT n = f32[3,50] subtract(b, c)";
+    check_with(
+        &fused("kInput", &["f32[50,33]"], "f32[3,50]", body, &regions),
+        1,
+        Some(9),
+        Close::Within(1e-4),
+    );
+    let body = "  z = f32[] constant(0)\n  r = f32[] reduce(p0, z), dimensions={0,1}, to_apply=g\n  \
+                b = f32[7] broadcast(r), dimensions={}\n  ROOT n = f32[7] add(b, p1)";
+    check_with(
+        &fused("kInput", &["f32[700,330]", "f32[7]"], "f32[7]", body, &regions),
+        1,
+        Some(9),
+        Close::Exact,
+    );
 }
 
 /// JAX's computation of argmax (GT) and argmin (LT).
