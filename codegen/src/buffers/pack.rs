@@ -113,14 +113,12 @@ fn meet(a: &Spans, b: &Spans) -> bool {
 pub(super) fn pack(items: &[Item]) -> Packed {
     let lower_bound = most_alive(items.iter());
     let mut best: Option<(u64, Vec<u64>)> = None;
-    let orders: [fn(&Item) -> (Reverse<u64>, u32); 3] = [
-        |i| (Reverse(i.bytes), hull(i).0),
-        |i| (Reverse(i.bytes.saturating_mul(u64::from(hull(i).1 - hull(i).0))), hull(i).0),
-        |i| (Reverse(0), hull(i).0),
-    ];
+    // Largest first; what takes most for longest; as they come.
+    let orders: [fn(&Item) -> u64; 3] =
+        [|i| i.bytes, |i| i.bytes.saturating_mul(u64::from(hull(i).1 - hull(i).0)), |_| 0];
     for key in orders {
         let mut order: Vec<usize> = (0..items.len()).collect();
-        order.sort_by_key(|&i| key(&items[i]));
+        order.sort_by_key(|&i| (Reverse(key(&items[i])), hull(&items[i]).0));
         let (bytes, offsets) = in_order(items, &order);
         if best.as_ref().is_none_or(|b| bytes < b.0) {
             best = Some((bytes, offsets));

@@ -112,6 +112,15 @@ fn commands() {
     assert_eq!(hlo(&["verify", &small]).0, 0);
     let (code, out, _) = hlo(&["bisect", "--dumps", &dumps]);
     assert!(code == 0 && out.contains("no pass changes what it computes (4 forms)"), "{out}");
+    for (stage, part) in [
+        ("hlo", "ENTRY"),
+        ("hlo-optimized", "is_scheduled=true"),
+        ("buffer-assignment", "lower bound"),
+        ("asm", ".globl"),
+    ] {
+        let (code, out, _) = hlo(&["opt", &program, "--stage", stage]);
+        assert!(code == 0 && out.contains(part), "{stage}: {out}");
+    }
     let (code, out, _) = hlo(&["opt", "--list-passes"]);
     assert!(code == 0 && out.contains("algebraic-simplifier") && out.contains("variant:tree"), "{out}");
 
