@@ -82,6 +82,10 @@ impl Engine for CpuEngine {
         &self.name
     }
 
+    fn is_compiler(&self) -> bool {
+        true
+    }
+
     fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
         Ok(())
     }

@@ -205,6 +205,11 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Whether it is this project's compiler, whose results are held to those of the reference wherever they are judged.
+    fn is_compiler(&self) -> bool {
+        false
+    }
+
     /// Makes a verified program ready to run any number of times. Errors: an outcome without results.
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome>;
 
