@@ -420,6 +420,10 @@ impl Lowered {
                 | Lowering::Call
                 | Lowering::Interpret => true,
             };
+            if !kept && module.instr(id).opcode == Opcode::While {
+                let why = "a loop that was to be one kernel and is none";
+                return Err(Unsupported::new(module, id, why));
+            }
             if !kept {
                 *decision = interpret(module, id)?;
             }

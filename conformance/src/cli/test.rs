@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// What runs the programs
     #[arg(long, default_value = "interpreter", value_name = "NAME")]
     platform: String,
+    /// The interpreter executes what the platform `cpu` does not compile
+    #[arg(long)]
+    fallback: bool,
     /// Which form of each program
     #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
     form: Form,
@@ -61,7 +64,9 @@ A case is a folder with module.hlo, inputs.npz, expected.npz and case.json.";
 const SHOWN: usize = 200;
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let engine = engine::by_name(&options.platform)?;
+    let platform = &options.platform;
+    let engine = if options.fallback { engine::with_fallback(platform) } else { platform.clone() };
+    let engine = engine::by_name(&engine)?;
     let expected = match &options.expected_failures {
         None => ExpectedFailures::default(),
         Some(path) => {

@@ -45,7 +45,7 @@ pub use form::Form;
 pub use interpreter::InterpreterEngine;
 #[cfg(feature = "llvm")]
 pub use spec::cpu_options;
-pub use spec::{PLATFORMS, allowances, by_name, names_of, with_timeout};
+pub use spec::{PLATFORMS, allowances, by_name, names_of, with_fallback, with_timeout};
 
 /// How far each device of a run may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

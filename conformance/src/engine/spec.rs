@@ -120,6 +120,17 @@ pub fn cpu_options(name: &str) -> Result<Option<super::cpu::CpuOptions>, Failure
     if is_cpu { given(options).map(Some) } else { Ok(None) }
 }
 
+/// The name of the same engine with `--fallback`: the interpreter executes what `cpu` does not compile. Other engines stay as they are.
+pub fn with_fallback(name: &str) -> String {
+    let is_cpu =
+        name.split(':').next().is_some_and(|k| ["cpu", "host"].iter().any(|c| c.eq_ignore_ascii_case(k)));
+    match (is_cpu, name.contains(':')) {
+        (true, true) => format!("{name}+fallback"),
+        (true, false) => format!("{name}:fallback"),
+        (false, _) => name.to_owned(),
+    }
+}
+
 #[cfg(feature = "llvm")]
 fn given(options: Option<&str>) -> Result<super::cpu::CpuOptions, Failure> {
     let mut given = super::cpu::CpuOptions::default();

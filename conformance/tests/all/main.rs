@@ -9,6 +9,7 @@ mod certified;
 mod cli;
 mod corpora;
 mod coverage;
+mod cpu;
 mod crashers;
 mod engines;
 mod faults;
@@ -39,6 +40,7 @@ fn main() {
     let mut trials = Vec::new();
     trials.extend(filetests::trials());
     trials.extend(coverage::trials());
+    trials.extend(cpu::trials());
     trials.extend(crashers::trials());
     trials.extend(engines::trials());
     trials.extend(fuzz::trials());

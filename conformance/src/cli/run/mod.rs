@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// What runs the program
     #[arg(long, default_value = "interpreter", value_name = "NAME")]
     platform: String,
+    /// The interpreter executes what the platform `cpu` does not compile
+    #[arg(long, hide_short_help = true)]
+    fallback: bool,
     /// What to compare with, or `none`; the interpreter, unless that is the platform
     #[arg(long, default_value = "default", value_name = "NAME", hide_default_value = true)]
     reference_platform: String,
@@ -150,6 +153,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                 let reference = given(&options.reference_platform, "default")
                     .or_else(|| recorded.map(|f| f.reference.clone()))
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
+                let platform = if options.fallback { engine::with_fallback(&platform) } else { platform };
                 let platform = engine::by_name(&platform)?;
                 let reference = match reference.as_str() {
                     "none" | "" => None,
