@@ -216,17 +216,26 @@ impl Graph {
 
     /// A group of these members and roots; `None` if there is no place for it.
     pub(super) fn draft_of(&mut self, members: &[NodeId], roots: &[NodeId], kind: FusionKind) -> Option<u32> {
-        let inside: FxHashSet<NodeId> = members.iter().copied().collect();
+        // Only what the roots are made of: a value that its readers compute again need not be computed here.
+        let given: FxHashSet<NodeId> = members.iter().copied().collect();
+        let mut inside: FxHashSet<NodeId> = roots.iter().copied().collect();
+        let mut pending: Vec<NodeId> = roots.to_vec();
+        while let Some(n) = pending.pop() {
+            let operands = self.node(n).operands.iter();
+            pending.extend(operands.filter(|o| given.contains(o) && inside.insert(**o)));
+        }
+        let mut members: Vec<NodeId> = inside.iter().copied().collect();
+        members.sort_unstable();
         let key = self.place(&inside, roots, &[])?;
         let g = self.drafts.len() as u32;
         let stay = self.staying(&inside, roots);
-        for &m in members {
+        for &m in &members {
             let node = &mut self.nodes[m as usize];
             if stay.contains(&m) { node.copies.push(g) } else { node.groups.push(g) }
         }
         self.drafts.push(Draft {
             kind,
-            members: members.to_vec(),
+            members,
             roots: roots.to_vec(),
             operands: self.operands_of(&inside),
             key,
