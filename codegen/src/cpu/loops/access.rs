@@ -95,7 +95,7 @@ pub(super) fn load<'ctx>(
                 Some(mask) => {
                     // Lane l is at place 2 l - skipped of the vector; what lies between is not touched.
                     let off = e.bool(false);
-                    let place = |p: u32| if (p + skipped) % 2 == 0 { (p + skipped) / 2 } else { w };
+                    let place = |p: u32| if (p + skipped).is_multiple_of(2) { (p + skipped) / 2 } else { w };
                     let mask = e.shuffle(mask, off, &(0..w).map(place).collect::<Vec<_>>())?;
                     e.load_masked(at, prim.bytes() as u32, mask, zero(e, prim))
                 }
