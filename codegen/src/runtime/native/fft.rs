@@ -180,6 +180,31 @@ impl<T: FftNum + Float> Volumes<T> {
         let work = Work { volumes: self, call, flags: scratch(self.flags), scratch: scratch(self.tasks_at) };
         let one = T::one();
         let points = || one / T::from_usize(self.volume()).unwrap_or(one);
+        if self.volume() == 1 {
+            // Of one point: itself, exactly.
+            let zero = T::zero();
+            for i in 0..self.count {
+                let number = |x: T| if x.is_finite() { x } else { T::nan() };
+                // SAFETY: operand and result have an element a volume.
+                unsafe {
+                    if self.kind == FftType::Rfft {
+                        let x = number(Shared::<T>::new(x).slice(i, 1)[0]);
+                        let im = if x.is_nan() { x } else { zero };
+                        Shared::<Complex<T>>::new(out).slice_mut(i, 1)[0] = Complex::new(x, im);
+                        continue;
+                    }
+                    let x = Shared::<Complex<T>>::new(x).slice(i, 1)[0];
+                    let finite = x.re.is_finite() && x.im.is_finite();
+                    let x = if finite { x } else { Complex::new(T::nan(), T::nan()) };
+                    if self.kind == FftType::Irfft {
+                        Shared::<T>::new(out).slice_mut(i, 1)[0] = x.re;
+                    } else {
+                        Shared::<Complex<T>>::new(out).slice_mut(i, 1)[0] = x;
+                    }
+                }
+            }
+            return;
+        }
         // SAFETY: operand, result and copy have the sizes of the dimensions, and do not overlap.
         unsafe {
             match self.kind {
@@ -464,7 +489,7 @@ impl Operation for Fft {
 
 #[cfg(test)]
 mod tests {
-    use crate::runtime::native::testing::{check_not_finite, close};
+    use crate::runtime::native::testing::{check, check_not_finite, close};
 
     fn text(
         kind: &str,
@@ -509,6 +534,20 @@ mod tests {
         }
         close(&text("FFT", ("c64", "c64"), ("40,257", "40,257"), "257"), 4, 100.0);
         close(&text("FFT", ("c64", "c64"), ("0,4", "0,4"), "4"), 4, 100.0);
+    }
+
+    #[test]
+    fn one_point_is_itself() {
+        for (kind, types) in [
+            ("FFT", ("c64", "c64")),
+            ("IFFT", ("c128", "c128")),
+            ("RFFT", ("f32", "c64")),
+            ("IRFFT", ("c128", "f64")),
+        ] {
+            for (dims, lengths) in [("60,1", "1"), ("40,1,1", "1,1")] {
+                check(&text(kind, types, (dims, dims), lengths), 5, false, false, &[]);
+            }
+        }
     }
 
     #[test]

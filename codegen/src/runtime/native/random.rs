@@ -55,13 +55,14 @@ fn philox(key: u64, first: u128) -> [[u32; LANES]; 4] {
         }
     }
     for _ in 0..10 {
-        for i in 0..LANES {
-            let product0 = u64::from(x[0][i]) * 0xD251_1F53;
-            let product1 = u64::from(x[2][i]) * 0xCD9E_8D57;
-            x[0][i] = (product1 >> 32) as u32 ^ x[1][i] ^ key[0];
-            x[1][i] = product1 as u32;
-            x[2][i] = (product0 >> 32) as u32 ^ x[3][i] ^ key[1];
-            x[3][i] = product0 as u32;
+        let [a, b, c, d] = &mut x;
+        for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
+            let product0 = u64::from(*a) * 0xD251_1F53;
+            let product1 = u64::from(*c) * 0xCD9E_8D57;
+            *a = (product1 >> 32) as u32 ^ *b ^ key[0];
+            *b = product1 as u32;
+            *c = (product0 >> 32) as u32 ^ *d ^ key[1];
+            *d = product0 as u32;
         }
         key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
     }

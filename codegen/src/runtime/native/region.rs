@@ -175,7 +175,6 @@ impl Scalars {
     }
 
     /// If the only result is a parameter: which.
-    #[expect(dead_code, reason = "for reductions")]
     pub(super) fn selected(&self) -> Option<usize> {
         if let [result] = self.results[..] { self.parameter(result) } else { None }
     }

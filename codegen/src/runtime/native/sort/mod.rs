@@ -122,7 +122,7 @@ impl Sort {
         let dimension = usize::try_from(dimension).unwrap_or(usize::MAX);
         let size = |d: &i64| usize::try_from(*d).unwrap_or(0);
         let len = first.dims.get(dimension).map_or(1, size);
-        let stride = first.dims.iter().skip(dimension.saturating_add(1)).map(size).product();
+        let stride = first.dims.iter().skip(dimension.saturating_add(1)).map(size).product::<usize>().max(1);
         let lines = Lines { len, stride, count: first.elements().checked_div(len).unwrap_or(0) };
         if u32::try_from(len).is_err() {
             return Err(unsupported("of lines of 2^32 elements or more"));
@@ -163,6 +163,7 @@ impl Sort {
             By::Keys(_) => NEIGHBOURS.min(lines.stride),
             By::Comparator { .. } => TOGETHER.checked_div(lines.len).unwrap_or(1).max(1),
         };
+        debug_assert!(group > 0, "invariant: strides are not 0");
         let mut layout = Layout::default();
         let (len, all) = (lines.len as u64, (lines.len * group) as u64);
         let mut at = Places { order: layout.add(all, 4), ..Places::default() };

@@ -197,3 +197,19 @@ fn any_comparator() {
         );
     }
 }
+
+#[test]
+fn arrays_without_elements() {
+    for (dims, dimension) in
+        [("0,0", 0), ("0,0", 1), ("1,0", 0), ("1,0", 1), ("0,3", 0), ("3,0", 0), ("4,0,2", 0), ("0", 0)]
+    {
+        check(&module(&[ElementType::F32], dims, dimension, &less(0, "LT", "")), 1, true, true, &[]);
+        check(
+            &module(&[ElementType::C128, ElementType::S16], dims, dimension, &less(1, "LE", "")),
+            6,
+            true,
+            true,
+            &[not_larger],
+        );
+    }
+}
