@@ -176,7 +176,7 @@ impl Dot {
         let Extents { batch, m, n, .. } = extents;
         let matrix = m.wrapping_mul(n) as isize;
         let last = result.dims.last().map_or(1, |&d| d as usize);
-        let all_rows = if last == 0 { 0 } else { batch.wrapping_mul(m).wrapping_mul(n) / last };
+        let all_rows = batch.wrapping_mul(m).wrapping_mul(n).checked_div(last).unwrap_or(0);
         let mut dot = Dot {
             field,
             extents,

@@ -477,10 +477,10 @@ ENTRY e {
     let hero = module.instructions(fused).find(|&i| module.instr(i).opcode == hlo::Opcode::Dot).unwrap();
     let (op, parameters) = Native::of_hero(&module, hero).unwrap().unwrap();
     assert_eq!(parameters, [0, 1]);
-    let out = vec![0f32; 42];
+    let mut out = [0f32; 42];
     let mut scratch = vec![0u64; op.scratch_bytes() as usize / 8 + 9];
     let aligned = scratch.as_mut_ptr().cast::<u8>();
-    let arguments = [pointer(args[0].buffer()), pointer(args[1].buffer()), out.as_ptr().cast_mut().cast()];
+    let arguments = [pointer(args[0].buffer()), pointer(args[1].buffer()), out.as_mut_ptr().cast()];
     // SAFETY: the vector has 64 bytes more than are needed; all arrays are those of the instruction.
     unsafe {
         let scratch = aligned.add(aligned.align_offset(64));

@@ -67,7 +67,7 @@ impl Vector {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);
-        if !by_rows && !(row == 1 && term > 0 && rows >= 32) {
+        if !(by_rows || row == 1 && term > 0 && rows >= 32) {
             return None;
         }
         let parts =
