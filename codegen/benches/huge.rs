@@ -130,9 +130,12 @@ fn run(text: &str) -> Stages {
     s
 }
 
+/// Name, the text of so many instructions, how many.
+type Kind = (&'static str, fn(usize) -> String, usize);
+
 fn main() {
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-'));
-    let programs: [(&str, fn(usize) -> String, usize); 4] = [
+    let programs: [Kind; 4] = [
         ("chain", chain, 100_000),
         ("reversals", reversals, 100_000),
         ("tuple", tuple, 20_000),

@@ -244,7 +244,12 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
         .filter(|(_, s)| matches!(allocations[s.allocation as usize].kind, AllocationKind::Result { .. }))
         .map(|(b, _)| Item { bytes: b.bytes, spans: b.spans.clone() })
         .collect();
-    let lower_bound = (fixed - returned).saturating_add(pack::most_alive(items.iter().chain(&made)));
+    // What is alive at once lies in results, in donated parameters that were read, or in the arena; in bytes of arrays, for only the arena rounds up.
+    let most = pack::most_alive(items.iter().chain(&made), |bytes| bytes);
+    let usable =
+        allocations.iter().filter(|a| matches!(a.kind, AllocationKind::Parameter { donated: true, .. }));
+    let usable: u64 = usable.map(|a| a.bytes).sum();
+    let lower_bound = fixed.max((fixed - returned - usable).saturating_add(most));
     let binned = pack::into_bins(&items, &bins);
     let (rest, places): (Vec<Item>, Vec<usize>) = items
         .iter()

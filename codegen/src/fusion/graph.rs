@@ -394,8 +394,8 @@ impl Graph {
                 let opcode = module.instr(operand.id).opcode;
                 let own = !operand.result && operand.users.iter().all(|u| members.contains(u));
                 let spread = matches!(opcode, Opcode::Broadcast | Opcode::Iota);
-                let moved = own && matches!(opcode, Opcode::Slice | Opcode::Reverse | Opcode::DynamicSlice)
-                    || own && operand.view;
+                let shifts = matches!(opcode, Opcode::Slice | Opcode::Reverse | Opcode::DynamicSlice);
+                let moved = own && (shifts || operand.view);
                 // Of smaller dimensions it would be computed again for every row.
                 let cheap = opcode.is_elementwise()
                     && operand.elements * 8.0 >= self.node(n).elements

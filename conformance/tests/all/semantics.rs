@@ -26,7 +26,7 @@ struct Known {
 impl Known {
     fn collect(root: &Path) -> Known {
         let mut known = Known { functions: FxHashSet::default(), files: Vec::new() };
-        for folder in ["hlo", "parser", "interp", "conformance"] {
+        for folder in ["hlo", "parser", "interp", "codegen", "conformance"] {
             for path in files_below(&root.join(folder), "rs") {
                 let text = std::fs::read_to_string(&path).unwrap_or_default();
                 for (at, _) in text.match_indices("fn ") {

@@ -302,7 +302,17 @@ fn bench() {
     let d = Dir::new();
     let file = d.file("loop.hlo", LOOP);
     let (result, again) = (d.path("o.npz"), d.path("p.npz"));
-    let o = hlo(&["bench", &file, "--json", "--min-time", "0", "--output", result.to_str().unwrap()]);
+    let o = hlo(&[
+        "bench",
+        &file,
+        "--engine",
+        "interpreter",
+        "--json",
+        "--min-time",
+        "0",
+        "--output",
+        result.to_str().unwrap(),
+    ]);
     ends(&o, 0);
     let v = &json_lines(&o)[0];
     for figure in ["parse_ms", "compile_ms", "run_us"] {

@@ -4,7 +4,9 @@ use inkwell::AtomicOrdering;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::core::LLVMBuildGEP2;
 use inkwell::types::{AsTypeRef, BasicType};
-use inkwell::values::{AsValueRef, BasicValue, CallSiteValue, InstructionValue, PointerValue};
+use inkwell::values::{
+    AsValueRef, BasicValue, BasicValueEnum, CallSiteValue, InstructionValue, PointerValue,
+};
 
 use super::{Emit, Prim, Result, Value};
 
@@ -83,6 +85,14 @@ impl<'ctx> Emit<'_, 'ctx> {
         mask: Value<'ctx>,
         otherwise: Value<'ctx>,
     ) -> Result<Value<'ctx>> {
+        if let Some(lane) = lone_lane(mask) {
+            let one = self.scalar().load(
+                self.prim_of(otherwise),
+                self.lane_address(otherwise, address, lane)?,
+                align,
+            )?;
+            return self.insert(otherwise, one, lane);
+        }
         let call = self.intrinsic_call(
             "llvm.masked.load",
             &[otherwise.get_type(), address.get_type()],
@@ -100,6 +110,11 @@ impl<'ctx> Emit<'_, 'ctx> {
         align: u32,
         mask: Value<'ctx>,
     ) -> Result<()> {
+        if let Some(lane) = lone_lane(mask) {
+            let one = self.extract(value, lane)?;
+            self.store(one, self.lane_address(value, address, lane)?, align)?;
+            return Ok(());
+        }
         let call = self.intrinsic_call(
             "llvm.masked.store",
             &[value.get_type(), address.get_type()],
@@ -107,6 +122,11 @@ impl<'ctx> Emit<'_, 'ctx> {
         )?;
         self.align_call(call, 1, align);
         Ok(())
+    }
+
+    /// Where a lane of a vector that lies at an address is.
+    fn lane_address(&self, vector: Value<'ctx>, address: Value<'ctx>, lane: u32) -> Result<Value<'ctx>> {
+        self.address_at(address, self.prim_of(vector).bytes() * u64::from(lane))
     }
 
     /// Loads each lane from an address of its own (a vector of them), where its `i1` is set; the others from `otherwise`.
@@ -196,4 +216,22 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
         Ok(room)
     }
+}
+
+/// The only lane of a constant mask that is set. LLVM 22 for x86 makes one access of such masked ones, of the lane's width after it was widened: eight bytes
+/// for the last of some bytes that are converted from or to eight-byte numbers. So they are not given to it.
+fn lone_lane(mask: Value<'_>) -> Option<u32> {
+    let BasicValueEnum::VectorValue(mask) = mask else { return None };
+    if !mask.is_const() {
+        return None;
+    }
+    let set = |lane: &u32| {
+        let index = mask.get_type().get_context().i32_type().const_int(u64::from(*lane), false);
+        let element = mask.const_extract_element(index);
+        element.is_int_value() && element.into_int_value().get_zero_extended_constant() == Some(1)
+    };
+    let lanes = mask.get_type().get_size();
+    let mut all = (0..lanes).filter(set);
+    let lane = all.next()?;
+    all.next().is_none().then_some(lane)
 }

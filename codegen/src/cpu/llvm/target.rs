@@ -21,7 +21,8 @@ pub enum Level {
     /// A short list of passes.
     #[default]
     O2,
-    /// LLVM's own O3, which compiles many times slower.
+    /// More passes over single instructions and what loops repeat, and code generation that looks further. LLVM's loop and vector passes are in no level: they see
+    /// vectors already, and some take exponential time on long expressions.
     O3,
 }
 
@@ -43,7 +44,9 @@ impl Level {
         match self {
             Level::O0 | Level::O1 => None,
             Level::O2 => Some("function(early-cse)"),
-            Level::O3 => Some("default<O3>"),
+            Level::O3 => Some(
+                "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)",
+            ),
         }
     }
 }

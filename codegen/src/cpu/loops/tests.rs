@@ -42,6 +42,17 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
+/// The last element alone in its vector, narrower than what it is computed from or in: LLVM makes eight-byte accesses of masked ones of one lane.
+#[test]
+fn a_lone_last_element() {
+    for (from, to) in
+        [("f64", "f8e8m0fnu"), ("f8e4m3", "f64"), ("s64", "s8"), ("u16", "f64"), ("f32", "pred")]
+    {
+        let (a, b) = (format!("{from}[3,17]"), format!("{to}[3,17]"));
+        check(&loop_of(&[&a], &b, &format!("  ROOT r = {b} convert(p0)")));
+    }
+}
+
 #[test]
 fn movement_of_all_types() {
     for t in TYPES {

@@ -111,7 +111,7 @@ impl<'ctx> Val<'ctx> {
     /// The value of such registers, as far as is known made by arithmetic.
     ///
     /// # Panics
-    /// If their number is not that of [`registers`](fn@registers).
+    /// If their number is not that of `registers`.
     pub fn of_registers(ty: ElementType, registers: &[Value<'ctx>]) -> Self {
         match *registers {
             [x] if !ty.is_complex() => Self::arithmetic(ty, x),

@@ -1,7 +1,7 @@
 //! The left operand of a convolution as a matrix: a row for each output position, a term for each window position and channel.
 //!
 //! Nothing of it is in memory but what is being packed: *implicit* patches. A term whose position is in the padding, or in a hole of a dilated operand, is packed as zero;
-//! [`Patches::present`] tells it from a zero that is there.
+//! `Patches::present` tells it from a zero that is there.
 
 use smallvec::SmallVec;
 
