@@ -16,6 +16,7 @@ pub mod buffers;
 pub mod cpu;
 pub mod fusion;
 pub mod kernel;
+mod lists;
 pub mod passes;
 pub mod plan;
 pub mod program;

@@ -32,19 +32,19 @@ pub struct Program {
 
 impl Program {
     /// The array leaves of all parameters, in order.
-    pub fn parameter_leaves(&self) -> Vec<&ArrayShape> {
-        self.parameters.iter().flat_map(arrays).collect()
+    pub fn parameter_leaves(&self) -> impl Iterator<Item = &ArrayShape> {
+        self.parameters.iter().flat_map(arrays)
     }
 
     /// The array leaves of the result, in order.
     pub fn result_leaves(&self) -> Vec<&ArrayShape> {
-        arrays(&self.result)
+        arrays(&self.result).collect()
     }
 }
 
 /// The array leaves of a shape, in depth-first order.
-pub fn arrays(shape: &Shape) -> Vec<&ArrayShape> {
-    shape.leaves().into_iter().filter_map(Shape::as_array).collect()
+pub fn arrays(shape: &Shape) -> impl Iterator<Item = &ArrayShape> + Clone {
+    shape.leaves().into_iter().filter_map(Shape::as_array)
 }
 
 /// Bytes of an array as kernels see it; `None`: more than there are.

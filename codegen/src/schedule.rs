@@ -14,7 +14,8 @@ use hlo::attrs::FusionKind;
 use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
-use crate::buffers::{alias_of, array_leaves, control_computations, for_each_array};
+use crate::buffers::{alias_of, control_computations, element_starts, for_each_array};
+use crate::lists::Lists;
 use crate::passes::Fuel;
 use crate::passes::edit::has_effect;
 
@@ -82,46 +83,6 @@ struct Graph {
     in_place: Vec<Option<(u32, bool)>>,
     /// Bytes that each node needs while it runs.
     inner: Vec<u64>,
-}
-
-/// A list for each of many.
-#[derive(Default)]
-struct Lists {
-    first: Vec<u32>,
-    all: Vec<u32>,
-}
-
-impl Lists {
-    fn begin(n: usize) -> Lists {
-        let mut first = Vec::with_capacity(n + 1);
-        first.push(0);
-        Lists { first, all: Vec::new() }
-    }
-
-    /// Ends the list of the next one.
-    fn end(&mut self) {
-        self.first.push(self.all.len() as u32);
-    }
-
-    fn of(&self, i: u32) -> &[u32] {
-        &self.all[self.first[i as usize] as usize..self.first[i as usize + 1] as usize]
-    }
-
-    /// From pairs (whose, what), in their order.
-    fn grouped(n: usize, pairs: &[(u32, u32)]) -> Lists {
-        let mut first = vec![0u32; n + 1];
-        pairs.iter().for_each(|p| first[p.0 as usize + 1] += 1);
-        for i in 0..n {
-            first[i + 1] += first[i];
-        }
-        let mut next = first.clone();
-        let mut all = vec![0; pairs.len()];
-        for &(whose, what) in pairs {
-            all[next[whose as usize] as usize] = what;
-            next[whose as usize] += 1;
-        }
-        Lists { first, all }
-    }
 }
 
 impl Graph {
@@ -394,15 +355,8 @@ impl Leaves {
             && let Some(o) = operand(0)
         {
             let index = instr.attrs.int(hlo::AttrKey::Index).and_then(|i| usize::try_from(i).ok());
-            let starts = self.elements.entry(o).or_insert_with(|| {
-                let mut at = 0;
-                let parts = module.instr(instr.operands()[0]).shape.as_tuple().unwrap_or_default();
-                let ends = parts.iter().map(|s| {
-                    at += array_leaves(s) as u32;
-                    at
-                });
-                std::iter::once(0).chain(ends).collect()
-            });
+            let tuple = &module.instr(instr.operands()[0]).shape;
+            let starts = self.elements.entry(o).or_insert_with(|| element_starts(tuple));
             let base = self.ranges[o as usize].0;
             let range = match index.and_then(|i| starts.get(i..i + 2)) {
                 Some(&[a, b]) => (base + a, base + b),

@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::case::{Case, Form};
 use crate::check::Check;
-use crate::differential::{Kind, Settings, Subject, differ};
-use crate::engine::{Engine, InterpreterEngine, RunOptions, array_name};
+use crate::differential::{Kind, Settings, Subject, differ_from};
+use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions, array_name};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
 use crate::frontend::{Program, load, opcodes};
@@ -279,12 +279,16 @@ fn run_program(
             format!("{}: {}", array_name(expected.len(), device, "out", i), v.reason)
         })
         .collect();
-    if options.engine.is_compiler() && judge(&InterpreterEngine).is_ok_and(|j| j.passes()) {
+    if options.engine.is_compiler()
+        && let Ok(reference) = judge(&InterpreterEngine)
+        && reference.passes()
+    {
         // Where the reference agrees with the record, it is what a compiler is held to: to the bit where that is what HLO says, within what rounding
         // explains elsewhere. What cannot be decided so, the record decides.
         let run = RunOptions { devices, ..options.run };
         let settings = Settings { run, nan_bits: options.nan_bits, ..Settings::default() };
-        let found = differ(&InterpreterEngine, &*options.engine, &Subject::new(module, &inputs), &settings);
+        let reference = Outcome::Finished(reference.finished);
+        let found = differ_from(&reference, &*options.engine, &Subject::new(module, &inputs), &settings);
         if found.passes(MAX_UNDECIDED) {
             wrong.clear();
         } else if found.kind != Kind::Undecided {

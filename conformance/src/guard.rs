@@ -3,6 +3,7 @@
 //! No input may cause a panic; if one does, the person at the terminal must see what was being done, and a run over
 //! many files must go on with the next one.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once};
@@ -53,6 +54,12 @@ pub fn check_machine() -> Result<(), Failure> {
     })
 }
 
+/// What a panic said, if it is text.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
+}
+
 /// Runs `f`; a panic in it becomes a [`Failure`] with exit code 70 that names `what` was being done.
 pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     install_hook();
@@ -62,11 +69,7 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
     match caught {
         Ok(result) => result,
         Err(payload) => {
-            let text = payload
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| payload.downcast_ref::<&str>().copied())
-                .unwrap_or("panic");
+            let text = panic_message(&*payload).unwrap_or("panic");
             let place = LAST_PANIC.lock().map(|l| l.clone()).unwrap_or_default();
             Err(Failure::internal(format!(
                 "internal error while {what}: {text}{place}\nthis is a bug of this program, not of yours; please report it with the input"

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::case::Case;
 use crate::element::Part;
-use crate::engine::{Engine, Inputs, InterpreterEngine, Outcome, RunOptions};
+use crate::engine::{Engine, Inputs, InterpreterEngine, RunOptions};
 use crate::exact::Functions;
 use crate::exhaustive::{expected, has_reference};
 use crate::exit::{Exit, Failure};
@@ -78,9 +78,7 @@ pub fn prove(case: &Case, optimized: bool, options: &RunOptions) -> Result<Optio
     let limit = options.limits.memory_bytes;
     let recorded = case.expected(limit, devices)?;
     let literals = Inputs::new(module, &inputs::read(module, &mut case.inputs(limit)?, devices)?)?;
-    let finished =
-        |outcome: Outcome| outcome.into_results().map_err(|(exit, d)| Failure::new(exit, d.message));
-    let results = finished(InterpreterEngine.run(module, literals.clone(), options))?.results;
+    let results = InterpreterEngine.run(module, literals.clone(), options).finished()?.results;
     let mut proof = Proof::default();
     for (ours, theirs) in results.iter().flatten().zip(recorded.iter().flatten()) {
         compare(ours, theirs, &mut proof);
@@ -89,7 +87,7 @@ pub fn prove(case: &Case, optimized: bool, options: &RunOptions) -> Result<Optio
         return Ok(None);
     }
     let prover = Arc::new(Prover::default());
-    finished(InterpreterEngine.run_watched(module, literals, options, Some(prover.clone())))?;
+    InterpreterEngine.run_watched(module, literals, options, Some(prover.clone())).finished()?;
     let Ok(state) = prover.0.lock() else {
         return Err(Failure::new(Exit::Internal, "a thread of the run panicked"));
     };

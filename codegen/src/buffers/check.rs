@@ -9,17 +9,18 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::in_place::{self, Sharing};
-use super::{AllocationKind, Assigned, Questions, Slice, When, alias_of, array_leaves};
+use super::values::{alias_of, array_leaves};
+use super::{AllocationKind, Assigned, Questions, Slice, When};
 
 /// How a run goes where the program decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Path {
+struct Path {
     /// How often each loop runs.
-    pub rounds: u32,
+    rounds: u32,
     /// Conditionals take branch `branch`, `branch + 1` and so on in turn.
-    pub branch: u32,
+    branch: u32,
     /// No more instructions than that are executed.
-    pub steps: u64,
+    steps: u64,
 }
 
 /// Goes through the program a few times, so that every branch runs and loops run none, one, two and three times. Errors: what is wrong, in words.
@@ -31,7 +32,7 @@ pub fn check(module: &Module, assigned: &Assigned, questions: &Questions<'_>) ->
 }
 
 /// Goes through the program in one way.
-pub fn check_path(
+fn check_path(
     module: &Module,
     assigned: &Assigned,
     questions: &Questions<'_>,

@@ -189,9 +189,7 @@ impl<'a> Classes<'a> {
             }
             let pairs = self.pairs_of(id);
             for p in pairs {
-                let operand = self.module.instr(id).operands()[p.slot as usize];
-                let (from, to) =
-                    (self.values.leaf(operand, p.leaf as usize), self.values.leaf(id, p.result as usize));
+                let (from, to) = self.values.pair(self.module, id, &p);
                 match p.sharing {
                     Sharing::Must => wishes.push((loops, 0, position, from, to)),
                     Sharing::May => wishes.push((u32::MAX, 2, position, from, to)),
@@ -282,11 +280,8 @@ impl<'a> Classes<'a> {
                 let Some(pairs) = self.pairs.get(&id) else { return over };
                 let mut reads: Vec<ValueId> = self.values.operands(self.module, id).map(|o| o.2).collect();
                 reads.sort_unstable();
-                let value = |p: &in_place::Pair| {
-                    let operand = self.module.instr(id).operands()[p.slot as usize];
-                    (self.values.leaf(operand, p.leaf as usize), self.values.leaf(id, p.result as usize))
-                };
-                let mut all: Vec<(ValueId, ValueId)> = pairs.iter().map(value).collect();
+                let mut all: Vec<(ValueId, ValueId)> =
+                    pairs.iter().map(|p| self.values.pair(self.module, id, p)).collect();
                 all.sort_unstable();
                 // Wherever the instruction reads the value, this result must be allowed.
                 over.by_read = all

@@ -71,7 +71,7 @@ fn same_places(a: &Instruction, b: &Instruction) -> bool {
 }
 
 /// The roots of a fusion: of a tuple its elements.
-pub fn roots(module: &Module, computation: ComputationId) -> SmallVec<[InstrId; 2]> {
+fn roots(module: &Module, computation: ComputationId) -> SmallVec<[InstrId; 2]> {
     let root = module.root(computation);
     match module.instr(root).opcode {
         Opcode::Tuple => module.instr(root).operands().iter().copied().collect(),
@@ -141,7 +141,7 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
 }
 
 /// The parameter that a root `dynamic-update-slice` or `scatter` updates, if nothing else looks at it.
-pub fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
+fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
     let &target = module.instr(root).operands().first()?;
     let slot = module.instr(target).parameter_number()?;
     let alone = module.users(target).len() == 1 && array_leaves(&module.instr(target).shape) == 1;

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::order::{Event, Order, control};
 use super::values::{Origin, ValueId, Values, alias_of};
+use crate::lists::Lists;
 
 /// From the first tick to before the second.
 pub(super) type Span = (u32, u32);
@@ -127,14 +128,12 @@ pub(super) fn spans(module: &Module, order: &Order, values: &Values) -> Vec<Span
         makes.extend(e.makes.into_iter().map(|v| (v, position as u32)));
         reads.extend(e.reads.into_iter().map(|v| (v, position as u32)));
     }
-    let (made_at, makes) = by_value(n, &makes);
-    let (read_at, reads) = by_value(n, &reads);
+    let (makes, reads) = (Lists::grouped(n, &makes), Lists::grouped(n, &reads));
     let mut spans = vec![Spans::new(); n];
-    for v in 0..n {
-        let makes = &makes[made_at[v] as usize..made_at[v + 1] as usize];
-        let mut reads = &reads[read_at[v] as usize..read_at[v + 1] as usize];
+    for (v, spans) in (0..).zip(&mut spans) {
+        let (makes, mut reads) = (makes.of(v), reads.of(v));
         // What is given is there from the beginning.
-        let given = matches!(values.all[v].origin, Origin::Parameter(_) | Origin::Constant(_));
+        let given = matches!(values.get(v).origin, Origin::Parameter(_) | Origin::Constant(_));
         let given: &[u32] = if given { &[0] } else { &[] };
         let births: SmallVec<[u32; 2]> = given.iter().chain(makes).copied().collect();
         for (i, &birth) in births.iter().enumerate() {
@@ -143,29 +142,11 @@ pub(super) fn spans(module: &Module, order: &Order, values: &Values) -> Vec<Span
             let split = reads.partition_point(|&r| r <= until);
             let (now, later) = reads.split_at(split);
             reads = later;
-            life(order, birth, now, &mut spans[v]);
+            life(order, birth, now, spans);
         }
-        normalize(&mut spans[v]);
+        normalize(spans);
     }
     spans
-}
-
-/// Positions grouped by value, in order: the first of each value's, and all.
-fn by_value(n: usize, pairs: &[(ValueId, u32)]) -> (Vec<u32>, Vec<u32>) {
-    let mut first = vec![0u32; n + 1];
-    for &(v, _) in pairs {
-        first[v as usize + 1] += 1;
-    }
-    for i in 0..n {
-        first[i + 1] += first[i];
-    }
-    let mut next = first.clone();
-    let mut all = vec![0u32; pairs.len()];
-    for &(v, position) in pairs {
-        all[next[v as usize] as usize] = position;
-        next[v as usize] += 1;
-    }
-    (first, all)
 }
 
 /// The spans of a value that is made at `birth` and read at `uses`.

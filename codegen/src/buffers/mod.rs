@@ -3,7 +3,6 @@
 //! A value of tuple shape is its *leaves*: its arrays in depth-first order; tuples themselves are never in memory. **Invariants:** two values that
 //! are alive at once share no byte, unless one is the other (aliases: tuples and their elements, loop state, a result that an instruction writes in the
 //! place of an operand that dies there); what the caller did not donate is never written.
-
 //!
 //! How it goes: the events of the program in a line ([`order`]), the values that they make and read ([`values`]), when these are alive ([`live`]),
 //! which of them share a place ([`classes`]), what must be copied ([`moves`]), and where each class lies ([`pack`]).
@@ -26,16 +25,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::classes::Classes;
 use self::live::{is_name, tick, transfers};
 use self::moves::{Move, Moved};
-pub use self::order::control as control_computations;
+pub(crate) use self::order::control as control_computations;
 use self::order::{Event, Order};
 use self::pack::{Bin, Item};
 pub use self::report::report;
 use self::values::{Origin, ValueId, Values};
-pub use self::values::{alias_of, array_leaves, for_each_array};
+pub(crate) use self::values::{alias_of, element_starts, for_each_array};
 use crate::Unsupported;
 
 /// A part of an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Slice {
     /// Which: a place in [`Assignment::allocations`].
     pub allocation: u32,
@@ -138,9 +137,8 @@ pub struct Assigned {
     pub constants: Vec<(InstrId, u32)>,
     /// For each class of values its slice.
     slices: FxHashMap<ValueId, Slice>,
-    /// For each value its class, and when it is alive.
+    /// For each value its class.
     class: Vec<ValueId>,
-    lives: Vec<live::Spans>,
     values: Values,
     order: Order,
     copies: FxHashMap<When, Vec<Copy>>,
@@ -193,8 +191,7 @@ impl Assigned {
     }
 
     fn slice(&self, value: ValueId) -> Slice {
-        let none = Slice { allocation: 0, offset: 0, bytes: 0 };
-        self.slices.get(&self.class[self.values.resolve(value) as usize]).copied().unwrap_or(none)
+        self.slices.get(&self.class[self.values.resolve(value) as usize]).copied().unwrap_or_default()
     }
 }
 
@@ -206,7 +203,6 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let order = Order::new(module, questions.whole)?;
     let values = Values::new(module, &order)?;
     let spans = live::spans(module, &order, &values);
-    let lives = spans.clone();
     let ties = classes::ties(module);
     let donated = classes::donated(module, values.parameters.len(), &ties);
     let mut classes = Classes::new(module, &order, &values, spans, &donated);
@@ -287,41 +283,36 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     if packed.bytes > 0 {
         allocations.push(Allocation { kind: AllocationKind::Arena, bytes: packed.bytes });
     }
-    let none = Slice { allocation: 0, offset: 0, bytes: 0 };
+    let slice = |m: Moved| match m {
+        Moved::Class(c) => slices.get(&c).copied().unwrap_or_default(),
+        Moved::Result(leaf) => result_slices.get(&leaf).copied().unwrap_or_default(),
+        // Beside which other it stands says how much of it.
+        Moved::Help => Slice::default(),
+    };
     let mut copies: FxHashMap<When, Vec<Copy>> = FxHashMap::default();
     for (when, moves) in moves {
-        let slice = |m: Moved, other: Moved| match (m, other) {
-            (Moved::Class(c), _) => slices.get(&c).copied().unwrap_or(none),
-            (Moved::Result(leaf), _) => result_slices.get(&leaf).copied().unwrap_or(none),
-            (Moved::Help, Moved::Class(c)) => {
-                let bytes = slices.get(&c).map_or(0, |s| s.bytes);
-                help.get(&when).map_or(none, |&s| Slice { bytes, ..s })
+        let side = |m: Moved, other: Moved| match (m, other) {
+            (Moved::Help, Moved::Class(_)) => {
+                help.get(&when).map_or(Slice::default(), |&s| Slice { bytes: slice(other).bytes, ..s })
             }
-            (Moved::Help, _) => none,
+            _ => slice(m),
         };
         let made: Vec<Copy> = moves
             .iter()
-            .map(|m| Copy { from: slice(m.from, m.to), to: slice(m.to, m.from) })
+            .map(|m| Copy { from: side(m.from, m.to), to: side(m.to, m.from) })
             .filter(|c| c.to.bytes > 0)
             .collect();
         if !made.is_empty() {
             copies.insert(when, made);
         }
     }
-    let results = results
-        .into_iter()
-        .map(|r| match r {
-            Moved::Class(c) => slices.get(&c).copied().unwrap_or(none),
-            Moved::Result(leaf) => result_slices.get(&leaf).copied().unwrap_or(none),
-            Moved::Help => none,
-        })
-        .collect();
+    let results = results.into_iter().map(slice).collect();
     let class = (0..values.all.len() as ValueId).map(|v| classes.class(v)).collect();
     let in_place = classes.into_pairs();
     let assignment =
         Assignment { allocations, results, peak_bytes: fixed + packed.bytes, lower_bound_bytes: lower_bound };
     let constants = values.constants.clone();
-    Ok(Assigned { assignment, constants, slices, class, lives, values, order, copies, scratch, in_place })
+    Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place })
 }
 
 /// What an item of the arena is for.
@@ -458,26 +449,15 @@ impl Assigner<'_> {
 
     fn collect_moves(&mut self) {
         for (position, &event) in self.order.events.iter().enumerate() {
-            let (when, moves) = match event {
-                Event::EnterWhile(id) => (When::Before(id), transfers(self.module, self.values, event)),
-                Event::Repeat(id) => (When::AfterBody(id), transfers(self.module, self.values, event)),
-                Event::LeaveBranch(id, n) => {
-                    (When::AfterBranch(id, n), transfers(self.module, self.values, event))
-                }
+            let Some(when) = event.copies() else { continue };
+            let moves = match event {
                 Event::Do(id) => {
                     let must = |p: &&in_place::Pair| p.sharing == in_place::Sharing::Must;
-                    let pairs = self.classes.pairs(id).iter().filter(must).map(|p| {
-                        let operand = self.module.instr(id).operands()[p.slot as usize];
-                        (self.values.leaf(operand, p.leaf as usize), self.values.leaf(id, p.result as usize))
-                    });
-                    (When::Before(id), pairs.collect())
+                    let pairs = self.classes.pairs(id).iter().filter(must);
+                    pairs.map(|p| self.values.pair(self.module, id, p)).collect()
                 }
-                Event::Decide(_)
-                | Event::EnterConditional(_)
-                | Event::LeaveConditional(_)
-                | Event::EnterCall(_)
-                | Event::LeaveCall(_)
-                | Event::End => continue,
+                // Of the others only those that move values to where others expect them.
+                _ => transfers(self.module, self.values, event),
             };
             let class = |v| Moved::Class(self.classes.class(v));
             let moves = moves.into_iter().map(|(f, t)| Move { from: class(f), to: class(t) }).collect();

@@ -8,6 +8,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, InstructionIter, Module, Opcode};
 
+use super::When;
 use crate::Unsupported;
 
 /// Something that happens.
@@ -33,6 +34,23 @@ pub(super) enum Event {
     LeaveCall(InstrId),
     /// The program is done.
     End,
+}
+
+impl Event {
+    /// The copies that belong to it, if it may have some.
+    pub(super) fn copies(self) -> Option<When> {
+        match self {
+            Event::Do(id) | Event::EnterWhile(id) => Some(When::Before(id)),
+            Event::Repeat(id) => Some(When::AfterBody(id)),
+            Event::LeaveBranch(id, n) => Some(When::AfterBranch(id, n)),
+            Event::End => Some(When::AtEnd),
+            Event::Decide(_)
+            | Event::EnterConditional(_)
+            | Event::LeaveConditional(_)
+            | Event::EnterCall(_)
+            | Event::LeaveCall(_) => None,
+        }
+    }
 }
 
 /// The whole program, or a branch of a conditional.
@@ -76,7 +94,7 @@ struct Frame<'m> {
 }
 
 /// The computations that an instruction calls as control flow, in the order in which they stand in the line.
-pub fn control(module: &Module, id: InstrId) -> Vec<ComputationId> {
+pub(crate) fn control(module: &Module, id: InstrId) -> Vec<ComputationId> {
     let instr = module.instr(id);
     let one = |key| instr.attrs.computation(key);
     match instr.opcode {

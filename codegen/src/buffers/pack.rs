@@ -8,9 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::live::{Span, Spans};
+use crate::runtime::arena;
 
 /// Everything lies at multiples of this.
-const ALIGNMENT: u64 = 64;
+const ALIGNMENT: u64 = arena::ALIGNMENT as u64;
 /// So many meetings of items are looked at before the rest is swept.
 const MAX_MEETINGS: usize = 1 << 21;
 /// More items are packed in one order only.

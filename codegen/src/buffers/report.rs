@@ -6,7 +6,7 @@ use hlo::Module;
 
 use super::order::Event;
 use super::values::{Origin, ValueId};
-use super::{AllocationKind, Assigned, Slice, When};
+use super::{AllocationKind, Assigned, Slice, live};
 
 /// The text of it. Times are positions in the line of events at its end: `3..7` is from event 3 to event 6.
 pub fn report(module: &Module, assigned: &Assigned) -> String {
@@ -59,17 +59,7 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
         };
         let loops = "  ".repeat((assigned.order.loops[position] as usize).min(20));
         let _ = writeln!(out, "  {position:>8}  {loops}{what}");
-        let when = match event {
-            Event::Do(id) | Event::EnterWhile(id) => When::Before(id),
-            Event::Repeat(id) => When::AfterBody(id),
-            Event::LeaveBranch(id, n) => When::AfterBranch(id, n),
-            Event::End => When::AtEnd,
-            Event::Decide(_)
-            | Event::EnterConditional(_)
-            | Event::LeaveConditional(_)
-            | Event::EnterCall(_)
-            | Event::LeaveCall(_) => continue,
-        };
+        let Some(when) = event.copies() else { continue };
         for copy in assigned.copies(when) {
             let (from, to) = (place(assigned, copy.from), place(assigned, copy.to));
             let _ = writeln!(out, "            {loops}copy of {} bytes: {from} to {to}", copy.to.bytes);
@@ -89,6 +79,7 @@ fn within(module: &Module, assigned: &Assigned) -> Vec<Vec<Line>> {
             within[slice.allocation as usize].push((slice.offset, from, to, slice.bytes, name));
         }
     };
+    let lives = live::spans(module, &assigned.order, &assigned.values);
     let mut leaf = 0;
     for value in 0..assigned.values.all.len() as ValueId {
         let v = assigned.values.get(value);
@@ -100,7 +91,7 @@ fn within(module: &Module, assigned: &Assigned) -> Vec<Vec<Line>> {
         let instr = module.instr(v.instr);
         let part = if instr.shape.as_tuple().is_some() { format!("#{leaf}") } else { String::new() };
         let given = matches!(v.origin, Origin::Parameter(_) | Origin::Constant(_));
-        for &(from, to) in &assigned.lives[value as usize] {
+        for &(from, to) in &lives[value as usize] {
             let to = if given { assigned.order.events.len() as u32 } else { to.div_ceil(2) };
             add(assigned.slice(value), from / 2, to, format!("{}{part}", instr.name));
         }

@@ -6,6 +6,7 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape, TypeClass};
 use rustc_hash::FxHashMap;
 
+use super::in_place::Pair;
 use super::order::{Event, Order, control};
 use crate::Unsupported;
 
@@ -54,7 +55,7 @@ pub(super) struct Values {
 }
 
 /// Calls `f` with each leaf that has memory: arrays, and arrays in buffers.
-pub fn for_each_array(shape: &Shape, f: &mut impl FnMut(&Shape)) {
+pub(crate) fn for_each_array(shape: &Shape, f: &mut impl FnMut(&Shape)) {
     shape.for_each_leaf(&mut |s| match s {
         Shape::Array(_) | Shape::Buffer(_) => f(s),
         Shape::Tuple(_) | Shape::Token | Shape::Opaque => {}
@@ -62,10 +63,20 @@ pub fn for_each_array(shape: &Shape, f: &mut impl FnMut(&Shape)) {
 }
 
 /// The number of leaves that have memory.
-pub fn array_leaves(shape: &Shape) -> usize {
+pub(super) fn array_leaves(shape: &Shape) -> usize {
     let mut n = 0;
     for_each_array(shape, &mut |_| n += 1);
     n
+}
+
+/// Before which leaf of a tuple each of its elements begins, and how many leaves there are.
+pub(crate) fn element_starts(tuple: &Shape) -> Vec<u32> {
+    let mut at = 0;
+    let ends = tuple.as_tuple().unwrap_or_default().iter().map(|s| {
+        at += array_leaves(s) as u32;
+        at
+    });
+    std::iter::once(0).chain(ends).collect()
 }
 
 /// The first array leaf of the part of a shape at a path of tuple indices, and how many there are.
@@ -85,7 +96,7 @@ pub(super) fn leaf_range(shape: &Shape, index: &[i64]) -> Option<(usize, usize)>
 ///
 /// A `bitcast` counts where it says no more than a reshape, which is what is left of it when layouts are gone; `bitcast-convert` where it moves
 /// bits as they are: bits of floats become canonical when they are looked at.
-pub fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
+pub(crate) fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
     let instr = module.instr(id);
     let &operand = instr.operands().first()?;
     let shape = &module.instr(operand).shape;
@@ -171,6 +182,12 @@ impl Values {
         module.instr(id).operands().iter().enumerate().flat_map(move |(slot, &o)| {
             self.leaves(o).enumerate().map(move |(l, v)| (slot as u32, l as u32, v))
         })
+    }
+
+    /// The operand's and the result's value of what may share memory at an instruction.
+    pub(super) fn pair(&self, module: &Module, id: InstrId, pair: &Pair) -> (ValueId, ValueId) {
+        let operand = module.instr(id).operands()[pair.slot as usize];
+        (self.leaf(operand, pair.leaf as usize), self.leaf(id, pair.result as usize))
     }
 
     pub(super) fn get(&self, value: ValueId) -> &Value {
@@ -321,15 +338,7 @@ impl Values {
                         "an element of another float type than in the tuple",
                     ));
                 }
-                let starts = self.elements.entry(o).or_insert_with(|| {
-                    let parts = module.instr(o).shape.as_tuple().unwrap_or_default();
-                    let mut at = 0;
-                    let ends = parts.iter().map(|s| {
-                        at += array_leaves(s) as u32;
-                        at
-                    });
-                    std::iter::once(0).chain(ends).collect()
-                });
+                let starts = self.elements.entry(o).or_insert_with(|| element_starts(&module.instr(o).shape));
                 let first = self.ranges[o.index()].0;
                 if let Some(&[a, b]) = index.and_then(|i| starts.get(i..i + 2)) {
                     self.ranges[id.index()] = (first + a, first + b);

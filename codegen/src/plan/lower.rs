@@ -8,10 +8,10 @@ use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
-use crate::buffers::{Assigned, Slice, When};
+use crate::buffers::{Assigned, Slice, When, control_computations};
 use crate::kernel::{Kernel, Request};
 use crate::plan::{Action, Plan, Step};
-use crate::program::{array_bytes, arrays};
+use crate::program::array_bytes;
 use crate::runtime::arena::ALIGNMENT;
 use crate::runtime::native::Native;
 
@@ -39,6 +39,25 @@ pub enum Lowering {
     Call,
     /// By the interpreter.
     Interpret,
+}
+
+impl Lowering {
+    /// The kernels that it takes.
+    fn requests(&self) -> Vec<Request> {
+        let regions =
+            |native: &Native| -> Vec<Request> { native.regions().into_iter().map(Request::Map).collect() };
+        match self {
+            Lowering::Kernel(request) => vec![*request],
+            Lowering::Native(native) => regions(native),
+            Lowering::Hero(hero) => [regions(&hero.native), vec![hero.epilogue]].concat(),
+            Lowering::Nothing
+            | Lowering::Copy
+            | Lowering::While
+            | Lowering::Conditional
+            | Lowering::Call
+            | Lowering::Interpret => Vec::new(),
+        }
+    }
 }
 
 /// The hero of a fusion.
@@ -85,9 +104,9 @@ fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
 
 fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
-    let native = || match Native::of(module, id) {
+    let native = |otherwise: &str| match Native::of(module, id) {
         Some(native) => Ok(Lowering::Native(Box::new(native?))),
-        None => refuse("no operation of the runtime computes it"),
+        None => refuse(otherwise),
     };
     match module.instr(id).opcode {
         Opcode::Parameter
@@ -172,10 +191,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Reverse
         | Opcode::Slice
         | Opcode::Transpose
-        | Opcode::Reduce => match Native::of(module, id) {
-            Some(native) => Ok(Lowering::Native(Box::new(native?))),
-            None => refuse("it is not in a fusion"),
-        },
+        | Opcode::Reduce => native("it is not in a fusion"),
         // Library operations.
         Opcode::Convolution
         | Opcode::Dot
@@ -191,7 +207,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::BatchNormInference
         | Opcode::BatchNormTraining
         | Opcode::Fft
-        | Opcode::RngBitGenerator => native(),
+        | Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
         // The interpreter's routines are this program's own code too.
         Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall | Opcode::Scan => {
             match Native::of(module, id) {
@@ -246,16 +262,16 @@ fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
             "the interpreter does not execute it for a compiled program",
         ));
     }
-    for user in module.users(id) {
-        // A promise is settled by who expects one.
-        let user = module.instr(user.user).opcode;
-        if promises(instr.opcode) && !settles(user) {
-            let reason = format!("its result is looked at by `{}` before it is done", user.name());
-            return Err(Unsupported::new(module, id, reason));
-        }
+    if !promises(instr.opcode) {
+        return Ok(Lowering::Interpret);
     }
-    let parent = instr.parent();
-    if promises(instr.opcode) && module.root(parent) == id {
+    // A promise is settled by who expects one.
+    let mut users = module.users(id).iter().map(|user| module.instr(user.user).opcode);
+    if let Some(user) = users.find(|&user| !settles(user)) {
+        let reason = format!("its result is looked at by `{}` before it is done", user.name());
+        return Err(Unsupported::new(module, id, reason));
+    }
+    if module.root(instr.parent()) == id {
         return Err(Unsupported::new(module, id, "its result leaves the computation before it is done"));
     }
     Ok(Lowering::Interpret)
@@ -347,36 +363,19 @@ impl Lowered {
                         let reason = format!("loops and branches nested deeper than {MAX_DEPTH}");
                         return Err(Unsupported::new(module, id, reason));
                     }
-                    stack.extend(callees(module, id).into_iter().map(|c| (c, depth + 1)));
+                    stack.extend(control_computations(module, id).into_iter().map(|c| (c, depth + 1)));
                 }
-                lowered.request(&decision);
+                decision.requests().into_iter().for_each(|request| lowered.request(request));
                 lowered.decisions.insert(id, decision);
             }
         }
         Ok(lowered)
     }
 
-    fn request(&mut self, decision: &Lowering) {
-        let mut add = |request: Request| {
-            let next = self.requests.len();
-            if *self.places.entry(request).or_insert(next) == next {
-                self.requests.push(request);
-            }
-        };
-        let mut regions = |native: &Native| native.regions().into_iter().for_each(|c| add(Request::Map(c)));
-        match decision {
-            Lowering::Kernel(request) => add(*request),
-            Lowering::Native(native) => regions(native),
-            Lowering::Hero(hero) => {
-                regions(&hero.native);
-                add(hero.epilogue);
-            }
-            Lowering::Nothing
-            | Lowering::Copy
-            | Lowering::While
-            | Lowering::Conditional
-            | Lowering::Call
-            | Lowering::Interpret => {}
+    fn request(&mut self, request: Request) {
+        let next = self.requests.len();
+        if *self.places.entry(request).or_insert(next) == next {
+            self.requests.push(request);
         }
     }
 
@@ -407,26 +406,15 @@ impl Lowered {
             return Ok(());
         }
         let there = |request: Request| kernels[self.places[&request]].is_some();
-        let all = |native: &Native| native.regions().into_iter().all(|c| there(Request::Map(c)));
         for (&id, decision) in &mut self.decisions {
-            let kept = match decision {
-                Lowering::Kernel(request) => there(*request),
-                Lowering::Native(native) => all(native),
-                Lowering::Hero(hero) => all(&hero.native) && there(hero.epilogue),
-                Lowering::Nothing
-                | Lowering::Copy
-                | Lowering::While
-                | Lowering::Conditional
-                | Lowering::Call
-                | Lowering::Interpret => true,
-            };
-            if !kept && module.instr(id).opcode == Opcode::While {
+            if decision.requests().into_iter().all(there) {
+                continue;
+            }
+            if module.instr(id).opcode == Opcode::While {
                 let why = "a loop that was to be one kernel and is none";
                 return Err(Unsupported::new(module, id, why));
             }
-            if !kept {
-                *decision = interpret(module, id)?;
-            }
+            *decision = interpret(module, id)?;
         }
         Ok(())
     }
@@ -443,20 +431,6 @@ impl Lowered {
         plan.steps.extend(writer.copies(When::AtEnd, "end"));
         plan
     }
-}
-
-/// The computations that a loop, conditional or call runs.
-fn callees(module: &Module, id: InstrId) -> Vec<ComputationId> {
-    let attrs = &module.instr(id).attrs;
-    let keys = [
-        AttrKey::Condition,
-        AttrKey::Body,
-        AttrKey::ToApply,
-        AttrKey::TrueComputation,
-        AttrKey::FalseComputation,
-    ];
-    let one = keys.into_iter().filter_map(|key| attrs.computation(key));
-    one.chain(attrs.computations(AttrKey::BranchComputations).unwrap_or_default().iter().copied()).collect()
 }
 
 struct Writer<'a> {
@@ -528,7 +502,7 @@ impl Writer<'_> {
                 Action::While { condition, predicate, body }
             }
             Some(Lowering::Conditional) => {
-                let branches = callees(self.module, id).into_iter().zip(0..);
+                let branches = control_computations(self.module, id).into_iter().zip(0..);
                 let branches =
                     branches.map(|(c, n)| self.part(Some(c), Some(When::AfterBranch(id, n)))).collect();
                 let selector = instr.operands()[0];
@@ -555,7 +529,7 @@ impl Writer<'_> {
         let arguments = self.assigned.arguments(self.module, id);
         let operands = self.module.instr(id).operands();
         // All operands are arrays: each is one leaf.
-        let leaves: usize = operands.iter().map(|&o| arrays(&self.module.instr(o).shape).len()).sum();
+        let leaves: usize = operands.iter().map(|&o| self.assigned.slices_of(o).len()).sum();
         let own = hero.native.scratch_bytes();
         let scratch = self.assigned.scratch_of(id);
         let result = if hero.in_place {

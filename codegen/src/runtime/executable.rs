@@ -303,11 +303,6 @@ impl Executable {
         self.results.iter().map(|r| &r.shape)
     }
 
-    /// Bytes of each array leaf of the parameters.
-    pub fn parameter_bytes(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.parameters.iter().map(|p| p.bytes)
-    }
-
     /// Where memory for arguments is best taken from.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -432,7 +427,6 @@ impl Executable {
     }
 
     fn instance(&self) -> Result<Instance, RunError> {
-        let mut arenas = Vec::new();
         let nowhere = std::ptr::null_mut();
         let mut instance = Instance {
             bases: vec![nowhere; self.allocations.len()],
@@ -445,7 +439,7 @@ impl Executable {
                 AllocationKind::Arena => {
                     let memory = Memory::new(allocation.bytes)?;
                     instance.set(&self.table, i as u32, memory.start());
-                    arenas.push(memory);
+                    instance._arenas.push(memory);
                 }
                 AllocationKind::Constant { index } => {
                     instance.set(&self.table, i as u32, self.constants[index as usize].start());
@@ -453,7 +447,6 @@ impl Executable {
                 AllocationKind::Parameter { .. } | AllocationKind::Result { .. } => {}
             }
         }
-        instance._arenas = arenas;
         Ok(instance)
     }
 

@@ -25,11 +25,12 @@ impl Interpreted {
         let instr = module.instr(id);
         let operands: Vec<(InstrId, Shape)> =
             instr.operands().iter().map(|&o| (o, module.instr(o).shape.without_layout())).collect();
-        let results: Vec<ArrayShape> =
-            arrays(&instr.shape).into_iter().map(ArrayShape::without_layout).collect();
-        let leaves = operands.iter().flat_map(|(_, shape)| arrays(shape)).chain(&results);
-        let fits = leaves.clone().count() == arguments.len()
-            && leaves.zip(arguments).all(|(leaf, slice)| array_bytes(leaf) == Some(slice.bytes));
+        let results: Vec<ArrayShape> = arrays(&instr.shape).map(ArrayShape::without_layout).collect();
+        let fits = {
+            let leaves = operands.iter().flat_map(|(_, shape)| arrays(shape)).chain(&results);
+            leaves.clone().count() == arguments.len()
+                && leaves.zip(arguments).all(|(leaf, slice)| array_bytes(leaf) == Some(slice.bytes))
+        };
         if !fits {
             return Err(format!("`{}` for the interpreter on other arrays", instr.name));
         }

@@ -13,11 +13,7 @@ fn run(name: &str, case: &Case) -> Result<Vec<Vec<ArrayLiteral>>, String> {
     let engine = engine::by_name(name).map_err(|f| f.message)?;
     let devices = engine::devices(&case.module, None, None).map_err(|f| f.message)?;
     let inputs = Inputs::new(&case.module, &case.inputs).map_err(|f| f.message)?;
-    let outcome = match engine.compile(&case.module) {
-        Ok(executable) => executable.run(inputs, &RunOptions { devices, ..RunOptions::default() }, None),
-        Err(outcome) => outcome,
-    };
-    match outcome {
+    match engine.run(&case.module, inputs, &RunOptions { devices, ..RunOptions::default() }) {
         Outcome::Finished(finished) => Ok(finished.results),
         Outcome::Trap(d) => Err(d.message),
         other => panic!("{name}: {other:?}"),

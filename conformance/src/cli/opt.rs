@@ -47,7 +47,7 @@ pub(crate) struct Options {
     verify_each: bool,
     /// What the compiler for the CPU makes on its way, in the place of what the passes make
     #[cfg(feature = "llvm")]
-    #[arg(long, value_enum, value_name = "STAGE", conflicts_with_all = ["passes", "passes_fuel", "fuel_passes", "dump_to"])]
+    #[arg(long, value_enum, value_name = "STAGE", conflicts_with_all = ["passes", "passes_fuel", "fast_math", "fuel_passes", "dump_to", "verify_each"])]
     stage: Option<super::stage::Stage>,
     /// How much the compiler optimizes, 0 to 3
     #[cfg(feature = "llvm")]
@@ -129,8 +129,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut pipeline = spec::pipeline(&options.passes)?;
     if !options.fast_math.is_empty() {
         pipeline = pipeline.with_fast_math(options.fast_math.iter().map(String::as_str)).map_err(|name| {
-            let known: Vec<&str> = passes::FAST_MATH.iter().map(|p| p.name).collect();
-            Failure::usage(format!("--fast-math has no `{name}`; there is: {}", known.join(", ")))
+            let known: Vec<String> = passes::FAST_MATH.iter().map(|p| p.name.to_owned()).collect();
+            spec::unknown("pass of --fast-math", &name, &known)
         })?;
     }
     for limit in &options.passes_fuel {

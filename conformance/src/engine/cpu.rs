@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
@@ -14,9 +14,10 @@ use hlo_codegen::cpu::{self, CompileError};
 use hlo_codegen::runtime::executable::{Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun};
 use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::device::fleet::{Fleet, Member};
-use hlo_interp::{Devices, ErrorKind, Interpreter, Observer, Options};
+use hlo_interp::{Devices, Interpreter, Observer, Options};
 
 use super::{Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
+use crate::guard::panic_message;
 
 /// How programs are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,25 +112,19 @@ pub fn failed(error: &CompileError) -> Outcome {
 }
 
 /// What a failed run means.
-fn ended(error: RunError) -> Outcome {
+pub(crate) fn ended(error: RunError) -> Outcome {
     let diagnostic = error.diagnostic();
     match error {
         RunError::Arguments(_) => Outcome::WrongInputs(diagnostic),
         RunError::OutOfMemory(_) | RunError::OutOfFuel(_) => Outcome::Trap(diagnostic),
         RunError::TimedOut => Outcome::TimedOut(diagnostic),
         RunError::Load(_) => Outcome::Crashed(diagnostic),
-        RunError::Interpreter(e) => match e.kind {
-            ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
-            ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(diagnostic),
-            ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
-        },
+        RunError::Interpreter(e) => Outcome::of_interpreter(&e),
     }
 }
 
 fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
-    let message = panic.downcast_ref::<String>().map(String::as_str);
-    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Outcome::crashed(format!("{what} panicked: {message}"))
+    Outcome::crashed(format!("{what} panicked: {}", panic_message(panic).unwrap_or("no message")))
 }
 
 /// A compiled program.
@@ -169,33 +164,15 @@ impl Loaded<'_> {
             },
         );
         let fleet = Fleet::new(options.devices);
-        let one = |number: u32, arguments: &[Literal]| {
+        let one = |number: u32, arguments: Vec<Literal>| {
             let member = fleet.join(&interpreter, number);
-            let result = self.run_one(arguments, options, Some(&member));
+            let result = self.run_one(&arguments, options, Some(&member));
             if result.is_ok() {
                 member.finish();
             }
             result
         };
-        let results: Vec<Result<Ran, Outcome>> = if let [arguments] = &inputs.arguments[..] {
-            vec![one(0, arguments)]
-        } else {
-            let all = Mutex::new(Vec::new());
-            thread::scope(|scope| {
-                for (number, arguments) in (0..).zip(&inputs.arguments) {
-                    let (one, all) = (&one, &all);
-                    let run = move || {
-                        let result = one(number, arguments);
-                        all.lock().unwrap_or_else(|e| e.into_inner()).push((number, result));
-                    };
-                    // A device without a thread: the scope's panic is the run's.
-                    scope.spawn(run);
-                }
-            });
-            let mut all = all.into_inner().unwrap_or_else(|e| e.into_inner());
-            all.sort_by_key(|(number, _)| *number);
-            all.into_iter().map(|(_, result)| result).collect()
-        };
+        let results = fleet.on_each(inputs.arguments, one, |e| Err(Outcome::of_interpreter(&e)));
         match fleet.deadlock(module) {
             // Those that wait have failed as a consequence of one that failed by itself, or of all together.
             Some((waiting, error)) => {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hlo::Module;
 use hlo::diag::Diagnostic;
-use hlo_interp::{Devices, ErrorKind, Interpreter, Observer, Options, Value};
+use hlo_interp::{Devices, Interpreter, Observer, Options, Value};
 
 use super::{Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, flatten};
 
@@ -77,13 +77,6 @@ pub fn interpret(
             });
             Outcome::Finished(Finished { results: results.collect(), fuel, peak_bytes, time })
         }
-        Err(e) => {
-            let diagnostic = e.to_diagnostic();
-            match e.kind {
-                ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
-                ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(diagnostic),
-                ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
-            }
-        }
+        Err(e) => Outcome::of_interpreter(&e),
     }
 }

@@ -35,7 +35,7 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module, Span};
 use hlo_interp::device::MAX_DEVICES;
 use hlo_interp::device::host::{Host, NoHost};
-use hlo_interp::{Accumulate, Devices, ErrorKind, Observer};
+use hlo_interp::{Accumulate, Devices, ErrorKind, Observer, RunError};
 
 use crate::exit::{Exit, Failure};
 use crate::inputs::to_parameters;
@@ -172,6 +172,26 @@ impl Outcome {
         Outcome::TimedOut(Diagnostic::error(codes::ENGINE_TIMED_OUT, Span::NONE, message))
     }
 
+    /// What an error of the interpreter means.
+    pub(crate) fn of_interpreter(error: &RunError) -> Outcome {
+        let diagnostic = error.to_diagnostic();
+        match error.kind {
+            ErrorKind::Unsupported => Outcome::Unsupported(diagnostic),
+            ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(diagnostic),
+            ErrorKind::Arguments => Outcome::WrongInputs(diagnostic),
+        }
+    }
+
+    /// The results, or as a failure why there are none.
+    pub(crate) fn finished(self) -> Result<Finished, Failure> {
+        self.into_results().map_err(|(exit, diagnostic)| Failure::new(exit, diagnostic.message))
+    }
+
+    /// Why there are no results, as a failure: of an outcome that is not [`Outcome::Finished`].
+    pub(crate) fn failure(self) -> Failure {
+        self.finished().err().unwrap_or_else(|| Failure::internal("there are results where there are none"))
+    }
+
     /// The results, or why there are none and the exit code that this means.
     #[expect(clippy::result_large_err, reason = "made once a run, and taken apart at once")]
     pub fn into_results(self) -> Result<Finished, (Exit, Diagnostic)> {
@@ -252,15 +272,6 @@ pub(crate) fn not_observable(engine: &str) -> Outcome {
         format!("the engine `{engine}` does not execute HLO that can be watched"),
     );
     Outcome::Unsupported(d)
-}
-
-/// The exit code that a failed run means.
-pub fn exit_of(kind: ErrorKind) -> Exit {
-    match kind {
-        ErrorKind::Unsupported => Exit::Unsupported,
-        ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Exit::Trap,
-        ErrorKind::Arguments => Exit::Usage,
-    }
 }
 
 /// Moves the arrays out of a literal, tuples flattened in order, tokens dropped.

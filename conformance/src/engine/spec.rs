@@ -115,16 +115,17 @@ fn cpu(name: &str, options: Option<&str>) -> Result<Arc<dyn Engine>, Failure> {
 /// How the engine of this name compiles (`O2`, `fallback`, `O2+fallback`); `None` if it is another than `cpu`. Errors: wrong usage with "did you mean".
 #[cfg(feature = "llvm")]
 pub fn cpu_options(name: &str) -> Result<Option<super::cpu::CpuOptions>, Failure> {
-    let (kind, options) = name.split_once(':').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
-    let is_cpu = ["cpu", "host"].iter().any(|k| k.eq_ignore_ascii_case(kind));
-    if is_cpu { given(options).map(Some) } else { Ok(None) }
+    let options = name.split_once(':').map(|(_, options)| options);
+    if is_cpu(name) { given(options).map(Some) } else { Ok(None) }
+}
+
+fn is_cpu(name: &str) -> bool {
+    name.split(':').next().is_some_and(|kind| ["cpu", "host"].iter().any(|c| c.eq_ignore_ascii_case(kind)))
 }
 
 /// The name of the same engine with `--fallback`: the interpreter executes what `cpu` does not compile. Other engines stay as they are.
 pub fn with_fallback(name: &str) -> String {
-    let is_cpu =
-        name.split(':').next().is_some_and(|k| ["cpu", "host"].iter().any(|c| c.eq_ignore_ascii_case(k)));
-    match (is_cpu, name.contains(':')) {
+    match (is_cpu(name), name.contains(':')) {
         (true, true) => format!("{name}+fallback"),
         (true, false) => format!("{name}:fallback"),
         (false, _) => name.to_owned(),
@@ -232,7 +233,8 @@ fn names<'a>(all: impl Iterator<Item = &'a dyn Pass>) -> Vec<String> {
     all.map(|p| p.name().to_owned()).collect()
 }
 
-fn unknown(what: &str, name: &str, known: &[String]) -> Failure {
+/// That there is no such thing, with "did you mean".
+pub(crate) fn unknown(what: &str, name: &str, known: &[String]) -> Failure {
     let hint = match did_you_mean(name, known.iter().map(|s| &**s)) {
         Some(s) => format!("; did you mean `{s}`?"),
         None => format!("; there is: {}", known.join(", ")),

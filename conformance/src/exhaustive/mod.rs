@@ -187,7 +187,7 @@ fn results(
     let module = program(opcode, ty, n).ok_or_else(refused)?;
     let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
     let outcome = engine.run(&module, inputs, &RunOptions::default());
-    let mut finished = outcome.into_results().map_err(|(exit, d)| Failure::new(exit, d.message))?;
+    let mut finished = outcome.finished()?;
     finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.buffer).ok_or_else(refused)
 }
 

@@ -48,6 +48,17 @@ impl Fleet {
         Member { session: interpreter.session(&self.peers, number), kept: Mutex::default(), ending }
     }
 
+    /// What `run`, which joins, gives on each device, by number and what is its own: on threads as a run of the interpreter has them. A device that
+    /// gets none is what `refused` says.
+    pub fn on_each<A: Send, R: Send>(
+        &self,
+        own: Vec<A>,
+        run: impl Fn(u32, A) -> R + Sync,
+        refused: impl Fn(RunError) -> R,
+    ) -> Vec<R> {
+        self.peers.on_each(own, run, refused)
+    }
+
     /// After all members have ended: why those that wait do so in vain; `None` if none does. Such members have failed as a consequence, which is
     /// no error of its own.
     pub fn deadlock(&self, module: &Module) -> Option<(Vec<u32>, RunError)> {
@@ -131,19 +142,13 @@ ENTRY e {
             hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default()).module.expect("it parses");
         let devices = Devices::new(2, 1).expect("two devices");
         let (interpreter, fleet) = (Interpreter::new(&module, Options::default()), Fleet::new(devices));
-        let results = std::thread::scope(|scope| {
-            let one = |number| {
-                let (fleet, interpreter, module, run) = (&fleet, &interpreter, &module, &run);
-                scope.spawn(move || {
-                    let member = fleet.join(interpreter, number);
-                    let result = run(&member, module);
-                    member.finish();
-                    result
-                })
-            };
-            let threads = [0, 1].map(one);
-            threads.into_iter().map(|t| t.join().expect("no panic")).collect()
-        });
+        let one = |number, ()| {
+            let member = fleet.join(&interpreter, number);
+            let result = run(&member, &module);
+            member.finish();
+            result
+        };
+        let results = fleet.on_each(vec![(), ()], one, |e| panic!("{e}"));
         (results, fleet.deadlock(&module).map(|(_, e)| e))
     }
 

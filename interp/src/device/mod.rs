@@ -119,6 +119,44 @@ impl Peers {
         known.insert(id, found.clone());
         Ok(found)
     }
+
+    /// What `run` gives on each device, by number and what is its own; where there are several, each has a thread. A device that gets none has
+    /// ended, so that nobody waits for it, and is what `refused` says.
+    fn on_each<A: Send, R: Send>(
+        &self,
+        own: Vec<A>,
+        run: impl Fn(u32, A) -> R + Sync,
+        refused: impl Fn(RunError) -> R,
+    ) -> Vec<R> {
+        let count = own.len();
+        if count == 1 {
+            return own.into_iter().map(|own| run(0, own)).collect();
+        }
+        let stack = (STACK_BYTES / count.max(1) * 16).clamp(8 << 20, STACK_BYTES);
+        let run = &run;
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..)
+                .zip(own)
+                .map(|(device, own)| {
+                    let spawned = thread::Builder::new()
+                        .stack_size(stack)
+                        .spawn_scoped(scope, move || run(device, own));
+                    if spawned.is_err() {
+                        self.exchange.end(device, true);
+                    }
+                    spawned
+                })
+                .collect();
+            let ended = threads.into_iter().map(|spawned| match spawned {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(e) => {
+                    let message = format!("no thread for the device: {e}");
+                    refused(RunError::outside(ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message))
+                }
+            });
+            ended.collect()
+        })
+    }
 }
 
 /// Says that a device has ended, however its thread ends.
@@ -158,33 +196,7 @@ impl Interpreter<'_> {
             ending.failed = result.is_err();
             result
         };
-        let mut outcomes: Vec<Result<(Value, RunStats)>> = Vec::with_capacity(args.len());
-        if count == 1 {
-            outcomes.extend(args.into_iter().map(|args| run(0, args)));
-        } else {
-            let stack = (STACK_BYTES / count as usize * 16).clamp(8 << 20, STACK_BYTES);
-            thread::scope(|scope| {
-                let threads: Vec<_> = (0..)
-                    .zip(args)
-                    .map(|(device, args)| {
-                        let spawned = thread::Builder::new()
-                            .stack_size(stack)
-                            .spawn_scoped(scope, move || run(device, args));
-                        if spawned.is_err() {
-                            peers.exchange.end(device, true);
-                        }
-                        spawned
-                    })
-                    .collect();
-                outcomes.extend(threads.into_iter().map(|spawned| match spawned {
-                    Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                    Err(e) => {
-                        let message = format!("no thread for the device: {e}");
-                        Err(RunError::outside(ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message))
-                    }
-                }));
-            });
-        }
+        let outcomes = peers.on_each(args, run, Err);
         let statuses = peers.exchange.statuses();
         let mut stuck = false;
         let mut results = Vec::with_capacity(outcomes.len());

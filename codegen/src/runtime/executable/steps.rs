@@ -200,6 +200,9 @@ impl<'a> Loader<'a> {
                 ("while", 0, 0, Resolved::While { condition, predicate, body })
             }
             Action::Conditional { selector, is_predicate, branches } => {
+                if branches.is_empty() {
+                    return Err(RunError::Load("a conditional without branches".into()));
+                }
                 let selector = self.pointer(selector)?;
                 let branches: Result<Vec<_>, _> = branches.into_iter().map(|b| self.plan(b)).collect();
                 ("conditional", 0, 0, Resolved::Conditional { selector, is_predicate, branches: branches? })
@@ -238,7 +241,7 @@ impl<'a> Loader<'a> {
 }
 
 /// About how long work takes on one thread: 20 bytes or 8 operations a nanosecond, whatever takes longer.
-pub(super) fn estimate(bytes: u64, flops: u64) -> u64 {
+fn estimate(bytes: u64, flops: u64) -> u64 {
     (bytes / 20).max(flops / 8)
 }
 

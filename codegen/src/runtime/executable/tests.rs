@@ -236,7 +236,9 @@ fn plans_are_checked() {
     let no_kernel = Program { kernels: Vec::new(), ..ok() };
     let no_code = Program { objects: Vec::new(), ..ok() };
     let no_constant = program(4, &[LENT, result(0), AllocationKind::Constant { index: 3 }], &[1], vec![]);
-    for bad in [too_long, nowhere, no_memory, twice, no_kernel, no_code, no_constant] {
+    let choice = Action::Conditional { selector: slice(0, 8), is_predicate: false, branches: vec![] };
+    let no_branch = program(4, &[LENT, result(0)], &[1], vec![step(choice)]);
+    for bad in [too_long, nowhere, no_memory, twice, no_kernel, no_code, no_constant, no_branch] {
         assert!(matches!(load(bad), Err(RunError::Load(_))));
     }
     let mut large = ok();

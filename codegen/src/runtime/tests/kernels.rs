@@ -21,6 +21,7 @@ use crate::cpu::Unit;
 use crate::cpu::llvm::{Level, Target, new_context};
 use crate::kernel::{Kernel, Request};
 use crate::runtime::object::{Code, externals};
+use crate::runtime::raw::bytes_of;
 
 /// Some bytes, the last of which is the last before a page that cannot be touched.
 pub(crate) struct Guarded {
@@ -53,14 +54,9 @@ impl Guarded {
     }
 
     fn of(buffer: &Buffer) -> Self {
-        let size = buffer.element_type().storage_bytes();
-        let unused =
-            if buffer.element_type().is_signed_integer() { 128 - buffer.element_type().bits() } else { 0 };
-        let bytes: Vec<u8> = with_buffer!(buffer, v => v.iter().flat_map(|&x| {
-            ((x.bits() << unused).cast_signed() >> unused).to_le_bytes().into_iter().take(size)
-        }).collect());
+        let bytes = bytes_of(buffer);
         let mut room = Self::new(bytes.len());
-        room.slice_mut().copy_from_slice(&bytes);
+        room.slice_mut().copy_from_slice(bytes);
         room
     }
 

@@ -7,17 +7,15 @@ use std::time::{Duration, Instant};
 use hlo::{ArrayLiteral, Module};
 use hlo_codegen::cpu;
 use hlo_codegen::runtime::arena::Block;
-use hlo_codegen::runtime::executable::{
-    Argument, Executable, Finished, LoadOptions, RunError, RunOptions, StepInfo,
-};
+use hlo_codegen::runtime::executable::{Argument, Executable, Finished, LoadOptions, RunOptions, StepInfo};
 use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use serde_json::json;
 
 use super::{Options, Timed, median, repeat};
 use crate::cli::ui::Ui;
-use crate::engine::cpu::{CpuOptions, failed, pool};
-use crate::exit::{Exit, Failure};
+use crate::engine::cpu::{CpuOptions, ended, failed, pool};
+use crate::exit::Failure;
 use crate::frontend::parse_text;
 use crate::report;
 use crate::resident::{Mark, processor_time};
@@ -42,28 +40,15 @@ struct Ready {
 
 fn compile(module: &Module, options: CpuOptions, memory_bytes: u64) -> Result<Ready, Failure> {
     let compiled = cpu::compile(module, &options.compiler());
-    let compiled = compiled.map_err(|error| match failed(&error).into_results() {
-        Err((exit, diagnostic)) => Failure::new(exit, diagnostic.message),
-        Ok(_) => Failure::new(Exit::Unsupported, error.to_string()),
-    })?;
+    let compiled = compiled.map_err(|error| failed(&error).failure())?;
     let (program, mut stages) = (compiled.program, compiled.times);
     let peak_bytes = program.buffers.peak_bytes;
     let start = Instant::now();
     let load = LoadOptions { pool: Arc::clone(pool()), memory_bytes };
-    let executable = Executable::load(program, &load).map_err(|e| ended(&e))?;
+    let executable = Executable::load(program, &load).map_err(|e| ended(e).failure())?;
     let begun = stages.last().map_or(Duration::ZERO, |(_, begun, took)| *begun + *took);
     stages.push(("load".to_owned(), begun, start.elapsed()));
     Ok(Ready { executable, stages, peak_bytes })
-}
-
-fn ended(error: &RunError) -> Failure {
-    let exit = match error {
-        RunError::Arguments(_) => Exit::Usage,
-        RunError::Load(_) => Exit::Differs,
-        RunError::Interpreter(e) => crate::engine::exit_of(e.kind),
-        RunError::OutOfMemory(_) | RunError::OutOfFuel(_) | RunError::TimedOut => Exit::Trap,
-    };
-    Failure::new(exit, error.to_string())
 }
 
 /// Times a program on one device, on these arrays.
@@ -84,7 +69,7 @@ pub(super) fn time(
     let mut inputs: Vec<Block> = Vec::with_capacity(arrays.len());
     for array in &arrays {
         let bytes = bytes_of(&array.buffer);
-        let mut block = executable.store().take(bytes.len() as u64).map_err(|e| ended(&e.into()))?;
+        let mut block = executable.store().take(bytes.len() as u64).map_err(|e| ended(e.into()).failure())?;
         block.bytes_mut().copy_from_slice(bytes);
         inputs.push(block);
     }
@@ -97,7 +82,7 @@ pub(super) fn time(
         }
         executable.run(&mut arguments, how)
     };
-    let first = once(&limits).map_err(|e| ended(&e))?;
+    let first = once(&limits).map_err(|e| ended(e).failure())?;
     let peak_bytes = before.and_then(Mark::growth);
     let results = executable.result_shapes().zip(&first.results).map(|(shape, block)| ArrayLiteral {
         dims: shape.dims.clone(),
@@ -113,9 +98,9 @@ pub(super) fn time(
     if options.profile || options.trace.is_some() {
         let profiled = RunOptions { profile: true, ..limits };
         let runs: Result<Vec<Finished>, _> = (0..runs.clamp(3, 50)).map(|_| once(&profiled)).collect();
-        let runs = runs.map_err(|e| ended(&e))?;
+        let runs = runs.map_err(|e| ended(e).failure())?;
         if options.profile {
-            let limits = Limits::measure(executable.pool()).map_err(|e| ended(&e.into()))?;
+            let limits = Limits::measure(executable.pool()).map_err(|e| ended(e.into()).failure())?;
             ui.line(table(executable.steps(), &runs, &stages, limits));
         }
         if let Some(path) = &options.trace {

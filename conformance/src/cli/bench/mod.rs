@@ -187,14 +187,10 @@ fn time_engine(
 ) -> Result<Timed, Failure> {
     let engine = engine::by_name(engine)?;
     engine.supports(module, devices).map_err(|d| Failure::new(Exit::Unsupported, d.message))?;
-    let ended = |outcome: Outcome| match outcome.into_results() {
-        Ok(finished) => Ok(finished),
-        Err((exit, diagnostic)) => Err(Failure::new(exit, diagnostic.message)),
-    };
     let (compile, executable) = median(3, || engine.compile(module));
     let executable = match executable {
         Ok(executable) => executable,
-        Err(outcome) => return Err(ended(outcome).err().unwrap_or_else(|| Failure::usage("no program"))),
+        Err(outcome) => return Err(outcome.failure()),
     };
     let arrays = arrays(module, file, options, devices)?;
     let inputs = Inputs::new(module, &arrays)?;
@@ -204,11 +200,11 @@ fn time_engine(
         seed: options.seed,
         devices,
     };
-    let first = ended(executable.run(inputs.clone(), &run, None))?;
+    let first = executable.run(inputs.clone(), &run, None).finished()?;
     let mut times = Vec::new();
     let start = Instant::now();
     while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
-        times.push(ended(executable.run(inputs.clone(), &run, None))?.time);
+        times.push(executable.run(inputs.clone(), &run, None).finished()?.time);
     }
     times.sort_unstable();
     Ok(Timed {
@@ -247,7 +243,7 @@ fn time_interpreter(
     let once = || interpreter.run_devices(devices, arguments.clone());
     // Making or reading inputs takes memory of its own.
     let before = before.and_then(|_| Mark::set());
-    let ended = once().map_err(|e| Failure::new(engine::exit_of(e.kind), e.message))?;
+    let ended = once().map_err(|e| Outcome::of_interpreter(&e).failure())?;
     let peak_bytes = before.and_then(Mark::growth).map(|grown| grown + input_bytes);
 
     let processor = processor_time();
