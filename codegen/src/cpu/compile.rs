@@ -1,7 +1,7 @@
 //! The driver: from a verified module to a program.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, InstrId, Module};
@@ -15,7 +15,6 @@ use crate::kernel::{Kernel, Request};
 use crate::passes::{self, Fuel, Pass, Pipeline, Steps};
 use crate::plan::lower::{Lowered, Lowering};
 use crate::program::Program;
-use crate::runtime::pool::Pool;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -257,20 +256,6 @@ impl Steps for Forward<'_> {
     }
 }
 
-/// The threads that compile: they live as long as the process, for what LLVM needs to begin is made once a thread.
-fn compilers(threads: usize) -> Arc<Pool> {
-    static POOLS: Mutex<Vec<Arc<Pool>>> = Mutex::new(Vec::new());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if threads == 0 { cores } else { threads.min(cores) };
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pool) = pools.iter().find(|p| p.threads() == threads) {
-        return Arc::clone(pool);
-    }
-    let pool = Arc::new(Pool::new(threads));
-    pools.push(Arc::clone(&pool));
-    pool
-}
-
 /// What a unit came to.
 struct Emitted {
     /// Kernels and the places of their requests; without those that are not supported, if the interpreter is there for them.
@@ -295,20 +280,17 @@ fn emit(
     if requests.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let pool = compilers(options.threads);
-    let units = split(module, requests, pool.threads());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if options.threads == 0 { cores } else { options.threads.min(cores) };
+    let units = split(module, requests, threads);
     let wants = stages.wants_llvm();
-    let emitted: Vec<OnceLock<Result<Emitted, CompileError>>> =
-        units.iter().map(|_| OnceLock::new()).collect();
-    pool.run(units.len(), &|unit| {
-        let result = emit_unit(module, requests, &units[unit], target, wants, options.fallback);
-        let first = emitted[unit].set(result).is_ok();
-        debug_assert!(first, "each chunk is done once");
+    let emitted = llvm::workers::run(units.len(), &|unit| {
+        emit_unit(module, requests, &units[unit], target, wants, options.fallback)
     });
     let mut kernels: Vec<Option<Kernel>> = requests.iter().map(|_| None).collect();
     let mut objects = Vec::new();
     for (number, unit) in emitted.into_iter().enumerate() {
-        let unit = unit.into_inner().expect("invariant: the pool does every chunk")?;
+        let unit = unit??;
         for (place, kernel) in unit.kernels {
             kernels[place] = Some(kernel);
         }

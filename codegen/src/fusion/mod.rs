@@ -36,6 +36,7 @@ const LOWERING: &[&str] = &[
     "call-inliner",
     "unfuse",
     "layout-normalization",
+    "batch-norm-expander",
 ];
 
 /// Fusions, in order.

@@ -120,7 +120,9 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let size: f64 = elements.clone().map(|i| x.modulus(i)).sum();
         let moved: f64 = elements.map(|i| radii[0].at(i) * SQRT_2).sum();
         let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9);
-        let e = if size + moved > 0.0 { e + flush * steps * points } else { e };
+        // Zeros of both signs meet in the sums: which sign comes out depends on their order.
+        let nothing = if points > 1.0 { format.least() } else { 0.0 };
+        let e = if size + moved > 0.0 { e + flush * steps * points } else { e + nothing };
         let overflows = size + moved >= limit / 4.0 && mode == Mode::Hard;
         off.extend(std::iter::repeat_n(if overflows || e.is_nan() { UNKNOWN } else { e }, given));
     }

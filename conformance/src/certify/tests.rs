@@ -320,6 +320,21 @@ fn transforms_by_the_definition_in_f32_are_inside() {
 }
 
 #[test]
+fn a_transform_of_zeros_has_zeros_of_any_sign() {
+    let text = |n: usize, kept: usize| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n f = c64[{kept}] fft(x), fft_type=RFFT, fft_length={{{n}}}\n ROOT r = f32[{kept}] real(f) }}"
+        )
+    };
+    let several = &certified(&text(3, 2), &[&[-0.0; 3]], Allowances::STRICT)[0];
+    for actual in [[0.0f32, 0.0], [-0.0, 0.0], [-0.0, -0.0]] {
+        check(&actual, several, 1e-3);
+    }
+    // One point is itself.
+    assert!(certified(&text(1, 1), &[&[-0.0]], Allowances::STRICT)[0].1.hard.is_zero());
+}
+
+#[test]
 fn factors_and_solutions_in_f32_are_inside() {
     let n = 6;
     for seed in 0..20 {

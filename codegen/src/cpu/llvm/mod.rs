@@ -16,6 +16,7 @@ mod memory;
 mod target;
 #[cfg(test)]
 mod tests;
+pub(crate) mod workers;
 
 use std::fmt;
 
