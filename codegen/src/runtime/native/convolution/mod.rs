@@ -632,6 +632,8 @@ impl Convolution {
                             c: &mut sum,
                             c_row: 1,
                             accumulate: false,
+                            next: std::ptr::null(),
+                            next_step: 0,
                         });
                         let (row, column) =
                             if self.patches_left { (position, feature) } else { (feature, position) };

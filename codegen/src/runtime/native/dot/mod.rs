@@ -182,7 +182,7 @@ impl Dot {
             extents,
             schedule: Schedule::new::<tile::F32>(extents, false, false, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs),
-            vector: vector(field, extents, &lhs, &rhs, result.element_type),
+            vector: Vector::new(field, extents, &lhs, &rhs, result.element_type),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -210,14 +210,47 @@ impl Dot {
     }
 
     unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
-        let [lhs, rhs, out] = [0, 1, 2].map(|n| call.arguments[n].cast::<f32>());
-        let (lhs, rhs) = (lhs.wrapping_offset(self.lhs.offset), rhs.wrapping_offset(self.rhs.offset));
-        let (matrix, x) = if vector.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
         // SAFETY: the caller's.
-        unsafe { vector.run(matrix, x, out, call.scratch, call.pool) };
+        unsafe {
+            match vector.field {
+                Field::F32 => {
+                    self.vector_in::<tile::F32, f32>(vector, call, convert::from_f32(self.result_type))
+                }
+                Field::F64 => {
+                    self.vector_in::<tile::F64, f64>(vector, call, convert::from_f64(self.result_type))
+                }
+                Field::I32 => {
+                    self.vector_in::<tile::I32, i32>(vector, call, convert::from_i32(self.result_type))
+                }
+                Field::I64 | Field::C64 | Field::C128 => {}
+            }
+        }
         if let Some(epilogue) = call.epilogue {
             self.report_all(epilogue, call);
         }
+    }
+
+    unsafe fn vector_in<A, S>(&self, vector: Vector, call: Call<'_>, narrow: Option<Narrow<S>>)
+    where
+        A: Arithmetic<Word = S, Sum = S>,
+        S: Readable + vector::Number,
+    {
+        let first = |operand: &Operand, argument: *mut u8| {
+            argument.cast_const().wrapping_offset(operand.offset * operand.ty.storage_bytes() as isize)
+        };
+        let (lhs, rhs) = ((&self.lhs, call.arguments[0]), (&self.rhs, call.arguments[1]));
+        let ((matrix, of_matrix), (x, of_x)) = if vector.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
+        let arrays = vector::Arrays {
+            matrix: first(matrix, of_matrix),
+            matrix_batch: &matrix.batch,
+            vector: first(x, of_x),
+            vector_batch: &x.batch,
+            out: call.arguments[2],
+            scratch: call.scratch,
+        };
+        let packed = typed(x, of_x, reader::<A>(x));
+        // SAFETY: the caller's.
+        unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
     /// Whether it was done.
@@ -320,29 +353,6 @@ fn typed<W>(operand: &Operand, base: *const u8, reader: Reader<W>) -> Typed<'_, 
     let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
     let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
     Typed { view, reader }
-}
-
-/// A product of a matrix and a vector, if it is one.
-fn vector(
-    field: Field,
-    extents: Extents,
-    lhs: &Operand,
-    rhs: &Operand,
-    result: ElementType,
-) -> Option<Vector> {
-    let plain = [lhs, rhs].iter().all(|x| x.ty == ElementType::F32 && x.conversion.is_none());
-    if field != Field::F32 || result != ElementType::F32 || !plain || extents.batch != 1 {
-        return None;
-    }
-    let (matrix, x, matrix_left) = match (extents.m, extents.n) {
-        (_, 1) => (lhs, rhs, true),
-        (1, _) => (rhs, lhs, false),
-        (_, _) => return None,
-    };
-    let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
-    (x.terms.single() == Some(1))
-        .then(|| Vector::new(matrix.rows.size(), extents.k, row, term, matrix_left))
-        .flatten()
 }
 
 impl Operation for Dot {

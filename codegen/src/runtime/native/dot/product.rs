@@ -237,6 +237,13 @@ pub(in crate::runtime::native) fn with_workspace<R>(bytes: usize, f: impl FnOnce
     })
 }
 
+/// Rows in panels of about the same height, at most `most`: the first row and the number of each.
+fn panels(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(most.max(1)).max(1);
+    let at = move |panel: usize| rows / count * panel + (rows % count).min(panel);
+    (0..count).map(move |panel| (at(panel), at(panel + 1) - at(panel)))
+}
+
 impl<A: Arithmetic> Product<'_, A> {
     /// Computes it.
     ///
@@ -393,6 +400,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             (packed_right.cast_const(), tiles.columns as isize, tiles.columns * words)
                         }
                     };
+                    let panel_bytes = tiles.columns * words * size_of::<A::Word>();
                     for first in (0..part.rows).step_by(ROWS) {
                         let rows = ROWS.min(part.rows - first);
                         let mut tile = Tile {
@@ -407,8 +415,10 @@ impl<A: Arithmetic> Product<'_, A> {
                             c,
                             c_row,
                             accumulate: word > 0,
+                            next: b.cast(),
+                            next_step: 0,
                         };
-                        let panels = match left {
+                        let most = match left {
                             Some((a, row, term)) => {
                                 tile.a = a.offset((part.row + first) as isize * row + word as isize * term);
                                 (tile.a_row, tile.a_term) = (row, term);
@@ -422,8 +432,17 @@ impl<A: Arithmetic> Product<'_, A> {
                         for column in (0..part.columns).step_by(tiles.columns) {
                             tile.b = b.add(column / tiles.columns * b_panel);
                             tile.columns = tiles.columns.min(part.columns - column);
-                            for row in (0..rows).step_by(panels) {
-                                tile.rows = panels.min(rows - row);
+                            // The next panel of the right operand comes from farther away: each tile asks for its share.
+                            let last = column + tiles.columns >= part.columns;
+                            let share = if last || right.is_some() {
+                                0
+                            } else {
+                                panel_bytes.div_ceil(rows.div_ceil(most))
+                            };
+                            for (i, (row, count)) in panels(rows, most).enumerate() {
+                                tile.next = tile.b.wrapping_add(b_panel).cast::<u8>().wrapping_add(i * share);
+                                tile.next_step = share / words;
+                                tile.rows = count;
                                 tile.c = c.offset((first + row) as isize * c_row + column as isize);
                                 if left.is_none() {
                                     tile.a = packed_left.add(row * words);
@@ -460,8 +479,7 @@ impl<A: Arithmetic> Product<'_, A> {
         to: *mut A::Word,
         tiles: &Tiles<A>,
     ) {
-        for row in (0..rows).step_by(tiles.rows) {
-            let count = tiles.rows.min(rows - row);
+        for (row, count) in panels(rows, tiles.rows) {
             // SAFETY: the caller's; a panel of `count` rows takes `count * words`.
             unsafe {
                 self.left.pack(

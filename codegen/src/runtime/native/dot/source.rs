@@ -13,7 +13,7 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 use super::steps::Steps;
-use super::tile::Features;
+use super::tile::{Features, prefetch};
 #[cfg(target_arch = "x86_64")]
 use super::transpose;
 
@@ -240,10 +240,24 @@ impl<T> Run<'_, T> {
                 self.base.offset(self.rows[row] + (word * T::GROUP) as isize * self.step)
             };
             if neighbours && !self.rows.is_empty() {
-                for word in 0..whole {
-                    let (from, line) = (from(0, word), out.add(word * self.width));
-                    for i in 0..self.rows.len() {
-                        *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
+                let line = [32, 64, 128].into_iter().find(|&n| n == self.rows.len() * size_of::<W>());
+                if T::SAME
+                    && let Some(bytes) = line
+                {
+                    let step = self.step * size_of::<T>() as isize;
+                    let (from, to) = (from(0, 0).cast::<u8>(), out.cast::<u8>());
+                    let stride = self.width * size_of::<W>();
+                    match bytes {
+                        32 => copy_lines::<32>(from, step, whole, to, stride),
+                        64 => copy_lines::<64>(from, step, whole, to, stride),
+                        _ => copy_lines::<128>(from, step, whole, to, stride),
+                    }
+                } else {
+                    for word in 0..whole {
+                        let (from, line) = (from(0, word), out.add(word * self.width));
+                        for i in 0..self.rows.len() {
+                            *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
+                        }
                     }
                 }
             } else if raw && Features::here().avx512 {
@@ -271,6 +285,22 @@ impl<T> Run<'_, T> {
                     *out.add(word * self.width + i) = W::default();
                 }
             }
+        }
+    }
+}
+
+/// Copies lines of `N` bytes.
+unsafe fn copy_lines<const N: usize>(from: *const u8, step: isize, lines: usize, to: *mut u8, stride: usize) {
+    /// Lines that are asked for ahead of time: they are on other pages.
+    const AHEAD: isize = 16;
+    for line in 0..lines {
+        // SAFETY: the caller's.
+        unsafe {
+            let from = from.offset(line as isize * step);
+            for part in (0..N).step_by(64) {
+                prefetch(from.wrapping_offset(AHEAD * step).wrapping_add(part));
+            }
+            *to.add(line * stride).cast::<[u8; N]>() = *from.cast::<[u8; N]>();
         }
     }
 }

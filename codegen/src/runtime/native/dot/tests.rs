@@ -363,6 +363,49 @@ fn vectors_and_pairs() {
     }
 }
 
+#[test]
+fn matrices_and_vectors_of_all_types() {
+    use ElementType::*;
+    let mut r = Random(8);
+    for (batch, rows, k) in [(1, 45, 517), (1, 3, 9000), (3, 37, 130), (20, 5, 200)] {
+        for (lhs, rhs, out) in [
+            (F32, F32, F32),
+            (BF16, BF16, F32),
+            (BF16, F32, BF16),
+            (F16, F16, F16),
+            (F64, F64, F64),
+            (F64, F32, F64),
+            (S32, S32, S32),
+            (U32, U32, U32),
+            (S16, S16, S32),
+            (S8, S8, S32),
+            (U8, S8, S8),
+        ] {
+            let floats = [Floats::Plain, Floats::Tiny, Floats::Special][r.below(3)];
+            // The matrix is on the left or on the right, its terms neighbours or its rows.
+            for (matrix, terms) in [(vec![batch, rows, k], 2), (vec![batch, k, rows], 1)] {
+                let (vector, out_dims) = (vec![batch, k], vec![batch, rows]);
+                let sides = |left: usize, right: usize| {
+                    format!(
+                        "lhs_batch_dims={{0}}, lhs_contracting_dims={{{left}}}, rhs_batch_dims={{0}}, rhs_contracting_dims={{{right}}}"
+                    )
+                };
+                let left = Case {
+                    lhs: matrix.clone(),
+                    rhs: vector.clone(),
+                    out: out_dims.clone(),
+                    attrs: sides(terms, 1),
+                    terms: k,
+                };
+                left.check(lhs, rhs, out, floats, &mut r);
+                let right =
+                    Case { lhs: vector, rhs: matrix, out: out_dims, attrs: sides(1, terms), terms: k };
+                right.check(rhs, lhs, out, floats, &mut r);
+            }
+        }
+    }
+}
+
 /// Small integers as floats: every sum is exact.
 fn integers(dims: &[usize], r: &mut Random) -> Tensor {
     let n = dims.iter().product();

@@ -33,6 +33,9 @@ pub(in crate::runtime::native) struct Tile<W, S> {
     pub(in crate::runtime::native) c_row: isize,
     /// Whether to add to what is there.
     pub(in crate::runtime::native) accumulate: bool,
+    /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
+    pub(in crate::runtime::native) next: *const u8,
+    pub(in crate::runtime::native) next_step: usize,
 }
 
 /// A way to sum products: what words and sums are.
@@ -69,6 +72,18 @@ pub(in crate::runtime::native) fn prefetch(at: *const u8) {
     let _ = at;
 }
 
+/// The same, into the second-level cache.
+#[inline(always)]
+fn prefetch_far(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching faults nowhere; every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.
 #[inline(always)]
 unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
@@ -76,7 +91,7 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
     unsafe {
         let last = t.columns - (V - 1) * S::N;
         let mut sums = [[S::zero(); V]; R];
-        let (mut a, mut b) = (t.a, t.b);
+        let (mut a, mut b, mut next) = (t.a, t.b, t.next);
         if P {
             // Sums so far have left the cache since the last block of terms.
             for r in 0..R {
@@ -93,6 +108,10 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 for v in 0..V {
                     prefetch(ahead.wrapping_add(v * S::N).cast());
                 }
+            }
+            if P {
+                prefetch_far(next);
+                next = next.wrapping_add(t.next_step);
             }
             let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
             for v in 0..V - 1 {
@@ -131,26 +150,39 @@ unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
     }
 }
 
-/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the list says, largest first.
+/// Computes a tile of a number of rows and vectors of columns that it was made for.
+type Block<W, S> = unsafe fn(&Tile<W, S>);
+
+/// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the list says, which goes from 1 to the most. Each block is
+/// a function of its own, so that a short one does not pay for what a long one holds in registers.
 macro_rules! tiles {
-    ($($(#[$meta:meta])* $name:ident: $step:ty, [$($rows:literal),*];)*) => {$(
-        $(#[$meta])*
+    ($($(#[$meta:meta])* $name:ident: $step:ty, $most:literal, [$($rows:literal),*];)*) => {$(
         unsafe fn $name(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+            $(#[$meta])*
+            unsafe fn one<const R: usize, const V: usize, const P: bool>(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+                // SAFETY: the caller's.
+                unsafe { block::<$step, R, V, P>(t) }
+            }
+            /// By rows, whether there are two vectors, and whether rows of the left operand are neighbours.
+            const BLOCKS: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
+                [$([one::<$rows, 1, false>, one::<$rows, 1, true>, one::<$rows, 2, false>, one::<$rows, 2, true>]),*];
             // SAFETY: the caller's, of the whole tile and so of each part.
             unsafe {
+                let which = usize::from(t.columns > <$step>::N) * 2 + usize::from(t.a_row == 1);
+                if t.rows <= $most {
+                    if t.rows > 0 {
+                        BLOCKS[t.rows - 1][which](t);
+                    }
+                    return;
+                }
+                // Blocks of about the same height.
                 let mut t = *t;
-                while t.rows > 0 {
-                    let two = t.columns > <$step>::N;
-                    $(if t.rows >= $rows {
-                        match (two, t.a_row == 1) {
-                            (true, true) => block::<$step, $rows, 2, true>(&t),
-                            (true, false) => block::<$step, $rows, 2, false>(&t),
-                            (false, true) => block::<$step, $rows, 1, true>(&t),
-                            (false, false) => block::<$step, $rows, 1, false>(&t),
-                        }
-                        t = below(&t, $rows);
-                        continue;
-                    })*
+                let mut blocks = t.rows.div_ceil($most);
+                while blocks > 0 {
+                    let rows = t.rows.div_ceil(blocks);
+                    BLOCKS[rows - 1][which](&Tile { rows, ..t });
+                    t = below(&t, rows);
+                    blocks -= 1;
                 }
             }
         }
@@ -158,32 +190,32 @@ macro_rules! tiles {
 }
 
 tiles! {
-    plain_f32: step::PlainF32, [4, 2, 1];
-    plain_f64: step::PlainF64, [4, 2, 1];
-    plain_i32: step::PlainI32, [4, 2, 1];
-    plain_i64: step::PlainI64, [4, 2, 1];
-    plain_c64: step::PlainC64, [4, 1];
-    plain_c128: step::PlainC128, [4, 1];
+    plain_f32: step::PlainF32, 4, [1, 2, 3, 4];
+    plain_f64: step::PlainF64, 4, [1, 2, 3, 4];
+    plain_i32: step::PlainI32, 4, [1, 2, 3, 4];
+    plain_i64: step::PlainI64, 4, [1, 2, 3, 4];
+    plain_c64: step::PlainC64, 4, [1, 2, 3, 4];
+    plain_c128: step::PlainC128, 4, [1, 2, 3, 4];
 }
 
 #[cfg(target_arch = "x86_64")]
 tiles! {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_f32: step::WideF32, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+    wide_f32: step::WideF32, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_f64: step::WideF64, [12, 8, 6, 4, 3, 2, 1];
+    wide_f64: step::WideF64, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_i32: step::WideI32, [8, 4, 2, 1];
+    wide_i32: step::WideI32, 8, [1, 2, 3, 4, 5, 6, 7, 8];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_i64: step::WideI64, [8, 4, 2, 1];
+    wide_i64: step::WideI64, 8, [1, 2, 3, 4, 5, 6, 7, 8];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_c64: step::WideC64, [6, 4, 2, 1];
+    wide_c64: step::WideC64, 6, [1, 2, 3, 4, 5, 6];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_c128: step::WideC128, [6, 4, 2, 1];
+    wide_c128: step::WideC128, 6, [1, 2, 3, 4, 5, 6];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")]
-    pair_bf16: step::PairBf16, [12, 8, 6, 4, 3, 2, 1];
+    pair_bf16: step::PairBf16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
-    pair_i16: step::PairI16, [12, 8, 4, 2, 1];
+    pair_i16: step::PairI16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 }
 
 /// What this machine has beyond the baseline.

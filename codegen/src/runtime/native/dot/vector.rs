@@ -1,29 +1,36 @@
-//! Products of a matrix and a vector, of `f32`: the matrix is read once, in the order in which it lies in memory, by all threads.
+//! Products of a matrix and a vector: the matrix is read once, in the order in which it lies in memory, by all threads.
 //!
 //! | terms of the matrix | how |
 //! |---|---|
-//! | neighbours | each row is multiplied with the vector; rows are divided among chunks (terms, if there are few rows) |
+//! | neighbours | eight rows at a time are multiplied with the vector: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
 //! | rows are neighbours | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
 //!
-//! **Invariant:** chunks depend on the shape alone, and their sums are added in order.
+//! The vector becomes words of sums first; elements of the matrix are widened in registers. **Invariant:** chunks depend on the shape alone, and their sums
+//! are added in order.
 
-use super::tile::prefetch;
+use hlo::ElementType;
+
+use super::operand::{Field, Operand};
+use super::product::{Extents, Narrow};
+use super::source::Source;
+use super::steps::Steps;
+#[cfg(target_arch = "x86_64")]
+use super::tile::Features;
 use crate::runtime::pool::Pool;
 
 /// Elements of a matrix that a chunk reads.
 const CHUNK: usize = 1 << 16;
 /// The most parts that terms are cut into.
-const PARTS: usize = 64;
+const PARTS: usize = 16;
 /// Columns whose sums are in the first-level cache.
 const LINE: usize = 2048;
-/// Elements that are asked for ahead of time.
-const AHEAD: usize = 512;
-/// Sums of one row: independent lanes.
-const LANES: usize = 32;
+/// Rows (or terms, if rows are neighbours) that are read at the same time.
+const STREAMS: usize = 8;
 
 /// What to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Vector {
+    batch: usize,
     /// Rows of the matrix: elements of the result.
     rows: usize,
     terms: usize,
@@ -33,156 +40,309 @@ pub(super) struct Vector {
     by_rows: bool,
     /// Whether the matrix is the left operand.
     pub(super) matrix_left: bool,
+    /// Whether the vector's elements are words of sums, one after the other.
+    vector_in_place: bool,
+    /// Whether the result's elements are sums.
+    direct: bool,
     /// Parts of the terms.
     parts: usize,
+    pub(super) field: Field,
+    /// Size of an element of the matrix.
+    bytes: usize,
+    kernel: Kernel,
 }
+
+/// A part of a matrix, and where its sums go. Distances are in elements.
+#[derive(Clone, Copy)]
+struct Block {
+    matrix: *const u8,
+    stride: usize,
+    vector: *const u8,
+    terms: usize,
+    rows: usize,
+    sums: *mut u8,
+}
+
+/// Computes the sums of a block.
+type Kernel = unsafe fn(&Block);
 
 /// The arrays, for all threads.
 #[derive(Clone, Copy)]
-struct Arrays {
-    matrix: *const f32,
-    vector: *const f32,
-    sums: *mut f32,
+pub(super) struct Arrays<'a> {
+    /// The first element of the first matrix.
+    pub(super) matrix: *const u8,
+    pub(super) matrix_batch: &'a Steps,
+    /// The vector's element that the batch begins with.
+    pub(super) vector: *const u8,
+    pub(super) vector_batch: &'a Steps,
+    pub(super) out: *mut u8,
+    /// [`Vector::scratch`] bytes.
+    pub(super) scratch: *mut u8,
 }
 
 // SAFETY: threads write disjoint parts of the sums.
-unsafe impl Sync for Arrays {}
+unsafe impl Sync for Arrays<'_> {}
 
-impl Arrays {
-    fn get(&self) -> (*const f32, *const f32, *mut f32) {
-        (self.matrix, self.vector, self.sums)
+impl<'a> Arrays<'a> {
+    fn get(&self) -> Arrays<'a> {
+        *self
     }
 }
 
+/// Numbers that sums are.
+pub(super) trait Number: Copy + Default + Sync + 'static {
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
+    /// `self * factor + sum`.
+    fn times_plus(self, factor: Self, sum: Self) -> Self;
+}
+
+macro_rules! numbers {
+    ($($t:ty: |$x:ident, $y:ident| $plus:expr, |$a:ident, $b:ident, $c:ident| $times_plus:expr;)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                let ($x, $y) = (self, other);
+                $plus
+            }
+
+            #[inline(always)]
+            fn times_plus(self, factor: Self, sum: Self) -> Self {
+                let ($a, $b, $c) = (self, factor, sum);
+                $times_plus
+            }
+        }
+    )*};
+}
+numbers! {
+    f32: |x, y| x + y, |a, b, c| a.mul_add(b, c);
+    f64: |x, y| x + y, |a, b, c| a.mul_add(b, c);
+    i32: |x, y| x.wrapping_add(y), |a, b, c| a.wrapping_mul(b).wrapping_add(c);
+}
+
 impl Vector {
-    /// For a matrix of these extents and strides; `None` if it is small or lies in another way.
+    /// For these operands; `None` if it is no product of a matrix and a vector, is small or lies in another way.
     pub(super) fn new(
-        rows: usize,
-        terms: usize,
-        row: isize,
-        term: isize,
-        matrix_left: bool,
+        field: Field,
+        extents: Extents,
+        lhs: &Operand,
+        rhs: &Operand,
+        result: ElementType,
     ) -> Option<Vector> {
-        if rows.saturating_mul(terms) < 1 << 13 || terms < 32 {
+        if lhs.conversion.is_some() || rhs.conversion.is_some() {
+            return None;
+        }
+        let (matrix, x, matrix_left) = match (extents.m, extents.n) {
+            (_, 1) => (lhs, rhs, true),
+            (1, _) => (rhs, lhs, false),
+            (_, _) => return None,
+        };
+        let (batch, rows, terms) = (extents.batch, matrix.rows.size(), extents.k);
+        let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
+        let size = batch.saturating_mul(rows).saturating_mul(terms);
+        if batch == 0 || size < 1 << 13 || terms < 32 {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);
         if !(by_rows || row == 1 && term > 0 && rows >= 32) {
             return None;
         }
-        let parts =
-            if by_rows && rows >= 32 { 1 } else { (rows * terms / CHUNK).min(terms / 32).clamp(1, PARTS) };
+        let kernel = kernel(field, matrix.ty, by_rows)?;
+        let parts = if by_rows && (rows >= 32 || batch >= 16) {
+            1
+        } else {
+            let parts = (rows.saturating_mul(terms) / CHUNK).min(terms / 32);
+            parts.clamp(1, PARTS.div_ceil(batch))
+        };
         let stride = if by_rows { row } else { term }.unsigned_abs();
-        Some(Vector { rows, terms, stride, by_rows, matrix_left, parts })
+        let word = field.word();
+        let vector_in_place = x.ty == word && x.terms.single() == Some(1);
+        let direct =
+            parts == 1 && result.storage_bytes() == word.storage_bytes() && narrow_free(field, result);
+        let bytes = matrix.ty.storage_bytes();
+        Some(Vector {
+            batch,
+            rows,
+            terms,
+            stride,
+            by_rows,
+            matrix_left,
+            vector_in_place,
+            direct,
+            parts,
+            field,
+            bytes,
+            kernel,
+        })
     }
 
     /// Bytes of scratch memory.
     pub(super) fn scratch(&self) -> usize {
-        if self.parts == 1 { 0 } else { self.parts * self.rows * size_of::<f32>() }
+        self.vector_words().saturating_add(self.sums()).saturating_mul(self.field.word().storage_bytes())
     }
 
-    /// Computes it.
+    /// Words of the vectors that are kept in scratch memory, rounded so that what follows is aligned.
+    fn vector_words(&self) -> usize {
+        if self.vector_in_place { 0 } else { self.batch.saturating_mul(self.terms).next_multiple_of(64) }
+    }
+
+    /// Sums that are kept there.
+    fn sums(&self) -> usize {
+        if self.direct { 0 } else { self.batch.saturating_mul(self.parts).saturating_mul(self.rows) }
+    }
+
+    /// Computes it. `S` is what [`Vector::field`] sums; `vector` packs the vectors.
     ///
     /// # Safety
-    /// The arrays are those of the product; the scratch memory has [`Vector::scratch`] bytes.
-    pub(super) unsafe fn run(
+    /// The arrays are those of the product, the scratch memory has [`Vector::scratch`] bytes.
+    pub(super) unsafe fn run<S: Number>(
         &self,
-        matrix: *const f32,
-        vector: *const f32,
-        out: *mut f32,
-        scratch: *mut u8,
+        arrays: Arrays<'_>,
+        vector: &dyn Source<S>,
+        narrow: Option<Narrow<S>>,
+        result_bytes: usize,
         pool: &Pool,
     ) {
-        let sums = if self.parts == 1 { out } else { scratch.cast() };
-        let arrays = Arrays { matrix, vector, sums };
         let (rows, terms, parts) = (self.rows, self.terms, self.parts);
+        let packed = arrays.scratch.cast::<S>();
+        let sums = if self.direct {
+            arrays.out.cast::<S>()
+        } else {
+            arrays.scratch.cast::<S>().wrapping_add(self.vector_words())
+        };
+        if !self.vector_in_place {
+            for batch in 0..self.batch {
+                // SAFETY: the caller's: there is room for all vectors.
+                unsafe { vector.pack(batch, 0, 1, 0, terms, packed.add(batch * terms), 1) };
+            }
+        }
+        let sent = Arrays { out: sums.cast(), ..arrays };
         let each_terms = terms.div_ceil(parts);
         // Chunks of terms and of rows (in lines, if rows are neighbours).
-        let each_rows = if self.by_rows { (CHUNK / each_terms).next_multiple_of(4).max(4) } else { LINE };
+        let each_rows =
+            if self.by_rows { (CHUNK / each_terms).next_multiple_of(STREAMS).max(STREAMS) } else { LINE };
         let row_chunks = rows.div_ceil(each_rows);
-        pool.run(parts * row_chunks, &|chunk| {
+        pool.run(self.batch * parts * row_chunks, &|chunk| {
+            let (batch, chunk) = (chunk / (parts * row_chunks), chunk % (parts * row_chunks));
             let (part, row) = (chunk / row_chunks, chunk % row_chunks * each_rows);
             let (first, end) = (part * each_terms, terms.min((part + 1) * each_terms));
             let count = each_rows.min(rows - row);
-            let (matrix, vector, sums) = arrays.get();
+            let Arrays { matrix, matrix_batch, vector, vector_batch, out, scratch } = sent.get();
             // SAFETY: the caller's; each chunk has its own sums. A part may have no terms.
             unsafe {
-                let sums = sums.add(part * rows + row);
+                let sums = out.cast::<S>().add((batch * parts + part) * rows + row);
                 if first >= end {
-                    sums.write_bytes(0, count);
-                } else if self.by_rows {
-                    let from = matrix.add(row * self.stride + first);
-                    self.rows(from, vector.add(first), end - first, count, sums);
+                    std::slice::from_raw_parts_mut(sums, count).fill(S::default());
+                    return;
+                }
+                let (row, term) = if self.by_rows { (self.stride, 1) } else { (1, self.stride) };
+                let at = matrix_batch.offset(batch)
+                    + ((chunk % row_chunks * each_rows) * row + first * term) as isize;
+                let vector = if self.vector_in_place {
+                    vector.cast::<S>().offset(vector_batch.offset(batch))
                 } else {
-                    self.lines(
-                        matrix.add(first * self.stride + row),
-                        vector.add(first),
-                        end - first,
-                        count,
-                        sums,
-                    );
+                    scratch.cast::<S>().add(batch * terms).cast_const()
+                };
+                (self.kernel)(&Block {
+                    matrix: matrix.offset(at * self.bytes as isize),
+                    stride: self.stride,
+                    vector: vector.add(first).cast(),
+                    terms: end - first,
+                    rows: count,
+                    sums: sums.cast(),
+                });
+            }
+        });
+        if self.direct {
+            return;
+        }
+        let sent = Arrays { scratch: sums.cast(), ..arrays };
+        let lines = rows.div_ceil(LINE);
+        pool.run(self.batch * lines, &|chunk| {
+            let (batch, line) = (chunk / lines, chunk % lines);
+            let Arrays { out, scratch: sums, .. } = sent.get();
+            let (first, end) = (line * LINE, rows.min((line + 1) * LINE));
+            // SAFETY: the parts are done; rows are disjoint, and the first part's sums take the others'.
+            unsafe {
+                let sums = sums.cast::<S>().add(batch * parts * rows);
+                for part in 1..parts {
+                    for row in first..end {
+                        *sums.add(row) = (*sums.add(row)).plus(*sums.add(part * rows + row));
+                    }
+                }
+                let to = out.add((batch * rows + first) * result_bytes);
+                match narrow {
+                    Some(narrow) => narrow(sums.add(first), end - first, to, 1),
+                    None => std::ptr::copy_nonoverlapping(sums.add(first), to.cast(), end - first),
                 }
             }
         });
-        if parts > 1 {
-            let out = Arrays { sums: out, ..arrays };
-            pool.run(rows.div_ceil(LINE), &|chunk| {
-                let (_, _, sums) = arrays.get();
-                let (_, _, out) = out.get();
-                for row in chunk * LINE..rows.min((chunk + 1) * LINE) {
-                    // SAFETY: the parts are done; rows are disjoint.
-                    unsafe { *out.add(row) = (0..parts).map(|part| *sums.add(part * rows + row)).sum() };
-                }
-            });
+    }
+}
+
+/// Whether sums of a field are elements of this type as they are.
+fn narrow_free(field: Field, result: ElementType) -> bool {
+    match field {
+        Field::F32 => result == ElementType::F32,
+        Field::F64 => result == ElementType::F64,
+        Field::I32 => result == ElementType::S32 || result == ElementType::U32,
+        Field::I64 | Field::C64 | Field::C128 => false,
+    }
+}
+
+/// The kernel for a matrix of these elements.
+fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
+    #[cfg(target_arch = "x86_64")]
+    if Features::here().avx512 {
+        return wide::kernel(field, ty, by_rows);
+    }
+    match (field, ty) {
+        (Field::F32, ElementType::F32) => Some(if by_rows { plain_rows } else { plain_lines }),
+        (_, _) => None,
+    }
+}
+
+/// Rows whose terms are neighbours.
+unsafe fn plain_rows(block: &Block) {
+    let Block { matrix, stride, vector, terms, rows, sums } = *block;
+    let (matrix, sums) = (matrix.cast::<f32>(), sums.cast::<f32>());
+    // SAFETY: the caller's.
+    unsafe {
+        let x = std::slice::from_raw_parts(vector.cast::<f32>(), terms);
+        for row in 0..rows {
+            *sums.add(row) = product(std::slice::from_raw_parts(matrix.add(row * stride), terms), x);
         }
     }
+}
 
-    /// Rows whose terms are neighbours.
-    unsafe fn rows(&self, matrix: *const f32, vector: *const f32, terms: usize, rows: usize, sums: *mut f32) {
-        // SAFETY: the caller's.
-        unsafe {
-            let x = std::slice::from_raw_parts(vector, terms);
-            for row in 0..rows {
-                *sums.add(row) = product(std::slice::from_raw_parts(matrix.add(row * self.stride), terms), x);
+/// Terms whose rows are neighbours.
+unsafe fn plain_lines(block: &Block) {
+    let Block { matrix, stride, vector, terms, rows, sums } = *block;
+    let (matrix, vector) = (matrix.cast::<f32>(), vector.cast::<f32>());
+    // SAFETY: the caller's.
+    unsafe {
+        let sums = std::slice::from_raw_parts_mut(sums.cast::<f32>(), rows);
+        sums.fill(0.0);
+        let line = |term: usize| std::slice::from_raw_parts(matrix.add(term * stride), rows);
+        let mut term = 0;
+        while term + STREAMS <= terms {
+            let x: [f32; STREAMS] = std::array::from_fn(|t| *vector.add(term + t));
+            let lines: [&[f32]; STREAMS] = std::array::from_fn(|t| line(term + t));
+            for i in 0..rows {
+                let mut sum = sums[i];
+                for t in 0..STREAMS {
+                    sum = x[t].mul_add(*lines[t].get_unchecked(i), sum);
+                }
+                sums[i] = sum;
             }
+            term += STREAMS;
         }
-    }
-
-    /// Terms whose rows are neighbours.
-    unsafe fn lines(
-        &self,
-        matrix: *const f32,
-        vector: *const f32,
-        terms: usize,
-        columns: usize,
-        sums: *mut f32,
-    ) {
-        const TERMS: usize = 8;
-        // SAFETY: the caller's.
-        unsafe {
-            let sums = std::slice::from_raw_parts_mut(sums, columns);
-            sums.fill(0.0);
-            let line = |term: usize| std::slice::from_raw_parts(matrix.add(term * self.stride), columns);
-            let mut term = 0;
-            while term + TERMS <= terms {
-                let x: [f32; TERMS] = std::array::from_fn(|t| *vector.add(term + t));
-                let lines: [&[f32]; TERMS] = std::array::from_fn(|t| line(term + t));
-                for i in 0..columns {
-                    let mut sum = sums[i];
-                    for t in 0..TERMS {
-                        sum = x[t].mul_add(*lines[t].get_unchecked(i), sum);
-                    }
-                    sums[i] = sum;
-                }
-                term += TERMS;
+        while term < terms {
+            let x = *vector.add(term);
+            for (sum, &y) in sums.iter_mut().zip(line(term)) {
+                *sum = x.mul_add(y, *sum);
             }
-            while term < terms {
-                let x = *vector.add(term);
-                for (sum, &y) in sums.iter_mut().zip(line(term)) {
-                    *sum = x.mul_add(y, *sum);
-                }
-                term += 1;
-            }
+            term += 1;
         }
     }
 }
@@ -190,23 +350,240 @@ impl Vector {
 /// A row times a vector.
 #[inline(always)]
 fn product(row: &[f32], x: &[f32]) -> f32 {
+    /// Independent sums.
+    const LANES: usize = 32;
     let mut sums = [0f32; LANES];
     let ((rows, row_rest), (blocks, rest)) = (row.as_chunks::<LANES>(), x.as_chunks::<LANES>());
     for (a, b) in rows.iter().zip(blocks) {
-        // Beyond what the processor fetches by itself, which ends with the page.
-        for line in 0..LANES / 16 {
-            prefetch(a.as_ptr().wrapping_add(AHEAD + 16 * line).cast());
-        }
         for l in 0..LANES {
             sums[l] = a[l].mul_add(b[l], sums[l]);
         }
     }
-    let mut half = LANES / 2;
+    row_rest.iter().zip(rest).fold(total(sums), |sum, (&a, &b)| a.mul_add(b, sum))
+}
+
+/// The sum of all lanes, as a tree.
+#[inline(always)]
+fn total<S: Number, const N: usize>(mut sums: [S; N]) -> S {
+    let mut half = N / 2;
     while half > 0 {
         for l in 0..half {
-            sums[l] += sums[l + half];
+            sums[l] = sums[l].plus(sums[l + half]);
         }
         half /= 2;
     }
-    row_rest.iter().zip(rest).fold(sums[0], |sum, (&a, &b)| a.mul_add(b, sum))
+    sums[0]
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use hlo::ElementType;
+    use hlo::half::{bf16, f16};
+    use std::arch::x86_64::*;
+
+    use super::{Block, Field, Kernel, Number, STREAMS, total};
+    use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32};
+
+    /// Elements as vectors of sums.
+    trait Widen<S: Step>: Copy {
+        /// The first `n` elements; the other lanes are zero. `n` is [`Step::N`] in all but the last vector.
+        unsafe fn widen(from: *const Self, n: usize) -> S::B;
+    }
+
+    macro_rules! widen {
+        ($($from:ty => $step:ty, |$p:ident, $m:ident| $all:expr, $some:expr;)*) => {$(
+            impl Widen<$step> for $from {
+                #[inline(always)]
+                unsafe fn widen($p: *const $from, n: usize) -> <$step as Step>::B {
+                    // SAFETY: the caller's: `n` elements are there; masked lanes are not touched.
+                    unsafe {
+                        if n == <$step as Step>::N {
+                            $all
+                        } else {
+                            let $m = (1 << n) - 1;
+                            $some
+                        }
+                    }
+                }
+            }
+        )*};
+    }
+
+    widen! {
+        f32 => WideF32, |p, m| _mm512_loadu_ps(p), _mm512_maskz_loadu_ps(m, p);
+        bf16 => WideF32, |p, m| wide_bf16(_mm256_loadu_si256(p.cast())), wide_bf16(_mm256_maskz_loadu_epi16(m, p.cast()));
+        f16 => WideF32, |p, m| _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())), _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast()));
+        f64 => WideF64, |p, m| _mm512_loadu_pd(p), _mm512_maskz_loadu_pd(m, p);
+        i32 => WideI32, |p, m| _mm512_loadu_epi32(p), _mm512_maskz_loadu_epi32(m, p);
+        i16 => WideI32, |p, m| _mm512_cvtepi16_epi32(_mm256_loadu_si256(p.cast())), _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(m, p));
+        i8 => WideI32, |p, m| _mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, p));
+        u8 => WideI32, |p, m| _mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, p.cast()));
+    }
+
+    #[inline(always)]
+    unsafe fn wide_bf16(x: __m256i) -> __m512 {
+        // SAFETY: the caller's: the instructions exist.
+        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
+    }
+
+    /// `R` rows whose terms are neighbours, by `U` vectors at a time.
+    #[inline(always)]
+    unsafe fn rows<S, V, E, const R: usize, const U: usize>(block: &Block, row: usize)
+    where
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        V: Copy,
+        E: Widen<S>,
+    {
+        // SAFETY: the caller's: so many rows are there.
+        unsafe {
+            let Block { matrix, stride, vector, terms, sums, .. } = *block;
+            let from = matrix.cast::<E>().add(row * stride);
+            let x = vector.cast::<S::Word>();
+            let mut all = [[S::zero(); U]; R];
+            let mut term = 0;
+            while term + U * S::N <= terms {
+                let words: [V; U] = std::array::from_fn(|u| S::load(x.add(term + u * S::N)));
+                for r in 0..R {
+                    for u in 0..U {
+                        let a = E::widen(from.add(r * stride + term + u * S::N), S::N);
+                        all[r][u] = S::madd(a, words[u], all[r][u]);
+                    }
+                }
+                term += U * S::N;
+            }
+            while term < terms {
+                let n = S::N.min(terms - term);
+                let word = S::load_part(x.add(term), n);
+                for r in 0..R {
+                    all[r][0] = S::madd(E::widen(from.add(r * stride + term), n), word, all[r][0]);
+                }
+                term += n;
+            }
+            for r in 0..R {
+                let mut lanes = [<S::Sum>::default(); 16];
+                for u in 0..U {
+                    let mut one = [<S::Sum>::default(); 16];
+                    S::store(all[r][u], one.as_mut_ptr(), S::N, false);
+                    for l in 0..S::N {
+                        lanes[l] = lanes[l].plus(one[l]);
+                    }
+                }
+                *sums.cast::<S::Sum>().add(row + r) = total(lanes);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn all_rows<S, V, E>(block: &Block)
+    where
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        V: Copy,
+        E: Widen<S>,
+    {
+        let mut row = 0;
+        // SAFETY: the caller's.
+        unsafe {
+            while row + STREAMS <= block.rows {
+                rows::<S, V, E, STREAMS, 2>(block, row);
+                row += STREAMS;
+            }
+            while row + 2 <= block.rows {
+                rows::<S, V, E, 2, 4>(block, row);
+                row += 2;
+            }
+            if row < block.rows {
+                rows::<S, V, E, 1, 8>(block, row);
+            }
+        }
+    }
+
+    /// `T` terms whose rows are neighbours.
+    #[inline(always)]
+    unsafe fn lines<S, V, E, const T: usize>(block: &Block, term: usize)
+    where
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        V: Copy,
+        E: Widen<S>,
+    {
+        // SAFETY: the caller's: so many terms are there.
+        unsafe {
+            let Block { matrix, stride, vector, rows, sums, .. } = *block;
+            let x: [V; T] = std::array::from_fn(|t| S::splat(*vector.cast::<S::Word>().add(term + t)));
+            let from = matrix.cast::<E>().add(term * stride);
+            let sums = sums.cast::<S::Sum>();
+            let mut row = 0;
+            while row < rows {
+                let n = S::N.min(rows - row);
+                let at = sums.add(row);
+                let mut sum = if n == S::N { S::load(at) } else { S::load_part(at, n) };
+                for t in 0..T {
+                    sum = S::madd(x[t], E::widen(from.add(t * stride + row), n), sum);
+                }
+                S::store(sum, at, n, false);
+                row += n;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn all_lines<S, V, E>(block: &Block)
+    where
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        V: Copy,
+        E: Widen<S>,
+    {
+        // SAFETY: the caller's.
+        unsafe {
+            std::slice::from_raw_parts_mut(block.sums.cast::<S::Sum>(), block.rows).fill(<S::Sum>::default());
+            let mut term = 0;
+            while term + STREAMS <= block.terms {
+                lines::<S, V, E, STREAMS>(block, term);
+                term += STREAMS;
+            }
+            while term < block.terms {
+                lines::<S, V, E, 1>(block, term);
+                term += 1;
+            }
+        }
+    }
+
+    macro_rules! kernels {
+        ($($field:ident, $ty:ident: $name:ident $step:ty, $v:ty, $e:ty;)*) => {
+            $(mod $name {
+                use super::*;
+
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+                pub(super) unsafe fn rows(block: &Block) {
+                    // SAFETY: the caller's.
+                    unsafe { all_rows::<$step, $v, $e>(block) }
+                }
+
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+                pub(super) unsafe fn lines(block: &Block) {
+                    // SAFETY: the caller's.
+                    unsafe { all_lines::<$step, $v, $e>(block) }
+                }
+            })*
+
+            /// The kernel for a matrix of these elements.
+            pub(super) fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
+                $(if field == Field::$field && ty == ElementType::$ty {
+                    return Some(if by_rows { $name::rows } else { $name::lines });
+                })*
+                None
+            }
+        };
+    }
+
+    kernels! {
+        F32, F32: f32_of_f32 WideF32, __m512, f32;
+        F32, BF16: f32_of_bf16 WideF32, __m512, bf16;
+        F32, F16: f32_of_f16 WideF32, __m512, f16;
+        F64, F64: f64_of_f64 WideF64, __m512d, f64;
+        I32, S32: i32_of_s32 WideI32, __m512i, i32;
+        I32, U32: i32_of_u32 WideI32, __m512i, i32;
+        I32, S16: i32_of_s16 WideI32, __m512i, i16;
+        I32, S8: i32_of_s8 WideI32, __m512i, i8;
+        I32, U8: i32_of_u8 WideI32, __m512i, u8;
+    }
 }
