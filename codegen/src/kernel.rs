@@ -30,7 +30,7 @@ pub enum Request {
     /// What comparators, reducers and combiners of operations with general regions are made of.
     Map(ComputationId),
     /// A whole `while` in one function (small bodies): arguments are the leaves of its operand, then the leaves of its result (which may be the same
-    /// memory). One unit.
+    /// memory). Its units are iterations, which are done in order ([`Kernel::iterates`]).
     Loop(InstrId),
 }
 
@@ -49,6 +49,16 @@ pub struct Phase {
     pub flops: u64,
 }
 
+/// What a call of a kernel that [iterates](Kernel::iterates) leaves at the beginning of its scratch memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Progress {
+    /// 1: the loop goes on. 0: it has ended.
+    pub goes_on: u64,
+    /// How many iterations were done since the beginning.
+    pub iterations: u64,
+}
+
 /// A kernel as the launch plan sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Kernel {
@@ -58,4 +68,8 @@ pub struct Kernel {
     pub phases: Vec<Phase>,
     /// Bytes of scratch memory, 64-byte aligned; 0: none, and no argument for it.
     pub scratch: u64,
+    /// Whether it is a loop. Then the only phase does the iterations `begin..end`, fewer if the loop ends before: those from 0 on begin with the operand,
+    /// others with the result as the call before left it. The scratch memory then begins with a [`Progress`]. Who calls it chooses how many iterations a
+    /// call does, and looks at clocks and limits in between.
+    pub iterates: bool,
 }

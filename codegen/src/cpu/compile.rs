@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, InstrId, Module};
 
+use super::alike;
 use super::llvm::{self, Level, Target, new_context};
+use super::loops;
 use super::unit::Unit;
 use crate::Unsupported;
 use crate::buffers::{self, Assigned, Questions};
@@ -209,7 +211,7 @@ pub fn compile_watched(
 const MAX_CHECKED: usize = 5_000;
 
 /// In the place of a kernel that nothing launches.
-const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0 };
+const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
 
 /// What LLVM does at a level of ours.
 fn level(opt_level: u8) -> Level {
@@ -267,7 +269,7 @@ struct Emitted {
 /// Kernels by request, and object code.
 type Made = (Vec<Option<Kernel>>, Vec<Vec<u8>>);
 
-/// Makes all kernels: in the order of the requests, and the object code of all. Where the interpreter is there for what is not supported, such kernels are
+/// Makes all kernels: in the order of the requests, and the object code of all. What several ask for is made once. Where the interpreter is there for what is not supported, such kernels are
 /// `None`.
 fn emit(
     module: &Module,
@@ -282,7 +284,9 @@ fn emit(
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores } else { options.threads.min(cores) };
-    let units = split(module, requests, threads);
+    let firsts = alike::firsts(module, requests);
+    let distinct: Vec<usize> = firsts.iter().enumerate().filter(|(i, f)| i == *f).map(|(i, _)| i).collect();
+    let units = split(module, requests, &distinct, threads);
     let wants = stages.wants_llvm();
     let emitted = llvm::workers::run(units.len(), &|unit| {
         emit_unit(module, requests, &units[unit], target, wants, options.fallback)
@@ -297,15 +301,18 @@ fn emit(
         objects.extend(unit.object);
         stages.llvm(number, unit.texts);
     }
+    for (place, &first) in firsts.iter().enumerate().filter(|(place, first)| place != *first) {
+        let name = module.instr(loops::subject(module, requests[place])).name.to_string();
+        kernels[place] = kernels[first].clone().map(|kernel| Kernel { name, ..kernel });
+    }
     Ok((kernels, objects))
 }
 
-/// Requests by unit: one for each thread, of about the same number of instructions.
-fn split(module: &Module, requests: &[Request], threads: usize) -> Vec<Vec<usize>> {
-    let mut by_weight: Vec<(usize, usize)> =
-        requests.iter().enumerate().map(|(i, &r)| (weight(module, r), i)).collect();
+/// Some of the requests by unit: one for each thread, of about the same number of instructions.
+fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) -> Vec<Vec<usize>> {
+    let mut by_weight: Vec<(usize, usize)> = some.iter().map(|&i| (weight(module, requests[i]), i)).collect();
     by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
-    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); threads.min(requests.len())];
+    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); threads.min(some.len())];
     for (weight, i) in by_weight {
         let least = units.iter_mut().min_by_key(|(sum, _)| *sum).expect("invariant: there is a unit");
         least.0 += weight;

@@ -1,5 +1,6 @@
 //! The compiler for the CPU: kernels through LLVM.
 
+mod alike;
 mod compile;
 pub mod llvm;
 pub mod loops;

@@ -27,7 +27,7 @@ mod conditional;
 mod constant_folding;
 mod cse;
 mod dce;
-mod deduplicate;
+pub(crate) mod deduplicate;
 mod degenerate_dims;
 mod dynamic_index;
 mod fast_math;

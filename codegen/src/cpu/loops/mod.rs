@@ -77,7 +77,7 @@ impl<'m> Work<'m> {
         match self {
             Work::Nest(n) => n.units(),
             Work::Rows(r) => r.units(),
-            Work::While(_) => (1, 1),
+            Work::While(_) => (u64::MAX >> 1, 1),
             Work::Scatter(s) => s.units(),
             Work::Reduce(r) => r.units(),
             Work::Combine(r) => r.finish_units(),
@@ -166,7 +166,7 @@ fn reduces(module: &Module, id: InstrId) -> bool {
 }
 
 /// The instruction that a request is about.
-fn subject(module: &Module, request: Request) -> InstrId {
+pub(in crate::cpu) fn subject(module: &Module, request: Request) -> InstrId {
     match request {
         Request::Fusion(id) | Request::Loop(id) => id,
         Request::Epilogue { fusion, .. } => fusion,
@@ -201,6 +201,7 @@ impl Plan<'_> {
             Phase { symbol, units, grain, bytes, flops }
         });
         let name = module.instr(subject(module, request)).name.to_string();
-        Kernel { name, phases: phases.collect(), scratch: self.scratch }
+        let iterates = matches!(self.phases[..], [Work::While(_)]);
+        Kernel { name, phases: phases.collect(), scratch: self.scratch, iterates }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! An array of the state is handed on unchanged, or gets a window replaced that nothing in the body reads, which is written in its place, or is made
 //! anew: into scratch memory, which then becomes the state. **Invariant:** in each iteration everything is computed from the old state
-//! before any of it is overwritten.
+//! before any of it is overwritten. Iterations are the units: a call goes on where the one before left the state, so that a loop can be ended from outside.
+
+use std::mem::offset_of;
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
@@ -14,8 +16,12 @@ use super::region::{registers, values};
 use super::tape::{Bound, NodeId, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
-use crate::cpu::llvm::{IntPredicate, Result, Target, Value};
+use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
+use crate::kernel::Progress;
+
+/// Bytes of scratch memory before arrays: [`crate::kernel::Progress`].
+const PROGRESS: u64 = 64;
 
 /// The most elements that an iteration may compute here: more are worth kernels of their own, on several threads.
 const MOST: i64 = 1 << 14;
@@ -41,6 +47,8 @@ pub(super) struct While {
     copies: Vec<(u32, u32, i64)>,
     /// In place.
     windows: Vec<Piece>,
+    /// Which argument the scratch memory is.
+    scratch: u32,
 }
 
 fn parameter(module: &Module, c: hlo::ComputationId) -> Option<InstrId> {
@@ -102,8 +110,9 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         fresh: Vec::new(),
         copies: Vec::new(),
         windows: Vec::new(),
+        scratch: 2 * leaves,
     };
-    let (mut offset, mut work) = (0u64, 0i64);
+    let (mut offset, mut work) = (PROGRESS, 0i64);
     for (leaf, shape) in shapes.iter().enumerate() {
         let leaf = leaf as u32;
         let (at, at_leaf) = leaf_root(module, root, leaf);
@@ -187,8 +196,14 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
 impl While {
     /// What it reads and computes in an iteration.
     pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
-        let pieces = self.fresh.iter().chain(&self.windows).flat_map(|p| &p.outputs).map(|o| o.node);
-        super::cost::read(tape, self.next.iter().copied().chain(pieces), 1)
+        let mut cost = super::cost::read(tape, self.next.iter().copied().chain([self.condition]), 1);
+        for piece in self.fresh.iter().chain(&self.windows) {
+            let elements = piece.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
+            let more = super::cost::read(tape, piece.outputs.iter().map(|o| o.node), elements);
+            cost.bytes = cost.bytes.saturating_add(more.bytes);
+            cost.flops = cost.flops.saturating_add(more.flops);
+        }
+        cost
     }
 
     /// Emits the function.
@@ -201,10 +216,14 @@ impl While {
         let mut code = Code::new(f.e, tape, 1, f.parameters[0])?;
         let c = &mut code;
         let e = c.e;
+        let [arguments, begin, end] = f.parameters;
         let types: Vec<ElementType> = self.scalars.iter().map(|s| s.1).collect();
+        let begins = e.icmp(IntPredicate::EQ, begin, e.i64(0))?;
         let mut initial = Vec::new();
-        for &(leaf, _) in &self.scalars {
-            initial.push(c.load(self.arrays[leaf as usize].0, &Affine::default())?);
+        for &(leaf, ty) in &self.scalars {
+            let (from, to) = self.arrays[leaf as usize];
+            let from = e.select(begins, c.pointers[from as usize], c.pointers[to as usize])?;
+            initial.push(super::access::load_one(&e, ty, from, from, None)?);
         }
         for (leaf, &(from, to)) in self.arrays.iter().enumerate() {
             if self.scalars.iter().any(|s| s.0 as usize == leaf) {
@@ -213,7 +232,7 @@ impl While {
             let shape = &tape.arrays[from as usize].shape;
             let bytes = shape.elements() as i64 * shape.element_type.storage_bytes() as i64;
             let (from, to) = (c.pointers[from as usize], c.pointers[to as usize]);
-            let apart = e.icmp(IntPredicate::NE, from, to)?;
+            let apart = e.and(begins, e.icmp(IntPredicate::NE, from, to)?)?;
             e.if_then(apart, || e.copy_bytes(to, from, 1, e.i64(bytes)))?;
         }
         c.mark()?;
@@ -226,12 +245,16 @@ impl While {
             }
             Ok(())
         };
-        e.if_else(
+        let progress = e.argument(arguments, self.scratch as usize)?;
+        let wide = registers(&initial).len();
+        let ended = e.if_else(
             first,
             || {
-                let last = e.do_while(&registers(&initial), |carried| {
+                let mut carried = registers(&initial);
+                carried.extend([begin, e.bool(true)]);
+                let last = e.do_while(&carried, |carried| {
                     c.enter()?;
-                    let state = values(&types, carried);
+                    let state = values(&types, &carried[..wide]);
                     self.give(c, &state);
                     c.written = c.level();
                     let next = self.next.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
@@ -243,16 +266,23 @@ impl While {
                     }
                     c.leave();
                     let more = self.goes_on(c, &next)?;
-                    Ok((more, registers(&next)))
+                    let done = e.add(carried[wide], e.i64(1))?;
+                    let again = e.and(more, e.icmp(IntPredicate::SLT, done, end)?)?;
+                    let mut next = registers(&next);
+                    next.extend([done, more]);
+                    Ok((again, next))
                 })?;
-                store(&values(&types, &last))?;
-                Ok(Vec::new())
+                store(&values(&types, &last[..wide]))?;
+                Ok(last[wide..].to_vec())
             },
             || {
                 store(&initial)?;
-                Ok(Vec::new())
+                Ok(vec![begin, e.bool(false)])
             },
         )?;
+        let goes_on = e.zext(ended[1], Prim::I64)?;
+        e.store(goes_on, e.address_at(progress, offset_of!(Progress, goes_on) as u64)?, 8)?;
+        e.store(ended[0], e.address_at(progress, offset_of!(Progress, iterations) as u64)?, 8)?;
         e.return_void()
     }
 

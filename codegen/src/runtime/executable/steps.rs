@@ -10,7 +10,7 @@ use super::super::object::Code;
 use super::super::pool::Pool;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo};
 use crate::buffers::{Allocation, Slice};
-use crate::kernel::{Kernel, KernelFn, Phase};
+use crate::kernel::{Kernel, KernelFn, Phase, Progress};
 use crate::plan::{Action, Plan, Step};
 use crate::runtime::interpret;
 
@@ -19,6 +19,9 @@ const ALONE_NANOSECONDS: u64 = 10_000;
 
 /// A chunk takes about this long, unless there would be too few or too many.
 const CHUNK_NANOSECONDS: u64 = 20_000;
+
+/// A loop that is one kernel comes back about this often.
+const POLL_NANOSECONDS: u64 = 1_000_000;
 
 /// The most chunks for each thread.
 const CHUNKS_PER_THREAD: u64 = 8;
@@ -54,6 +57,15 @@ enum Resolved {
     Kernel {
         phases: Box<[Launch]>,
         arguments: u32,
+    },
+    /// A kernel that iterates.
+    Loop {
+        function: KernelFn,
+        arguments: u32,
+        /// Its scratch memory.
+        progress: u32,
+        /// About so many iterations take a millisecond.
+        iterations: u64,
     },
     Native {
         op: Box<Native>,
@@ -166,8 +178,23 @@ impl<'a> Loader<'a> {
                 let phases: Result<_, RunError> = kernel.phases.iter().map(|p| self.launch(p)).collect();
                 let bytes = kernel.phases.iter().map(|p| p.bytes).sum();
                 let flops = kernel.phases.iter().map(|p| p.flops).sum();
+                let phases: Box<[Launch]> = phases?;
+                let scratch = arguments.last().copied();
                 let arguments = self.pointers(&arguments)?;
-                ("kernel", bytes, flops, Resolved::Kernel { phases: phases?, arguments })
+                let action = match (kernel.iterates, &phases[..], scratch) {
+                    (false, ..) => Resolved::Kernel { phases, arguments },
+                    (true, &[Launch { function, .. }], Some(scratch))
+                        if scratch.bytes >= size_of::<Progress>() as u64 =>
+                    {
+                        let progress = self.pointer(scratch)?;
+                        let iterations = POLL_NANOSECONDS / estimate(bytes, flops).max(1);
+                        Resolved::Loop { function, arguments, progress, iterations: iterations.max(1) }
+                    }
+                    (true, ..) => {
+                        return Err(RunError::Load(format!("the loop `{}` is not one", kernel.name)));
+                    }
+                };
+                ("kernel", bytes, flops, action)
             }
             Action::Native { op, arguments, scratch, regions, epilogue } => {
                 let (bytes, flops) = op.cost();
@@ -334,6 +361,10 @@ impl<'a> Run<'a> {
                     unsafe { self.launch(phase, arguments) };
                 }
             }
+            Resolved::Loop { function, arguments, progress, iterations } => {
+                // SAFETY: the loader put the kernel's arguments there, one after the other, the scratch memory at the end.
+                unsafe { self.iterate(*function, *arguments, *progress, *iterations) }?;
+            }
             Resolved::Native { op, arguments: (first, count), scratch, regions, epilogue } => {
                 let pool = self.pool;
                 // SAFETY: the loader put the arguments there, one after the other.
@@ -403,6 +434,41 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Runs a loop that is one kernel.
+    ///
+    /// # Safety
+    /// Those are places of its arguments, in order, and of its scratch memory.
+    unsafe fn iterate(
+        &mut self,
+        function: KernelFn,
+        arguments: u32,
+        progress: u32,
+        iterations: u64,
+    ) -> Result<(), RunError> {
+        let limited = self.options.deadline.is_some() || self.options.fuel.is_some();
+        let (mut begin, before) = (0, self.steps);
+        loop {
+            let left = self.fuel.saturating_sub(self.steps).min(i64::MAX.cast_unsigned() - begin);
+            let count = if limited { iterations.min(left) } else { left };
+            if count == 0 {
+                return Err(RunError::OutOfFuel(self.fuel));
+            }
+            // SAFETY: iterations from where the call before ended, on the kernel's arguments.
+            let done = unsafe {
+                function(self.pointers.add(arguments as usize).cast_const(), begin, begin + count);
+                self.pointer(progress).cast::<Progress>().read()
+            };
+            self.steps = before.saturating_add(done.iterations);
+            if done.goes_on == 0 {
+                return Ok(());
+            }
+            begin = done.iterations;
+            if self.options.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                return Err(RunError::TimedOut);
+            }
+        }
     }
 
     /// An error if the run has to end.

@@ -48,6 +48,7 @@ fn kernels(units: u64) -> Vec<Kernel> {
         name: symbol.to_owned(),
         phases: vec![Phase { symbol: symbol.to_owned(), units, grain: 8, bytes, flops: units }],
         scratch: 0,
+        iterates: false,
     };
     vec![kernel("increment", units, units * 16), kernel("less", 1, 9)]
 }

@@ -19,7 +19,7 @@ use hlo_interp::{Interpreter, Options, Value};
 
 use crate::cpu::Unit;
 use crate::cpu::llvm::{Level, Target, new_context};
-use crate::kernel::{Kernel, Request};
+use crate::kernel::{Kernel, KernelFn, Progress, Request};
 use crate::runtime::object::{Code, externals};
 use crate::runtime::raw::bytes_of;
 
@@ -136,6 +136,10 @@ impl Compiled {
             // SAFETY: the symbol is of a kernel; the caller gives arguments as it has them.
             unsafe {
                 let function = self.code.kernel(&phase.symbol).unwrap();
+                if self.kernel.iterates {
+                    iterate(function, &arguments, grains);
+                    continue;
+                }
                 let mut begin = 0;
                 while begin < phase.units {
                     let end = (begin + phase.grain.saturating_mul(grains)).min(phase.units);
@@ -144,6 +148,25 @@ impl Compiled {
                 }
             }
         }
+    }
+}
+
+/// Does all iterations of a loop, so many a call.
+unsafe fn iterate(function: KernelFn, arguments: &[*mut u8], iterations: u64) {
+    let mut begin = 0u64;
+    loop {
+        let end = begin.saturating_add(iterations).min(u64::MAX >> 1);
+        // SAFETY: the caller gives arguments as the kernel has them, scratch memory last.
+        let progress = unsafe {
+            function(arguments.as_ptr(), begin, end);
+            arguments[arguments.len() - 1].cast::<Progress>().read()
+        };
+        assert!(progress.iterations >= begin && progress.iterations <= end, "{progress:?}");
+        if progress.goes_on == 0 {
+            return;
+        }
+        assert_eq!(progress.iterations, end);
+        begin = end;
     }
 }
 
