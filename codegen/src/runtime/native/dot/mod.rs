@@ -5,7 +5,7 @@
 //! | `steps` | indices along several dimensions as offsets |
 //! | `operand` | the numbers a product is computed in, and its operands |
 //! | `convert` | elements to words, sums to elements |
-//! | `source` | packing |
+//! | `source`, `lines`, `transpose` | packing |
 //! | `step`, `tile` | vector instructions and register tiles |
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
@@ -21,6 +21,8 @@
 
 pub(super) mod convert;
 mod grouped;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 pub(super) mod operand;
 pub(super) mod product;
 pub(super) mod ragged;

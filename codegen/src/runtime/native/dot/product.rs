@@ -63,8 +63,13 @@ pub(in crate::runtime::native) struct Schedule {
 const ALONE: usize = 1 << 16;
 /// Multiplications that a chunk should have at least.
 const CHUNK: usize = 1 << 20;
+/// Chunks have more rows, but the last, and those of matrices that have no more.
+const LEAST_ROWS: usize = 4;
 /// Rows of a left operand that are packed at a time.
 const ROWS: usize = 96;
+
+/// Lines of a right operand that are packed side by side.
+const LINES: usize = 8;
 
 impl Schedule {
     /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles; `forced` says how the right operand is read.
@@ -128,6 +133,25 @@ impl Schedule {
         Schedule { batches, rows, columns, depth, left_in_place, right, alone }
     }
 
+    /// The same for so many threads: a right operand that all share allows chunks of few rows.
+    fn for_threads(self, extents: Extents, tiles: (usize, usize), threads: usize) -> Schedule {
+        let Extents { m, n, .. } = extents;
+        if self.right != Right::Shared || self.alone {
+            return self;
+        }
+        // Of one matrix, as they are computed one after the other.
+        let work = m.saturating_mul(n).saturating_mul(extents.k);
+        let wanted = (work / CHUNK).clamp(1, 8 * threads);
+        let rows = m.div_ceil(wanted.max(m.div_ceil(ROWS))).max(2 * tiles.0).min(m);
+        let parts = m.div_ceil(rows);
+        let parts = if parts >= threads { parts.next_multiple_of(threads) } else { parts };
+        let rows = m.div_ceil(parts);
+        let parts = m.div_ceil(rows);
+        let columns = if parts >= wanted.min(2 * threads) { n } else { n.div_ceil(wanted.div_ceil(parts)) };
+        let columns = columns.max(2 * tiles.1).next_multiple_of(tiles.1).min(n);
+        Schedule { rows, columns, ..self }
+    }
+
     /// The same with chunks of whole rows of the right operand's columns: needs no scratch memory.
     pub(in crate::runtime::native) fn whole(self, extents: Extents) -> Schedule {
         Schedule { columns: extents.n, ..self }
@@ -147,7 +171,14 @@ impl Schedule {
 
     /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows.
     fn counters(&self, extents: Extents) -> usize {
-        if self.columns < extents.n { extents.batch * extents.m.div_ceil(self.rows) } else { 0 }
+        if self.right == Right::Shared {
+            // Any number of threads may come.
+            extents.batch * extents.m.div_ceil(LEAST_ROWS)
+        } else if self.columns < extents.n {
+            extents.batch * extents.m.div_ceil(self.rows)
+        } else {
+            0
+        }
     }
 }
 
@@ -250,6 +281,14 @@ impl<A: Arithmetic> Product<'_, A> {
     /// # Safety
     /// Operands and result are valid for the extents; the scratch memory has [`Schedule::scratch`] bytes.
     pub(in crate::runtime::native) unsafe fn run(&self) {
+        let tiles = A::tiles();
+        let schedule =
+            self.schedule.for_threads(self.extents, (tiles.rows, tiles.columns), self.pool.threads());
+        // SAFETY: the caller's; scratch memory does not depend on how many rows chunks have.
+        unsafe { Product { schedule, ..*self }.run_scheduled() }
+    }
+
+    unsafe fn run_scheduled(&self) {
         let Extents { batch, m, n, k } = self.extents;
         if batch == 0 || m == 0 || n == 0 {
             return;
@@ -264,16 +303,7 @@ impl<A: Arithmetic> Product<'_, A> {
                 Right::Shared => {
                     self.reset_counters();
                     for b in 0..batch {
-                        let panels = n.div_ceil(tiles.columns);
-                        let each = (CHUNK / 16 / (tiles.columns * k)).max(1);
-                        self.pool.run(panels.div_ceil(each), &|chunk| {
-                            for panel in chunk * each..panels.min((chunk + 1) * each) {
-                                let first = panel * tiles.columns;
-                                let to = self.scratch.cast::<A::Word>().add(first * k);
-                                let count = tiles.columns.min(n - first);
-                                self.right.pack(b, first, count, 0, k, to, tiles.columns);
-                            }
-                        });
+                        self.pack_shared(b, tiles);
                         self.parts(b, 1);
                     }
                 }
@@ -282,6 +312,36 @@ impl<A: Arithmetic> Product<'_, A> {
                     self.parts(0, batch);
                 }
             }
+        }
+    }
+
+    /// Packs a matrix of the right operand into scratch memory.
+    unsafe fn pack_shared(&self, batch: usize, tiles: &Tiles<A>) {
+        let Extents { n, k, .. } = self.extents;
+        let panels = n.div_ceil(tiles.columns);
+        let pack = |panel: usize, word: usize, words: usize| {
+            let first = panel * tiles.columns;
+            let count = tiles.columns.min(n - first);
+            // SAFETY: the caller's: panels lie one after the other.
+            unsafe {
+                let to = self.scratch.cast::<A::Word>().add(first * k + word * tiles.columns);
+                self.right.pack(batch, first, count, word, words, to, tiles.columns);
+            }
+        };
+        if self.right.rows_are_neighbours() {
+            // Lines of the matrix are read side by side, as many as the processor can follow.
+            let each = (CHUNK / 16 / (tiles.columns * panels)).next_multiple_of(LINES).max(LINES);
+            self.pool.run(k.div_ceil(each), &|chunk| {
+                let end = k.min((chunk + 1) * each);
+                for word in (chunk * each..end).step_by(LINES) {
+                    (0..panels).for_each(|panel| pack(panel, word, LINES.min(end - word)));
+                }
+            });
+        } else {
+            let each = (CHUNK / 16 / (tiles.columns * k)).max(1);
+            self.pool.run(panels.div_ceil(each), &|chunk| {
+                (chunk * each..panels.min((chunk + 1) * each)).for_each(|panel| pack(panel, 0, k));
+            });
         }
     }
 

@@ -13,9 +13,12 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 use super::steps::Steps;
-use super::tile::{Features, prefetch};
+use super::tile::Features;
 #[cfg(target_arch = "x86_64")]
-use super::transpose;
+use super::{
+    lines::{self, Lines},
+    transpose,
+};
 
 /// The widest panel.
 pub(in crate::runtime::native) const WIDEST: usize = 64;
@@ -38,6 +41,11 @@ pub(in crate::runtime::native) trait Source<W>: Sync {
         width: usize,
     );
 
+    /// Whether rows are neighbours in memory: then a few terms of many rows are packed faster than many terms of a few rows.
+    fn rows_are_neighbours(&self) -> bool {
+        false
+    }
+
     /// Where a batch begins and the strides of rows and terms, if the words can be read in place.
     fn in_place(&self, batch: usize) -> Option<(*const W, isize, isize)>;
 }
@@ -50,6 +58,9 @@ pub(in crate::runtime::native) trait Load<W>: Copy {
     const SAME: bool;
     /// Whether a word is its terms' bits, one after the other.
     const RAW: bool = Self::SAME;
+    /// How whole lines are packed, if vectors do that.
+    #[cfg(target_arch = "x86_64")]
+    const LINES: Option<Lines> = None;
 
     /// The word of `present` (at least 1, at most [`Load::GROUP`]) terms that are `step` apart.
     ///
@@ -59,10 +70,12 @@ pub(in crate::runtime::native) trait Load<W>: Copy {
 }
 
 macro_rules! loads {
-    ($($from:ty => $to:ty, $same:literal: |$x:ident| $convert:expr;)*) => {$(
+    ($($from:ty => $to:ty, $same:literal $([$lines:expr])?: |$x:ident| $convert:expr;)*) => {$(
         impl Load<$to> for $from {
             const GROUP: usize = 1;
             const SAME: bool = $same;
+            $(#[cfg(target_arch = "x86_64")]
+            const LINES: Option<Lines> = Some($lines);)?
 
             #[inline(always)]
             unsafe fn word(from: *const Self, _step: isize, _present: usize) -> $to {
@@ -75,15 +88,15 @@ macro_rules! loads {
 }
 
 loads! {
-    f32 => f32, true: |x| x;
-    f64 => f64, true: |x| x;
+    f32 => f32, true [Lines::Same(1)]: |x| x;
+    f64 => f64, true [Lines::Same(2)]: |x| x;
     f32 => f64, false: |x| f64::from(x);
-    i32 => i32, true: |x| x;
-    i64 => i64, true: |x| x;
-    Complex<f32> => Complex<f32>, true: |x| x;
-    Complex<f64> => Complex<f64>, true: |x| x;
-    bf16 => f32, false: |x| f32::from_bits(u32::from(x.to_bits()) << 16);
-    f16 => f32, false: |x| x.to_f32();
+    i32 => i32, true [Lines::Same(1)]: |x| x;
+    i64 => i64, true [Lines::Same(2)]: |x| x;
+    Complex<f32> => Complex<f32>, true [Lines::Same(2)]: |x| x;
+    Complex<f64> => Complex<f64>, true [Lines::Same(4)]: |x| x;
+    bf16 => f32, false [Lines::Bf16]: |x| f32::from_bits(u32::from(x.to_bits()) << 16);
+    f16 => f32, false [Lines::F16]: |x| x.to_f32();
     F8E5M2 => f32, false: |x| x.to_f32();
     F8E4M3 => f32, false: |x| x.to_f32();
     F8E4M3FN => f32, false: |x| x.to_f32();
@@ -100,8 +113,8 @@ loads! {
     u8 => i32, false: |x| i32::from(x);
     i16 => i32, false: |x| i32::from(x);
     u16 => i32, false: |x| i32::from(x);
-    u32 => i32, true: |x| x as i32;
-    u64 => i64, true: |x| x as i64;
+    u32 => i32, true [Lines::Same(1)]: |x| x as i32;
+    u64 => i64, true [Lines::Same(2)]: |x| x as i64;
     S1 => i32, false: |x| i32::from(x.get());
     S2 => i32, false: |x| i32::from(x.get());
     S4 => i32, false: |x| i32::from(x.get());
@@ -112,7 +125,7 @@ loads! {
 
 /// Elements that are packed several terms a word.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, |$x:ident| $convert:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, $lines:expr, |$x:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -122,6 +135,8 @@ macro_rules! groups {
             const GROUP: usize = $group;
             const SAME: bool = false;
             const RAW: bool = $raw;
+            #[cfg(target_arch = "x86_64")]
+            const LINES: Option<Lines> = Some($lines);
 
             #[inline(always)]
             unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
@@ -139,13 +154,13 @@ macro_rules! groups {
 
 groups! {
     /// A `bf16`, two to a word.
-    PairOfBf16: u16, 2, 16, true, |x| x;
+    PairOfBf16: u16, 2, 16, true, Lines::Pairs, |x| x;
     /// A signed byte, two to a word as 16-bit integers.
-    PairOfI8: i8, 2, 16, false, |x| i16::from(x) as u16;
+    PairOfI8: i8, 2, 16, false, Lines::PairsOfI8, |x| i16::from(x) as u16;
     /// An unsigned byte, two to a word as 16-bit integers.
-    PairOfU8: u8, 2, 16, false, |x| u16::from(x);
+    PairOfU8: u8, 2, 16, false, Lines::PairsOfU8, |x| u16::from(x);
     /// A 16-bit integer, two to a word.
-    PairOfI16: u16, 2, 16, true, |x| x;
+    PairOfI16: u16, 2, 16, true, Lines::Pairs, |x| x;
 }
 
 /// What packs pairs of elements of a type.
@@ -181,6 +196,26 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
         out: *mut W,
         width: usize,
     ) {
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(lines), Some(1), true) = (T::LINES, self.rows.single(), Features::here().avx512) {
+            // SAFETY: the caller's.
+            unsafe {
+                let base = self.base.offset(self.batch.offset(batch) + first as isize);
+                let term = word * T::GROUP;
+                let terms = (words * T::GROUP).min(self.terms.size() - term);
+                self.terms.runs(term, terms, |place, offset, step, length| {
+                    let (from, to) = (base.offset(offset).cast(), out.add(place / T::GROUP * width).cast());
+                    // Terms of one row, side by side, are a line, too.
+                    let (step, length, count, width) = if T::GROUP == 1 && width == 1 && step == 1 {
+                        (0, 1, length, length)
+                    } else {
+                        (step, length, count, width)
+                    };
+                    lines::pack(lines, from, step * size_of::<T>() as isize, length, count, to, width);
+                });
+            }
+            return;
+        }
         let mut rows = [0isize; WIDEST];
         let rows = &mut rows[..count];
         self.rows.fill(first, rows);
@@ -234,30 +269,27 @@ impl<T> Run<'_, T> {
         let (whole, rest) = (self.length / T::GROUP, self.length % T::GROUP);
         let neighbours = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let raw = T::RAW && size_of::<W>() == 4 && self.step == 1 && self.rows.len() > 1;
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(lines), true, Some(&first)) =
+            (T::LINES, neighbours && Features::here().avx512, self.rows.first())
+        {
+            // SAFETY: the caller's.
+            unsafe {
+                let (from, step) = (self.base.offset(first).cast(), self.step * size_of::<T>() as isize);
+                lines::pack(lines, from, step, self.length, self.rows.len(), out.cast(), self.width);
+            }
+            return;
+        }
         // SAFETY: the caller's.
         unsafe {
             let from = |row: usize, word: usize| {
                 self.base.offset(self.rows[row] + (word * T::GROUP) as isize * self.step)
             };
             if neighbours && !self.rows.is_empty() {
-                let line = [32, 64, 128].into_iter().find(|&n| n == self.rows.len() * size_of::<W>());
-                if T::SAME
-                    && let Some(bytes) = line
-                {
-                    let step = self.step * size_of::<T>() as isize;
-                    let (from, to) = (from(0, 0).cast::<u8>(), out.cast::<u8>());
-                    let stride = self.width * size_of::<W>();
-                    match bytes {
-                        32 => copy_lines::<32>(from, step, whole, to, stride),
-                        64 => copy_lines::<64>(from, step, whole, to, stride),
-                        _ => copy_lines::<128>(from, step, whole, to, stride),
-                    }
-                } else {
-                    for word in 0..whole {
-                        let (from, line) = (from(0, word), out.add(word * self.width));
-                        for i in 0..self.rows.len() {
-                            *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
-                        }
+                for word in 0..whole {
+                    let (from, line) = (from(0, word), out.add(word * self.width));
+                    for i in 0..self.rows.len() {
+                        *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
                     }
                 }
             } else if raw && Features::here().avx512 {
@@ -285,22 +317,6 @@ impl<T> Run<'_, T> {
                     *out.add(word * self.width + i) = W::default();
                 }
             }
-        }
-    }
-}
-
-/// Copies lines of `N` bytes.
-unsafe fn copy_lines<const N: usize>(from: *const u8, step: isize, lines: usize, to: *mut u8, stride: usize) {
-    /// Lines that are asked for ahead of time: they are on other pages.
-    const AHEAD: isize = 16;
-    for line in 0..lines {
-        // SAFETY: the caller's.
-        unsafe {
-            let from = from.offset(line as isize * step);
-            for part in (0..N).step_by(64) {
-                prefetch(from.wrapping_offset(AHEAD * step).wrapping_add(part));
-            }
-            *to.add(line * stride).cast::<[u8; N]>() = *from.cast::<[u8; N]>();
         }
     }
 }
@@ -366,6 +382,10 @@ impl<W: Sync> Source<W> for Typed<'_, W> {
     ) {
         // SAFETY: the caller's.
         unsafe { (self.reader.pack)(&self.view, batch, first, count, word, words, out, width) };
+    }
+
+    fn rows_are_neighbours(&self) -> bool {
+        self.view.rows.single() == Some(1)
     }
 
     fn in_place(&self, batch: usize) -> Option<(*const W, isize, isize)> {

@@ -93,31 +93,23 @@ impl<'a> Arrays<'a> {
 pub(super) trait Number: Copy + Default + Sync + 'static {
     /// `self + other`.
     fn plus(self, other: Self) -> Self;
-    /// `self * factor + sum`.
-    fn times_plus(self, factor: Self, sum: Self) -> Self;
 }
 
 macro_rules! numbers {
-    ($($t:ty: |$x:ident, $y:ident| $plus:expr, |$a:ident, $b:ident, $c:ident| $times_plus:expr;)*) => {$(
+    ($($t:ty: |$x:ident, $y:ident| $plus:expr;)*) => {$(
         impl Number for $t {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 let ($x, $y) = (self, other);
                 $plus
             }
-
-            #[inline(always)]
-            fn times_plus(self, factor: Self, sum: Self) -> Self {
-                let ($a, $b, $c) = (self, factor, sum);
-                $times_plus
-            }
         }
     )*};
 }
 numbers! {
-    f32: |x, y| x + y, |a, b, c| a.mul_add(b, c);
-    f64: |x, y| x + y, |a, b, c| a.mul_add(b, c);
-    i32: |x, y| x.wrapping_add(y), |a, b, c| a.wrapping_mul(b).wrapping_add(c);
+    f32: |x, y| x + y;
+    f64: |x, y| x + y;
+    i32: |x, y| x.wrapping_add(y);
 }
 
 impl Vector {
