@@ -213,12 +213,25 @@ pub fn differ_from(
     subject: &Subject<'_>,
     settings: &Settings,
 ) -> Difference {
-    let Outcome::Finished(expected) = expected else {
+    let Outcome::Finished(_) = expected else {
         return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
-    let executable = match engine.compile(subject.module) {
-        Ok(executable) => executable,
-        Err(outcome) => return failed(outcome),
+    match engine.compile(subject.module) {
+        Ok(executable) => differ_compiled(expected, engine, &*executable, subject, settings),
+        Err(outcome) => failed(outcome),
+    }
+}
+
+/// The same of a program that was compiled.
+pub fn differ_compiled(
+    expected: &Outcome,
+    engine: &dyn Engine,
+    executable: &dyn Executable,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Difference {
+    let Outcome::Finished(expected) = expected else {
+        return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
     let outcome = match subject.inputs() {
         Ok(inputs) => executable.run(inputs, &settings.run, None),
@@ -228,7 +241,7 @@ pub fn differ_from(
         Outcome::Finished(f) => f,
         other => return failed(other),
     };
-    compare(expected, actual, engine, &*executable, subject, settings)
+    compare(expected, actual, engine, executable, subject, settings)
 }
 
 fn failed(outcome: Outcome) -> Difference {

@@ -113,6 +113,13 @@ pub(crate) fn alias_of(module: &Module, id: InstrId) -> Option<InstrId> {
                 (Shape::Array(a), Shape::Array(b)) => {
                     let whole = |t: hlo::ElementType| t.bits() >= 8 && t.class() != TypeClass::Pred;
                     let integer = !a.element_type.is_float() && !a.element_type.is_complex();
+                    // What layout normalization leaves reads tiles, padding or parts of memory.
+                    let plain = |a: &hlo::ArrayShape| {
+                        a.layout.as_deref().is_none_or(|l| *l == hlo::Layout::row_major(a.rank()))
+                    };
+                    if instr.opcode == Opcode::Bitcast && !(plain(a) && plain(b)) {
+                        return None;
+                    }
                     let keeps = a.element_type == b.element_type
                         || whole(a.element_type) && whole(b.element_type) && integer;
                     keeps && bytes.is_some() && bytes == to.checked_bytes()

@@ -53,9 +53,37 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         | Opcode::Reverse
         | Opcode::Slice
         | Opcode::Transpose => Role::Loop,
+        Opcode::Map if is_expression(module, id) => Role::Loop,
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }
+}
+
+/// Whether what a map applies are expressions of scalars, in what it calls too.
+fn is_expression(module: &Module, map: InstrId) -> bool {
+    let mut pending: Vec<ComputationId> = module.instr(map).attrs.called_computations().to_vec();
+    let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
+    while let Some(c) = pending.pop() {
+        if !seen.insert(c) {
+            continue;
+        }
+        for id in module.instructions(c) {
+            let instr = module.instr(id);
+            let fits = match instr.opcode {
+                Opcode::Constant => crate::passes::facts::literal(module, id).is_some(),
+                Opcode::Parameter | Opcode::Tuple | Opcode::GetTupleElement => true,
+                Opcode::Call | Opcode::Map | Opcode::Fusion => {
+                    pending.extend(instr.attrs.called_computations());
+                    true
+                }
+                _ => role(module, id) == Role::Loop,
+            };
+            if !fits || !instr.control_predecessors.is_empty() {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// Whether it is a view of its operand: the same bytes in row-major order, which nothing needs to compute.

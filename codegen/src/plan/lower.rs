@@ -117,7 +117,10 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::AddDependency
         | Opcode::AfterAll
         | Opcode::Domain => Ok(Lowering::Nothing),
-        Opcode::Copy | Opcode::Reshape | Opcode::Bitcast => Ok(Lowering::Copy),
+        Opcode::Copy | Opcode::Reshape => Ok(Lowering::Copy),
+        // What layout normalization left reads tiles, or is of arrays of different sizes.
+        Opcode::Bitcast if crate::buffers::alias_of(module, id).is_some() => Ok(Lowering::Nothing),
+        Opcode::Bitcast => interpret(module, id),
         Opcode::Fusion => fusion(module, id),
         Opcode::While if crate::fusion::small_loop(module, id) => Ok(Lowering::Kernel(Request::Loop(id))),
         Opcode::While => Ok(Lowering::While),
@@ -197,24 +200,26 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Dot
         | Opcode::RaggedDot
         | Opcode::ScaledDot
-        | Opcode::Map
         | Opcode::ReduceWindow
         | Opcode::Scatter
         | Opcode::SelectAndScatter
         | Opcode::Sort
         | Opcode::Topk
+        | Opcode::Fft
+        | Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
+        // The interpreter's routines are this program's own code too. Maps of expressions are in fusions, batch normalizations but those of f64 and of no
+        // elements were expanded.
+        Opcode::Map
         | Opcode::BatchNormGrad
         | Opcode::BatchNormInference
         | Opcode::BatchNormTraining
-        | Opcode::Fft
-        | Opcode::RngBitGenerator => native("no operation of the runtime computes it"),
-        // The interpreter's routines are this program's own code too.
-        Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall | Opcode::Scan => {
-            match Native::of(module, id) {
-                Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
-                Some(Err(_)) | None => interpret(module, id),
-            }
-        }
+        | Opcode::Cholesky
+        | Opcode::TriangularSolve
+        | Opcode::CustomCall
+        | Opcode::Scan => match Native::of(module, id) {
+            Some(Ok(native)) => Ok(Lowering::Native(Box::new(native))),
+            Some(Err(_)) | None => interpret(module, id),
+        },
         // Sizes at run time.
         Opcode::DynamicReshape | Opcode::GetDimensionSize | Opcode::SetDimensionSize => {
             refuse("sizes known only at run time")

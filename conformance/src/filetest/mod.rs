@@ -29,11 +29,13 @@
 
 mod directive;
 mod host;
+mod other;
 mod value;
 
 use std::sync::Arc;
 
 pub use directive::Origin;
+pub use other::{Ran, run_file_on};
 
 use hlo::diag::{Diagnostic, Severity, render_all};
 use hlo::opcode::Numeric;
@@ -242,13 +244,8 @@ enum Checked {
     Failure,
 }
 
-fn check_run(
-    module: &Module,
-    run: &Run,
-    spec: &Spec,
-    program: &str,
-    watch: Arc<Executed>,
-) -> Result<Checked, String> {
+/// The arguments of a run for each device, and how it is run.
+fn prepare(module: &Module, run: &Run, spec: &Spec) -> Result<(Vec<Vec<ArrayLiteral>>, RunOptions), String> {
     let entry = &module.computation(module.entry()).name;
     if **entry != *run.entry {
         return Err(format!("the entry is {entry}, not {}", run.entry));
@@ -272,6 +269,18 @@ fn check_run(
         seed: 0,
         devices,
     };
+    Ok((arguments, options))
+}
+
+fn check_run(
+    module: &Module,
+    run: &Run,
+    spec: &Spec,
+    program: &str,
+    watch: Arc<Executed>,
+) -> Result<Checked, String> {
+    let (arguments, options) = prepare(module, run, spec)?;
+    let count = arguments.len();
     let inputs = Inputs::new(module, &arguments).map_err(|f| f.message)?;
     // What depends on timing shows sooner or later.
     let times = spec.repeat.unwrap_or(if count > 1 { 4 } else { 2 });

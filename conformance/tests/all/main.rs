@@ -7,6 +7,7 @@ mod bisect;
 mod buffers;
 mod certified;
 mod cli;
+mod compiled;
 mod corpora;
 mod coverage;
 mod cpu;
@@ -41,6 +42,7 @@ fn main() {
     trials.extend(filetests::trials());
     trials.extend(coverage::trials());
     trials.extend(cpu::trials());
+    trials.extend(compiled::trials());
     trials.extend(crashers::trials());
     trials.extend(engines::trials());
     trials.extend(fuzz::trials());

@@ -377,7 +377,8 @@ impl<'m> Tape<'m> {
                     return refuse("a parameter that is not given");
                 };
                 let index = self.frames[key.frame as usize].at.clone().unwrap_or_else(|| key.index.clone());
-                Ok(self.get(Key { frame, instr: of, index, ..key.clone() }))
+                let node = self.get(Key { frame, instr: of, index, ..key.clone() });
+                Ok(self.typed(node, ty))
             }
             Opcode::Constant => {
                 let at = self.space.linear(&key.index, &shape.dims);
@@ -416,7 +417,8 @@ impl<'m> Tape<'m> {
                 let at = map.then(|| key.index.clone());
                 let frame = self.frame(Frame { caller: Some((key.frame, id)), at });
                 let index = if map { Index::new() } else { key.index.clone() };
-                Ok(self.get(Key { frame, instr: module.root(callee), index, ..key.clone() }))
+                let node = self.get(Key { frame, instr: module.root(callee), index, ..key.clone() });
+                Ok(self.typed(node, ty))
             }
             Opcode::Broadcast => {
                 let mapping = instr.attrs.ints_or_empty(AttrKey::Dimensions);
