@@ -294,7 +294,17 @@ fn emit(
     let mut kernels: Vec<Option<Kernel>> = requests.iter().map(|_| None).collect();
     let mut objects = Vec::new();
     for (number, unit) in emitted.into_iter().enumerate() {
-        let unit = unit??;
+        let unit = match unit {
+            Ok(unit) => unit?,
+            // LLVM gave up: it may find its way where it looks less far.
+            Err(error) if target.level() > Level::O0 => {
+                let target = target.at(Level::O0);
+                let again = |_| emit_unit(module, requests, &units[number], &target, wants, options.fallback);
+                let again = llvm::workers::run(1, &again).pop();
+                again.ok_or(error)???
+            }
+            Err(error) => return Err(error.into()),
+        };
         for (place, kernel) in unit.kernels {
             kernels[place] = Some(kernel);
         }

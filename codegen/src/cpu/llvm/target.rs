@@ -139,6 +139,11 @@ impl Target {
         self.level
     }
 
+    /// The same processor at another level.
+    pub fn at(&self, level: Level) -> Self {
+        Self { level, ..self.clone() }
+    }
+
     /// Bytes of a vector register: 64, 32 or 16.
     pub fn vector_bytes(&self) -> u32 {
         self.vector_bytes

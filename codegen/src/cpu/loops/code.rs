@@ -703,6 +703,15 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
                 scalar::of_pattern(e, ty, scalar::pattern(e, values[0])?)
             })?,
             Op::Pack { parts } => self.elementwise(parts, false, |e, values| {
+                if ty.bits() >= 16 && values[0].ty().bits() >= 8 && values.len().is_power_of_two() {
+                    let mut all =
+                        values.iter().map(|v| scalar::pattern(e, *v)).collect::<Result<Vec<_>>>()?;
+                    while all.len() > 1 {
+                        let pairs = all.chunks_exact(2);
+                        all = pairs.map(|pair| scalar::joined(e, pair[0], pair[1])).collect::<Result<_>>()?;
+                    }
+                    return scalar::of_pattern(e, ty, all[0]);
+                }
                 let prim = Prim::int(ty.bits().max(8));
                 let mut all = e.int(prim, 0);
                 for (i, v) in values.iter().enumerate() {

@@ -149,11 +149,23 @@ pub fn pattern<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>) -> Result<Value<'ctx>> {
         TypeClass::Complex => {
             let (re, im) = x.pair();
             let half = x.ty.bits() / 2;
-            let (part, whole) = (Prim::int(half), Prim::int(x.ty.bits()));
-            let (re, im) = (e.zext(e.bitcast(re, part)?, whole)?, e.zext(e.bitcast(im, part)?, whole)?);
-            e.or(re, e.shl(im, e.int(whole, u64::from(half)))?)
+            joined(e, e.bitcast(re, Prim::int(half))?, e.bitcast(im, Prim::int(half))?)
         }
     }
+}
+
+/// Integers of twice the width, of lower and upper halves.
+pub fn joined<'ctx>(e: &Emit<'_, 'ctx>, low: Value<'ctx>, high: Value<'ctx>) -> Result<Value<'ctx>> {
+    let half = e.prim_of(low).bits();
+    let whole = Prim::int(2 * half);
+    if e.lanes == 1 {
+        let high = e.shl(e.zext(high, whole)?, e.int(whole, u64::from(half)))?;
+        return e.or(e.zext(low, whole)?, high);
+    }
+    // Lanes of both in turn: what LLVM would make of the above, where it can: for some gathered operands it selects no instruction.
+    let w = e.lanes;
+    let turns: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
+    e.bitcast_to(e.shuffle(low, high, &turns)?, e.ty(whole))
 }
 
 /// The elements with these bits: what [`pattern`] gives.

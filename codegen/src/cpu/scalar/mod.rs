@@ -20,7 +20,7 @@ use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
-pub use convert::{convert, of_pattern, pattern};
+pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{order_key, select};
 use kind::{Binary, Function, Kind, Unary};
 use narrow::format_of;
