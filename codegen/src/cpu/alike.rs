@@ -3,24 +3,26 @@
 //! A kernel knows its arrays as arguments alone, so requests are the same where what they compute says the same, names and notes aside: shapes are
 //! those of parameters and roots. Nothing that code is made of lies outside of the computations that are compared.
 
+use std::hash::{Hash, Hasher};
+
 use hlo::attrs::AttrKey;
-use hlo::{ComputationId, InstrId, Module};
-use rustc_hash::FxHashMap;
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::kernel::Request;
-use crate::passes::deduplicate::{alike, key};
+use crate::passes::cse::same_attributes;
+use crate::passes::facts::is_elided;
 
 /// For each request the first one that asks for the same, itself if there is none.
 pub(super) fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
-    let mut known: FxHashMap<Vec<u64>, Vec<usize>> = FxHashMap::default();
+    let mut known: FxHashMap<u64, Vec<(usize, Said)>> = FxHashMap::default();
     let mut firsts = Vec::with_capacity(requests.len());
     for (place, &request) in requests.iter().enumerate() {
-        let keys: Option<Vec<u64>> = computations(module, request).iter().map(|&c| key(module, c)).collect();
-        let first = keys.map(|keys| {
-            let others = known.entry(keys).or_default();
-            let found = others.iter().copied().find(|&other| same(module, request, requests[other]));
+        let first = Said::of(module, request).map(|said| {
+            let others = known.entry(said.hash).or_default();
+            let found = others.iter().find(|other| said.same(module, &other.1)).map(|other| other.0);
             found.unwrap_or_else(|| {
-                others.push(place);
+                others.push((place, said));
                 place
             })
         });
@@ -29,31 +31,87 @@ pub(super) fn firsts(module: &Module, requests: &[Request]) -> Vec<usize> {
     firsts
 }
 
-/// What a request is made of.
-fn computations(module: &Module, request: Request) -> Vec<ComputationId> {
-    let called = |id: InstrId, keys: &[AttrKey]| {
-        keys.iter().filter_map(|&k| module.instr(id).attrs.computation(k)).collect()
-    };
-    match request {
-        Request::Fusion(id) | Request::Epilogue { fusion: id, .. } => called(id, &[AttrKey::Calls]),
-        Request::Loop(id) => called(id, &[AttrKey::Condition, AttrKey::Body]),
-        Request::Map(computation) => vec![computation],
-    }
+/// What a request says: the instructions of its computations that their roots need, operands first. So the order in which they stand does not count.
+struct Said {
+    /// Which kind of request, how many parameters each computation has, and which instruction is the hero.
+    form: Vec<usize>,
+    instructions: Vec<InstrId>,
+    /// Places of operands in `instructions`.
+    operands: Vec<usize>,
+    hash: u64,
 }
 
-fn same(module: &Module, a: Request, b: Request) -> bool {
-    let place = |id: InstrId| module.instructions(module.instr(id).parent()).position(|i| i == id);
-    let kind = |id: InstrId| module.instr(id).attrs.fusion_kind();
-    let one_kind = match (a, b) {
-        (Request::Fusion(x), Request::Fusion(y)) => kind(x) == kind(y),
-        (Request::Epilogue { hero: x, fusion: f }, Request::Epilogue { hero: y, fusion: g }) => {
-            kind(f) == kind(g) && place(x) == place(y)
+impl Said {
+    /// `None` where a computation is not only its text.
+    fn of(module: &Module, request: Request) -> Option<Self> {
+        let called = |id: InstrId, keys: &[AttrKey]| -> Vec<ComputationId> {
+            keys.iter().filter_map(|&k| module.instr(id).attrs.computation(k)).collect()
+        };
+        let (kind, computations) = match request {
+            Request::Fusion(id) => {
+                let kind = module.instr(id).attrs.fusion_kind();
+                (
+                    1 + kind.map_or(0, |k| 1 + usize::from(*k == hlo::attrs::FusionKind::Custom)),
+                    called(id, &[AttrKey::Calls]),
+                )
+            }
+            Request::Epilogue { fusion: id, .. } => (4, called(id, &[AttrKey::Calls])),
+            Request::Loop(id) => (5, called(id, &[AttrKey::Condition, AttrKey::Body])),
+            Request::Map(computation) => (6, vec![computation]),
+        };
+        let mut said = Self { form: vec![kind], instructions: Vec::new(), operands: Vec::new(), hash: 0 };
+        let mut places: FxHashMap<InstrId, usize> = FxHashMap::default();
+        let mut hasher = FxHasher::default();
+        for c in computations {
+            let computation = module.computation(c);
+            if computation.execution_thread.is_some() {
+                return None;
+            }
+            said.form.push(computation.parameters().len());
+            let parameters = computation.parameters().iter().flatten().map(|&p| (p, false));
+            let mut pending: Vec<(InstrId, bool)> =
+                [(module.root(c), false)].into_iter().chain(parameters).collect();
+            while let Some((id, ready)) = pending.pop() {
+                if places.contains_key(&id) {
+                    continue;
+                }
+                let instr = module.instr(id);
+                if !ready {
+                    pending.push((id, true));
+                    pending.extend(instr.operands().iter().rev().map(|&o| (o, false)));
+                    continue;
+                }
+                let flags = instr.opcode.flags();
+                if flags.side_effect || flags.collective || is_elided(module, id) {
+                    return None;
+                }
+                places.insert(id, said.instructions.len());
+                said.instructions.push(id);
+                said.operands.extend(instr.operands().iter().map(|o| places[o]));
+                (instr.opcode, &instr.shape, instr.operands().len()).hash(&mut hasher);
+            }
         }
-        (Request::Map(_), Request::Map(_)) | (Request::Loop(_), Request::Loop(_)) => true,
-        (Request::Fusion(_) | Request::Epilogue { .. } | Request::Map(_) | Request::Loop(_), _) => false,
-    };
-    let (x, y) = (computations(module, a), computations(module, b));
-    one_kind && x.len() == y.len() && x.iter().zip(&y).all(|(&c, &d)| c == d || alike(module, c, d))
+        if let Request::Epilogue { hero, .. } = request {
+            said.form.push(*places.get(&hero)?);
+        }
+        (&said.form, &said.operands).hash(&mut hasher);
+        said.hash = hasher.finish();
+        Some(said)
+    }
+
+    fn same(&self, module: &Module, other: &Self) -> bool {
+        let alike = |(&x, &y): (&InstrId, &InstrId)| {
+            let (x, y) = (module.instr(x), module.instr(y));
+            x.opcode == y.opcode
+                && x.shape == y.shape
+                && (x.opcode != Opcode::Parameter || x.parameter_number() == y.parameter_number())
+                && same_attributes(&x.attrs, &y.attrs)
+        };
+        self.form == other.form
+            && self.operands == other.operands
+            && self.instructions.len() == other.instructions.len()
+            && self.instructions.iter().zip(&other.instructions).all(alike)
+    }
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn alike(module: &Module, a: InstrId, b: InstrId) -> bool {
 }
 
 /// Whether attributes are the same but for [`NOTES`].
-pub(super) fn same_attributes(a: &Attrs, b: &Attrs) -> bool {
+pub(crate) fn same_attributes(a: &Attrs, b: &Attrs) -> bool {
     let said = |attrs: &Attrs| attrs.iter().filter(|(key, _)| !NOTES.contains(key)).count();
     said(a) == said(b)
         && a.iter().filter(|(key, _)| !NOTES.contains(key)).all(|(key, value)| b.get(key) == Some(value))

@@ -48,9 +48,6 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for c in module.computations().to_vec() {
         let Some(users) = callers.get(&c) else { continue };
-        if module.computation(c).len() > MAX_INSTRUCTIONS {
-            continue;
-        }
         let Some(key) = key(module, c) else { continue };
         let same = known.entry(key).or_default();
         let Some(first) = same.iter().copied().find(|&other| alike(module, c, other)) else {
@@ -72,8 +69,9 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 /// A hash of what is compared; `None` where a computation is not only its text.
-pub(crate) fn key(module: &Module, c: ComputationId) -> Option<u64> {
-    if module.computation(c).execution_thread.is_some() {
+fn key(module: &Module, c: ComputationId) -> Option<u64> {
+    let computation = module.computation(c);
+    if computation.len() > MAX_INSTRUCTIONS || computation.execution_thread.is_some() {
         return None;
     }
     let mut hasher = FxHasher::default();
@@ -92,8 +90,7 @@ pub(crate) fn key(module: &Module, c: ComputationId) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Whether two computations of which [`key`] says the same are the same, instruction by instruction.
-pub(crate) fn alike(module: &Module, a: ComputationId, b: ComputationId) -> bool {
+fn alike(module: &Module, a: ComputationId, b: ComputationId) -> bool {
     let mut map: FxHashMap<InstrId, InstrId> = FxHashMap::default();
     let mut others = module.instructions(b);
     for x in module.instructions(a) {

@@ -79,8 +79,13 @@ impl<'ctx> Emit<'_, 'ctx> {
         let exit = self.exit("end")?;
         let before = self.here()?;
         let head = self.block("loop");
-        let some = self.icmp(IntPredicate::SLT, begin, end)?;
-        self.builder.build_conditional_branch(self.scalar_int(some)?, head, exit)?;
+        let some = self.scalar_int(self.icmp(IntPredicate::SLT, begin, end)?)?;
+        let always = some.get_zero_extended_constant() == Some(1);
+        if always {
+            self.builder.build_unconditional_branch(head)?;
+        } else {
+            self.builder.build_conditional_branch(some, head, exit)?;
+        }
 
         self.builder.position_at_end(head);
         let i = self.builder.build_phi(begin.get_type(), "")?;
@@ -104,6 +109,9 @@ impl<'ctx> Emit<'_, 'ctx> {
         }
 
         self.resume(exit);
+        if always {
+            return Ok(next);
+        }
         initial.iter().zip(&next).map(|(&first, &then)| self.phi(&[(first, before), (then, last)])).collect()
     }
 

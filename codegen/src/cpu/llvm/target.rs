@@ -1,8 +1,11 @@
 //! Targets, and object code of modules.
 
 use std::cell::RefCell;
+use std::ffi::CStr;
+use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
@@ -18,7 +21,7 @@ pub enum Level {
     O0,
     /// No passes, code generation that optimizes a little.
     O1,
-    /// A short list of passes.
+    /// A short list of passes, the same code generation.
     #[default]
     O2,
     /// More passes over single instructions and what loops repeat, and code generation that looks further. LLVM's loop and vector passes are in no level: they see
@@ -33,8 +36,7 @@ impl Level {
     const fn codegen(self) -> OptimizationLevel {
         match self {
             Level::O0 => OptimizationLevel::None,
-            Level::O1 => OptimizationLevel::Less,
-            Level::O2 => OptimizationLevel::Default,
+            Level::O1 | Level::O2 => OptimizationLevel::Less,
             Level::O3 => OptimizationLevel::Aggressive,
         }
     }
@@ -63,6 +65,30 @@ pub struct Target {
 /// Features that x86-64-v3 stands for, which generated code rests on (fused multiply-add, conversion of f16).
 const NEEDED: [&str; 7] = ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"];
 
+/// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and processors scale them: rewriting them takes a sixth of the
+/// compilation and changes little. The order of instructions is chosen when they are selected; processors choose their own.
+const OPTIONS: [&CStr; 3] = [c"hlo", c"-disable-lsr", c"-enable-misched=0"];
+
+/// The processor that this runs on. Asking it takes a while: under a hypervisor each question is a trap.
+struct Host {
+    name: String,
+    features: String,
+}
+
+/// Makes LLVM ready, once.
+fn host() -> Result<&'static Host> {
+    static HOST: OnceLock<std::result::Result<Host, String>> = OnceLock::new();
+    let host = HOST.get_or_init(|| {
+        LlvmTarget::initialize_native(&InitializationConfig::default())?;
+        let options = OPTIONS.map(CStr::as_ptr);
+        // SAFETY: as many strings as it says, alive for ever; nothing else of LLVM's runs yet in this process, for all begins with a target.
+        unsafe { LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null()) };
+        let name = TargetMachine::get_host_cpu_name().to_string();
+        Ok(Host { name, features: TargetMachine::get_host_cpu_features().to_string() })
+    });
+    host.as_ref().map_err(|message| Error::Target(message.clone()))
+}
+
 impl Target {
     /// The processor that this runs on.
     pub fn host(level: Level) -> Result<Self> {
@@ -72,11 +98,10 @@ impl Target {
     /// A processor by LLVM's name ("native", "x86-64-v3", ...), with features added and removed ("+avx512f,-avx512bf16"). Errors: names that
     /// LLVM does not know, features that this machine lacks, x86 processors below x86-64-v3.
     pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
-        LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(Error::Target)?;
-        let host = TargetMachine::get_host_cpu_features().to_string();
+        let Host { name, features: host } = host()?;
         let has = |name: &str| host.split(',').any(|f| f.strip_prefix('+') == Some(name));
         let mut all = match cpu {
-            "native" => host.clone(),
+            "native" => host.to_owned(),
             "x86-64-v3" | "x86-64-v4" if cfg!(target_arch = "x86_64") => String::new(),
             _ => {
                 return Err(Error::Target(format!(
@@ -118,7 +143,7 @@ impl Target {
             () => 32,
         };
         let cpu = match cpu {
-            "native" => TargetMachine::get_host_cpu_name().to_string(),
+            "native" => name.to_owned(),
             other => other.to_owned(),
         };
         Ok(Self { cpu, features: all, level, vector_bytes })

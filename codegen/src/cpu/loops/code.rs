@@ -33,8 +33,18 @@ pub(super) enum Spread<'ctx> {
     Vector(Value<'ctx>),
 }
 
-/// Values, their factors, and where they are known.
-type Terms<'ctx> = SmallVec<[(Value<'ctx>, i64, usize); 4]>;
+/// A value and its factor in a sum.
+#[derive(Clone, Copy)]
+struct Term<'ctx> {
+    value: Value<'ctx>,
+    factor: i64,
+    /// Where it is known.
+    level: usize,
+    /// Lanes differ in it.
+    varies: bool,
+}
+
+type Terms<'ctx> = SmallVec<[Term<'ctx>; 4]>;
 
 /// Whether lanes are enabled.
 #[derive(Clone, Copy)]
@@ -444,16 +454,17 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         })
     }
 
-    /// `start + sum of factor * number` over terms by level, outer ones first.
+    /// `start + sum of factor * number` over terms by level, outer ones first, but what the innermost loop counts last: so what comes before may leave
+    /// that loop.
     fn sum(
         &self,
-        terms: &mut [(Value<'ctx>, i64, usize)],
+        terms: &mut [Term<'ctx>],
         start: Value<'ctx>,
         add: impl Fn(&Self, Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>,
     ) -> Result<(Value<'ctx>, usize)> {
-        terms.sort_by_key(|t| t.2);
+        terms.sort_by_key(|t| (t.varies, t.level));
         let (mut sum, mut level) = (start, 0);
-        for &(value, factor, l) in terms.iter() {
+        for &Term { value, factor, level: l, .. } in terms.iter() {
             level = level.max(l);
             sum = self.at(level, |c| {
                 let product = if factor == 1 { value } else { c.e.mul(value, c.e.i64(factor))? };
@@ -472,7 +483,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             match number.lanes {
                 Spread::Linear(s) => {
                     stride = stride.wrapping_add(s.wrapping_mul(factor));
-                    terms.push((number.base, factor, number.level));
+                    terms.push(Term { value: number.base, factor, level: number.level, varies: s != 0 });
                 }
                 Spread::Vector(lanes) => {
                     let l = level;
@@ -507,7 +518,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         let (mut terms, lanes, level) = self.spread(x)?;
         let (base, at) = if terms.is_empty() {
             (self.e.i64(x.constant), 0)
-        } else if let ([(value, 1, l)], 0) = (&terms[..], x.constant) {
+        } else if let ([Term { value, factor: 1, level: l, .. }], 0) = (&terms[..], x.constant) {
             (*value, *l)
         } else {
             let first = self.e.i64(0);
@@ -538,7 +549,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         let at = at.times(bytes);
         let (mut terms, lanes, level) = self.spread(&at)?;
         for t in &mut terms {
-            t.2 = t.2.max(known_at);
+            t.level = t.level.max(known_at);
         }
         let (sum, l) = self.sum(&mut terms, pointer, |c, a, b| c.e.address(a, b))?;
         let l = l.max(known_at);

@@ -427,9 +427,13 @@ pub(super) fn decode<'ctx>(
     let e = c.e;
     let mut rest = unit;
     for (i, &(var, n)) in vars.iter().enumerate().rev() {
-        let value = if i == 0 { rest } else { e.urem(rest, e.i64(n))? };
+        let value = match (i, n) {
+            (_, 1) => e.i64(0),
+            (0, _) => rest,
+            _ => e.urem(rest, e.i64(n))?,
+        };
         c.set_var(var, value, false, 1);
-        if i > 0 {
+        if i > 0 && n > 1 {
             rest = e.udiv(rest, e.i64(n))?;
         }
     }
