@@ -366,10 +366,10 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Par
     let total = patch_batch.size();
     let schedule = if patches_left {
         let extents = Extents { batch: total, m: count, n: outer.features, k };
-        Schedule::new::<A>(extents, false, false, None)
+        Schedule::new::<A>(extents, None, false, None)
     } else {
         let extents = Extents { batch: total, m: outer.features, n: count, k };
-        Schedule::new::<A>(extents, false, false, Some(Right::Own))
+        Schedule::new::<A>(extents, None, false, Some(Right::Own))
     };
     Part {
         patches: Shape {
@@ -632,6 +632,7 @@ impl Convolution {
                             c: &mut sum,
                             c_row: 1,
                             accumulate: false,
+                            far: false,
                             next: std::ptr::null(),
                             next_step: 0,
                         });

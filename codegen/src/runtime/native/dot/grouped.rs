@@ -8,7 +8,7 @@ use hlo::{ElementType, TypeClass};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::operand::{Field, Operand};
-use super::product::{Extents, Schedule};
+use super::product::{Extents, Left, Schedule};
 use super::tile::{self, Features};
 use crate::runtime::pool::Pool;
 
@@ -33,8 +33,14 @@ pub(super) struct Grouped {
 const CHUNK: usize = 1 << 16;
 
 impl Grouped {
-    /// If the operands fit and it is worth it.
-    pub(super) fn new(field: Field, extents: Extents, lhs: &Operand, rhs: &Operand) -> Option<Grouped> {
+    /// If the operands fit and it is worth it. `direct`: elements of the result are sums as they are.
+    pub(super) fn new(
+        field: Field,
+        extents: Extents,
+        lhs: &Operand,
+        rhs: &Operand,
+        direct: bool,
+    ) -> Option<Grouped> {
         let here = Features::here();
         let in_memory = |operand: &Operand| operand.conversion.is_none().then_some(operand.ty);
         let (l, r) = (in_memory(lhs)?, in_memory(rhs)?);
@@ -57,11 +63,13 @@ impl Grouped {
         if !pairs(lhs) || !pairs(rhs) || extents.m < 8 || extents.n < 16 || extents.k < 16 {
             return None;
         }
+        let left = in_place(lhs, extents.k);
         let extents = Extents { k: extents.k.div_ceil(2), ..extents };
         let schedule = match kind {
-            Kind::Bf16 => Schedule::new::<tile::Bf16>(extents, false, false, None),
-            Kind::I16 => Schedule::new::<tile::I16>(extents, false, false, None),
+            Kind::Bf16 => Schedule::new::<tile::Bf16>(extents, left, false, None),
+            Kind::I16 => Schedule::new::<tile::I16>(extents, left, false, None),
         };
+        let schedule = if direct { schedule.blocked() } else { schedule };
         Some(Grouped { kind, extents, schedule })
     }
 
@@ -89,6 +97,17 @@ impl Grouped {
             }
         }
     }
+}
+
+/// How pairs of a left operand can be read where they lie, if they can: none is cut in two.
+fn in_place(lhs: &Operand, terms: usize) -> Option<Left> {
+    let whole = [ElementType::BF16, ElementType::S16].contains(&lhs.ty)
+        && lhs.terms.single() == Some(1)
+        && terms.is_multiple_of(2)
+        && lhs.offset % 2 == 0
+        && lhs.batch.all_even();
+    let row = lhs.rows.single().filter(|row| whole && (row % 2 == 0 || lhs.rows.size() == 1))?;
+    Some(Left::readable(2 * row, 4, 4))
 }
 
 /// Whether there is a way to pack pairs of it.

@@ -47,7 +47,7 @@ use super::{Call, Operation};
 use crate::Unsupported;
 use grouped::Grouped;
 use operand::{Field, Operand};
-use product::{Extents, Finished, Narrow, Product, Schedule, Target};
+use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
 use source::{Readable, Reader, Source, Strided, Typed};
 use steps::Steps;
 use tile::Arithmetic;
@@ -182,8 +182,8 @@ impl Dot {
         let mut dot = Dot {
             field,
             extents,
-            schedule: Schedule::new::<tile::F32>(extents, false, false, None),
-            grouped: Grouped::new(field, extents, &lhs, &rhs),
+            schedule: Schedule::new::<tile::F32>(extents, None, false, None),
+            grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: Vector::new(field, extents, &lhs, &rhs, result.element_type),
             lhs,
             rhs,
@@ -192,7 +192,7 @@ impl Dot {
             result_rows: (!r.free.is_empty() && last > 0).then(|| (n / last.max(1)) as u64),
             all_rows: all_rows as u64,
         };
-        dot.schedule = match field {
+        let schedule = match field {
             Field::F32 => dot.scheduled::<tile::F32>(),
             Field::F64 => dot.scheduled::<tile::F64>(),
             Field::I32 => dot.scheduled::<tile::I32>(),
@@ -200,6 +200,7 @@ impl Dot {
             Field::C64 => dot.scheduled::<tile::C64>(),
             Field::C128 => dot.scheduled::<tile::C128>(),
         };
+        dot.schedule = if sums_are_elements(field, dot.result_type) { schedule.blocked() } else { schedule };
         Ok(dot)
     }
 
@@ -208,7 +209,12 @@ impl Dot {
             reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
         };
         let neighbours = self.rhs.rows.single() == Some(1) || self.extents.n == 1;
-        Schedule::new::<A>(self.extents, readable(&self.lhs), neighbours && readable(&self.rhs), None)
+        let left = readable(&self.lhs).then(|| {
+            let bytes = size_of::<A::Word>() as isize;
+            let (rows, terms) = (self.lhs.rows.single(), self.lhs.terms.single());
+            Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
+        });
+        Schedule::new::<A>(self.extents, left, neighbours && readable(&self.rhs), None)
     }
 
     unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
@@ -306,7 +312,8 @@ impl Dot {
         let bytes = self.result_type.storage_bytes();
         let target = Target { base: call.arguments[2], bytes, batch, rows, columns, narrow };
         let m = self.extents.m as u64;
-        let finished = call.epilogue.zip(self.result_rows).map(|(epilogue, each)| {
+        let by_rows = self.result_rows.filter(|_| !schedule.all_at_once());
+        let finished = call.epilogue.zip(by_rows).map(|(epilogue, each)| {
             move |batch: usize, first: usize, end: usize| {
                 epilogue((batch as u64 * m + first as u64) * each, (batch as u64 * m + end as u64) * each);
             }
@@ -316,7 +323,7 @@ impl Dot {
             Product::<A> { extents, schedule, left, right, target, finished, scratch, pool: call.pool };
         // SAFETY: the caller's.
         unsafe { product.run() };
-        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
+        if let (Some(epilogue), None) = (call.epilogue, by_rows) {
             self.report_all(epilogue, call);
         }
     }
@@ -355,6 +362,16 @@ fn typed<W>(operand: &Operand, base: *const u8, reader: Reader<W>) -> Typed<'_, 
     let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
     let view = Strided { base, batch: &operand.batch, rows: &operand.rows, terms: &operand.terms };
     Typed { view, reader }
+}
+
+/// Whether elements of the result are sums as they are.
+fn sums_are_elements(field: Field, result: ElementType) -> bool {
+    match field {
+        Field::F32 => convert::from_f32(result).is_none(),
+        Field::F64 => convert::from_f64(result).is_none(),
+        Field::I32 => convert::from_i32(result).is_none(),
+        Field::I64 | Field::C64 | Field::C128 => true,
+    }
 }
 
 impl Operation for Dot {

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::LocalKey;
 
 use super::source::Source;
 use super::steps::Steps;
@@ -41,6 +42,27 @@ pub(in crate::runtime::native) enum Right {
     Shared,
 }
 
+/// How the left operand is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) enum Left {
+    /// Where it lies.
+    InPlace,
+    /// In panels.
+    Packed,
+}
+
+impl Left {
+    /// For an operand whose words can be read where they lie, by the distances of rows and of terms in bytes. Rows that begin at the same place of pages are
+    /// packed: the first-level cache holds few lines of one place.
+    pub(in crate::runtime::native) fn readable(row: isize, term: isize, word: usize) -> Left {
+        const PAGE: isize = 4096;
+        let word = word as isize;
+        let apart = if term == word { row } else { term };
+        let neighbours = term == word || row == word;
+        if neighbours && (apart % PAGE != 0 || apart == 0) { Left::InPlace } else { Left::Packed }
+    }
+}
+
 /// How the work of a product is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::runtime::native) struct Schedule {
@@ -52,9 +74,12 @@ pub(in crate::runtime::native) struct Schedule {
     columns: usize,
     /// Words of terms of a block.
     depth: usize,
-    /// Whether the left operand is read where it lies.
-    left_in_place: bool,
+    left: Left,
     right: Right,
+    /// Whether chunks are blocks of columns, whose part of the right operand stays in the cache of the thread that packed it.
+    by_columns: bool,
+    /// Whether all chunks of a block of terms are computed before the next one is packed: sums so far are in the result.
+    blocked: bool,
     /// Whether there are so few multiplications that the calling thread does them alone.
     alone: bool,
 }
@@ -68,6 +93,9 @@ const LEAST_ROWS: usize = 4;
 /// Rows of a left operand that are packed at a time.
 const ROWS: usize = 96;
 
+/// Bytes of a shared right operand that are packed in the workspace of the calling thread, at most.
+const SHARED: usize = 4 << 20;
+
 /// Lines of a right operand that are packed side by side.
 const LINES: usize = 8;
 
@@ -75,7 +103,7 @@ impl Schedule {
     /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles; `forced` says how the right operand is read.
     pub(in crate::runtime::native) fn new<A: Arithmetic>(
         extents: Extents,
-        left_readable: bool,
+        left: Option<Left>,
         right_readable: bool,
         forced: Option<Right>,
     ) -> Schedule {
@@ -99,11 +127,22 @@ impl Schedule {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 || right_bytes <= 128 << 10 {
             Right::Own
+        } else if left.is_some_and(|left| left != Left::Packed) {
+            Right::Own
         } else {
             Right::Shared
         };
+        let by_columns = forced.is_none()
+            && right == Right::Own
+            && left.is_some_and(|left| left != Left::Packed)
+            && (batch == 1 && right_bytes > 128 << 10 || right_bytes > 2 << 20);
         let streamed = right == Right::InPlace && right_bytes > 1 << 20;
-        let left_in_place = left_readable && (n <= tiles.columns || m <= 64 && k * word <= 256 || streamed);
+        let at_once = n <= tiles.columns || m <= 64 && k * word <= 256 || streamed;
+        let left = match left {
+            Some(_) if at_once => Left::InPlace,
+            Some(left) => left,
+            None => Left::Packed,
+        };
         let alone = work <= ALONE;
         let wanted = (work / CHUNK).clamp(1, 64);
         // Whole matrices, then rows, then columns.
@@ -130,13 +169,23 @@ impl Schedule {
                 }
             }
         }
-        Schedule { batches, rows, columns, depth, left_in_place, right, alone }
+        Schedule { batches, rows, columns, depth, left, right, by_columns, blocked: false, alone }
     }
 
     /// The same for so many threads: a right operand that all share allows chunks of few rows.
     fn for_threads(self, extents: Extents, tiles: (usize, usize), threads: usize) -> Schedule {
-        let Extents { m, n, .. } = extents;
-        if self.right != Right::Shared || self.alone {
+        let Extents { batch, m, n, .. } = extents;
+        if self.alone {
+            return self;
+        }
+        if self.by_columns {
+            // The more columns, the fewer times the left operand is read; the fewer rows, the more often the right one is packed.
+            let columns = n.saturating_mul(batch).div_ceil(4 * threads).clamp(2 * tiles.1, 8 * tiles.1);
+            let columns = columns.next_multiple_of(tiles.1).min(n);
+            let row_parts = (2 * threads).div_ceil(batch * n.div_ceil(columns)).min(m / 256).max(1);
+            return Schedule { batches: 1, rows: m.div_ceil(row_parts), columns, ..self };
+        }
+        if self.right != Right::Shared {
             return self;
         }
         // Of one matrix, as they are computed one after the other.
@@ -157,21 +206,54 @@ impl Schedule {
         Schedule { columns: extents.n, ..self }
     }
 
-    /// Bytes of scratch memory.
-    pub(in crate::runtime::native) fn scratch<A: Arithmetic>(&self, extents: Extents) -> usize {
-        let packed = match self.right {
+    /// The same for a result whose elements are sums as they are: only a block of terms of a right operand is packed at a time.
+    pub(in crate::runtime::native) fn blocked(self) -> Schedule {
+        Schedule { blocked: self.right == Right::Shared, ..self }
+    }
+
+    /// Words of a shared right operand that are packed at a time.
+    fn shared_words(&self, extents: Extents) -> usize {
+        if self.blocked { self.depth } else { extents.k }
+    }
+
+    /// Bytes of a shared right operand that are packed at a time.
+    fn shared<A: Arithmetic>(&self, extents: Extents) -> usize {
+        match self.right {
             Right::Shared => {
                 let columns = extents.n.next_multiple_of(A::tiles().columns);
-                columns.saturating_mul(extents.k).saturating_mul(size_of::<A::Word>())
+                columns.saturating_mul(self.shared_words(extents)).saturating_mul(size_of::<A::Word>())
             }
             Right::InPlace | Right::Own => 0,
-        };
-        packed.next_multiple_of(64).saturating_add(self.counters(extents) * size_of::<AtomicU32>())
+        }
+    }
+
+    /// Whether rows are finished only when all are: no block of them is reported.
+    pub(in crate::runtime::native) fn all_at_once(&self) -> bool {
+        self.by_columns
+    }
+
+    /// Bytes of scratch memory.
+    pub(in crate::runtime::native) fn scratch<A: Arithmetic>(&self, extents: Extents) -> usize {
+        let bytes = self.bytes::<A>(extents);
+        if self.in_workspace(bytes) { 0 } else { bytes }
+    }
+
+    /// Whether so little is packed for all threads that the workspace of the calling thread holds it.
+    fn in_workspace(&self, bytes: usize) -> bool {
+        self.right == Right::Shared && bytes <= SHARED
+    }
+
+    /// Bytes that a shared right operand and counters take.
+    fn bytes<A: Arithmetic>(&self, extents: Extents) -> usize {
+        let shared = self.shared::<A>(extents).next_multiple_of(64);
+        shared.saturating_add(self.counters(extents) * size_of::<AtomicU32>())
     }
 
     /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows.
     fn counters(&self, extents: Extents) -> usize {
-        if self.right == Right::Shared {
+        if self.by_columns {
+            0
+        } else if self.right == Right::Shared {
             // Any number of threads may come.
             extents.batch * extents.m.div_ceil(LEAST_ROWS)
         } else if self.columns < extents.n {
@@ -240,11 +322,31 @@ unsafe impl<A: Arithmetic> Sync for Product<'_, A> {}
 /// The part of the result that a chunk computes.
 #[derive(Clone, Copy)]
 struct Part {
+    /// The terms, in words.
+    first: usize,
+    end: usize,
     batch: usize,
     row: usize,
     rows: usize,
     column: usize,
     columns: usize,
+}
+
+/// Terms that are computed, in words, and where all threads find those of the right operand.
+#[derive(Clone, Copy)]
+struct Terms {
+    first: usize,
+    end: usize,
+    packed: *mut u8,
+}
+
+// SAFETY: threads write disjoint panels, and read when all are written.
+unsafe impl Sync for Terms {}
+
+impl Terms {
+    fn get(&self) -> Terms {
+        *self
+    }
 }
 
 /// A cache line: what workspaces are aligned to.
@@ -255,11 +357,21 @@ struct Line([u8; 64]);
 thread_local! {
     /// Packed operands and sums of the chunk that this thread computes; kept for the next one.
     static WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    /// The right operand of the product that this thread began, of at most [`SHARED`] bytes.
+    static SHARED_WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
 pub(in crate::runtime::native) fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
-    WORKSPACE.with_borrow_mut(|lines| {
+    with(&WORKSPACE, bytes, f)
+}
+
+fn with<R>(
+    workspace: &'static LocalKey<RefCell<Vec<Line>>>,
+    bytes: usize,
+    f: impl FnOnce(*mut u8) -> R,
+) -> R {
+    workspace.with_borrow_mut(|lines| {
         let count = bytes.div_ceil(64);
         if lines.len() < count {
             lines.resize(count, Line([0; 64]));
@@ -284,8 +396,10 @@ impl<A: Arithmetic> Product<'_, A> {
         let tiles = A::tiles();
         let schedule =
             self.schedule.for_threads(self.extents, (tiles.rows, tiles.columns), self.pool.threads());
+        let bytes = schedule.bytes::<A>(self.extents);
         // SAFETY: the caller's; scratch memory does not depend on how many rows chunks have.
-        unsafe { Product { schedule, ..*self }.run_scheduled() }
+        let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
+        if schedule.in_workspace(bytes) { with(&SHARED_WORKSPACE, bytes, run) } else { run(self.scratch) }
     }
 
     unsafe fn run_scheduled(&self) {
@@ -302,30 +416,35 @@ impl<A: Arithmetic> Product<'_, A> {
             match self.schedule.right {
                 Right::Shared => {
                     self.reset_counters();
+                    let each = self.schedule.shared_words(self.extents);
                     for b in 0..batch {
-                        self.pack_shared(b, tiles);
-                        self.parts(b, 1);
+                        for word in (0..k).step_by(each) {
+                            let terms = Terms { first: word, end: k.min(word + each), packed: self.scratch };
+                            self.pack_shared(b, terms, tiles);
+                            self.parts(b, 1, terms);
+                        }
                     }
                 }
                 Right::InPlace | Right::Own => {
                     self.reset_counters();
-                    self.parts(0, batch);
+                    self.parts(0, batch, Terms { first: 0, end: k, packed: self.scratch });
                 }
             }
         }
     }
 
-    /// Packs a matrix of the right operand into scratch memory.
-    unsafe fn pack_shared(&self, batch: usize, tiles: &Tiles<A>) {
-        let Extents { n, k, .. } = self.extents;
+    /// Packs terms of a matrix of the right operand for all threads.
+    unsafe fn pack_shared(&self, batch: usize, terms: Terms, tiles: &Tiles<A>) {
+        let n = self.extents.n;
+        let k = terms.end - terms.first;
         let panels = n.div_ceil(tiles.columns);
         let pack = |panel: usize, word: usize, words: usize| {
             let first = panel * tiles.columns;
             let count = tiles.columns.min(n - first);
             // SAFETY: the caller's: panels lie one after the other.
             unsafe {
-                let to = self.scratch.cast::<A::Word>().add(first * k + word * tiles.columns);
-                self.right.pack(batch, first, count, word, words, to, tiles.columns);
+                let to = terms.get().packed.cast::<A::Word>().add(first * k + word * tiles.columns);
+                self.right.pack(batch, first, count, terms.get().first + word, words, to, tiles.columns);
             }
         };
         if self.right.rows_are_neighbours() {
@@ -351,7 +470,7 @@ impl<A: Arithmetic> Product<'_, A> {
             for row in 0..self.extents.m {
                 for column in (0..self.extents.n).step_by(zeros.len()) {
                     let columns = zeros.len().min(self.extents.n - column);
-                    let part = Part { batch: b, row, rows: 1, column, columns };
+                    let part = Part { first: 0, end: 0, batch: b, row, rows: 1, column, columns };
                     // SAFETY: the part is inside of the result.
                     unsafe { self.narrow(part, zeros.as_ptr(), zeros.len()) };
                 }
@@ -363,7 +482,7 @@ impl<A: Arithmetic> Product<'_, A> {
     }
 
     fn counters(&self) -> *mut AtomicU32 {
-        let bytes = self.schedule.scratch::<A>(self.extents);
+        let bytes = self.schedule.bytes::<A>(self.extents);
         let counters = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         self.scratch.wrapping_add(bytes - counters).cast()
     }
@@ -376,8 +495,8 @@ impl<A: Arithmetic> Product<'_, A> {
     }
 
     /// Computes some matrices of the batch, chunk by chunk.
-    unsafe fn parts(&self, first: usize, count: usize) {
-        let Extents { m, n, .. } = self.extents;
+    unsafe fn parts(&self, first: usize, count: usize, terms: Terms) {
+        let Extents { m, n, k, .. } = self.extents;
         let s = &self.schedule;
         let (row_parts, column_parts) = (m.div_ceil(s.rows), n.div_ceil(s.columns));
         let in_matrix = row_parts * column_parts;
@@ -387,8 +506,11 @@ impl<A: Arithmetic> Product<'_, A> {
             let (rows, columns) = (s.rows.min(m - row), s.columns.min(n - column));
             for batch in batch..(first + count).min(batch + s.batches) {
                 // SAFETY: the part is inside of the result, and no other chunk has any of it.
-                unsafe { self.part(Part { batch, row, rows, column, columns }) };
-                if let Some(finished) = self.finished {
+                unsafe {
+                    let Terms { first, end, packed } = terms.get();
+                    self.part(Part { first, end, batch, row, rows, column, columns }, packed);
+                }
+                if let Some(finished) = self.finished.filter(|_| terms.get().end == k) {
                     let last = column_parts == 1 || {
                         let counter = batch * row_parts + row / s.rows;
                         // SAFETY: counters were written before the chunks began.
@@ -410,11 +532,11 @@ impl<A: Arithmetic> Product<'_, A> {
     }
 
     /// Computes a part of the result.
-    unsafe fn part(&self, part: Part) {
+    unsafe fn part(&self, part: Part, shared: *mut u8) {
         let tiles = A::tiles();
         let s = &self.schedule;
         let word = size_of::<A::Word>();
-        let left = if s.left_in_place { self.left.in_place(part.batch) } else { None };
+        let left = if s.left == Left::InPlace { self.left.in_place(part.batch) } else { None };
         let right = if s.right == Right::InPlace { self.right.in_place(part.batch) } else { None };
         let direct =
             self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
@@ -439,8 +561,8 @@ impl<A: Arithmetic> Product<'_, A> {
                     }
                     None => (sums, width as isize),
                 };
-                for word in (0..self.extents.k).step_by(s.depth) {
-                    let words = s.depth.min(self.extents.k - word);
+                for word in (part.first..part.end).step_by(s.depth) {
+                    let words = s.depth.min(part.end - word);
                     // The first word of the part's first column, and the distances of words and of panels of columns.
                     let (b, b_term, b_panel) = match (right, s.right) {
                         (Some((b, _, term)), Right::InPlace) => {
@@ -448,12 +570,10 @@ impl<A: Arithmetic> Product<'_, A> {
                             (b.offset(column + word as isize * term), term, tiles.columns)
                         }
                         (_, Right::Shared) => {
-                            let at = part.column * self.extents.k + word * tiles.columns;
-                            (
-                                self.scratch.cast::<A::Word>().add(at).cast_const(),
-                                tiles.columns as isize,
-                                tiles.columns * self.extents.k,
-                            )
+                            let packed = part.end - part.first;
+                            let at = part.column * packed + (word - part.first) * tiles.columns;
+                            let at = shared.cast::<A::Word>().add(at).cast_const();
+                            (at, tiles.columns as isize, tiles.columns * packed)
                         }
                         (_, Right::Own | Right::InPlace) => {
                             self.pack_right(part, word, words, packed_right, tiles);
@@ -475,6 +595,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             c,
                             c_row,
                             accumulate: word > 0,
+                            far: right.is_some(),
                             next: b.cast(),
                             next_step: 0,
                         };
@@ -494,7 +615,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             tile.columns = tiles.columns.min(part.columns - column);
                             // The next panel of the right operand comes from farther away: each tile asks for its share.
                             let last = column + tiles.columns >= part.columns;
-                            let share = if last || right.is_some() {
+                            let share = if last || s.right != Right::Shared {
                                 0
                             } else {
                                 panel_bytes.div_ceil(rows.div_ceil(most))

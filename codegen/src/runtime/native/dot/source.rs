@@ -350,8 +350,10 @@ pub(in crate::runtime::native) struct Typed<'a, W> {
 #[derive(Debug)]
 pub(in crate::runtime::native) struct Reader<W> {
     pack: Packer<W>,
-    /// Size of an element, if a word is one.
+    /// Size of an element, if a word is one, or is as many one after the other.
     same: Option<usize>,
+    /// How many.
+    group: usize,
 }
 
 impl<W> Clone for Reader<W> {
@@ -363,7 +365,7 @@ impl<W> Clone for Reader<W> {
 impl<W> Copy for Reader<W> {}
 
 impl<W> Reader<W> {
-    /// Whether words can be read in place.
+    /// Whether words can be read in place; words of several terms only if those are neighbours and words begin at multiples of their number.
     pub(in crate::runtime::native) fn same(&self) -> bool {
         self.same.is_some()
     }
@@ -392,6 +394,10 @@ impl<W: Sync> Source<W> for Typed<'_, W> {
         let bytes = self.reader.same?;
         let (row, term) = (self.view.rows.single()?, self.view.terms.single()?);
         let at = self.view.batch.offset(batch) * bytes as isize;
+        let (row, term) = match self.reader.group {
+            1 => (row, term),
+            group => (row / group as isize, (term == 1).then_some(1)?),
+        };
         Some((self.view.base.wrapping_offset(at).cast(), row, term))
     }
 }
@@ -411,7 +417,8 @@ impl<W: Copy + Default> Choose<W> for Reads {
     type Out = Reader<W>;
 
     fn of<T: Load<W> + Sync + 'static>() -> Reader<W> {
-        Reader { pack: pack_as::<W, T>, same: if T::SAME { Some(size_of::<T>()) } else { None } }
+        let same = T::SAME || T::RAW && T::GROUP * size_of::<T>() == size_of::<W>();
+        Reader { pack: pack_as::<W, T>, same: same.then_some(size_of::<T>()), group: T::GROUP }
     }
 }
 

@@ -53,6 +53,11 @@ impl Steps {
         self.dims.last().copied().unwrap_or((1, 1))
     }
 
+    /// Whether all offsets are even.
+    pub(in crate::runtime::native) fn all_even(&self) -> bool {
+        self.dims.iter().all(|(_, stride)| stride % 2 == 0)
+    }
+
     /// The offset of an index.
     #[inline]
     pub(in crate::runtime::native) fn offset(&self, index: usize) -> isize {

@@ -337,6 +337,27 @@ fn matrices() {
     }
 }
 
+/// Several blocks of terms and of columns; rows that begin at the same place of pages.
+#[test]
+fn blocks() {
+    use ElementType::*;
+    let mut r = Random(9);
+    for (m, k, n) in [(200, 600, 60), (210, 1024, 70), (25, 1100, 130), (40, 1030, 260)] {
+        for (ty, out) in [(F32, F32), (F32, BF16), (BF16, F32), (BF16, BF16), (S16, S32), (S8, S32)] {
+            let floats = [Floats::Plain, Floats::Tiny][r.below(2)];
+            Case::matrices(m, k, n).check(ty, ty, out, floats, &mut r);
+            let transposed = Case {
+                lhs: vec![k, m],
+                rhs: vec![n, k],
+                out: vec![m, n],
+                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
+                terms: k,
+            };
+            transposed.check(ty, ty, out, floats, &mut r);
+        }
+    }
+}
+
 #[test]
 fn vectors_and_pairs() {
     use ElementType::*;

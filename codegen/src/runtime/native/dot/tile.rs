@@ -33,6 +33,8 @@ pub(in crate::runtime::native) struct Tile<W, S> {
     pub(in crate::runtime::native) c_row: isize,
     /// Whether to add to what is there.
     pub(in crate::runtime::native) accumulate: bool,
+    /// Whether the right operand is read where it lies: its terms may be far apart.
+    pub(in crate::runtime::native) far: bool,
     /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
     pub(in crate::runtime::native) next: *const u8,
     pub(in crate::runtime::native) next_step: usize,
@@ -92,7 +94,7 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
         let last = t.columns - (V - 1) * S::N;
         let mut sums = [[S::zero(); V]; R];
         let (mut a, mut b, mut next) = (t.a, t.b, t.next);
-        if P {
+        if !t.far {
             // Sums so far have left the cache since the last block of terms.
             for r in 0..R {
                 let c = t.c.wrapping_offset(r as isize * t.c_row);
@@ -102,14 +104,14 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
             }
         }
         for _ in 0..t.terms {
-            if !P {
+            if t.far {
                 // The right operand may be far away, too, and rows of it far apart.
                 let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
                 for v in 0..V {
                     prefetch(ahead.wrapping_add(v * S::N).cast());
                 }
             }
-            if P {
+            if !t.far {
                 prefetch_far(next);
                 next = next.wrapping_add(t.next_step);
             }

@@ -14,6 +14,7 @@ use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
 use super::steps::Steps;
+use super::sums_are_elements;
 #[cfg(target_arch = "x86_64")]
 use super::tile::Features;
 use crate::runtime::pool::Pool;
@@ -149,8 +150,7 @@ impl Vector {
         let stride = if by_rows { row } else { term }.unsigned_abs();
         let word = field.word();
         let vector_in_place = x.ty == word && x.terms.single() == Some(1);
-        let direct =
-            parts == 1 && result.storage_bytes() == word.storage_bytes() && narrow_free(field, result);
+        let direct = parts == 1 && sums_are_elements(field, result);
         let bytes = matrix.ty.storage_bytes();
         Some(Vector {
             batch,
@@ -269,16 +269,6 @@ impl Vector {
                 }
             }
         });
-    }
-}
-
-/// Whether sums of a field are elements of this type as they are.
-fn narrow_free(field: Field, result: ElementType) -> bool {
-    match field {
-        Field::F32 => result == ElementType::F32,
-        Field::F64 => result == ElementType::F64,
-        Field::I32 => result == ElementType::S32 || result == ElementType::U32,
-        Field::I64 | Field::C64 | Field::C128 => false,
     }
 }
 
