@@ -9,6 +9,7 @@ mod dot;
 mod fft;
 mod floats;
 mod lanes;
+mod linalg;
 mod memory;
 mod random;
 mod reduce_window;
@@ -94,6 +95,7 @@ enum Kind {
     RaggedDot(Box<dot::ragged::RaggedDot>),
     ScaledDot(Box<dot::scaled::ScaledDot>),
     Fft(fft::Fft),
+    Linalg(linalg::Linalg),
     GeneralReduceWindow(reduce_window::General),
     RandomBits(random::Bits),
     Scan(reduce_window::Scan),
@@ -112,6 +114,7 @@ impl Kind {
             Kind::RaggedDot(op) => &**op,
             Kind::ScaledDot(op) => &**op,
             Kind::Fft(op) => op,
+            Kind::Linalg(op) => op,
             Kind::GeneralReduceWindow(op) => op,
             Kind::RandomBits(op) => op,
             Kind::Scan(op) => op,
@@ -149,6 +152,9 @@ impl Native {
             }
             Opcode::Sort => sort::Sort::of(module, id).map(Kind::Sort),
             Opcode::Topk => topk::TopK::of(module, id).map(Kind::TopK),
+            Opcode::Cholesky | Opcode::TriangularSolve | Opcode::CustomCall => {
+                Ok(Kind::Linalg(linalg::Linalg::of(module, id)?))
+            }
             _others => return None,
         };
         Some(kind.map(Native))

@@ -1,0 +1,164 @@
+//! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task, by [`hlo_linalg`] in the element type's own
+//! arithmetic.
+//!
+//! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure. What is
+//! not here (other routines and types, small decompositions, whose signs are LAPACK's by an iteration that the interpreter has) it executes:
+//! [`Linalg::of`] is `None` then.
+
+mod call;
+mod routine;
+
+use hlo::{ElementType, InstrId, Module};
+use hlo_linalg::{Element, StackReq};
+
+use self::call::Given;
+use super::memory::{Layout, Shared};
+use super::{Call, Operation, Sent};
+
+/// Tasks that a batch is cut into.
+const TASKS: usize = 32;
+
+/// Scratch memory above which there are fewer tasks.
+const MUCH: u64 = 1 << 27;
+
+/// Up to this order (the smaller of both for singular values) the interpreter decomposes: signs are those of LAPACK's iteration there.
+const SIGNED: usize = 25;
+
+/// What is computed of each matrix. Numbers are its sizes.
+#[derive(Clone, Copy, Debug)]
+enum Routine {
+    /// The operation: the other triangle is 0, a failure NaN.
+    Cholesky { n: usize, lower: bool },
+    /// The operation, and trsm.
+    Solve { n: usize, rows: usize, columns: usize, left: bool, system: hlo_linalg::System },
+    /// potrf.
+    Potrf { n: usize, lower: bool },
+    /// getrf.
+    Lu { m: usize, n: usize },
+    /// geqrf.
+    Qr { m: usize, n: usize },
+    /// orgqr.
+    FormQ { m: usize, n: usize, taus: usize },
+    /// ormqr: of reflectors of `n` columns, as many as there are taus.
+    MultiplyQ { n: usize, taus: usize, rows: usize, columns: usize, side: hlo_linalg::Side },
+    /// syevd.
+    Eigen { n: usize, vectors: bool, lower: bool },
+    /// gesdd, gesvd. `full`: the shapes of u and vt.
+    Svd { m: usize, n: usize, vectors: hlo_linalg::Vectors, full: bool },
+}
+
+/// The operation: arguments are those of the instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Linalg {
+    routine: Routine,
+    ty: ElementType,
+    /// Matrices.
+    count: usize,
+    /// For each argument the elements of one matrix of the batch, and the bytes of an element.
+    arguments: Vec<(usize, usize)>,
+    tasks: usize,
+    task_bytes: u64,
+}
+
+impl Linalg {
+    /// For an instruction, if it is one of these; what is wrong with it, the interpreter says.
+    pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
+        let Given { routine, ty, count, arguments } = call::read(module, id)?;
+        let need = typed(ty, Scratch { routine })?;
+        let one = u64::try_from(need.unaligned_bytes_required()).ok()?;
+        let mut layout = Layout::default();
+        layout.add(one, 1);
+        let task_bytes = layout.bytes();
+        let room = usize::try_from(MUCH / task_bytes.max(1)).unwrap_or(1).max(1);
+        Some(Linalg { routine, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
+    }
+}
+
+/// Something that is done for an element type.
+trait Typed {
+    type Result;
+    fn run<T: Element>(self) -> Self::Result;
+}
+
+/// Does something for a type; `None` if it is none of linear algebra's.
+fn typed<F: Typed>(ty: ElementType, f: F) -> Option<F::Result> {
+    use hlo::num_complex::Complex;
+    // Not a dispatch: all others are the interpreter's.
+    match ty {
+        ElementType::F32 => Some(f.run::<f32>()),
+        ElementType::F64 => Some(f.run::<f64>()),
+        ElementType::C64 => Some(f.run::<Complex<f32>>()),
+        ElementType::C128 => Some(f.run::<Complex<f64>>()),
+        _others => None,
+    }
+}
+
+/// Working memory of a task.
+struct Scratch {
+    routine: Routine,
+}
+
+impl Typed for Scratch {
+    type Result = StackReq;
+
+    fn run<T: Element>(self) -> StackReq {
+        self.routine.scratch::<T>()
+    }
+}
+
+/// The matrices of a task.
+struct Task<'a> {
+    op: &'a Linalg,
+    call: Sent<'a>,
+    task: usize,
+}
+
+impl Typed for Task<'_> {
+    type Result = ();
+
+    fn run<T: Element>(self) {
+        let Task { op, call, task } = self;
+        let call = call.get();
+        let bytes = op.task_bytes as usize;
+        // SAFETY: each task has its own part of the scratch memory, of which any bytes are values of this type.
+        let stack = unsafe {
+            let at = Shared::<std::mem::MaybeUninit<u8>>::new(call.scratch.add(task * bytes));
+            hlo_linalg::MemStack::new(at.slice_mut(0, bytes))
+        };
+        for i in op.count * task / op.tasks..op.count * (task + 1) / op.tasks {
+            let arguments = op.arguments.iter().zip(call.arguments);
+            // SAFETY: matrix i of each argument.
+            let at = arguments.map(|(&(elements, bytes), &p)| unsafe { p.add(i * elements * bytes) });
+            let pointers: smallvec::SmallVec<[*mut u8; 8]> = at.collect();
+            // SAFETY: the pointers are those of one matrix, which no other task has.
+            unsafe { op.routine.run::<T>(&pointers, &op.arguments, stack) };
+        }
+    }
+}
+
+impl Operation for Linalg {
+    fn scratch_bytes(&self) -> u64 {
+        self.task_bytes.saturating_mul(self.tasks as u64)
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let bytes: usize = self.arguments.iter().map(|&(elements, bytes)| elements * bytes).sum();
+        let each = if self.ty.is_complex() { 4.0 } else { 1.0 };
+        let count = self.count as f64;
+        ((bytes as f64 * count) as u64, (self.routine.flops() * each * count) as u64)
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        if self.count == 0 {
+            return;
+        }
+        let (pool, call) = (call.pool, Sent(call));
+        pool.run(self.tasks, &|task| {
+            // SAFETY: tasks have different matrices.
+            typed(self.ty, Task { op: self, call, task });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

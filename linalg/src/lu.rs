@@ -1,0 +1,137 @@
+//! LU factors with partial pivoting: panels of columns, each factored in a column-major copy, then exchanges, a solution and a product to its right.
+
+use faer::dyn_stack::{MemStack, StackReq};
+use faer::linalg::matmul::matmul;
+use faer::prelude::IntoConst;
+use faer::{Accum, Par};
+
+use crate::field::{Field, matrix, subtract, transpose};
+
+/// Columns of a panel.
+const PANEL: usize = 32;
+
+/// Columns of a panel that are eliminated before the others of it are updated.
+const STRIP: usize = 8;
+
+pub(crate) fn scratch<T: Field>(m: usize, n: usize) -> StackReq {
+    StackReq::all_of(&[StackReq::new::<T>(m.saturating_mul(PANEL.min(n)))])
+}
+
+pub(crate) fn factor<T: Field>(
+    a: &mut [T],
+    m: usize,
+    n: usize,
+    pivots: &mut [i32],
+    stack: &mut MemStack,
+) -> i32 {
+    let steps = m.min(n);
+    let (mut panel, _) = stack.make_with(m * PANEL.min(n), |_| T::default());
+    let mut info = 0;
+    for k in (0..steps).step_by(PANEL) {
+        let (rows, size) = (m - k, PANEL.min(steps - k));
+        let panel = &mut panel[..rows * size];
+        transpose(&a[k * n + k..], n, rows, size, panel);
+        let pivots = &mut pivots[k..k + size];
+        let singular = eliminate(panel, rows, size, pivots);
+        if let Some(step) = singular.filter(|_| info == 0) {
+            info = (k + step + 1) as i32;
+        }
+        for i in 0..rows {
+            let row = &mut a[(k + i) * n + k..][..size];
+            row.iter_mut().enumerate().for_each(|(j, x)| *x = panel[j * rows + i]);
+        }
+        for (j, pivot) in pivots.iter_mut().enumerate() {
+            let other = *pivot as usize;
+            exchange(a, n, k + j, k + other, 0..k);
+            exchange(a, n, k + j, k + other, k + size..n);
+            *pivot += k as i32 + 1;
+        }
+        if k + size == n {
+            continue;
+        }
+        // Rows of U: substitution with the unit triangle.
+        for i in 1..size {
+            let (before, own) = a.split_at_mut((k + i) * n);
+            let own = &mut own[k + size..n];
+            for j in 0..i {
+                subtract(own, panel[j * rows + i], &before[(k + j) * n + k + size..][..n - k - size]);
+            }
+        }
+        let (_, top, left, rest) = matrix(a, m, n).split_at_mut(k + size, k + size);
+        let (top, left) = (top.into_const(), left.into_const());
+        let top = top.submatrix(k, 0, size, n - k - size);
+        let left = left.submatrix(0, k, m - k - size, size);
+        matmul(rest, Accum::Add, left, top, -T::one(), Par::Seq);
+    }
+    info
+}
+
+fn exchange<T>(a: &mut [T], n: usize, i: usize, j: usize, columns: std::ops::Range<usize>) {
+    if i == j {
+        return;
+    }
+    let (above, below) = a.split_at_mut(j * n);
+    above[i * n..][columns.clone()].swap_with_slice(&mut below[columns]);
+}
+
+/// Factors a column-major panel; pivots from 0. The result is the first step whose pivot is 0.
+fn eliminate<T: Field>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Option<usize> {
+    let mut singular = None;
+    for first in (0..n).step_by(STRIP) {
+        let end = (first + STRIP).min(n);
+        for k in first..end {
+            let (before, own) = a.split_at_mut(k * m);
+            let column = &mut own[..m];
+            // What the strip's columns before this one do to it.
+            for j in first..k {
+                let l = &before[j * m..][..m];
+                let factor = column[j];
+                subtract(&mut column[j + 1..], factor, &l[j + 1..]);
+            }
+            let pivot = k + largest(&column[k..]);
+            pivots[k] = pivot as i32;
+            let top = column[pivot];
+            if pivot != k {
+                // All columns but those after the strip, which are exchanged when they are reached.
+                for j in 0..=k {
+                    a.swap(j * m + k, j * m + pivot);
+                }
+                for j in k + 1..end {
+                    a.swap(j * m + k, j * m + pivot);
+                }
+            }
+            if top == T::default() {
+                singular = singular.or(Some(k));
+            } else {
+                for x in &mut a[k * m + k + 1..(k + 1) * m] {
+                    *x = x.over(top);
+                }
+            }
+        }
+        for j in end..n {
+            for (k, &pivot) in (first..end).zip(&pivots[first..]) {
+                a.swap(j * m + k, j * m + pivot as usize);
+            }
+            let (before, own) = a.split_at_mut(j * m);
+            let column = &mut own[..m];
+            for k in first..end {
+                let factor = column[k];
+                subtract(&mut column[k + 1..], factor, &before[k * m + k + 1..(k + 1) * m]);
+            }
+        }
+    }
+    singular
+}
+
+/// Where the first of the largest is; a NaN is one in the first place only.
+fn largest<T: Field>(x: &[T]) -> usize {
+    let Some((&first, rest)) = x.split_first() else { return 0 };
+    let mut best = (0, first.size());
+    for (i, x) in rest.iter().enumerate() {
+        let size = x.size();
+        if size > best.1 {
+            best = (i + 1, size);
+        }
+    }
+    best.0
+}
