@@ -1,9 +1,10 @@
-//! Complex numbers. What is more than a few operations on the parts is a call of the runtime ([`crate::runtime::functions`]), a lane at a time.
+//! Complex numbers. What has a formula is in [`super::functions`]; what has none is a call of the runtime ([`crate::runtime::functions`]), a lane at a time.
 
 use hlo::attrs::Direction;
 use hlo::{ElementType, Opcode};
 
 use super::float::select;
+use super::functions;
 use super::kind::{Binary, Function, Unary};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
@@ -15,23 +16,24 @@ pub(super) fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> 
         return Ok(None);
     }
     let (re, im) = x.pair();
-    call(e, f.opcode(), x.ty, &[re, im]).map(Some)
+    match functions::complex_unary(e, f, x.ty, [re, im])? {
+        Some([re, im]) => Ok(Some(Val::complex(x.ty, re, im))),
+        None => call(e, f.opcode(), x.ty, &[re, im]).map(Some),
+    }
 }
 
 /// Other operations of one operand, `abs` with a real result; `None` if there is no such.
 pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
     let (re, im) = x.pair();
     match op {
-        Unary::Abs => {
-            let prim = register(x.ty);
-            let name = symbol(Opcode::Abs, x.ty.name());
-            let result = e.each_lane(&[re, im], prim, |e, lane| e.external(&name, prim, lane))?;
-            Ok(Some(Val::arithmetic(x.ty.real_part(), result)))
-        }
+        Unary::Abs => Ok(Some(Val::arithmetic(x.ty.real_part(), functions::modulus(e, x.ty, [re, im])?))),
         Unary::Negate => {
             Ok(Some(Val { computed: x.computed, ..Val::complex(x.ty, e.fneg(re)?, e.fneg(im)?) }))
         }
-        Unary::Sign => call(e, Opcode::Sign, x.ty, &[re, im]).map(Some),
+        Unary::Sign => {
+            let [re, im] = functions::complex_sign(e, x.ty, [re, im])?;
+            Ok(Some(Val::complex(x.ty, re, im)))
+        }
         Unary::Ceil
         | Unary::CountLeadingZeros
         | Unary::Floor
@@ -50,14 +52,18 @@ pub(super) fn binary<'ctx>(
     y: &Val<'ctx>,
 ) -> Result<Option<Val<'ctx>>> {
     let ((a, b), (c, d)) = (x.pair(), y.pair());
-    let through_runtime = || call(e, op.opcode(), x.ty, &[a, b, c, d]).map(Some);
     match op {
         Binary::Add => Ok(Some(Val::complex(x.ty, e.fadd(a, c)?, e.fadd(b, d)?))),
         Binary::Subtract => Ok(Some(Val::complex(x.ty, e.fsub(a, c)?, e.fsub(b, d)?))),
         Binary::Multiply => multiply(e, x, y).map(Some),
         Binary::Maximum => lexicographic(e, x, y, FloatPredicate::OLT).map(Some),
         Binary::Minimum => lexicographic(e, x, y, FloatPredicate::OGT).map(Some),
-        Binary::Divide | Binary::Power | Binary::Atan2 => through_runtime(),
+        Binary::Divide | Binary::Power | Binary::Atan2 => {
+            match functions::complex_binary(e, op, x.ty, [a, b, c, d])? {
+                Some([re, im]) => Ok(Some(Val::complex(x.ty, re, im))),
+                None => call(e, op.opcode(), x.ty, &[a, b, c, d]).map(Some),
+            }
+        }
         Binary::Remainder => {
             let nan = e.float(register(x.ty), f64::NAN);
             Ok(Some(Val::complex(x.ty, nan, nan)))

@@ -213,6 +213,8 @@ fn right(numeric: Numeric, ty: ElementType, expected: u128, actual: u128, spread
             let least =
                 if part == ElementType::F32 { f64::from(f32::from_bits(1)) } else { f64::from_bits(1) };
             let unit = (e[0].abs().max(e[1].abs()) * epsilon).max(least);
+            let off = e.iter().zip(&a).map(|(e, a)| ((e - a).abs() / unit).ceil()).fold(0.0, f64::max);
+            *spread = (*spread).max(if off.is_finite() { off as i128 } else { 0 });
             e.iter().zip(&a).all(|(e, a)| {
                 e.to_bits() == a.to_bits()
                     || (e.is_nan() && a.is_nan())
@@ -442,82 +444,214 @@ fn mixed_floats() {
     );
 }
 
-/// What a function costs and how much it is off: `cargo test --release -p hlo-codegen --lib -- --ignored --nocapture survey`. `HLO_SURVEY_STEP` is the stride
-/// among the patterns of `f32` (1: all).
+/// Operands of `f64` functions: over all patterns, over all usual exponents, around multiples of pi/2, around 1, integers, numbers of `f32`.
+fn points(n: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed;
+    let mut random = || {
+        state = splitmix64(state);
+        state
+    };
+    let unit = |r: u64| (r >> 11) as f64 / (1u64 << 53) as f64;
+    (0..n)
+        .map(|i| {
+            let (r, s) = (random(), random());
+            let sign = if s & 1 == 0 { 1.0 } else { -1.0 };
+            match i % 8 {
+                0 => f64::from_bits(r),
+                1 => sign * unit(r) * 2f64.powi((s >> 8) as i32 % 24 - 12),
+                2 => sign * unit(r) * 2f64.powi((s >> 8) as i32 % 120 - 80),
+                3 => {
+                    let multiple = (s >> 8 & 0xffff) as f64 * std::f64::consts::FRAC_PI_2;
+                    sign * f64::from_bits(multiple.to_bits().wrapping_add(r % 5).wrapping_sub(2))
+                }
+                4 => {
+                    let distance = ((r >> 20) >> (s >> 8 & 31)).cast_signed();
+                    sign * f64::from_bits(1f64.to_bits().wrapping_add_signed(distance - (1 << (r & 15))))
+                }
+                5 => sign * ((r >> 40) >> (s >> 8 & 15)) as f64 / if s & 2 == 0 { 1.0 } else { 64.0 },
+                6 => f64::from(f32::from_bits(r as u32)),
+                _ => sign * (0.1 + unit(r) * 8.0),
+            }
+        })
+        .collect()
+}
+
+fn column(ty: ElementType, numbers: &[f64]) -> Buffer {
+    let parts = || numbers.iter().zip(numbers.iter().skip(13).chain(numbers));
+    match ty {
+        ElementType::C64 => hlo::num_complex::Complex::<f32>::wrap(
+            parts().map(|(&a, &b)| hlo::num_complex::Complex::new(a as f32, b as f32)).collect(),
+        ),
+        ElementType::C128 => hlo::num_complex::Complex::<f64>::wrap(
+            parts().map(|(&a, &b)| hlo::num_complex::Complex::new(a, b)).collect(),
+        ),
+        ElementType::F64 => f64::wrap(numbers.to_vec()),
+        _ => f32::wrap(numbers.iter().map(|&x| x as f32).collect()),
+    }
+}
+
+/// A kernel of one instruction on arrays of `n` elements, of which a unit is one pass.
+fn passes(case: &Case, n: usize, target: &Target, show: bool) -> (Kernels, Module, InstrId) {
+    let (module, root) = case.module(n).unwrap();
+    let ty = case.operands[0];
+    let size = ty.storage_bytes() as i64;
+    let part = ty.real_part().bits() / 8;
+    let context = new_context();
+    let llvm = context.create_module("test");
+    target.prepare(&llvm).unwrap();
+    let builder = context.create_builder();
+    let (e, [arguments, begin, end]) = Emit::kernel(&context, &llvm, &builder, target, "k").unwrap();
+    let v = e.with_lanes(target.vector_bytes() / part);
+    let arrays: Vec<_> = (0..=case.operands.len()).map(|i| e.argument(arguments, i).unwrap()).collect();
+    e.for_range(begin, end, e.i64(1), |_| {
+        e.for_range(e.i64(0), e.i64(n as i64), e.i64(i64::from(v.lanes)), |i| {
+            let at = |k: usize| e.address(arrays[k], e.mul(i, e.i64(size))?);
+            let loaded = (0..case.operands.len())
+                .map(|k| Val::load(&v, ty, at(k)?, part))
+                .collect::<Result<Vec<_>>>()?;
+            let result = elementwise(&v, module.instr(root), &loaded)?;
+            let bytes = result.ty.storage_bytes() as i64;
+            let to = e.address(arrays[case.operands.len()], e.mul(i, e.i64(bytes))?)?;
+            result.store(&v, to, part, false)
+        })
+    })
+    .unwrap();
+    e.return_void().unwrap();
+    target.optimize(&llvm).unwrap();
+    let kernels = Kernels::load(&target.object(&llvm).unwrap());
+    if show {
+        println!("{}", target.assembly(&llvm).unwrap());
+    }
+    (kernels, module, root)
+}
+
+/// The functions of one and two operands.
+fn functions() -> impl Iterator<Item = (Opcode, usize)> {
+    let unary = Function::ALL.iter().map(|f| (f.opcode(), 1));
+    unary.chain([
+        (Opcode::Power, 2),
+        (Opcode::Atan2, 2),
+        (Opcode::Divide, 2),
+        (Opcode::Multiply, 2),
+        (Opcode::Abs, 1),
+        (Opcode::Sign, 1),
+    ])
+}
+
+/// What a function gives on points and what the interpreter does; the number of results that are wrong, the largest distance in patterns, where that is, and how many are off.
+fn against_interpreter(
+    case: &Case,
+    kernels: &Kernels,
+    (module, root): (&Module, InstrId),
+    inputs: Vec<Buffer>,
+) -> (usize, i128, usize, usize) {
+    let (n, result) = (inputs[0].len(), module.instr(root).shape.element_type().unwrap());
+    let actual = kernels.run("k", &inputs, result, n, 1);
+    let arguments =
+        inputs.into_iter().map(|b| Array::Array(hlo_interp::Tensor::new(vec![n as i64], b))).collect();
+    let expected =
+        Interpreter::new(module, Options::default()).run(arguments).unwrap().into_array().into_buffer();
+    let (mut wrong, mut worst, mut at, mut off) = (0, 0, 0, 0);
+    for i in 0..n {
+        let (e, a) = (bits(&expected, i), bits(&actual, i));
+        let mut spread = 0;
+        if !right(case.opcode.numeric(result), result, e, a, &mut spread) {
+            wrong += 1;
+            if spread == 0 {
+                (worst, at) = (i128::MAX, i);
+            }
+        }
+        off += usize::from(spread > 0);
+        if spread > worst {
+            (worst, at) = (spread, i);
+        }
+    }
+    (wrong, worst, at, off)
+}
+
+fn pairs(ty: ElementType, arity: usize, n: usize, seed: u64) -> Vec<Buffer> {
+    let mut columns = vec![points(n, seed)];
+    if arity == 2 {
+        let mut second = points(n, seed.wrapping_add(77));
+        // Operands of one kind do not always meet those of the same kind.
+        second.rotate_left((seed % 8) as usize);
+        columns.push(second);
+    }
+    columns.iter().map(|c| column(ty, c)).collect()
+}
+
 #[test]
-#[ignore = "a measurement"]
-fn survey() {
-    let step: u64 = std::env::var("HLO_SURVEY_STEP").map_or(997, |s| s.parse().unwrap());
-    let only = std::env::var("HLO_SURVEY").ok();
+fn functions_on_points() {
+    let mut errors = Vec::new();
     for cpu in ["native", "x86-64-v3"] {
-        let target = Target::new(cpu, "", Level::O2).unwrap();
-        for f in Function::ALL {
-            if only.as_ref().is_some_and(|only| f.opcode().name() != only) {
-                continue;
-            }
-            let case = Case::new(f.opcode(), &[ElementType::F32]);
-            let n = 4096;
-            let (module, root) = case.module(n).unwrap();
-            let started = std::time::Instant::now();
-            let context = new_context();
-            let llvm = context.create_module("test");
-            target.prepare(&llvm).unwrap();
-            let builder = context.create_builder();
-            let (e, [arguments, begin, end]) = Emit::kernel(&context, &llvm, &builder, &target, "k").unwrap();
-            let v = e.with_lanes(target.vector_bytes() / 4);
-            let (from, to) = (e.argument(arguments, 0).unwrap(), e.argument(arguments, 1).unwrap());
-            // Units are passes over the array.
-            e.for_range(begin, end, e.i64(1), |_| {
-                e.for_range(e.i64(0), e.i64(n as i64), e.i64(i64::from(v.lanes)), |i| {
-                    let offset = e.mul(i, e.i64(4))?;
-                    let x = Val::load(&v, ElementType::F32, e.address(from, offset)?, 4)?;
-                    elementwise(&v, module.instr(root), &[x])?.store(&v, e.address(to, offset)?, 4, false)
-                })
-            })
-            .unwrap();
-            e.return_void().unwrap();
-            target.optimize(&llvm).unwrap();
-            let object = target.object(&llvm).unwrap();
-            let compiled = started.elapsed();
-            if only.is_some() {
-                println!("{}", target.assembly(&llvm).unwrap());
-            }
-            let kernels = Kernels::load(&object);
-            let numbers: Vec<f32> = (0..n).map(|i| 0.1 + i as f32 / 512.0).collect();
-            let passes = 20_000;
-            let started = std::time::Instant::now();
-            kernels.run("k", &[f32::wrap(numbers)], ElementType::F32, n, passes);
-            let ns = started.elapsed().as_secs_f64() * 1e9 / (passes as f64 * n as f64);
-            let (mut worst, mut at, mut wrong) = (0, 0, 0u64);
-            let mut first = 0;
-            while first < 1 << 32 {
-                let patterns: Vec<u32> = (0..n as u64).map(|i| (first + i * step) as u32).collect();
-                first += n as u64 * step;
-                let inputs = [f32::wrap(patterns.iter().map(|&p| f32::from_bits(p)).collect())];
-                let actual = kernels.run("k", &inputs, ElementType::F32, n, 1);
-                let [input] = inputs;
-                let argument = Array::Array(hlo_interp::Tensor::new(vec![n as i64], input));
-                let expected =
-                    Interpreter::new(&module, Options::default()).run(vec![argument]).unwrap().into_array();
-                let expected = expected.into_buffer();
-                for (i, &pattern) in patterns.iter().enumerate() {
-                    let mut spread = 0;
-                    let numeric = Numeric::Ulp(if *f == Function::Tan { 4 } else { 2 });
-                    if !right(numeric, ElementType::F32, bits(&expected, i), bits(&actual, i), &mut spread) {
-                        wrong += 1;
-                        if spread == 0 {
-                            spread = i128::from(u32::MAX);
-                        }
-                    }
-                    if spread > worst {
-                        (worst, at) = (spread, pattern);
+        let target = Target::new(cpu, "", Level::O1).unwrap();
+        for (opcode, arity) in functions() {
+            for ty in [ElementType::F64, ElementType::F32, ElementType::C64, ElementType::C128] {
+                let case = Case::new(opcode, &vec![ty; arity]);
+                let n = if ty.is_complex() { 512 } else { 4096 };
+                if case.module(n).is_none() {
+                    continue;
+                }
+                let (kernels, module, root) = passes(&case, n, &target, false);
+                for seed in 0..4 {
+                    let inputs = pairs(ty, arity, n, seed);
+                    let operands = inputs.clone();
+                    let (wrong, worst, at, _) = against_interpreter(&case, &kernels, (&module, root), inputs);
+                    if wrong > 0 {
+                        let at: Vec<_> = operands.iter().map(|b| real(ty, bits(b, at))).collect();
+                        errors.push(format!("{cpu} {opcode} {ty}: {wrong} wrong, {worst} ulp at {at:?}"));
                     }
                 }
             }
+        }
+    }
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
+
+/// What functions cost and how much they are off: `cargo test --release -p hlo-codegen --lib -- --ignored --nocapture survey`. `HLO_SURVEY` names one function, whose
+/// code is shown, `HLO_SURVEY_TYPE` a type, and `HLO_SURVEY_POINTS` how many times 4096 points there are.
+#[test]
+#[ignore = "a measurement"]
+fn survey() {
+    let rounds: u64 = std::env::var("HLO_SURVEY_POINTS").map_or(64, |s| s.parse().unwrap());
+    let only = std::env::var("HLO_SURVEY").ok();
+    let ty =
+        std::env::var("HLO_SURVEY_TYPE").map_or(ElementType::F64, |s| ElementType::from_name(&s).unwrap());
+    let cpus = if ty.is_complex() { &["native"][..] } else { &["native", "x86-64-v3"] };
+    for cpu in cpus {
+        let target = Target::new(cpu, "", Level::O2).unwrap();
+        for (opcode, arity) in functions() {
+            if only.as_ref().is_some_and(|only| opcode.name() != only) {
+                continue;
+            }
+            let case = Case::new(opcode, &vec![ty; arity]);
+            let n = if ty.is_complex() { 1024 } else { 4096 };
+            if case.module(n).is_none() {
+                continue;
+            }
+            let started = std::time::Instant::now();
+            let (kernels, module, root) = passes(&case, n, &target, only.is_some());
+            let compiled = started.elapsed();
+            let result = module.instr(root).shape.element_type().unwrap();
+            let numbers: Vec<f64> = (0..n).map(|i| 0.1 + i as f64 / 4200.0).collect();
+            let times = if ty.is_complex() { 20 } else { 2_000 };
+            let inputs: Vec<Buffer> = (0..arity).map(|_| column(ty, &numbers)).collect();
+            let started = std::time::Instant::now();
+            kernels.run("k", &inputs, result, n, times);
+            let ns = started.elapsed().as_secs_f64() * 1e9 / (times as f64 * n as f64);
+            let (mut wrong, mut worst, mut place, mut off) = (0, 0, Vec::new(), 0);
+            for seed in 0..rounds {
+                let inputs = pairs(ty, arity, n, seed);
+                let operands = inputs.clone();
+                let found = against_interpreter(&case, &kernels, (&module, root), inputs);
+                (wrong, off) = (wrong + found.0, off + found.3);
+                if found.1 > worst {
+                    (worst, place) = (found.1, operands.iter().map(|b| real(ty, bits(b, found.2))).collect());
+                }
+            }
             println!(
-                "{cpu} {}: {worst} ulp (at {at:#x} = {:e}), {wrong} wrong; {ns:.3} ns; compiled in {:.1} ms",
-                f.opcode(),
-                f32::from_bits(at),
+                "{cpu} {opcode} {ty}: {worst} ulp (at {place:?}), {wrong} wrong, {:.2}% off; {ns:.3} ns; compiled in {:.1} ms",
+                100.0 * off as f64 / (rounds as f64 * n as f64),
                 compiled.as_secs_f64() * 1e3
             );
         }
