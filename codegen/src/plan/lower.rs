@@ -314,10 +314,19 @@ fn fusion(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let attrs = &module.instr(id).attrs;
     match attrs.fusion_kind() {
         Some(FusionKind::Output) => hero(module, id).map(|h| Lowering::Hero(Box::new(h))),
+        Some(FusionKind::Input) if let Some(native) = scatter(module, id) => {
+            Ok(Lowering::Native(Box::new(native)))
+        }
         Some(FusionKind::Loop | FusionKind::Input | FusionKind::Custom) | None => {
             Ok(Lowering::Kernel(Request::Fusion(id)))
         }
     }
+}
+
+/// What executes a fusion of a scatter alone, if that is no kernel's work.
+fn scatter(module: &Module, fusion: InstrId) -> Option<Native> {
+    let computation = module.instr(fusion).attrs.computation(AttrKey::Calls)?;
+    Native::of_scatter(module, module.root(computation))
 }
 
 fn hero(module: &Module, fusion: InstrId) -> Result<Hero, Unsupported> {

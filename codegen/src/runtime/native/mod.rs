@@ -182,6 +182,20 @@ impl Native {
         }))
     }
 
+    /// The operation that executes a fusion of nothing but a scatter of the fusion's operands in their order, `None` if there is none that is faster than
+    /// a kernel. **Its result may be its first operand.**
+    pub fn of_scatter(module: &Module, root: InstrId) -> Option<Native> {
+        let instr = module.instr(root);
+        let in_order = instr.operands().iter().enumerate().all(|(k, &o)| {
+            module.instr(o).opcode == Opcode::Parameter
+                && module.instr(o).parameter_number().and_then(|n| usize::try_from(n).ok()) == Some(k)
+        });
+        if instr.opcode != Opcode::Scatter || !in_order {
+            return None;
+        }
+        scatter::Scatter::of_fusion(module, root).map(|op| Native(Kind::Scatter(op)))
+    }
+
     /// Bytes of scratch memory that a call needs.
     pub fn scratch_bytes(&self) -> u64 {
         self.0.operation().scratch_bytes()
@@ -200,7 +214,8 @@ impl Native {
     /// Executes it.
     ///
     /// # Safety
-    /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other.
+    /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other (but as
+    /// [`Native::of_scatter`] says).
     pub unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: as the caller says.
         unsafe { self.0.operation().run(call) }

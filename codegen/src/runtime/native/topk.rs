@@ -3,6 +3,7 @@
 
 use hlo::{AttrKey, InstrId, Module};
 
+use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
 use super::sort::{FloatOrder, Key};
 use super::{Call, Operation};
@@ -77,11 +78,11 @@ impl TopK {
     }
 
     /// # Safety
-    /// As [`Operation::run`]; the scratch memory is this call's alone.
+    /// As [`Operation::run`]; the workspace has [`TopK::task_bytes`].
     #[inline(always)]
     unsafe fn row<I: Item>(&self, [x, values, indices]: [Shared<u8>; 3], scratch: *mut u8, row: usize) {
         let (k, first) = (self.k, row * self.len);
-        // SAFETY: the scratch memory has this much room.
+        // SAFETY: the workspace has this much room.
         let room = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.room) };
         // SAFETY: the row is in the operand.
         let load = |range: std::ops::Range<usize>, sink: &mut dyn FnMut(usize, u64)| unsafe {
@@ -211,10 +212,6 @@ impl Item for (u64, u32) {
 }
 
 impl Operation for TopK {
-    fn scratch_bytes(&self) -> u64 {
-        self.task_bytes().saturating_mul(self.tasks as u64)
-    }
-
     fn cost(&self) -> (u64, u64) {
         let (read, written) = (self.rows * self.len * self.bytes, self.rows * self.k * (self.bytes + 4));
         ((read + written) as u64, (self.rows * self.len) as u64)
@@ -225,10 +222,7 @@ impl Operation for TopK {
             return;
         }
         let arguments = [0, 1, 2].map(|i| Shared::<u8>::new(call.arguments[i]));
-        let scratch = Shared::<u8>::new(call.scratch);
-        call.pool.run(self.tasks, &|task| {
-            // SAFETY: each task has its own part of the scratch memory.
-            let scratch = unsafe { scratch.offset(task * self.task_bytes() as usize) }.pointer();
+        let task = |task: usize, scratch: *mut u8| {
             for row in self.rows * task / self.tasks..self.rows * (task + 1) / self.tasks {
                 // SAFETY: as the caller says; tasks have different rows.
                 super::simd::vectorized(|| unsafe {
@@ -239,7 +233,9 @@ impl Operation for TopK {
                     }
                 });
             }
-        });
+        };
+        call.pool
+            .run(self.tasks, &|n| with_workspace(self.task_bytes() as usize, |workspace| task(n, workspace)));
     }
 }
 

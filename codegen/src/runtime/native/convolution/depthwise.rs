@@ -1,4 +1,4 @@
-//! Convolutions of one channel a group, channels last: vectors of channels, several positions at a time.
+//! Convolutions of few channels a group: vectors of channels where those are neighbours, several positions at a time; otherwise vectors of positions.
 
 use smallvec::SmallVec;
 
@@ -6,13 +6,24 @@ use super::{Lane, Outer};
 use crate::runtime::native::dot::tile::Features;
 use crate::runtime::pool::Pool;
 
-/// A depthwise convolution of `f32` whose channels are neighbours in all three arrays.
+/// A convolution of `f32` of few channels and features a group, whose channels, or else whose positions along the last axis, are neighbours in input and
+/// result (channels in the kernel too).
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
     batch: usize,
     batch_stride: isize,
     result_batch_stride: isize,
+    groups: usize,
+    /// Channels of a group: how many, and their strides in input and kernel.
     channels: usize,
+    channel_stride: isize,
+    kernel_channel_stride: isize,
+    /// Features of a group: how many, and their strides in kernel and result.
+    features: usize,
+    kernel_feature_stride: isize,
+    result_feature_stride: isize,
+    /// Vectors are of positions.
+    by_position: bool,
     /// All axes but the last.
     slow: SmallVec<[Line; 2]>,
     /// The last axis.
@@ -61,6 +72,9 @@ impl Line {
     }
 }
 
+/// Elements of a vector.
+const WIDTH: usize = 16;
+
 /// The taps of a position that are there: offsets in the input and in the kernel.
 type Taps = SmallVec<[(isize, isize); 64]>;
 
@@ -72,11 +86,35 @@ impl Depthwise {
             .all(|&s| s == 1);
         let plain = lanes.iter().all(|lane| lane.axis.input_dilation == 1);
         let (fast, slow) = lanes.split_last()?;
-        (neighbours && plain).then(|| Depthwise {
+        let (channels, features) = (outer.channels, outer.features);
+        if channels == 0 || features == 0 || !plain {
+            return None;
+        }
+        // A vector of features sees no more than a vector of channels.
+        let grouped = WIDTH.is_multiple_of(features) && WIDTH / features * channels <= WIDTH;
+        let by_feature = neighbours && outer.feature_groups > 1 && grouped;
+        let along = fast.result_stride == 1 && fast.axis.input_stride == 1 && fast.axis.output > 1;
+        let taps: usize = lanes.iter().map(|lane| lane.axis.kernel).product();
+        // A table of taps is made for each line; a vector's offsets are of 32 bits.
+        let by_position = along
+            && channels <= 4
+            && (features <= 4 || outer.feature_groups > 1)
+            && fast.axis.output >= WIDTH / 2
+            && taps <= 4 * fast.axis.output
+            && fast.axis.stride < 1 << 20;
+        let few = outer.feature_groups * features < WIDTH / 2;
+        (by_feature || by_position).then(|| Depthwise {
             batch: outer.batch,
             batch_stride: outer.batch_stride,
             result_batch_stride: outer.result_batch_stride,
-            channels: outer.feature_groups,
+            groups: outer.feature_groups,
+            channels,
+            channel_stride: outer.channel_stride,
+            kernel_channel_stride: outer.kernel_channel_stride,
+            features,
+            kernel_feature_stride: outer.kernel_feature_stride,
+            result_feature_stride: outer.result_feature_stride,
+            by_position: by_position && (!by_feature || few),
             slow: slow.iter().map(Line::of).collect(),
             fast: Line::of(fast),
         })
@@ -87,10 +125,15 @@ impl Depthwise {
     /// # Safety
     /// The arrays are those of the convolution.
     pub(super) unsafe fn run(&self, lhs: *const f32, rhs: *const f32, out: *mut f32, pool: &Pool) {
-        let lines: usize = self.slow.iter().map(|line| line.output).product::<usize>() * self.batch;
+        let rows: usize = self.slow.iter().map(|line| line.output).product::<usize>() * self.batch;
+        let (lines, per_line) = if self.by_position {
+            (rows * self.groups * self.features, self.channels)
+        } else {
+            (rows, self.channels * self.groups * self.features)
+        };
         let work = self.fast.output
             * self.fast.kernel
-            * self.channels
+            * per_line
             * self.slow.iter().map(|line| line.kernel).product::<usize>();
         let each = ((1 << 17) / work.max(1)).max(1);
         let arrays = Arrays { lhs, rhs, out };
@@ -104,7 +147,20 @@ impl Depthwise {
 
     /// One line of positions along the last axis.
     unsafe fn line(&self, line: usize, (mut lhs, rhs, mut out): (*const f32, *const f32, *mut f32)) {
-        let mut rest = line;
+        let (mut rest, mut kernel) = (line, 0);
+        if self.by_position {
+            // The slow axes are the fastest.
+            let rows: usize = self.slow.iter().map(|line| line.output).product();
+            let (row, feature) = (line % rows, line / rows % (self.groups * self.features));
+            rest = line / rows / (self.groups * self.features) * rows + row;
+            let group = (feature / self.features) as isize;
+            // SAFETY: the group and the feature are there.
+            unsafe {
+                lhs = lhs.offset(group * self.channels as isize * self.channel_stride);
+                out = out.offset(feature as isize * self.result_feature_stride);
+            }
+            kernel = feature as isize * self.kernel_feature_stride;
+        }
         // Taps of the slow axes that are there.
         let mut slow: Taps = SmallVec::from_slice(&[(0, 0)]);
         let mut places: SmallVec<[(usize, Line); 2]> = SmallVec::new();
@@ -133,6 +189,9 @@ impl Depthwise {
                     .collect();
             }
             let fast = &self.fast;
+            if self.by_position {
+                return self.along(lhs, rhs.offset(kernel), out, &slow);
+            }
             let mut at = 0;
             while at < fast.output {
                 let present = fast.present(at);
@@ -162,17 +221,126 @@ impl Depthwise {
                     count: end - at,
                     step: fast.stride * fast.input_stride,
                     result_step: fast.result_stride,
-                    channels: self.channels,
+                    features: self.groups * self.features,
+                    group: [self.channels, self.features],
+                    kernel_channel_stride: self.kernel_channel_stride,
                 };
                 #[cfg(target_arch = "x86_64")]
                 if Features::here().avx512 {
-                    strip.wide();
+                    if self.channels * self.features == 1 {
+                        strip.wide::<false>();
+                    } else {
+                        strip.wide::<true>();
+                    }
                     at = end;
                     continue;
                 }
                 strip.plain();
                 at = end;
             }
+        }
+    }
+
+    /// One line of positions along the last axis, of one feature.
+    unsafe fn along(&self, lhs: *const f32, rhs: *const f32, out: *mut f32, slow: &[(isize, isize)]) {
+        let fast = &self.fast;
+        let mut taps: SmallVec<[Tap; 64]> = SmallVec::new();
+        for channel in 0..self.channels as isize {
+            for &(input, kernel) in slow {
+                for w in 0..fast.kernel as isize {
+                    let kernel = kernel
+                        + channel * self.kernel_channel_stride
+                        + fast.kernel_offset
+                        + w * fast.kernel_stride;
+                    taps.push(Tap {
+                        row: input + channel * self.channel_stride,
+                        origin: w * fast.dilation - fast.padding,
+                        // SAFETY: the tap is in the kernel.
+                        weight: unsafe { *rhs.offset(kernel) },
+                    });
+                }
+            }
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if Features::here().avx512 {
+                return along_wide(lhs, out, fast, &taps);
+            }
+            for x in 0..fast.output as isize {
+                let mut sum = 0f32;
+                for tap in &taps {
+                    let at = x * fast.stride + tap.origin;
+                    if at >= 0 && at < fast.input {
+                        sum = (*lhs.offset(tap.row + at)).mul_add(tap.weight, sum);
+                    }
+                }
+                *out.offset(x) = sum;
+            }
+        }
+    }
+}
+
+/// A tap of a line of positions.
+struct Tap {
+    /// Where the line begins that it reads.
+    row: isize,
+    /// Which element of that it is for the first position.
+    origin: isize,
+    weight: f32,
+}
+
+/// Positions of a line, some vectors of them at a time.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) {
+    use std::arch::x86_64::*;
+    /// Vectors at a time.
+    const V: usize = 4;
+    let span = (V * WIDTH) as isize;
+    // Lanes `first..end`, as far as there are any.
+    let lanes = |first: isize, end: isize| {
+        let upto = |n: isize| (1u32 << n.clamp(0, WIDTH as isize)) - 1;
+        (upto(end) & !upto(first)) as __mmask16
+    };
+    // SAFETY: the caller's; lanes that are not there are masked.
+    unsafe {
+        let steps = _mm512_mullo_epi32(
+            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+            _mm512_set1_epi32(line.stride as i32),
+        );
+        let mut x = 0;
+        while x < line.output as isize {
+            let mut sums = [_mm512_setzero_ps(); V];
+            for tap in taps {
+                let first = x * line.stride + tap.origin;
+                let weight = _mm512_set1_ps(tap.weight);
+                if line.stride == 1 && first >= 0 && first + span <= line.input {
+                    let from = lhs.offset(tap.row + first);
+                    for v in 0..V {
+                        sums[v] = _mm512_fmadd_ps(_mm512_loadu_ps(from.add(v * WIDTH)), weight, sums[v]);
+                    }
+                    continue;
+                }
+                for v in 0..V {
+                    let first = first + (v * WIDTH) as isize * line.stride;
+                    let begin = (line.stride - 1 - first).div_euclid(line.stride);
+                    let there = lanes(begin, (line.input - first + line.stride - 1).div_euclid(line.stride));
+                    let from = lhs.wrapping_offset(tap.row + first);
+                    let values = if line.stride == 1 {
+                        _mm512_maskz_loadu_ps(there, from)
+                    } else {
+                        _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), there, steps, from)
+                    };
+                    sums[v] = _mm512_fmadd_ps(values, weight, sums[v]);
+                }
+            }
+            for v in 0..V {
+                let at = x + (v * WIDTH) as isize;
+                let there = lanes(0, line.output as isize - at);
+                _mm512_mask_storeu_ps(out.wrapping_offset(at), there, sums[v]);
+            }
+            x += span;
         }
     }
 }
@@ -203,47 +371,70 @@ struct Strip<'a> {
     count: usize,
     step: isize,
     result_step: isize,
-    channels: usize,
+    /// Features of all groups.
+    features: usize,
+    /// Channels and features of a group.
+    group: [usize; 2],
+    kernel_channel_stride: isize,
 }
 
 impl Strip<'_> {
     unsafe fn plain(&self) {
+        let [channels, features] = self.group;
         for position in 0..self.count as isize {
-            for channel in 0..self.channels {
+            for feature in 0..self.features {
                 let mut sum = 0f32;
                 // SAFETY: the caller's.
                 unsafe {
                     for &(input, kernel) in self.taps {
-                        let x = *self.lhs.offset(input + position * self.step).add(channel);
-                        sum = x.mul_add(*self.rhs.offset(kernel).add(channel), sum);
+                        for channel in 0..channels {
+                            let from = self.lhs.offset(input + position * self.step);
+                            let x = *from.add(feature / features * channels + channel);
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            sum = x.mul_add(*self.rhs.offset(kernel).add(feature), sum);
+                        }
                     }
-                    *self.out.offset(position * self.result_step).add(channel) = sum;
+                    *self.out.offset(position * self.result_step).add(feature) = sum;
                 }
             }
         }
     }
 
+    /// `GROUPED`: a group has several channels or features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    unsafe fn wide(&self) {
+    unsafe fn wide<const GROUPED: bool>(&self) {
         use std::arch::x86_64::*;
         /// Positions at a time.
         const P: usize = 8;
-        for channel in (0..self.channels).step_by(16) {
-            let n = (self.channels - channel).min(16);
+        let [channels, features] = if GROUPED { self.group } else { [1, 1] };
+        // Which channel of those that a vector of features sees each feature's first one is.
+        let places: [i32; WIDTH] = std::array::from_fn(|lane| (lane / features * channels) as i32);
+        for feature in (0..self.features).step_by(WIDTH) {
+            let n = (self.features - feature).min(WIDTH);
             let mask = ((1u32 << n) - 1) as __mmask16;
+            let seen = ((1u32 << (n / features * channels)) - 1) as __mmask16;
             // SAFETY: the caller's; masked lanes are not touched.
             unsafe {
-                let (lhs, rhs, out) = (self.lhs.add(channel), self.rhs.add(channel), self.out.add(channel));
+                let places = _mm512_loadu_epi32(places.as_ptr());
+                let (lhs, rhs) = (self.lhs.add(feature / features * channels), self.rhs.add(feature));
+                let out = self.out.add(feature);
                 let mut position = 0;
                 while position + P <= self.count {
                     let mut sums = [_mm512_setzero_ps(); P];
                     for &(input, kernel) in self.taps {
-                        let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
                         let from = lhs.offset(input + position as isize * self.step);
-                        for p in 0..P {
-                            let x = _mm512_maskz_loadu_ps(mask, from.offset(p as isize * self.step));
-                            sums[p] = _mm512_fmadd_ps(x, w, sums[p]);
+                        for channel in 0..channels {
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
+                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
+                            for p in 0..P {
+                                let mut x = _mm512_maskz_loadu_ps(seen, from.offset(p as isize * self.step));
+                                if GROUPED {
+                                    x = _mm512_permutexvar_ps(places, x);
+                                }
+                                sums[p] = _mm512_fmadd_ps(x, w, sums[p]);
+                            }
                         }
                     }
                     for p in 0..P {
@@ -255,9 +446,16 @@ impl Strip<'_> {
                 for position in position as isize..self.count as isize {
                     let mut sum = _mm512_setzero_ps();
                     for &(input, kernel) in self.taps {
-                        let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
-                        let x = _mm512_maskz_loadu_ps(mask, lhs.offset(input + position * self.step));
-                        sum = _mm512_fmadd_ps(x, w, sum);
+                        for channel in 0..channels {
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
+                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
+                            let mut x = _mm512_maskz_loadu_ps(seen, lhs.offset(input + position * self.step));
+                            if GROUPED {
+                                x = _mm512_permutexvar_ps(places, x);
+                            }
+                            sum = _mm512_fmadd_ps(x, w, sum);
+                        }
                     }
                     _mm512_mask_storeu_ps(out.offset(position * self.result_step), mask, sum);
                 }

@@ -1,9 +1,9 @@
 //! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
 //!
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
-//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. A convolution of a dilated
-//! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of one channel a group and features in the
-//! same order it is [`depthwise`].
+//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches ([`slab`]). A convolution of a dilated
+//! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
+//! a group it is [`depthwise`].
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
@@ -13,6 +13,7 @@
 
 mod depthwise;
 mod patches;
+mod slab;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use super::{Call, Operation};
 use crate::Unsupported;
 use depthwise::Depthwise;
 use patches::{Axis, Digit, Patches, Shape};
+use slab::{Arrays, Forward, Gradient};
 
 /// A convolution.
 #[derive(Clone, Debug)]
@@ -99,10 +101,40 @@ struct Part {
     features: usize,
     terms: usize,
     schedule: Schedule,
+    slab: Option<Slab>,
+}
+
+/// How a product is computed without patches.
+#[derive(Clone, Debug)]
+enum Slab {
+    Forward(Box<Forward>),
+    Gradient(Box<Gradient>),
+}
+
+impl Slab {
+    fn new(lanes: &[Lane], outer: &Outer, types: slab::Types) -> Option<Slab> {
+        let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
+        gradient.or_else(|| Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f))))
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match self {
+            Slab::Forward(forward) => forward.scratch_bytes(),
+            Slab::Gradient(gradient) => gradient.scratch_bytes(),
+        }
+    }
+
+    /// Whether finished rows are reported while others are computed.
+    fn reports(&self) -> bool {
+        match self {
+            Slab::Forward(forward) => forward.reports(),
+            Slab::Gradient(_) => false,
+        }
+    }
 }
 
 /// One spatial axis with the strides of kernel and result.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Lane {
     axis: Axis,
     kernel_stride: isize,
@@ -112,6 +144,21 @@ struct Lane {
 }
 
 impl Lane {
+    /// A dimension of size 1.
+    fn one() -> Lane {
+        let axis = Axis {
+            input: 1,
+            input_stride: 0,
+            kernel: 1,
+            output: 1,
+            stride: 1,
+            padding: 0,
+            input_dilation: 1,
+            kernel_dilation: 1,
+        };
+        Lane { axis, kernel_stride: 0, kernel_offset: 0, result_stride: 0, result_offset: 0 }
+    }
+
     /// The lanes that together are this one, each without dilation of the input if that is possible.
     fn phases(self) -> SmallVec<[Lane; 4]> {
         let axis = self.axis;
@@ -141,6 +188,7 @@ impl Lane {
 }
 
 /// Sizes and strides of the dimensions that are not spatial.
+#[derive(Clone, Copy, Debug)]
 struct Outer {
     feature_groups: usize,
     batch_groups: usize,
@@ -269,17 +317,21 @@ impl Convolution {
                 return Err(refuse("more than 4096 phases of dilation"));
             }
         }
-        let parts: Vec<Part> = all
-            .iter()
-            .map(|lanes| match field {
+        let (lhs, rhs) = (side(&left)?, side(&right)?);
+        let direct = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
+        let types = (left.memory, right.memory, ty.storage_bytes());
+        let of_lanes = |lanes: &SmallVec<[Lane; 3]>| {
+            let part = match field {
                 Field::F32 => part::<tile::F32>(lanes, &outer, patches_left),
                 Field::F64 => part::<tile::F64>(lanes, &outer, patches_left),
                 Field::I32 => part::<tile::I32>(lanes, &outer, patches_left),
                 Field::I64 => part::<tile::I64>(lanes, &outer, patches_left),
                 Field::C64 => part::<tile::C64>(lanes, &outer, patches_left),
                 Field::C128 => part::<tile::C128>(lanes, &outer, patches_left),
-            })
-            .collect();
+            };
+            Part { slab: direct.then(|| Slab::new(lanes, &outer, types)).flatten(), ..part }
+        };
+        let parts: Vec<Part> = all.iter().map(of_lanes).collect();
         let elements: usize = o.iter().product();
         let last = o.last().copied().unwrap_or(1);
         let in_order = patches_left
@@ -292,17 +344,13 @@ impl Convolution {
         let complex = if ty.is_complex() { 8 } else { 2 };
         let f32s = [left.memory, right.memory, lhs_ty, rhs_ty, ty].iter().all(|&ty| ty == ElementType::F32);
         let plain = f32s && left.offset == 0 && right.offset == 0;
-        let depthwise = (plain
-            && parts.len() == 1
-            && outer.channels == 1
-            && outer.features == 1
-            && outer.batch_groups == 1)
+        let depthwise = (plain && parts.len() == 1 && outer.batch_groups == 1)
             .then(|| Depthwise::new(&lanes, &outer))
             .flatten();
         Ok(Convolution {
             field,
-            lhs: side(&left)?,
-            rhs: side(&right)?,
+            lhs,
+            rhs,
             holes: parts.iter().any(|part| part.patches.has_holes()),
             patches_left,
             parts,
@@ -387,6 +435,7 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Par
         features: outer.features,
         terms: k,
         schedule,
+        slab: None,
     }
 }
 
@@ -449,6 +498,9 @@ impl<W> Source<W> for TypedPatches<'_, W> {
 impl Operation for Convolution {
     fn scratch_bytes(&self) -> u64 {
         let product = |part: &Part| {
+            if let Some(slab) = &part.slab {
+                return slab.scratch_bytes();
+            }
             let extents = part.extents(self.patches_left);
             match self.field {
                 Field::F32 => part.schedule.scratch::<tile::F32>(extents),
@@ -525,10 +577,18 @@ impl Convolution {
                 .expect("invariant: what cannot be packed is converted");
             let pack = A::Word::choose::<Packs>(self.lhs.packed_type())
                 .expect("invariant: what cannot be packed is converted");
+            let mut reported = self.in_order && !literally;
             for part in &self.parts {
                 let lhs =
                     lhs.wrapping_offset(self.lhs.offset * self.lhs.packed_type().storage_bytes() as isize);
                 let patches = TypedPatches { base: lhs, shape: &part.patches, pack };
+                if let (Some(slab), false) = (&part.slab, literally) {
+                    let rhs = rhs.wrapping_offset(self.rhs.offset * kernel_type.storage_bytes() as isize);
+                    let narrow = convert::from_f32(self.result_type);
+                    reported &= slab.reports();
+                    self.without_patches(slab, Arrays { lhs, rhs, out: result, scratch, narrow }, call);
+                    continue;
+                }
                 let offset = (part.kernel_offset + self.rhs.offset) * kernel_type.storage_bytes() as isize;
                 let [batch, rows, terms] = &part.kernel;
                 let kernel =
@@ -559,8 +619,28 @@ impl Convolution {
                 }
                 .run();
             }
-            if !self.in_order || literally {
+            if !reported {
                 self.report_all(call);
+            }
+        }
+    }
+
+    unsafe fn without_patches(&self, slab: &Slab, arrays: Arrays, call: Call<'_>) {
+        let features = self.elements.checked_div(self.rows as usize).unwrap_or(1) as u64;
+        let in_order = call.epilogue.filter(|_| self.in_order).map(|epilogue| {
+            move |at: isize, rows: usize| {
+                let first = at as u64 / features;
+                epilogue(first, first + rows as u64);
+            }
+        });
+        // SAFETY: the caller's.
+        unsafe {
+            match slab {
+                Slab::Forward(forward) => {
+                    let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
+                    forward.run(arrays, call.pool, finished);
+                }
+                Slab::Gradient(gradient) => gradient.run(arrays, call.pool),
             }
         }
     }

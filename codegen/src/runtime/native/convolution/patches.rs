@@ -44,7 +44,7 @@ impl Axis {
     }
 
     /// Whether some term is absent.
-    fn has_holes(&self) -> bool {
+    pub(super) fn has_holes(&self) -> bool {
         let last = (self.output as isize - 1) * self.stride - self.padding
             + (self.kernel as isize - 1) * self.kernel_dilation;
         self.input_dilation > 1 || self.padding > 0 || last >= self.input as isize

@@ -35,13 +35,22 @@ fn shuffled(parts: &[(char, usize)], keep: bool, r: &mut Random) -> (Vec<usize>,
 
 impl Case {
     fn random(r: &mut Random, rank: usize, largest: usize, channels: usize) -> Case {
+        Case::of_kind(r, rank, largest, channels, None)
+    }
+
+    /// `Some`: windows nearly as large as inputs (or small ones) of many channels, features and examples.
+    fn of_kind(r: &mut Random, rank: usize, largest: usize, channels: usize, gradient: Option<bool>) -> Case {
         loop {
             let mut lists: [Vec<String>; 6] = Default::default();
             // The verifier wants no negative room, nor padding that cuts more than there is.
             let mut impossible = false;
             let (mut input, mut kernel, mut output) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..rank {
-                let (n, k) = (1 + r.below(largest), 1 + r.below(4));
+                let (n, k) = match gradient {
+                    Some(true) => (4 + r.below(largest), 4 + r.below(largest)),
+                    Some(false) => (4 + r.below(largest), 1 + r.below(3)),
+                    None => (1 + r.below(largest), 1 + r.below(4)),
+                };
                 let plain = r.below(3) > 0;
                 let small = |r: &mut Random, n: usize| if plain { 1 } else { 1 + r.below(n) };
                 let (stride, base, dilate) = (small(r, 3), small(r, 3), small(r, 2));
@@ -60,12 +69,17 @@ impl Case {
                 kernel.push(k);
                 output.push(out);
             }
-            if impossible || output.contains(&0) && r.below(4) > 0 {
+            if impossible || output.contains(&0) && (r.below(4) > 0 || gradient.is_some()) {
                 continue;
             }
             let groups = 1 + r.below(3);
             let (feature_groups, batch_groups) = [(1, 1), (groups, 1), (1, groups)][r.below(3)];
-            let (batch, c, f) = (1 + r.below(3), 1 + r.below(channels), 1 + r.below(channels));
+            let (mut batch, mut c, mut f) = (1 + r.below(3), 1 + r.below(channels), 1 + r.below(channels));
+            match gradient {
+                Some(true) => (batch, f) = (8 + r.below(channels), 8 + r.below(channels)),
+                Some(false) => (c, f) = (2 + r.below(channels), 8 + r.below(channels)),
+                None => {}
+            }
             let keep = r.below(2) == 0;
             let spatial = |sizes: &[usize]| -> Vec<(char, usize)> {
                 sizes.iter().enumerate().map(|(i, &n)| (char::from(b'0' + i as u8), n)).collect()
@@ -144,6 +158,53 @@ fn larger() {
     for i in 0..24 {
         let (ty, out) = [(F32, F32), (F32, F32), (BF16, F32), (S8, S32), (C64, C64), (BF16, BF16)][i % 6];
         Case::random(&mut r, 2, 20, 20).check(ty, ty, out, Floats::Plain, &mut r);
+    }
+}
+
+#[test]
+fn many_channels() {
+    use ElementType::{BF16, F16, F32};
+    let mut r = Random(15);
+    for i in 0..24 {
+        let (ty, out) = [(F32, F32), (F32, F32), (BF16, F32), (F16, F16)][i % 4];
+        let floats = [Floats::Plain, Floats::Special][i / 4 % 2];
+        let (rank, largest) = [(1, 16), (2, 4), (3, 1)][i % 3];
+        Case::of_kind(&mut r, rank, largest, 6, Some(i % 2 == 0)).check(ty, ty, out, floats, &mut r);
+    }
+}
+
+/// Groups of a few channels and features, and vectors along the last axis.
+#[test]
+fn small_groups() {
+    let mut r = Random(16);
+    for (c, f) in [(1, 1), (4, 4), (1, 2), (2, 8), (16, 16), (3, 2), (2, 4)] {
+        for (labels, order) in [("b01f_01io->b01f", [0, 1, 2, 3]), ("bf01_oi01->bf01", [0, 3, 1, 2])] {
+            for (window, out) in [
+                ("size=1x3 pad=0_0x1_1", [1, 35]),
+                ("size=1x3 stride=1x2 pad=0_0x1_0", [1, 17]),
+                ("size=2x3 pad=2_2x2_2 stride=1x3 rhs_dilate=2x1 rhs_reversal=1x0", [3, 13]),
+            ] {
+                let size: Vec<usize> =
+                    window[5..].split(' ').next().unwrap().split('x').map(|n| n.parse().unwrap()).collect();
+                let groups = 3;
+                let place = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
+                let kernel = if order[1] == 1 {
+                    vec![size[0], size[1], c, f * groups]
+                } else {
+                    vec![f * groups, c, size[0], size[1]]
+                };
+                let case = Case {
+                    lhs: place([1, 1, 35, c * groups]),
+                    rhs: kernel,
+                    out: place([1, out[0], out[1], f * groups]),
+                    attrs: format!("window={{{window}}}, dim_labels={labels}, feature_group_count={groups}"),
+                    terms: size[0] * size[1] * c,
+                };
+                for floats in [Floats::Plain, Floats::Special] {
+                    case.check(ElementType::F32, ElementType::F32, ElementType::F32, floats, &mut r);
+                }
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::runtime::native::simd::is_wide;
 
 /// What elements are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Carrier {
+pub(in crate::runtime::native) enum Carrier {
     /// `pred` and integers, by their bytes.
     Integer {
         bytes: usize,
@@ -26,33 +26,36 @@ pub(super) enum Carrier {
 
 /// Loops over rows of elements. None has an order to keep but that of the sources and the positions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fold {
+pub(in crate::runtime::native) struct Fold {
     /// Bytes of an element.
-    pub(super) bytes: usize,
+    pub(in crate::runtime::native) bytes: usize,
     /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
-    pub(super) rows: unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]),
+    pub(in crate::runtime::native) rows: unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]),
     /// `accumulator[i] = f(accumulator[i], source[i * stride])` for `i < n`.
-    pub(super) strided: unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, stride: usize),
+    pub(in crate::runtime::native) strided:
+        unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, stride: usize),
     /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
-    pub(super) scan: unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
+    pub(in crate::runtime::native) scan:
+        unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
     /// The bits of an element that changes nothing, if the order of elements does not matter either.
-    pub(super) identity: Option<u128>,
+    pub(in crate::runtime::native) identity: Option<u128>,
 }
 
 /// A function of two elements.
-trait Function<T> {
+pub(in crate::runtime::native) trait Function<T> {
+    /// Its value.
     fn of(a: T, b: T) -> T;
 }
 
-struct Add;
-struct Multiply;
-struct Maximum;
-struct Minimum;
-struct MaximumSigned;
-struct MinimumSigned;
-struct And;
-struct Or;
-struct Xor;
+pub(in crate::runtime::native) struct Add;
+pub(in crate::runtime::native) struct Multiply;
+pub(in crate::runtime::native) struct Maximum;
+pub(in crate::runtime::native) struct Minimum;
+pub(in crate::runtime::native) struct MaximumSigned;
+pub(in crate::runtime::native) struct MinimumSigned;
+pub(in crate::runtime::native) struct And;
+pub(in crate::runtime::native) struct Or;
+pub(in crate::runtime::native) struct Xor;
 /// A product rounded to a narrower type.
 struct Rounded<T>(PhantomData<T>);
 
@@ -356,7 +359,7 @@ unsafe fn scan_sums(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down
 }
 
 /// What elements of a type are computed in by an operation, and how; `None`: the type has no such operation.
-pub(super) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
+pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
     let signed = ty.class() == TypeClass::Signed;
     let carrier = match ty.class() {
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => {

@@ -5,7 +5,7 @@
 //! result, axis by axis ([`running`]). Narrow floats are computed in f32 and rounded once.
 
 mod direct;
-mod fold;
+pub(super) mod fold;
 mod general;
 mod running;
 mod scan;

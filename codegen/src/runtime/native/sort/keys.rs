@@ -398,12 +398,24 @@ impl Key {
                 let key = key ^ flip;
                 if key & top != 0 { key ^ top } else { !key & (u64::MAX >> (64 - self.bits())) }
             }
-            Encoding::Table(table) => table.iter().position(|&k| u64::from(k) == key).unwrap_or(0) as u64,
+            // Not [`Key::is_decoded`].
+            Encoding::Table(_) => 0,
         }
     }
 
-    /// Whether the key is of one byte.
-    pub(super) fn is_byte(&self) -> bool {
-        self.bytes == 1
+    /// Whether [`Key::decode`] gives back elements, but for those that [`Met::merged`] tells of.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.is_whole() && !matches!(self.encoding, Encoding::Table(_))
+    }
+
+    /// The keys that several elements have, if these all compare.
+    pub(super) fn shared_keys(&self) -> [u64; 2] {
+        match &self.encoding {
+            Encoding::Merged { flip, .. } => {
+                let bits = self.bits();
+                [u64::MAX >> (64 - bits) ^ flip, 1 << (bits - 1) ^ flip]
+            }
+            Encoding::Table(_) | Encoding::Flip(_) | Encoding::Total(_) => [u64::MAX; 2],
+        }
     }
 }

@@ -16,6 +16,7 @@ use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 
 use self::merge::{Column, Comparator, LANES};
 use self::radix::{Item, Items, Narrow, PARALLEL, Wide, each_piece};
+use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
 use super::{Call, Operation, Sent};
@@ -166,19 +167,33 @@ impl Sort {
         debug_assert!(group > 0, "invariant: strides are not 0");
         let mut layout = Layout::default();
         let (len, all) = (lines.len as u64, (lines.len * group) as u64);
-        let mut at = Places { order: layout.add(all, 4), ..Places::default() };
+        let mut at = Places::default();
         match &by {
+            // Sorted where the result is, whatever the elements.
+            By::Keys(keys)
+                if operands.len() == 1
+                    && lines.stride == 1
+                    && matches!(&keys[..], [key] if key.is_decoded() && !key.is_partial()) =>
+            {
+                if lines.len < PARALLEL {
+                    at.items = [layout.add(len, operands[0].bytes as u64); 2];
+                }
+                at.counts = layout.add(radix::bare_counters(lines.len) as u64, 4);
+            }
             By::Keys(keys) => {
+                at.order = layout.add(all, 4);
                 let bits: u32 = keys.iter().map(Key::bits).sum();
                 let size = if bits <= 32 { 8 } else { 16 };
                 at.items = [layout.add(len, size), layout.add(len, size)];
-                at.counts = layout.add(radix::counters(lines.len) as u64, 4);
+                let counters = radix::counters(lines.len).max(radix::bare_counters(lines.len));
+                at.counts = layout.add(counters as u64, 4);
                 if keys.iter().any(Key::is_partial) {
                     at.spare = layout.add(len, 4);
                     at.keys = layout.add(len, 8 * keys.len() as u64);
                 }
             }
             By::Comparator { used, .. } => {
+                at.order = layout.add(all, 4);
                 at.spare = layout.add(all, 4);
                 let arguments = 2 * used.len() as u64 + 1;
                 at.lanes = layout.add(arguments, 16 * LANES as u64);
@@ -286,18 +301,19 @@ impl Sort {
         }
     }
 
-    /// Sorts a line of the only operand by its only key without places, if that says it all.
+    /// Sorts a line of the only operand by its only key without places, if that says it all, in the memory of the result.
     ///
     /// # Safety
     /// As [`Sort::group`].
     unsafe fn bare(&self, call: &Call<'_>, keys: &[Key], scratch: *mut u8, line: Line) -> bool {
         let (&[_], [key]) = (&self.operands[..], keys) else { return false };
-        if !key.is_whole() || key.is_byte() {
+        if !key.is_decoded() {
             return false;
         }
         // SAFETY: as the caller says.
         unsafe {
             match key.bits() {
+                8 => self.bare_of::<u8>(call, key, scratch, line),
                 16 => self.bare_of::<u16>(call, key, scratch, line),
                 32 => self.bare_of::<u32>(call, key, scratch, line),
                 bits => {
@@ -315,45 +331,80 @@ impl Sort {
         scratch: *mut u8,
         line: Line,
     ) -> bool {
-        let [data, spare] = self.scratch.items.map(|at| {
-            // SAFETY: the layout has this place.
-            Shared::<W>::new(unsafe { scratch.add(at as usize) })
-        });
-        // SAFETY: as above.
+        // SAFETY: the layout has this place.
         let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
         let from = Shared::<u8>::new(call.arguments[0]);
-        let (merged, differ) = (AtomicBool::new(false), Differ::default());
+        let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
         let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
         each_piece(call.pool, line.len, &|_, range| {
             let mut bits = (u64::MAX, 0);
-            // SAFETY: the line is in the operand; pieces write different items.
-            let met = unsafe {
+            // SAFETY: the line is in the operand.
+            let met = super::simd::vectorized(|| unsafe {
                 key.load(
                     from.pointer(),
                     range,
                     |i| line.start + i,
-                    |i, key| {
-                        bits = (bits.0 & key, bits.1 | key);
-                        *data.pointer().add(i) = word(key);
-                    },
+                    |_, key| bits = (bits.0 & key, bits.1 | key),
                 )
-            };
+            });
             differ.note(bits);
             merged.fetch_or(met.merged, Ordering::Relaxed);
+            nan.fetch_or(met.nan, Ordering::Relaxed);
         });
-        if merged.into_inner() {
+        if key.is_partial() && nan.into_inner() {
             return false;
         }
-        let to = Shared::<W>::new(call.arguments[1]);
-        let items = Items { data, spare, counts, n: line.len, bits: key.bits(), fresh: true };
-        // SAFETY: the layout gives each array its size; parts write different elements of the line's result.
-        unsafe {
-            radix::sort(call.pool, items, differ.bits(), &|start, sorted: &[W]| {
-                let to = to.slice_mut(line.start + start, sorted.len());
-                to.iter_mut().zip(sorted).for_each(|(to, &item)| *to = word(key.decode(item.key())));
-            });
+        // SAFETY: the line is in the result.
+        let to = unsafe { Shared::<W>::new(call.arguments[1]).offset(line.start) };
+        let loads = LineKeys { key, from, start: line.start };
+        // SAFETY: the layout has this place.
+        let spare = Shared::<W>::new(unsafe { scratch.add(self.scratch.items[0] as usize) });
+        let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
+        let done = |range: std::ops::Range<usize>| {
+            // SAFETY: nobody else uses this part of the result now.
+            let part = unsafe { to.slice_mut(range.start, range.len()) };
+            part.iter_mut().for_each(|x| *x = word(key.decode(x.key())));
+        };
+        // SAFETY: the line of the result has room for the keys, the layout for the counters.
+        unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
+        if merged.into_inner() {
+            // SAFETY: no other task uses this line of the result.
+            unsafe { self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len)) };
         }
         true
+    }
+
+    /// Gives elements that are equal to others of other bits, and have become one of them, their bits again, in the order of the operand.
+    ///
+    /// # Safety
+    /// The line is in the operand, whose elements are as large as `W`.
+    unsafe fn unmerge<W: Item>(&self, call: &Call<'_>, key: &Key, line: Line, sorted: &mut [W]) {
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let shared = key.shared_keys();
+        let first = |shared: u64| {
+            let (mut begin, mut end) = (0, sorted.len());
+            while begin < end {
+                let (middle, mut less) = (usize::midpoint(begin, end), false);
+                let x = std::ptr::from_ref(&sorted[middle]).cast();
+                // SAFETY: one element.
+                unsafe { key.load(x, 0..1, |_| 0, |_, key| less = key < shared) };
+                (begin, end) = if less { (middle + 1, end) } else { (begin, middle) };
+            }
+            begin
+        };
+        let mut next = shared.map(first);
+        // SAFETY: as the caller says.
+        let elements = unsafe { Shared::<W>::new(from.pointer()).slice(line.start, line.len) };
+        let put = |i: usize, found: u64| {
+            for (next, shared) in next.iter_mut().zip(shared) {
+                if found == shared && *next < sorted.len() {
+                    sorted[*next] = elements[i];
+                    *next += 1;
+                }
+            }
+        };
+        // SAFETY: as the caller says.
+        unsafe { key.load(from.pointer(), 0..line.len, |i| line.start + i, put) };
     }
 
     /// The order of a line by its keys.
@@ -499,6 +550,22 @@ impl Sort {
     }
 }
 
+/// The keys of a line without gaps.
+struct LineKeys<'a> {
+    key: &'a Key,
+    from: Shared<u8>,
+    start: usize,
+}
+
+impl<W: Item + num_traits::PrimInt> radix::Keys<W> for LineKeys<'_> {
+    #[inline(always)]
+    fn each(&self, range: std::ops::Range<usize>, mut sink: impl FnMut(W)) {
+        let sink = |_, key| sink(W::from(key).unwrap_or_else(W::zero));
+        // SAFETY: who made this says that the line is in the operand.
+        unsafe { self.key.load(self.from.pointer(), range, |i| self.start + i, sink) };
+    }
+}
+
 /// The bits in which keys differ.
 struct Differ {
     all: AtomicU64,
@@ -617,7 +684,8 @@ fn counts_along(module: &Module, id: InstrId, dimension: usize, depth: usize) ->
 
 impl Operation for Sort {
     fn scratch_bytes(&self) -> u64 {
-        if self.lines.len < 2 { 0 } else { self.task_bytes.saturating_mul(self.tasks as u64) }
+        // Several tasks have the workspaces of their threads.
+        if self.lines.len < 2 || self.tasks > 1 { 0 } else { self.task_bytes }
     }
 
     fn regions(&self) -> Vec<ComputationId> {
@@ -653,9 +721,7 @@ impl Operation for Sort {
         let groups = groups_inner * (lines.count / inner.max(1));
         let (scratch, pool) = (Shared::<u8>::new(call.scratch), call.pool);
         let call = Sent(call);
-        let task = |task: usize| {
-            // SAFETY: each task has its own part of the scratch memory.
-            let scratch = unsafe { scratch.offset(task * self.task_bytes as usize) }.pointer();
+        let task = |task: usize, scratch: *mut u8| {
             for group in groups * task / self.tasks..groups * (task + 1) / self.tasks {
                 let at = group % groups_inner * self.group;
                 let first = group / groups_inner * inner + at;
@@ -664,9 +730,11 @@ impl Operation for Sort {
             }
         };
         if self.tasks == 1 {
-            task(0);
+            task(0, scratch.pointer());
         } else {
-            pool.run(self.tasks, &task);
+            pool.run(self.tasks, &|n| {
+                with_workspace(self.task_bytes as usize, |workspace| task(n, workspace));
+            });
         }
     }
 }

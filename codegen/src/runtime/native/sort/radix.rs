@@ -1,5 +1,6 @@
 //! Stable sorting of integers with what they carry, digit by digit from the lowest.
 
+use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::memory::Shared;
 use crate::runtime::pool::Pool;
 
@@ -39,7 +40,7 @@ macro_rules! bare {
         }
     )*};
 }
-bare!(u16, u32, u64);
+bare!(u8, u16, u32, u64);
 
 /// A key of up to 32 bits above a place in a line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -259,5 +260,162 @@ unsafe fn part<T: Item>(items: Items<T>, start: usize, done: &(dyn Fn(usize, &[T
             std::mem::swap(&mut from, &mut to);
         }
         done(start, from.slice(0, n));
+    }
+}
+
+/// Keys of a part up to which it is sorted with as much memory again.
+const SPARE: usize = 1 << 16;
+
+/// Counters that [`sort_bare`] needs for `n` keys.
+pub(super) fn bare_counters(n: usize) -> usize {
+    if n < PARALLEL { COUNTERS } else { (PIECES << DIGIT) + (1 << DIGIT) + 1 }
+}
+
+/// Where keys come from.
+pub(super) trait Keys<W>: Sync {
+    /// Gives the keys of a range to `sink`.
+    fn each(&self, range: std::ops::Range<usize>, sink: impl FnMut(W));
+}
+
+/// Sorts keys by themselves in the memory of the result (`items.data`). `spare` is used for fewer than [`PARALLEL`] keys. `done` is called for
+/// parts of the result that are sorted.
+///
+/// # Safety
+/// There is room for the keys, and for as many counters as [`bare_counters`] says, which are this call's alone.
+pub(super) unsafe fn sort_bare<W: Item>(
+    pool: &Pool,
+    items: Items<W>,
+    differ: u64,
+    keys: &impl Keys<W>,
+    done: &(dyn Fn(std::ops::Range<usize>) + Sync),
+) {
+    let Items { data: result, counts, n, .. } = items;
+    let used = 64 - differ.leading_zeros();
+    if n < PARALLEL || used == 0 {
+        let mut at = 0;
+        // SAFETY: there is room for the keys.
+        keys.each(0..n, |key| unsafe {
+            *result.pointer().add(at) = key;
+            at += 1;
+        });
+        if used > 0 {
+            // SAFETY: as the caller says.
+            unsafe { part(Items { bits: used, ..items }, 0, &|_, sorted| back(result, sorted)) };
+        }
+        return done(0..n);
+    }
+    let width = DIGIT.min(used);
+    let (shift, size) = (used - width, 1usize << width);
+    let digit = |key: W| (key.key() >> shift) as usize & (size - 1);
+    each_piece(pool, n, &|i, range| {
+        // SAFETY: a piece has counters of its own, digits are below `size`.
+        let counts = unsafe { counts.slice_mut(i << DIGIT, size) };
+        counts.fill(0);
+        keys.each(range, |key| counts[digit(key)] += 1);
+    });
+    let pieces = pieces(pool, n);
+    // SAFETY: no piece is being worked on.
+    let (all, starts) =
+        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(PIECES << DIGIT, size + 1)) };
+    let mut sum = 0;
+    for d in 0..size {
+        starts[d] = sum;
+        for i in 0..pieces {
+            sum += std::mem::replace(&mut all[(i << DIGIT) + d], sum);
+        }
+    }
+    starts[size] = sum;
+    each_piece(pool, n, &|i, range| {
+        // SAFETY: as above; the counters hand out each place of the result once, all below `n`.
+        unsafe {
+            let places = counts.slice_mut(i << DIGIT, size);
+            keys.each(range, |key| {
+                let place = &mut places[digit(key)];
+                *result.pointer().add(*place as usize) = key;
+                *place += 1;
+            });
+        }
+    });
+    let starts = &*starts;
+    let turn = |t: usize| {
+        let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / PIECES).min(size);
+        for d in first(t)..if t + 1 == PIECES { size } else { first(t + 1) } {
+            let (start, end) = (starts[d] as usize, starts[d + 1] as usize);
+            if start < end {
+                // SAFETY: parts do not overlap.
+                unsafe { bare_part(result.offset(start), end - start, shift) };
+                done(start..end);
+            }
+        }
+    };
+    if pieces == 1 { (0..PIECES).for_each(turn) } else { pool.run(PIECES, &turn) }
+}
+
+/// Brings sorted keys back from the spare memory, if they are there.
+unsafe fn back<W: Item>(data: Shared<W>, sorted: &[W]) {
+    if sorted.as_ptr() != data.pointer().cast_const() {
+        // SAFETY: the caller says that there is room, which does not overlap the spare memory.
+        unsafe { data.pointer().copy_from_nonoverlapping(sorted.as_ptr(), sorted.len()) };
+    }
+}
+
+/// Sorts keys on one thread by their lowest bits, where they are.
+///
+/// # Safety
+/// They are this call's alone.
+unsafe fn bare_part<W: Item>(data: Shared<W>, n: usize, bits: u32) {
+    // SAFETY: the caller's.
+    let keys = unsafe { data.slice_mut(0, n) };
+    if n <= FEW || bits == 0 {
+        if bits > 0 {
+            W::sort_few(keys);
+        }
+        return;
+    }
+    if n <= SPARE {
+        let room = (n * size_of::<W>()).next_multiple_of(64);
+        with_workspace(room + 4 * COUNTERS, |workspace| {
+            // SAFETY: the workspace has room for the keys and the counters.
+            unsafe {
+                let (spare, counts) = (Shared::<W>::new(workspace), Shared::new(workspace.add(room)));
+                let items = Items { data, spare, counts, n, bits, fresh: true };
+                part(items, 0, &|_, sorted| back(data, sorted));
+            }
+        });
+        return;
+    }
+    // So many that they are put into the right ones of 256 parts where they are: each key in turn goes to the part of its digit.
+    const SIZE: usize = 256;
+    let shift = bits.saturating_sub(8);
+    let digit = |key: W| (key.key() >> shift) as usize & (SIZE - 1);
+    let mut ends = [0usize; SIZE];
+    for &key in &*keys {
+        ends[digit(key)] += 1;
+    }
+    let mut next = [0usize; SIZE];
+    let mut sum = 0;
+    for d in 0..SIZE {
+        next[d] = sum;
+        sum += ends[d];
+        ends[d] = sum;
+    }
+    for d in 0..SIZE {
+        while next[d] < ends[d] {
+            let mut key = keys[next[d]];
+            let mut to = digit(key);
+            while to != d {
+                key = std::mem::replace(&mut keys[next[to]], key);
+                next[to] += 1;
+                to = digit(key);
+            }
+            keys[next[d]] = key;
+            next[d] += 1;
+        }
+    }
+    let mut start = 0;
+    for end in ends {
+        // SAFETY: parts of what is the caller's.
+        unsafe { bare_part(data.offset(start), end - start, shift) };
+        start = end;
     }
 }

@@ -1,9 +1,13 @@
-//! `scatter` by any computation, of any number of operands, with windows of any form: index vectors in order and, within a window, elements in row-major order,
-//! both literally. Elements that go to different places are combined together, a lane each.
+//! `scatter`: of one operand by a well-known operation ([`direct`]); or by any computation, of any number of operands, index vectors in order and, within
+//! a window, elements in row-major order, both literally, where elements that go to different places are combined together, a lane each.
+
+mod direct;
+mod ops;
 
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, TypeClass};
 use smallvec::SmallVec;
 
+use self::direct::{Component, Direct, Outer, Parts};
 use super::lanes::{Applied, LANES, Lanes};
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
@@ -35,6 +39,7 @@ pub(crate) struct Scatter {
     /// Whether some window fits.
     fits: bool,
     how: How,
+    direct: Option<Direct>,
 }
 
 /// A dimension of two arrays at once.
@@ -106,7 +111,8 @@ impl Scatter {
             return Err(unsupported("with such dimension numbers"));
         }
         let last = |d: usize| x[d].checked_sub(window_sizes[d]);
-        let components = list(AttrKey::ScatterDimsToOperandDims)
+        let map = list(AttrKey::ScatterDimsToOperandDims);
+        let components: Vec<(usize, usize)> = list(AttrKey::ScatterDimsToOperandDims)
             .iter()
             .map(|&d| (last(d).unwrap_or(0), x_strides[d]))
             .collect();
@@ -117,12 +123,39 @@ impl Scatter {
             .map(|(&d, from)| Some((place(from)?, x_strides[d])))
             .collect();
         let batching = batching.ok_or_else(|| unsupported("with such batching dimensions"))?;
+        let fits = (0..x.len()).all(|d| last(d).is_some());
         let computation =
             instr.attrs.computation(AttrKey::ToApply).ok_or_else(|| unsupported("without a computation"))?;
         let types = |shapes: &[&hlo::ArrayShape]| shapes.iter().map(|s| s.element_type).collect::<Vec<_>>();
         let (given, more) = (types(operands), types(updates));
-        let selected =
-            Scalars::of(module, computation).filter(|_| n == 1 && given == more).and_then(|s| s.selected());
+        let scalars = Scalars::of(module, computation).filter(|_| n == 1 && given == more);
+        let selected = scalars.as_ref().and_then(Scalars::selected);
+        let op = scalars.as_ref().and_then(Scalars::reducer);
+        let component_stride = i_strides.get(vector).copied().unwrap_or(0);
+        let integral = matches!(index.element_type.class(), TypeClass::Signed | TypeClass::Unsigned);
+        let known = n == 1 && fits && integral && (op.is_some() || selected == Some(1));
+        let direct = known.then(|| {
+            let components =
+                components.iter().zip(0..).map(|(&(last, stride), k): (&(usize, usize), usize)| Component {
+                    last,
+                    stride,
+                    step: k * component_stride,
+                });
+            let numbers = Numbers { sizes: &x, window: &window_sizes, indexed: &map, batching: &batching };
+            let divided = numbers.divide(&x_strides, &window, &batch);
+            Direct::of(Parts {
+                ty: given[0],
+                op,
+                elements: x.iter().product(),
+                index_type: index.element_type,
+                outer: divided.outer,
+                batch: divided.batch,
+                components: components.collect(),
+                window: divided.window,
+                run: divided.run,
+                row: divided.row,
+            })
+        });
         let how = match selected {
             Some(0) => How::Keep,
             Some(_) => How::Replace,
@@ -144,11 +177,18 @@ impl Scatter {
             batch,
             window,
             components,
-            component_stride: i_strides.get(vector).copied().unwrap_or(0),
+            component_stride,
             batching,
-            fits: (0..x.len()).all(|d| last(d).is_some()),
+            fits,
             how,
+            direct: direct.flatten(),
         })
+    }
+
+    /// A `scatter` in a fusion of nothing else, if it is of a kind that is faster than a kernel of its own: it may be in the place of its operand.
+    pub(super) fn of_fusion(module: &Module, id: InstrId) -> Option<Scatter> {
+        let known = |scatter: &Scatter| scatter.direct.is_some();
+        Scatter::of(module, id).ok().filter(known)
     }
 
     /// The index at a place of the index array; `None`: it is negative or too large.
@@ -200,6 +240,70 @@ impl Scatter {
     }
 }
 
+/// How index vectors and windows meet the operand.
+struct Numbers<'a> {
+    /// Sizes of the operand and of windows in it.
+    sizes: &'a [usize],
+    window: &'a [usize],
+    /// The dimensions of the components of index vectors.
+    indexed: &'a [usize],
+    /// Dimensions of the batch that are dimensions of the operand, and their strides in that.
+    batching: &'a [(usize, usize)],
+}
+
+/// The work of a scatter, divided as [`Parts`] says.
+struct Divided {
+    outer: Vec<Outer>,
+    batch: Vec<Dimension>,
+    window: Vec<Dimension>,
+    run: usize,
+    row: usize,
+}
+
+impl Numbers<'_> {
+    fn divide(&self, strides: &[usize], window: &[Dimension], batch: &[Dimension]) -> Divided {
+        let mut outer = Vec::new();
+        for &(dimension, stride) in self.batching {
+            let Dimension { size, strides: [index, from] } = batch[dimension];
+            outer.push(Outer { size, strides: [stride, index, from] });
+        }
+        let batched = |d: usize| self.batching.iter().any(|b| b.0 == d);
+        let batch =
+            batch.iter().enumerate().filter(|(d, _)| !batched(*d)).map(|(_, &dimension)| dimension).collect();
+        // The dimension of the operand that each dimension of the window is: they are in its order.
+        let dimension = |w: &Dimension| {
+            (0..strides.len()).rfind(|&d| strides[d] == w.strides[0] && self.window[d] == w.size)
+        };
+        let mut joined: Vec<Dimension> = window.to_vec();
+        direct::join(&mut joined);
+        let run = match joined.last() {
+            Some(&Dimension { size, strides: [1, 1] }) => size,
+            Some(_) | None => 1,
+        };
+        // What is not in the run.
+        let mut rest: Vec<Dimension> = window.iter().copied().filter(|w| w.size != 1).collect();
+        let mut inner = 1;
+        while inner < run {
+            inner *= rest.pop().map_or(run, |w| w.size);
+        }
+        let free = |w: &Dimension| dimension(w).is_some_and(|d| !self.indexed.contains(&d));
+        let (free, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(free);
+        outer.extend(free.iter().map(|w| Outer { size: w.size, strides: [w.strides[0], 0, w.strides[1]] }));
+        let mut row = 0;
+        for (d, &stride) in strides.iter().enumerate() {
+            if self.indexed.contains(&d) {
+                if self.window[d] != 1 {
+                    break;
+                }
+                row = stride;
+            } else if self.window[d] != 1 && stride < run {
+                break;
+            }
+        }
+        Divided { outer, batch, window: rest, run, row: if self.sizes.is_empty() { 0 } else { row } }
+    }
+}
+
 /// Goes through all positions of dimensions, row-major: their coordinates, and offsets in both arrays.
 fn odometer(dimensions: &[Dimension], each: &mut impl FnMut(&[usize], [usize; 2])) {
     if dimensions.iter().any(|d| d.size == 0) {
@@ -228,6 +332,9 @@ fn odometer(dimensions: &[Dimension], each: &mut impl FnMut(&[usize], [usize; 2]
 
 impl Operation for Scatter {
     fn scratch_bytes(&self) -> u64 {
+        if let Some(direct) = &self.direct {
+            return direct.scratch_bytes();
+        }
         match &self.how {
             How::Keep | How::Replace => 0,
             How::Apply(applied) => self.layout(applied)[2],
@@ -236,6 +343,7 @@ impl Operation for Scatter {
 
     fn regions(&self) -> Vec<ComputationId> {
         match &self.how {
+            How::Apply(_) if self.direct.is_some() => Vec::new(),
             How::Keep | How::Replace => Vec::new(),
             How::Apply(applied) => vec![applied.computation],
         }
@@ -249,6 +357,10 @@ impl Operation for Scatter {
     }
 
     unsafe fn run(&self, call: Call<'_>) {
+        if let Some(direct) = &self.direct {
+            // SAFETY: as the caller says.
+            return unsafe { direct.run(call) };
+        }
         let n = self.bytes.len();
         let (indices, updates, results) =
             (call.arguments[n], &call.arguments[n + 1..], &call.arguments[2 * n + 1..]);
@@ -326,7 +438,7 @@ unsafe fn combine(
 
 #[cfg(test)]
 mod tests {
-    use crate::runtime::native::testing::check;
+    use crate::runtime::native::testing::{check, close};
 
     /// `a - 2 b` of s32.
     unsafe extern "C" fn twice(arguments: *const *mut u8, begin: u64, end: u64) {
@@ -403,6 +515,94 @@ mod tests {
                 check(&text(case, "f64", "  ROOT r = f64[] copy(b)\n"), seed, true, true, &[]);
                 check(&text(case, "s4", "  ROOT r = s4[] copy(a)\n"), seed, true, true, &[]);
             }
+        }
+    }
+
+    /// Enough updates for several threads: places apart, windows that overlap, dimensions beside, few places.
+    const LARGE: &[(&str, &str, &str, &str)] = &[
+        (
+            "40000",
+            "u16[20000,1]",
+            "20000",
+            "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
+            "300,37",
+            "u8[1000]",
+            "1000,37",
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
+            "250,250,2",
+            "u8[6,90,50,2]",
+            "6,90,50,2",
+            "update_window_dims={3}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=3",
+        ),
+        (
+            "120,90,5",
+            "s8[50,2]",
+            "50,100,40,3",
+            "update_window_dims={1,2,3}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,2}, index_vector_dim=1",
+        ),
+        (
+            "40,200",
+            "s8[2,300]",
+            "40,2,300",
+            "update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=2",
+        ),
+        (
+            "30,100,7",
+            "s64[50,30,1]",
+            "50,30,7",
+            "update_window_dims={2}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, index_vector_dim=2",
+        ),
+        (
+            "11",
+            "s32[40000,1]",
+            "40000",
+            "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
+            "50,3",
+            "s8[3,10000]",
+            "3,10000,3",
+            "update_window_dims={2}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2",
+        ),
+    ];
+
+    #[test]
+    fn by_known_operations() {
+        let ops = [
+            ("s32", "add"),
+            ("u8", "maximum"),
+            ("s16", "minimum"),
+            ("u64", "xor"),
+            ("pred", "add"),
+            ("bf16", "maximum"),
+            ("f32", "minimum"),
+            ("f64", "maximum"),
+            ("s4", "replace"),
+            ("c128", "replace"),
+        ];
+        for (seed, &case) in LARGE.iter().chain(CASES).enumerate() {
+            for (ty, op) in ops {
+                let body = match op {
+                    "replace" => format!("  ROOT r = {ty}[] copy(b)\n"),
+                    op => format!("  ROOT r = {ty}[] {op}(b, a)\n"),
+                };
+                check(&text(case, ty, &body), seed as u64, true, op == "replace", &[]);
+            }
+        }
+    }
+
+    #[test]
+    fn by_sums_of_floats() {
+        for (seed, &case) in LARGE.iter().enumerate() {
+            let sum = |ty: &str| text(case, ty, &format!("  ROOT r = {ty}[] add(a, b)\n"));
+            close(&sum("f32"), seed as u64, 64.0);
+            close(&sum("c64"), seed as u64, 0.0);
+            // One after the other, each rounded.
+            check(&sum("bf16"), seed as u64, false, false, &[]);
         }
     }
 }

@@ -1,0 +1,840 @@
+//! Convolutions in `f32` without patches: register tiles read the input where it is, or in a *slab*, the rows of it that a task needs with their padding and with
+//! channels as neighbours.
+//!
+//! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. For gradients of
+//! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
+//! a row of the other operand after the other.
+//!
+//! **Invariant:** tasks and the order of sums are fixed by the shape.
+
+use smallvec::SmallVec;
+
+use hlo::ElementType;
+use hlo::half::{bf16, f16};
+
+use super::{Lane, Outer};
+use crate::runtime::native::dot::product::{Narrow, with_workspace};
+use crate::runtime::native::dot::tile::Features;
+use crate::runtime::pool::Pool;
+
+/// Rows and columns of a register tile.
+const ROWS: usize = 12;
+const COLUMNS: usize = 32;
+
+/// Elements of a vector.
+const WIDTH: usize = 16;
+
+/// Elements of a slab, about.
+const SLAB: usize = 96 << 10;
+
+/// Tasks, about, if there is as much work.
+const TASKS: usize = 32;
+
+/// Elements of all sums of a gradient together, about.
+const SUMS: usize = 512 << 10;
+
+/// Parts of the terms of a gradient.
+const PARTS: usize = 8;
+
+/// Reads elements that are so far apart as `f32`.
+type Read = unsafe fn(from: *const u8, at: isize, step: isize, n: usize, to: *mut f32);
+
+unsafe fn read<T: Copy>(
+    from: *const u8,
+    at: isize,
+    step: isize,
+    n: usize,
+    to: *mut f32,
+    f32: impl Fn(T) -> f32,
+) {
+    // SAFETY: the caller says that the elements are there.
+    unsafe {
+        let from = from.cast::<T>().offset(at);
+        if step == 1 {
+            for i in 0..n {
+                *to.add(i) = f32(*from.add(i));
+            }
+        } else {
+            for i in 0..n {
+                *to.add(i) = f32(*from.offset(i as isize * step));
+            }
+        }
+    }
+}
+
+/// What reads elements of a type.
+fn reads(ty: ElementType) -> Option<Read> {
+    // SAFETY: the caller's, in all three.
+    let f32s: Read = |from, at, step, n, to| unsafe { read::<f32>(from, at, step, n, to, |x| x) };
+    // SAFETY: as above.
+    let bf16s: Read = |from, at, step, n, to| unsafe { read::<bf16>(from, at, step, n, to, bf16::to_f32) };
+    // SAFETY: as above.
+    let f16s: Read = |from, at, step, n, to| unsafe { read::<f16>(from, at, step, n, to, f16::to_f32) };
+    match ty {
+        ElementType::F32 => Some(f32s),
+        ElementType::BF16 => Some(bf16s),
+        ElementType::F16 => Some(f16s),
+        _other => None,
+    }
+}
+
+/// The arrays of a convolution.
+#[derive(Clone, Copy)]
+pub(super) struct Arrays {
+    pub(super) lhs: *const u8,
+    pub(super) rhs: *const u8,
+    pub(super) out: *mut u8,
+    pub(super) scratch: *mut u8,
+    pub(super) narrow: Option<Narrow<f32>>,
+}
+
+// SAFETY: tasks write disjoint parts of the result and of the scratch memory.
+unsafe impl Sync for Arrays {}
+
+impl Arrays {
+    /// All of it: so that closures capture what may be shared.
+    fn get(&self) -> Arrays {
+        *self
+    }
+}
+
+/// What both kinds know.
+#[derive(Clone, Debug)]
+struct Common {
+    /// Three spatial axes, the slowest first.
+    lanes: [Lane; 3],
+    outer: Outer,
+    lhs: ElementType,
+    rhs: ElementType,
+    result_bytes: usize,
+}
+
+/// Element types of the operands and bytes of an element of the result.
+pub(super) type Types = (ElementType, ElementType, usize);
+
+impl Common {
+    fn new(lanes: &[Lane], outer: &Outer, (lhs, rhs, result_bytes): Types) -> Option<Common> {
+        let fits = (1..=3).contains(&lanes.len())
+            && lanes.iter().all(|lane| lane.axis.input_dilation == 1 && lane.axis.output > 0)
+            && outer.batch_groups == 1
+            && outer.channels > 0
+            && Features::here().avx512
+            && reads(lhs).is_some()
+            && reads(rhs).is_some();
+        if !fits {
+            return None;
+        }
+        let mut all = [Lane::one(); 3];
+        all[3 - lanes.len()..].copy_from_slice(lanes);
+        Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes })
+    }
+
+    /// Copies a row of input with padding and channels (`count` of them, `stride` apart) as neighbours: positions `first..first + width`.
+    ///
+    /// # Safety
+    /// The row is in the input, and there is room for the copy.
+    unsafe fn copy_row(
+        &self,
+        lhs: *const u8,
+        row: isize,
+        first: isize,
+        width: usize,
+        [count, stride]: [isize; 2],
+        to: *mut f32,
+    ) {
+        let Some(read) = reads(self.lhs) else { return };
+        let axis = &self.lanes[2].axis;
+        let (n, channels) = (axis.input as isize, count as usize);
+        let begin = (-first).clamp(0, width as isize) as usize;
+        let end = (n - first).clamp(begin as isize, width as isize) as usize;
+        // SAFETY: positions `begin..end` are in the input; the copy has room for all.
+        unsafe {
+            std::slice::from_raw_parts_mut(to, begin * channels).fill(0.0);
+            std::slice::from_raw_parts_mut(to.add(end * channels), (width - end) * channels).fill(0.0);
+            let at = |position: usize| row + (first + position as isize) * axis.input_stride;
+            if stride == 1 && axis.input_stride == count {
+                read(lhs, at(begin), 1, (end - begin) * channels, to.add(begin * channels));
+            } else if stride == 1 {
+                for position in begin..end {
+                    read(lhs, at(position), 1, channels, to.add(position * channels));
+                }
+            } else {
+                let mut some = [0f32; 64];
+                for position in (begin..end).step_by(some.len()) {
+                    let n = some.len().min(end - position);
+                    for channel in 0..channels {
+                        let at = at(position) + channel as isize * stride;
+                        read(lhs, at, axis.input_stride, n, some.as_mut_ptr());
+                        for (i, &x) in some[..n].iter().enumerate() {
+                            *to.add((position + i) * channels + channel) = x;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Terms that are one after the other in both operands.
+#[derive(Clone, Copy)]
+struct Segment {
+    a: *const f32,
+    b: *const f32,
+    terms: usize,
+}
+
+/// A register tile: rows by columns, summed over segments.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    segments: &'a [Segment],
+    /// What is added to where segments are, in `a` and in `b`.
+    at: [isize; 2],
+    /// Distances of rows and terms in `a`, of terms in `b`.
+    a_row: isize,
+    a_term: isize,
+    b_term: isize,
+    c: *mut f32,
+    c_row: isize,
+    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`].
+    rows: usize,
+    columns: usize,
+    /// Whether to add to what is there.
+    add: bool,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<'_>) {
+    use std::arch::x86_64::*;
+    let last = (1u32 << (t.columns - (V - 1) * WIDTH)) - 1;
+    let mask = |v: usize| if v + 1 == V { last as __mmask16 } else { __mmask16::MAX };
+    // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
+    unsafe {
+        let mut sums = [[_mm512_setzero_ps(); V]; R];
+        for segment in t.segments {
+            let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
+            for _ in 0..segment.terms {
+                let mut words = [_mm512_maskz_loadu_ps(mask(V - 1), b.add((V - 1) * WIDTH)); V];
+                for v in 0..V - 1 {
+                    words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
+                }
+                for r in 0..R {
+                    let x = if NEIGHBOURS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
+                    for v in 0..V {
+                        sums[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(x), words[v], sums[r][v]);
+                    }
+                }
+                a = a.offset(t.a_term);
+                b = b.offset(t.b_term);
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                let c = t.c.offset(r as isize * t.c_row).add(v * WIDTH);
+                let sum = if t.add {
+                    _mm512_add_ps(sums[r][v], _mm512_maskz_loadu_ps(mask(v), c))
+                } else {
+                    sums[r][v]
+                };
+                _mm512_mask_storeu_ps(c, mask(v), sum);
+            }
+        }
+    }
+}
+
+impl Tile<'_> {
+    /// # Safety
+    /// What it points to is there.
+    unsafe fn run(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            macro_rules! rows {
+                ($($rows:literal),*) => {
+                    match (self.rows, self.columns > WIDTH, self.a_row == 1) {
+                        // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                        $(($rows, false, false) => unsafe { tile::<$rows, 1, false>(self) },
+                        // SAFETY: as above.
+                        ($rows, false, true) => unsafe { tile::<$rows, 1, true>(self) },
+                        // SAFETY: as above.
+                        ($rows, true, false) => unsafe { tile::<$rows, 2, false>(self) },
+                        // SAFETY: as above.
+                        ($rows, true, true) => unsafe { tile::<$rows, 2, true>(self) },)*
+                        (rows, _, _) => debug_assert_eq!(rows, 0, "invariant: tiles have at most 12 rows"),
+                    }
+                };
+            }
+            rows!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+        }
+    }
+}
+
+/// Cuts `n` rows into tiles that are about equal.
+fn tiles(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = n.div_ceil(ROWS);
+    (0..count).map(move |i| (n * i / count, n * (i + 1) / count - n * i / count))
+}
+
+/// A convolution whose window is small.
+#[derive(Clone, Debug)]
+pub(super) struct Forward {
+    common: Common,
+    /// Placements of a task along the two fastest axes.
+    block: [usize; 2],
+    /// Parts that the panels of features are cut into.
+    parts: usize,
+    in_place: bool,
+}
+
+impl Forward {
+    /// If it is one.
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Forward> {
+        let common = Common::new(lanes, outer, types)?;
+        let [z, y, x] = common.lanes.map(|lane| lane.axis);
+        let taps = z.kernel * y.kernel * x.kernel;
+        let outputs = z.output * y.output * x.output;
+        if outer.features < 8 || taps == 0 || taps * outer.channels < 8 || x.output < 4 || taps > 4 * outputs
+        {
+            return None;
+        }
+        let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
+        let extent = |n: usize, axis: &super::Axis| {
+            (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
+        };
+        let slab = |[ys, xs]: [usize; 2]| z.kernel * extent(ys, &y) * extent(xs, &x) * outer.channels;
+        let mut block = [y.output, x.output];
+        while block[1] > 4 * ROWS && slab([1, block[1]]) > SLAB {
+            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
+        }
+        if slab([1, block[1]]) > 4 * SLAB && !in_place {
+            return None;
+        }
+        let tasks = |block: [usize; 2]| {
+            outer.feature_groups
+                * outer.batch
+                * z.output
+                * y.output.div_ceil(block[0])
+                * x.output.div_ceil(block[1])
+        };
+        while block[0] > 1 && (slab(block) > SLAB || tasks(block) < TASKS && block[0] > 4) {
+            block[0] = block[0].div_ceil(2);
+        }
+        let parts = (TASKS / 2).div_ceil(tasks(block)).min(outer.features.div_ceil(COLUMNS));
+        Some(Forward { common, block, parts, in_place })
+    }
+
+    /// Whether finished rows are reported as soon as they are.
+    pub(super) fn reports(&self) -> bool {
+        self.parts == 1
+    }
+
+    fn taps(&self) -> usize {
+        self.common.lanes.iter().map(|lane| lane.axis.kernel).product()
+    }
+
+    /// Elements of a packed panel of the kernel.
+    fn panel(&self) -> usize {
+        self.taps() * self.common.outer.channels * COLUMNS
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        let outer = &self.common.outer;
+        4 * outer.feature_groups * outer.features.div_ceil(COLUMNS) * self.panel()
+    }
+
+    /// Computes it. `finished` gets where rows of features begin and how many.
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(super) unsafe fn run(
+        &self,
+        arrays: Arrays,
+        pool: &Pool,
+        finished: Option<&(dyn Fn(isize, usize) + Sync)>,
+    ) {
+        let (outer, panels) = (&self.common.outer, self.common.outer.features.div_ceil(COLUMNS));
+        pool.run(outer.feature_groups * panels, &|n| {
+            // SAFETY: the caller's; panels are disjoint.
+            unsafe { self.pack(n / panels, n % panels, arrays.get()) }
+        });
+        let [z, y, x] = self.common.lanes.map(|lane| lane.axis);
+        let (ys, xs) = (y.output.div_ceil(self.block[0]), x.output.div_ceil(self.block[1]));
+        let tasks = outer.feature_groups * outer.batch * z.output * ys * xs * self.parts;
+        let whole = finished.filter(|_| self.parts == 1);
+        pool.run(tasks, &|task| {
+            let (part, rest) = (task % self.parts, task / self.parts);
+            let (xb, rest) = (rest % xs, rest / xs);
+            let (yb, rest) = (rest % ys, rest / ys);
+            let (oz, rest) = (rest % z.output, rest / z.output);
+            let (batch, group) = (rest % outer.batch, rest / outer.batch);
+            let task = Task {
+                group,
+                batch,
+                z: oz,
+                y: yb * y.output / ys..(yb + 1) * y.output / ys,
+                x: xb * x.output / xs..(xb + 1) * x.output / xs,
+                panels: part * panels / self.parts..(part + 1) * panels / self.parts,
+            };
+            // SAFETY: the caller's; tasks are disjoint parts of the result.
+            unsafe { self.task(&task, arrays.get(), whole) };
+        });
+    }
+
+    /// Packs a panel of the kernel: taps, then channels, then features.
+    unsafe fn pack(&self, group: usize, panel: usize, arrays: Arrays) {
+        let Common { lanes, outer, rhs, .. } = &self.common;
+        let Some(read) = reads(*rhs) else { return };
+        let first = panel * COLUMNS;
+        let columns = COLUMNS.min(outer.features - first);
+        let feature = (group * outer.features + first) as isize * outer.kernel_feature_stride;
+        let index = group * outer.features.div_ceil(COLUMNS) + panel;
+        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>() + feature;
+        // SAFETY: the caller's: the scratch memory has room for all panels, the elements are in the kernel.
+        unsafe {
+            let mut to = arrays.scratch.cast::<f32>().add(index * self.panel());
+            for z in 0..lanes[0].axis.kernel as isize {
+                for y in 0..lanes[1].axis.kernel as isize {
+                    for x in 0..lanes[2].axis.kernel as isize {
+                        let at = at
+                            + z * lanes[0].kernel_stride
+                            + y * lanes[1].kernel_stride
+                            + x * lanes[2].kernel_stride;
+                        for channel in 0..outer.channels as isize {
+                            let at = at + channel * outer.kernel_channel_stride;
+                            read(arrays.rhs, at, outer.kernel_feature_stride, columns, to);
+                            std::slice::from_raw_parts_mut(to.add(columns), COLUMNS - columns).fill(0.0);
+                            to = to.add(COLUMNS);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    unsafe fn task(&self, task: &Task, arrays: Arrays, finished: Option<&(dyn Fn(isize, usize) + Sync)>) {
+        let Common { lanes, outer, .. } = &self.common;
+        let [z, y, x] = lanes.map(|lane| lane.axis);
+        let channels = outer.channels;
+        let input = task.batch as isize * outer.batch_stride
+            + (task.group * channels) as isize * outer.channel_stride;
+        // Positions of the first placement, and how many the slab has.
+        let origin = |axis: &super::Axis, at: usize| at as isize * axis.stride - axis.padding;
+        let (first_z, first_y, first_x) =
+            (origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start));
+        let extent = |n: usize, axis: &super::Axis| {
+            (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
+        };
+        let (height, width) = (extent(task.y.len(), &y), extent(task.x.len(), &x));
+        let row = width * channels;
+        let slab = if self.in_place { 0 } else { z.kernel * height * row };
+        with_workspace(4 * (slab + 2 * ROWS * COLUMNS), |workspace| {
+            let sums = workspace.cast::<f32>();
+            // SAFETY: the workspace has room for the slab after the sums of a tile.
+            let slab = unsafe { sums.add(2 * ROWS * COLUMNS) };
+            let place = |z_tap: usize, y: isize| -> Option<isize> {
+                let at = first_z + z_tap as isize * z.kernel_dilation;
+                let there =
+                    (0..z.input as isize).contains(&at) && (0..lanes[1].axis.input as isize).contains(&y);
+                there.then(|| input + at * z.input_stride + y * lanes[1].axis.input_stride)
+            };
+            if !self.in_place {
+                for tap in 0..z.kernel {
+                    for h in 0..height {
+                        // Rows between placements that no window sees.
+                        let seen = (0..y.kernel).any(|k| {
+                            let above = h as isize - k as isize * y.kernel_dilation;
+                            above >= 0 && above % y.stride == 0
+                        });
+                        if let (true, Some(at)) = (seen, place(tap, first_y + h as isize)) {
+                            // SAFETY: the row is in the input, its copy in the slab.
+                            unsafe {
+                                let to = slab.add((tap * height + h) * row);
+                                let channels = [channels as isize, outer.channel_stride];
+                                self.common.copy_row(arrays.lhs, at, first_x, width, channels, to);
+                            }
+                        }
+                    }
+                }
+            }
+            // Distance of positions along a row.
+            let step = if self.in_place { x.input_stride } else { channels as isize };
+            let run =
+                if x.kernel_dilation * step == channels as isize || x.kernel == 1 { x.kernel } else { 1 };
+            let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
+            for panel in task.panels.clone() {
+                let index = task.group * outer.features.div_ceil(COLUMNS) + panel;
+                // SAFETY: the panel was packed.
+                let packed = unsafe { arrays.scratch.cast::<f32>().add(index * self.panel()).cast_const() };
+                let columns = COLUMNS.min(outer.features - panel * COLUMNS);
+                for oy in task.y.clone() {
+                    segments.clear();
+                    for z_tap in 0..z.kernel {
+                        for y_tap in 0..y.kernel {
+                            let at = origin(&y, oy) + y_tap as isize * y.kernel_dilation;
+                            let Some(from) = place(z_tap, at) else { continue };
+                            for x_tap in (0..x.kernel).step_by(run) {
+                                let offset = x_tap as isize * x.kernel_dilation * step;
+                                let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
+                                // SAFETY: taps are in the slab, or in the input if that is read where it is.
+                                let (a, b) = unsafe {
+                                    let a = if self.in_place {
+                                        arrays.lhs.cast::<f32>().offset(from + first_x * step)
+                                    } else {
+                                        let h = (at - first_y) as usize;
+                                        slab.add((z_tap * height + h) * row).cast_const()
+                                    };
+                                    (a.offset(offset), packed.add(tap * channels * COLUMNS))
+                                };
+                                segments.push(Segment { a, b, terms: run * channels });
+                            }
+                        }
+                    }
+                    for (first, rows) in tiles(task.x.len()) {
+                        let to = lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
+                            + task.batch as isize * outer.result_batch_stride
+                            + task.z as isize * lanes[0].result_stride
+                            + oy as isize * lanes[1].result_stride
+                            + (task.x.start + first) as isize * lanes[2].result_stride
+                            + (task.group * outer.features + panel * COLUMNS) as isize
+                                * outer.result_feature_stride;
+                        let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
+                        // SAFETY: the tile is in the result.
+                        unsafe {
+                            let tile = Tile {
+                                segments: &segments,
+                                at: [first as isize * x.stride * step, 0],
+                                a_row: x.stride * step,
+                                a_term: 1,
+                                b_term: COLUMNS as isize,
+                                c: if direct { arrays.out.cast::<f32>().offset(to) } else { sums },
+                                c_row: if direct { lanes[2].result_stride } else { COLUMNS as isize },
+                                rows,
+                                columns,
+                                add: false,
+                            };
+                            tile.run();
+                            if !direct {
+                                self.put(sums, rows, columns, to, arrays);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        if let Some(finished) = finished {
+            for oy in task.y.clone() {
+                let at = lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
+                    + task.batch as isize * outer.result_batch_stride
+                    + task.z as isize * lanes[0].result_stride
+                    + oy as isize * lanes[1].result_stride
+                    + task.x.start as isize * lanes[2].result_stride;
+                // Neighbouring placements may be far apart in the result.
+                if lanes[2].result_stride == outer.features as isize {
+                    finished(at, task.x.len());
+                } else {
+                    (0..task.x.len()).for_each(|x| finished(at + x as isize * lanes[2].result_stride, 1));
+                }
+            }
+        }
+    }
+
+    /// Puts the sums of a tile into the result, along whichever of its sides is the nearer one.
+    ///
+    /// # Safety
+    /// They are in the result; after the sums is room for as many.
+    unsafe fn put(&self, sums: *mut f32, rows: usize, columns: usize, to: isize, arrays: Arrays) {
+        let bytes = self.common.result_bytes as isize;
+        let (row, column) = (self.common.lanes[2].result_stride, self.common.outer.result_feature_stride);
+        // SAFETY: the caller's.
+        unsafe {
+            let place =
+                |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
+            let Some(narrow) = arrays.narrow else {
+                for c in 0..columns {
+                    for r in 0..rows {
+                        *place(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
+                    }
+                }
+                return;
+            };
+            if column == 1 {
+                for r in 0..rows {
+                    narrow(sums.add(r * COLUMNS), columns, place(r, 0), 1);
+                }
+                return;
+            }
+            let turned = sums.add(ROWS * COLUMNS);
+            for c in 0..columns {
+                for r in 0..rows {
+                    *turned.add(r) = *sums.add(r * COLUMNS + c);
+                }
+                narrow(turned, rows, place(0, c), row);
+            }
+        }
+    }
+}
+
+/// What a task computes.
+struct Task {
+    group: usize,
+    batch: usize,
+    z: usize,
+    y: std::ops::Range<usize>,
+    x: std::ops::Range<usize>,
+    panels: std::ops::Range<usize>,
+}
+
+/// A convolution whose window is large and whose result is small: the gradient of a kernel. What are examples in a convolution are channels of that
+/// one's input, what are channels are its examples.
+#[derive(Clone, Debug)]
+pub(super) struct Gradient {
+    common: Common,
+    /// Rows of the window that are done together.
+    rows: usize,
+    /// Parts of the terms, which have sums of their own, and of the features.
+    parts: [usize; 2],
+}
+
+impl Gradient {
+    /// If it is one.
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Gradient> {
+        let common = Common::new(lanes, outer, types)?;
+        let [z, y, x] = common.lanes.map(|lane| lane.axis);
+        let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
+        if outer.feature_groups != 1
+            || outer.batch < 8
+            || outer.features < 8
+            || x.kernel < 4
+            || taps <= outputs
+            || outer.result_feature_stride == 0
+        {
+            return None;
+        }
+        let width = Self::width(&x);
+        let slab = |rows: usize| {
+            ((y.output - 1) * y.stride as usize + rows) * width * outer.batch
+                + rows * x.kernel * outer.features
+        };
+        let mut rows = y.kernel.min(8);
+        while rows > 1 && slab(rows) > 2 * SLAB {
+            rows = rows.div_ceil(2);
+        }
+        if slab(rows) > 8 * SLAB {
+            return None;
+        }
+        let sums = outputs * outer.batch * outer.features.next_multiple_of(WIDTH);
+        let units = outer.channels * z.kernel * y.kernel.div_ceil(rows);
+        let parts = (SUMS / sums.max(1)).clamp(1, PARTS).min(units);
+        let of_features = PARTS.div_ceil(parts).min(outer.features.div_ceil(COLUMNS));
+        Some(Gradient { common, rows, parts: [parts, of_features] })
+    }
+
+    /// Positions along a row that windows see.
+    fn width(x: &super::Axis) -> usize {
+        (x.output - 1) * x.stride as usize + (x.kernel - 1) * x.kernel_dilation as usize + 1
+    }
+
+    /// Elements of the sums of a part.
+    fn sums(&self) -> usize {
+        let outputs: usize = self.common.lanes.iter().map(|lane| lane.axis.output).product();
+        outputs * self.common.outer.batch * self.row()
+    }
+
+    /// Elements of a row of sums.
+    fn row(&self) -> usize {
+        self.common.outer.features.next_multiple_of(WIDTH)
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        4 * self.parts[0] * self.sums()
+    }
+
+    /// Computes it.
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(super) unsafe fn run(&self, arrays: Arrays, pool: &Pool) {
+        let [parts, of_features] = self.parts;
+        let panels = self.common.outer.features.div_ceil(COLUMNS);
+        pool.run(parts * of_features, &|task| {
+            let (part, panel) = (task / of_features, task % of_features);
+            let panels = panel * panels / of_features..(panel + 1) * panels / of_features;
+            // SAFETY: the caller's; tasks have sums of their own.
+            unsafe { self.part(part, panels, arrays.get()) };
+        });
+        let Common { lanes, outer, result_bytes, .. } = &self.common;
+        let [z, y, x] = lanes.map(|lane| lane.axis.output);
+        let all = z * y * x * outer.batch;
+        let each = all.div_ceil(64).max(16);
+        pool.run(all.div_ceil(each), &|chunk| {
+            let arrays = arrays.get();
+            let mut line: SmallVec<[f32; 1024]> = SmallVec::new();
+            for row in chunk * each..all.min((chunk + 1) * each) {
+                let (c, rest) = (row % outer.batch, row / outer.batch);
+                let (ox, rest) = (rest % x, rest / x);
+                let (oy, oz) = (rest % y, rest / y);
+                let to = lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
+                    + c as isize * outer.result_batch_stride
+                    + oz as isize * lanes[0].result_stride
+                    + oy as isize * lanes[1].result_stride
+                    + ox as isize * lanes[2].result_stride;
+                // SAFETY: all sums are there; rows are disjoint parts of the result.
+                unsafe {
+                    let sums = arrays.scratch.cast::<f32>().add(row * self.row());
+                    line.clear();
+                    line.extend_from_slice(std::slice::from_raw_parts(sums, outer.features));
+                    for part in 1..parts {
+                        let more = std::slice::from_raw_parts(sums.add(part * self.sums()), outer.features);
+                        line.iter_mut().zip(more).for_each(|(sum, x)| *sum += x);
+                    }
+                    let step = outer.result_feature_stride;
+                    let to = arrays.out.offset(to * *result_bytes as isize);
+                    match arrays.narrow {
+                        Some(narrow) => narrow(line.as_ptr(), line.len(), to, step),
+                        None => {
+                            for (f, &sum) in line.iter().enumerate() {
+                                *to.cast::<f32>().offset(f as isize * step) = sum;
+                            }
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// The sums of a part of the terms, of some panels of features.
+    unsafe fn part(&self, part: usize, panels: std::ops::Range<usize>, arrays: Arrays) {
+        let Common { lanes, outer, rhs, .. } = &self.common;
+        let Some(read) = reads(*rhs) else { return };
+        let [z, y, x] = lanes.map(|lane| lane.axis);
+        let blocks = y.kernel.div_ceil(self.rows);
+        let units = outer.channels * z.kernel * blocks;
+        let channels = outer.batch;
+        let (width, row) = (Self::width(&x), self.row());
+        let height = (y.output - 1) * y.stride as usize + (self.rows - 1) * y.kernel_dilation as usize + 1;
+        let (from, end) = (panels.start * COLUMNS, (panels.end * COLUMNS).min(outer.features));
+        let features = end - from;
+        let slab = height * width * channels;
+        // SAFETY: the caller's.
+        let sums = unsafe { arrays.scratch.cast::<f32>().add(part * self.sums()) };
+        with_workspace(4 * (slab + self.rows * x.kernel * features), |workspace| {
+            let slab_at = workspace.cast::<f32>();
+            // SAFETY: the workspace has room for both.
+            let others = unsafe { slab_at.add(slab) };
+            let mut segments: SmallVec<[Segment; 16]> = SmallVec::new();
+            for oz in 0..z.output {
+                let mut first = true;
+                for unit in units * part / self.parts[0]..units * (part + 1) / self.parts[0] {
+                    let (block, rest) = (unit % blocks, unit / blocks);
+                    let (kz, channel) = (rest % z.kernel, (rest / z.kernel) as isize);
+                    let kys = block * y.kernel / blocks..(block + 1) * y.kernel / blocks;
+                    let iz = oz as isize * z.stride - z.padding + kz as isize * z.kernel_dilation;
+                    let there = (0..z.input as isize).contains(&iz);
+                    let first_y = kys.start as isize * y.kernel_dilation - y.padding;
+                    // SAFETY: rows that are read are there, and fit into the workspace.
+                    unsafe {
+                        for h in 0..height as isize {
+                            let iy = first_y + h;
+                            if there && (0..y.input as isize).contains(&iy) {
+                                let at = channel * outer.channel_stride
+                                    + iz * z.input_stride
+                                    + iy * y.input_stride;
+                                let to = slab_at.add(h as usize * width * channels);
+                                let channels = [channels as isize, outer.batch_stride];
+                                self.common.copy_row(arrays.lhs, at, -x.padding, width, channels, to);
+                            }
+                        }
+                        for (i, ky) in kys.clone().enumerate() {
+                            let at = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
+                                + channel * outer.kernel_channel_stride
+                                + kz as isize * lanes[0].kernel_stride
+                                + ky as isize * lanes[1].kernel_stride
+                                + from as isize * outer.kernel_feature_stride;
+                            self.copy_other(
+                                read,
+                                arrays.rhs,
+                                at,
+                                features,
+                                others.add(i * x.kernel * features),
+                            );
+                        }
+                    }
+                    for oy in 0..y.output {
+                        segments.clear();
+                        for (i, ky) in kys.clone().enumerate() {
+                            let h = oy as isize * y.stride + (ky - kys.start) as isize * y.kernel_dilation;
+                            if !there || !(0..y.input as isize).contains(&(first_y + h)) {
+                                continue;
+                            }
+                            // SAFETY: the rows are in the workspace.
+                            let (a, b) = unsafe {
+                                (
+                                    slab_at.add(h as usize * width * channels).cast_const(),
+                                    others.add(i * x.kernel * features).cast_const(),
+                                )
+                            };
+                            segments.push(Segment { a, b, terms: x.kernel });
+                        }
+                        // Channels of neighbouring results are neighbours.
+                        let (lines, together) = if x.stride == 1 { (1, x.output) } else { (x.output, 1) };
+                        for line in 0..lines {
+                            for (tile_row, rows) in tiles(together * channels) {
+                                for column in (0..features).step_by(COLUMNS) {
+                                    let result =
+                                        ((oz * y.output + oy) * x.output + line) * channels + tile_row;
+                                    let tile = Tile {
+                                        segments: &segments,
+                                        at: [
+                                            line as isize * x.stride * channels as isize + tile_row as isize,
+                                            column as isize,
+                                        ],
+                                        a_row: 1,
+                                        a_term: x.kernel_dilation * channels as isize,
+                                        b_term: features as isize,
+                                        // SAFETY: the sums have this place.
+                                        c: unsafe { sums.add(result * row + from + column) },
+                                        c_row: row as isize,
+                                        rows,
+                                        columns: COLUMNS.min(features - column),
+                                        add: !first,
+                                    };
+                                    // SAFETY: rows and columns are in the workspace and in the sums.
+                                    unsafe { tile.run() };
+                                }
+                            }
+                        }
+                    }
+                    first = false;
+                }
+            }
+        });
+    }
+
+    /// Copies a row of the other operand with features as neighbours.
+    ///
+    /// # Safety
+    /// The row is there, and so is room for the copy.
+    unsafe fn copy_other(&self, read: Read, rhs: *const u8, at: isize, features: usize, to: *mut f32) {
+        let (lane, outer) = (&self.common.lanes[2], &self.common.outer);
+        // SAFETY: the caller's.
+        unsafe {
+            if outer.kernel_feature_stride == 1 {
+                for kx in 0..lane.axis.kernel {
+                    let at = at + kx as isize * lane.kernel_stride;
+                    read(rhs, at, 1, features, to.add(kx * features));
+                }
+                return;
+            }
+            let mut some = [0f32; 64];
+            for kx in (0..lane.axis.kernel).step_by(some.len()) {
+                let n = some.len().min(lane.axis.kernel - kx);
+                for f in 0..features {
+                    let at = at + kx as isize * lane.kernel_stride + f as isize * outer.kernel_feature_stride;
+                    read(rhs, at, lane.kernel_stride, n, some.as_mut_ptr());
+                    for (i, &value) in some[..n].iter().enumerate() {
+                        *to.add((kx + i) * features + f) = value;
+                    }
+                }
+            }
+        }
+    }
+}

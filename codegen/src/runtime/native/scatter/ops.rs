@@ -1,0 +1,194 @@
+//! What updates do to the elements of one operand, one function a type and operation.
+
+use hlo::half::{bf16, f16};
+use hlo::num_complex::Complex;
+use hlo::{ElementType, Opcode, TypeClass};
+
+use crate::runtime::native::reduce_window::fold::{
+    Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
+};
+use crate::runtime::native::simd::vectorized;
+
+/// Rows of updates and where they go: `to` in the operand, `from` which row of the updates.
+#[derive(Clone, Copy)]
+pub(super) struct List<'a> {
+    pub(super) to: &'a [u32],
+    pub(super) from: &'a [u32],
+    /// Elements from one row of updates to the next.
+    pub(super) stride: usize,
+    /// Elements of a row.
+    pub(super) run: usize,
+}
+
+/// Updates rows, in order: operand, updates.
+pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
+
+/// Updates ahead of which a place is fetched.
+const AHEAD: usize = 12;
+
+/// Elements that are loaded before any is stored.
+const PIECE: usize = 16;
+
+struct Replace;
+
+impl<T> Function<T> for Replace {
+    #[inline(always)]
+    fn of(_: T, b: T) -> T {
+        b
+    }
+}
+
+macro_rules! complexes {
+    ($($t:ty),*) => {$(
+        impl Function<Complex<$t>> for Add {
+            #[inline(always)]
+            fn of(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
+                Complex::new(a.re + b.re, a.im + b.im)
+            }
+        }
+    )*};
+}
+complexes!(f32, f64);
+
+// f32 has twice the digits and more, so that its rounding of a sum changes nothing.
+macro_rules! halves {
+    ($($t:ty; $($f:ident),*);*) => {$($(
+        impl Function<$t> for $f {
+            #[inline(always)]
+            fn of(a: $t, b: $t) -> $t {
+                <$t>::from_f32(<$f as Function<f32>>::of(a.to_f32(), b.to_f32()))
+            }
+        }
+    )*)*};
+}
+halves!(bf16; Add, Maximum, Minimum; f16; Add, Maximum, Minimum);
+
+#[inline(always)]
+fn fetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: fetching into caches reads nothing; any address may be asked for.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// # Safety
+/// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
+unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
+    let (to, from) = (to.cast::<T>(), from.cast::<T>());
+    let n = list.to.len().min(list.from.len());
+    let place = |i: usize| (list.to[i] as usize, list.from[i] as usize * list.stride);
+    // SAFETY: as the caller says.
+    vectorized(|| unsafe {
+        if list.run == 1 {
+            for i in 0..n {
+                let (at, update) = place(i);
+                *to.add(at) = F::of(*to.add(at), *from.add(update));
+            }
+            return;
+        }
+        for i in 0..n {
+            if let (Some(&at), Some(&update)) = (list.to.get(i + AHEAD), list.from.get(i + AHEAD)) {
+                fetch(to.add(at as usize));
+                fetch(from.add(update as usize * list.stride));
+            }
+            let (at, update) = place(i);
+            let (row, update) = (to.add(at), from.add(update));
+            let mut j = 0;
+            while j + PIECE <= list.run {
+                let piece = row.add(j).cast::<[T; PIECE]>();
+                let (mut sum, more) = (*piece, *update.add(j).cast::<[T; PIECE]>());
+                for k in 0..PIECE {
+                    sum[k] = F::of(sum[k], more[k]);
+                }
+                *piece = sum;
+                j += PIECE;
+            }
+            while j + 4 <= list.run {
+                let piece = row.add(j).cast::<[T; 4]>();
+                let (mut sum, more) = (*piece, *update.add(j).cast::<[T; 4]>());
+                for k in 0..4 {
+                    sum[k] = F::of(sum[k], more[k]);
+                }
+                *piece = sum;
+                j += 4;
+            }
+            for j in j..list.run {
+                *row.add(j) = F::of(*row.add(j), *update.add(j));
+            }
+        }
+    });
+}
+
+/// What puts updates of so many bytes in the place of elements.
+pub(super) fn replace(bytes: usize) -> Rows {
+    match bytes {
+        1 => rows::<u8, Replace>,
+        2 => rows::<u16, Replace>,
+        4 => rows::<u32, Replace>,
+        8 => rows::<u64, Replace>,
+        _ => rows::<[u64; 2], Replace>,
+    }
+}
+
+/// What combines elements with updates by an operation; `None`: this type has no such operation here.
+pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
+    let signed = ty.class() == TypeClass::Signed;
+    // Arithmetic of predicates is on 0 and 1 with a result of "not zero".
+    let op = match (ty, op) {
+        (ElementType::Pred, Opcode::Add | Opcode::Maximum) => Opcode::Or,
+        (ElementType::Pred, Opcode::Multiply | Opcode::Minimum) => Opcode::And,
+        (_, op) => op,
+    };
+    macro_rules! integer {
+        ($t:ty) => {
+            // Not a dispatch over all opcodes: anything but a reducer has no answer here.
+            match op {
+                Opcode::Add => rows::<$t, Add>,
+                Opcode::Multiply => rows::<$t, Multiply>,
+                Opcode::Maximum if signed => rows::<$t, MaximumSigned>,
+                Opcode::Maximum => rows::<$t, Maximum>,
+                Opcode::Minimum if signed => rows::<$t, MinimumSigned>,
+                Opcode::Minimum => rows::<$t, Minimum>,
+                Opcode::And => rows::<$t, And>,
+                Opcode::Or => rows::<$t, Or>,
+                Opcode::Xor => rows::<$t, Xor>,
+                _other => return None,
+            }
+        };
+    }
+    macro_rules! float {
+        ($t:ty) => {
+            match op {
+                Opcode::Add => rows::<$t, Add>,
+                Opcode::Maximum => rows::<$t, Maximum>,
+                Opcode::Minimum => rows::<$t, Minimum>,
+                _other => return None,
+            }
+        };
+    }
+    Some(match ty.class() {
+        // Elements of fewer bits than their bytes would have to be wrapped.
+        TypeClass::Signed | TypeClass::Unsigned if ty.bits() < 8 => return None,
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => match ty.storage_bytes() {
+            1 => integer!(u8),
+            2 => integer!(u16),
+            4 => integer!(u32),
+            _ => integer!(u64),
+        },
+        TypeClass::Float => match ty {
+            ElementType::F32 if op == Opcode::Multiply => rows::<f32, Multiply>,
+            ElementType::F64 if op == Opcode::Multiply => rows::<f64, Multiply>,
+            ElementType::F32 => float!(f32),
+            ElementType::F64 => float!(f64),
+            ElementType::BF16 => float!(bf16),
+            ElementType::F16 => float!(f16),
+            _narrower => return None,
+        },
+        TypeClass::Complex if op != Opcode::Add => return None,
+        TypeClass::Complex if ty == ElementType::C64 => rows::<Complex<f32>, Add>,
+        TypeClass::Complex => rows::<Complex<f64>, Add>,
+    })
+}
