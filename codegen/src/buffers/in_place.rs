@@ -4,7 +4,7 @@
 //! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
 //! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
 //! computed twice (no overlapping tails). Where [`Sharing::Must`] is said, the kernel writes the changed part of the
-//! result alone, which holds the operand already.
+//! result alone, which holds the operand already. ([`Native::of_scatter`] looks whether the operand is where its result is.)
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::values::array_leaves;
+use crate::runtime::native::Native;
 
 /// Whether a result lies where an operand lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +120,10 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
         };
         if in_place && let Some((parameter, slot)) = updated_parameter(module, root) {
             updated.push(parameter);
-            pairs.push(must(slot, k as u32));
+            // The runtime's own scatter copies what it does not find in place, on all threads.
+            let copies = opcode == Opcode::Scatter && Native::of_scatter(module, root).is_some();
+            let sharing = if copies { Sharing::May } else { Sharing::Must };
+            pairs.push(Pair { sharing, ..must(slot, k as u32) });
         }
     }
     if kind != Some(FusionKind::Loop) {

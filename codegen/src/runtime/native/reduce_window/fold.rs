@@ -45,6 +45,12 @@ pub(in crate::runtime::native) struct Fold {
 pub(in crate::runtime::native) trait Function<T> {
     /// Its value.
     fn of(a: T, b: T) -> T;
+
+    /// Whether that is `a`: for those of which it is likely, and cheap to know.
+    #[inline(always)]
+    fn keeps(_a: T, _b: T) -> bool {
+        false
+    }
 }
 
 pub(in crate::runtime::native) struct Add;
@@ -98,6 +104,11 @@ macro_rules! floats {
                 let larger = if a == b { <$t>::from_bits(a.to_bits() & b.to_bits()) } else { larger };
                 if a.is_nan() { a } else { larger }
             }
+
+            #[inline(always)]
+            fn keeps(a: $t, b: $t) -> bool {
+                a > b
+            }
         }
         impl Function<$t> for Minimum {
             #[inline(always)]
@@ -105,6 +116,11 @@ macro_rules! floats {
                 let smaller = if a < b { a } else { b };
                 let smaller = if a == b { <$t>::from_bits(a.to_bits() | b.to_bits()) } else { smaller };
                 if a.is_nan() { a } else { smaller }
+            }
+
+            #[inline(always)]
+            fn keeps(a: $t, b: $t) -> bool {
+                a < b
             }
         }
     )*};

@@ -67,6 +67,8 @@ pub(super) struct Direct {
     /// Places are multiples of this, and windows of different places apart; 0: windows may overlap in any way.
     row: usize,
     rows: Rows,
+    /// Whether each place has a lot of updates.
+    often: bool,
     copies: Option<Copies>,
 }
 
@@ -135,7 +137,20 @@ impl Direct {
             .filter(|(_, fold)| fold.bytes == ty.storage_bytes())
             .and_then(|(_, fold)| Some(Copies { number, identity: fold.identity?, fold }));
         let bytes = ty.storage_bytes();
-        Some(Direct { bytes, elements, index_type, outer, batch, components, window, run, row, rows, copies })
+        Some(Direct {
+            bytes,
+            elements,
+            index_type,
+            outer,
+            batch,
+            components,
+            window,
+            run,
+            row,
+            rows,
+            often: updates >= 64 * elements,
+            copies,
+        })
     }
 
     pub(super) fn scratch_bytes(&self) -> u64 {
@@ -224,8 +239,13 @@ impl Direct {
             // SAFETY: what was kept is inside of the operand, wherever the other dimensions are.
             unsafe {
                 let (result, updates) = (result.add(at[0] * self.bytes), updates.add(update * self.bytes));
-                let list =
-                    List { to: &to[..kept], from: &from[..kept], stride: inner.strides[1], run: self.run };
+                let list = List {
+                    to: &to[..kept],
+                    from: &from[..kept],
+                    stride: inner.strides[1],
+                    run: self.run,
+                    often: self.often,
+                };
                 if self.window.is_empty() {
                     (self.rows)(result, updates, list);
                     continue;

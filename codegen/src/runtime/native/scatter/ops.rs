@@ -1,6 +1,6 @@
 //! What updates do to the elements of one operand, one function a type and operation.
 
-use hlo::half::{bf16, f16};
+use hlo::half::bf16;
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 
@@ -18,6 +18,8 @@ pub(super) struct List<'a> {
     pub(super) stride: usize,
     /// Elements of a row.
     pub(super) run: usize,
+    /// Whether each place has a lot of updates.
+    pub(super) often: bool,
 }
 
 /// Updates rows, in order: operand, updates.
@@ -50,18 +52,30 @@ macro_rules! complexes {
 }
 complexes!(f32, f64);
 
+fn widen(x: bf16) -> f32 {
+    f32::from_bits(u32::from(x.to_bits()) << 16)
+}
+
+/// The nearest one, without a branch.
+#[inline(always)]
+fn narrow(x: f32) -> bf16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    bf16::from_bits(((if x.is_nan() { bits | 0x0040_0000 } else { rounded }) >> 16) as u16)
+}
+
 // f32 has twice the digits and more, so that its rounding of a sum changes nothing.
 macro_rules! halves {
-    ($($t:ty; $($f:ident),*);*) => {$($(
-        impl Function<$t> for $f {
+    ($($f:ident),*) => {$(
+        impl Function<bf16> for $f {
             #[inline(always)]
-            fn of(a: $t, b: $t) -> $t {
-                <$t>::from_f32(<$f as Function<f32>>::of(a.to_f32(), b.to_f32()))
+            fn of(a: bf16, b: bf16) -> bf16 {
+                narrow(<$f as Function<f32>>::of(widen(a), widen(b)))
             }
         }
-    )*)*};
+    )*};
 }
-halves!(bf16; Add, Maximum, Minimum; f16; Add, Maximum, Minimum);
+halves!(Add, Maximum, Minimum);
 
 #[inline(always)]
 fn fetch<T>(at: *const T) {
@@ -77,27 +91,62 @@ fn fetch<T>(at: *const T) {
 /// # Safety
 /// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
 unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
-    let (to, from) = (to.cast::<T>(), from.cast::<T>());
-    let n = list.to.len().min(list.from.len());
-    let place = |i: usize| (list.to[i] as usize, list.from[i] as usize * list.stride);
     // SAFETY: as the caller says.
-    vectorized(|| unsafe {
-        if list.run == 1 {
-            for i in 0..n {
-                let (at, update) = place(i);
-                *to.add(at) = F::of(*to.add(at), *from.add(update));
-            }
-            return;
+    vectorized(move || unsafe {
+        if list.run == 1 && list.often {
+            elements::<T, F, true>(to.cast(), from.cast(), list);
+        } else if list.run == 1 {
+            elements::<T, F, false>(to.cast(), from.cast(), list);
+        } else {
+            runs::<T, F>(to.cast(), from.cast(), list);
         }
-        for i in 0..n {
-            if let (Some(&at), Some(&update)) = (list.to.get(i + AHEAD), list.from.get(i + AHEAD)) {
-                fetch(to.add(at as usize));
-                fetch(from.add(update as usize * list.stride));
+    });
+}
+
+/// `OFTEN`: most updates are expected to change nothing, if there are such.
+#[inline(always)]
+unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from: *const T, list: List<'_>) {
+    let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
+    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    let mut i = 0;
+    // SAFETY: the caller's: both lists have `n` entries.
+    unsafe {
+        let one = |i: usize| {
+            let (at, update) =
+                (to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * stride));
+            let old = *at;
+            if !(OFTEN && F::keeps(old, update)) {
+                *at = F::of(old, update);
             }
-            let (at, update) = place(i);
-            let (row, update) = (to.add(at), from.add(update));
+        };
+        while i + 4 <= n {
+            one(i);
+            one(i + 1);
+            one(i + 2);
+            one(i + 3);
+            i += 4;
+        }
+        while i < n {
+            one(i);
+            i += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'_>) {
+    let (stride, run, n) = (list.stride, list.run, list.to.len().min(list.from.len()));
+    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    // SAFETY: the caller's: both lists have `n` entries.
+    unsafe {
+        for i in 0..n {
+            let ahead = (i + AHEAD).min(n - 1);
+            fetch(to.add(*places.add(ahead) as usize));
+            fetch(from.add(*updates.add(ahead) as usize * stride));
+            let (row, update) =
+                (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
             let mut j = 0;
-            while j + PIECE <= list.run {
+            while j + PIECE <= run {
                 let piece = row.add(j).cast::<[T; PIECE]>();
                 let (mut sum, more) = (*piece, *update.add(j).cast::<[T; PIECE]>());
                 for k in 0..PIECE {
@@ -106,7 +155,7 @@ unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List
                 *piece = sum;
                 j += PIECE;
             }
-            while j + 4 <= list.run {
+            while j + 4 <= run {
                 let piece = row.add(j).cast::<[T; 4]>();
                 let (mut sum, more) = (*piece, *update.add(j).cast::<[T; 4]>());
                 for k in 0..4 {
@@ -115,11 +164,12 @@ unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List
                 *piece = sum;
                 j += 4;
             }
-            for j in j..list.run {
+            while j < run {
                 *row.add(j) = F::of(*row.add(j), *update.add(j));
+                j += 1;
             }
         }
-    });
+    }
 }
 
 /// What puts updates of so many bytes in the place of elements.
@@ -184,7 +234,6 @@ pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
             ElementType::F32 => float!(f32),
             ElementType::F64 => float!(f64),
             ElementType::BF16 => float!(bf16),
-            ElementType::F16 => float!(f16),
             _narrower => return None,
         },
         TypeClass::Complex if op != Opcode::Add => return None,
