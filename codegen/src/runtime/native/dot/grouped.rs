@@ -1,4 +1,4 @@
-//! Products whose terms an instruction takes several at a time: pairs of `bf16`, pairs of 16-bit integers.
+//! Products whose terms an instruction takes several at a time: pairs of `bf16`, pairs of 16-bit integers, four bytes.
 //!
 //! `vdpbf16ps` takes subnormal numbers for zero, on the way in and out. So products of `bf16` are computed with it only if nothing subnormal can occur: all operands that
 //! are not zero are so large that every product, and with it every sum of products, is a multiple of the smallest normal number. [`Grouped::suits`] finds that out by a look at the
@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Bf16,
     /// Pairs of 16-bit integers.
     I16,
+    /// Four bytes; whether the left ones are signed, and whether the right ones are.
+    Bytes(bool, bool),
 }
 
 /// A product that can be computed by such an instruction.
@@ -56,6 +58,13 @@ impl Grouped {
         } else {
             return None;
         };
+        let byte = |ty| ty == ElementType::S8 || ty == ElementType::U8;
+        let fours = rhs.terms.single().is_some() || rhs.terms.fastest().0.is_multiple_of(4);
+        let kind = if kind == Kind::I16 && byte(l) && byte(r) && lhs.terms.single() == Some(1) && fours {
+            Kind::Bytes(l == ElementType::S8, r == ElementType::S8)
+        } else {
+            kind
+        };
         // Pairs must not lie across the end of a run.
         let pairs = |operand: &Operand| {
             operand.terms.single().is_some() || operand.terms.fastest().0.is_multiple_of(2)
@@ -63,11 +72,13 @@ impl Grouped {
         if !pairs(lhs) || !pairs(rhs) || extents.m < 8 || extents.n < 16 || extents.k < 16 {
             return None;
         }
-        let left = in_place(lhs, extents.k);
-        let extents = Extents { k: extents.k.div_ceil(2), ..extents };
+        let group = if matches!(kind, Kind::Bytes(_, _)) { 4 } else { 2 };
+        let left = in_place(lhs, extents.k, group);
+        let extents = Extents { k: extents.k.div_ceil(group), ..extents };
         let schedule = match kind {
             Kind::Bf16 => Schedule::new::<tile::Bf16>(extents, left, false, None),
             Kind::I16 => Schedule::new::<tile::I16>(extents, left, false, None),
+            Kind::Bytes(_, _) => Schedule::new::<tile::BytesUS>(extents, left, false, None),
         };
         let schedule = if direct { schedule.blocked() } else { schedule };
         Some(Grouped { kind, extents, schedule })
@@ -78,7 +89,46 @@ impl Grouped {
         match self.kind {
             Kind::Bf16 => self.schedule.scratch::<tile::Bf16>(self.extents),
             Kind::I16 => self.schedule.scratch::<tile::I16>(self.extents),
+            Kind::Bytes(_, _) => self.schedule.scratch::<tile::BytesUS>(self.extents) + self.starts(),
         }
+    }
+
+    /// Bytes of the sums that rows begin with.
+    pub(super) fn starts(&self) -> usize {
+        let Extents { batch, m, .. } = self.extents;
+        match self.kind {
+            Kind::Bytes(left, right) if left == right => (batch * m * size_of::<i32>()).next_multiple_of(64),
+            Kind::Bytes(_, _) | Kind::Bf16 | Kind::I16 => 0,
+        }
+    }
+
+    /// Writes what the sums of rows begin with: the instruction multiplies unsigned bytes with signed ones, so if all have the same sign the right ones are
+    /// packed as others by 128, and 128 times the sum of the left row is taken back.
+    ///
+    /// # Safety
+    /// The operand is there, and so is room for [`Grouped::starts`] bytes.
+    pub(super) unsafe fn write_starts(&self, lhs: &Operand, base: *const u8, to: *mut i32, pool: &Pool) {
+        let Extents { batch, m, .. } = self.extents;
+        let (base, to) = (base.expose_provenance(), to.expose_provenance());
+        let k = lhs.terms.size();
+        let signed = lhs.ty == ElementType::S8;
+        let rows = (CHUNK / k.max(1)).max(1);
+        pool.run((batch * m).div_ceil(rows), &|chunk| {
+            for row in chunk * rows..(batch * m).min((chunk + 1) * rows) {
+                let at = lhs.offset + lhs.batch.offset(row / m) + lhs.rows.offset(row % m);
+                // SAFETY: the caller's; terms are neighbours.
+                unsafe {
+                    let from = std::ptr::with_exposed_provenance::<u8>(base).offset(at);
+                    let bytes = std::slice::from_raw_parts(from, k);
+                    let sum: i32 = if signed {
+                        -bytes.iter().fold(0, |sum: i32, &x| sum.wrapping_add(i32::from(x as i8)))
+                    } else {
+                        bytes.iter().fold(0, |sum: i32, &x| sum.wrapping_add(i32::from(x)))
+                    };
+                    *std::ptr::with_exposed_provenance_mut::<i32>(to).add(row) = sum.wrapping_mul(128);
+                }
+            }
+        });
     }
 
     /// Whether these operands can be multiplied so: see the top of this file.
@@ -87,7 +137,7 @@ impl Grouped {
     /// They are there.
     pub(super) unsafe fn suits(&self, lhs: (*const u8, usize), rhs: (*const u8, usize), pool: &Pool) -> bool {
         match self.kind {
-            Kind::I16 => true,
+            Kind::I16 | Kind::Bytes(_, _) => true,
             Kind::Bf16 => {
                 // SAFETY: the caller's.
                 let (a, b) = unsafe { (smallest(lhs, pool), smallest(rhs, pool)) };
@@ -99,15 +149,17 @@ impl Grouped {
     }
 }
 
-/// How pairs of a left operand can be read where they lie, if they can: none is cut in two.
-fn in_place(lhs: &Operand, terms: usize) -> Option<Left> {
-    let whole = [ElementType::BF16, ElementType::S16].contains(&lhs.ty)
+/// How words of `group` terms of a left operand can be read where they lie, if they can: none is cut.
+fn in_place(lhs: &Operand, terms: usize, group: usize) -> Option<Left> {
+    let bytes = lhs.ty.storage_bytes();
+    let whole = bytes * group == 4
+        && [ElementType::BF16, ElementType::S16, ElementType::S8, ElementType::U8].contains(&lhs.ty)
         && lhs.terms.single() == Some(1)
-        && terms.is_multiple_of(2)
-        && lhs.offset % 2 == 0
-        && lhs.batch.all_even();
-    let row = lhs.rows.single().filter(|row| whole && (row % 2 == 0 || lhs.rows.size() == 1))?;
-    Some(Left::readable(2 * row, 4, 4))
+        && terms.is_multiple_of(group)
+        && lhs.offset % group as isize == 0
+        && lhs.batch.all_multiples_of(group);
+    let row = lhs.rows.single().filter(|row| whole && (row % group as isize == 0 || lhs.rows.size() == 1))?;
+    Some(Left::readable(bytes as isize * row, 4, 4))
 }
 
 /// Whether there is a way to pack pairs of it.

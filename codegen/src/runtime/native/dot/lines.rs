@@ -13,6 +13,8 @@ pub(in crate::runtime::native) enum Lines {
     F16,
     /// Pairs of 16 bits.
     Pairs,
+    /// Four bytes, their bits changed by this.
+    Bytes(u32),
     /// Pairs of signed bytes as 16-bit integers.
     PairsOfI8,
     /// Pairs of unsigned bytes as 16-bit integers.
@@ -41,6 +43,8 @@ pub(super) unsafe fn pack(
             Lines::Bf16 => each::<OfBf16>(from, step, terms, count, out, width),
             Lines::F16 => each::<OfF16>(from, step, terms, count, out, width),
             Lines::Pairs => each::<Pairs>(from, step, terms, count, out, width),
+            Lines::Bytes(0) => each::<FourBytes<0>>(from, step, terms, count, out, width),
+            Lines::Bytes(_) => each::<FourBytes<0x8080_8080>>(from, step, terms, count, out, width),
             Lines::PairsOfI8 => each::<PairsOfI8>(from, step, terms, count, out, width),
             Lines::PairsOfU8 => each::<PairsOfU8>(from, step, terms, count, out, width),
         }
@@ -101,6 +105,29 @@ unsafe fn each<K: Words>(
                 let words = K::words(line, step, there, terms - whole * K::GROUP);
                 _mm512_mask_storeu_epi32(to.add(first), mask(width - first), words);
             }
+        }
+    }
+}
+
+/// Four bytes to a word.
+struct FourBytes<const FLIP: u32>;
+
+impl<const FLIP: u32> Words for FourBytes<FLIP> {
+    const GROUP: usize = 4;
+    const BYTES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn words(line: *const u8, step: isize, mask: __mmask16, present: usize) -> __m512i {
+        // SAFETY: the caller's: the elements of the mask are there.
+        unsafe {
+            let mut all = _mm512_set1_epi32(FLIP as i32);
+            for i in 0..4 {
+                let mask = if i < present { mask } else { 0 };
+                let from = line.wrapping_offset(i as isize * step);
+                let bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from.cast()));
+                all = _mm512_xor_si512(all, _mm512_sll_epi32(bytes, _mm_cvtsi32_si128(8 * i as i32)));
+            }
+            all
         }
     }
 }

@@ -269,18 +269,43 @@ impl Dot {
             if !grouped.suits((lhs, self.lhs.elements), (rhs, self.rhs.elements), call.pool) {
                 return false;
             }
-            let pairs = |ty| source::pairs(ty).expect("invariant: its pairs can be packed");
-            let lhs = typed(&self.lhs, lhs, pairs(self.lhs.ty));
-            let rhs = typed(&self.rhs, rhs, pairs(self.rhs.ty));
+            let reader = |ty, right: bool| match grouped.kind {
+                // Bytes of the same sign: the right ones are packed as others.
+                grouped::Kind::Bytes(left, other) => source::bytes(right && left == other),
+                grouped::Kind::Bf16 | grouped::Kind::I16 => {
+                    source::pairs(ty).expect("invariant: its pairs can be packed")
+                }
+            };
+            let (starts, scratch) = (call.scratch.cast::<i32>(), call.scratch.add(grouped.starts()));
+            if grouped.starts() > 0 {
+                grouped.write_starts(&self.lhs, lhs, starts, call.pool);
+            }
+            let start = if grouped.starts() > 0 { starts.cast_const() } else { std::ptr::null() };
+            let lhs = typed(&self.lhs, lhs, reader(self.lhs.ty, false));
+            let rhs = typed(&self.rhs, rhs, reader(self.rhs.ty, true));
             let (extents, schedule) = (grouped.extents, grouped.schedule);
             match grouped.kind {
                 grouped::Kind::Bf16 => {
                     let narrow = convert::from_f32(self.result_type);
-                    self.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, call.scratch, call);
+                    let zero = std::ptr::null();
+                    self.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, zero, scratch, call);
                 }
                 grouped::Kind::I16 => {
                     let narrow = convert::from_i32(self.result_type);
-                    self.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, call.scratch, call);
+                    self.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                }
+                // The right bytes are signed as they are packed, if the left ones are not.
+                grouped::Kind::Bytes(false, _) => {
+                    let narrow = convert::from_i32(self.result_type);
+                    self.product::<tile::BytesUS>(
+                        extents, schedule, &lhs, &rhs, narrow, start, scratch, call,
+                    );
+                }
+                grouped::Kind::Bytes(true, _) => {
+                    let narrow = convert::from_i32(self.result_type);
+                    self.product::<tile::BytesSU>(
+                        extents, schedule, &lhs, &rhs, narrow, start, scratch, call,
+                    );
                 }
             }
         }
@@ -294,7 +319,8 @@ impl Dot {
             let lhs = self.source::<A>(&self.lhs, call.arguments[0], call.scratch, call);
             let rhs = self.source::<A>(&self.rhs, call.arguments[1], rhs_scratch, call);
             let scratch = rhs_scratch.add(self.rhs.scratch());
-            self.product::<A>(self.extents, self.schedule, &lhs, &rhs, narrow, scratch, call);
+            let zero = std::ptr::null();
+            self.product::<A>(self.extents, self.schedule, &lhs, &rhs, narrow, zero, scratch, call);
         }
     }
 
@@ -305,6 +331,7 @@ impl Dot {
         left: &dyn Source<A::Word>,
         right: &dyn Source<A::Word>,
         narrow: Option<Narrow<A::Sum>>,
+        start: *const A::Sum,
         scratch: *mut u8,
         call: Call<'_>,
     ) {
@@ -319,8 +346,17 @@ impl Dot {
             }
         });
         let finished = finished.as_ref().map(|f| f as Finished<'_>);
-        let product =
-            Product::<A> { extents, schedule, left, right, target, finished, scratch, pool: call.pool };
+        let product = Product::<A> {
+            extents,
+            schedule,
+            left,
+            right,
+            target,
+            finished,
+            start,
+            scratch,
+            pool: call.pool,
+        };
         // SAFETY: the caller's.
         unsafe { product.run() };
         if let (Some(epilogue), None) = (call.epilogue, by_rows) {

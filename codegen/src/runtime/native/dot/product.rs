@@ -1,9 +1,22 @@
 //! Batches of matrix products over packed operands.
 //!
-//! The result is cut into chunks of rows and columns (of some matrices of the batch); a chunk is computed by one thread, a block of terms after the other: the
-//! rows of the left operand are packed into panels, the right operand was packed by all threads before ([`Right::Shared`]), is packed by the
-//! chunk ([`Right::Own`]) or is read where it is ([`Right::InPlace`]), and register tiles add up in the result, or in the workspace of the thread if the result has other
-//! elements than sums. **Invariant:** chunks and blocks are fixed by the shape ([`Schedule::new`]), so threads change no bit.
+//! The result is cut into chunks of rows and columns (of some matrices of the batch); a chunk is computed by one thread, a block of terms after the other, and register
+//! tiles add up in the result, or in the workspace of the thread if the result has other elements than sums. Where operands are read:
+//!
+//! | left | when |
+//! |---|---|
+//! | [`Left::InPlace`] | its words lie there, rows or terms side by side, and not all at the same place of pages: no tile gains from a copy |
+//! | [`Left::Packed`] | otherwise: a chunk packs the rows that it multiplies |
+//!
+//! | right | when |
+//! |---|---|
+//! | [`Right::InPlace`] | there are few rows to multiply it with |
+//! | [`Right::Own`] | the left operand is in place (chunks are then blocks of columns, so that nothing is packed twice), or the right one is small |
+//! | [`Right::Shared`] | otherwise: all threads pack it, a block of terms at a time if sums are elements |
+//!
+//! What is packed lies in workspaces that threads keep, up to [`SHARED`] bytes; what is larger, in scratch memory of the program.
+//!
+//! **Invariant:** each element is summed term by term, in blocks that the shape fixes ([`Schedule::new`]); which chunk it is in changes no bit, nor do threads.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -312,6 +325,8 @@ pub(in crate::runtime::native) struct Product<'a, A: Arithmetic> {
     pub(in crate::runtime::native) right: &'a dyn Source<A::Word>,
     pub(in crate::runtime::native) target: Target<'a, A::Sum>,
     pub(in crate::runtime::native) finished: Option<Finished<'a>>,
+    /// What the sums of each row of each matrix begin with; null: zero.
+    pub(in crate::runtime::native) start: *const A::Sum,
     pub(in crate::runtime::native) scratch: *mut u8,
     pub(in crate::runtime::native) pool: &'a Pool,
 }
@@ -595,6 +610,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             c,
                             c_row,
                             accumulate: word > 0,
+                            start: std::ptr::null(),
                             far: right.is_some(),
                             next: b.cast(),
                             next_step: 0,
@@ -624,6 +640,10 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tile.next = tile.b.wrapping_add(b_panel).cast::<u8>().wrapping_add(i * share);
                                 tile.next_step = share / words;
                                 tile.rows = count;
+                                if !self.start.is_null() && word == 0 {
+                                    let at = part.batch * self.extents.m + part.row + first + row;
+                                    tile.start = self.start.add(at);
+                                }
                                 tile.c = c.offset((first + row) as isize * c_row + column as isize);
                                 if left.is_none() {
                                     tile.a = packed_left.add(row * words);

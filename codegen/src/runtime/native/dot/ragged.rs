@@ -285,6 +285,7 @@ impl RaggedDot {
                             columns: &self.result[1],
                             narrow,
                         },
+                        start: std::ptr::null(),
                         finished: None,
                         scratch: std::ptr::null_mut(),
                         pool: call.pool,

@@ -58,6 +58,8 @@ pub(in crate::runtime::native) trait Load<W>: Copy {
     const SAME: bool;
     /// Whether a word is its terms' bits, one after the other.
     const RAW: bool = Self::SAME;
+    /// What the bits of a word are changed by.
+    const FLIP: u32 = 0;
     /// How whole lines are packed, if vectors do that.
     #[cfg(target_arch = "x86_64")]
     const LINES: Option<Lines> = None;
@@ -125,7 +127,7 @@ loads! {
 
 /// Elements that are packed several terms a word.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, $lines:expr, |$x:ident| $convert:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, $flip:literal, $lines:expr, |$x:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
@@ -135,6 +137,7 @@ macro_rules! groups {
             const GROUP: usize = $group;
             const SAME: bool = false;
             const RAW: bool = $raw;
+            const FLIP: u32 = $flip;
             #[cfg(target_arch = "x86_64")]
             const LINES: Option<Lines> = Some($lines);
 
@@ -154,13 +157,17 @@ macro_rules! groups {
 
 groups! {
     /// A `bf16`, two to a word.
-    PairOfBf16: u16, 2, 16, true, Lines::Pairs, |x| x;
+    PairOfBf16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
     /// A signed byte, two to a word as 16-bit integers.
-    PairOfI8: i8, 2, 16, false, Lines::PairsOfI8, |x| i16::from(x) as u16;
+    PairOfI8: i8, 2, 16, false, 0, Lines::PairsOfI8, |x| i16::from(x) as u16;
     /// An unsigned byte, two to a word as 16-bit integers.
-    PairOfU8: u8, 2, 16, false, Lines::PairsOfU8, |x| u16::from(x);
+    PairOfU8: u8, 2, 16, false, 0, Lines::PairsOfU8, |x| u16::from(x);
+    /// A byte, four to a word.
+    FourBytes: u8, 4, 8, true, 0, Lines::Bytes(0), |x| x;
+    /// A byte whose sign bit is changed, four to a word: a signed one and 128, or an unsigned one less 128.
+    FourFlipped: u8, 4, 8, true, 0x8080_8080, Lines::Bytes(0x8080_8080), |x| x ^ 0x80;
     /// A 16-bit integer, two to a word.
-    PairOfI16: u16, 2, 16, true, Lines::Pairs, |x| x;
+    PairOfI16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
 }
 
 /// What packs pairs of elements of a type.
@@ -172,6 +179,15 @@ pub(in crate::runtime::native) fn pairs(ty: ElementType) -> Option<Reader<u32>> 
         (ElementType::S16, <Reads as Choose<u32>>::of::<PairOfI16>()),
     ];
     all.into_iter().find(|(of, _)| *of == ty).map(|(_, reader)| reader)
+}
+
+/// What packs bytes, four to a word, with sign bits as they are or changed.
+pub(in crate::runtime::native) fn bytes(flipped: bool) -> Reader<u32> {
+    if flipped {
+        <Reads as Choose<u32>>::of::<FourFlipped>()
+    } else {
+        <Reads as Choose<u32>>::of::<FourBytes>()
+    }
 }
 
 /// A strided operand of elements of type `T`.
@@ -294,7 +310,15 @@ impl<T> Run<'_, T> {
                 }
             } else if raw && Features::here().avx512 {
                 #[cfg(target_arch = "x86_64")]
-                transpose::pack(self.base.cast(), self.rows, size_of::<T>(), whole, out.cast(), self.width);
+                transpose::pack(
+                    self.base.cast(),
+                    self.rows,
+                    size_of::<T>(),
+                    whole,
+                    T::FLIP,
+                    out.cast(),
+                    self.width,
+                );
             } else {
                 // A few words of all rows at a time: the lines that are written stay in the first-level cache.
                 const LINES: usize = 16;
@@ -417,7 +441,7 @@ impl<W: Copy + Default> Choose<W> for Reads {
     type Out = Reader<W>;
 
     fn of<T: Load<W> + Sync + 'static>() -> Reader<W> {
-        let same = T::SAME || T::RAW && T::GROUP * size_of::<T>() == size_of::<W>();
+        let same = T::SAME || T::RAW && T::FLIP == 0 && T::GROUP * size_of::<T>() == size_of::<W>();
         Reader { pack: pack_as::<W, T>, same: same.then_some(size_of::<T>()), group: T::GROUP }
     }
 }

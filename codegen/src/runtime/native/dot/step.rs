@@ -26,6 +26,8 @@ pub(super) trait Step: Copy {
 
     /// No terms yet.
     unsafe fn zero() -> Self::C;
+    /// A sum in all lanes.
+    unsafe fn all(sum: Self::Sum) -> Self::C;
     /// A word in all lanes.
     unsafe fn splat(word: Self::Word) -> Self::A;
     /// `N` words.
@@ -55,6 +57,11 @@ macro_rules! portable {
             #[inline(always)]
             unsafe fn zero() -> Self::C {
                 [<$t>::default(); $n]
+            }
+
+            #[inline(always)]
+            unsafe fn all(sum: $t) -> Self::C {
+                [sum; $n]
             }
 
             #[inline(always)]
@@ -167,6 +174,12 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn all(sum: $sum) -> $out {
+                    // SAFETY: so many are there.
+                    unsafe { $loadc($mask($n), [sum; $n].as_ptr().cast::<$outas>()) }
+                }
+
+                #[inline(always)]
                 unsafe fn splat(word: $word) -> $vector {
                     // SAFETY: the caller's: the instructions exist.
                     unsafe { $splat(word as _) }
@@ -227,6 +240,14 @@ mod x86 {
             load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32,
             madd |a, b, c| _mm512_dpbf16_ps(c, std::mem::transmute::<__m512i, __m512bh>(a), std::mem::transmute::<__m512i, __m512bh>(b)),
             loadc _mm512_maskz_loadu_ps, add _mm512_add_ps, store _mm512_mask_storeu_ps f32;
+        /// Four unsigned bytes by four signed ones, modulo 2^32.
+        BytesUS u32 => i32, 16, mask16, __m512i, __m512i, zero _mm512_setzero_si512, splat _mm512_set1_epi32,
+            load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32, madd |a, b, c| _mm512_dpbusd_epi32(c, a, b),
+            loadc _mm512_maskz_loadu_epi32, add _mm512_add_epi32, store _mm512_mask_storeu_epi32 i32;
+        /// Four signed bytes by four unsigned ones, modulo 2^32.
+        BytesSU u32 => i32, 16, mask16, __m512i, __m512i, zero _mm512_setzero_si512, splat _mm512_set1_epi32,
+            load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32, madd |a, b, c| _mm512_dpbusd_epi32(c, b, a),
+            loadc _mm512_maskz_loadu_epi32, add _mm512_add_epi32, store _mm512_mask_storeu_epi32 i32;
         /// Pairs of 16-bit integers, modulo 2^32.
         PairI16 u32 => i32, 16, mask16, __m512i, __m512i, zero _mm512_setzero_si512, splat _mm512_set1_epi32,
             load _mm512_loadu_epi32 i32, part _mm512_maskz_loadu_epi32, madd |a, b, c| _mm512_dpwssd_epi32(c, a, b),
@@ -254,6 +275,12 @@ mod x86 {
                 unsafe fn zero() -> Self::C {
                     // SAFETY: the caller's: the instructions exist.
                     unsafe { [$zero(); 2] }
+                }
+
+                #[inline(always)]
+                unsafe fn all(sum: Complex<$t>) -> Self::C {
+                    // SAFETY: so many are there.
+                    unsafe { [$load([sum; $n].as_ptr().cast::<$t>()), $zero()] }
                 }
 
                 #[inline(always)]

@@ -53,9 +53,9 @@ impl Steps {
         self.dims.last().copied().unwrap_or((1, 1))
     }
 
-    /// Whether all offsets are even.
-    pub(in crate::runtime::native) fn all_even(&self) -> bool {
-        self.dims.iter().all(|(_, stride)| stride % 2 == 0)
+    /// Whether all offsets are multiples of this.
+    pub(in crate::runtime::native) fn all_multiples_of(&self, n: usize) -> bool {
+        self.dims.iter().all(|(_, stride)| stride % n as isize == 0)
     }
 
     /// The offset of an index.

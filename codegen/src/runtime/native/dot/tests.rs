@@ -337,6 +337,21 @@ fn matrices() {
     }
 }
 
+/// Signed and unsigned bytes, four at a time, with and without rests.
+#[test]
+fn bytes() {
+    use ElementType::*;
+    let mut r = Random(10);
+    for (m, k, n) in [(8, 16, 16), (13, 67, 33), (30, 260, 40), (200, 2200, 65)] {
+        for (lhs, rhs, out) in [(S8, S8, S32), (U8, U8, S32), (S8, U8, S32), (U8, S8, S16), (S8, S8, S8)] {
+            Case::matrices(m, k, n).check(lhs, rhs, out, Floats::Plain, &mut r);
+            let attrs = "lhs_contracting_dims={1}, rhs_contracting_dims={1}".into();
+            let transposed = Case { lhs: vec![m, k], rhs: vec![n, k], out: vec![m, n], attrs, terms: k };
+            transposed.check(lhs, rhs, out, Floats::Plain, &mut r);
+        }
+    }
+}
+
 /// Several blocks of terms and of columns; rows that begin at the same place of pages.
 #[test]
 fn blocks() {

@@ -33,6 +33,8 @@ pub(in crate::runtime::native) struct Tile<W, S> {
     pub(in crate::runtime::native) c_row: isize,
     /// Whether to add to what is there.
     pub(in crate::runtime::native) accumulate: bool,
+    /// What the sums of each row begin with, if not zero. Not for tiles that accumulate.
+    pub(in crate::runtime::native) start: *const S,
     /// Whether the right operand is read where it lies: its terms may be far apart.
     pub(in crate::runtime::native) far: bool,
     /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
@@ -93,6 +95,11 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
     unsafe {
         let last = t.columns - (V - 1) * S::N;
         let mut sums = [[S::zero(); V]; R];
+        if !t.start.is_null() {
+            for r in 0..R {
+                sums[r] = [S::all(*t.start.add(r)); V];
+            }
+        }
         let (mut a, mut b, mut next) = (t.a, t.b, t.next);
         if !t.far {
             // Sums so far have left the cache since the last block of terms.
@@ -146,6 +153,7 @@ unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
         Tile {
             a: t.a.offset(rows as isize * t.a_row),
             c: t.c.offset(rows as isize * t.c_row),
+            start: if t.start.is_null() { t.start } else { t.start.add(rows) },
             rows: t.rows - rows,
             ..*t
         }
@@ -218,6 +226,10 @@ tiles! {
     pair_bf16: step::PairBf16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
     pair_i16: step::PairI16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    bytes_us: step::BytesUS, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
+    bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 }
 
 /// What this machine has beyond the baseline.
@@ -324,4 +336,8 @@ grouped! {
     Bf16 => f32: pair_bf16 [12, 32];
     /// Pairs of 16-bit integers modulo 2^32.
     I16 => i32: pair_i16 [12, 32];
+    /// Four unsigned bytes by four signed ones, modulo 2^32.
+    BytesUS => i32: bytes_us [12, 32];
+    /// Four signed bytes by four unsigned ones, modulo 2^32.
+    BytesSU => i32: bytes_su [12, 32];
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-/// Writes `length` terms of 32 bits of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
+/// Writes `length` terms of 32 bits of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, their bits changed by `flip`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is room for them.
@@ -12,6 +12,7 @@ pub(super) unsafe fn pack(
     rows: &[isize],
     unit: usize,
     length: usize,
+    flip: u32,
     out: *mut i32,
     width: usize,
 ) {
@@ -25,10 +26,11 @@ pub(super) unsafe fn pack(
             // SAFETY: the caller's: masked lanes are not touched.
             unsafe {
                 for (i, &row) in rows.iter().enumerate() {
-                    block[i] = _mm512_maskz_loadu_epi32(
+                    let words = _mm512_maskz_loadu_epi32(
                         present,
                         base.offset(row * unit as isize).cast::<i32>().add(term),
                     );
+                    block[i] = _mm512_xor_si512(words, _mm512_set1_epi32(flip as i32));
                 }
                 let block = transposed(block);
                 for t in 0..terms {
