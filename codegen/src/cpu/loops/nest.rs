@@ -38,6 +38,8 @@ pub(super) struct Nest {
     pub(super) outputs: Vec<Output>,
     /// Loads that go through tiles.
     pub(super) tiles: Option<Tiles>,
+    /// Elements of all nests that together store an array.
+    pub(super) space: i64,
 }
 
 /// Bytes of results above which they are written past the caches.
@@ -126,7 +128,88 @@ pub(super) fn leaf_root(module: &Module, root: InstrId, leaf: u32) -> (InstrId, 
     (at, leaf)
 }
 
-/// The nests of a loop fusion: one for each group of roots of the same dimensions.
+/// A root of a computation.
+struct Root<'m> {
+    instr: InstrId,
+    leaf: u32,
+    /// Where it goes.
+    array: u32,
+    /// What is written of the array, if not all.
+    window: Option<InstrId>,
+    shape: &'m ArrayShape,
+}
+
+impl Root<'_> {
+    /// The nest of roots of the same dimensions over a box of these; its variables are numbered from `first`.
+    fn nest(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        piece: &[(i64, i64)],
+        first: u32,
+    ) -> std::result::Result<Nest, Unsupported> {
+        let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
+        let (index, vars) = variables(tape, &sizes, first);
+        let index: Index = index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect();
+        let mut outputs = Vec::new();
+        for root in roots {
+            let (node, to) = match root.window {
+                Some(update) => {
+                    let starts = tape.window_starts(root.instr, 2, &root.shape.dims, dims)?;
+                    let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+                    (tape.node(update, 0, &index)?, to)
+                }
+                None => (tape.node(root.instr, root.leaf, &index)?, index.clone()),
+            };
+            let at = tape.space.linear(&to, &root.shape.dims);
+            outputs.push(Output { node, array: root.array, at });
+        }
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space })
+    }
+}
+
+/// The most nests that a space is divided into.
+const MOST_PIECES: usize = 6;
+
+/// The least elements of the innermost dimension that are worth a nest.
+const WIDE: i64 = 64;
+
+/// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
+/// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
+fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> Vec<Vec<(i64, i64)>> {
+    let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
+    for condition in tape.guards[known..].iter().flatten() {
+        let [(atom, 1)] = condition.value.terms[..] else { continue };
+        let Def::Var(v) = tape.space.atom(atom).def else { continue };
+        let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
+        for end in [condition.low, condition.high] {
+            let at = end.saturating_sub(condition.value.constant);
+            if at > 0 && at < dims[d] {
+                cuts[d].push(at);
+            }
+        }
+    }
+    let mut boxes = vec![Vec::new()];
+    let inner = dims.iter().rposition(|&n| n != 1);
+    for (d, cuts) in cuts.iter_mut().enumerate() {
+        cuts.sort_unstable();
+        cuts.dedup();
+        let narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
+        if narrow || boxes.len() * (cuts.len() - 1) > MOST_PIECES {
+            *cuts = vec![0, dims[d]];
+        }
+        boxes = boxes
+            .iter()
+            .flat_map(|b: &Vec<(i64, i64)>| {
+                cuts.windows(2).map(|w| b.iter().copied().chain([(w[0], w[1])]).collect())
+            })
+            .collect();
+    }
+    boxes
+}
+
+/// The nests of a loop fusion: one for each group of roots of the same dimensions, or for each part of these.
 pub(super) fn fusion(
     module: &Module,
     id: InstrId,
@@ -150,12 +233,11 @@ pub(super) fn roots(
 ) -> std::result::Result<Vec<Nest>, Unsupported> {
     let module = tape.module;
     let root = module.root(computation);
-    let mut nests: Vec<(Vec<i64>, Index, Nest)> = Vec::new();
-    let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
-    for (leaf, shape) in shapes.iter().enumerate() {
-        let (at, at_leaf) = leaf_root(module, root, leaf as u32);
+    let mut spaces: Vec<(Vec<i64>, Vec<Root<'_>>)> = Vec::new();
+    for (leaf, shape) in array_leaves(&module.instr(root).shape).enumerate() {
+        let (instr, at_leaf) = leaf_root(module, root, leaf as u32);
         let array = tape.array(shape, first_result + leaf as u32);
-        let window = in_place_update(module, at);
+        let window = in_place_update(module, instr);
         let dims: Vec<i64> = match window {
             Some(update) => module.instr(update).shape.expect_array().dims.to_vec(),
             None => shape.dims.to_vec(),
@@ -163,29 +245,31 @@ pub(super) fn roots(
         if dims.contains(&0) {
             continue;
         }
-        let place = nests.iter().position(|n| n.0 == dims);
-        let place = place.unwrap_or_else(|| {
-            let (index, vars) = variables(tape, &dims, first + 100 * nests.len() as u32);
-            nests.push((
-                dims.clone(),
-                index,
-                Nest { vars, prefix: 0, block: BLOCK, outputs: Vec::new(), tiles: None },
-            ));
-            nests.len() - 1
-        });
-        let index = nests[place].1.clone();
-        let (node, to) = match window {
-            Some(update) => {
-                let starts = tape.window_starts(at, 2, &shape.dims, &dims)?;
-                let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
-                (tape.node(update, 0, &index)?, to)
-            }
-            None => (tape.node(at, at_leaf, &index)?, index),
-        };
-        let linear = tape.space.linear(&to, &shape.dims);
-        nests[place].2.outputs.push(Output { node, array, at: linear });
+        let root = Root { instr, leaf: at_leaf, array, window, shape };
+        match spaces.iter_mut().find(|s| s.0 == dims) {
+            Some(space) => space.1.push(root),
+            None => spaces.push((dims, vec![root])),
+        }
     }
-    let mut nests: Vec<Nest> = nests.into_iter().map(|n| n.2).collect();
+    let pieces = |id: InstrId| matches!(module.instr(id).opcode, Opcode::Concatenate | Opcode::Pad);
+    let pieces = module.instructions(computation).any(pieces);
+    let mut nests: Vec<Nest> = Vec::new();
+    for (dims, roots) in &spaces {
+        let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let number = |nests: &[Nest]| first + 100 * nests.len() as u32;
+        let boxes = if pieces {
+            let mut trial = tape.clone();
+            let known = trial.guards.len();
+            Root::nest(roots, &mut trial, dims, &whole, number(&nests))?;
+            boxes(&trial, known, dims, number(&nests))
+        } else {
+            vec![whole]
+        };
+        for piece in boxes {
+            let nest = Root::nest(roots, tape, dims, &piece, number(&nests))?;
+            nests.push(nest);
+        }
+    }
     for n in 0..nests.len() {
         let mut vars = std::mem::take(&mut nests[n].vars);
         let mut more: Vec<&mut Affine> =
@@ -263,9 +347,10 @@ pub(super) fn epilogue(
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
-        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None }]));
+        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows }]));
     }
-    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None }]))
+    let space = rows.saturating_mul(columns);
+    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space }]))
 }
 
 /// The nest of a computation applied to arrays of so many elements as its units are.
@@ -293,7 +378,7 @@ pub(super) fn map(
         let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
         outputs.push(Output { node, array, at: at.clone() });
     }
-    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs, tiles: None }]))
+    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs, tiles: None, space: ANY }]))
 }
 
 impl Nest {
@@ -309,8 +394,9 @@ impl Nest {
         let node = tape.node(instr, 0, &index)?;
         let mut at = tape.space.linear(&index, &dims);
         join(tape, &mut vars, &mut [&mut at]);
-        let mut nest =
-            Self { vars, prefix: 0, block: BLOCK, outputs: vec![Output { node, array, at }], tiles: None };
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        let outputs = vec![Output { node, array, at }];
+        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space };
         nest.divide();
         Ok(nest)
     }
@@ -360,8 +446,7 @@ impl Nest {
             .iter()
             .map(|o| {
                 let shape = &tape.arrays[o.array as usize].shape;
-                (shape.element_type.storage_bytes() as i64)
-                    .saturating_mul(self.vars.iter().map(|v| v.1).fold(1, i64::saturating_mul))
+                (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
             })
             .fold(0, i64::saturating_add);
         let streaming = bytes > STREAMING && known;

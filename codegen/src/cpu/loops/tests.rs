@@ -42,6 +42,38 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
+/// Sides of concatenations and edges of paddings are nests of their own.
+#[test]
+fn pieces_of_a_space() {
+    let body = "  n = f32[40,70] negate(p0)\n  c = f32[100,70] concatenate(n, p1), dimensions={0}\n  \
+                d = f32[100,70] multiply(c, p2)\n  k = s32[100,70] convert(c)\n  ROOT t = (f32[100,70], s32[100,70]) tuple(d, k)";
+    let parameters = ["f32[40,70]", "f32[60,70]", "f32[100,70]"];
+    check(&loop_of(&parameters, "(f32[100,70], s32[100,70])", body));
+    let body = "  z = f32[] constant(2)\n  q = f32[9,200] pad(p0, z), padding=1_1x70_66\n  ROOT r = f32[9,200] add(q, p1)";
+    check(&loop_of(&["f32[7,64]", "f32[9,200]"], "f32[9,200]", body));
+    // Edges that are narrow in the innermost dimension, one that cuts, and a stencil of more cuts than there may be.
+    let body = "  z = f32[] constant(2)\n  ROOT q = f32[9,70] pad(p0, z), padding=1_1x3_-3";
+    check(&loop_of(&["f32[7,70]"], "f32[9,70]", body));
+    let body = "  z = f32[] constant(0)\n  a = f32[20,70] pad(p0, z), padding=1_-1x0_0\n  b = f32[20,70] pad(p0, z), padding=-1_1x0_0\n  \
+                c = f32[20,70] pad(p0, z), padding=4_-4x0_0\n  d = f32[20,70] pad(p0, z), padding=-3_3x0_0\n  \
+                e = f32[20,70] add(a, b)\n  f = f32[20,70] add(c, d)\n  ROOT r = f32[20,70] subtract(e, f)";
+    check(&loop_of(&["f32[20,70]"], "f32[20,70]", body));
+    check(&loop_of(
+        &["s32[1]", "s32[300]"],
+        "s32[301]",
+        "  ROOT r = s32[301] concatenate(p0, p1), dimensions={0}",
+    ));
+    check(&loop_of(
+        &["s8[1,1]", "s8[1,1]"],
+        "s8[2,1]",
+        "  ROOT r = s8[2,1] concatenate(p0, p1), dimensions={0}",
+    ));
+    // The other side would be read at places that it does not have.
+    let body = "  g = f32[5,64] gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}\n  \
+                ROOT r = f32[12,64] concatenate(g, p0), dimensions={0}";
+    check(&loop_of(&["f32[7,64]", "s32[5,1]"], "f32[12,64]", body));
+}
+
 /// The last element alone in its vector, narrower than what it is computed from or in: LLVM makes eight-byte accesses of masked ones of one lane.
 #[test]
 fn a_lone_last_element() {

@@ -15,14 +15,24 @@ use crate::cpu::scalar::Val;
 const BLOCKS: u32 = 70;
 const FIRST: u32 = 71;
 
-/// Rows and columns of a tile.
-const SIDE: i64 = 64;
+/// The most rows of a tile: so many consecutive elements are read at once. Long pieces of few rows of the array go through memory faster than short pieces of
+/// many, which lie in few sets of the caches where the array's rows are a power of two.
+const ROWS: i64 = 256;
+
+/// The least rows of a tile, if there are as many.
+const FEW_ROWS: i64 = 64;
+
+/// Elements of a tile.
+const AREA: i64 = 8192;
+
+/// Units that are enough to share.
+const ENOUGH: i64 = 16;
 
 /// The most elements that are turned over at once, in each direction.
 const TURNED: u32 = 16;
 
 /// Bytes of tiles.
-const ROOM: i64 = 48 << 10;
+const ROOM: i64 = 128 << 10;
 
 /// Loads of a nest that go through tiles.
 #[derive(Clone, Debug)]
@@ -33,6 +43,18 @@ pub(super) struct Tiles {
     loads: Vec<NodeId>,
     /// The atoms of the innermost variable and of the other one.
     atoms: [AtomId; 2],
+    /// Rows and columns of a tile.
+    sides: [i64; 2],
+}
+
+/// Rows and columns of a tile, multiples of 16, of a nest of `others` times so many rows and columns.
+fn sides(others: i64, rows: i64, columns: i64) -> [i64; 2] {
+    let up = |n: i64| (n + 15) / 16 * 16;
+    let mut tall = ROWS.min(up(rows));
+    while tall > FEW_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
+        tall = up(tall / 2);
+    }
+    [tall, (AREA / tall / 16 * 16).clamp(16, up(columns))]
 }
 
 fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
@@ -70,13 +92,15 @@ impl Tiles {
                 .iter()
                 .position(|&(v, size)| size >= 16 && atom(tape, v).is_some_and(|a| at.factor(a) == 1));
             let Some(along) = along else { continue };
-            let bytes = SIDE * SIDE * ty.storage_bytes() as i64;
+            let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
+            let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns);
+            let bytes = sides[0] * sides[1] * ty.storage_bytes() as i64;
             if bytes > room || found.as_ref().is_some_and(|f| f.along != along) {
                 continue;
             }
             room -= bytes;
             let atoms = [inner, atom(tape, outer[along].0)?];
-            found.get_or_insert(Tiles { along, loads: Vec::new(), atoms }).loads.push(n);
+            found.get_or_insert(Tiles { along, loads: Vec::new(), atoms, sides }).loads.push(n);
         }
         found
     }
@@ -86,7 +110,7 @@ impl Tiles {
         let others =
             nest.vars.iter().enumerate().filter(|(i, _)| *i != self.along && *i + 1 != nest.vars.len());
         let others: i64 = others.map(|(_, v)| v.1).product();
-        u64::try_from(others * blocks(nest.vars[self.along].1)).unwrap_or(1)
+        u64::try_from(others * blocks(nest.vars[self.along].1, self.sides[0])).unwrap_or(1)
     }
 
     /// Emits the function of a nest.
@@ -107,16 +131,16 @@ impl Tiles {
         let Some((&(column, columns), _)) = nest.vars.split_last() else { return Ok(()) };
         let mut units: Vec<(u32, i64)> = nest.vars[..nest.vars.len() - 1].to_vec();
         units.remove(self.along);
-        units.push((BLOCKS, blocks(rows)));
+        let [tall, wide] = self.sides;
+        units.push((BLOCKS, blocks(rows, tall)));
         let mut tiles = Vec::new();
         for &load in &self.loads {
             let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
             let ty = tape.arrays[*array as usize].shape.element_type;
             let prim = access::storage(ty).0;
-            let start: Value<'ctx> = e.stack(prim, (SIDE * SIDE) as u32)?.into();
-            tiles.push(Tile { load, array: *array, at, prim, start });
+            let start: Value<'ctx> = e.stack(prim, (tall * wide) as u32)?.into();
+            tiles.push(Tile { load, array: *array, at, prim, start, pitch: wide });
         }
-        let side = e.i64(SIDE);
         let least = |a: Value<'ctx>, n: i64| -> Result<Value<'ctx>> {
             e.select(e.icmp(IntPredicate::SLT, a, e.i64(n))?, a, e.i64(n))
         };
@@ -124,11 +148,11 @@ impl Tiles {
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
             decode(c, unit, &units)?;
-            let low = e.mul(c.var(BLOCKS)?, side)?;
-            let high = least(e.add(low, side)?, rows)?;
-            c.for_var(FIRST, e.i64(0), e.i64(columns), SIDE, false, SIDE, |c| {
+            let low = e.mul(c.var(BLOCKS)?, e.i64(tall))?;
+            let high = least(e.add(low, e.i64(tall))?, rows)?;
+            c.for_var(FIRST, e.i64(0), e.i64(columns), wide, false, wide, |c| {
                 let first = c.var(FIRST)?;
-                let last = least(e.add(first, side)?, columns)?;
+                let last = least(e.add(first, e.i64(wide))?, columns)?;
                 let place = Corner { row, column, low, high, first, last };
                 for tile in &tiles {
                     let block = c.lanes.min(TURNED);
@@ -138,7 +162,7 @@ impl Tiles {
                         gather(c, target, tile, &place)?;
                     }
                 }
-                let count = (columns % SIDE == 0).then_some(SIDE);
+                let count = (columns % wide == 0).then_some(wide);
                 let w = i64::from(c.lanes);
                 c.for_var(row, low, high, 1, false, 1, |c| {
                     let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
@@ -183,11 +207,11 @@ impl Tiles {
                 }
                 turned(&wide, &mut all)?;
                 let (row, column) = (c.var(place.row)?, c.var(place.column)?);
-                let down = e.mul(e.sub(row, place.low)?, e.i64(SIDE))?;
+                let down = e.mul(e.sub(row, place.low)?, e.i64(tile.pitch))?;
                 let at = e.mul(e.add(down, e.sub(column, place.first)?)?, e.i64(bytes))?;
                 let to = e.address(tile.start, at)?;
                 for (r, x) in all.into_iter().enumerate() {
-                    wide.store(x, e.address(to, e.i64(r as i64 * SIDE * bytes))?, bytes as u32)?;
+                    wide.store(x, e.address(to, e.i64(r as i64 * tile.pitch * bytes))?, bytes as u32)?;
                 }
                 Ok(())
             })
@@ -195,8 +219,8 @@ impl Tiles {
     }
 }
 
-fn blocks(rows: i64) -> i64 {
-    (rows + SIDE - 1) / SIDE
+fn blocks(rows: i64, tall: i64) -> i64 {
+    (rows + tall - 1) / tall
 }
 
 /// Where a tile is: variables, and their values in it.
@@ -216,13 +240,15 @@ struct Tile<'t, 'ctx> {
     at: &'t Affine,
     prim: Prim,
     start: Value<'ctx>,
+    /// Elements from a row to the next.
+    pitch: i64,
 }
 
 impl<'ctx> Tile<'_, 'ctx> {
     /// Where column 0 of the row where the code is would be.
     fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
         let e = c.e;
-        let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(SIDE))?;
+        let down = e.mul(e.sub(c.var(place.row)?, place.low)?, e.i64(self.pitch))?;
         let at = e.mul(e.sub(down, place.first)?, e.i64(self.prim.bytes() as i64))?;
         e.address(self.start, at)
     }
