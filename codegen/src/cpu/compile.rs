@@ -318,11 +318,16 @@ fn emit(
     Ok((kernels, objects))
 }
 
-/// Some of the requests by unit: one for each thread, of about the same number of instructions.
+/// About the most instructions of a unit: what LLVM holds of one is many times its text, and is given back after it.
+const MAX_UNIT: usize = 10_000;
+
+/// Some of the requests by unit: at least one for each thread, of about the same number of instructions.
 fn split(module: &Module, requests: &[Request], some: &[usize], threads: usize) -> Vec<Vec<usize>> {
     let mut by_weight: Vec<(usize, usize)> = some.iter().map(|&i| (weight(module, requests[i]), i)).collect();
     by_weight.sort_by_key(|&(weight, i)| (std::cmp::Reverse(weight), i));
-    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); threads.min(some.len())];
+    let total: usize = by_weight.iter().map(|&(weight, _)| weight).sum();
+    let count = (total / MAX_UNIT).max(threads).min(some.len());
+    let mut units: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); count];
     for (weight, i) in by_weight {
         let least = units.iter_mut().min_by_key(|(sum, _)| *sum).expect("invariant: there is a unit");
         least.0 += weight;

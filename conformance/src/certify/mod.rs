@@ -30,6 +30,7 @@ mod complex;
 mod devices;
 mod elementwise;
 mod folds;
+mod lapack;
 mod linear;
 mod movement;
 mod number;

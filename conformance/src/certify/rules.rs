@@ -13,7 +13,7 @@ use hlo_interp::{Devices, Tensor, Value};
 
 use super::number::{Format, Numbers};
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, linear, movement, order, sums,
+    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, movement, order, sums,
 };
 use crate::engine::RunOptions;
 
@@ -218,6 +218,20 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
         .collect()
 }
 
+/// The bounds of a module that computes what a call does.
+fn stands_for(case: &Case<'_>, module: &Module) -> Option<Vec<Bounds>> {
+    if module.computation(module.entry()).parameters().len() != case.args.len() {
+        return None;
+    }
+    let settings =
+        Settings { options: RunOptions { devices: Devices::ONE, ..case.settings.options }, ..*case.settings };
+    let values = case.args.iter().map(|a| Value::Array(a.tensor.clone())).collect();
+    let trees = case.args.iter().map(|a| Tree::Array(a.leaf.clone())).collect();
+    let results = super::evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), None);
+    let (_, tree) = results.ok()?.pop()?;
+    Some(tree.arrays().into_iter().cloned().collect())
+}
+
 /// Annotations pass bounds on; a call that stands for HLO has the bounds of that.
 fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let exact = case.args.iter().all(|a| a.leaf.bounds.is_exact());
@@ -240,22 +254,12 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
                     .collect(),
             )
         }
-        Meaning::Expansion(module) => {
-            if module.computation(module.entry()).parameters().len() != case.args.len() {
-                return None;
-            }
-            let settings = Settings {
-                options: RunOptions { devices: Devices::ONE, ..case.settings.options },
-                ..*case.settings
-            };
-            let values = case.args.iter().map(|a| Value::Array(a.tensor.clone())).collect();
-            let trees = case.args.iter().map(|a| Tree::Array(a.leaf.clone())).collect();
-            let results =
-                super::evaluate(&module, vec![values], vec![trees], settings, Arc::new(NoHost), None);
-            let (_, tree) = results.ok()?.pop()?;
-            Some(tree.arrays().into_iter().cloned().collect())
+        Meaning::Expansion(module) => stands_for(case, &module),
+        Meaning::Open => {
+            let stand = lapack::Stand::of(case)?;
+            stand.results(case, stands_for(case, &stand.module)?.pop()?)
         }
-        Meaning::Exact | Meaning::Open => None,
+        Meaning::Exact => None,
     }
 }
 

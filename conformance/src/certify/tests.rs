@@ -281,6 +281,31 @@ fn open_numbers_have_no_bounds() {
     assert!(r.soft.at(0) > 0.0 && r.hard.at(1) < 1e-6);
 }
 
+/// A factor by LAPACK is a factor, a solution a solution; of a matrix that is hardly positive nothing is known.
+#[test]
+fn factors_and_solutions_by_lapack_have_bounds() {
+    let potrf = |uplo: u8| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[2,2] parameter(0)\n ROOT l = (f32[2,2], s32[]) custom-call(a), custom_call_target=\"lapack_spotrf_ffi\", \
+             api_version=API_VERSION_TYPED_FFI, backend_config={{uplo = {uplo} : ui8}} }}"
+        )
+    };
+    let all = certified(&potrf(b'L'), &[&[3.0, 7.0, 1.0, 2.0]], Allowances::STRICT);
+    check(&[3f32.sqrt(), 7.0, 1.0 / 3f32.sqrt(), (2.0f32 - 1.0 / 3.0).sqrt()], &all[0], 1e-5);
+    assert!(all[0].1.hard.at(1) == 0.0 && all[0].1.hard.at(0) > 0.0 && all[1].1.is_exact());
+    let all = certified(&potrf(b'U'), &[&[3.0, 1.0, 7.0, 2.0]], Allowances::STRICT);
+    check(&[3f32.sqrt(), 1.0 / 3f32.sqrt(), 7.0, (2.0f32 - 1.0 / 3.0).sqrt()], &all[0], 1e-5);
+    for a in [[1.0, 0.0, 1.0, 1.0], [1.0, 0.0, 1.0, -2.0]] {
+        let all = certified(&potrf(b'L'), &[&a], Allowances::STRICT);
+        assert!(all.iter().all(|(_, b)| b.hard.at(0).is_infinite()), "{a:?}");
+    }
+    let trsm = "HloModule m\nENTRY e { a = f32[2,2] parameter(0)\n b = f32[1,2] parameter(1)\n ROOT x = f32[1,2] custom-call(a, b), \
+                custom_call_target=\"lapack_strsm_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={diag = 78 : ui8, side = 82 : ui8, trans_x = 84 : ui8, uplo = 76 : ui8} }";
+    // x l^T = b with l = (3, 0; 1, 7).
+    let all = certified(trsm, &[&[3.0, 0.5, 1.0, 7.0], &[1.0, 2.0]], Allowances::STRICT);
+    check(&[1.0 / 3.0, (2.0 - 1.0f32 / 3.0) / 7.0], &all[0], 1e-6);
+}
+
 /// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
 fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
     let values =
