@@ -585,12 +585,16 @@ impl<'m> Tape<'m> {
     fn starts(&mut self, key: &Key, first: usize, of: &[i64], window: &[i64]) -> Option<Vec<Affine>> {
         let instr = self.module.instr(key.instr);
         let mut nodes = Vec::new();
+        // Scalars, or in XLA's older form one vector of starts.
+        let vector = instr.operands().get(first).is_some_and(|&o| !dims_of(self.module, o).is_empty());
         for (d, (&n, &w)) in of.iter().zip(window).enumerate() {
-            nodes.push(match instr.operands().get(first + d) {
+            let place = if vector { first } else { first + d };
+            nodes.push(match instr.operands().get(place) {
                 Some(&o) if n > w => {
-                    // Scalars exist wherever the index lies; before XLA's newer form there is one vector of starts.
-                    let scalar = Key { instr: o, leaf: 0, index: Index::new(), guard: ALWAYS, ..key.clone() };
-                    Some((self.get(scalar), n - w))
+                    // They exist wherever the index lies.
+                    let index = vector.then(|| Affine::constant(d as i64)).into_iter().collect();
+                    let start = Key { instr: o, leaf: 0, index, guard: ALWAYS, ..key.clone() };
+                    Some((self.get(start), n - w))
                 }
                 _ => None,
             });
