@@ -39,6 +39,9 @@ const LOWERING: &[&str] = &[
     "batch-norm-expander",
 ];
 
+/// In the place of fusions where nothing is to be made faster.
+const UNFUSED: &[&str] = &["nan-canonicalizer", "fusion-wrapper", "dce"];
+
 /// Fusions, in order.
 const FUSION: &[&str] = &[
     "reduce-simplifier",
@@ -48,6 +51,8 @@ const FUSION: &[&str] = &[
     "reshape-simplifier",
     "transpose-folding",
     "cse",
+    "nan-canonicalizer",
+    "tuple-simplifier",
     "dce",
     "row-fusion",
     "output-fusion",
@@ -67,7 +72,7 @@ impl Pipeline {
             names.iter().filter_map(|name| by_name(name)).fold(Pipeline::new(), |p, pass| p.then(pass, None))
         };
         if opt_level == 0 {
-            return of(LOWERING).followed_by(of(&["fusion-wrapper", "dce"])).followed_by(of(ORDER));
+            return of(LOWERING).followed_by(of(UNFUSED)).followed_by(of(ORDER));
         }
         of(LOWERING).followed_by(Pipeline::standard()).followed_by(of(FUSION)).followed_by(of(ORDER))
     }
@@ -79,7 +84,9 @@ mod tests {
 
     #[test]
     fn pipelines_are_made_of_declared_passes() {
-        assert!(LOWERING.iter().chain(FUSION).chain(ORDER).all(|name| by_name(name).is_some()));
-        assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + 2 + ORDER.len());
+        assert!(
+            LOWERING.iter().chain(UNFUSED).chain(FUSION).chain(ORDER).all(|name| by_name(name).is_some())
+        );
+        assert_eq!(Pipeline::cpu(0).passes().len(), LOWERING.len() + UNFUSED.len() + ORDER.len());
     }
 }

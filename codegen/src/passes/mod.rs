@@ -35,6 +35,7 @@ mod flatten;
 mod gather_scatter;
 mod layout_normalization;
 mod movement;
+mod nans;
 mod reduce;
 mod reshape;
 mod sort;
@@ -169,6 +170,11 @@ pub const DECLARED: &[Declared] = &[
         name: "movement-simplifier",
         doc: "slices, concatenations, padding, broadcasts and reversals that do nothing or undo one another",
         run: movement::run,
+    },
+    Declared {
+        name: "nan-canonicalizer",
+        doc: "canonical NaNs after contractions, windows and scans, in programs that look at bits",
+        run: nans::run,
     },
     Declared {
         name: "output-fusion",

@@ -1,0 +1,101 @@
+//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions, windows, scans): it leaves NaNs of any sign and payload, which is seen
+//! where a program looks at bits. Only in such programs anything is added; values are what they were, for of these operations the canonical NaN is
+//! the only one (SEMANTICS.md, "The canonical NaN").
+
+use hlo::attrs::{CompareType, Direction};
+use hlo::{ElementType, InstrId, Module, Opcode, Shape};
+
+use super::Fuel;
+use super::edit::{Edit, each};
+use super::facts::is_ieee;
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    if !all.into_iter().any(|id| looks_at_bits(module, id)) {
+        return 0;
+    }
+    each(module, fuel, |e| {
+        let leaves_any = matches!(
+            e.at().opcode,
+            Opcode::Convolution
+                | Opcode::Dot
+                | Opcode::RaggedDot
+                | Opcode::ReduceWindow
+                | Opcode::ScaledDot
+                | Opcode::Scan
+                | Opcode::SelectAndScatter
+        );
+        let shapes = e.at().shape.leaves().iter().filter_map(|s| s.element_type()).collect::<Vec<_>>();
+        if !leaves_any || !shapes.iter().any(|&ty| is_ieee(ty.real_part())) || done(e.module, e.id()) {
+            return None;
+        }
+        let operands = e.at().operands().to_vec();
+        let again = e.again(&operands)?;
+        let Shape::Tuple(parts) = e.at().shape.clone() else { return canonical(e, again) };
+        let mut all = Vec::with_capacity(parts.len());
+        for i in 0..parts.len() {
+            let part = e.get(again, i as i64)?;
+            all.push(canonical(e, part)?);
+        }
+        e.tuple(&all)
+    })
+}
+
+/// Whether an instruction tells one NaN from another.
+fn looks_at_bits(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let of = instr.operands().first().and_then(|&o| module.instr(o).shape.element_type());
+    of.is_some_and(|ty| is_ieee(ty.real_part()))
+        && match instr.opcode {
+            Opcode::BitcastConvert | Opcode::Bitcast => instr.shape.element_type() != of,
+            Opcode::Compare => instr.attrs.compare_type() == Some(&CompareType::TotalOrder),
+            _ => false,
+        }
+}
+
+/// Whether every array of the result is looked at only to make its NaNs canonical: compared with itself, selected, taken apart.
+fn done(module: &Module, id: InstrId) -> bool {
+    let only = |id: InstrId| {
+        module.users(id).iter().all(|u| {
+            let user = module.instr(u.user);
+            match user.opcode {
+                Opcode::Compare => user.operands() == [id, id],
+                Opcode::Select => u.operand == 2 && module.instr(user.operands()[0]).operands() == [id, id],
+                Opcode::Real | Opcode::Imag => true,
+                _ => false,
+            }
+        })
+    };
+    let mut parts =
+        module.users(id).iter().filter(|u| module.instr(u.user).opcode == Opcode::GetTupleElement);
+    if module.root(module.instr(id).parent()) == id {
+        return false;
+    }
+    match module.instr(id).shape {
+        Shape::Tuple(_) => parts.all(|u| only(u.user)),
+        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => only(id),
+    }
+}
+
+/// `x`, but the canonical NaN for any other.
+fn canonical(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+    let Some(ty) = e.array(x).map(|a| a.element_type).filter(|ty| is_ieee(ty.real_part())) else {
+        return Some(x);
+    };
+    if ty.is_complex() {
+        let (re, im) = (e.unary(Opcode::Real, x)?, e.unary(Opcode::Imag, x)?);
+        let (re, im) = (canonical(e, re)?, canonical(e, im)?);
+        return e.binary(Opcode::Complex, re, im);
+    }
+    let bits = match ty {
+        ElementType::F64 => u128::from(f64::NAN.to_bits()),
+        ElementType::F32 => u128::from(f32::NAN.to_bits()),
+        ElementType::F16 => 0x7e00,
+        ElementType::BF16 => 0x7fc0,
+        _ => return Some(x),
+    };
+    let nan = e.scalar_bits(ty, bits);
+    let nan = e.fill(nan, x)?;
+    let differs = e.compare(Direction::Ne, x, x)?;
+    e.select(differs, nan, x)
+}
