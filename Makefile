@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint bless bench fuzz-passes clean
+.PHONY: demo test setup lint bless bench fuzz fuzz-passes clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -35,9 +35,14 @@ lint: setup
 bless: setup
 	HLO_BLESS=1 $(CARGO) test --workspace --locked --no-fail-fast
 
-# A minute of made programs for each pass by itself.
+# A minute of made programs through the compiler, and one through each of its passes by itself; `make fuzz SEED=7` makes others.
+SEED ?= 0
+FUZZ_PROFILE ?= --release
+FUZZ = $(CARGO) run $(FUZZ_PROFILE) --locked --bin hlo -- fuzz --size small --seed $(SEED) --max-time 60 --out target/fuzz-findings
+fuzz: setup
+	$(FUZZ) --engines interpreter,cpu:O0,cpu:O3
 fuzz-passes: setup
-	$(CARGO) run --release --locked -p hlo-conformance --bin hlo -- fuzz --every-pass --max-time 60
+	$(FUZZ) --every-pass
 
 bench: setup
 	$(CARGO) bench --workspace --locked

@@ -20,6 +20,7 @@ mod lists;
 pub mod passes;
 pub mod plan;
 pub mod program;
+pub mod run_time_sizes;
 pub mod runtime;
 pub mod schedule;
 mod unsupported;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::buffers::Assignment;
 use crate::kernel::Kernel;
 use crate::plan::Plan;
+use crate::run_time_sizes::RunTimeSizes;
 
 /// A compiled program.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Program {
     pub plan: Plan,
     /// The module, if the plan has instructions for the interpreter.
     pub module: Option<Arc<Module>>,
+    /// What stands between it and a program whose arguments or results have sizes that the run says.
+    pub run_time_sizes: Option<RunTimeSizes>,
 }
 
 impl Program {

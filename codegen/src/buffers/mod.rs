@@ -28,7 +28,7 @@ use self::moves::{Move, Moved};
 pub(crate) use self::order::control as control_computations;
 use self::order::{Event, Order};
 use self::pack::{Bin, Item};
-pub use self::report::report;
+pub use self::report::{Placed, placed, report, title};
 use self::values::{Origin, ValueId, Values};
 pub(crate) use self::values::{alias_of, element_starts, for_each_array};
 use crate::Unsupported;

@@ -28,13 +28,13 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
     for (name, bytes) in rows {
         let _ = writeln!(out, "  {name:18} {bytes:>14} bytes");
     }
-    let mut within = within(module, assigned);
+    let placed = placed(module, assigned);
     for (number, allocation) in a.allocations.iter().enumerate() {
         let _ = writeln!(out, "\n{}, {} bytes", title(assigned, number as u32), allocation.bytes);
-        let lines = &mut within[number];
-        lines.sort();
-        for (offset, from, to, bytes, name) in lines.iter() {
-            let _ = writeln!(out, "  {offset:>12} {bytes:>12}  {:>15}  {name}", format!("{from}..{to}"));
+        let first = placed.partition_point(|p| (p.allocation as usize) < number);
+        for p in placed[first..].iter().take_while(|p| p.allocation as usize == number) {
+            let alive = format!("{}..{}", p.from, p.to);
+            let _ = writeln!(out, "  {:>12} {:>12}  {alive:>15}  {}", p.offset, p.bytes, p.name);
         }
     }
     let _ = writeln!(out, "\nresults");
@@ -68,15 +68,30 @@ pub fn report(module: &Module, assigned: &Assigned) -> String {
     out
 }
 
-/// Offset, from, to, bytes and name.
-type Line = (u64, u32, u32, u64, String);
+/// Something that has a place: a value or a scratch memory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Placed {
+    /// Which allocation it lies in.
+    pub allocation: u32,
+    /// Where in it: bytes.
+    pub offset: u64,
+    /// The event that makes it.
+    pub from: u32,
+    /// The first event after which nobody reads it.
+    pub to: u32,
+    /// Its bytes.
+    pub bytes: u64,
+    /// For people.
+    pub name: String,
+}
 
-/// For each allocation the values and scratch memories in it.
-fn within(module: &Module, assigned: &Assigned) -> Vec<Vec<Line>> {
-    let mut within: Vec<Vec<Line>> = vec![Vec::new(); assigned.assignment.allocations.len()];
+/// Everything that has a place, in order of that; events are positions in the line that [`report`] ends with.
+pub fn placed(module: &Module, assigned: &Assigned) -> Vec<Placed> {
+    let mut all: Vec<Placed> = Vec::new();
     let mut add = |slice: Slice, from: u32, to: u32, name: String| {
-        if slice.bytes > 0 {
-            within[slice.allocation as usize].push((slice.offset, from, to, slice.bytes, name));
+        let Slice { allocation, offset, bytes } = slice;
+        if bytes > 0 {
+            all.push(Placed { allocation, offset, from, to, bytes, name });
         }
     };
     let lives = live::spans(module, &assigned.order, &assigned.values);
@@ -104,10 +119,12 @@ fn within(module: &Module, assigned: &Assigned) -> Vec<Vec<Line>> {
             add(slice, position, position + 1, format!("scratch of {}", module.instr(id).name));
         }
     }
-    within
+    all.sort_unstable();
+    all
 }
 
-fn title(assigned: &Assigned, allocation: u32) -> String {
+/// What an allocation is for.
+pub fn title(assigned: &Assigned, allocation: u32) -> String {
     match assigned.assignment.allocations.get(allocation as usize).map(|a| a.kind) {
         Some(AllocationKind::Parameter { leaf, donated }) => {
             format!("parameter leaf {leaf}{}", if donated { ", donated" } else { "" })

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hlo::{Diagnostic, InstrId, Module};
+use hlo::{Diagnostic, InstrId, Module, Opcode};
 
 use super::alike;
 use super::llvm::{self, Level, Target, new_context};
@@ -17,6 +17,7 @@ use crate::kernel::{Kernel, Request};
 use crate::passes::{self, Fuel, Pass, Pipeline, Steps};
 use crate::plan::lower::{Lowered, Lowering};
 use crate::program::Program;
+use crate::run_time_sizes::{self, RunTimeSizes};
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -124,6 +125,8 @@ impl Stages for () {}
 pub struct Compiled {
     /// The program.
     pub program: Program,
+    /// What it is for, such as `znver4, avx512`.
+    pub target: String,
     /// The stages: name, when it began after the first, how long it took.
     pub times: Vec<(String, Duration, Duration)>,
 }
@@ -144,6 +147,7 @@ pub fn compile_watched(
     let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
     let mut module = module.clone();
     clock.lap("target");
+    let run_time_sizes = static_shapes(&mut module);
     for step in 0..pipeline.passes().len() {
         let mut forward = Forward(stages);
         let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), &mut forward);
@@ -202,9 +206,25 @@ pub fn compile_watched(
         constants,
         plan,
         module: interprets.then(|| Arc::new(module)),
+        run_time_sizes,
     };
     clock.lap("plan");
-    Ok(Compiled { program, times: clock.laps })
+    Ok(Compiled { program, target: target.describe(), times: clock.laps })
+}
+
+/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any and all can be. What is left is refused where it is lowered.
+fn static_shapes(module: &mut Module) -> Option<RunTimeSizes> {
+    let asked = |id: InstrId| module.instr(id).opcode == Opcode::GetDimensionSize;
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
+        return None;
+    }
+    for name in ["dynamic-padder", "dce"] {
+        if let Some(pass) = passes::by_name(name) {
+            pass.run(module, &mut Fuel::UNLIMITED.clone());
+        }
+    }
+    run_time_sizes::lift(module)
 }
 
 /// The buffers of larger modules are not checked.

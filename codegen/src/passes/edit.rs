@@ -259,6 +259,17 @@ impl<'m> Edit<'m> {
         self.computations.push(computation);
     }
 
+    /// Puts a computation that is called from here before the computation that it is called from, and remembers it as made here.
+    pub fn before_caller(&mut self, computation: ComputationId) {
+        let caller = self.at().parent();
+        let mut order: Vec<ComputationId> =
+            self.module.computations().iter().copied().filter(|&c| c != computation).collect();
+        let place = order.iter().position(|&c| c == caller).unwrap_or(order.len());
+        order.insert(place, computation);
+        self.module.set_computation_order(order);
+        self.computations.push(computation);
+    }
+
     /// Takes everything back.
     pub fn abandon(self) {
         for &id in self.made.iter().rev() {

@@ -30,6 +30,7 @@ mod dce;
 mod deduplicate;
 mod degenerate_dims;
 mod dynamic_index;
+pub(crate) mod dynamic_padder;
 mod fast_math;
 mod flatten;
 mod gather_scatter;
@@ -130,6 +131,11 @@ pub const DECLARED: &[Declared] = &[
         name: "dynamic-index-simplifier",
         doc: "slices at constant indices in the place of dynamic ones",
         run: dynamic_index::run,
+    },
+    Declared {
+        name: "dynamic-padder",
+        doc: "padded arrays and sizes in the place of arrays with run-time sizes",
+        run: dynamic_padder::run,
     },
     Declared {
         name: "elided-constants",

@@ -42,6 +42,20 @@ pub enum Lowering {
 }
 
 impl Lowering {
+    /// For people.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Lowering::Nothing => "nothing to do",
+            Lowering::Kernel(Request::Loop(_)) => "a loop in one kernel",
+            Lowering::Kernel(_) => "kernel",
+            Lowering::Native(_) => "native",
+            Lowering::Hero(_) => "native with a kernel for its rows",
+            Lowering::Copy => "copy",
+            Lowering::While | Lowering::Conditional | Lowering::Call => "control",
+            Lowering::Interpret => "interpreter",
+        }
+    }
+
     /// The kernels that it takes.
     fn requests(&self) -> Vec<Request> {
         let regions =

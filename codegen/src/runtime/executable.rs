@@ -24,6 +24,7 @@ use super::pool::Pool;
 use super::raw::bytes_of;
 use crate::buffers::{AllocationKind, Slice};
 use crate::program::{Program, array_bytes};
+use crate::run_time_sizes::RunTimeSizes;
 use steps::{Op, Table};
 
 /// How a program is loaded.
@@ -65,6 +66,8 @@ pub struct Finished {
     pub results: Vec<Block>,
     /// Steps that were executed.
     pub steps: u64,
+    /// How long these took, arguments in their places: without copies of what was lent.
+    pub time: Duration,
     /// How often each step of [`Executable::steps`] ran, and how long that took in all; empty without a profile.
     pub times: Vec<(u64, Duration)>,
     /// When each execution of a step began and ended, for the first of them; empty without a profile.
@@ -151,6 +154,7 @@ pub struct Executable {
     instances: Mutex<Vec<Instance>>,
     /// What instructions for the interpreter are of.
     module: Option<Arc<Module>>,
+    run_time_sizes: Option<RunTimeSizes>,
     pool: Arc<Pool>,
 }
 
@@ -289,6 +293,7 @@ impl Executable {
             store: Arc::default(),
             instances: Mutex::default(),
             module: program.module,
+            run_time_sizes: program.run_time_sizes,
             pool: Arc::clone(&options.pool),
         })
     }
@@ -296,6 +301,18 @@ impl Executable {
     /// Its steps, those of loops and branches included, in the order of [`Finished::times`].
     pub fn steps(&self) -> &[StepInfo] {
         &self.steps
+    }
+
+    /// Bytes of the arrays that it is given and of those that it makes.
+    pub fn io_bytes(&self) -> u64 {
+        let given = self.parameters.iter().map(|p| p.bytes);
+        given.chain(self.results.iter().map(|r| r.slice.bytes)).sum()
+    }
+
+    /// Bytes that a run needs besides those.
+    pub fn temporary_bytes(&self) -> u64 {
+        let arenas = self.allocations.iter().filter(|a| a.kind == AllocationKind::Arena);
+        arenas.map(|a| a.bytes).sum()
     }
 
     /// The array leaves of the result.
@@ -390,6 +407,7 @@ impl Executable {
             let mut run = steps::Run::new(self, options, pointers);
             run.plan(&self.ops).map(|()| run.finish())
         };
+        let start = Instant::now();
         let mut finished = match (&self.module, options.member) {
             (Some(module), None) => {
                 let interpreter = Interpreter::new(module, hlo_interp::Options::default());
@@ -399,6 +417,7 @@ impl Executable {
             }
             (Some(_), Some(_)) | (None, _) => run(options)?,
         };
+        finished.time = start.elapsed();
         // Copies first: what hands memory out comes last.
         for (result, own) in self.results.iter().zip(&mut own) {
             if result.source == Source::Copied {
@@ -456,15 +475,27 @@ impl Executable {
         arguments: &[Literal],
         options: &RunOptions<'_>,
     ) -> Result<(Vec<hlo::ArrayLiteral>, Finished), RunError> {
-        let arrays = arguments.iter().flat_map(Literal::arrays);
-        let mut arguments: Vec<Argument<'_>> =
-            arrays.map(|a| Argument::Borrowed(bytes_of(&a.buffer))).collect();
-        let finished = self.run(&mut arguments, options)?;
+        let arrays = || arguments.iter().flat_map(Literal::arrays);
+        let padded = self.run_time_sizes.as_ref().map(|sizes| sizes.pad(arrays()));
+        let padded = padded.transpose().map_err(RunError::Arguments)?;
+        fn lent(array: &hlo::ArrayLiteral) -> Argument<'_> {
+            Argument::Borrowed(bytes_of(&array.buffer))
+        }
+        let mut given: Vec<Argument<'_>> = match &padded {
+            Some(padded) => padded.iter().map(lent).collect(),
+            None => arrays().map(lent).collect(),
+        };
+        let finished = self.run(&mut given, options)?;
         let results = self.results.iter().zip(&finished.results).map(|(leaf, block)| hlo::ArrayLiteral {
             dims: leaf.shape.dims.clone(),
             buffer: super::raw::buffer_of(leaf.shape.element_type, block.bytes()),
         });
-        Ok((results.collect(), finished))
+        let results: Vec<hlo::ArrayLiteral> = results.collect();
+        let results = match &self.run_time_sizes {
+            Some(sizes) => sizes.cut(results).map_err(|e| RunError::Interpreter(Box::new(e)))?,
+            None => results,
+        };
+        Ok((results, finished))
     }
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
 use hlo_codegen::cpu::{self, CompileError};
@@ -16,7 +16,7 @@ use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 
-use super::{Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
+use super::{Compilation, Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
 use crate::guard::panic_message;
 
 /// How programs are compiled.
@@ -92,14 +92,24 @@ impl Engine for CpuEngine {
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        let start = Instant::now();
         let compiled = catch_unwind(AssertUnwindSafe(|| cpu::compile(module, &self.options.compiler())));
         let compiled = compiled.map_err(|p| panicked("the compiler", &*p))?.map_err(|e| failed(&e))?;
         let program_module = compiled.program.module.clone();
+        let kernels = compiled.program.kernels.len();
         // What a run may use is known when it runs.
         let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX };
         let peak_bytes = compiled.program.buffers.peak_bytes;
         let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
-        Ok(Box::new(Loaded { name: &self.name, executable, module: program_module, peak_bytes }))
+        let threads = executable.pool().threads();
+        let compilation = Compilation {
+            machine: format!("{}, {threads} thread{}", compiled.target, if threads == 1 { "" } else { "s" }),
+            time: start.elapsed(),
+            kernels,
+            temporary_bytes: executable.temporary_bytes(),
+            io_bytes: executable.io_bytes(),
+        };
+        Ok(Box::new(Loaded { name: &self.name, executable, module: program_module, peak_bytes, compilation }))
     }
 }
 
@@ -134,9 +144,15 @@ struct Loaded<'e> {
     /// Where instructions for the interpreter are.
     module: Option<Arc<Module>>,
     peak_bytes: u64,
+    compilation: Compilation,
 }
 
-type Ran = (Vec<hlo::ArrayLiteral>, u64);
+/// What one device leaves.
+struct Ran {
+    results: Vec<hlo::ArrayLiteral>,
+    steps: u64,
+    time: Duration,
+}
 
 impl Loaded<'_> {
     fn run_one(
@@ -148,7 +164,7 @@ impl Loaded<'_> {
         let run = CpuRun { fuel: options.limits.fuel, member, ..CpuRun::default() };
         let ran = catch_unwind(AssertUnwindSafe(|| self.executable.run_literals(arguments, &run)));
         let (results, finished) = ran.map_err(|p| panicked("the program", &*p))?.map_err(ended)?;
-        Ok((results, finished.steps))
+        Ok(Ran { results, steps: finished.steps, time: finished.time })
     }
 
     /// On several devices, or with a host.
@@ -201,19 +217,22 @@ impl Executable for Loaded<'_> {
                 "arguments for {devices} devices were given to {given}"
             )));
         }
-        let start = Instant::now();
-        let ran = match &self.module {
+        let ran: Result<Vec<Ran>, Outcome> = match &self.module {
             Some(module) => self.run_fleet(module, inputs, options),
             // Devices that never meet do so in turn.
             None => inputs.arguments.iter().map(|a| self.run_one(a, options, None)).collect(),
         };
-        let time = start.elapsed();
         match ran {
-            Ok(ran) => {
-                let fuel = ran.iter().map(|(_, steps)| steps).sum();
-                let results = ran.into_iter().map(|(results, _)| results).collect();
-                Outcome::Finished(Finished { results, fuel, peak_bytes: self.peak_bytes, time })
-            }
+            Ok(ran) => Outcome::Finished(Finished {
+                fuel: ran.iter().map(|r| r.steps).sum(),
+                peak_bytes: self.peak_bytes,
+                time: match &self.module {
+                    Some(_) => ran.iter().map(|r| r.time).max().unwrap_or_default(),
+                    None => ran.iter().map(|r| r.time).sum(),
+                },
+                compiled: Some(self.compilation.clone()),
+                results: ran.into_iter().map(|r| r.results).collect(),
+            }),
             Err(outcome) => outcome,
         }
     }

@@ -75,7 +75,7 @@ pub fn interpret(
                 flatten(value.into_literal(), &mut results);
                 results
             });
-            Outcome::Finished(Finished { results: results.collect(), fuel, peak_bytes, time })
+            Outcome::Finished(Finished { results: results.collect(), fuel, peak_bytes, time, compiled: None })
         }
         Err(e) => Outcome::of_interpreter(&e),
     }

@@ -129,6 +129,23 @@ pub struct Finished {
     pub peak_bytes: u64,
     /// Time for the run alone.
     pub time: Duration,
+    /// Of an engine that compiles.
+    pub compiled: Option<Compilation>,
+}
+
+/// What a program was compiled to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compilation {
+    /// For what: a processor, such as `znver4, avx512`, and threads.
+    pub machine: String,
+    /// Time from the verified module to a program that is ready to run.
+    pub time: Duration,
+    /// Compiled kernels.
+    pub kernels: usize,
+    /// Bytes that a run needs besides arguments and results.
+    pub temporary_bytes: u64,
+    /// Bytes of arguments and results.
+    pub io_bytes: u64,
 }
 
 /// How a run ended.

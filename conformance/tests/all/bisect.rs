@@ -113,6 +113,7 @@ fn commands() {
     let (code, out, _) = hlo(&["bisect", "--dumps", &dumps]);
     assert!(code == 0 && out.contains("no pass changes what it computes (4 forms)"), "{out}");
     for (stage, part) in [
+        ("html", "<rect x="),
         ("hlo", "ENTRY"),
         ("hlo-optimized", "is_scheduled=true"),
         ("buffer-assignment", "lower bound"),

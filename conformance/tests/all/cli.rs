@@ -210,13 +210,29 @@ fn run_prints() {
     let file = d.file("c.hlo", "HloModule c\n\nENTRY e {\n  a = f32[3]{0} constant({1, -0, nan})\n  b = s32[] constant(7)\n  ROOT t = (f32[3]{0}, s32[]) tuple(a, b)\n}\n");
     let o = hlo(&["run", &file]);
     ends(&o, 0);
-    assert!(out(&o).ends_with("out0 = f32[3]\n[1, -0, nan]\nout1 = s32[]\n7\n"), "{}", out(&o));
+    let values = "out0 = f32[3]\n[1, -0, nan]\nout1 = s32[]\n7\n";
+    assert!(out(&o).ends_with(&format!("{values}ok\n")), "{}", out(&o));
     assert!(out(&o).contains("c.hlo: c, 3 instructions"), "{}", out(&o));
+    for part in ["  compile  cpu (", "  check    against interpreter (", " 4 elements", "wrong 0"] {
+        assert!(out(&o).contains(part), "{part}: {}", out(&o));
+    }
+    // A record, an eye on every instruction, a mode of the reference: the interpreter alone.
+    for alone in [&["--accumulate", "region"][..], &["--platform", "interpreter"], &["--stats"]] {
+        let o = hlo(&[&["run", &*file][..], alone].concat());
+        ends(&o, 0);
+        assert!(out(&o).contains("  run      interpreter, ") && !out(&o).contains("check"), "{}", out(&o));
+    }
     let o = hlo(&["run", "-v", &file]);
     assert!(out(&o).contains("\n  parse    ") && out(&o).contains("\n  verify   "), "{}", out(&o));
     let o = hlo(&["run", "-q", &file]);
     ends(&o, 0);
-    assert_eq!(out(&o), "");
+    assert_eq!(out(&o), "ok\n");
+    // What is not compiled says so, and what to do.
+    let sizes = d.file("sizes.hlo", "HloModule s\n\nENTRY e {\n  a = s32[<=6] parameter(0)\n  ROOT r = s32[1] slice(a), slice={[0:1]}\n}\n");
+    let o = hlo(&["run", &sizes]);
+    ends(&o, 5);
+    assert!(err(&o).contains("`--platform interpreter` runs it"), "{}", err(&o));
+    ends(&hlo(&["run", &sizes, "--platform", "interpreter"]), 0);
 }
 
 fn run_npz() {

@@ -149,6 +149,16 @@ impl Target {
         Ok(Self { cpu, features: all, level, vector_bytes })
     }
 
+    /// For people: the processor and its vectors, such as `znver4, avx512`.
+    pub fn describe(&self) -> String {
+        let vectors = match self.vector_bytes {
+            64 => "avx512",
+            32 => "avx2",
+            _ => "128-bit vectors",
+        };
+        format!("{}, {vectors}", self.cpu)
+    }
+
     /// LLVM's name of the processor.
     pub fn cpu(&self) -> &str {
         &self.cpu

@@ -309,7 +309,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn finish(self) -> Finished {
-        Finished { results: Vec::new(), steps: self.steps, times: self.times, events: self.events }
+        Finished { steps: self.steps, times: self.times, events: self.events, ..Finished::default() }
     }
 
     /// The pointer at a place of the table.

@@ -82,6 +82,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
         }))],
         plan: Plan { steps },
         module: None,
+        run_time_sizes: None,
     }
 }
 

@@ -38,15 +38,15 @@ pub(crate) struct Options {
     /// Programs, or folders of a case; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// What runs the program
-    #[arg(long, default_value = "interpreter", value_name = "NAME")]
-    platform: String,
+    /// What runs the program: `cpu`, but `interpreter` to compare with a record, watch or feed out
+    #[arg(long, value_name = "NAME")]
+    platform: Option<String>,
     /// The interpreter executes what the platform `cpu` does not compile
     #[arg(long, hide_short_help = true)]
     fallback: bool,
     /// What to compare with, or `none`; the interpreter, unless that is the platform
-    #[arg(long, default_value = "default", value_name = "NAME", hide_default_value = true)]
-    reference_platform: String,
+    #[arg(long, value_name = "NAME")]
+    reference_platform: Option<String>,
     /// Replicas, if not as many as the module says
     #[arg(long, value_name = "N")]
     replicas: Option<u32>,
@@ -119,6 +119,15 @@ Examples:
   hlo run module.hlo --inputs in.npz --expected out.npz --max-ulp 3
   hlo run ../shared/corpus/jax/api__add__3b574ebf -v";
 
+impl Options {
+    /// What runs a program where nobody says what. A record is compared with what HLO says, not with what rounding makes of it.
+    fn default_platform(&self, job: &Job) -> &'static str {
+        let asks_interpreter =
+            job.expected.is_some() || self.watch.any() || self.accumulate.is_some() || self.outfeed.is_some();
+        if cfg!(feature = "llvm") && !asks_interpreter { "cpu" } else { "interpreter" }
+    }
+}
+
 /// One program and where its inputs and expected results come from.
 struct Job {
     program: String,
@@ -145,12 +154,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             let jobs = jobs(file, options)?;
             let mut exit = Exit::Ok;
             for job in &jobs {
-                let given = |name: &String, unless: &str| (name != unless).then(|| name.clone());
                 let recorded = job.finding.as_ref();
-                let platform = given(&options.platform, "interpreter")
+                let platform = (options.platform.clone())
                     .or_else(|| recorded.map(|f| f.signature.engine.clone()))
-                    .unwrap_or_else(|| "interpreter".into());
-                let reference = given(&options.reference_platform, "default")
+                    .unwrap_or_else(|| options.default_platform(job).into());
+                let reference = (options.reference_platform.clone())
                     .or_else(|| recorded.map(|f| f.reference.clone()))
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
                 let platform = if options.fallback { engine::with_fallback(&platform) } else { platform };
@@ -265,6 +273,9 @@ struct Ran {
     expected: Option<Expected>,
     watched: Watched,
 }
+
+/// Elements of all results that are printed beside a comparison.
+const FEW: usize = 10_000;
 
 /// Values printed in full: more is shortened.
 const SHOWN_RESULTS: usize = 16;
@@ -585,11 +596,16 @@ impl Runner<'_> {
             None
         };
         let object = compared.object(saved.as_deref());
+        let asked = self.options.platform.is_some() || self.options.reference_platform.is_some();
         let Some(finished) = &difference.actual else {
             if let Some(folder) = saved.as_ref().filter(|_| !self.ui.json) {
                 certified::next(self.ui, folder);
             }
             return match difference.failure {
+                Some(d) if exit == Exit::Unsupported && !asked => {
+                    let other = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
+                    Ok(self.no_results(program, exit, d.note(other)))
+                }
                 Some(d) => Ok(self.no_results(program, exit, d)),
                 None => Err(Failure::internal("a comparison ended without results and without a reason")),
             };
@@ -611,7 +627,9 @@ impl Runner<'_> {
         }
         self.text_run(&ran);
         compared.print(self.ui);
-        if self.ui.verbose {
+        // Nobody asked for the comparison: what was asked for is the values, if they can be looked at.
+        let few = ran.finished.results.iter().flatten().map(|a| a.buffer.len()).sum::<usize>() <= FEW;
+        if self.ui.verbose || !self.ui.quiet && !asked && recorded.is_none() && few {
             self.text_values(&ran);
         }
         if let Some(folder) = &saved {
@@ -681,11 +699,34 @@ impl Runner<'_> {
             self.ui.detail(format!("           ready in {}", report::time(*inputs_time)));
         }
         let devices = finished.results.len();
+        let mut told: Vec<String> = Vec::new();
+        let mut rate = String::new();
+        match &finished.compiled {
+            Some(c) => {
+                self.ui.detail(format!(
+                    "  compile  {} ({})   {}   {} kernel{}, {} besides arguments and results",
+                    self.platform.name(),
+                    c.machine,
+                    report::time(c.time),
+                    c.kernels,
+                    if c.kernels == 1 { "" } else { "s" },
+                    report::bytes(c.temporary_bytes)
+                ));
+                // Less is gone before it could be timed.
+                if c.io_bytes >= 1 << 20 {
+                    let gb = c.io_bytes as f64 / finished.time.as_secs_f64() / 1e9;
+                    rate = format!("   {gb:.1} GB/s in and out");
+                }
+            }
+            None => told.push(self.platform.name().to_owned()),
+        }
+        if devices > 1 {
+            told.push(format!("{devices} devices"));
+        }
+        told.push(report::time(finished.time));
         self.ui.detail(format!(
-            "  run      {}{}, {}{}",
-            self.platform.name(),
-            if devices > 1 { format!(", {devices} devices") } else { String::new() },
-            report::time(finished.time),
+            "  run      {}{rate}{}",
+            told.join(", "),
             if self.ui.verbose {
                 format!(
                     ", {} steps, at most {}",

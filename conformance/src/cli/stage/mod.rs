@@ -1,14 +1,17 @@
 //! `hlo opt --stage`: what the compiler for the CPU makes on its way.
 
+mod page;
+
 use std::fmt::Write;
 
 use clap::ValueEnum;
-use hlo::Module;
 use hlo::print::{PrintOptions, print_module};
+use hlo::{InstrId, Module};
 use hlo_codegen::buffers::{Assigned, report};
 use hlo_codegen::cpu::{CompileError, Options, Stages, compile_watched};
 use hlo_codegen::passes::{Pipeline, Steps};
 use hlo_codegen::plan::lower::Lowered;
+use rustc_hash::FxHashMap;
 
 use crate::exit::{Exit, Failure};
 
@@ -27,17 +30,24 @@ pub(crate) enum Stage {
     LlvmOptimized,
     /// Assembly
     Asm,
+    /// A page for a browser: the optimized program, how each instruction is lowered, memory over time
+    Html,
 }
 
 struct Watcher {
     stage: Stage,
     text: String,
+    /// How instructions are lowered, for the page.
+    lowered: FxHashMap<InstrId, String>,
 }
 
 impl Steps for Watcher {}
 
 impl Stages for Watcher {
-    fn lowered(&mut self, module: &Module, _decisions: &Lowered) {
+    fn lowered(&mut self, module: &Module, decisions: &Lowered) {
+        if self.stage == Stage::Html {
+            self.lowered = decisions.decisions.iter().map(|(&id, l)| (id, l.describe().to_owned())).collect();
+        }
         if self.stage == Stage::HloOptimized {
             self.text = print_module(module, &PrintOptions::source(module));
         }
@@ -46,6 +56,9 @@ impl Stages for Watcher {
     fn assigned(&mut self, module: &Module, assigned: &Assigned) {
         if self.stage == Stage::BufferAssignment {
             self.text = report(module, assigned);
+        }
+        if self.stage == Stage::Html {
+            self.text = page::page(module, assigned, &self.lowered);
         }
     }
 
@@ -66,7 +79,7 @@ pub(crate) fn text(module: &Module, stage: Stage, options: &Options) -> Result<S
     if stage == Stage::Hlo {
         return Ok(print_module(module, &PrintOptions::source(module)));
     }
-    let mut watcher = Watcher { stage, text: String::new() };
+    let mut watcher = Watcher { stage, text: String::new(), lowered: FxHashMap::default() };
     let pipeline = Pipeline::cpu(options.opt_level);
     match compile_watched(module, options, &pipeline, &mut watcher) {
         Ok(_) => Ok(watcher.text),

@@ -1,0 +1,301 @@
+//! Padded arrays and sizes in the place of arrays with run-time sizes (`xla/service/dynamic_padder.cc`), one instruction at a time.
+//!
+//! An instruction that reads or makes arrays `T[<=N]` becomes instructions on arrays `T[N]` and `s32` sizes; what reads its result sees
+//! `SliceToDynamic(padded, sizes...)`, and looks through that when its own turn comes. What comes from elsewhere is taken apart by
+//! `PadToStatic`. So each application by itself keeps the program what it was, and an instruction without a rule stays.
+//!
+//! **Invariant:** what lies behind the sizes of a padded array is any bits, and no rule lets them show: they are masked where elements meet
+//! (`reduce`, `dot`, `pad`, `sort`, growing) and left where they do not. A size that a run may find out of its bound is checked by an instruction of its own,
+//! which is an effect: the program stops as before.
+
+mod control;
+mod masks;
+mod rules;
+
+use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, Shape};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::calls::inline;
+use super::edit::{Edit, Survey, sweep};
+use super::{Fuel, facts};
+
+/// For each dimension its size, an `s32`, if that is not the bound.
+type Sizes = SmallVec<[Option<InstrId>; 6]>;
+
+/// An array with run-time sizes, taken apart.
+#[derive(Clone, Debug)]
+struct View {
+    /// Of static shape, the bounds.
+    array: InstrId,
+    sizes: Sizes,
+}
+
+impl View {
+    fn is_static(&self) -> bool {
+        self.sizes.iter().all(Option::is_none)
+    }
+}
+
+pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    let mut applied = 0;
+    let mut done: FxHashSet<InstrId> = FxHashSet::default();
+    // What a loop or branch needs stands in its computations only after it was rewritten.
+    loop {
+        let before = applied;
+        let pinned = Survey::of(module).pinned;
+        let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
+        for id in all {
+            if fuel.is_empty() {
+                return applied;
+            }
+            if module.is_removed(id) || pinned.contains(&id) || done.contains(&id) || !concerned(module, id) {
+                continue;
+            }
+            let mut e = Edit::before(module, id);
+            match rewrite(&mut e) {
+                Some(new) if e.may_stand_for(new) && fuel.take() => {
+                    e.finish(new, &pinned);
+                    // A library call that nothing uses any more.
+                    if !module.is_removed(id) {
+                        sweep(module, id, &pinned);
+                    }
+                    done.insert(id);
+                    applied += 1;
+                }
+                _ => e.abandon(),
+            }
+        }
+        if applied == before {
+            return applied;
+        }
+    }
+}
+
+/// Whether an instruction reads or makes run-time sizes and is not what takes them apart or puts them together.
+fn concerned(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let dynamic =
+        |shape: &Shape| shape.leaves().iter().any(|s| s.as_array().is_some_and(ArrayShape::is_dynamic));
+    let reads = instr.operands().iter().any(|&o| dynamic(&module.instr(o).shape));
+    if is_call_of(module, id, "PadToStatic") {
+        return reads && is_call_of(module, instr.operands()[0], "SliceToDynamic");
+    }
+    let makes = matches!(
+        instr.opcode,
+        Opcode::SetDimensionSize
+            | Opcode::DynamicReshape
+            | Opcode::While
+            | Opcode::Conditional
+            | Opcode::Call
+            | Opcode::Fusion
+    ) && dynamic(&instr.shape);
+    let asks = instr.opcode == Opcode::GetDimensionSize;
+    (reads || makes || asks) && !is_call_of(module, id, "SliceToDynamic")
+}
+
+pub(crate) fn is_call_of(module: &Module, id: InstrId, target: &str) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::CustomCall && instr.attrs.str(AttrKey::CustomCallTarget) == Some(target)
+}
+
+fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
+    match e.at().opcode {
+        Opcode::While => return control::while_loop(e),
+        Opcode::Conditional => return control::conditional(e),
+        Opcode::Call => {
+            let (callee, operands) =
+                (e.at().attrs.computation(AttrKey::ToApply)?, e.at().operands().to_vec());
+            return inline(e, callee, &operands);
+        }
+        Opcode::Fusion => {
+            let (callee, operands) = (e.at().attrs.computation(AttrKey::Calls)?, e.at().operands().to_vec());
+            return inline(e, callee, &operands);
+        }
+        Opcode::Reduce if e.at().shape.as_tuple().is_some() => return rules::reductions(e),
+        Opcode::Scatter => return rules::scatter(e),
+        Opcode::GetTupleElement => return element(e),
+        Opcode::GetDimensionSize => return size_of(e),
+        Opcode::CustomCall if is_call_of(e.module, e.id(), "PadToStatic") => {
+            let view = view(e, e.operand(0)?)?;
+            return taken_apart(e, &view);
+        }
+        _ => {}
+    }
+    let view = rules::padded(e)?;
+    let shape = e.at().shape.as_array()?;
+    let fits = e.array(view.array)?.dims == shape.dims
+        && (0..shape.rank()).all(|d| shape.is_dynamic_dim(d) || view.sizes[d].is_none());
+    if !fits {
+        return None;
+    }
+    if e.at().shape.as_array()?.is_dynamic() {
+        together(e, &view, e.at().shape.clone())
+    } else {
+        Some(view.array)
+    }
+}
+
+/// What an array is made of.
+fn view(e: &mut Edit<'_>, id: InstrId) -> Option<View> {
+    let shape = e.instr(id).shape.as_array()?.clone();
+    if !shape.is_dynamic() {
+        return Some(View { array: id, sizes: SmallVec::from_elem(None, shape.rank()) });
+    }
+    if let Some(view) = seen_through(e, id, &shape) {
+        return Some(view);
+    }
+    let made = pad_to_static(e, id, &shape)?;
+    let array = e.get(made, 0)?;
+    let mut sizes = Sizes::new();
+    for d in 0..shape.rank() {
+        sizes.push(if shape.is_dynamic_dim(d) { Some(e.get(made, d as i64 + 1)?) } else { None });
+    }
+    Some(View { array, sizes })
+}
+
+/// The operands of a `SliceToDynamic` of whole bounds.
+fn seen_through(e: &Edit<'_>, id: InstrId, shape: &ArrayShape) -> Option<View> {
+    if !is_call_of(e.module, id, "SliceToDynamic") {
+        return None;
+    }
+    let (&array, given) = e.instr(id).operands().split_first()?;
+    if e.array(array)?.dims != shape.dims || given.len() != shape.rank() {
+        return None;
+    }
+    let mut sizes = Sizes::new();
+    for (d, &size) in given.iter().enumerate() {
+        if shape.is_dynamic_dim(d) {
+            let scalar = e.array(size)?;
+            if scalar.rank() != 0 || scalar.element_type != ElementType::S32 {
+                return None;
+            }
+            sizes.push(Some(size));
+        } else {
+            if facts::integer(e.module, size) != Some(i128::from(shape.dims[d])) {
+                return None;
+            }
+            sizes.push(None);
+        }
+    }
+    Some(View { array, sizes })
+}
+
+fn call(e: &mut Edit<'_>, target: &str, shape: Shape, operands: &[InstrId], effect: bool) -> Option<InstrId> {
+    let mut attrs = Attrs::new().with(AttrKey::CustomCallTarget, AttrValue::Str(target.into()));
+    if effect {
+        attrs.set(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true));
+    }
+    e.shaped(Opcode::CustomCall, shape, operands, attrs)
+}
+
+/// The tuple of an array padded with zeros and its sizes.
+fn pad_to_static(e: &mut Edit<'_>, id: InstrId, shape: &ArrayShape) -> Option<InstrId> {
+    let padded = Shape::array(shape.element_type, &shape.dims);
+    let sizes = (0..shape.rank()).map(|_| Shape::scalar(ElementType::S32));
+    call(e, "PadToStatic", Shape::tuple(std::iter::once(padded).chain(sizes)), &[id], false)
+}
+
+/// An array with run-time sizes again.
+fn together(e: &mut Edit<'_>, view: &View, shape: Shape) -> Option<InstrId> {
+    let bounds = e.array(view.array)?.dims.clone();
+    let mut operands = vec![view.array];
+    for (&size, &bound) in view.sizes.iter().zip(&bounds) {
+        operands.push(match size {
+            Some(size) => size,
+            None => number(e, bound)?,
+        });
+    }
+    call(e, "SliceToDynamic", shape, &operands, false)
+}
+
+/// What `PadToStatic` gives of it.
+fn taken_apart(e: &mut Edit<'_>, view: &View) -> Option<InstrId> {
+    let bounds = e.array(view.array)?.dims.clone();
+    let mut elements = vec![masks::zeros_behind(e, view)?];
+    for (&size, &bound) in view.sizes.iter().zip(&bounds) {
+        elements.push(match size {
+            Some(size) => size,
+            None => number(e, bound)?,
+        });
+    }
+    e.tuple(&elements)
+}
+
+/// An element of a tuple that is made here: so that nobody looks at a tuple of run-time sizes.
+fn element(e: &mut Edit<'_>) -> Option<InstrId> {
+    let tuple = e.operand(0)?;
+    let index = usize::try_from(e.at().attrs.int(AttrKey::Index)?).ok()?;
+    if e.instr(tuple).opcode != Opcode::Tuple {
+        return None;
+    }
+    e.instr(tuple).operands().get(index).copied()
+}
+
+/// `get-dimension-size`.
+fn size_of(e: &mut Edit<'_>) -> Option<InstrId> {
+    let &[dim] = e.at().attrs.ints(AttrKey::Dimensions)? else { return None };
+    let view = view(e, e.operand(0)?)?;
+    let dim = usize::try_from(dim).ok()?;
+    match *view.sizes.get(dim)? {
+        Some(size) => Some(size),
+        None => {
+            let bound = e.array(view.array)?.dims[dim];
+            number(e, bound)
+        }
+    }
+}
+
+/// An `s32`.
+fn number(e: &mut Edit<'_>, value: i64) -> Option<InstrId> {
+    let value = i32::try_from(value).ok()?;
+    Some(e.scalar_bits(ElementType::S32, u128::from(value.cast_unsigned())))
+}
+
+/// A given size as an `s32` within the bound, which stops the program if it is not.
+fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> {
+    let scalar = e.array(size)?;
+    if scalar.rank() != 0 || scalar.element_type != ElementType::S32 {
+        return None;
+    }
+    if !within(e.module, size, bound, 8) {
+        // Only the program itself can hand its sizes to whoever checks them.
+        if e.at().parent() != e.module.entry() {
+            return None;
+        }
+        let flags = e.scalar_bits(ElementType::Pred, 0);
+        let flags = e.fill_dims(flags, &[bound])?;
+        let mut shape = ArrayShape::new(ElementType::Pred, &[bound]);
+        shape.dynamic = 1;
+        call(e, "SliceToDynamic", Shape::Array(shape), &[flags, size], true)?;
+    }
+    Some(size)
+}
+
+/// Whether a size is in `0..=bound` whatever the inputs.
+fn within(module: &Module, size: InstrId, bound: i64, depth: u32) -> bool {
+    let instr = module.instr(size);
+    let below = |id: InstrId| depth > 0 && within(module, id, bound, depth - 1);
+    match instr.opcode {
+        Opcode::Constant => {
+            facts::integer(module, size).is_some_and(|n| (0..=i128::from(bound)).contains(&n))
+        }
+        Opcode::Clamp => below(instr.operands()[0]) && below(instr.operands()[2]),
+        Opcode::Copy => below(instr.operands()[0]),
+        Opcode::Select => below(instr.operands()[1]) && below(instr.operands()[2]),
+        Opcode::GetTupleElement => {
+            let tuple = instr.operands()[0];
+            let index = instr.attrs.int(AttrKey::Index).and_then(|i| usize::try_from(i).ok());
+            let padded =
+                module.instr(tuple).shape.as_tuple().and_then(|t| t.first()).and_then(Shape::as_array);
+            match (is_call_of(module, tuple, "PadToStatic"), index, padded) {
+                (true, Some(index @ 1..), Some(padded)) => {
+                    padded.dims.get(index - 1).is_some_and(|&n| n <= bound)
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
