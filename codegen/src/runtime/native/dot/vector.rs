@@ -2,7 +2,7 @@
 //!
 //! | terms of the matrix | how |
 //! |---|---|
-//! | neighbours | eight rows at a time are multiplied with the vector: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
+//! | neighbours | long rows are multiplied with the vector eight at a time: as many streams as memory can serve; rows are divided among chunks (terms, if there are few rows) |
 //! | rows are neighbours | eight terms at a time are added to lines of sums; terms are divided among chunks, whose lines are added up at the end |
 //!
 //! The vector becomes words of sums first; elements of the matrix are widened in registers. **Invariant:** chunks depend on the shape alone, and their sums
@@ -463,18 +463,17 @@ mod wide {
         E: Widen<S>,
     {
         let mut row = 0;
+        // Rows that are shorter than a page are one stream, which the processor follows from one to the next.
+        let streams = if block.terms * size_of::<E>() < 4096 { 0 } else { block.rows / STREAMS };
         // SAFETY: the caller's.
         unsafe {
-            while row + STREAMS <= block.rows {
+            while row < streams * STREAMS {
                 rows::<S, V, E, STREAMS, 2>(block, row);
                 row += STREAMS;
             }
-            while row + 2 <= block.rows {
-                rows::<S, V, E, 2, 4>(block, row);
-                row += 2;
-            }
-            if row < block.rows {
+            while row < block.rows {
                 rows::<S, V, E, 1, 8>(block, row);
+                row += 1;
             }
         }
     }
