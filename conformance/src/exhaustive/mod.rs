@@ -4,7 +4,7 @@
 //! shortcut proves that no other value is possible. Points depend on the seed and their number, so shards of a job add up to
 //! the whole, and a finding can be repeated.
 //!
-//! The shortcut, for the 2^32 operands of `f32`: the engine's own result in `f64`, which comes from other code than that for `f32`.
+//! The shortcut, for the 2^32 operands of `f32`: the interpreter's result in `f64`, which comes from other code than that for `f32`.
 //! If it is more than a unit of its last place away from every point half way between two numbers of `f32`, it rounds as the
 //! mathematical result does, provided that its error is below that unit; that is checked on points by the job for `f64`. The
 //! rest goes to arbitrary precision.
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hlo::builder::ComputationBuilder;
+use hlo::opcode::Numeric;
 use hlo::{
     ArrayLiteral, Attrs, Bits, Buffer, BufferOf, Dims, ElementType, Literal, Module, Opcode, Shape,
     with_buffer, with_element_type,
@@ -23,7 +24,7 @@ use hlo_interp::device::host::NoHost;
 use rayon::prelude::*;
 
 use crate::element::{Number, Part};
-use crate::engine::{Engine, Inputs, RunOptions};
+use crate::engine::{Engine, Executable, Inputs, InterpreterEngine, Outcome, RunOptions};
 use crate::exact::{self, Functions};
 use crate::exit::{Exit, Failure};
 
@@ -40,6 +41,8 @@ pub struct Job {
     pub seed: u64,
     /// Part `shard.0` of `shard.1`, from 0.
     pub shard: (u64, u64),
+    /// Where all operands could be tried: every so many of them.
+    pub stride: u64,
     /// The most units in the last place that a right result may be off.
     pub max_ulp: u64,
 }
@@ -83,6 +86,16 @@ pub fn has_reference(opcode: Opcode, ty: ElementType) -> bool {
     ty.is_float() && (exact::unary_opcodes().contains(&opcode) || exact::binary_opcodes().contains(&opcode))
 }
 
+/// How many units in the last place the table of opcodes lets an engine other than the interpreter be off. Of complex results by modulus, of which
+/// [`Report::worst_ulp`] is no measure: there it is none.
+pub fn bound(opcode: Opcode, ty: ElementType) -> u64 {
+    match opcode.numeric(ty) {
+        Numeric::Ulp(n) => u64::from(n),
+        Numeric::Normwise(_) => u64::MAX,
+        Numeric::Exact | Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => 0,
+    }
+}
+
 fn operands(opcode: Opcode) -> usize {
     if exact::binary_opcodes().contains(&opcode) { 2 } else { 1 }
 }
@@ -92,7 +105,7 @@ impl Job {
     pub fn size(&self) -> (bool, u64) {
         let bits = self.ty.bits() * operands(self.opcode) as u32;
         if bits <= 32 && !(operands(self.opcode) == 2 && bits > 16) {
-            return (true, 1 << bits);
+            return (true, (1u64 << bits).div_ceil(self.stride.max(1)));
         }
         (false, self.points)
     }
@@ -100,6 +113,7 @@ impl Job {
     /// The operands of case `i`, as bits.
     fn case(&self, all: bool, i: u64) -> [u128; 2] {
         let width = self.ty.bits();
+        let i = if all { i * self.stride.max(1) } else { i };
         match (all, operands(self.opcode)) {
             (true, 1) => [u128::from(i), 0],
             (true, _) => [u128::from(i & ((1 << width) - 1)), u128::from(i >> width)],
@@ -128,10 +142,22 @@ pub fn run(engine: &dyn Engine, job: &Job, progress: &(dyn Fn(u64) + Sync)) -> R
     let report = Mutex::new(Report::default());
     let done = AtomicU64::new(0);
     let chunks = (last - first).div_ceil(chunk);
+    let refused = || Failure::new(Exit::Unsupported, format!("{} does not take {}", job.opcode, job.ty));
+    let n = usize::try_from(chunk).map_err(|_| refused())?;
+    let modules = (program(job.opcode, job.ty, n), program(job.opcode, ElementType::F64, n));
+    let module = modules.0.as_ref().ok_or_else(refused)?;
+    let executable = engine.compile(module).map_err(Outcome::failure)?;
+    let wide = match &modules.1 {
+        Some(module) if all && job.ty == ElementType::F32 => {
+            Some(InterpreterEngine.compile(module).map_err(Outcome::failure)?)
+        }
+        _ => None,
+    };
+    let compiled = Compiled { elements: n, executable: &*executable, wide: wide.as_deref() };
     (0..chunks).into_par_iter().try_for_each_init(Functions::default, |functions, c| {
         let from = first + c * chunk;
         let cases: Vec<[u128; 2]> = (from..last.min(from + chunk)).map(|i| job.case(all, i)).collect();
-        let found = check(engine, job, all, functions, &cases)?;
+        let found = check(engine, &compiled, job, functions, &cases)?;
         if let Ok(mut report) = report.lock() {
             report.add(found);
         }
@@ -176,42 +202,68 @@ fn array(ty: ElementType, bits: impl Iterator<Item = u128>) -> Literal {
     Literal::Array(ArrayLiteral { dims, buffer })
 }
 
-fn results(
+/// The programs of a job on as many elements as a chunk has, compiled once.
+struct Compiled<'a> {
+    elements: usize,
+    executable: &'a dyn Executable,
+    /// The same function of `f64` in the interpreter, for the shortcut.
+    wide: Option<&'a dyn Executable>,
+}
+
+/// What a program gives; `None`: nothing, which no engine does.
+fn results(executable: &dyn Executable, inputs: Vec<Literal>) -> Result<Option<Buffer>, Failure> {
+    let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
+    let outcome = executable.run(inputs, &RunOptions::default(), None);
+    let mut finished = outcome.finished()?;
+    Ok(finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.buffer))
+}
+
+/// The same of the last chunk, which may be shorter.
+fn results_of_rest(
     engine: &dyn Engine,
     opcode: Opcode,
     inputs: Vec<Literal>,
     ty: ElementType,
     n: usize,
-) -> Result<Buffer, Failure> {
-    let refused = || Failure::new(Exit::Unsupported, format!("{opcode} does not take {ty}"));
-    let module = program(opcode, ty, n).ok_or_else(refused)?;
-    let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
-    let outcome = engine.run(&module, inputs, &RunOptions::default());
-    let mut finished = outcome.finished()?;
-    finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.buffer).ok_or_else(refused)
+) -> Result<Option<Buffer>, Failure> {
+    let Some(module) = program(opcode, ty, n) else { return Ok(None) };
+    match engine.compile(&module) {
+        Ok(executable) => results(&*executable, inputs),
+        Err(outcome) => outcome.finished().map(|_| None),
+    }
 }
 
 fn check(
     engine: &dyn Engine,
+    compiled: &Compiled<'_>,
     job: &Job,
-    all: bool,
     functions: &mut Functions,
     cases: &[[u128; 2]],
 ) -> Result<Report, Failure> {
     let (opcode, ty) = (job.opcode, job.ty);
+    let refused = || Failure::new(Exit::Unsupported, format!("{opcode} does not take {ty}"));
+    let whole = cases.len() == compiled.elements;
     let inputs = (0..operands(opcode)).map(|k| array(ty, cases.iter().map(|c| c[k]))).collect();
-    let actual = results(engine, opcode, inputs, ty, cases.len())?;
-    let actual: Vec<u128> = with_buffer!(&actual, v => v.iter().map(|x| x.bits()).collect());
-    let wide: Option<Vec<f64>> = if all && ty == ElementType::F32 {
-        let operands = cases.iter().map(|c| u128::from(f64::from(f32::from_bits(c[0] as u32)).to_bits()));
-        match results(engine, opcode, vec![array(ElementType::F64, operands)], ElementType::F64, cases.len())?
-        {
-            Buffer::F64(v) => Some(v),
-            _ => None,
-        }
+    let actual = if whole {
+        results(compiled.executable, inputs)?
     } else {
-        None
+        results_of_rest(engine, opcode, inputs, ty, cases.len())?
     };
+    let actual = actual.ok_or_else(refused)?;
+    let actual: Vec<u128> = with_buffer!(&actual, v => v.iter().map(|x| x.bits()).collect());
+    let wide = match compiled.wide {
+        Some(executable) => {
+            let operands = cases.iter().map(|c| u128::from(f64::from(f32::from_bits(c[0] as u32)).to_bits()));
+            let inputs = vec![array(ElementType::F64, operands)];
+            if whole {
+                results(executable, inputs)?
+            } else {
+                results_of_rest(&InterpreterEngine, opcode, inputs, ElementType::F64, cases.len())?
+            }
+        }
+        None => None,
+    };
+    let wide: Option<&[f64]> = wide.as_ref().and_then(<f64 as BufferOf>::slice);
     let mut report = Report::default();
     for (i, (case, &actual)) in cases.iter().zip(&actual).enumerate() {
         report.checked += 1;
@@ -323,10 +375,8 @@ mod tests {
 
     use hlo_interp::Observer;
 
-    use crate::engine::{Executable, InterpreterEngine, Outcome};
-
     fn job(opcode: Opcode, ty: ElementType, points: u64) -> Job {
-        Job { opcode, ty, points, seed: 7, shard: (0, 1), max_ulp: 0 }
+        Job { opcode, ty, points, seed: 7, shard: (0, 1), stride: 1, max_ulp: 0 }
     }
 
     /// Every function of every float type on points; all operands of the narrowest types.
@@ -346,6 +396,24 @@ mod tests {
                 assert!(report.checked >= 60.min(total), "{opcode} {ty}");
                 if report.wrong > 0 {
                     wrong.push(format!("{opcode} {ty}: {:?}", report.examples[0]));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// Compiled functions of `f32` on operands over the whole range, within what the table of opcodes grants.
+    #[test]
+    fn compiled_functions_are_within_their_bounds() {
+        let engine = crate::engine::by_name("cpu").unwrap();
+        let mut wrong = Vec::new();
+        for &opcode in exact::unary_opcodes() {
+            for ty in [ElementType::F32, ElementType::BF16] {
+                let (stride, max_ulp) =
+                    (if ty == ElementType::F32 { 1_048_573 } else { 97 }, bound(opcode, ty));
+                let report = run(&*engine, &Job { stride, max_ulp, ..job(opcode, ty, 0) }, &|_| {}).unwrap();
+                if report.wrong > 0 {
+                    wrong.push(format!("{opcode} {ty}: {report:?}"));
                 }
             }
         }
