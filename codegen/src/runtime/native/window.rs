@@ -99,6 +99,11 @@ impl Axis {
         (start.clamp(0, end) as usize)..end as usize
     }
 
+    /// Where windows are: the distance of their first positions, and where that of output 0 is; where nothing is dilated.
+    pub(super) fn placement(&self) -> (usize, i64) {
+        (self.stride, self.padding_low.saturating_neg())
+    }
+
     /// The outputs within `range` that have an element at window position `w`, the element of the first, and the distance of elements; where the operand is
     /// not dilated.
     pub(super) fn run(

@@ -1,5 +1,6 @@
 //! Windows along one axis in a few operations a result: each window that grows goes on where the one before it ended; of windows that slide each is the end of
-//! one block and the beginning of the next (van Herk; Gil and Werman), so that nothing is ever subtracted.
+//! one block and the beginning of the next (van Herk; Gil and Werman), so that nothing is ever subtracted. Along lines without gaps, where vectors are of
+//! neighbouring windows, each is made of windows of 1, 2, 4, ... elements.
 
 use super::{TASKS, Work, direct, fill, tasks};
 use crate::runtime::native::memory::Shared;
@@ -18,12 +19,26 @@ fn slides(axis: &Axis) -> bool {
     axis.is_plain() && axis.window > 4
 }
 
+/// Results of a line that are computed together from windows of powers of two, and elements that these reach over; `None`: the axis is of another kind.
+fn doubling(axis: &Axis, inner: usize) -> Option<[usize; 2]> {
+    if inner != 1 || !slides(axis) || axis.window > 1 << 16 {
+        return None;
+    }
+    let (stride, _) = axis.placement();
+    let together = (axis.window / stride).max((1 << 12) / stride).clamp(1, axis.output.max(1));
+    let reach = (together - 1).checked_mul(stride)?.checked_add(axis.window)?;
+    (reach <= 4 * (together + axis.window + (1 << 12))).then_some([together, reach])
+}
+
 /// Elements of memory that a task needs for an axis with `inner` neighbouring lines.
 pub(super) fn scratch(axis: &Axis, inner: usize) -> usize {
     match axis.form() {
         Form::Identity => 0,
         Form::Prefix | Form::Suffix | Form::Growing => WIDE.min(inner).max(LANES),
-        Form::Any if slides(axis) => axis.input.saturating_mul(2 * WIDE.min(inner)),
+        Form::Any if slides(axis) => match doubling(axis, inner) {
+            Some([_, reach]) => reach,
+            None => axis.input.saturating_mul(2 * WIDE.min(inner)),
+        },
         Form::Any => direct::scratch(&[*axis, Axis::identity(inner)]),
     }
 }
@@ -70,6 +85,26 @@ pub(super) unsafe fn along(
                 columns(&work, outer, inner, axis, &|lines, scratch| {
                     growing(&work, axis, form, lines, inner, x, out, scratch);
                 })
+            }
+            Form::Any if doubling(axis, inner).is_some() => {
+                let [together, reach] = doubling(axis, inner).unwrap_or([1, 1]);
+                let parts = axis.output.div_ceil(together);
+                tasks(work.pool, outer * parts, reach, &|task, range| {
+                    for i in range {
+                        let first = i % parts * together;
+                        let results = first..axis.output.min(first + together);
+                        let (line, size) = (i / parts, work.fold.bytes);
+                        let to = out.offset((line * axis.output + first) * size);
+                        powers(
+                            &work,
+                            axis,
+                            results,
+                            x.offset(line * axis.input * size),
+                            to,
+                            work.scratch(task),
+                        );
+                    }
+                });
             }
             Form::Any if slides(axis) => columns(&work, outer, inner, axis, &|lines, scratch| {
                 sliding(&work, axis, lines, inner, x, out, scratch)
@@ -179,6 +214,48 @@ unsafe fn growing(
                 taken = end.max(taken);
             }
             result(o).copy_from_nonoverlapping(accumulators, lines.count * size);
+        }
+    }
+}
+
+/// Results of a line that are neighbours, from windows of powers of two; those are as many as the elements, or fewer.
+unsafe fn powers(
+    work: &Work<'_>,
+    axis: &Axis,
+    results: std::ops::Range<usize>,
+    x: Shared<u8>,
+    to: Shared<u8>,
+    elements: *mut u8,
+) {
+    let (fold, size, n) = (work.fold, work.fold.bytes, results.len());
+    let (stride, origin) = axis.placement();
+    let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+    let reach = (n.max(1) - 1) * stride + axis.window;
+    let first = (results.start * stride) as i64 + origin;
+    // What is there of the elements that the windows reach over.
+    let begin = first.saturating_neg().clamp(0, reach as i64) as usize;
+    let end = (axis.input as i64).saturating_sub(first).clamp(begin as i64, reach as i64) as usize;
+    // SAFETY: as the caller says; there is memory for the elements.
+    unsafe {
+        let all = Shared::<u8>::new(elements);
+        fill(all.slice_mut(0, begin * size), &identity[..size]);
+        fill(all.slice_mut(end * size, (reach - end) * size), &identity[..size]);
+        if begin < end {
+            let from = x.offset((first + begin as i64) as usize * size);
+            elements.add(begin * size).copy_from_nonoverlapping(from.pointer(), (end - begin) * size);
+        }
+        work.begin(to.pointer(), n);
+        // `elements[i]` is the window of `power` elements from `i` on.
+        let (mut power, mut done) = (1, 0);
+        while done < axis.window {
+            if axis.window & power != 0 {
+                (fold.strided)(to.pointer(), n, elements.add(done * size), stride);
+                done += power;
+            }
+            let left = reach - (2 * power - 1).min(reach);
+            // Each is read before what is behind it is written.
+            (fold.rows)(elements, left, &[elements.add(power * size).cast_const()]);
+            power *= 2;
         }
     }
 }

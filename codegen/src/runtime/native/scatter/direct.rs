@@ -28,7 +28,7 @@ const LANES: usize = 16;
 const LARGE: usize = 1 << 13;
 
 /// The most copies of the places.
-const COPIES: usize = 32;
+const COPIES: usize = 16;
 
 /// Elements of a piece that copies are combined in.
 const PIECE: usize = 1 << 12;
@@ -128,7 +128,7 @@ impl Direct {
         }
         join(&mut batch);
         let updates = size(&batch).checked_mul(run)?;
-        let number = (updates / (8 * elements).max(LARGE)).min(COPIES);
+        let number = (updates / elements.saturating_mul(32).max(8 * LARGE)).min(COPIES);
         let plain = matches!(ty.class(), TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned)
             || matches!(ty, ElementType::F32 | ElementType::F64);
         let fold = op.filter(|_| plain && number >= 2 && outer.is_empty() && window.is_empty());

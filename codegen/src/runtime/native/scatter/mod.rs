@@ -558,8 +558,8 @@ mod tests {
         ),
         (
             "11",
-            "s32[40000,1]",
-            "40000",
+            "s32[140000,1]",
+            "140000",
             "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
         ),
         (
