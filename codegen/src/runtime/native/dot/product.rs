@@ -138,9 +138,10 @@ impl Schedule {
             && (m <= 24 || m <= 64 && right_bytes <= 1 << 20 || m <= 192 && right_bytes <= 256 << 10)
         {
             Right::InPlace
-        } else if batch > 1 && right_bytes <= 2 << 20 || right_bytes <= 128 << 10 {
-            Right::Own
-        } else if left.is_some_and(|left| left != Left::Packed) {
+        } else if batch > 1 && right_bytes <= 2 << 20
+            || right_bytes <= 128 << 10
+            || left.is_some_and(|left| left != Left::Packed)
+        {
             Right::Own
         } else {
             Right::Shared
