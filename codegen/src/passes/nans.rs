@@ -10,8 +10,8 @@ use super::edit::{Edit, each};
 use super::facts::is_ieee;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    if !all.into_iter().any(|id| looks_at_bits(module, id)) {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    if !all.any(|id| looks_at_bits(module, id)) {
         return 0;
     }
     each(module, fuel, |e| {
