@@ -2,6 +2,7 @@
 //!
 //! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they are matters of code generation.
 
+use hlo::attrs::{AttrKey, AttrValue, FrontendValue};
 use hlo::{InstrId, Module, Opcode};
 
 use super::Fuel;
@@ -38,6 +39,48 @@ pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let inverse = e.broadcast(inverse, &dims, &mapping)?;
         e.binary(Opcode::Multiply, x, inverse)
     })
+}
+
+/// The frontend attribute, key and value, of a call to LAPACK that is to be a library's.
+pub(crate) const LIBRARY: (&str, &str) = ("decompositions", "library");
+
+/// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its rounding makes of them, so that the
+/// interpreter's result bounds none of it. Calls say so by a frontend attribute, which only lowering reads.
+pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
+    let mut applied = 0;
+    for id in all {
+        let attrs = &module.instr(id).attrs;
+        let target = attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
+        let routine =
+            target.strip_prefix("lapack_").and_then(|t| t.strip_suffix("_ffi")).and_then(|t| t.get(1..));
+        let mut given = attrs.frontend_attributes().cloned().unwrap_or_default();
+        let concerned = matches!(
+            routine,
+            Some(
+                "getrf"
+                    | "geqrf"
+                    | "orgqr"
+                    | "ungqr"
+                    | "ormqr"
+                    | "unmqr"
+                    | "syevd"
+                    | "heevd"
+                    | "gesdd"
+                    | "gesvd"
+            )
+        );
+        if !concerned || given.get(LIBRARY.0).is_some() || !fuel.take() {
+            continue;
+        }
+        given.entries.push((LIBRARY.0.into(), FrontendValue::Str(LIBRARY.1.into())));
+        module
+            .instr_mut(id)
+            .attrs
+            .set(AttrKey::FrontendAttributes, AttrValue::FrontendAttributes(Box::new(given)));
+        applied += 1;
+    }
+    applied
 }
 
 /// `(x + a) + b` and `(x * a) * b` of constants `a` and `b` as `x + (a + b)` and `x * (a * b)`: rounds once less, and differs where the

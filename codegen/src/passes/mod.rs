@@ -31,7 +31,7 @@ mod deduplicate;
 mod degenerate_dims;
 mod dynamic_index;
 pub(crate) mod dynamic_padder;
-mod fast_math;
+pub(crate) mod fast_math;
 mod flatten;
 mod gather_scatter;
 mod layout_normalization;
@@ -257,6 +257,11 @@ pub const DECLARED: &[Declared] = &[
 
 /// Passes that change bits, for those who ask for them by `--fast-math`; not part of [`DECLARED`].
 pub const FAST_MATH: &[Declared] = &[
+    Declared {
+        name: "decomposition-library",
+        doc: "LAPACK's factorizations and decompositions by a library, whose rounding decides signs and pivots",
+        run: fast_math::decompositions,
+    },
     Declared {
         name: "reassociation",
         doc: "constants that are added or multiplied one after the other combined",

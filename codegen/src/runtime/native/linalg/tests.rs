@@ -140,12 +140,12 @@ fn elimination_and_reflectors() {
             let dims = format!("{batch},{m},{n}");
             let head = uneven(ty, part, &dims);
             let lu = format!(
-                "  ROOT l = ({ty}[{dims}], s32[{batch},{least}], s32[{batch}]) custom-call(a), custom_call_target=\"lapack_{letter}getrf_ffi\", \
+                "  ROOT l = ({ty}[{dims}], s32[{batch},{least}], s32[{batch}]) custom-call(a), custom_call_target=\"lapack_{letter}getrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
             close(&module(&format!("{head}{lu}")), seed, 4000.0);
             let qr = format!(
-                "({ty}[{dims}], {ty}[{batch},{least}]) custom-call(a), custom_call_target=\"lapack_{letter}geqrf_ffi\", \
+                "({ty}[{dims}], {ty}[{batch},{least}]) custom-call(a), custom_call_target=\"lapack_{letter}geqrf_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
             close(&module(&format!("{head}  ROOT l = {qr}")), seed, 4000.0);
@@ -156,14 +156,14 @@ fn elimination_and_reflectors() {
             let short = format!("{batch},{m},{least}");
             let form = format!(
                 "  g = {ty}[{short}] slice(f), slice={{[0:{batch}], [0:{m}], [0:{least}]}}\n  \
-                 ROOT r = {ty}[{short}] custom-call(g, tau), custom_call_target=\"lapack_{letter}{name}gqr_ffi\", \
+                 ROOT r = {ty}[{short}] custom-call(g, tau), custom_call_target=\"lapack_{letter}{name}gqr_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n"
             );
             close(&module(&format!("{parts}{form}")), seed, 4000.0);
             for (left, adjoint) in [(true, true), (true, false), (false, true), (false, false)] {
                 let c = if left { format!("{batch},{m},6") } else { format!("{batch},6,{m}") };
                 let multiply = format!(
-                    "  o = {ty}[{c}] parameter(1)\n  ROOT r = {ty}[{c}] custom-call(f, tau, o), custom_call_target=\"lapack_{letter}{name}mqr_ffi\", \
+                    "  o = {ty}[{c}] parameter(1)\n  ROOT r = {ty}[{c}] custom-call(f, tau, o), custom_call_target=\"lapack_{letter}{name}mqr_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                      api_version=API_VERSION_TYPED_FFI, backend_config={{left = {left}, transpose = {adjoint}}}\n"
                 );
                 close(&module(&format!("{parts}{multiply}")), seed, 4000.0);
@@ -217,7 +217,7 @@ fn decompositions() {
         let name = if ty == part { "syevd" } else { "heevd" };
         for uplo in [76, 85] {
             let call = format!(
-                "  ROOT l = ({ty}[2,{n},{n}], {part}[2,{n}], s32[2]) custom-call(p), custom_call_target=\"lapack_{letter}{name}_ffi\", \
+                "  ROOT l = ({ty}[2,{n},{n}], {part}[2,{n}], s32[2]) custom-call(p), custom_call_target=\"lapack_{letter}{name}_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{mode = 86 : ui8, uplo = {uplo} : ui8}}\n"
             );
             let program = parse(&module(&format!("{head}{call}")));
@@ -242,7 +242,7 @@ fn decompositions() {
             for (mode, of_u, of_v) in [(65, m, n), (83, least, least), (78, m, n)] {
                 let call = format!(
                     "  ROOT l = ({ty}[{dims}], {part}[1,{least}], {ty}[1,{m},{of_u}], {ty}[1,{of_v},{n}], s32[1]) custom-call(a), \
-                     custom_call_target=\"lapack_{letter}gesdd_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={{mode = {mode} : ui8}}\n"
+                     custom_call_target=\"lapack_{letter}gesdd_ffi\", frontend_attributes={{decompositions=\"library\"}}, api_version=API_VERSION_TYPED_FFI, backend_config={{mode = {mode} : ui8}}\n"
                 );
                 let program = parse(&module(&format!("{}{call}", uneven(ty, part, &dims))));
                 let given = arguments(&program, &Random::new(seed), false);
@@ -293,7 +293,7 @@ fn operand(program: &hlo::Module, given: &[Literal]) -> Vec<(f64, f64)> {
 #[test]
 fn what_is_not_finite_has_no_decomposition() {
     let text = module(
-        "  x = f32[2,30,30] parameter(0)\n  ROOT l = (f32[2,30,30], f32[2,30], s32[2]) custom-call(x), custom_call_target=\"lapack_ssyevd_ffi\", \
+        "  x = f32[2,30,30] parameter(0)\n  ROOT l = (f32[2,30,30], f32[2,30], s32[2]) custom-call(x), custom_call_target=\"lapack_ssyevd_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
          api_version=API_VERSION_TYPED_FFI, backend_config={mode = 86 : ui8, uplo = 76 : ui8}\n",
     );
     let program = parse(&text);
