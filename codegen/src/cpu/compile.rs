@@ -219,7 +219,7 @@ fn static_shapes(module: &mut Module) -> Option<RunTimeSizes> {
     if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
         return None;
     }
-    for name in ["dynamic-padder", "dce"] {
+    for name in ["dce", "dynamic-padder", "dce"] {
         if let Some(pass) = passes::by_name(name) {
             pass.run(module, &mut Fuel::UNLIMITED.clone());
         }

@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if !options.fast_math.is_empty() {
         pipeline = pipeline.with_fast_math(options.fast_math.iter().map(String::as_str)).map_err(|name| {
             let known: Vec<String> = passes::FAST_MATH.iter().map(|p| p.name.to_owned()).collect();
-            spec::unknown("pass of --fast-math", &name, &known)
+            spec::unknown("pass of --fast-math", name, &known)
         })?;
     }
     for limit in &options.passes_fuel {

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::calls::inline;
-use super::edit::{Edit, Survey, sweep};
+use super::edit::{Edit, Survey, removable, sweep};
 use super::{Fuel, facts};
 
 /// For each dimension its size, an `s32`, if that is not the bound.
@@ -45,8 +45,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     loop {
         let before = applied;
         let pinned = Survey::of(module).pinned;
-        let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
-        for id in all {
+        for id in needed(module) {
             if fuel.is_empty() {
                 return applied;
             }
@@ -71,6 +70,25 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             return applied;
         }
     }
+}
+
+/// The instructions that a result or an effect needs, in order: what is not needed does not run, and its sizes may be any.
+fn needed(module: &Module) -> Vec<InstrId> {
+    let mut needed = Vec::new();
+    let mut seen: FxHashSet<InstrId> = FxHashSet::default();
+    for &c in module.computations() {
+        let first = needed.len();
+        let all: Vec<InstrId> = module.instructions(c).collect();
+        for &id in all.iter().rev() {
+            let used = || module.users(id).iter().any(|u| seen.contains(&u.user));
+            if module.root(c) == id || !removable(module, id) || used() {
+                seen.insert(id);
+                needed.push(id);
+            }
+        }
+        needed[first..].reverse();
+    }
+    needed
 }
 
 /// Whether an instruction reads or makes run-time sizes and is not what takes them apart or puts them together.

@@ -293,7 +293,7 @@ fn operand(program: &hlo::Module, given: &[Literal]) -> Vec<(f64, f64)> {
 #[test]
 fn what_is_not_finite_has_no_decomposition() {
     let text = module(
-        "  x = f32[2,30,30] parameter(0)\n  ROOT l = (f32[2,30,30], f32[2,30], s32[2]) custom-call(x), custom_call_target=\"lapack_ssyevd_ffi\", frontend_attributes={{decompositions=\"library\"}}, \
+        "  x = f32[2,30,30] parameter(0)\n  ROOT l = (f32[2,30,30], f32[2,30], s32[2]) custom-call(x), custom_call_target=\"lapack_ssyevd_ffi\", frontend_attributes={decompositions=\"library\"}, \
          api_version=API_VERSION_TYPED_FFI, backend_config={mode = 86 : ui8, uplo = 76 : ui8}\n",
     );
     let program = parse(&text);
