@@ -29,6 +29,7 @@ mod ids;
 pub mod infer;
 pub mod layout;
 pub mod literal;
+pub mod memory_order;
 mod module;
 mod names;
 pub mod opcode;

@@ -1,15 +1,16 @@
 //! Layouts taken out: afterwards every array lies dense and row-major by its logical indices, and no operation asks for anything else.
 //!
-//! Values are what they were: only `bitcast` reads memory order, and it becomes what it means there, a permutation into the operand's memory order,
-//! a reshape (a `bitcast-convert` if the type changes) and a permutation out of the result's. What remains are bitcasts between
-//! layouts with tiles, whose shapes keep their layouts, as do the results of library calls, which may read them. `entry_computation_layout` stays: it
-//! says how a caller wanted arguments to lie.
+//! Values are what they were: only `bitcast` reads memory order, and it becomes what it means there, the steps into the operand's memory order
+//! ([`hlo::memory_order`]), a reshape (a `bitcast-convert` if the type changes) and the steps out of the result's, backwards. What remains are bitcasts
+//! of sparse layouts and of run-time sizes, whose shapes keep their layouts, as do the results of library calls, which may read them.
+//! `entry_computation_layout` stays: it says how a caller wanted arguments to lie.
 
-use hlo::attrs::{AttrKey, Attrs};
-use hlo::{ArrayShape, InstrId, Layout, Module, Opcode, Shape};
+use hlo::attrs::{AttrKey, Attrs, PaddingDim, SliceDim};
+use hlo::memory_order::{self, Step};
+use hlo::{ArrayShape, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
-use super::edit::{Edit, each, each_outside_folds};
+use super::edit::{Edit, each, each_outside_folds, whole};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let bitcasts = each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -24,56 +25,64 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     bitcasts + layouts + copies
 }
 
-/// The dimensions from the slowest to the fastest in memory; `None` if there is more to a layout than an order.
-fn major_to_minor(a: &ArrayShape) -> Option<Vec<usize>> {
-    let rank = a.rank();
-    let Some(layout) = a.layout.as_deref() else { return Some((0..rank).collect()) };
-    let Layout { minor_to_major, dim_levels, tiles, physical_shape, split_configs, .. } = layout;
-    let plain =
-        dim_levels.is_empty() && tiles.is_empty() && physical_shape.is_none() && split_configs.is_empty();
-    let order: Vec<usize> =
-        minor_to_major.iter().rev().map(|&d| usize::try_from(d)).collect::<Result<_, _>>().ok()?;
-    (plain && order.len() == rank && order.iter().all(|&d| d < rank)).then_some(order)
-}
-
 fn bitcast(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let (from, to) = (e.array(x)?.clone(), e.array(e.id())?.clone());
     if from.same_dims(&to) && from.layout == to.layout {
         return Some(x);
     }
-    let (source, target) = (major_to_minor(&from)?, major_to_minor(&to)?);
-    let mut steps = Steps { at: x, order: (0..from.rank()).collect(), dims: from.dims.to_vec() };
-    steps.permute(&source);
-    let memory: Vec<i64> = target.iter().map(|&d| to.dims[d]).collect();
+    let (source, _) = memory_order::steps(from.layout.as_deref(), &from.dims).ok()?;
+    let (target, shapes) = memory_order::steps(to.layout.as_deref(), &to.dims).ok()?;
+    let mut at = Steps { at: x, order: (0..from.rank()).collect(), dims: from.dims.to_vec() };
+    for step in &source {
+        match step {
+            Step::Permute(order) => at.permute(order),
+            Step::Reshape(dims) => at.reshape(e, dims)?,
+            Step::Pad(dims) => at.resize(e, dims)?,
+        }
+    }
+    let physical = shapes.last()?;
+    let n = elements(physical)?;
     if from.element_type != to.element_type {
         let (bits, wanted) = (i64::from(from.element_type.bits()), i64::from(to.element_type.bits()));
-        let n = to.checked_elements()?;
-        // Only of sizes that fit: memory is neither cut nor filled up.
-        if from.checked_elements()?.checked_mul(bits)? != n.checked_mul(wanted)? {
+        let room = n.checked_mul(wanted)?;
+        if bits % wanted != 0 && wanted % bits != 0 {
             return None;
         }
-        let x = steps.flush(e)?;
-        let mut before = vec![n];
+        let room = room / bits + i64::from(room % bits != 0);
+        at.length(e, room)?;
         if wanted > bits {
-            before.push(wanted / bits);
-        } else if wanted < bits {
-            before[0] = from.checked_elements()?;
+            at.reshape(e, &[n, wanted / bits])?;
         }
-        let x = reshaped(e, x, &before)?;
-        let mut dims = vec![before[0]];
+        let x = at.flush(e)?;
+        let mut dims = vec![if wanted > bits { n } else { room }];
         if wanted < bits {
             dims.push(bits / wanted);
         }
         let x = e.shaped(Opcode::BitcastConvert, Shape::array(to.element_type, &dims), &[x], Attrs::new())?;
-        steps = Steps { at: x, order: (0..dims.len()).collect(), dims };
+        at = Steps { at: x, order: (0..dims.len()).collect(), dims };
     }
-    steps.reshape(e, &memory)?;
-    let mut inverse = vec![0; target.len()];
-    target.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);
-    steps.permute(&inverse);
-    let result = steps.flush(e)?;
+    if elements(&at.dims)? != n {
+        at.length(e, n)?;
+    }
+    at.reshape(e, physical)?;
+    for (step, before) in target.iter().zip(&shapes).rev() {
+        match step {
+            Step::Permute(order) => {
+                let mut inverse = vec![0; order.len()];
+                order.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);
+                at.permute(&inverse);
+            }
+            Step::Reshape(_) => at.reshape(e, before)?,
+            Step::Pad(_) => at.resize(e, before)?,
+        }
+    }
+    let result = at.flush(e)?;
     reshaped(e, result, &to.dims)
+}
+
+fn elements(dims: &[i64]) -> Option<i64> {
+    dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d))
 }
 
 fn reshaped(e: &mut Edit<'_>, x: InstrId, dims: &[i64]) -> Option<InstrId> {
@@ -115,6 +124,35 @@ impl Steps {
         let x = self.flush(e)?;
         self.at = reshaped(e, x, dims)?;
         self.order = (0..dims.len()).collect();
+        self.dims = dims.to_vec();
+        Some(())
+    }
+
+    /// One dimension of so many elements: what is too many is cut off, what is missing is zeros.
+    fn length(&mut self, e: &mut Edit<'_>, n: i64) -> Option<()> {
+        let all = elements(&self.dims)?;
+        self.reshape(e, &[all])?;
+        self.resize(e, &[n])
+    }
+
+    /// Other sizes: what is too many is cut off at the ends, what is missing is zeros.
+    fn resize(&mut self, e: &mut Edit<'_>, dims: &[i64]) -> Option<()> {
+        let mut x = self.flush(e)?;
+        if self.dims.iter().zip(dims).any(|(now, then)| then < now) {
+            let kept: Vec<SliceDim> =
+                self.dims.iter().zip(dims).map(|(now, then)| whole(*now.min(then))).collect();
+            x = e.slice(x, &kept)?;
+        }
+        if self.dims.iter().zip(dims).any(|(now, then)| then > now) {
+            let more = self.dims.iter().zip(dims).map(|(&now, &then)| PaddingDim {
+                low: 0,
+                high: (then - now).max(0),
+                interior: 0,
+            });
+            let zero = e.scalar_bits(e.array(x)?.element_type, 0);
+            x = e.pad(x, zero, &more.collect::<Vec<_>>())?;
+        }
+        self.at = x;
         self.dims = dims.to_vec();
         Some(())
     }

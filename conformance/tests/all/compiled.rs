@@ -21,7 +21,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     if engine::by_name(&self::engine()).is_err() {
         return Vec::new();
     }
-    vec![function("compiled/filetests and every legal pair", everything)]
+    vec![
+        function("compiled/filetests and every legal pair", everything),
+        function("compiled/once wrong, at every level", regressions),
+    ]
 }
 
 /// `HLO_ENGINE=cpu:O3` asks another one: what it refuses is listed alike, so but for rows without need it passes too.
@@ -63,6 +66,34 @@ impl Expected {
             }
         }
         expected
+    }
+}
+
+/// Programs that were once wrong, most of them only after some passes.
+fn regressions() {
+    let expected = Expected::read();
+    for file in files_below(&crate_dir().join("filetests/regress"), "hlo") {
+        let text = fs::read_to_string(&file).unwrap();
+        for level in ["cpu:O1", "cpu:O2", "cpu:O3"] {
+            let engine = engine::by_name(level).unwrap();
+            for ran in run_file_on(&*engine, &file.to_string_lossy(), &text).unwrap() {
+                let said = ran.difference.failure.as_ref().map_or("", |d| &d.message);
+                let passes = match ran.difference.kind {
+                    Kind::Same | Kind::Explained => true,
+                    Kind::Unsupported => {
+                        expected.reasons.iter().any(|reason| said.ends_with(reason.as_str()))
+                    }
+                    _ => false,
+                };
+                assert!(
+                    passes,
+                    "{}:{} on {level}: {} {said}",
+                    file.display(),
+                    ran.line,
+                    ran.difference.kind.describe()
+                );
+            }
+        }
     }
 }
 

@@ -84,8 +84,11 @@ pub(super) fn fusion(
         }
         let fold = Fold::new(&mut tape, reduce, &index, given)?;
         given += fold.given.len() as u32;
-        fold.bind(&mut tape, reduce, &kept_index);
         folds.push(fold);
+    }
+    // Only now: what is reduced at the same time cannot be an operand.
+    for (fold, &reduce) in folds.iter().zip(&all) {
+        fold.bind(&mut tape, reduce, &kept_index);
     }
     let mut kept = tape.space.linear(&kept_index, &kept_dims);
     let results: i64 = kept_dims.iter().product();

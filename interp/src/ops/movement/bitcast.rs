@@ -1,26 +1,15 @@
 //! `bitcast`: the same bytes in memory as another shape. The one operation that layouts have a say in.
 //!
-//! The elements are put in the order in which the operand's layout has them in memory, and taken from there as the result's
-//! layout says. A tile pads the minor dimensions to its multiples and moves what is inside of it to the end
-//! (`docs/tiled_layout.md` of openxla/xla); padding holds zeros.
+//! The elements are put in the order in which the operand's layout has them in memory ([`memory_order`]), and taken from there as the result's
+//! layout says; padding holds zeros.
 
-use hlo::layout::TileDim;
+use hlo::memory_order::{self, NoOrder, Step};
 use hlo::{Dims, Layout};
 
 use super::{bits, dynamic, permuted};
 use crate::error::Result;
 use crate::ops::{Args, Cx};
 use crate::value::{Sizes, Tensor, Value};
-
-/// One step from logical dimensions to memory.
-enum Step {
-    /// Dimensions in another order.
-    Permute(Sizes),
-    /// The same elements in other dimensions.
-    Reshape(Dims),
-    /// Zeros added at the ends.
-    Pad(Dims),
-}
 
 /// `bitcast`.
 pub(crate) fn bitcast(cx: &Cx<'_>, args: Args) -> Result<Value> {
@@ -78,59 +67,11 @@ fn too_large(cx: &Cx<'_>) -> crate::RunError {
 
 /// The steps to memory of an array with these dimensions, and its dimensions before each step and after all.
 fn steps(cx: &Cx<'_>, layout: Option<&Layout>, dims: &[i64]) -> Result<(Vec<Step>, Vec<Dims>)> {
-    let mut steps = Vec::new();
-    let mut shapes: Vec<Dims> = vec![dims.into()];
-    let Some(layout) = layout else { return Ok((steps, shapes)) };
-    if !layout.dim_levels.is_empty() || layout.physical_shape.is_some() {
-        return Err(cx.unsupported("of a sparse layout"));
-    }
-    let order: Sizes = layout.minor_to_major.iter().rev().map(|&d| d as usize).collect();
-    let mut now: Dims = order.iter().map(|&d| dims[d]).collect();
-    let mut push = |step, dims: &Dims| {
-        steps.push(step);
-        shapes.push(dims.clone());
-    };
-    push(Step::Permute(order), &now);
-    for tile in &layout.tiles {
-        if now.len() < tile.len() {
-            now.insert_from_slice(0, &vec![1; tile.len() - now.len()]);
-            push(Step::Reshape(now.clone()), &now);
-        }
-        let first = now.len() - tile.len();
-        let (mut merged, mut sizes): (Dims, Vec<i64>) = (now[..first].into(), Vec::new());
-        let mut product = 1i64;
-        for (&n, dim) in now[first..].iter().zip(tile) {
-            product = product.checked_mul(n).ok_or_else(|| too_large(cx))?;
-            if let TileDim::Size(size) = *dim {
-                merged.push(product);
-                sizes.push(size);
-                product = 1;
-            }
-        }
-        if sizes.iter().any(|&s| s < 1) || matches!(tile.last(), Some(TileDim::Combine)) {
-            return Err(cx.unsupported("of such a tile"));
-        }
-        if merged != now {
-            push(Step::Reshape(merged.clone()), &merged);
-        }
-        let mut padded = merged.clone();
-        let (mut split, mut order): (Dims, Sizes) = (merged[..first].into(), (0..first).collect());
-        for (d, &size) in sizes.iter().enumerate() {
-            let n = merged[first + d];
-            let tiles = n.div_euclid(size) + i64::from(n % size != 0);
-            padded[first + d] = tiles.checked_mul(size).ok_or_else(|| too_large(cx))?;
-            split.extend([tiles, size]);
-        }
-        order.extend((0..sizes.len()).map(|d| first + 2 * d));
-        order.extend((0..sizes.len()).map(|d| first + 2 * d + 1));
-        if padded != merged {
-            push(Step::Pad(padded.clone()), &padded);
-        }
-        push(Step::Reshape(split.clone()), &split);
-        now = order.iter().map(|&d| split[d]).collect();
-        push(Step::Permute(order), &now);
-    }
-    Ok((steps, shapes))
+    memory_order::steps(layout, dims).map_err(|e| match e {
+        NoOrder::Sparse => cx.unsupported("of a sparse layout"),
+        NoOrder::Tile => cx.unsupported("of such a tile"),
+        NoOrder::TooLarge => too_large(cx),
+    })
 }
 
 fn apply(cx: &Cx<'_>, x: Tensor, step: &Step) -> Result<Tensor> {
