@@ -23,6 +23,7 @@ pub mod builder;
 mod clone;
 pub mod diag;
 pub mod element_type;
+pub mod elementwise;
 pub mod elided;
 pub mod equal;
 mod ids;

@@ -9,7 +9,7 @@ use hlo::{AttrKey, Dims, InstrId, Opcode};
 
 use super::movement;
 use super::movement::strided::Place;
-use super::{Args, Cx, elementwise};
+use super::{Args, Cx};
 use crate::error::Result;
 use crate::value::{Tensor, Value};
 
@@ -25,7 +25,7 @@ pub(super) fn agree(cx: &Cx<'_>, mut args: Args) -> Result<Args> {
     if !args.iter().zip(cx.instr.operands()).any(below) {
         return Ok(args);
     }
-    let elementwise = elementwise::kind::kind(cx.instr.opcode).is_some() || cx.instr.opcode == Opcode::Map;
+    let elementwise = hlo::elementwise::kind(cx.instr.opcode).is_some() || cx.instr.opcode == Opcode::Map;
     for group in groups(cx, &args) {
         let size = |&(n, d): &(usize, usize)| args[n].expect_array().dims()[d];
         let dynamic = |&&(n, d): &&(usize, usize)| cx.operand_shape(n).is_dynamic_dim(d);
@@ -74,7 +74,7 @@ fn groups(cx: &Cx<'_>, args: &Args) -> Vec<Group> {
     };
     let inputs = args.len() / 2;
     let opcode = cx.instr.opcode;
-    if matches!(opcode, Opcode::Map | Opcode::Sort) || elementwise::kind::kind(opcode).is_some() {
+    if matches!(opcode, Opcode::Map | Opcode::Sort) || hlo::elementwise::kind(opcode).is_some() {
         return each(0..args.len(), None);
     }
     if opcode == Opcode::Concatenate {

@@ -286,7 +286,7 @@ pub(crate) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
         | Opcode::Xor
         | Opcode::Clamp
         | Opcode::Select => {
-            let kind = elementwise::kind::kind(cx.instr.opcode);
+            let kind = hlo::elementwise::kind(cx.instr.opcode);
             elementwise::eval(cx, kind.expect("invariant: these opcodes are elementwise"), args)
         }
 

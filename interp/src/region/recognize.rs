@@ -1,12 +1,12 @@
 //! Tapes that are something well known: one operation, a parameter, a comparison by one key.
 
 use hlo::attrs::Direction;
+use hlo::elementwise::Binary;
 use hlo::literal::Bits;
 use hlo::{ElementType, Opcode, with_buffer};
 
 use super::tape::{Register, Tape, What};
 use super::{FloatOrder, Order};
-use crate::ops::elementwise::kind::Binary;
 
 /// The operation of both parameters that the only result is.
 pub(super) fn binary(tape: &Tape) -> Option<(Opcode, ElementType)> {

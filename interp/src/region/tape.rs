@@ -4,6 +4,7 @@
 //! that no other step writes. **Invariants:** registers `0..parameters` are the inputs; each output has a register of its own
 //! that a step writes, so that a caller may swap it with an input.
 
+use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{
     AttrKey, Attrs, ComputationId, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, Shape,
@@ -11,8 +12,7 @@ use hlo::{
 use hlo::{with_buffer, with_element_type};
 use rustc_hash::FxHashMap;
 
-use crate::ops::elementwise::kind::{Binary, Kind, Part, Unary, kind};
-use crate::ops::elementwise::lane::{K3, Lane};
+use crate::ops::elementwise::lane::{K3, Lane, Part};
 use crate::ops::elementwise::{carrier, comparison, narrow_block, precision, select_kernel, widen_block};
 use crate::ops::movement::reinterpret_block;
 
@@ -301,6 +301,14 @@ impl Tape {
     ) -> Option<usize> {
         match (kind, operands) {
             (Kind::Unary(Unary::Abs), &[a]) if self.ty(a).is_complex() => self.part(Part::Modulus, a),
+            (Kind::Function(op), &[a]) => {
+                let a = self.converted(a, to);
+                fn of<T: Lane>(op: Function, a: usize, o: usize) -> Option<Run> {
+                    let kernel = T::function(op)?;
+                    Some(step1::<T, T>(move |a, o| kernel.run(a, o), a, o))
+                }
+                self.step(to, What::Other, |o| with_element_type!(to, T => of::<T>(op, a, o)))
+            }
             (Kind::Unary(op), &[a]) => {
                 let a = self.converted(a, to);
                 fn of<T: Lane>(op: Unary, a: usize, o: usize) -> Option<Run> {
@@ -317,7 +325,8 @@ impl Tape {
                 }
                 self.step(to, What::Binary(op, a, b), |o| with_element_type!(to, T => of::<T>(op, a, b, o)))
             }
-            (Kind::Part(part), &[a]) => self.part(part, a),
+            (Kind::Real, &[a]) => self.part(Part::Real, a),
+            (Kind::Imag, &[a]) => self.part(Part::Imaginary, a),
             (Kind::IsFinite, &[a]) => {
                 fn of<T: Lane>(a: usize, o: usize) -> Option<Run> {
                     Some(step1(T::is_finite()?, a, o))
@@ -398,7 +407,9 @@ impl Tape {
                 Kind::StochasticConvert
                 | Kind::Unary(_)
                 | Kind::Binary(_)
-                | Kind::Part(_)
+                | Kind::Function(_)
+                | Kind::Real
+                | Kind::Imag
                 | Kind::IsFinite
                 | Kind::ReducePrecision
                 | Kind::Convert

@@ -6,8 +6,8 @@ use super::code::Code;
 use super::tape::{NodeId, Tape};
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use crate::cpu::scalar::kind::{Binary, Kind, kind};
 use crate::cpu::scalar::{self, Val};
+use hlo::elementwise::{Binary, Kind, kind};
 
 /// The combination of several accumulators with as many elements.
 pub(super) enum Combine<'m> {

@@ -5,10 +5,10 @@ use hlo::{ElementType, Opcode};
 
 use super::float::select;
 use super::functions;
-use super::kind::{Binary, Function, Unary};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
+use hlo::elementwise::{Binary, Function, Unary};
 
 /// A function of one operand; `None` if there is no such.
 pub(super) fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {

@@ -9,10 +9,10 @@ use hlo::{ElementType, TypeClass};
 use super::convert::convert;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
-use super::kind::{Binary, Unary};
 use super::narrow::{format_of, round, widen};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
+use hlo::elementwise::{Binary, Unary};
 
 pub(super) fn call1<'ctx>(e: &Emit<'_, 'ctx>, name: &str, x: Value<'ctx>) -> Result<Value<'ctx>> {
     e.intrinsic(name, &[x.get_type()], &[x])

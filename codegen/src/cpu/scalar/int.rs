@@ -3,9 +3,9 @@
 use hlo::ElementType;
 use hlo::attrs::Direction;
 
-use super::kind::{Binary, Unary};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use hlo::elementwise::{Binary, Unary};
 
 /// Whether a type is one of `s1`, `s2`, `s4`.
 pub(super) fn is_sub_byte_signed(ty: ElementType) -> bool {

@@ -9,20 +9,19 @@ pub mod convert;
 mod float;
 mod functions;
 mod int;
-pub mod kind;
 mod narrow;
 #[cfg(test)]
 mod tests;
 pub mod value;
 
 use hlo::attrs::CompareType;
+use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
 use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{order_key, select};
-use kind::{Binary, Function, Kind, Unary};
 use narrow::format_of;
 pub use value::{Val, register, storage};
 
@@ -34,10 +33,16 @@ pub fn elementwise<'ctx>(
     operands: &[Val<'ctx>],
 ) -> Result<Val<'ctx>> {
     let refuse = |reason: String| Unsupported { opcode: instr.opcode, span: instr.span, reason };
-    let (Some(kind), Some(ty)) = (kind::kind(instr.opcode), instr.shape.element_type()) else {
-        return Err(refuse("not elementwise".into()).into());
-    };
+    let not = || Err(refuse("not elementwise".into()).into());
+    let Some(ty) = instr.shape.element_type() else { return not() };
     let Some(&x) = operands.first() else { return Err(refuse("no operand".into()).into()) };
+    if instr.opcode == Opcode::BitcastConvert {
+        if x.ty.bits() != ty.bits() {
+            return Err(refuse(format!("from {} to {ty} it is not elementwise", x.ty)).into());
+        }
+        return convert::bitcast_convert(e, x, ty);
+    }
+    let Some(kind) = kind(instr.opcode) else { return not() };
     let operand = |i: usize| {
         operands.get(i).copied().ok_or_else(|| refuse(format!("it has {} operands", operands.len())))
     };
@@ -76,10 +81,6 @@ pub fn elementwise<'ctx>(
         },
         Kind::Clamp => clamp(e, &coerced(0)?, &coerced(1)?, &coerced(2)?)?,
         Kind::Select => Some(float::select(e, x.to_bool(), &coerced(1)?, &coerced(2)?)?),
-        Kind::BitcastConvert if x.ty.bits() != ty.bits() => {
-            return Err(refuse(format!("from {} to {ty} it is not elementwise", x.ty)).into());
-        }
-        Kind::BitcastConvert => Some(convert::bitcast_convert(e, x, ty)?),
     };
     result.ok_or_else(|| refuse(format!("there is none of {}", x.ty)).into())
 }
@@ -174,9 +175,5 @@ fn clamp<'ctx>(
 
 /// Whether [`elementwise`] emits an instruction of this opcode from operands and to results of these types.
 pub fn is_elementwise(opcode: Opcode, operand: ElementType, result: ElementType) -> bool {
-    match kind::kind(opcode) {
-        Some(Kind::BitcastConvert) => operand.bits() == result.bits(),
-        Some(_) => true,
-        None => false,
-    }
+    kind(opcode).is_some() || opcode == Opcode::BitcastConvert && operand.bits() == result.bits()
 }

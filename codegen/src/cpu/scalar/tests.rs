@@ -10,10 +10,10 @@ use hlo::{
 };
 use hlo_interp::{Interpreter, Options, Value as Array};
 
-use super::kind::{Binary, Function, Unary};
 use super::*;
 use crate::cpu::llvm::harness::Kernels;
 use crate::cpu::llvm::{Level, Prim, Target, new_context};
+use hlo::elementwise::{Binary, Function, Unary};
 
 /// One instruction on operands of these types.
 struct Case {

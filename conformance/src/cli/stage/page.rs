@@ -11,7 +11,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use hlo_codegen::buffers::{Assigned, Placed, placed, title};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::report;
+use crate::report::{self, html::escape};
 
 /// Larger maps are not drawn: browsers take no more.
 const MAX_DRAWN: usize = 20_000;
@@ -181,19 +181,4 @@ fn map(placed: &[Placed], bytes: u64, out: &mut String) {
         );
     }
     out.push_str("</svg>\n");
-}
-
-/// Text as it may stand in a page.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
-        }
-    }
-    out
 }

@@ -4,6 +4,7 @@
 //! shapes, threads or blocks: the drivers in the parent module and the tapes of [`crate::region`] share them.
 
 use hlo::attrs::Direction;
+use hlo::elementwise::{Binary, Function, Unary};
 use hlo::half::{bf16, f16};
 use hlo::literal::BufferOf;
 use hlo::num_complex::Complex;
@@ -13,7 +14,6 @@ use hlo::small_float::{
 };
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
-use super::kind::{Binary, Part, Unary};
 use crate::scalar::{self, ComplexNumber, Elementary, Float, Int, Number, Scalar};
 
 /// A kernel of one operand.
@@ -81,12 +81,25 @@ impl<T: Scalar> Kernel2<T> {
     }
 }
 
+/// Parts of a complex number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// `real`
+    Real,
+    /// `imag`
+    Imaginary,
+    /// `abs`
+    Modulus,
+}
+
 /// An element type and its kernels. `None`: the type has no such operation.
 pub(crate) trait Lane: BufferOf + Scalar<Carrier: BufferOf> {
     /// The type of a real part.
     type Part: BufferOf;
 
-    /// Operations whose result has the type of their operand.
+    /// Functions that are not exact.
+    fn function(f: Function) -> Option<Kernel1<Self>>;
+    /// Operations whose result has the type of their operand. `Abs` only of real numbers.
     fn unary(op: Unary) -> Option<Kernel1<Self>>;
     /// Operations whose result has the type of their operands.
     fn binary(op: Binary) -> Option<Kernel2<Self>>;
@@ -160,30 +173,7 @@ fn int_unary<T: Int + Number>(op: Unary) -> Option<K1<T, T>> {
         Unary::Not => k1!(Int::not),
         Unary::Popcnt => k1!(Int::popcnt),
         Unary::CountLeadingZeros => k1!(Int::count_leading_zeros),
-        Unary::Acos
-        | Unary::Acosh
-        | Unary::Asin
-        | Unary::Asinh
-        | Unary::Atanh
-        | Unary::Cbrt
-        | Unary::Ceil
-        | Unary::Cosine
-        | Unary::Cosh
-        | Unary::Erf
-        | Unary::Exponential
-        | Unary::ExponentialMinusOne
-        | Unary::Floor
-        | Unary::Log
-        | Unary::LogPlusOne
-        | Unary::Logistic
-        | Unary::RoundNearestAfz
-        | Unary::RoundNearestEven
-        | Unary::Rsqrt
-        | Unary::Sine
-        | Unary::Sinh
-        | Unary::Sqrt
-        | Unary::Tan
-        | Unary::Tanh => None,
+        Unary::Ceil | Unary::Floor | Unary::RoundNearestAfz | Unary::RoundNearestEven => None,
     }
 }
 
@@ -214,30 +204,10 @@ fn pred_unary(op: Unary) -> Option<K1<bool, bool>> {
         Unary::Abs | Unary::Sign | Unary::Popcnt => k1!(|a| a),
         Unary::Negate => k1!(Number::negate),
         Unary::CountLeadingZeros
-        | Unary::Acos
-        | Unary::Acosh
-        | Unary::Asin
-        | Unary::Asinh
-        | Unary::Atanh
-        | Unary::Cbrt
         | Unary::Ceil
-        | Unary::Cosine
-        | Unary::Cosh
-        | Unary::Erf
-        | Unary::Exponential
-        | Unary::ExponentialMinusOne
         | Unary::Floor
-        | Unary::Log
-        | Unary::LogPlusOne
-        | Unary::Logistic
         | Unary::RoundNearestAfz
-        | Unary::RoundNearestEven
-        | Unary::Rsqrt
-        | Unary::Sine
-        | Unary::Sinh
-        | Unary::Sqrt
-        | Unary::Tan
-        | Unary::Tanh => None,
+        | Unary::RoundNearestEven => None,
     }
 }
 
@@ -267,62 +237,51 @@ fn float_unary<T: Float + Elementary>(op: Unary) -> Option<K1<T, T>> {
         Unary::Floor => k1!(Float::floor),
         Unary::RoundNearestAfz => k1!(Float::round_nearest_afz),
         Unary::RoundNearestEven => k1!(Float::round_nearest_even),
-        Unary::Erf => k1!(Float::erf),
+        Unary::Negate => k1!(Number::negate),
+        Unary::Sign => k1!(Number::sign),
         Unary::Not | Unary::Popcnt | Unary::CountLeadingZeros => None,
-        Unary::Negate
-        | Unary::Sign
-        | Unary::Acos
-        | Unary::Acosh
-        | Unary::Asin
-        | Unary::Asinh
-        | Unary::Atanh
-        | Unary::Cbrt
-        | Unary::Cosine
-        | Unary::Cosh
-        | Unary::Exponential
-        | Unary::ExponentialMinusOne
-        | Unary::Log
-        | Unary::LogPlusOne
-        | Unary::Logistic
-        | Unary::Rsqrt
-        | Unary::Sine
-        | Unary::Sinh
-        | Unary::Sqrt
-        | Unary::Tan
-        | Unary::Tanh => elementary(op),
     }
 }
 
+fn real_function<T: Float + Elementary>(f: Function) -> Option<K1<T, T>> {
+    if f == Function::Erf { k1!(Float::erf) } else { elementary(f) }
+}
+
 /// What real and complex floating-point types have in common.
-fn elementary<T: Elementary>(op: Unary) -> Option<K1<T, T>> {
+fn elementary<T: Elementary>(f: Function) -> Option<K1<T, T>> {
+    match f {
+        Function::Acos => k1!(Elementary::acos),
+        Function::Acosh => k1!(Elementary::acosh),
+        Function::Asin => k1!(Elementary::asin),
+        Function::Asinh => k1!(Elementary::asinh),
+        Function::Atanh => k1!(Elementary::atanh),
+        Function::Cbrt => k1!(Elementary::cbrt),
+        Function::Cosine => k1!(Elementary::cosine),
+        Function::Cosh => k1!(Elementary::cosh),
+        Function::Exponential => k1!(Elementary::exponential),
+        Function::ExponentialMinusOne => k1!(Elementary::exponential_minus_one),
+        Function::Log => k1!(Elementary::log),
+        Function::LogPlusOne => k1!(Elementary::log_plus_one),
+        Function::Logistic => k1!(Elementary::logistic),
+        Function::Rsqrt => k1!(Elementary::rsqrt),
+        Function::Sine => k1!(Elementary::sine),
+        Function::Sinh => k1!(Elementary::sinh),
+        Function::Sqrt => k1!(Elementary::sqrt),
+        Function::Tan => k1!(Elementary::tan),
+        Function::Tanh => k1!(Elementary::tanh),
+        Function::Erf => None,
+    }
+}
+
+fn complex_unary<T: Number>(op: Unary) -> Option<K1<T, T>> {
     match op {
         Unary::Negate => k1!(Number::negate),
         Unary::Sign => k1!(Number::sign),
-        Unary::Acos => k1!(Elementary::acos),
-        Unary::Acosh => k1!(Elementary::acosh),
-        Unary::Asin => k1!(Elementary::asin),
-        Unary::Asinh => k1!(Elementary::asinh),
-        Unary::Atanh => k1!(Elementary::atanh),
-        Unary::Cbrt => k1!(Elementary::cbrt),
-        Unary::Cosine => k1!(Elementary::cosine),
-        Unary::Cosh => k1!(Elementary::cosh),
-        Unary::Exponential => k1!(Elementary::exponential),
-        Unary::ExponentialMinusOne => k1!(Elementary::exponential_minus_one),
-        Unary::Log => k1!(Elementary::log),
-        Unary::LogPlusOne => k1!(Elementary::log_plus_one),
-        Unary::Logistic => k1!(Elementary::logistic),
-        Unary::Rsqrt => k1!(Elementary::rsqrt),
-        Unary::Sine => k1!(Elementary::sine),
-        Unary::Sinh => k1!(Elementary::sinh),
-        Unary::Sqrt => k1!(Elementary::sqrt),
-        Unary::Tan => k1!(Elementary::tan),
-        Unary::Tanh => k1!(Elementary::tanh),
         Unary::Abs
         | Unary::Ceil
         | Unary::Floor
         | Unary::RoundNearestAfz
         | Unary::RoundNearestEven
-        | Unary::Erf
         | Unary::Not
         | Unary::Popcnt
         | Unary::CountLeadingZeros => None,
@@ -391,6 +350,10 @@ fn real_part<T: Number>(part: Part) -> Option<K1<T, T>> {
 impl Lane for bool {
     type Part = bool;
 
+    fn function(_f: Function) -> Option<Kernel1<bool>> {
+        None
+    }
+
     fn unary(op: Unary) -> Option<Kernel1<bool>> {
         pred_unary(op).map(Kernel1::Own)
     }
@@ -428,6 +391,10 @@ macro_rules! int_lanes {
     ($($t:ty),*) => {$(
         impl Lane for $t {
             type Part = $t;
+
+            fn function(_f: Function) -> Option<Kernel1<$t>> {
+                None
+            }
 
             fn unary(op: Unary) -> Option<Kernel1<$t>> {
                 int_unary(op).map(Kernel1::Own)
@@ -470,6 +437,10 @@ int_lanes!(S1, S2, S4, i8, i16, i32, i64, U1, U2, U4, u8, u16, u32, u64);
 mod own {
     use super::*;
 
+    pub(super) fn function<T: Float + Elementary>(f: Function) -> Option<Kernel1<T>> {
+        real_function(f).map(Kernel1::Own)
+    }
+
     pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
         float_unary(op).map(Kernel1::Own)
     }
@@ -483,9 +454,7 @@ mod own {
 mod half {
     use super::*;
 
-    pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
-        narrow::unary(op)
-    }
+    pub(super) use super::narrow::{function, unary};
 
     pub(super) fn binary<T: Float + Elementary>(op: Binary) -> Option<Kernel2<T>> {
         match op {
@@ -512,38 +481,22 @@ mod half {
 mod narrow {
     use super::*;
 
+    pub(super) fn function<T: Float + Elementary>(f: Function) -> Option<Kernel1<T>> {
+        real_function(f).map(Kernel1::Wide)
+    }
+
     pub(super) fn unary<T: Float + Elementary>(op: Unary) -> Option<Kernel1<T>> {
         match op {
             Unary::Negate => Some(Kernel1::Own(|a, o| each1(a, o, Number::negate))),
             Unary::Abs => Some(Kernel1::Own(|a, o| each1(a, o, Float::abs))),
-            Unary::Acos
-            | Unary::Acosh
-            | Unary::Asin
-            | Unary::Asinh
-            | Unary::Atanh
-            | Unary::Cbrt
-            | Unary::Ceil
-            | Unary::Cosine
-            | Unary::Cosh
+            Unary::Ceil
             | Unary::CountLeadingZeros
-            | Unary::Erf
-            | Unary::Exponential
-            | Unary::ExponentialMinusOne
             | Unary::Floor
-            | Unary::Log
-            | Unary::LogPlusOne
-            | Unary::Logistic
             | Unary::Not
             | Unary::Popcnt
             | Unary::RoundNearestAfz
             | Unary::RoundNearestEven
-            | Unary::Rsqrt
-            | Unary::Sign
-            | Unary::Sine
-            | Unary::Sinh
-            | Unary::Sqrt
-            | Unary::Tan
-            | Unary::Tanh => float_unary(op).map(Kernel1::Wide),
+            | Unary::Sign => float_unary(op).map(Kernel1::Wide),
         }
     }
 
@@ -556,6 +509,10 @@ macro_rules! float_lanes {
     ($kernels:ident: $($t:ty),*) => {$(
         impl Lane for $t {
             type Part = $t;
+
+            fn function(f: Function) -> Option<Kernel1<$t>> {
+                $kernels::function(f)
+            }
 
             fn unary(op: Unary) -> Option<Kernel1<$t>> {
                 $kernels::unary(op)
@@ -613,8 +570,12 @@ macro_rules! complex_lanes {
         impl Lane for Complex<$part> {
             type Part = $part;
 
+            fn function(f: Function) -> Option<Kernel1<Self>> {
+                elementary(f).map(Kernel1::Own)
+            }
+
             fn unary(op: Unary) -> Option<Kernel1<Self>> {
-                elementary(op).map(Kernel1::Own)
+                complex_unary(op).map(Kernel1::Own)
             }
 
             fn binary(op: Binary) -> Option<Kernel2<Self>> {

@@ -5,17 +5,16 @@
 //! threads changes no bit.
 
 mod convert;
-pub(crate) mod kind;
 pub(crate) mod lane;
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::diag::codes;
+use hlo::elementwise::{Binary, Kind, Unary};
 use hlo::literal::BufferOf;
 use hlo::{AttrKey, Dims, ElementType, with_element_type};
 
 pub(crate) use convert::{carrier, convert, narrow_block, widen_block};
-use kind::{Binary, Kind, Part, Unary};
-use lane::{Kernel1, Lane};
+use lane::{Kernel1, Lane, Part};
 
 use super::{Args, Cx};
 use crate::error::Result;
@@ -39,14 +38,19 @@ pub(super) fn eval(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
         }
         Kind::Unary(op) => {
             let a = coerce(cx, a)?;
-            with_element_type!(a.element_type(), T => unary::<T>(cx, a, op))?
+            with_element_type!(a.element_type(), T => same::<T>(cx, a, T::unary(op)))?
+        }
+        Kind::Function(f) => {
+            let a = coerce(cx, a)?;
+            with_element_type!(a.element_type(), T => same::<T>(cx, a, T::function(f)))?
         }
         Kind::Binary(op) => {
             let (a, b) = (coerce(cx, a)?, coerce(cx, next())?);
             same_dims(cx, &a, &b)?;
             with_element_type!(a.element_type(), T => binary::<T>(cx, a, b, op))?
         }
-        Kind::Part(op) => with_element_type!(a.element_type(), T => part::<T>(cx, a, op))?,
+        Kind::Real => with_element_type!(a.element_type(), T => part::<T>(cx, a, Part::Real))?,
+        Kind::Imag => with_element_type!(a.element_type(), T => part::<T>(cx, a, Part::Imaginary))?,
         Kind::IsFinite => with_element_type!(a.element_type(), T => is_finite::<T>(cx, a))?,
         Kind::ReducePrecision => with_element_type!(a.element_type(), T => reduce_precision::<T>(cx, a))?,
         Kind::Convert => convert(cx, a, cx.array_shape().element_type)?,
@@ -99,8 +103,9 @@ fn no_such(cx: &Cx<'_>, ty: ElementType) -> crate::RunError {
     cx.unsupported(&format!("of {ty}"))
 }
 
-fn unary<T: Lane>(cx: &Cx<'_>, a: Tensor, op: Unary) -> Result<Tensor> {
-    let kernel = T::unary(op).ok_or_else(|| no_such(cx, T::TYPE))?;
+/// An operation whose result has the type of its operand.
+fn same<T: Lane>(cx: &Cx<'_>, a: Tensor, kernel: Option<Kernel1<T>>) -> Result<Tensor> {
+    let kernel = kernel.ok_or_else(|| no_such(cx, T::TYPE))?;
     if let (Kernel1::Wide(_), Some(table)) = (kernel, table(kernel, a.len())) {
         return map_same::<T>(cx, a, &move |a, out| {
             out.iter_mut().zip(a).for_each(|(o, a)| *o = table[a.bits() as usize]);

@@ -12,8 +12,8 @@ use super::trigonometric::{limit, sine_cosine};
 use super::{Digits, at_least, at_most, fabs, rare, sqrt};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
-use crate::cpu::scalar::kind::{Binary, Function};
 use crate::runtime::functions::symbol;
+use hlo::elementwise::{Binary, Function};
 
 /// Both parts.
 type Pair<'ctx> = [Value<'ctx>; 2];

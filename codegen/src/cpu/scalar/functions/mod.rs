@@ -18,9 +18,9 @@ mod trigonometric;
 
 use hlo::Opcode;
 
-use super::kind::Function;
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
+use hlo::elementwise::Function;
 
 /// How good a function of `f64` is. `f32` has one form of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,8 @@
-//! The elementwise opcodes by the form of their code.
+//! The elementwise opcodes by form: what interpreter and compiler have one piece of code for each.
+//!
+//! **Invariant:** an opcode has a form if its row of the table says that it is elementwise; besides these, `copy` has that of `convert`.
 
-use hlo::Opcode;
+use crate::opcode::Opcode;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident),* $(,)? })*) => {$(
@@ -58,8 +60,6 @@ pub enum Kind {
     Clamp,
     /// `select`
     Select,
-    /// `bitcast-convert` between types of one width
-    BitcastConvert,
 }
 
 /// The elementwise form of an opcode, if it has one.
@@ -121,8 +121,8 @@ pub fn kind(opcode: Opcode) -> Option<Kind> {
         Opcode::Xor => Kind::Binary(Binary::Xor),
         Opcode::Clamp => Kind::Clamp,
         Opcode::Select => Kind::Select,
-        Opcode::BitcastConvert => Kind::BitcastConvert,
         Opcode::Bitcast
+        | Opcode::BitcastConvert
         | Opcode::Broadcast
         | Opcode::Concatenate
         | Opcode::DynamicReshape
@@ -199,4 +199,25 @@ pub fn kind(opcode: Opcode) -> Option<Kind> {
         | Opcode::PartitionId
         | Opcode::ReplicaId => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_those_of_the_table() {
+        for &opcode in Opcode::ALL {
+            assert_eq!(kind(opcode).is_some(), opcode.is_elementwise() || opcode == Opcode::Copy, "{opcode}");
+        }
+        for f in Function::ALL {
+            assert_eq!(kind(f.opcode()), Some(Kind::Function(*f)));
+        }
+        for op in Unary::ALL {
+            assert_eq!(kind(op.opcode()), Some(Kind::Unary(*op)));
+        }
+        for op in Binary::ALL {
+            assert_eq!(kind(op.opcode()), Some(Kind::Binary(*op)));
+        }
+    }
 }
