@@ -501,15 +501,7 @@ impl Operation for Convolution {
             if let Some(slab) = &part.slab {
                 return slab.scratch_bytes();
             }
-            let extents = part.extents(self.patches_left);
-            match self.field {
-                Field::F32 => part.schedule.scratch::<tile::F32>(extents),
-                Field::F64 => part.schedule.scratch::<tile::F64>(extents),
-                Field::I32 => part.schedule.scratch::<tile::I32>(extents),
-                Field::I64 => part.schedule.scratch::<tile::I64>(extents),
-                Field::C64 => part.schedule.scratch::<tile::C64>(extents),
-                Field::C128 => part.schedule.scratch::<tile::C128>(extents),
-            }
+            part.schedule.scratch(part.extents(self.patches_left))
         };
         (self.lhs.scratch() + self.rhs.scratch() + self.parts.iter().map(product).max().unwrap_or(0)) as u64
     }

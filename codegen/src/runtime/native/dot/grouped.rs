@@ -86,11 +86,7 @@ impl Grouped {
 
     /// Bytes of scratch memory.
     pub(super) fn scratch(&self) -> usize {
-        match self.kind {
-            Kind::Bf16 => self.schedule.scratch::<tile::Bf16>(self.extents),
-            Kind::I16 => self.schedule.scratch::<tile::I16>(self.extents),
-            Kind::Bytes(_, _) => self.schedule.scratch::<tile::BytesUS>(self.extents) + self.starts(),
-        }
+        self.schedule.scratch(self.extents) + self.starts()
     }
 
     /// Bytes of the sums that rows begin with.

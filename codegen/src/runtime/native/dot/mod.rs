@@ -339,8 +339,7 @@ impl Dot {
         let bytes = self.result_type.storage_bytes();
         let target = Target { base: call.arguments[2], bytes, batch, rows, columns, narrow };
         let m = self.extents.m as u64;
-        let by_rows = self.result_rows.filter(|_| !schedule.all_at_once());
-        let finished = call.epilogue.zip(by_rows).map(|(epilogue, each)| {
+        let finished = call.epilogue.zip(self.result_rows).map(|(epilogue, each)| {
             move |batch: usize, first: usize, end: usize| {
                 epilogue((batch as u64 * m + first as u64) * each, (batch as u64 * m + end as u64) * each);
             }
@@ -359,7 +358,7 @@ impl Dot {
         };
         // SAFETY: the caller's.
         unsafe { product.run() };
-        if let (Some(epilogue), None) = (call.epilogue, by_rows) {
+        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
             self.report_all(epilogue, call);
         }
     }
@@ -412,14 +411,7 @@ fn sums_are_elements(field: Field, result: ElementType) -> bool {
 
 impl Operation for Dot {
     fn scratch_bytes(&self) -> u64 {
-        let product = match self.field {
-            Field::F32 => self.schedule.scratch::<tile::F32>(self.extents),
-            Field::F64 => self.schedule.scratch::<tile::F64>(self.extents),
-            Field::I32 => self.schedule.scratch::<tile::I32>(self.extents),
-            Field::I64 => self.schedule.scratch::<tile::I64>(self.extents),
-            Field::C64 => self.schedule.scratch::<tile::C64>(self.extents),
-            Field::C128 => self.schedule.scratch::<tile::C128>(self.extents),
-        };
+        let product = self.schedule.scratch(self.extents);
         let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
         let vector = self.vector.map_or(0, |vector| vector.scratch());
         (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector)) as u64

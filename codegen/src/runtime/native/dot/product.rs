@@ -11,15 +11,17 @@
 //! | right | when |
 //! |---|---|
 //! | [`Right::InPlace`] | there are few rows to multiply it with |
-//! | [`Right::Own`] | the left operand is in place (chunks are then blocks of columns, so that nothing is packed twice), or the right one is small |
-//! | [`Right::Shared`] | otherwise: all threads pack it, a block of terms at a time if sums are elements |
+//! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
+//! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //!
-//! What is packed lies in workspaces that threads keep, up to [`SHARED`] bytes; what is larger, in scratch memory of the program.
+//! What is packed lies in workspaces of threads. No thread reads what another one packed: cores may be far from each other, and then it takes several times as long
+//! to fetch a word that another core wrote as to pack it. How many stripes there are weighs what is packed more than once against what
+//! threads have to do one after the other ([`Schedule::for_threads`]).
 //!
 //! **Invariant:** each element is summed term by term, in blocks that the shape fixes ([`Schedule::new`]); which chunk it is in changes no bit, nor do threads.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::LocalKey;
 
 use super::source::Source;
@@ -51,8 +53,8 @@ pub(in crate::runtime::native) enum Right {
     InPlace,
     /// Each chunk packs what it needs.
     Own,
-    /// Each matrix is packed whole into scratch memory, by all threads.
-    Shared,
+    /// Each thread packs the columns of a chunk, unless it packed them for its last one.
+    Kept,
 }
 
 /// How the left operand is read.
@@ -89,10 +91,10 @@ pub(in crate::runtime::native) struct Schedule {
     depth: usize,
     left: Left,
     right: Right,
-    /// Whether chunks are blocks of columns, whose part of the right operand stays in the cache of the thread that packed it.
-    by_columns: bool,
     /// Whether all chunks of a block of terms are computed before the next one is packed: sums so far are in the result.
     blocked: bool,
+    /// Time to pack 32 bits of the left operand, in quarters of the time in which a vector is multiplied.
+    left_cost: usize,
     /// Whether there are so few multiplications that the calling thread does them alone.
     alone: bool,
 }
@@ -106,8 +108,18 @@ const LEAST_ROWS: usize = 4;
 /// Rows of a left operand that are packed at a time.
 const ROWS: usize = 96;
 
-/// Bytes of a shared right operand that are packed in the workspace of the calling thread, at most.
-const SHARED: usize = 4 << 20;
+/// Bytes of a right operand that a thread packs and keeps, at most.
+const KEPT: usize = 4 << 20;
+/// Bytes of it that the second-level cache holds beside all else.
+const NEAR: usize = 512 << 10;
+/// Quarters of the time in which a vector is multiplied: to pack 32 bits of a right operand, and to fetch what another core wrote of
+/// a row that is written or read from end to end.
+const RIGHT_COST: usize = 3;
+const FAR_COST: usize = 8;
+/// Columns of a stripe whose sums are not elements of the result, at most.
+const SUMS: usize = 1024;
+/// Bytes of counters that are kept in the workspace of the calling thread, at most.
+const COUNTERS: usize = 1 << 20;
 
 /// Lines of a right operand that are packed side by side.
 const LINES: usize = 8;
@@ -123,13 +135,6 @@ impl Schedule {
         let tiles = A::tiles();
         let word = size_of::<A::Word>();
         let Extents { batch, m, n, k } = extents;
-        let depth = {
-            let most = match word {
-                0..=8 => 512,
-                9.. => 256,
-            };
-            k.div_ceil(k.div_ceil(most).max(1)).max(1)
-        };
         let work = extents.work();
         let right_bytes = k.saturating_mul(n).saturating_mul(word);
         let right = if let Some(right) = forced {
@@ -138,20 +143,26 @@ impl Schedule {
             && (m <= 24 || m <= 64 && right_bytes <= 1 << 20 || m <= 192 && right_bytes <= 256 << 10)
         {
             Right::InPlace
-        } else if batch > 1 && right_bytes <= 2 << 20
-            || right_bytes <= 128 << 10
-            || left.is_some_and(|left| left != Left::Packed)
-        {
+        } else if batch > 1 && right_bytes <= 2 << 20 {
             Right::Own
         } else {
-            Right::Shared
+            Right::Kept
         };
-        let by_columns = forced.is_none()
-            && right == Right::Own
-            && left.is_some_and(|left| left != Left::Packed)
-            && (batch == 1 && right_bytes > 128 << 10 || right_bytes > 2 << 20);
+        let depth = {
+            let most = match word {
+                0..=4 if right == Right::Kept => 1024,
+                0..=8 => 512,
+                9.. => 256,
+            };
+            k.div_ceil(k.div_ceil(most).max(1)).max(1)
+        };
         let streamed = right == Right::InPlace && right_bytes > 1 << 20;
         let at_once = n <= tiles.columns || m <= 64 && k * word <= 256 || streamed;
+        let left_cost = match left {
+            Some(Left::InPlace) => 0,
+            Some(Left::Packed) => 4,
+            None => 8,
+        };
         let left = match left {
             Some(_) if at_once => Left::InPlace,
             Some(left) => left,
@@ -166,15 +177,15 @@ impl Schedule {
             batches = 1;
             let parts = n.div_ceil(512).max(wanted.min(16).div_ceil(batch.max(1)));
             columns = n.div_ceil(parts).max(2 * tiles.columns).next_multiple_of(tiles.columns).min(n);
+        } else if right == Right::Kept {
+            batches = 1;
         } else if !alone {
             batches = batch.div_ceil(wanted).max(1);
             let matrices = batch.div_ceil(batches);
-            let most_rows = if right == Right::Shared { ROWS } else { 4 * ROWS };
-            if batches == 1 && (matrices < 16 || m > most_rows) {
-                let parts = wanted.div_ceil(matrices).max(m.div_ceil(most_rows));
-                let at_least = if right == Right::Shared { 48 } else { ROWS };
-                rows = m.div_ceil(parts).max(at_least).min(m);
-                let parts = m.div_ceil(rows).next_multiple_of(if m >= 8 * at_least { 8 } else { 1 });
+            if batches == 1 && (matrices < 16 || m > 4 * ROWS) {
+                let parts = wanted.div_ceil(matrices).max(m.div_ceil(4 * ROWS));
+                rows = m.div_ceil(parts).max(ROWS).min(m);
+                let parts = m.div_ceil(rows).next_multiple_of(if m >= 8 * ROWS { 8 } else { 1 });
                 rows = m.div_ceil(parts);
                 let row_parts = m.div_ceil(rows);
                 if matrices * row_parts < 16 {
@@ -183,36 +194,59 @@ impl Schedule {
                 }
             }
         }
-        Schedule { batches, rows, columns, depth, left, right, by_columns, blocked: false, alone }
+        Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone }
     }
 
-    /// The same for so many threads: a right operand that all share allows chunks of few rows.
-    fn for_threads(self, extents: Extents, tiles: (usize, usize), threads: usize) -> Schedule {
-        let Extents { batch, m, n, .. } = extents;
-        if self.alone {
+    /// The same for so many threads, and whether rows are reported: the number of stripes whose time is least, as far as it can be told.
+    fn for_threads<A: Arithmetic>(self, extents: Extents, threads: usize, reported: bool) -> Schedule {
+        if self.alone || self.right != Right::Kept {
             return self;
         }
-        if self.by_columns {
-            // The more columns, the fewer times the left operand is read; the fewer rows, the more often the right one is packed.
-            let columns = n.saturating_mul(batch).div_ceil(4 * threads).clamp(2 * tiles.1, 8 * tiles.1);
-            let columns = columns.next_multiple_of(tiles.1).min(n);
-            let row_parts = (2 * threads).div_ceil(batch * n.div_ceil(columns)).min(m / 256).max(1);
-            return Schedule { batches: 1, rows: m.div_ceil(row_parts), columns, ..self };
-        }
-        if self.right != Right::Shared {
-            return self;
-        }
-        // Of one matrix, as they are computed one after the other.
-        let work = m.saturating_mul(n).saturating_mul(extents.k);
-        let wanted = (work / CHUNK).clamp(1, 8 * threads);
-        let rows = m.div_ceil(wanted.max(m.div_ceil(ROWS))).max(2 * tiles.0).min(m);
-        let parts = m.div_ceil(rows);
-        let parts = if parts >= threads { parts.next_multiple_of(threads) } else { parts };
-        let rows = m.div_ceil(parts);
-        let parts = m.div_ceil(rows);
-        let columns = if parts >= wanted.min(2 * threads) { n } else { n.div_ceil(wanted.div_ceil(parts)) };
-        let columns = columns.max(2 * tiles.1).next_multiple_of(tiles.1).min(n);
-        Schedule { rows, columns, ..self }
+        let tiles = A::tiles();
+        let Extents { batch, m, n, k } = extents;
+        let word = size_of::<A::Word>();
+        // Columns whose words are kept, and whose sums are in the workspace if they are not in the result.
+        let words = if self.blocked { self.depth } else { k };
+        let kept = KEPT / words.saturating_mul(word).max(1);
+        // Too long to be kept: chunks pack blocks of terms.
+        let right = if kept >= 2 * tiles.columns { Right::Kept } else { Right::Own };
+        let most = (if self.blocked { kept } else { kept.min(SUMS) } / tiles.columns).max(2);
+        let panels = n.div_ceil(tiles.columns);
+        let least = panels.div_ceil(most);
+        let wanted = (extents.work() / CHUNK).clamp(1, 8 * threads);
+        let cut = |stripes: usize| {
+            let columns = (panels.div_ceil(stripes) * tiles.columns).min(n);
+            let stripes = n.div_ceil(columns);
+            let parts = wanted.div_ceil(stripes.saturating_mul(batch)).min(m.div_ceil(6 * tiles.rows));
+            // As many for each thread.
+            let mut parts = parts.max(m.div_ceil(4 * ROWS)).max(1);
+            let alike = |parts: usize| (parts * stripes).saturating_mul(batch).is_multiple_of(threads);
+            if let Some(more) =
+                (parts..parts + threads).find(|&p| alike(p)).filter(|_| m >= 2 * threads * tiles.rows)
+            {
+                parts = more;
+            }
+            let rows = m.div_ceil(parts);
+            let parts = m.div_ceil(rows);
+            let each = (parts * stripes).saturating_mul(batch).div_ceil(threads);
+            // In quarters of the time of a vector.
+            let vectors = (columns * word).div_ceil(64);
+            let multiplied = each * rows * vectors * 4;
+            let packed =
+                (each.div_ceil(parts) * columns * RIGHT_COST + each * rows * self.left_cost) * word / 4;
+            let streamed = if columns * words * word > NEAR { each * vectors * 4 } else { 0 };
+            let far = stripes > 1 && (reported || !self.blocked);
+            let fetched = if far { (batch * m * n / threads).saturating_mul(FAR_COST) } else { 0 };
+            let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
+            (time, Schedule { rows, columns, right, ..self })
+        };
+        let more = (0..6).map(|i| 4 * threads >> i).filter(|&stripes| stripes > least && stripes <= panels);
+        let (_, best) = std::iter::once(least)
+            .chain(more)
+            .map(cut)
+            .min_by_key(|&(time, _)| time)
+            .expect("invariant: one at least");
+        best
     }
 
     /// The same with chunks of whole rows of the right operand's columns: needs no scratch memory.
@@ -222,53 +256,18 @@ impl Schedule {
 
     /// The same for a result whose elements are sums as they are: only a block of terms of a right operand is packed at a time.
     pub(in crate::runtime::native) fn blocked(self) -> Schedule {
-        Schedule { blocked: self.right == Right::Shared, ..self }
-    }
-
-    /// Words of a shared right operand that are packed at a time.
-    fn shared_words(&self, extents: Extents) -> usize {
-        if self.blocked { self.depth } else { extents.k }
-    }
-
-    /// Bytes of a shared right operand that are packed at a time.
-    fn shared<A: Arithmetic>(&self, extents: Extents) -> usize {
-        match self.right {
-            Right::Shared => {
-                let columns = extents.n.next_multiple_of(A::tiles().columns);
-                columns.saturating_mul(self.shared_words(extents)).saturating_mul(size_of::<A::Word>())
-            }
-            Right::InPlace | Right::Own => 0,
-        }
-    }
-
-    /// Whether rows are finished only when all are: no block of them is reported.
-    pub(in crate::runtime::native) fn all_at_once(&self) -> bool {
-        self.by_columns
+        Schedule { blocked: self.right == Right::Kept, ..self }
     }
 
     /// Bytes of scratch memory.
-    pub(in crate::runtime::native) fn scratch<A: Arithmetic>(&self, extents: Extents) -> usize {
-        let bytes = self.bytes::<A>(extents);
-        if self.in_workspace(bytes) { 0 } else { bytes }
+    pub(in crate::runtime::native) fn scratch(&self, extents: Extents) -> usize {
+        let bytes = self.counters(extents) * size_of::<AtomicU32>();
+        if bytes <= COUNTERS { 0 } else { bytes }
     }
 
-    /// Whether so little is packed for all threads that the workspace of the calling thread holds it.
-    fn in_workspace(&self, bytes: usize) -> bool {
-        self.right == Right::Shared && bytes <= SHARED
-    }
-
-    /// Bytes that a shared right operand and counters take.
-    fn bytes<A: Arithmetic>(&self, extents: Extents) -> usize {
-        let shared = self.shared::<A>(extents).next_multiple_of(64);
-        shared.saturating_add(self.counters(extents) * size_of::<AtomicU32>())
-    }
-
-    /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows.
+    /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows: at most so many, for any number of threads.
     fn counters(&self, extents: Extents) -> usize {
-        if self.by_columns {
-            0
-        } else if self.right == Right::Shared {
-            // Any number of threads may come.
+        if self.right == Right::Kept {
             extents.batch * extents.m.div_ceil(LEAST_ROWS)
         } else if self.columns < extents.n {
             extents.batch * extents.m.div_ceil(self.rows)
@@ -348,23 +347,6 @@ struct Part {
     columns: usize,
 }
 
-/// Terms that are computed, in words, and where all threads find those of the right operand.
-#[derive(Clone, Copy)]
-struct Terms {
-    first: usize,
-    end: usize,
-    packed: *mut u8,
-}
-
-// SAFETY: threads write disjoint panels, and read when all are written.
-unsafe impl Sync for Terms {}
-
-impl Terms {
-    fn get(&self) -> Terms {
-        *self
-    }
-}
-
 /// A cache line: what workspaces are aligned to.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -373,9 +355,21 @@ struct Line([u8; 64]);
 thread_local! {
     /// Packed operands and sums of the chunk that this thread computes; kept for the next one.
     static WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
-    /// The right operand of the product that this thread began, of at most [`SHARED`] bytes.
-    static SHARED_WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    /// What this thread packed last of a right operand.
+    static STRIPE: RefCell<Stripe> = const { RefCell::new(Stripe { of: (0, 0), lines: Vec::new() }) };
+    /// Counters of the product that this thread began.
+    static COUNTS: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Packed columns of a right operand.
+struct Stripe {
+    /// The number of the job, and which of its stripes.
+    of: (u64, usize),
+    lines: Vec<Line>,
+}
+
+/// The number of the next job that packs stripes.
+static JOB: AtomicU64 = AtomicU64::new(1);
 
 /// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
 pub(in crate::runtime::native) fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
@@ -409,13 +403,12 @@ impl<A: Arithmetic> Product<'_, A> {
     /// # Safety
     /// Operands and result are valid for the extents; the scratch memory has [`Schedule::scratch`] bytes.
     pub(in crate::runtime::native) unsafe fn run(&self) {
-        let tiles = A::tiles();
-        let schedule =
-            self.schedule.for_threads(self.extents, (tiles.rows, tiles.columns), self.pool.threads());
-        let bytes = schedule.bytes::<A>(self.extents);
-        // SAFETY: the caller's; scratch memory does not depend on how many rows chunks have.
+        let reported = self.finished.is_some();
+        let schedule = self.schedule.for_threads::<A>(self.extents, self.pool.threads(), reported);
+        let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
+        // SAFETY: the caller's; there are counters for the rows of any schedule.
         let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
-        if schedule.in_workspace(bytes) { with(&SHARED_WORKSPACE, bytes, run) } else { run(self.scratch) }
+        if !reported || bytes > COUNTERS { run(self.scratch) } else { with(&COUNTS, bytes, run) }
     }
 
     unsafe fn run_scheduled(&self) {
@@ -426,57 +419,16 @@ impl<A: Arithmetic> Product<'_, A> {
         if k == 0 {
             return self.zeros();
         }
-        let tiles = A::tiles();
-        // SAFETY: the caller's, for each part.
-        unsafe {
-            match self.schedule.right {
-                Right::Shared => {
-                    self.reset_counters();
-                    let each = self.schedule.shared_words(self.extents);
-                    for b in 0..batch {
-                        for word in (0..k).step_by(each) {
-                            let terms = Terms { first: word, end: k.min(word + each), packed: self.scratch };
-                            self.pack_shared(b, terms, tiles);
-                            self.parts(b, 1, terms);
-                        }
-                    }
-                }
-                Right::InPlace | Right::Own => {
-                    self.reset_counters();
-                    self.parts(0, batch, Terms { first: 0, end: k, packed: self.scratch });
-                }
+        if self.finished.is_some() {
+            for i in 0..self.schedule.counters(self.extents) {
+                // SAFETY: there is room for them, and no other thread is at work yet.
+                unsafe { self.counters().add(i).write(AtomicU32::new(0)) };
             }
         }
-    }
-
-    /// Packs terms of a matrix of the right operand for all threads.
-    unsafe fn pack_shared(&self, batch: usize, terms: Terms, tiles: &Tiles<A>) {
-        let n = self.extents.n;
-        let k = terms.end - terms.first;
-        let panels = n.div_ceil(tiles.columns);
-        let pack = |panel: usize, word: usize, words: usize| {
-            let first = panel * tiles.columns;
-            let count = tiles.columns.min(n - first);
-            // SAFETY: the caller's: panels lie one after the other.
-            unsafe {
-                let to = terms.get().packed.cast::<A::Word>().add(first * k + word * tiles.columns);
-                self.right.pack(batch, first, count, terms.get().first + word, words, to, tiles.columns);
-            }
-        };
-        if self.right.rows_are_neighbours() {
-            // Lines of the matrix are read side by side, as many as the processor can follow.
-            let each = (CHUNK / 16 / (tiles.columns * panels)).next_multiple_of(LINES).max(LINES);
-            self.pool.run(k.div_ceil(each), &|chunk| {
-                let end = k.min((chunk + 1) * each);
-                for word in (chunk * each..end).step_by(LINES) {
-                    (0..panels).for_each(|panel| pack(panel, word, LINES.min(end - word)));
-                }
-            });
-        } else {
-            let each = (CHUNK / 16 / (tiles.columns * k)).max(1);
-            self.pool.run(panels.div_ceil(each), &|chunk| {
-                (chunk * each..panels.min((chunk + 1) * each)).for_each(|panel| pack(panel, 0, k));
-            });
+        let each = if self.schedule.blocked { self.schedule.depth } else { k };
+        for word in (0..k).step_by(each) {
+            // SAFETY: the caller's, for each part.
+            unsafe { self.parts(word, k.min(word + each)) };
         }
     }
 
@@ -497,36 +449,39 @@ impl<A: Arithmetic> Product<'_, A> {
         }
     }
 
+    /// Where the counters are, if rows are reported.
     fn counters(&self) -> *mut AtomicU32 {
-        let bytes = self.schedule.bytes::<A>(self.extents);
-        let counters = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
-        self.scratch.wrapping_add(bytes - counters).cast()
+        self.scratch.cast()
     }
 
-    unsafe fn reset_counters(&self) {
-        for i in 0..self.schedule.counters(self.extents) {
-            // SAFETY: the scratch memory has room for the counters, and no other thread is at work yet.
-            unsafe { self.counters().add(i).write(AtomicU32::new(0)) };
-        }
-    }
-
-    /// Computes some matrices of the batch, chunk by chunk.
-    unsafe fn parts(&self, first: usize, count: usize, terms: Terms) {
-        let Extents { m, n, k, .. } = self.extents;
+    /// Computes all matrices, chunk by chunk, with words of terms from `first` to `end`.
+    unsafe fn parts(&self, first: usize, end: usize) {
+        let Extents { batch: matrices, m, n, k } = self.extents;
         let s = &self.schedule;
         let (row_parts, column_parts) = (m.div_ceil(s.rows), n.div_ceil(s.columns));
         let in_matrix = row_parts * column_parts;
+        let job = JOB.fetch_add(1, Ordering::Relaxed);
         let work = |chunk: usize| {
-            let batch = first + chunk / in_matrix * s.batches;
-            let (row, column) = (chunk % in_matrix / column_parts * s.rows, chunk % column_parts * s.columns);
+            // A thread that goes on has the same columns.
+            let at = chunk % in_matrix;
+            let (row, column) = if s.right == Right::Kept {
+                (at % row_parts * s.rows, at / row_parts * s.columns)
+            } else {
+                (at / column_parts * s.rows, at % column_parts * s.columns)
+            };
             let (rows, columns) = (s.rows.min(m - row), s.columns.min(n - column));
-            for batch in batch..(first + count).min(batch + s.batches) {
+            let batch = chunk / in_matrix * s.batches;
+            for batch in batch..matrices.min(batch + s.batches) {
+                let part = Part { first, end, batch, row, rows, column, columns };
                 // SAFETY: the part is inside of the result, and no other chunk has any of it.
                 unsafe {
-                    let Terms { first, end, packed } = terms.get();
-                    self.part(Part { first, end, batch, row, rows, column, columns }, packed);
+                    if s.right == Right::Kept {
+                        self.part_of_stripe(part, (job, batch * column_parts + column / s.columns));
+                    } else {
+                        self.part(part, std::ptr::null());
+                    }
                 }
-                if let Some(finished) = self.finished.filter(|_| terms.get().end == k) {
+                if let Some(finished) = self.finished.filter(|_| end == k) {
                     let last = column_parts == 1 || {
                         let counter = batch * row_parts + row / s.rows;
                         // SAFETY: counters were written before the chunks began.
@@ -539,7 +494,7 @@ impl<A: Arithmetic> Product<'_, A> {
                 }
             }
         };
-        let chunks = count.div_ceil(s.batches) * in_matrix;
+        let chunks = matrices.div_ceil(s.batches) * in_matrix;
         if s.alone {
             (0..chunks).for_each(work);
         } else {
@@ -547,8 +502,46 @@ impl<A: Arithmetic> Product<'_, A> {
         }
     }
 
-    /// Computes a part of the result.
-    unsafe fn part(&self, part: Part, shared: *mut u8) {
+    /// Computes a part of the result whose columns are a stripe, which is packed if it is not the one that this thread packed last.
+    unsafe fn part_of_stripe(&self, part: Part, of: (u64, usize)) {
+        let tiles = A::tiles();
+        let words = part.end - part.first;
+        let panels = part.columns.div_ceil(tiles.columns);
+        STRIPE.with_borrow_mut(|stripe| {
+            if stripe.of != of {
+                stripe.of = (0, 0);
+                let lines = (panels * tiles.columns * words * size_of::<A::Word>()).div_ceil(64);
+                if stripe.lines.len() < lines {
+                    stripe.lines.resize(lines, Line([0; 64]));
+                }
+                let packed = stripe.lines.as_mut_ptr().cast::<A::Word>();
+                let pack = |panel: usize, word: usize, count: usize| {
+                    let first = panel * tiles.columns;
+                    let columns = tiles.columns.min(part.columns - first);
+                    // SAFETY: the caller's; panels lie one after the other.
+                    unsafe {
+                        let to = packed.add(first * words + word * tiles.columns);
+                        let (first, word) = (part.column + first, part.first + word);
+                        self.right.pack(part.batch, first, columns, word, count, to, tiles.columns);
+                    }
+                };
+                if self.right.rows_are_neighbours() {
+                    // Lines of the matrix are read side by side, as many as the processor can follow.
+                    for word in (0..words).step_by(LINES) {
+                        (0..panels).for_each(|panel| pack(panel, word, LINES.min(words - word)));
+                    }
+                } else {
+                    (0..panels).for_each(|panel| pack(panel, 0, words));
+                }
+                stripe.of = of;
+            }
+            // SAFETY: the caller's.
+            unsafe { self.part(part, stripe.lines.as_ptr().cast()) };
+        });
+    }
+
+    /// Computes a part of the result; `kept` is the packed stripe of its columns, if that is kept.
+    unsafe fn part(&self, part: Part, kept: *const A::Word) {
         let tiles = A::tiles();
         let s = &self.schedule;
         let word = size_of::<A::Word>();
@@ -585,11 +578,9 @@ impl<A: Arithmetic> Product<'_, A> {
                             let column = self.right_column(right, part.column);
                             (b.offset(column + word as isize * term), term, tiles.columns)
                         }
-                        (_, Right::Shared) => {
-                            let packed = part.end - part.first;
-                            let at = part.column * packed + (word - part.first) * tiles.columns;
-                            let at = shared.cast::<A::Word>().add(at).cast_const();
-                            (at, tiles.columns as isize, tiles.columns * packed)
+                        (_, Right::Kept) => {
+                            let at = kept.add((word - part.first) * tiles.columns);
+                            (at, tiles.columns as isize, tiles.columns * (part.end - part.first))
                         }
                         (_, Right::Own | Right::InPlace) => {
                             self.pack_right(part, word, words, packed_right, tiles);
@@ -632,13 +623,14 @@ impl<A: Arithmetic> Product<'_, A> {
                             tile.columns = tiles.columns.min(part.columns - column);
                             // The next panel of the right operand comes from farther away: each tile asks for its share.
                             let last = column + tiles.columns >= part.columns;
-                            let share = if last || s.right != Right::Shared {
+                            let next = if last { b } else { tile.b.wrapping_add(b_panel) };
+                            let share = if s.right != Right::Kept {
                                 0
                             } else {
                                 panel_bytes.div_ceil(rows.div_ceil(most))
                             };
                             for (i, (row, count)) in panels(rows, most).enumerate() {
-                                tile.next = tile.b.wrapping_add(b_panel).cast::<u8>().wrapping_add(i * share);
+                                tile.next = next.cast::<u8>().wrapping_add(i * share);
                                 tile.next_step = share / words;
                                 tile.rows = count;
                                 if !self.start.is_null() && word == 0 {
