@@ -206,6 +206,29 @@ pub(super) fn store<'ctx>(
     Ok(())
 }
 
+/// All first lanes of vectors, then all second ones and so on, in as many vectors.
+pub(super) fn in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
+    let (w, n) = (e.lanes, columns.len() as u32);
+    let mut all = Vec::new();
+    for i in 0..n {
+        // Which column and row each lane is.
+        let what: Vec<(u32, u32)> = (i * w..(i + 1) * w).map(|l| (l % n, l / n)).collect();
+        let mut sum = columns[0];
+        for c in 1..n {
+            let lane = |(l, &(column, row)): (usize, &(u32, u32))| match column.cmp(&c) {
+                std::cmp::Ordering::Equal => w + row,
+                // After the first step what is there already stays.
+                std::cmp::Ordering::Less if c > 1 => l as u32,
+                std::cmp::Ordering::Less | std::cmp::Ordering::Greater => row,
+            };
+            let lanes: Vec<u32> = what.iter().enumerate().map(lane).collect();
+            sum = e.shuffle(sum, columns[c as usize], &lanes)?;
+        }
+        all.push(sum);
+    }
+    Ok(all)
+}
+
 /// The address of a read-only array in the object code.
 pub(super) fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &Buffer) -> Result<Value<'ctx>> {
     let ty = buffer.element_type();

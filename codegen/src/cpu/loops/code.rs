@@ -892,6 +892,29 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         let e = self.e.with_lanes(self.lanes);
         super::access::store(&e, value, place.address, place.lanes, self.active.map(|a| a.value), streaming)
     }
+
+    /// Stores the columns of rows, a row a lane, that lie one after the other from the first column of the first row on.
+    pub(super) fn store_in_turn(
+        &mut self,
+        columns: &[Val<'ctx>],
+        array: u32,
+        at: &Affine,
+        streaming: bool,
+    ) -> Result<()> {
+        let place = self.place(array, at)?;
+        let e = self.e.with_lanes(self.lanes);
+        let parts = columns.iter().map(|v| Ok(v.to_storage(&e)?[0])).collect::<Result<Vec<_>>>()?;
+        let bytes = e.prim_of(parts[0]).bytes();
+        for (i, part) in super::access::in_turn(&e, &parts)?.into_iter().enumerate() {
+            let to = self.e.address_at(place.address, i as u64 * u64::from(self.lanes) * bytes)?;
+            if streaming {
+                e.store_streaming(part, to)?;
+            } else {
+                e.store(part, to, bytes as u32)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The integers in which vectors of indices are computed: 32 bits where every number fits.

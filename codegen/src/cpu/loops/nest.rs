@@ -40,6 +40,8 @@ pub(super) struct Nest {
     pub(super) tiles: Option<Tiles>,
     /// Elements of all nests that together store an array.
     pub(super) space: i64,
+    /// So many outputs each are columns next to each other, that lanes of rows hold.
+    pub(super) columns: usize,
 }
 
 /// Bytes of results above which they are written past the caches.
@@ -165,9 +167,55 @@ impl Root<'_> {
             outputs.push(Output { node, array: root.array, at });
         }
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
-        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space })
+        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 })
+    }
+
+    /// Whether rows are so short that lanes do better to hold a column of many rows: unless they are one with the other dimensions.
+    fn narrow(
+        roots: &[Self],
+        tape: &Tape<'_>,
+        dims: &[i64],
+        first: u32,
+    ) -> std::result::Result<bool, Unsupported> {
+        let Some((&n, outer)) = dims.split_last() else { return Ok(false) };
+        let rows = outer.iter().rev().find(|&&d| d != 1);
+        let plain = roots.iter().all(|r| r.window.is_none() && !r.shape.element_type.is_complex());
+        if !(2..=MOST_COLUMNS).contains(&n) || rows.is_none_or(|&r| r < WIDE) || !plain {
+            return Ok(false);
+        }
+        let mut trial = tape.clone();
+        let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
+        let mut more: Vec<&mut Affine> = nest.outputs.iter_mut().map(|o| &mut o.at).collect();
+        join(&mut trial, &mut nest.vars, &mut more);
+        Ok(nest.vars.len() > 1 && nest.vars.last().is_some_and(|v| v.1 == n))
+    }
+
+    /// The nest of roots that computes all columns of a row at once.
+    fn columns(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        first: u32,
+    ) -> std::result::Result<Nest, Unsupported> {
+        let n = dims.last().copied().unwrap_or(1);
+        let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let mut all: Vec<Nest> = Vec::new();
+        for column in 0..n {
+            piece.last_mut().into_iter().for_each(|p| *p = (column, column + 1));
+            all.push(Self::nest(roots, tape, dims, &piece, first)?);
+        }
+        let outputs =
+            (0..roots.len()).flat_map(|r| all.iter().map(move |nest| nest.outputs[r].clone())).collect();
+        let columns = all.len();
+        let vars = all.pop().map(|nest| nest.vars).unwrap_or_default();
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns })
     }
 }
+
+/// The most columns that are computed at once.
+const MOST_COLUMNS: i64 = 4;
 
 /// The most nests that a space is divided into.
 const MOST_PIECES: usize = 6;
@@ -265,6 +313,11 @@ pub(super) fn roots(
         } else {
             vec![whole]
         };
+        if Root::narrow(roots, tape, dims, number(&nests))? {
+            let nest = Root::columns(roots, tape, dims, number(&nests))?;
+            nests.push(nest);
+            continue;
+        }
         for piece in boxes {
             let nest = Root::nest(roots, tape, dims, &piece, number(&nests))?;
             nests.push(nest);
@@ -277,7 +330,7 @@ pub(super) fn roots(
         join(tape, &mut vars, &mut more);
         nests[n].vars = vars;
         nests[n].divide();
-        nests[n].tiles = Tiles::of(tape, &nests[n]);
+        nests[n].tiles = if nests[n].columns == 1 { Tiles::of(tape, &nests[n]) } else { None };
     }
     Ok(nests)
 }
@@ -347,10 +400,13 @@ pub(super) fn epilogue(
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
-        return Ok((tape, vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows }]));
+        return Ok((
+            tape,
+            vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows, columns: 1 }],
+        ));
     }
     let space = rows.saturating_mul(columns);
-    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space }]))
+    Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
 }
 
 /// The nest of a computation applied to arrays of so many elements as its units are.
@@ -378,7 +434,18 @@ pub(super) fn map(
         let array = tape.array(&ArrayShape::new(ty, &[ANY]), (arguments.len() + i) as u32);
         outputs.push(Output { node, array, at: at.clone() });
     }
-    Ok((tape, vec![Nest { vars: vec![(0, ANY)], prefix: 0, block: 1, outputs, tiles: None, space: ANY }]))
+    Ok((
+        tape,
+        vec![Nest {
+            vars: vec![(0, ANY)],
+            prefix: 0,
+            block: 1,
+            outputs,
+            tiles: None,
+            space: ANY,
+            columns: 1,
+        }],
+    ))
 }
 
 impl Nest {
@@ -396,7 +463,7 @@ impl Nest {
         join(tape, &mut vars, &mut [&mut at]);
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         let outputs = vec![Output { node, array, at }];
-        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space };
+        let mut nest = Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 };
         nest.divide();
         Ok(nest)
     }
@@ -459,7 +526,7 @@ impl Nest {
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
-        let row = Row { target, streaming, outputs: &self.outputs };
+        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns };
         match &self.vars[..] {
             [] => row.body(c)?,
             &[(var, n)] if self.prefix == 0 => {
@@ -545,11 +612,12 @@ struct Row<'r> {
     target: &'r Target,
     streaming: bool,
     outputs: &'r [Output],
+    columns: usize,
 }
 
 impl Row<'_> {
     fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
-        store_all(c, self.outputs, self.streaming)
+        store_columns(c, self.outputs, self.columns, self.streaming)
     }
 
     fn emit<'ctx>(
@@ -567,18 +635,35 @@ impl Row<'_> {
 
 /// Stores values where the code is: all loads come before.
 pub(super) fn store_all(c: &mut Code<'_, '_, '_, '_>, outputs: &[Output], streaming: bool) -> Result<()> {
+    store_columns(c, outputs, 1, streaming)
+}
+
+/// The same of outputs of which so many each are columns: what lanes hold of them is stored in the order of memory.
+fn store_columns(
+    c: &mut Code<'_, '_, '_, '_>,
+    outputs: &[Output],
+    columns: usize,
+    streaming: bool,
+) -> Result<()> {
     let mut values = Vec::new();
     for o in outputs {
         values.push(c.value(o.node)?);
     }
-    for (o, value) in outputs.iter().zip(&values) {
+    for (all, values) in outputs.chunks(columns).zip(values.chunks(columns)) {
+        let o = &all[0];
         let size = tape_bytes(c, o.array);
         let past = streaming
             && c.active.is_none()
             && c.lanes > 1
             && size * i64::from(c.lanes) >= 32
             && c.aligned(&o.at, size, size * i64::from(c.lanes));
-        c.store_value(value, o.array, &o.at, past)?;
+        if columns > 1 && c.lanes > 1 && c.active.is_none() {
+            c.store_in_turn(values, o.array, &o.at, past)?;
+            continue;
+        }
+        for (o, value) in all.iter().zip(values) {
+            c.store_value(value, o.array, &o.at, past && columns == 1)?;
+        }
     }
     Ok(())
 }

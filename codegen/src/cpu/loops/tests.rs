@@ -74,6 +74,30 @@ fn pieces_of_a_space() {
     check(&loop_of(&["f32[7,64]", "s32[5,1]"], "f32[12,64]", body));
 }
 
+/// Rows of two to four elements that are not one with the others: lanes hold columns.
+#[test]
+fn columns_of_short_rows() {
+    for t in TYPES {
+        for (n, parts) in [(2, "a, b"), (3, "a, b, a"), (4, "b, a, a, b")] {
+            let body = format!(
+                "  a = {t}[1003,1] reshape(p0)\n  b = {t}[1003,1] reshape(p1)\n  \
+                 ROOT r = {t}[1003,{n}] concatenate({parts}), dimensions={{1}}"
+            );
+            let p = format!("{t}[1003]");
+            check(&loop_of(&[&p, &p], &format!("{t}[1003,{n}]"), &body));
+            let body = format!(
+                "  a = {t}[5,70,{n}] transpose(p0), dimensions={{2,1,0}}\n  b = {t}[5,70,{n}] reverse(p1), dimensions={{2}}\n  \
+                 c = pred[5,70,{n}] compare(a, b), direction=EQ\n  d = {t}[5,70,{n}] select(c, b, a)\n  \
+                 ROOT r = ({t}[5,70,{n}], pred[5,70,{n}], {t}[5,70,{n}]) tuple(d, c, b)"
+            );
+            let result = format!("({t}[5,70,{n}], pred[5,70,{n}], {t}[5,70,{n}])");
+            check(&loop_of(&[&format!("{t}[{n},70,5]"), &format!("{t}[5,70,{n}]")], &result, &body));
+        }
+    }
+    let body = "  a = s32[2200000,1] reshape(p0)\n  b = s32[2200000,1] negate(a)\n  ROOT r = s32[2200000,2] concatenate(a, b), dimensions={1}";
+    check(&loop_of(&["s32[2200000]"], "s32[2200000,2]", body));
+}
+
 /// The last element alone in its vector, narrower than what it is computed from or in: LLVM makes eight-byte accesses of masked ones of one lane.
 #[test]
 fn a_lone_last_element() {

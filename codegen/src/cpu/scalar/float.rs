@@ -9,7 +9,7 @@ use hlo::{ElementType, TypeClass};
 use super::convert::convert;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
-use super::narrow::{format_of, round, widen};
+use super::narrow::{format_of, round, round_arithmetic, widen};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo::elementwise::{Binary, Unary};
@@ -105,11 +105,15 @@ pub(super) fn binary<'ctx>(
         let result = f(widen(e, x)?, widen(e, y)?)?;
         round(e, ty, result).map(Some)
     };
+    let arithmetic = |f: &dyn Fn(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>| {
+        let result = f(widen(e, x)?, widen(e, y)?)?;
+        round_arithmetic(e, ty, result).map(Some)
+    };
     match op {
-        Binary::Add => wide(&|a, b| e.fadd(a, b)),
-        Binary::Subtract => wide(&|a, b| e.fsub(a, b)),
-        Binary::Multiply => wide(&|a, b| e.fmul(a, b)),
-        Binary::Divide => wide(&|a, b| e.fdiv(a, b)),
+        Binary::Add => arithmetic(&|a, b| e.fadd(a, b)),
+        Binary::Subtract => arithmetic(&|a, b| e.fsub(a, b)),
+        Binary::Multiply => arithmetic(&|a, b| e.fmul(a, b)),
+        Binary::Divide => arithmetic(&|a, b| e.fdiv(a, b)),
         Binary::Maximum => wide(&|a, b| e.intrinsic("llvm.maximum", &[a.get_type()], &[a, b])),
         Binary::Minimum => wide(&|a, b| e.intrinsic("llvm.minimum", &[a.get_type()], &[a, b])),
         Binary::Remainder => wide(&|a, b| remainder(e, a, b)),

@@ -61,6 +61,12 @@ pub(super) fn widen<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ct
     if x.ty == ElementType::F16 {
         return e.fpext(e.bitcast(bits, Prim::F16)?, Prim::F32);
     }
+    if x.ty == ElementType::BF16 && in_registers(e, bits) {
+        // One instruction, which zeroes of halves of registers that come from a rounding join to one mask.
+        let lanes = e.lanes_of(bits);
+        let places: Vec<u32> = (0..2 * lanes).map(|l| if l % 2 == 0 { lanes } else { l / 2 }).collect();
+        return e.bitcast_to(e.shuffle(bits, e.int(Prim::I16, 0), &places)?, e.ty(Prim::F32));
+    }
     let raw = e.zext(bits, Prim::I32)?;
     if x.ty == ElementType::BF16 {
         return e.bitcast(e.shl(raw, e.i32(16))?, Prim::F32);
@@ -113,19 +119,52 @@ pub(super) fn round<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -
         return Ok(Val::arithmetic(ty, e.bitcast(e.fptrunc(x, Prim::F16)?, Prim::I16)?));
     }
     if ty == ElementType::BF16 {
-        return Ok(Val::arithmetic(ty, round_bf16(e, x)?));
+        let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
+        let rounded = e.select(is_nan, e.i32(0x7fc0_0000), rounded_bf16(e, x)?)?;
+        return Ok(Val::one(ty, upper_half(e, rounded)?));
     }
     let bits = if format.specials == Specials::Scale { round_scale(e, x)? } else { encode(e, format, x)? };
     Ok(Val::arithmetic(ty, e.trunc(bits, Prim::I8)?))
 }
 
-fn round_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+/// [`round`] of a sum, difference, product or quotient of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose lower
+/// half is zeros: as a `bf16` it stays a NaN whatever is added there, and is made canonical where that is observed.
+pub(super) fn round_arithmetic<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    x: Value<'ctx>,
+) -> Result<Val<'ctx>> {
+    if ty != ElementType::BF16 {
+        return round(e, ty, x);
+    }
+    let bits = upper_half(e, rounded_bf16(e, x)?)?;
+    Ok(Val { computed: true, ..Val::one(ty, bits) })
+}
+
+/// Whether `bf16` numbers are halves of registers that one instruction moves as it likes.
+fn in_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
+    e.avx512 && e.lanes_of(x) >= 8
+}
+
+/// The pattern of an `f32` with the upper half rounded to `bf16`, of what is no NaN.
+fn rounded_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let bits = e.bitcast(x, Prim::I32)?;
-    let odd = e.and(e.lshr(bits, e.i32(16))?, e.i32(1))?;
-    let rounded = e.add(e.add(bits, e.i32(0x7fff))?, odd)?;
-    let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
-    let rounded = e.select(is_nan, e.i32(0x7fc0_0000), rounded)?;
-    e.trunc(e.lshr(rounded, e.i32(16))?, Prim::I16)
+    let below = e.add(bits, e.i32(0x7fff))?;
+    if in_registers(e, x) {
+        // Masked: shifts are what such registers have few units for.
+        let odd = e.icmp(IntPredicate::NE, e.and(bits, e.i32(0x1_0000))?, e.i32(0))?;
+        return e.select(odd, e.add(bits, e.i32(0x8000))?, below);
+    }
+    e.add(below, e.and(e.lshr(bits, e.i32(16))?, e.i32(1))?)
+}
+
+fn upper_half<'ctx>(e: &Emit<'_, 'ctx>, bits: Value<'ctx>) -> Result<Value<'ctx>> {
+    if !in_registers(e, bits) {
+        return e.trunc(e.lshr(bits, e.i32(16))?, Prim::I16);
+    }
+    let lanes = e.lanes_of(bits);
+    let halves = e.bitcast_to(bits, e.vector_type(Prim::I16, 2 * lanes).into())?;
+    e.shuffle(halves, halves, &(0..lanes).map(|l| 2 * l + 1).collect::<Vec<_>>())
 }
 
 /// An `f32` rounded to a format of at most 8 bits, its pattern in an `i32`.

@@ -86,7 +86,10 @@ impl<'ctx> Val<'ctx> {
         Self {
             ty,
             parts: Parts::One(value),
-            computed: matches!(ty, ElementType::F32 | ElementType::F64 | ElementType::F16),
+            computed: matches!(
+                ty,
+                ElementType::F32 | ElementType::F64 | ElementType::F16 | ElementType::BF16
+            ),
         }
     }
 

@@ -147,10 +147,48 @@ pub(super) fn expm1<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) ->
     e.select(tiny, x, result)
 }
 
+/// Below 0.6, `(tanh(x)/x - 1) / x^2` in `x^2`, 2^-28.
+const TANH_SMALL: [f64; 5] = [
+    -0.33333298563957214,
+    0.13331936299800873,
+    -0.05378471687436104,
+    0.02079862542450428,
+    -0.005897966679185629,
+];
+/// `(2^r - 1) / r` on `|r| <= 1/2`, 2^-28.
+const EXP2: [f64; 6] = [
+    0.6931471824645996,
+    0.24022647738456726,
+    0.05550359934568405,
+    0.009618505835533142,
+    0.0013390807434916496,
+    0.00015326471475418657,
+];
+
+/// Of `f32`: a polynomial, from 0.6 on `1 - 2 / (e^2|x| + 1)`, where an error of the power is at most a third of one of the result.
+fn tanh_f32<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let one = e.f32(1.0);
+    let magnitude = at_most(e, fabs(e, x)?, 10.0)?;
+    let square = e.fmul(magnitude, magnitude)?;
+    let small = e.fma(polynomial(e, square, &TANH_SMALL)?, e.fmul(square, magnitude)?, magnitude)?;
+
+    let factor = e.float(Prim::F32, 2.0 * std::f64::consts::LOG2_E);
+    let n = rint(e, e.fmul(magnitude, factor)?)?;
+    let r = e.fma(magnitude, factor, e.fneg(n)?)?;
+    let power = scale(e, e.fma(polynomial(e, r, &EXP2)?, r, one)?, n)?;
+    let large = e.fsub(one, e.fdiv(e.f32(2.0), e.fadd(power, one)?)?)?;
+
+    let is_large = e.fcmp(FloatPredicate::OGE, magnitude, e.f32(0.6))?;
+    copysign(e, e.select(is_large, large, small)?, x)
+}
+
 /// `t / (t + 2)` for `t = e^2|x| - 1`, of `t > 2` as `1 - 2 / (t + 2)`: the quotient `z` is corrected by what rounding took from both its sides and from itself. `1 / (t + 2)` is
-/// `(1 - z) / 2`, or `z / 2`.
+/// `(1 - z) / 2`, or `z / 2`. Of `f32`, where that is more than two units in the last place need: [`tanh_f32`].
 pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
+    if prim == Prim::F32 {
+        return tanh_f32(e, x);
+    }
     let [zero, half, one, two] = [0.0, 0.5, 1.0, 2.0].map(|x| e.float(prim, x));
     let magnitude = at_most(e, fabs(e, x)?, c.tanh)?;
     let parts = parts(e, e.fadd(magnitude, magnitude)?, c)?;
