@@ -256,21 +256,34 @@ impl Graph {
         operands.iter().filter(|&&o| self.node(o).role != Role::Scalar).count()
     }
 
+    /// Whether a group computes a value.
+    fn is_in(&self, n: NodeId, g: u32) -> bool {
+        let node = self.node(n);
+        node.groups.contains(&g) || node.copies.contains(&g)
+    }
+
     /// Makes one group of two, if there is a place for it and it does not become too large.
     pub(super) fn merge(&mut self, a: u32, b: u32) -> bool {
         let (x, y) = (&self.drafts[a as usize], &self.drafts[b as usize]);
-        let mut inside: FxHashSet<NodeId> = x.members.iter().copied().collect();
-        inside.extend(&y.members);
         let mut roots: Vec<NodeId> = x.roots.clone();
         roots.extend(y.roots.iter().filter(|r| !x.roots.contains(r)));
         roots.sort_unstable();
-        if inside.len() > MAX_MEMBERS || roots.len() > MAX_ROOTS {
+        let new = y.members.iter().filter(|&&m| !self.is_in(m, a)).count();
+        if x.members.len() + new > MAX_MEMBERS || roots.len() > MAX_ROOTS {
             return false;
         }
+        // Operands of either that the other does not compute.
+        let read = |of: &Draft, other: u32| -> Vec<NodeId> {
+            let outside = |o: &&NodeId| self.node(**o).role != Role::Scalar && !self.is_in(**o, other);
+            of.operands.iter().filter(outside).copied().collect()
+        };
+        let mut loads = read(x, b);
+        loads.extend(read(y, a).iter().filter(|o| !x.operands.contains(o)));
+        if loads.len() > MAX_OPERANDS || !self.may_stand(&loads, &roots, [a, b]) {
+            return false;
+        }
+        let inside: FxHashSet<NodeId> = x.members.iter().chain(&y.members).copied().collect();
         let operands = self.operands_of(&inside);
-        if self.loads(&operands) > MAX_OPERANDS {
-            return false;
-        }
         let Some(key) = self.place(&inside, &roots, &[a, b]) else { return false };
         let mut members: Vec<NodeId> = inside.into_iter().collect();
         members.sort_unstable();
@@ -290,6 +303,13 @@ impl Graph {
     pub(super) fn join_as_root(&mut self, n: NodeId, g: u32) -> bool {
         let draft = &self.drafts[g as usize];
         if draft.members.len() >= MAX_MEMBERS || draft.roots.len() >= MAX_ROOTS {
+            return false;
+        }
+        let more = self.node(n).operands.iter().filter(|&&o| {
+            self.node(o).role != Role::Scalar && !draft.operands.contains(&o) && !self.is_in(o, g)
+        });
+        let known = draft.operands.iter().filter(|&&o| o != n && self.node(o).role != Role::Scalar).count();
+        if known + more.count() > MAX_OPERANDS {
             return false;
         }
         let mut inside: FxHashSet<NodeId> = draft.members.iter().copied().collect();
@@ -319,6 +339,21 @@ impl Graph {
         draft.operands.remove(&n);
         draft.operands.extend(operands);
         self.nodes[n as usize].groups.push(g);
+    }
+
+    /// What is quickly known of whether a group of two with these operands and roots has a place.
+    fn may_stand(&self, operands: &[NodeId], roots: &[NodeId], own: [u32; 2]) -> bool {
+        if roots.len() < 2 {
+            return true;
+        }
+        let last = operands.iter().map(|&o| self.node(o).key.0).max().unwrap_or(0);
+        let key: Key = (last, self.sequence + 1);
+        roots.iter().flat_map(|&r| &self.node(r).users).all(|&u| {
+            let user = self.node(u);
+            let inside = own.iter().any(|&g| self.is_in(u, g));
+            let mut groups = user.groups.iter().chain(&user.copies).filter(|g| !own.contains(g));
+            (inside || key < user.key) && groups.all(|&g| key < self.drafts[g as usize].key)
+        })
     }
 
     /// Where a group of these members can stand; `None`: nowhere. `own` are the groups that it is made of.

@@ -20,6 +20,9 @@ const OPS_PER_BYTE: f64 = 1.0;
 const KERNEL: f64 = 20_000.0;
 /// Values smaller than this are in the nearest cache whoever reads them.
 const SHARED_BYTES: f64 = 16384.0;
+/// The most expressions of a group: a value that is read at several places, as by the sides of a concatenation, is an expression for each, and so is
+/// everything that each of these is made of.
+const MAX_PLACES: f64 = 400.0;
 /// A concatenation of more parts is not computed element by element in the middle of a loop.
 const MAX_PARTS: usize = 4;
 
@@ -33,7 +36,14 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for c in programs(module) {
         let graph = Graph::of(module, c, &pinned, &mut places);
-        let mut planner = Planner { module, work: Vec::new(), busy: Vec::new(), closed: Vec::new(), graph };
+        let mut planner = Planner {
+            module,
+            work: Vec::new(),
+            busy: Vec::new(),
+            places: Vec::new(),
+            closed: Vec::new(),
+            graph,
+        };
         planner.plan();
         let graph = planner.graph;
         applied += graph.apply(module, fuel, &mut outliner, false);
@@ -49,6 +59,8 @@ struct Planner<'m> {
     work: Vec<FxHashMap<NodeId, Work>>,
     /// For each group: all of its arithmetic.
     busy: Vec<f64>,
+    /// For each group: the expressions of all members.
+    places: Vec<f64>,
     /// For each group: nothing may join it.
     closed: Vec<bool>,
 }
@@ -60,6 +72,8 @@ struct Work {
     elements: f64,
     /// All at the index of the loop.
     aligned: bool,
+    /// At how many indices that are different expressions, at most.
+    places: f64,
 }
 
 /// Of the groups that read a value, so many are tried to be joined.
@@ -90,7 +104,7 @@ impl Planner<'_> {
                 && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
                 && self.graph.join_as_root(n, g)
             {
-                self.does(g, n, Work { elements, aligned: true });
+                self.does(g, n, Work { elements, aligned: true, places: 1.0 });
                 return;
             }
         }
@@ -100,9 +114,10 @@ impl Planner<'_> {
         let own = if role == Role::Update { self.operand_elements(n, 1) } else { elements };
         self.work.push(FxHashMap::default());
         self.busy.push(0.0);
+        self.places.push(0.0);
         let closed = role == Role::Update && self.reads_what_it_updates(n);
         self.closed.push(closed);
-        self.does(g, n, Work { elements: own, aligned: role != Role::Reduce });
+        self.does(g, n, Work { elements: own, aligned: role != Role::Reduce, places: 1.0 });
         self.share(n);
     }
 
@@ -127,6 +142,7 @@ impl Planner<'_> {
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
         self.work[g as usize].insert(n, work);
         self.busy[g as usize] += work.elements * self.graph.node(n).flops;
+        self.places[g as usize] += work.places;
     }
 
     fn operand_elements(&self, n: NodeId, slot: usize) -> f64 {
@@ -173,9 +189,14 @@ impl Planner<'_> {
         let other = std::mem::take(&mut self.work[b as usize]);
         for (n, w) in other {
             let mine = self.work[a as usize].entry(n).or_insert(w);
-            *mine = Work { elements: mine.elements.max(w.elements), aligned: mine.aligned && w.aligned };
+            *mine = Work {
+                elements: mine.elements.max(w.elements),
+                aligned: mine.aligned && w.aligned,
+                places: mine.places.max(w.places),
+            };
         }
         self.busy[a as usize] += self.busy[b as usize];
+        self.places[a as usize] += self.places[b as usize];
         true
     }
 
@@ -324,10 +345,17 @@ impl Planner<'_> {
             return None;
         }
         let (mut together, mut moved) = (0.0f64, 0.0f64);
+        let (mut here, mut elsewhere) = (0.0f64, 0.0f64);
         for &u in &node.users {
-            let Some(&Work { elements: w, .. }) = work.get(&u) else { continue };
+            let Some(&Work { elements: w, places, .. }) = work.get(&u) else { continue };
             let user = self.graph.node(u);
             let opcode = self.module.instr(user.id).opcode;
+            // A user is named once for each operand that it is: once each.
+            if opcode.is_elementwise() || user.role == Role::Reduce {
+                here = here.max(places);
+            } else {
+                elsewhere += places;
+            }
             match user.role {
                 Role::Reduce => together = together.max(node.elements),
                 Role::Update => {
@@ -360,7 +388,11 @@ impl Planner<'_> {
                 }
             }
         }
-        Some(Work { elements: together + moved, aligned: self.is_aligned(n, g) })
+        let places = (here + elsewhere).max(1.0);
+        if places > 1.0 && self.places[g as usize] + places > MAX_PLACES {
+            return None;
+        }
+        Some(Work { elements: together + moved, aligned: self.is_aligned(n, g), places })
     }
 
     /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.

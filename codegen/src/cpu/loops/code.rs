@@ -116,6 +116,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     pub(super) arguments: Value<'ctx>,
     /// The level that loads of arrays that are written may not leave.
     pub(super) written: usize,
+    /// What is so many bytes ahead of consecutive elements that the innermost loop reads is asked for early; 0: left to the processor.
+    pub(super) ahead: u64,
     index: Prim,
     given: FxHashMap<u32, Known<'ctx>>,
     vars: Vec<Option<Var<'ctx>>>,
@@ -146,6 +148,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             pointers,
             arguments,
             written: 0,
+            ahead: 0,
             index: index_type(tape),
             given: FxHashMap::default(),
             vars: Vec::new(),
@@ -837,6 +840,11 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
                 return super::access::load_one(&c.e, ty, place.origin, place.address, mask);
             }
             let e = c.e.with_lanes(c.lanes);
+            let bytes = ty.storage_bytes() as i64;
+            let consecutive = matches!(place.lanes, Spread::Linear(stride) if stride == bytes);
+            if c.ahead > 0 && consecutive && active.is_none() && level == c.level() {
+                c.e.prefetch(c.e.address_at(place.address, c.ahead)?)?;
+            }
             let mut mask = mask.map(|m| e.splat(m)).transpose()?;
             if let Some(active) = active {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);

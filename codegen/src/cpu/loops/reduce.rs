@@ -195,6 +195,12 @@ fn join_alike(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], 
     *vars = done;
 }
 
+/// Bytes that come from memory rather than from caches.
+const FAR: u64 = 8 << 20;
+
+/// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
+const AHEAD: u64 = 1024;
+
 impl<'m> Reduction<'m> {
     fn is_reduced(&self, var: u32) -> bool {
         self.reduced.contains(&var)
@@ -337,6 +343,9 @@ impl<'m> Reduction<'m> {
         }
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
+        if rows && self.cost(tape).bytes > FAR {
+            c.ahead = AHEAD;
+        }
         let mut units = Vec::new();
         if let Some((.., count)) = self.chunks {
             units.push((CHUNK, count));
