@@ -41,6 +41,7 @@ pub use device::{Device, Devices};
 pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, RunError};
 pub use observe::{Flow, Observer};
+pub use parallel::{Threads, with_threads};
 pub use region::binary_of;
 pub use sum::Accumulate;
 pub use value::{Tensor, Value};

@@ -4,16 +4,81 @@
 //! for every closure and element type, that machinery was most of the crate's code.
 //! **Invariant:** how work is cut changes no bit: a piece depends on its number alone.
 
-use std::sync::{Mutex, PoisonError};
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// Calls `f` with `0..n`, on all threads of the current pool.
+/// Threads that somebody lends, [`with_threads`].
+pub trait Threads: Send + Sync {
+    /// How many, with the one that asks.
+    fn count(&self) -> usize;
+
+    /// Calls `f` once with each number below `n`, and returns when all calls have returned.
+    fn run(&self, n: usize, f: &(dyn Fn(usize) + Sync));
+}
+
+/// Who does the work of a thread's tasks.
+#[derive(Clone)]
+enum Workers {
+    /// The pool that the process has.
+    Own,
+    /// Those of somebody who waits for them.
+    Lent(Arc<dyn Threads>),
+    /// The thread itself, which is one of those.
+    Alone,
+}
+
+thread_local! {
+    static WORKERS: RefCell<Workers> = const { RefCell::new(Workers::Own) };
+}
+
+/// Sets a thread's workers, and what they were when it goes.
+struct Set(Workers);
+
+impl Set {
+    fn new(workers: Workers) -> Self {
+        Self(WORKERS.replace(workers))
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        WORKERS.replace(std::mem::replace(&mut self.0, Workers::Own));
+    }
+}
+
+/// Does what `f` does on these threads instead of the process's own: who has threads that wait for work starts them sooner.
+pub fn with_threads<R>(threads: Arc<dyn Threads>, f: impl FnOnce() -> R) -> R {
+    let _set = Set::new(Workers::Lent(threads));
+    f()
+}
+
+fn workers() -> Workers {
+    WORKERS.with_borrow(Workers::clone)
+}
+
+/// Whether work would be done by this thread alone.
+fn alone() -> bool {
+    match workers() {
+        Workers::Own => rayon::current_num_threads() == 1,
+        Workers::Lent(threads) => threads.count() == 1,
+        Workers::Alone => true,
+    }
+}
+
+/// Calls `f` with `0..n`, on all threads there are.
 pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    if n == 1 || rayon::current_num_threads() == 1 {
-        (0..n).for_each(f);
-    } else {
-        (0..n).into_par_iter().for_each(f);
+    if n <= 1 || alone() {
+        return (0..n).for_each(f);
+    }
+    match workers() {
+        Workers::Own => (0..n).into_par_iter().for_each(f),
+        Workers::Lent(threads) => threads.run(n, &|i| {
+            let _set = Set::new(Workers::Alone);
+            f(i);
+        }),
+        Workers::Alone => (0..n).for_each(f),
     }
 }
 
@@ -28,7 +93,7 @@ pub(crate) fn pieces<T: Send>(
     let size = size.max(1);
     let pieces_a_task = pieces_a_task.max(1);
     let span = size.saturating_mul(pieces_a_task);
-    if out.len() <= span || rayon::current_num_threads() == 1 {
+    if out.len() <= span || alone() {
         out.chunks_mut(size).enumerate().for_each(|(i, piece)| f(i, piece));
         return;
     }
@@ -82,5 +147,34 @@ mod tests {
             assert_eq!(out, expected, "{len} in {size}, {group} a task");
         }
         assert_eq!(collect(100, &|i| i * i), (0..100).map(|i| i * i).collect::<Vec<_>>());
+    }
+
+    /// Threads that count how often they are asked.
+    struct Counting(Mutex<usize>);
+
+    impl Threads for Counting {
+        fn count(&self) -> usize {
+            2
+        }
+
+        fn run(&self, n: usize, f: &(dyn Fn(usize) + Sync)) {
+            *self.0.lock().unwrap() += 1;
+            std::thread::scope(|scope| {
+                for i in 0..n {
+                    scope.spawn(move || f(i));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn lent_threads_do_the_outer_tasks() {
+        let threads = Arc::new(Counting(Mutex::new(0)));
+        let sums = || collect(5, &|i| collect(4, &|j| i * j).into_iter().sum::<usize>());
+        let lent = with_threads(Arc::clone(&threads) as Arc<dyn Threads>, sums);
+        assert_eq!(lent, [0, 6, 12, 18, 24]);
+        assert_eq!(*threads.0.lock().unwrap(), 1);
+        assert_eq!(sums(), lent);
+        assert_eq!(*threads.0.lock().unwrap(), 1);
     }
 }

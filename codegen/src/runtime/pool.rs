@@ -76,6 +76,16 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+impl hlo_interp::Threads for Pool {
+    fn count(&self) -> usize {
+        self.threads()
+    }
+
+    fn run(&self, n: usize, f: &(dyn Fn(usize) + Sync)) {
+        Pool::run(self, n, f);
+    }
+}
+
 impl Pool {
     /// A pool of so many threads, the caller included (at least 1).
     pub fn new(threads: usize) -> Self {

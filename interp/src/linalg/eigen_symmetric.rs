@@ -1,11 +1,15 @@
 //! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`) and the implicit QL and QR iteration on
 //! it (`steqr`), together `syevd` and `heevd` as LAPACK computes them up to order 25.
 
-use super::householder::{apply_left, reflector};
-use super::matrix::{agreement, hypotenuse, negate};
-use super::rotation::{rotate, rotation};
+use super::householder::{Reflectors, reflector};
+use super::matrix::{add_multiple, agreement, dot, hypotenuse, negate, total};
+use super::rotation::rotation;
+use super::turns::Turns;
 use super::{Matrix, Triangle};
 use crate::scalar::wide::{Field, Real, abs};
+
+/// The largest order for which LAPACK iterates: beyond it, it divides.
+pub(super) const BY_ITERATION: usize = 25;
 
 /// Q^H A Q = T, real and tridiagonal.
 #[derive(Clone, Debug)]
@@ -57,14 +61,13 @@ fn lower<F: Field>(mut a: Matrix<F>) -> Tridiagonal<F> {
         let v: Vec<F> = std::iter::once(F::one()).chain(a.column(k)[k + 2..].iter().copied()).collect();
         let mut w = product(&a, k + 1, &v);
         w.iter_mut().for_each(|w| *w = tau * *w);
-        let dot = w.iter().zip(&v).fold(F::default(), |sum, (&w, &v)| sum + w.conj() * v);
-        let back = -(tau * dot).scaled(half);
-        w.iter_mut().zip(&v).for_each(|(w, &v)| *w = *w + back * v);
+        let back = -(tau * dot(&w, &v)).scaled(half);
+        add_multiple(&mut w, &v, back);
         for j in 0..v.len() {
             let (vj, wj) = (v[j].conj(), w[j].conj());
             let column = &mut a.column_mut(k + 1 + j)[k + 1 + j..];
             for ((x, &v), &w) in column.iter_mut().zip(&v[j..]).zip(&w[j..]) {
-                *x = *x - v * wj - w * vj;
+                *x = x.minus_product(v, wj).minus_product(w, vj);
             }
             column[0] = F::from_real(column[0].real());
         }
@@ -74,39 +77,85 @@ fn lower<F: Field>(mut a: Matrix<F>) -> Tridiagonal<F> {
     Tridiagonal { reduced: a, diagonal, off_diagonal, taus, triangle: Triangle::Lower }
 }
 
-/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector.
+/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector. Columns are taken by fours; what a
+/// column's rows below the four give to its own element are [`LANES`] sums, then their sum by halves.
 fn product<F: Field>(a: &Matrix<F>, first: usize, v: &[F]) -> Vec<F> {
-    let mut out = vec![F::default(); v.len()];
-    for j in 0..v.len() {
-        let column = &a.column(first + j)[first + j..];
-        let mut sum = out[j] + column[0] * v[j];
-        for (i, &x) in column.iter().enumerate().skip(1) {
-            out[j + i] = out[j + i] + x * v[j];
-            sum = sum + x.conj() * v[j + i];
+    let n = v.len();
+    let mut out = vec![F::default(); n];
+    for start in (0..n).step_by(COLUMNS) {
+        let end = (start + COLUMNS).min(n);
+        for j in start..end {
+            let column = &a.column(first + j)[first..];
+            out[j] = out[j].plus_product(column[j], v[j]);
+            for i in j + 1..end {
+                out[i] = out[i].plus_product(column[i], v[j]);
+                out[j] = out[j].plus_product(column[i].conj(), v[i]);
+            }
         }
-        out[j] = sum;
+        if end == n {
+            break;
+        }
+        let columns: [&[F]; COLUMNS] = std::array::from_fn(|c| &a.column(first + start + c)[first + end..]);
+        let factors: [F; COLUMNS] = std::array::from_fn(|c| v[start + c]);
+        let (before, below) = out.split_at_mut(end);
+        let (chunks, rest) = below.as_chunks_mut();
+        let mut sums = gather(columns.map(|x| x.as_chunks().0), &factors, v[end..].as_chunks().0, chunks);
+        let at = n - end - rest.len();
+        for ((column, &factor), sums) in columns.iter().zip(&factors).zip(&mut sums) {
+            for (((out, sum), &x), &v) in rest.iter_mut().zip(sums).zip(&column[at..]).zip(&v[end + at..]) {
+                *out = out.plus_product(x, factor);
+                *sum = sum.plus_product(x.conj(), v);
+            }
+        }
+        for (out, sums) in before[start..].iter_mut().zip(sums) {
+            *out = *out + total(sums);
+        }
     }
     out
 }
 
+/// Adds multiples of columns to `out`, and gives the parts of their inner products with `v`.
+fn gather<F: Field>(
+    columns: [&[[F; LANES]]; COLUMNS],
+    factors: &[F; COLUMNS],
+    v: &[[F; LANES]],
+    out: &mut [[F; LANES]],
+) -> [[F; LANES]; COLUMNS] {
+    let columns = columns.map(|x| &x[..out.len()]);
+    let mut sums = [[F::default(); LANES]; COLUMNS];
+    for (i, (out, v)) in out.iter_mut().zip(v).enumerate() {
+        let mut own = *out;
+        for c in 0..COLUMNS {
+            let x = &columns[c][i];
+            for l in 0..LANES {
+                own[l] = own[l].plus_product(x[l], factors[c]);
+                sums[c][l] = sums[c][l].plus_product(x[l].conj(), v[l]);
+            }
+        }
+        *out = own;
+    }
+    sums
+}
+
+/// Columns of [`product`] that are taken together.
+const COLUMNS: usize = 4;
+/// Sums of [`product`] for one element.
+const LANES: usize = 8;
+
 impl<F: Field> Tridiagonal<F> {
     /// Q z.
     pub(crate) fn multiply(&self, z: Matrix<F>) -> Matrix<F> {
-        let columns = z.columns();
-        let apply = |reduced: &Matrix<F>, taus: &mut dyn Iterator<Item = (usize, F)>, mut z: Matrix<F>| {
-            for (k, tau) in taus {
-                apply_left(&mut z, &reduced.column(k)[k + 2..], tau, k + 1, 0..columns);
-            }
+        let apply = |reduced: &Matrix<F>, taus: &[F], mut z: Matrix<F>| {
+            Reflectors::new(1, taus, |k| &reduced.column(k)[k + 2..]).apply(&mut z, false);
             z
         };
-        let taus = self.taus.iter().copied();
         match self.triangle {
-            Triangle::Lower => apply(&self.reduced, &mut taus.enumerate().rev(), z),
+            Triangle::Lower => apply(&self.reduced, &self.taus, z),
             Triangle::Upper => {
                 let flipped =
                     |z: &Matrix<F>| Matrix::from_fn(z.rows(), z.columns(), |i, j| z[(z.rows() - 1 - i, j)]);
-                let z = apply(&reversed(&self.reduced), &mut taus.rev().enumerate().rev(), flipped(&z));
-                flipped(&z)
+                let taus: Vec<F> = self.taus.iter().rev().copied().collect();
+                flipped(&apply(&reversed(&self.reduced), &taus, flipped(&z)))
             }
         }
     }
@@ -147,16 +196,15 @@ pub(crate) fn eigen<F: Field>(
     let exponent = a.tame();
     let reduced = tridiagonal(a, triangle);
     let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
-    let mut guide = vectors.then(|| Matrix::identity(n, n));
-    let mut z = if vectors { Matrix::identity(n, n) } else { Matrix::zeros(0, n) };
-    if let Some(guide_z) = &mut guide {
-        let (mut d, mut e) = (d.clone(), e.clone());
-        if iterate(&mut d, &mut e, guide_z, coarse).is_err() {
-            guide = None;
-        }
-    }
+    let mut z = Turns::identity(if vectors { n } else { 0 }, n);
+    // Beyond that, LAPACK's signs are those of another algorithm.
+    let guide = (vectors && n <= BY_ITERATION).then(|| {
+        let (mut d, mut e, mut z) = (d.clone(), e.clone(), z.clone());
+        iterate(&mut d, &mut e, &mut z, coarse).ok().map(|()| z.finish())
+    });
     iterate(&mut d, &mut e, &mut z, F::Real::ULP)?;
-    if let Some(guide) = guide {
+    let mut z = z.finish();
+    if let Some(guide) = guide.flatten() {
         for j in 0..n {
             if agreement(z.column(j), guide.column(j)) < 0.0 {
                 negate(z.column_mut(j));
@@ -172,7 +220,7 @@ pub(crate) fn eigen<F: Field>(
 
 /// Diagonalizes a tridiagonal matrix up to what is below `ulp` beside its diagonal, turns the columns of `z` with it, and sorts. The
 /// error is how many elements beside the diagonal are left.
-fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, ulp: f64) -> Result<(), usize> {
+fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Turns<R>, ulp: f64) -> Result<(), usize> {
     let n = d.len();
     let epsilon = R::from_f64(ulp / 2.0);
     let mut budget = 30 * n;
@@ -213,7 +261,7 @@ fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Matrix<R>, ulp: f64) -> Re
 }
 
 /// Ascending, by selection.
-fn sort<R: Real>(d: &mut [R], z: &mut Matrix<R>) {
+fn sort<R: Real>(d: &mut [R], z: &mut Turns<R>) {
     for i in 0..d.len() {
         let mut least = i;
         for j in i + 1..d.len() {
@@ -222,7 +270,7 @@ fn sort<R: Real>(d: &mut [R], z: &mut Matrix<R>) {
             }
         }
         d.swap(i, least);
-        z.swap_columns(i, least);
+        z.swap(i, least);
     }
 }
 
@@ -237,7 +285,7 @@ fn negligible<R: Real>(e: R, d: R, next: R, ulp: f64) -> bool {
 fn ql<R: Real>(
     d: &mut [R],
     e: &mut [R],
-    z: &mut Matrix<R>,
+    z: &mut Turns<R>,
     (mut l, end): (usize, usize),
     budget: &mut usize,
     ulp: f64,
@@ -253,7 +301,7 @@ fn ql<R: Real>(
         }
         if m == l + 1 {
             let Pair { larger, smaller, c, s } = pair(d[l], e[l], d[l + 1]);
-            turn(z, l, c, s);
+            z.turn(l, c, s);
             (d[l], d[l + 1], e[l]) = (larger, smaller, R::default());
             l += 2;
             continue;
@@ -276,7 +324,7 @@ fn ql<R: Real>(
             p = s * r;
             d[i + 1] = g + p;
             g = c * r - b;
-            turn(z, i, c, -s);
+            z.turn(i, c, -s);
         }
         d[l] = d[l] - p;
         e[l] = g;
@@ -287,7 +335,7 @@ fn ql<R: Real>(
 fn qr<R: Real>(
     d: &mut [R],
     e: &mut [R],
-    z: &mut Matrix<R>,
+    z: &mut Turns<R>,
     (mut l, end): (usize, usize),
     budget: &mut usize,
     ulp: f64,
@@ -301,7 +349,7 @@ fn qr<R: Real>(
             1
         } else if m + 1 == l {
             let Pair { larger, smaller, c, s } = pair(d[l - 1], e[l - 1], d[l]);
-            turn(z, l - 1, c, s);
+            z.turn(l - 1, c, s);
             (d[l - 1], d[l], e[l - 1]) = (larger, smaller, R::default());
             2
         } else {
@@ -332,7 +380,7 @@ fn qr<R: Real>(
             p = s * r;
             d[i] = g + p;
             g = c * r - b;
-            turn(z, i, c, s);
+            z.turn(i, c, s);
         }
         d[l] = d[l] - p;
         e[l - 1] = g;
@@ -344,10 +392,6 @@ fn shift<R: Real>(difference: R, e: R) -> R {
     let g = difference / (e + e);
     let r = hypotenuse(g, R::one());
     e / (g + r.with_sign_of(g))
-}
-
-fn turn<R: Real>(z: &mut Matrix<R>, j: usize, c: R, s: R) {
-    rotate(z.two_columns_mut(j, j + 1), c, s);
 }
 
 /// The eigenvalues of a symmetric matrix of order 2, and (c, s), the eigenvector of the one of larger magnitude.

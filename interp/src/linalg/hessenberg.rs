@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Matrix;
-use super::householder::{apply_left, apply_right, reflector};
+use super::householder::{Reflectors, apply_left, apply_right, reflector};
 use crate::scalar::wide::Field;
 
 /// Q^H A Q = H.
@@ -35,11 +35,7 @@ impl<F: Field> Hessenberg<F> {
     pub(crate) fn split(self) -> (Matrix<F>, Matrix<F>) {
         let Self { mut factors, taus } = self;
         let n = factors.rows();
-        let mut q = Matrix::identity(n, n);
-        for (k, &tau) in taus.iter().enumerate().rev() {
-            let tail = &factors.column(k)[k + 2..];
-            apply_left(&mut q, tail, tau, k + 1, k + 1..n);
-        }
+        let q = Reflectors::new(1, &taus, |k| &factors.column(k)[k + 2..]).form(n, n);
         for j in 0..n {
             factors.column_mut(j)[(j + 2).min(n)..].fill(F::default());
         }

@@ -2,8 +2,14 @@
 
 use std::ops::{Index, IndexMut, Range};
 
+use crate::parallel;
 use crate::scalar::dd::exponent_of;
-use crate::scalar::wide::{Field, Real, Widened, abs};
+use crate::scalar::wide::{Field, Real, Widened};
+
+/// Rows and columns of a part that is transposed at a time: what caches keep of either side.
+const SQUARE: usize = 8;
+/// Elements that are worth a task.
+const MANY: usize = 1 << 15;
 
 /// A matrix, column after column. **Invariant:** `elements` holds `rows * columns` numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,12 +55,47 @@ impl<F: Field> Matrix<F> {
 
     /// From elements in row-major order.
     pub(crate) fn widened<T: Widened<Wide = F>>(elements: &[T], rows: usize, columns: usize) -> Self {
-        Self::from_fn(rows, columns, |i, j| elements[i * columns + j].widen())
+        let mut out = Self::zeros(rows, columns);
+        parallel::pieces(
+            &mut out.elements,
+            SQUARE * rows,
+            MANY.div_ceil(SQUARE * rows + 1),
+            &|piece, out| {
+                for i in (0..rows).step_by(SQUARE) {
+                    for (c, column) in out.chunks_exact_mut(rows).enumerate() {
+                        let j = piece * SQUARE + c;
+                        let column = &mut column[i..(i + SQUARE).min(rows)];
+                        for (x, row) in column.iter_mut().zip(elements[i * columns..].chunks(columns)) {
+                            *x = row[j].widen();
+                        }
+                    }
+                }
+            },
+        );
+        out
     }
 
     /// Appends the rounded elements in row-major order.
     pub(crate) fn narrow_into<T: Widened<Wide = F>>(&self, out: &mut Vec<T>) {
-        out.extend((0..self.rows).flat_map(|i| (0..self.columns).map(move |j| T::narrow(self[(i, j)]))));
+        let (rows, columns) = (self.rows, self.columns);
+        let start = out.len();
+        out.resize(start + rows * columns, T::narrow(F::default()));
+        parallel::pieces(
+            &mut out[start..],
+            SQUARE * columns,
+            MANY.div_ceil(SQUARE * columns + 1),
+            &|piece, out| {
+                for j in (0..columns).step_by(SQUARE) {
+                    for (r, row) in out.chunks_exact_mut(columns).enumerate() {
+                        let i = piece * SQUARE + r;
+                        let row = &mut row[j..(j + SQUARE).min(columns)];
+                        for (x, column) in row.iter_mut().zip(self.elements[j * rows..].chunks(rows)) {
+                            *x = T::narrow(column[i]);
+                        }
+                    }
+                }
+            },
+        );
     }
 
     /// Number of rows.
@@ -139,16 +180,66 @@ impl<F: Field> Matrix<F> {
     }
 }
 
+/// Partial results of what is gathered from a vector: element i goes to number i modulo this, the rest is a tree.
+const LANES: usize = 16;
+
 /// The largest magnitude of a part; NaN if there is one.
 pub(crate) fn largest<F: Field>(x: &[F]) -> f64 {
-    x.iter().fold(0.0, |largest: f64, &x| {
-        let size = abs(x.real()).to_f64().max(abs(x.imag()).to_f64());
-        if x.real().to_f64().is_nan() || x.imag().to_f64().is_nan() || largest.is_nan() {
-            f64::NAN
-        } else {
-            largest.max(size)
+    let mut lanes = [(0.0f64, 0.0f64); LANES];
+    let mut gather = |x: &[F]| {
+        for ((largest, nan), &x) in lanes.iter_mut().zip(x) {
+            let (re, im) = (x.real().to_f64(), x.imag().to_f64());
+            for part in [re.abs(), if F::COMPLEX { im.abs() } else { 0.0 }] {
+                *largest = if part > *largest { part } else { *largest };
+                // NaN once it is.
+                *nan += part - part;
+            }
         }
-    })
+    };
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    chunks.iter().for_each(|chunk| gather(chunk));
+    gather(rest);
+    // An infinity is not a number here either; it is the largest nevertheless.
+    let has_nan = lanes.iter().any(|lane| lane.1.is_nan())
+        && x.iter().any(|x| x.real().to_f64().is_nan() || x.imag().to_f64().is_nan());
+    if has_nan { f64::NAN } else { lanes.iter().fold(0.0, |largest, lane| largest.max(lane.0)) }
+}
+
+/// The inner product x^H y, of as many elements as x has: [`LANES`] sums, then their sum by halves; of a few elements one sum.
+pub(crate) fn dot<F: Field>(x: &[F], y: &[F]) -> F {
+    let y = &y[..x.len()];
+    if x.len() < LANES {
+        return x.iter().zip(y).fold(F::default(), |sum, (x, &y)| sum.plus_product(x.conj(), y));
+    }
+    let mut lanes = [F::default(); LANES];
+    let mut add = |x: &[F], y: &[F]| {
+        for ((sum, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
+            *sum = sum.plus_product(x.conj(), y);
+        }
+    };
+    let ((chunks, rest), (others, others_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    chunks.iter().zip(others).for_each(|(x, y)| add(x, y));
+    add(rest, others_rest);
+    total(lanes)
+}
+
+/// The sum by halves of a power of two of numbers.
+pub(crate) fn total<F: Field, const N: usize>(mut lanes: [F; N]) -> F {
+    let mut half = N / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = lanes[i] + lanes[i + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// y += x factor.
+pub(crate) fn add_multiple<F: Field>(y: &mut [F], x: &[F], factor: F) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = y.plus_product(x, factor);
+    }
 }
 
 /// The exponent of the largest magnitude if squares and products of such numbers leave the range in which double-double
@@ -181,17 +272,25 @@ pub(crate) fn negate<F: Field>(x: &mut [F]) {
 
 /// The Euclidean norm.
 pub(crate) fn norm<F: Field>(x: &[F]) -> F::Real {
-    let e = excess(x);
-    let mut sum = F::Real::default();
-    for &x in x {
-        let x = if e == 0 { x } else { F::from_parts(x.real().shifted(-e), x.imag().shifted(-e)) };
-        sum = sum + x.norm();
+    match excess(x) {
+        0 => dot(x, x).real().root(),
+        e => {
+            let mut near = x.to_vec();
+            shift(&mut near, -e);
+            dot(&near, &near).real().root().shifted(e)
+        }
     }
-    let root = sum.root();
-    if e == 0 { root } else { root.shifted(e) }
 }
 
 /// The square root of the sum of two squares.
 pub(crate) fn hypotenuse<R: Real>(x: R, y: R) -> R {
-    norm(&[x, y])
+    let (a, b) = (x.to_f64().abs(), y.to_f64().abs());
+    let largest = if a > b { a } else { b };
+    // Also what is not a number needs no scaling.
+    let e = if largest == 0.0 || !largest.is_finite() { 0 } else { exponent_of(largest) };
+    if e.abs() <= R::SAFE {
+        return (x * x).plus_product(y, y).root();
+    }
+    let (x, y) = (x.shifted(-e), y.shifted(-e));
+    (x * x).plus_product(y, y).root().shifted(e)
 }

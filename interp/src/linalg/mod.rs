@@ -18,6 +18,7 @@ pub(crate) mod hessenberg;
 pub(crate) mod householder;
 pub(crate) mod lu;
 pub(crate) mod matrix;
+pub(crate) mod product;
 pub(crate) mod qr;
 pub(crate) mod qr_pivoted;
 pub(crate) mod rotation;
@@ -27,6 +28,7 @@ pub(crate) mod svd;
 mod tests;
 pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
+pub(crate) mod turns;
 
 pub(crate) use matrix::Matrix;
 

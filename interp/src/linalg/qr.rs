@@ -1,7 +1,7 @@
 //! Factorization by reflectors: `geqrf`, `orgqr` and `ungqr`, `ormqr` and `unmqr`.
 
 use super::Matrix;
-use super::householder::{apply_left, apply_right, reflector};
+use super::householder::{BLOCK, Block, Reflectors, apply_left, reflector};
 use crate::scalar::wide::Field;
 
 /// A = Q R, Q a product of reflectors.
@@ -15,29 +15,43 @@ pub(crate) struct Qr<F> {
 
 /// Factors a matrix.
 pub(crate) fn factor<F: Field>(mut a: Matrix<F>) -> Qr<F> {
-    let steps = a.rows().min(a.columns());
-    let taus = (0..steps).map(|k| step(&mut a, k)).collect();
+    let (m, n) = (a.rows(), a.columns());
+    let steps = m.min(n);
+    let mut taus = Vec::with_capacity(steps);
+    for first in (0..steps).step_by(BLOCK) {
+        let end = (first + BLOCK).min(steps);
+        taus.extend((first..end).map(|k| clear(&mut a, k, end)));
+        if end < n {
+            let (before, after) = a.elements_mut().split_at_mut(end * m);
+            let tails: Vec<&[F]> = (first..end).map(|k| &before[k * m..][k + 1..m]).collect();
+            Block::new(first, &tails, &taus[first..]).apply(after, m, true);
+        }
+    }
     Qr { factors: a, taus }
 }
 
 /// Clears column k below the diagonal, and gives tau.
 pub(super) fn step<F: Field>(a: &mut Matrix<F>, k: usize) -> F {
+    let columns = a.columns();
+    clear(a, k, columns)
+}
+
+/// Clears column k below the diagonal, and gives tau; columns from `end` on wait.
+fn clear<F: Field>(a: &mut Matrix<F>, k: usize, end: usize) -> F {
     let tau = reflector(&mut a.column_mut(k)[k..]);
     let tail = a.column(k)[k + 1..].to_vec();
-    let columns = a.columns();
-    apply_left(a, &tail, tau.conj(), k, k + 1..columns);
+    apply_left(a, &tail, tau.conj(), k, k + 1..end);
     tau
 }
 
 /// The first columns of H1 H2 ... Hk, as many as `reflectors` has: their tails are below its diagonal. There must be at least as
 /// many rows as columns, and as columns as taus.
 pub(crate) fn form<F: Field>(reflectors: &Matrix<F>, taus: &[F]) -> Matrix<F> {
-    let (m, n) = (reflectors.rows(), reflectors.columns());
-    let mut q = Matrix::identity(m, n);
-    for (k, &tau) in taus.iter().enumerate().rev() {
-        apply_left(&mut q, &reflectors.column(k)[k + 1..], tau, k, k..n);
-    }
-    q
+    of(reflectors, taus).form(reflectors.rows(), reflectors.columns())
+}
+
+fn of<F: Field>(reflectors: &Matrix<F>, taus: &[F]) -> Reflectors<F> {
+    Reflectors::new(0, taus, |k| &reflectors.column(k)[k + 1..])
 }
 
 /// Multiplies c by Q = H1 H2 ... Hk or by Q^H, from the left or from the right. The tails are below the diagonal of `reflectors`.
@@ -48,15 +62,12 @@ pub(crate) fn multiply<F: Field>(
     left: bool,
     adjoint: bool,
 ) {
-    let (rows, columns) = (c.rows(), c.columns());
-    let mut apply = |k: usize| {
-        let tau = if adjoint { taus[k].conj() } else { taus[k] };
-        let tail = &reflectors.column(k)[k + 1..];
-        if left {
-            apply_left(c, tail, tau, k, 0..columns);
-        } else {
-            apply_right(c, tail, tau, 0..rows, k);
-        }
-    };
-    if left == adjoint { (0..taus.len()).for_each(apply) } else { (0..taus.len()).rev().for_each(&mut apply) }
+    let q = of(reflectors, taus);
+    if left {
+        return q.apply(c, adjoint);
+    }
+    // c Q is (Q^H c^H)^H.
+    let mut turned = c.adjoint();
+    q.apply(&mut turned, !adjoint);
+    *c = turned.adjoint();
 }

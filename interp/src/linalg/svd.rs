@@ -2,10 +2,12 @@
 //! `gesdd` as LAPACK computes it up to 25 singular values.
 
 use super::Matrix;
-use super::householder::{apply_left, apply_right, reflector};
+use super::eigen_symmetric::BY_ITERATION;
+use super::householder::{Reflectors, apply_right, reflector};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
-use super::rotation::{rotate, rotation};
+use super::rotation::rotation;
+use super::turns::Turns;
 use crate::scalar::wide::{Field, Real, abs};
 
 /// Which of LAPACK's drivers to follow where factors are not unique.
@@ -80,13 +82,16 @@ pub(crate) fn svd<F: Field>(
     let bidiagonal = Bidiagonal::new(core);
     let (mut d, mut e) = (bidiagonal.diagonal.clone(), bidiagonal.off_diagonal.clone());
     let kept = if vectors == Vectors::None { 0 } else { size };
-    let (mut u, mut v) = (Matrix::identity(kept, size), Matrix::identity(kept, size));
+    let (mut u, mut v) = (Turns::identity(kept, size), Turns::identity(kept, size));
     let form = Form { lower: transposed, driver };
-    let guide = (kept > 0).then(|| {
+    // Where LAPACK divides instead of iterating, its signs are those of another algorithm.
+    let guided = kept > 0 && (driver == Driver::Iteration || size <= BY_ITERATION);
+    let guide = guided.then(|| {
         let (mut d, mut e, mut u, mut v) = (d.clone(), e.clone(), u.clone(), v.clone());
-        iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u, v))
+        iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u.finish(), v.finish()))
     });
     iterate(&mut d, &mut e, form, &mut u, &mut v, F::Real::ULP)?;
+    let (mut u, mut v) = (u.finish(), v.finish());
     if let Some((guide_u, guide_v)) = guide.flatten() {
         for (j, value) in d.iter().enumerate() {
             let left = agreement(u.column(j), guide_u.column(j));
@@ -166,22 +171,21 @@ impl<F: Field> Bidiagonal<F> {
     }
 
     /// Q z.
-    fn left(&self, mut z: Matrix<F>) -> Matrix<F> {
-        let columns = z.columns();
-        for (k, (tail, tau)) in self.left.iter().enumerate().rev() {
-            apply_left(&mut z, tail, *tau, k, 0..columns);
-        }
-        z
+    fn left(&self, z: Matrix<F>) -> Matrix<F> {
+        product(&self.left, 0, z)
     }
 
     /// P z.
-    fn right(&self, mut z: Matrix<F>) -> Matrix<F> {
-        let columns = z.columns();
-        for (k, (tail, tau)) in self.right.iter().enumerate().rev() {
-            apply_left(&mut z, tail, *tau, k + 1, 0..columns);
-        }
-        z
+    fn right(&self, z: Matrix<F>) -> Matrix<F> {
+        product(&self.right, 1, z)
     }
+}
+
+/// The product of reflectors, the first of which begins in that row, and a matrix.
+fn product<F: Field>(reflectors: &[(Vec<F>, F)], row: usize, mut z: Matrix<F>) -> Matrix<F> {
+    let taus: Vec<F> = reflectors.iter().map(|r| r.1).collect();
+    Reflectors::new(row, &taus, |k| &reflectors[k].0).apply(&mut z, false);
+    z
 }
 
 /// What is diagonalized, and as who does it.
@@ -198,15 +202,15 @@ fn iterate<R: Real>(
     d: &mut [R],
     e: &mut [R],
     Form { lower, driver }: Form,
-    u: &mut Matrix<R>,
-    v: &mut Matrix<R>,
+    u: &mut Turns<R>,
+    v: &mut Turns<R>,
     ulp: f64,
 ) -> Result<(), usize> {
     let n = d.len();
     if n == 1 && driver == Driver::DivideAndConquer {
         if d[0].to_f64().is_sign_negative() {
             d[0] = -d[0];
-            negate(u.elements_mut());
+            u.negate(0);
         }
         return Ok(());
     }
@@ -214,24 +218,22 @@ fn iterate<R: Real>(
         for i in 0..n.saturating_sub(1) {
             let turned = rotation(d[i], e[i]);
             (d[i], e[i], d[i + 1]) = (turned.r, turned.s * d[i + 1], turned.c * d[i + 1]);
-            turn(u, i, turned.c, turned.s);
+            u.turn(i, turned.c, turned.s);
         }
     }
     Iteration { d: &mut *d, e, u: &mut *u, v: &mut *v, ulp }.run()?;
     for (i, x) in d.iter_mut().enumerate() {
         if *x < R::default() {
             *x = -*x;
-            if v.rows() > 0 {
-                negate(v.column_mut(i));
-            }
+            v.negate(i);
         } else if x.is_zero() {
             *x = R::default();
         }
     }
     let mut swap = |d: &mut [R], i: usize, j: usize| {
         d.swap(i, j);
-        u.swap_columns(i, j);
-        v.swap_columns(i, j);
+        u.swap(i, j);
+        v.swap(i, j);
     };
     for end in (1..n).rev() {
         let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
@@ -251,18 +253,12 @@ fn iterate<R: Real>(
     Ok(())
 }
 
-fn turn<R: Real>(z: &mut Matrix<R>, j: usize, c: R, s: R) {
-    if z.rows() > 0 {
-        rotate(z.two_columns_mut(j, j + 1), c, s);
-    }
-}
-
 /// The iteration on an upper bidiagonal matrix.
 struct Iteration<'a, R> {
     d: &'a mut [R],
     e: &'a mut [R],
-    u: &'a mut Matrix<R>,
-    v: &'a mut Matrix<R>,
+    u: &'a mut Turns<R>,
+    v: &'a mut Turns<R>,
     ulp: f64,
 }
 
@@ -396,8 +392,8 @@ impl<R: Real> Iteration<'_, R> {
             let left = rotation(old_c * right.r, self.d[i + 1] * right.s);
             self.d[i] = left.r;
             (c, old_c, old_s) = (right.c, left.c, left.s);
-            turn(self.v, i, right.c, right.s);
-            turn(self.u, i, left.c, left.s);
+            self.v.turn(i, right.c, right.s);
+            self.u.turn(i, left.c, left.s);
         }
         let h = self.d[end] * c;
         self.d[end] = h * old_c;
@@ -414,8 +410,8 @@ impl<R: Real> Iteration<'_, R> {
             let right = rotation(old_c * left.r, self.d[i - 1] * left.s);
             self.d[i] = right.r;
             (c, old_c, old_s) = (left.c, right.c, right.s);
-            turn(self.v, i - 1, right.c, -right.s);
-            turn(self.u, i - 1, left.c, -left.s);
+            self.v.turn(i - 1, right.c, -right.s);
+            self.u.turn(i - 1, left.c, -left.s);
         }
         let h = self.d[start] * c;
         self.d[start] = h * old_c;
@@ -442,8 +438,8 @@ impl<R: Real> Iteration<'_, R> {
                 g = left.s * self.e[i + 1];
                 self.e[i + 1] = left.c * self.e[i + 1];
             }
-            turn(self.v, i, right.c, right.s);
-            turn(self.u, i, left.c, left.s);
+            self.v.turn(i, right.c, right.s);
+            self.u.turn(i, left.c, left.s);
         }
         self.e[end - 1] = f;
     }
@@ -468,8 +464,8 @@ impl<R: Real> Iteration<'_, R> {
                 g = right.s * self.e[i - 2];
                 self.e[i - 2] = right.c * self.e[i - 2];
             }
-            turn(self.v, i - 1, right.c, -right.s);
-            turn(self.u, i - 1, left.c, -left.s);
+            self.v.turn(i - 1, right.c, -right.s);
+            self.u.turn(i - 1, left.c, -left.s);
         }
         self.e[start] = f;
     }
@@ -478,8 +474,8 @@ impl<R: Real> Iteration<'_, R> {
     fn pair(&mut self, i: usize) {
         let pair = pair(self.d[i], self.e[i], self.d[i + 1]);
         (self.d[i], self.e[i], self.d[i + 1]) = (pair.larger, R::default(), pair.smaller);
-        turn(self.v, i, pair.right.0, pair.right.1);
-        turn(self.u, i, pair.left.0, pair.left.1);
+        self.v.turn(i, pair.right.0, pair.right.1);
+        self.u.turn(i, pair.left.0, pair.left.1);
     }
 }
 

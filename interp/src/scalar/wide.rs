@@ -67,6 +67,32 @@ pub(crate) trait Field:
         down.norm().root().shifted(e)
     }
 
+    /// `self - a b`, in f64 with one rounding.
+    fn minus_product(self, a: Self, b: Self) -> Self;
+
+    /// `self + a b`, in f64 with one rounding.
+    #[inline(always)]
+    fn plus_product(self, a: Self, b: Self) -> Self {
+        self.minus_product(-a, b)
+    }
+
+    /// Subtracts from element i of sum j the products of elements i and j of the vectors, one after the other.
+    fn subtract_products<const M: usize, const N: usize>(
+        sums: &mut [[Self; M]; N],
+        left: &[[Self; M]],
+        right: &[[Self; N]],
+    ) {
+        let mut own = *sums;
+        for (left, right) in left.iter().zip(right) {
+            for (own, &factor) in own.iter_mut().zip(right) {
+                for (x, &l) in own.iter_mut().zip(left) {
+                    *x = x.minus_product(l, factor);
+                }
+            }
+        }
+        *sums = own;
+    }
+
     /// 1.
     #[inline(always)]
     fn one() -> Self {
@@ -114,7 +140,7 @@ pub(crate) trait Real: Field<Real = Self, Plain = f64> + PartialOrd {
 }
 
 macro_rules! real_field {
-    ($($t:ty),*) => {$(
+    ($($t:ty, |$x:ident, $a:ident, $b:ident| $minus_product:expr);*) => {$(
         impl Field for $t {
             type Real = $t;
             type Plain = f64;
@@ -164,10 +190,16 @@ macro_rules! real_field {
             fn norm(self) -> Self {
                 self * self
             }
+
+            #[inline(always)]
+            fn minus_product(self, $a: Self, $b: Self) -> Self {
+                let $x = self;
+                $minus_product
+            }
         }
     )*};
 }
-real_field!(f64, Dd);
+real_field!(f64, |x, a, b| (-a).mul_add(b, x); Dd, |x, a, b| x - a * b);
 
 impl Real for f64 {
     const ULP: f64 = f64::EPSILON;
@@ -293,6 +325,14 @@ impl<R: Real> Field for Complex<R> {
     #[inline(always)]
     fn norm(self) -> R {
         self.re * self.re + self.im * self.im
+    }
+
+    #[inline(always)]
+    fn minus_product(self, a: Self, b: Self) -> Self {
+        Self {
+            re: self.re.minus_product(a.re, b.re).minus_product(-a.im, b.im),
+            im: self.im.minus_product(a.re, b.im).minus_product(a.im, b.re),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The steps of a plan with everything resolved that does not depend on a run, and running them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module};
@@ -274,7 +275,7 @@ fn estimate(bytes: u64, flops: u64) -> u64 {
 
 /// A run of an executable.
 pub(super) struct Run<'a> {
-    pool: &'a Pool,
+    pool: &'a Arc<Pool>,
     pointers: *mut *mut u8,
     fuel: u64,
     options: RunOptions<'a>,
@@ -427,10 +428,12 @@ impl<'a> Run<'a> {
             }
             Resolved::Interpret { op, arguments } => {
                 let member = self.options.member.expect("invariant: who has such steps runs with a member");
+                let threads: Arc<dyn hlo_interp::Threads> = Arc::<Pool>::clone(self.pool);
+                let kept = &mut self.kept;
                 // SAFETY: the loader put as many pointers there as it has arguments.
-                unsafe {
-                    op.run(member, &mut self.kept, self.pointers.add(*arguments as usize).cast_const())
-                }?;
+                hlo_interp::with_threads(threads, || unsafe {
+                    op.run(member, kept, self.pointers.add(*arguments as usize).cast_const())
+                })?;
             }
         }
         Ok(())

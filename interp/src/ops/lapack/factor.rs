@@ -24,7 +24,7 @@ pub(super) fn getrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
     let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, line), (S32, Core::One)])?;
     let (mut factors, mut pivots, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
-    for lu in collect(count, &|i| lu::factor(a.get(i))) {
+    for lu in collect(count, &|i| lu::factor(|| a.get(i))) {
         lu.factors.narrow_into(&mut factors);
         pivots.extend(lu.pivots.iter().map(|&p| p as i32 + 1));
         info.push(lu.singular.map_or(0, |k| k as i32 + 1));

@@ -1,0 +1,136 @@
+//! Matrices whose columns an iteration turns in planes: rotations are gathered, and applied to a few rows at a time, which stay in
+//! registers and the nearest cache.
+//!
+//! **Invariant:** to each row the rotations are applied one by one, in the order in which they came: neither how many are gathered
+//! nor the threads change a bit.
+
+use super::Matrix;
+use crate::parallel;
+use crate::scalar::wide::Real;
+
+/// Rows that are turned together.
+const ROWS: usize = 16;
+/// Rotations that are gathered.
+const MANY: usize = 1 << 12;
+
+/// A matrix, by groups of rows: in each, one column after another.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns<R> {
+    rows: usize,
+    columns: usize,
+    elements: Vec<[R; ROWS]>,
+    sweeps: Vec<Sweep<R>>,
+    gathered: usize,
+}
+
+/// Rotations of columns `first` and the one after it, then of the next pair up or down, and so on.
+#[derive(Clone, Debug)]
+struct Sweep<R> {
+    first: usize,
+    up: bool,
+    turns: Vec<(R, R)>,
+}
+
+impl<R: Real> Turns<R> {
+    /// The first rows of the matrix with 1 on the diagonal.
+    pub(crate) fn identity(rows: usize, columns: usize) -> Self {
+        let mut elements = vec![[R::default(); ROWS]; rows.div_ceil(ROWS) * columns];
+        for i in 0..rows.min(columns) {
+            elements[i / ROWS * columns + i][i % ROWS] = R::one();
+        }
+        Self { rows, columns, elements, sweeps: Vec::new(), gathered: 0 }
+    }
+
+    /// Columns x, y = j, j + 1 become c x + s y, c y - s x.
+    pub(crate) fn turn(&mut self, j: usize, c: R, s: R) {
+        if self.rows == 0 {
+            return;
+        }
+        self.gathered += 1;
+        if let Some(Sweep { first, up, turns }) = self.sweeps.last_mut() {
+            let goes_up = j == *first + turns.len();
+            if (turns.len() == 1 || *up == goes_up) && (goes_up || j + turns.len() == *first) {
+                *up = goes_up;
+                turns.push((c, s));
+                return;
+            }
+        }
+        if self.gathered > MANY {
+            self.apply();
+        }
+        self.sweeps.push(Sweep { first: j, up: true, turns: vec![(c, s)] });
+    }
+
+    fn apply(&mut self) {
+        let sweeps = std::mem::take(&mut self.sweeps);
+        self.gathered = 0;
+        if sweeps.is_empty() {
+            return;
+        }
+        parallel::pieces(&mut self.elements, self.columns, 1, &|_, columns| {
+            for sweep in &sweeps {
+                sweep.apply(columns);
+            }
+        });
+    }
+
+    /// Changes the sign of a column.
+    pub(crate) fn negate(&mut self, j: usize) {
+        self.apply();
+        for group in self.elements.chunks_exact_mut(self.columns) {
+            group[j] = group[j].map(|x| -x);
+        }
+    }
+
+    /// Exchanges two columns.
+    pub(crate) fn swap(&mut self, i: usize, j: usize) {
+        self.apply();
+        for group in self.elements.chunks_exact_mut(self.columns) {
+            group.swap(i, j);
+        }
+    }
+
+    /// The matrix.
+    pub(crate) fn finish(mut self) -> Matrix<R> {
+        self.apply();
+        let mut out = Matrix::zeros(self.rows, self.columns);
+        for j in 0..self.columns {
+            let groups = self.elements.chunks_exact(self.columns);
+            for (rows, group) in out.column_mut(j).chunks_mut(ROWS).zip(groups) {
+                rows.copy_from_slice(&group[j][..rows.len()]);
+            }
+        }
+        out
+    }
+}
+
+impl<R: Real> Sweep<R> {
+    fn apply(&self, columns: &mut [[R; ROWS]]) {
+        let &Self { first, up, ref turns } = self;
+        let turned = |x: R, y: R, c: R, s: R| ((x * c).plus_product(y, s), (y * c).minus_product(x, s));
+        if up {
+            let mut x = columns[first];
+            let (place, next) = (first..first + turns.len(), first + 1..=first + turns.len());
+            for ((i, j), &(c, s)) in place.zip(next).zip(turns) {
+                let y = columns[j];
+                let mut done = [R::default(); ROWS];
+                for r in 0..ROWS {
+                    (done[r], x[r]) = turned(x[r], y[r], c, s);
+                }
+                columns[i] = done;
+            }
+            columns[first + turns.len()] = x;
+        } else {
+            let mut y = columns[first + 1];
+            for (step, &(c, s)) in turns.iter().enumerate() {
+                let x = columns[first - step];
+                let mut done = [R::default(); ROWS];
+                for r in 0..ROWS {
+                    (y[r], done[r]) = turned(x[r], y[r], c, s);
+                }
+                columns[first - step + 1] = done;
+            }
+            columns[first + 1 - turns.len()] = y;
+        }
+    }
+}
