@@ -548,10 +548,14 @@ impl Module {
         assert!(self.computation(parent).root != Some(id), "removing the root {}", self.instr(id).name);
         self.clear_operands(id);
         self.unlink(id);
-        for p in &mut self.computations[parent.index()].parameters {
-            if *p == Some(id) {
-                *p = None;
-            }
+        let number = self.instr(id).parameter_number().and_then(|n| usize::try_from(n).ok());
+        let is_parameter = self.instr(id).opcode == Opcode::Parameter;
+        let parameters = &mut self.computations[parent.index()].parameters;
+        match number.and_then(|n| parameters.get_mut(n)) {
+            Some(p) if *p == Some(id) => *p = None,
+            // Its number was changed, or another one has it.
+            _ if is_parameter => parameters.iter_mut().filter(|p| **p == Some(id)).for_each(|p| *p = None),
+            Some(_) | None => {}
         }
         self.instr_mut(id).removed = true;
     }

@@ -4,7 +4,7 @@
 //! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
 //! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
 //! computed twice (no overlapping tails). Where [`Sharing::Must`] is said, the kernel writes the changed part of the
-//! result alone, which holds the operand already. ([`Native::of_scatter`] looks whether the operand is where its result is.)
+//! result alone, which holds the operand already. Natives say themselves ([`Native::in_place`]; [`Native::of_scatter`] looks whether the operand is where its result is.)
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -46,6 +46,10 @@ pub fn pairs(module: &Module, id: InstrId) -> Pairs {
     match instr.opcode {
         Opcode::Fusion => fusion(module, instr),
         Opcode::DynamicUpdateSlice => [must(0, 0)].into_iter().collect(),
+        Opcode::Sort => {
+            let pair = |k: usize| Pair { slot: k as u32, leaf: 0, result: k as u32, sharing: Sharing::May };
+            Native::in_place(module, id).into_iter().map(pair).collect()
+        }
         _ if instr.opcode.is_elementwise() => {
             let same = |&slot: &u32| same_places(module.instr(instr.operands()[slot as usize]), instr);
             let slots = 0..instr.operands().len() as u32;

@@ -196,6 +196,14 @@ impl Native {
         scatter::Scatter::of_fusion(module, root).map(|op| Native(Kind::Scatter(op)))
     }
 
+    /// Operands of an instruction that may lie where the results of the same numbers do, if they die there.
+    pub fn in_place(module: &Module, id: InstrId) -> Vec<usize> {
+        match module.instr(id).opcode {
+            Opcode::Sort => sort::known(module, id).collect(),
+            _others_read_while_they_write => Vec::new(),
+        }
+    }
+
     /// Bytes of scratch memory that a call needs.
     pub fn scratch_bytes(&self) -> u64 {
         self.0.operation().scratch_bytes()
@@ -215,7 +223,7 @@ impl Native {
     ///
     /// # Safety
     /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other (but as
-    /// [`Native::of_scatter`] says).
+    /// [`Native::of_scatter`] and [`Native::in_place`] say).
     pub unsafe fn run(&self, call: Call<'_>) {
         // SAFETY: as the caller says.
         unsafe { self.0.operation().run(call) }

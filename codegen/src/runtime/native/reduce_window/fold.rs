@@ -145,26 +145,45 @@ impl<T: hlo::Element + hlo_interp::scalar::Scalar> Function<f32> for Rounded<T> 
     }
 }
 
-/// Elements of an accumulator that stay in registers.
+/// Elements of an accumulator that stay in registers: most, and what is left but for some.
 const BLOCK: usize = 64;
+const SMALL: usize = 16;
+
+/// Folds elements from `at` on as long as there are `N` of them; where it ended.
+///
+/// # Safety
+/// All rows have `n` elements, that of the accumulator is nobody else's.
+#[inline(always)]
+unsafe fn blocks<T: Copy, F: Function<T>, const N: usize>(
+    accumulator: *mut T,
+    mut at: usize,
+    n: usize,
+    sources: &[*const u8],
+) -> usize {
+    // SAFETY: as the caller says.
+    unsafe {
+        while at + N <= n {
+            let mut block = *accumulator.add(at).cast::<[T; N]>();
+            for source in sources {
+                let source = &*source.cast::<T>().add(at).cast::<[T; N]>();
+                for i in 0..N {
+                    block[i] = F::of(block[i], source[i]);
+                }
+            }
+            *accumulator.add(at).cast::<[T; N]>() = block;
+            at += N;
+        }
+    }
+    at
+}
 
 #[inline(always)]
 unsafe fn rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
     let accumulator = accumulator.cast::<T>();
-    let mut at = 0;
     // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
     unsafe {
-        while at + BLOCK <= n {
-            let mut block = *accumulator.add(at).cast::<[T; BLOCK]>();
-            for source in sources {
-                let source = &*source.cast::<T>().add(at).cast::<[T; BLOCK]>();
-                for i in 0..BLOCK {
-                    block[i] = F::of(block[i], source[i]);
-                }
-            }
-            *accumulator.add(at).cast::<[T; BLOCK]>() = block;
-            at += BLOCK;
-        }
+        let at = blocks::<T, F, BLOCK>(accumulator, 0, n, sources);
+        let at = blocks::<T, F, SMALL>(accumulator, at, n, sources);
         for source in sources {
             let source = source.cast::<T>();
             for i in at..n {
@@ -269,6 +288,28 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn extreme_rows<const LARGEST: bool>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let at = extreme_blocks::<LARGEST, 4>(accumulator, 0, n, sources);
+        let at = extreme_blocks::<LARGEST, 1>(accumulator, at, n, sources);
+        let rest: smallvec::SmallVec<[*const u8; 64]> = sources.iter().map(|s| s.add(4 * at)).collect();
+        if LARGEST {
+            rows::<f32, Maximum>(accumulator.add(4 * at), n - at, &rest);
+        } else {
+            rows::<f32, Minimum>(accumulator.add(4 * at), n - at, &rest);
+        }
+    }
+}
+
+/// As [`blocks`], for so many vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
+    accumulator: *mut u8,
+    mut at: usize,
+    n: usize,
+    sources: &[*const u8],
+) -> usize {
     use std::arch::x86_64::{
         _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_range_ps,
         _mm512_set1_ps, _mm512_storeu_ps,
@@ -276,13 +317,11 @@ unsafe fn extreme_rows<const LARGEST: bool>(accumulator: *mut u8, n: usize, sour
     // -0 < +0; the sign is that of the result.
     const MAXIMUM: i32 = 0b0101;
     const MINIMUM: i32 = 0b0100;
-    const VECTORS: usize = BLOCK / 16;
     let nan = _mm512_set1_ps(f32::NAN);
     let row = accumulator.cast::<f32>();
-    let mut at = 0;
     // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
     unsafe {
-        while at + BLOCK <= n {
+        while at + 16 * VECTORS <= n {
             let mut best = [nan; VECTORS];
             let mut nans = [0u16; VECTORS];
             for k in 0..VECTORS {
@@ -303,15 +342,10 @@ unsafe fn extreme_rows<const LARGEST: bool>(accumulator: *mut u8, n: usize, sour
             for k in 0..VECTORS {
                 _mm512_storeu_ps(row.add(at + 16 * k), _mm512_mask_blend_ps(nans[k], best[k], nan));
             }
-            at += BLOCK;
-        }
-        let rest: smallvec::SmallVec<[*const u8; 64]> = sources.iter().map(|s| s.add(4 * at)).collect();
-        if LARGEST {
-            rows::<f32, Maximum>(accumulator.add(4 * at), n - at, &rest);
-        } else {
-            rows::<f32, Minimum>(accumulator.add(4 * at), n - at, &rest);
+            at += 16 * VECTORS;
         }
     }
+    at
 }
 
 /// The fold of maxima (or minima) of f32.

@@ -33,6 +33,17 @@ const COPIES: usize = 16;
 /// Elements of a piece that copies are combined in.
 const PIECE: usize = 1 << 12;
 
+/// Index vectors of a block, none left out.
+const IN_ORDER: [u32; BLOCK] = {
+    let mut numbers = [0; BLOCK];
+    let mut i = 0;
+    while i < BLOCK {
+        numbers[i] = i as u32;
+        i += 1;
+    }
+    numbers
+};
+
 /// No place.
 const NOWHERE: u32 = u32::MAX;
 
@@ -157,6 +168,11 @@ impl Direct {
         self.copies.map_or(0, |c| (c.number * self.elements * self.bytes) as u64)
     }
 
+    /// Places are below this.
+    fn extent(&self) -> usize {
+        self.components.iter().map(|c| c.last * c.stride).sum::<usize>() + 1
+    }
+
     /// Where index vectors `step` elements apart put their windows.
     ///
     /// # Safety
@@ -218,6 +234,8 @@ impl Direct {
         let index_bytes = self.index_type.storage_bytes();
         let one = Dimension { size: 1, strides: [0, 0] };
         let (&inner, outer) = self.batch.split_last().unwrap_or((&one, &[]));
+        // All places there are.
+        let whole = places.start == 0 && places.end as usize >= self.extent();
         let mut begin = vectors.start;
         while begin < vectors.end {
             let n = BLOCK.min(vectors.end - begin).min(inner.size - begin % inner.size);
@@ -232,10 +250,15 @@ impl Direct {
             }
             begin += n;
             // SAFETY: the vectors are in the arrays.
-            let kept = vectorized(|| unsafe {
+            let (kept, all) = vectorized(|| unsafe {
                 self.places(indices.add(index * index_bytes), inner.strides[0], &mut found[..n]);
-                select(&found[..n], &places, &mut to, &mut from)
+                if whole && found[..n].iter().fold(true, |all, &place| all & (place != NOWHERE)) {
+                    (n, true)
+                } else {
+                    (select(&found[..n], &places, &mut to, &mut from), false)
+                }
             });
+            let (to, from) = if all { (&found[..], &IN_ORDER[..]) } else { (&to[..], &from[..]) };
             // SAFETY: what was kept is inside of the operand, wherever the other dimensions are.
             unsafe {
                 let (result, updates) = (result.add(at[0] * self.bytes), updates.add(update * self.bytes));
@@ -289,7 +312,7 @@ impl Direct {
             return unsafe { self.by_copies(copies, call, vectors) };
         }
         let arrays = Pointers([indices, updates, result]);
-        let extent = self.components.iter().map(|c| c.last * c.stride).sum::<usize>() + 1;
+        let extent = self.extent();
         let keys = extent.div_ceil(self.row.max(1));
         let threads = if work < LARGE { 1 } else { call.pool.threads() };
         let ranges =

@@ -151,8 +151,7 @@ impl Sort {
         };
         let operand = |(&o, ty): (&InstrId, &ElementType)| Operand {
             bytes: ty.storage_bytes(),
-            counts: matches!(ty, ElementType::S32 | ElementType::U32 | ElementType::S64 | ElementType::U64)
-                && counts_along(module, o, dimension, 8),
+            counts: counts(module, o, dimension),
         };
         let operands = instr.operands().iter().zip(&types).map(operand).collect();
         Ok(Sort::new(operands, lines, by))
@@ -658,6 +657,23 @@ counts! {
     [u64; 2] => |i| [i as u64, 0];
 }
 
+/// Operands whose elements are known from where they are and never moved: each may lie where its result does.
+pub(super) fn known(module: &Module, id: InstrId) -> impl Iterator<Item = usize> {
+    let instr = module.instr(id);
+    let dimension = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().map(|&d| usize::try_from(d));
+    // A single operand is sorted in the memory of the result.
+    let several = instr.operands().len() > 1;
+    let known = move |o: InstrId| several && matches!(dimension, Some(Ok(d)) if counts(module, o, d));
+    instr.operands().iter().enumerate().filter(move |&(_, &o)| known(o)).map(|(k, _)| k)
+}
+
+/// Whether an operand counts along the sorted dimension.
+fn counts(module: &Module, id: InstrId, dimension: usize) -> bool {
+    let ty = module.instr(id).shape.as_array().map(|s| s.element_type);
+    matches!(ty, Some(ElementType::S32 | ElementType::U32 | ElementType::S64 | ElementType::U64))
+        && counts_along(module, id, dimension, 8)
+}
+
 /// Whether an array counts 0, 1, ... along a dimension and is the same along all others.
 fn counts_along(module: &Module, id: InstrId, dimension: usize, depth: usize) -> bool {
     let instr = module.instr(id);
@@ -706,8 +722,8 @@ impl Operation for Sort {
         if lines.len < 2 {
             for (k, operand) in self.operands.iter().enumerate() {
                 let bytes = operand.bytes * lines.len * lines.count;
-                // SAFETY: operand and result are arrays of so many bytes that do not overlap.
-                unsafe { std::ptr::copy_nonoverlapping(call.arguments[k], call.arguments[n + k], bytes) };
+                // SAFETY: operand and result are arrays of so many bytes, perhaps one.
+                unsafe { std::ptr::copy(call.arguments[k], call.arguments[n + k], bytes) };
             }
             return;
         }

@@ -1,10 +1,14 @@
 //! `fft`: all four kinds, any length, any rank, by `rustfft` on rows and on columns that are gathered into rows.
 //!
+//! Transforms of many points are cut into ones of few ([`large`]): planning those as wholes takes longer than carrying them out.
 //! Parts of type f32 are computed in f32, parts of type f64 in f64. Real transforms of even length take complex ones of half the length. A transform with an
 //! element that is not finite is NaN throughout.
 
+mod large;
+
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use hlo::attrs::FftType;
 use hlo::num_complex::Complex;
@@ -13,12 +17,17 @@ use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 use smallvec::SmallVec;
 
+use self::large::{Large, MANY, Roots, narrow, pieces};
 use super::memory::{Layout, Shared};
 use super::{Call, Operation};
 use crate::Unsupported;
+use crate::runtime::pool::Pool;
 
 /// Columns that are gathered together.
 const COLUMNS: usize = 8;
+
+/// Parts of numbers that are looked at together.
+const PART: usize = 1 << 15;
 
 /// Tasks that work is cut into, if their scratch memory allows.
 const TASKS: usize = 64;
@@ -36,16 +45,104 @@ pub(crate) enum Fft {
 }
 
 /// A transform of one length.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Plan<T> {
-    transform: Arc<dyn Transform<T>>,
+    transform: Line<T>,
     /// For real transforms of even length: `exp(-+ 2 pi i k / n)`, `k <= n / 4`; the transform is of half the length.
-    twiddles: Arc<[Complex<T>]>,
+    twiddles: Twiddles<T>,
 }
 
-impl<T> fmt::Debug for Plan<T> {
+/// Roots of unity for a real transform.
+#[derive(Clone, Debug)]
+enum Twiddles<T> {
+    /// It is a complex one, or of odd length.
+    None,
+    Table(Arc<[Complex<T>]>),
+    Roots(Roots),
+}
+
+impl<T: Float> Twiddles<T> {
+    fn get(&self, k: usize) -> Complex<T> {
+        match self {
+            Twiddles::None => Complex::new(T::one(), T::zero()),
+            Twiddles::Table(table) => table[k],
+            Twiddles::Roots(roots) => narrow(roots.get(k as u64)),
+        }
+    }
+}
+
+/// How a line is transformed.
+#[derive(Clone)]
+enum Line<T> {
+    /// On one thread.
+    Whole(Arc<dyn Transform<T>>),
+    /// On all threads.
+    Large(Large<T>),
+}
+
+impl<T> fmt::Debug for Line<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Plan({})", self.transform.len())
+        match self {
+            Line::Whole(transform) => write!(f, "Whole({})", transform.len()),
+            Line::Large(large) => large.fmt(f),
+        }
+    }
+}
+
+impl<T: FftNum + Float> Line<T> {
+    /// Bytes of scratch memory beside the lines.
+    fn scratch_bytes(&self) -> u64 {
+        match self {
+            Line::Whole(transform) => {
+                let elements =
+                    transform.get_inplace_scratch_len().max(transform.get_immutable_scratch_len()) as u64;
+                elements.saturating_mul(size_of::<Complex<T>>() as u64)
+            }
+            Line::Large(large) => large.scratch_bytes(),
+        }
+    }
+
+    /// Transforms lines in place and scales them.
+    fn process(&self, pool: &Pool, lines: &mut [Complex<T>], inner: Shared<u8>, scale: T) {
+        match self {
+            Line::Whole(transform) => {
+                // SAFETY: the caller's memory is as large as `scratch_bytes` said; all bits are numbers.
+                let inner = unsafe {
+                    Shared::<Complex<T>>::new(inner.pointer())
+                        .slice_mut(0, transform.get_inplace_scratch_len())
+                };
+                transform.process_with_scratch(lines, inner);
+                scaled(lines, scale);
+            }
+            Line::Large(large) => {
+                for line in lines.chunks_exact_mut(large.len()) {
+                    let line = Shared::new(line.as_mut_ptr().cast());
+                    // SAFETY: as above; the line is borrowed for this.
+                    unsafe { large.process(pool, line, line, inner, scale) };
+                }
+            }
+        }
+    }
+
+    /// Transforms one line into another and scales that.
+    fn transfer(&self, pool: &Pool, from: &[Complex<T>], to: &mut [Complex<T>], inner: Shared<u8>, scale: T) {
+        match self {
+            Line::Whole(transform) => {
+                // SAFETY: the caller's memory is as large as `scratch_bytes` said; all bits are numbers.
+                let inner = unsafe {
+                    Shared::<Complex<T>>::new(inner.pointer())
+                        .slice_mut(0, transform.get_immutable_scratch_len())
+                };
+                transform.process_immutable_with_scratch(from, to, inner);
+                scaled(to, scale);
+            }
+            Line::Large(large) => {
+                let (from, to) =
+                    (Shared::new(from.as_ptr().cast_mut().cast()), Shared::new(to.as_mut_ptr().cast()));
+                // SAFETY: as above; the first is only read.
+                unsafe { large.process(pool, from, to, inner, scale) };
+            }
+        }
     }
 }
 
@@ -61,8 +158,20 @@ pub(crate) struct Volumes<T> {
     copy: u64,
     flags: u64,
     tasks_at: u64,
-    task_bytes: u64,
+    tasks: Tasks,
+}
+
+/// Memory of tasks: for lines, and for what transforms need beside them.
+#[derive(Clone, Copy, Debug)]
+struct Tasks {
+    /// Of a task with lines on one thread each: bytes of the lines, and of everything; how many there are.
+    lines: u64,
+    bytes: u64,
     tasks: usize,
+    /// Bytes of lines on all threads.
+    large_lines: u64,
+    /// Bytes of everything.
+    all: u64,
 }
 
 impl Fft {
@@ -114,23 +223,29 @@ impl<T: FftNum + Float> Volumes<T> {
         let mut planner = FftPlanner::<T>::new();
         let inverse = matches!(kind, FftType::Ifft | FftType::Irfft);
         let last = lengths.len() - 1;
-        let plan = |(i, &n): (usize, &usize)| {
+        let mut plan = |(i, &n): (usize, &usize)| {
             let halved =
                 i == last && matches!(kind, FftType::Rfft | FftType::Irfft) && n > 0 && n.is_multiple_of(2);
             let length = if halved { n / 2 } else { n };
-            let transform =
-                if inverse { planner.plan_fft_inverse(length) } else { planner.plan_fft_forward(length) };
-            let twiddle = |k: usize| {
-                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
-                let sin = if inverse { sin } else { -sin };
-                let part = |x: f64| T::from_f64(x).unwrap_or_else(T::zero);
-                Complex::new(part(cos), part(sin))
+            let large = (length > MANY).then(|| Large::new(&mut planner, length, inverse)).flatten();
+            let transform = match large {
+                Some(large) => Line::Large(large),
+                None if inverse => Line::Whole(planner.plan_fft_inverse(length)),
+                None => Line::Whole(planner.plan_fft_forward(length)),
             };
-            let twiddles = if halved { (0..=n / 4).map(twiddle).collect() } else { Arc::default() };
+            let roots = || Roots::new(n as u64, inverse);
+            let twiddles = match &transform {
+                _ if !halved => Twiddles::None,
+                Line::Large(_) => Twiddles::Roots(roots()),
+                Line::Whole(_) => {
+                    let roots = roots();
+                    Twiddles::Table((0..=n / 4).map(|k| narrow(roots.get(k as u64))).collect())
+                }
+            };
             Plan { transform, twiddles }
         };
         let plans: Vec<Plan<T>> =
-            if count == 0 { Vec::new() } else { lengths.iter().enumerate().map(plan).collect() };
+            if count == 0 { Vec::new() } else { lengths.iter().enumerate().map(&mut plan).collect() };
 
         let element = size_of::<Complex<T>>() as u64;
         let mut layout = Layout::default();
@@ -139,19 +254,38 @@ impl<T: FftNum + Float> Volumes<T> {
         let copy = layout.add(copied as u64, element);
         let flags = layout.add(count as u64, 1);
         let tasks_at = layout.bytes();
-        let longest = lengths.iter().copied().max().unwrap_or(0) as u64;
-        let inner = |p: &Plan<T>| {
-            p.transform.get_inplace_scratch_len().max(p.transform.get_immutable_scratch_len()) as u64
+        // Lines on one thread each: tasks of them have memory of their own. Lines on all threads: one task has all of it.
+        let kept =
+            if matches!(kind, FftType::Fft | FftType::Ifft) { lengths[last] } else { lengths[last] / 2 + 1 };
+        let longest = |large: bool| {
+            let bytes =
+                plans.iter().enumerate().filter(|(_, p)| matches!(p.transform, Line::Large(_)) == large);
+            let bytes = bytes.map(|(axis, p)| {
+                let stride = lengths[axis + 1..].iter().rev().skip(1).fold(kept, |a, b| a.saturating_mul(*b));
+                let lines = match (axis == last, kind, &p.twiddles) {
+                    (false, ..) => lengths[axis].saturating_mul(COLUMNS.min(stride)),
+                    (true, FftType::Fft | FftType::Ifft, _) => 0,
+                    (true, FftType::Rfft | FftType::Irfft, Twiddles::None) => lengths[last],
+                    (true, FftType::Rfft | FftType::Irfft, _halved) => lengths[last] / 2,
+                };
+                let mut task = Layout::default();
+                task.add(lines as u64, element);
+                let lines = task.bytes();
+                task.add(p.transform.scratch_bytes(), 1);
+                (lines, task.bytes() - lines)
+            });
+            bytes.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)))
         };
-        let mut task = Layout::default();
-        task.add(longest * COLUMNS as u64, element);
-        task.add(plans.iter().map(inner).max().unwrap_or(0), element);
-        let tasks = (MUCH / task.bytes().max(1)).clamp(4, TASKS as u64) as usize;
-        Self { kind, lengths, plans, count, copy, flags, tasks_at, task_bytes: task.bytes(), tasks }
+        let (small, large) = (longest(false), longest(true));
+        let bytes = small.0 + small.1;
+        let tasks = (MUCH / bytes.max(1)).clamp(4, TASKS as u64) as usize;
+        let all = bytes.saturating_mul(tasks as u64).max(large.0.saturating_add(large.1));
+        let tasks = Tasks { lines: small.0, bytes, tasks, large_lines: large.0, all };
+        Self { kind, lengths, plans, count, copy, flags, tasks_at, tasks }
     }
 
     fn scratch_bytes(&self) -> u64 {
-        self.tasks_at.saturating_add(self.task_bytes.saturating_mul(self.tasks as u64))
+        self.tasks_at.saturating_add(self.tasks.all)
     }
 
     fn volume(&self) -> usize {
@@ -177,7 +311,12 @@ impl<T: FftNum + Float> Volumes<T> {
         let last = self.lengths.len() - 1;
         let rows: usize = self.count * self.lengths[..last].iter().product::<usize>();
         let (n, kept) = (self.lengths[last], self.lengths[last] / 2 + 1);
-        let work = Work { volumes: self, call, flags: scratch(self.flags), scratch: scratch(self.tasks_at) };
+        let work = Work {
+            volumes: self,
+            pool: call.pool,
+            flags: scratch(self.flags),
+            scratch: scratch(self.tasks_at),
+        };
         let one = T::one();
         let points = || one / T::from_usize(self.volume()).unwrap_or(one);
         if self.volume() == 1 {
@@ -211,22 +350,24 @@ impl<T: FftNum + Float> Volumes<T> {
                 FftType::Fft | FftType::Ifft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<Complex<T>>::new(out));
                     let parts = Shared::<T>::new(x.pointer().cast());
-                    if last > 0 {
+                    let large = matches!(self.plans[last].transform, Line::Large(_));
+                    let apart = last > 0 || large;
+                    if apart {
                         work.look_for_numbers(parts, 2 * self.volume());
                     }
                     let scale = if self.kind == FftType::Ifft { points() } else { one };
                     work.rows(rows, &|scratch, row| {
                         let (from, to) = (x.slice(row * n, n), out.slice_mut(row * n, n));
-                        self.plans[last].transform.process_immutable_with_scratch(from, to, scratch.inner);
-                        if last == 0 {
-                            scaled(to, scale);
-                            if !all_finite(parts.slice(row * 2 * n, 2 * n)) {
-                                to.fill(Complex::new(T::nan(), T::nan()));
-                            }
+                        let by = if last == 0 { scale } else { one };
+                        self.plans[last].transform.transfer(scratch.pool, from, to, scratch.inner, by);
+                        if !apart && !all_finite(parts.slice(row * 2 * n, 2 * n)) {
+                            to.fill(Complex::new(T::nan(), T::nan()));
                         }
                     });
                     if last > 0 {
                         work.columns(out, n, scale);
+                    }
+                    if apart {
                         work.spoil(Shared::new(out.pointer().cast()), 2 * self.volume());
                     }
                 }
@@ -247,8 +388,8 @@ impl<T: FftNum + Float> Volumes<T> {
                     let mut from = x;
                     if last > 0 {
                         from = Shared::new(scratch(self.copy).pointer());
-                        work.rows(rows, &|_, row| {
-                            from.slice_mut(row * kept, kept).copy_from_slice(x.slice(row * kept, kept))
+                        pieces(work.pool, rows * kept, |first, count| {
+                            from.slice_mut(first, count).copy_from_slice(x.slice(first, count));
                         });
                         work.columns(from, kept, one);
                     }
@@ -289,8 +430,10 @@ fn scaled<T: FftNum>(x: &mut [Complex<T>], scale: T) {
 
 /// Memory of a task.
 struct Scratch<'a, T> {
+    pool: &'a Pool,
     lines: &'a mut [Complex<T>],
-    inner: &'a mut [Complex<T>],
+    /// What the transform needs.
+    inner: Shared<u8>,
 }
 
 impl<T: FftNum + Float> Plan<T> {
@@ -298,10 +441,10 @@ impl<T: FftNum + Float> Plan<T> {
     fn real(&self, x: &[T], out: &mut [Complex<T>], scratch: Scratch<'_, T>) {
         let n = x.len();
         let zero = T::zero();
-        if self.twiddles.is_empty() {
+        if matches!(self.twiddles, Twiddles::None) {
             let line = &mut scratch.lines[..n];
             line.iter_mut().zip(x).for_each(|(to, &x)| *to = Complex::new(x, zero));
-            self.transform.process_with_scratch(line, scratch.inner);
+            self.transform.process(scratch.pool, line, scratch.inner, T::one());
             out.copy_from_slice(&line[..out.len()]);
             return;
         }
@@ -309,13 +452,13 @@ impl<T: FftNum + Float> Plan<T> {
         let m = n / 2;
         let line = &mut scratch.lines[..m];
         line.iter_mut().zip(x.chunks_exact(2)).for_each(|(to, x)| *to = Complex::new(x[0], x[1]));
-        self.transform.process_with_scratch(line, scratch.inner);
+        self.transform.process(scratch.pool, line, scratch.inner, T::one());
         let half = T::from_f64(0.5).unwrap_or_else(T::one);
         let first = line[0];
         out[0] = Complex::new(first.re + first.im, zero);
         out[m] = Complex::new(first.re - first.im, zero);
         for k in 1..=m / 2 {
-            let (a, b, w) = (line[k], line[m - k], self.twiddles[k]);
+            let (a, b, w) = (line[k], line[m - k], self.twiddles.get(k));
             let even = Complex::new((a.re + b.re) * half, (a.im - b.im) * half);
             let odd = Complex::new((a.im + b.im) * half, (b.re - a.re) * half);
             let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
@@ -328,14 +471,14 @@ impl<T: FftNum + Float> Plan<T> {
     fn to_real(&self, x: &[Complex<T>], out: &mut [T], scratch: Scratch<'_, T>, scale: T) {
         let n = out.len();
         let zero = T::zero();
-        if self.twiddles.is_empty() {
+        if matches!(self.twiddles, Twiddles::None) {
             let line = &mut scratch.lines[..n];
             line[..x.len()].copy_from_slice(x);
             line[0] = Complex::new(x[0].re, zero);
             for k in x.len()..n {
                 line[k] = x[n - k].conj();
             }
-            self.transform.process_with_scratch(line, scratch.inner);
+            self.transform.process(scratch.pool, line, scratch.inner, T::one());
             out.iter_mut().zip(&*line).for_each(|(to, x)| *to = x.re * scale);
             return;
         }
@@ -344,14 +487,14 @@ impl<T: FftNum + Float> Plan<T> {
         // Of frequencies 0 and m the real parts alone count.
         line[0] = Complex::new(x[0].re + x[m].re, x[0].re - x[m].re);
         for k in 1..=m / 2 {
-            let (a, b, w) = (x[k], x[m - k], self.twiddles[k]);
+            let (a, b, w) = (x[k], x[m - k], self.twiddles.get(k));
             let even = Complex::new(a.re + b.re, a.im - b.im);
             let odd = Complex::new(a.re - b.re, a.im + b.im);
             let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
             line[k] = Complex::new(even.re - turned.im, even.im + turned.re);
             line[m - k] = Complex::new(even.re + turned.im, turned.re - even.im);
         }
-        self.transform.process_with_scratch(line, scratch.inner);
+        self.transform.process(scratch.pool, line, scratch.inner, T::one());
         for (to, x) in out.chunks_exact_mut(2).zip(&*line) {
             to[0] = x.re * scale;
             to[1] = x.im * scale;
@@ -362,40 +505,42 @@ impl<T: FftNum + Float> Plan<T> {
 /// A call under way.
 struct Work<'a, T> {
     volumes: &'a Volumes<T>,
-    call: &'a Call<'a>,
+    pool: &'a Pool,
     /// For each volume whether something in it is not finite.
     flags: Shared<u8>,
     scratch: Shared<u8>,
 }
 
 impl<T: FftNum + Float> Work<'_, T> {
-    /// Cuts `n` things into tasks.
-    fn tasks(&self, n: usize, size: usize, each: &(dyn Fn(Scratch<'_, T>, usize) + Sync)) {
-        let volumes = self.volumes;
-        let tasks = (n.saturating_mul(size) / 2048).clamp(1, volumes.tasks).min(n);
-        let (scratch, bytes) = (self.scratch, volumes.task_bytes as usize);
+    /// Cuts `n` things of `size` points, to be transformed by a plan, into tasks.
+    fn tasks(&self, plan: &Plan<T>, n: usize, size: usize, each: &(dyn Fn(Scratch<'_, T>, usize) + Sync)) {
+        let memory = &self.volumes.tasks;
+        let (tasks, lines, bytes) = match plan.transform {
+            Line::Whole(_) => {
+                let tasks = (n.saturating_mul(size) / 2048).clamp(1, memory.tasks).min(n);
+                (tasks, memory.lines as usize, memory.bytes as usize)
+            }
+            Line::Large(_) => (1, memory.large_lines as usize, memory.all as usize),
+        };
+        let (pool, scratch) = (self.pool, self.scratch);
         let run = |task: usize| {
-            let lines = volumes.lengths.iter().copied().max().unwrap_or(0) * COLUMNS;
-            let at = (lines * size_of::<Complex<T>>()).next_multiple_of(64);
             for i in n * task / tasks..n * (task + 1) / tasks {
                 // SAFETY: each task has its own part of the memory, with room for these; all bits are numbers.
                 let (lines, inner) = unsafe {
-                    (
-                        Shared::<Complex<T>>::new(scratch.offset(task * bytes).pointer()).slice_mut(0, lines),
-                        Shared::<Complex<T>>::new(scratch.offset(task * bytes + at).pointer())
-                            .slice_mut(0, (bytes - at) / size_of::<Complex<T>>()),
-                    )
+                    let at = scratch.offset(task * bytes);
+                    let count = lines / size_of::<Complex<T>>();
+                    (Shared::<Complex<T>>::new(at.pointer()).slice_mut(0, count), at.offset(lines))
                 };
-                each(Scratch { lines, inner }, i);
+                each(Scratch { pool, lines, inner }, i);
             }
         };
-        if tasks == 1 { run(0) } else { self.call.pool.run(tasks, &run) }
+        if tasks == 1 { run(0) } else { pool.run(tasks, &run) }
     }
 
     /// Calls `each` for every row of the innermost dimension.
     fn rows(&self, rows: usize, each: &(dyn Fn(Scratch<'_, T>, usize) + Sync)) {
-        let length = self.volumes.lengths.last().copied().unwrap_or(1);
-        self.tasks(rows, length, each);
+        let last = self.volumes.lengths.len() - 1;
+        self.tasks(&self.volumes.plans[last], rows, self.volumes.lengths[last], each);
     }
 
     /// Transforms in place along all dimensions but the innermost, which has `inner` elements; the last result is scaled.
@@ -411,7 +556,7 @@ impl<T: FftNum + Float> Work<'_, T> {
             let groups = stride.div_ceil(COLUMNS);
             let plan = &self.volumes.plans[axis];
             let scale = if axis == 0 { scale } else { T::one() };
-            self.tasks(outer * groups, n * COLUMNS, &|scratch, i| {
+            self.tasks(plan, outer * groups, n * COLUMNS, &|scratch, i| {
                 let first = i / groups * n * stride + i % groups * COLUMNS;
                 let count = COLUMNS.min(stride - i % groups * COLUMNS);
                 let lines = &mut scratch.lines[..n * count];
@@ -420,8 +565,7 @@ impl<T: FftNum + Float> Work<'_, T> {
                     let row = unsafe { x.slice(first + k * stride, count) };
                     row.iter().enumerate().for_each(|(c, &x)| lines[c * n + k] = x);
                 }
-                plan.transform.process_with_scratch(lines, scratch.inner);
-                scaled(lines, scale);
+                plan.transform.process(scratch.pool, lines, scratch.inner, scale);
                 for k in 0..n {
                     // SAFETY: as above.
                     let row = unsafe { x.slice_mut(first + k * stride, count) };
@@ -438,10 +582,30 @@ impl<T: FftNum + Float> Work<'_, T> {
     /// `x` holds the volumes.
     unsafe fn look_for_numbers(&self, x: Shared<T>, size: usize) {
         let flags = self.flags;
-        self.tasks(self.volumes.count, size, &|_, volume| {
-            // SAFETY: the volume's parts and its flag.
-            let (x, flag) = unsafe { (x.slice(volume * size, size), flags.slice_mut(volume, 1)) };
-            flag[0] = u8::from(!all_finite(x));
+        // SAFETY: the flags; bytes are atomic ones.
+        let flags = unsafe {
+            flags.slice_mut(0, self.volumes.count).fill(0);
+            Shared::<AtomicU8>::new(flags.pointer()).slice(0, self.volumes.count)
+        };
+        if size >= PART {
+            let parts = size.div_ceil(PART);
+            self.pool.run(self.volumes.count * parts, &|i| {
+                let (volume, first) = (i / parts, i % parts * PART);
+                // SAFETY: a part of the volume.
+                let x = unsafe { x.slice(volume * size + first, PART.min(size - first)) };
+                if !all_finite(x) {
+                    flags[volume].store(1, Ordering::Relaxed);
+                }
+            });
+            return;
+        }
+        let some = PART / size.max(1);
+        self.pool.run(self.volumes.count.div_ceil(some), &|i| {
+            for volume in i * some..self.volumes.count.min((i + 1) * some) {
+                // SAFETY: the volume's parts.
+                let x = unsafe { x.slice(volume * size, size) };
+                flags[volume].store(u8::from(!all_finite(x)), Ordering::Relaxed);
+            }
         });
     }
 
@@ -534,6 +698,30 @@ mod tests {
         }
         close(&text("FFT", ("c64", "c64"), ("40,257", "40,257"), "257"), 4, 100.0);
         close(&text("FFT", ("c64", "c64"), ("0,4", "0,4"), "4"), 4, 100.0);
+    }
+
+    /// Squares and not, primes (convolutions), of one line and of several, in the first of two dimensions, halves of real ones.
+    #[test]
+    fn many_points() {
+        let both = |complex: &str, n: usize| {
+            let n = n.to_string();
+            close(&text("FFT", (complex, complex), (&n, &n), &n), 5, 100.0);
+            close(&text("IFFT", (complex, complex), (&n, &n), &n), 6, 100.0);
+        };
+        for n in [4_096, 5_000, 4_099, 2 * 2_053, 16_384] {
+            both("c64", n);
+        }
+        both("c128", 6_144);
+        both("c128", 4_111);
+        close(&text("FFT", ("c64", "c64"), ("2,4100", "2,4100"), "4100"), 7, 100.0);
+        close(&text("FFT", ("c64", "c64"), ("4096,3", "4096,3"), "4096,3"), 8, 100.0);
+        close(&text("IFFT", ("c64", "c64"), ("3,4110", "3,4110"), "3,4110"), 9, 100.0);
+        for (real, complex) in [("8192", "4097"), ("4111", "2056"), ("3,8202", "3,4102")] {
+            close(&text("RFFT", ("f32", "c64"), (real, complex), real), 10, 100.0);
+            close(&text("IRFFT", ("c64", "f32"), (complex, real), real), 11, 100.0);
+        }
+        check_not_finite(&text("FFT", ("c64", "c64"), ("2,4096", "2,4096"), "4096"), 12);
+        check_not_finite(&text("FFT", ("c64", "c64"), ("2,16,4096", "2,16,4096"), "16,4096"), 13);
     }
 
     #[test]
