@@ -11,6 +11,7 @@ use hlo::num_complex::Complex;
 use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 
+use super::super::dot::product::with_workspace;
 use super::super::memory::{Layout, Shared};
 use super::super::simd::vectorized;
 use crate::runtime::pool::Pool;
@@ -228,10 +229,9 @@ struct Split<T> {
     columns: Arc<dyn Transform<T>>,
     rows: Arc<dyn Transform<T>>,
     roots: Roots,
-    /// Bytes of scratch memory, those of a task and where the tasks' begin.
+    /// Bytes of scratch memory, and of the workspace of a task.
     bytes: u64,
     task: u64,
-    tasks_at: u64,
 }
 
 impl<T: FftNum + Float> Split<T> {
@@ -244,10 +244,8 @@ impl<T: FftNum + Float> Split<T> {
         task.add(columns.get_inplace_scratch_len().max(rows.get_inplace_scratch_len()) as u64, element);
         let mut layout = Layout::default();
         layout.add((n1.next_multiple_of(BLOCK) * n2) as u64, element);
-        let tasks_at = layout.bytes();
-        layout.add(TASKS as u64, task.bytes());
         let roots = Roots::new((n1 * n2) as u64, inverse);
-        Self { n1, n2, columns, rows, roots, bytes: layout.bytes(), task: task.bytes(), tasks_at }
+        Self { n1, n2, columns, rows, roots, bytes: layout.bytes(), task: task.bytes() }
     }
 
     fn points(&self) -> usize {
@@ -255,34 +253,27 @@ impl<T: FftNum + Float> Split<T> {
     }
 
     /// Calls `each` for all of `n` groups with lines and memory of a transform.
-    ///
-    /// # Safety
-    /// The scratch memory is as large as it should be, and nobody else's.
-    unsafe fn tasks(
+    fn tasks(
         &self,
         pool: &Pool,
         n: usize,
-        scratch: Shared<u8>,
         each: &(dyn Fn(&mut [Complex<T>], &mut [Complex<T>], usize) + Sync),
     ) {
         let tasks = TASKS.min(n);
         let lines = BLOCK * (self.n1.max(self.n2) + APART);
-        let mut layout = Layout::default();
-        let inner_at = {
-            layout.add(lines as u64, size_of::<Complex<T>>() as u64);
-            layout.bytes() as usize
-        };
+        let inner_at = (lines * size_of::<Complex<T>>()).next_multiple_of(64);
         pool.run(tasks, &|task| {
-            // SAFETY: each task has its own part of the memory, with room for these; all bits are numbers.
-            let (lines, inner) = unsafe {
-                let at = scratch.offset(self.tasks_at as usize + task * self.task as usize);
-                let inner = (self.task as usize - inner_at) / size_of::<Complex<T>>();
-                (
-                    Shared::<Complex<T>>::new(at.pointer()).slice_mut(0, lines),
-                    Shared::<Complex<T>>::new(at.offset(inner_at).pointer()).slice_mut(0, inner),
-                )
-            };
-            (n * task / tasks..n * (task + 1) / tasks).for_each(|i| each(lines, inner, i));
+            with_workspace(self.task as usize, |workspace| {
+                // SAFETY: a workspace has room for these, and is one thread's own; all bits are numbers.
+                let (lines, inner) = unsafe {
+                    let inner = (self.task as usize - inner_at) / size_of::<Complex<T>>();
+                    (
+                        Shared::<Complex<T>>::new(workspace).slice_mut(0, lines),
+                        Shared::<Complex<T>>::new(workspace.add(inner_at)).slice_mut(0, inner),
+                    )
+                };
+                (n * task / tasks..n * (task + 1) / tasks).for_each(|i| each(lines, inner, i));
+            });
         });
     }
 
@@ -300,7 +291,7 @@ impl<T: FftNum + Float> Split<T> {
         let middle = Shared::<Complex<T>>::new(scratch.pointer());
         // SAFETY: groups of columns, and of the rows of the middle, are disjoint; `from` is read wholly before `to` is written.
         unsafe {
-            self.tasks(pool, n2.div_ceil(BLOCK), scratch, &|lines, inner, group| {
+            self.tasks(pool, n2.div_ceil(BLOCK), &|lines, inner, group| {
                 let first = group * BLOCK;
                 let count = BLOCK.min(n2 - first);
                 let apart = n1 + APART;
@@ -325,7 +316,7 @@ impl<T: FftNum + Float> Split<T> {
                     }
                 }
             });
-            self.tasks(pool, blocks, scratch, &|lines, inner, block| {
+            self.tasks(pool, blocks, &|lines, inner, block| {
                 let count = BLOCK.min(n1 - block * BLOCK);
                 let apart = n2 + APART;
                 let from = middle.offset(block * n2 * BLOCK);

@@ -18,6 +18,7 @@ use rustfft::{Fft as Transform, FftNum, FftPlanner};
 use smallvec::SmallVec;
 
 use self::large::{Large, MANY, Roots, narrow, pieces};
+use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared};
 use super::{Call, Operation};
 use crate::Unsupported;
@@ -31,6 +32,9 @@ const PART: usize = 1 << 15;
 
 /// Tasks that work is cut into, if their scratch memory allows.
 const TASKS: usize = 64;
+
+/// Memory of a task that its thread keeps.
+const LITTLE: u64 = 1 << 19;
 
 /// Scratch memory above which there are fewer tasks.
 const MUCH: u64 = 1 << 26;
@@ -278,8 +282,10 @@ impl<T: FftNum + Float> Volumes<T> {
         };
         let (small, large) = (longest(false), longest(true));
         let bytes = small.0 + small.1;
+        // Tasks with little memory have the workspaces of their threads.
         let tasks = (MUCH / bytes.max(1)).clamp(4, TASKS as u64) as usize;
-        let all = bytes.saturating_mul(tasks as u64).max(large.0.saturating_add(large.1));
+        let apart = if bytes <= LITTLE { 0 } else { bytes.saturating_mul(tasks as u64) };
+        let all = apart.max(large.0.saturating_add(large.1));
         let tasks = Tasks { lines: small.0, bytes, tasks, large_lines: large.0, all };
         Self { kind, lengths, plans, count, copy, flags, tasks_at, tasks }
     }
@@ -523,15 +529,23 @@ impl<T: FftNum + Float> Work<'_, T> {
             Line::Large(_) => (1, memory.large_lines as usize, memory.all as usize),
         };
         let (pool, scratch) = (self.pool, self.scratch);
-        let run = |task: usize| {
+        let with = |task: usize, at: Shared<u8>| {
             for i in n * task / tasks..n * (task + 1) / tasks {
                 // SAFETY: each task has its own part of the memory, with room for these; all bits are numbers.
                 let (lines, inner) = unsafe {
-                    let at = scratch.offset(task * bytes);
                     let count = lines / size_of::<Complex<T>>();
                     (Shared::<Complex<T>>::new(at.pointer()).slice_mut(0, count), at.offset(lines))
                 };
                 each(Scratch { pool, lines, inner }, i);
+            }
+        };
+        let kept = matches!(plan.transform, Line::Whole(_)) && memory.bytes <= LITTLE;
+        let run = |task: usize| {
+            if kept {
+                with_workspace(bytes, |workspace| with(task, Shared::new(workspace)));
+            } else {
+                // SAFETY: the scratch memory is as large as all tasks'.
+                with(task, unsafe { scratch.offset(task * bytes) });
             }
         };
         if tasks == 1 { run(0) } else { pool.run(tasks, &run) }
