@@ -67,7 +67,7 @@ pub(crate) trait Field:
         down.norm().root().shifted(e)
     }
 
-    /// `self - a b`, in f64 with one rounding.
+    /// `self - a b`, in f64 with one rounding; the same for `b a`.
     fn minus_product(self, a: Self, b: Self) -> Self;
 
     /// `self + a b`, in f64 with one rounding.
@@ -331,7 +331,7 @@ impl<R: Real> Field for Complex<R> {
     fn minus_product(self, a: Self, b: Self) -> Self {
         Self {
             re: self.re.minus_product(a.re, b.re).minus_product(-a.im, b.im),
-            im: self.im.minus_product(a.re, b.im).minus_product(a.im, b.re),
+            im: self.im - (a.re * b.im + a.im * b.re),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Factorizations by what they must satisfy: residuals and orthogonality in units of rounding, on matrices easy and hard, over
 //! every field; and operands that are not finite.
 
+mod blocks;
 mod matrices;
 
 use super::eigen_symmetric::{self, tridiagonal};
