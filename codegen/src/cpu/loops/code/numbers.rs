@@ -1,0 +1,332 @@
+//! Numbers, addresses and guards at run time.
+
+use super::{Code, Made, Mask, Number, Place, Spread, Term, Terms};
+use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
+use crate::cpu::loops::index::{Affine, AtomId, Def};
+use crate::cpu::loops::tape::{ALWAYS, Condition, GuardId, Op, Tape};
+use crate::cpu::scalar::Val;
+use smallvec::SmallVec;
+
+impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
+    pub(super) fn atom(&mut self, id: AtomId) -> Result<Number<'ctx>> {
+        if let Some(known) = self.atoms[id.0 as usize] {
+            return Ok(known);
+        }
+        let tape = self.tape;
+        let atom = tape.space.atom(id);
+        let number = match &atom.def {
+            Def::Var(v) => {
+                let var = self.vars.get(*v as usize).copied().flatten();
+                let var = var.ok_or_else(|| Error::Llvm(format!("loop variable {v} is not known here")))?;
+                Number { base: var.value, lanes: Spread::Linear(i64::from(var.vector)), level: var.level }
+            }
+            Def::Div(x, d) => self.quotient(x, *d, true)?,
+            Def::Mod(x, d) => self.quotient(x, *d, false)?,
+            Def::Value(node) => {
+                let known = self.node(*node)?;
+                let ty = tape.nodes[*node as usize].ty;
+                let lanes = if known.uniform { 1 } else { self.lanes };
+                let level = known.level;
+                let (low, high) = (atom.low, atom.high);
+                let index = self.index;
+                let value = self.at(level, |c| {
+                    let prim = if known.uniform { Prim::I64 } else { index };
+                    c.clamped(&c.e.with_lanes(lanes), &known.lanes, ty, prim, low, high)
+                })?;
+                match known.uniform {
+                    true => Number { base: value, lanes: Spread::Linear(0), level },
+                    false => Number { base: self.e.i64(0), lanes: Spread::Vector(value), level },
+                }
+            }
+        };
+        self.levels[number.level].made.push(Made::Atom(id));
+        self.atoms[id.0 as usize] = Some(number);
+        Ok(number)
+    }
+
+    /// An integer of any type as one of another width, clamped to a range that fits that.
+    pub(super) fn clamped(
+        &self,
+        e: &Emit<'a, 'ctx>,
+        x: &Val<'ctx>,
+        ty: hlo::ElementType,
+        to: Prim,
+        low: i64,
+        high: i64,
+    ) -> Result<Value<'ctx>> {
+        let signed = ty.is_signed_integer();
+        let value = x.registers()[0];
+        let wide = e.prim_of(value).bits().max(to.bits());
+        let prim = Prim::int(wide);
+        let value = e.resize(value, prim, signed)?;
+        // Unsigned numbers beyond the signed range are above every bound.
+        let (less, more) = if signed {
+            (IntPredicate::SLT, IntPredicate::SGT)
+        } else {
+            (IntPredicate::ULT, IntPredicate::UGT)
+        };
+        let mut value = value;
+        if signed || low > 0 {
+            let low = e.int(prim, low.cast_unsigned());
+            value = e.select(e.icmp(less, value, low)?, low, value)?;
+        }
+        let high = e.int(prim, high.cast_unsigned());
+        value = e.select(e.icmp(more, value, high)?, high, value)?;
+        e.resize(value, to, true)
+    }
+
+    pub(super) fn quotient(&mut self, x: &Affine, d: i64, quotient: bool) -> Result<Number<'ctx>> {
+        let number = self.number(x)?;
+        let level = number.level;
+        let scalar = |c: &Self| {
+            let (e, d) = (c.e, c.e.i64(d));
+            if quotient { e.udiv(number.base, d) } else { e.urem(number.base, d) }
+        };
+        if let Spread::Linear(stride) = number.lanes {
+            // Lanes that lie between two multiples of the divisor have one quotient.
+            let together = stride > 0 && {
+                let multiple = self.multiple(x);
+                d % multiple == 0 && stride.saturating_mul(i64::from(self.lanes) - 1) < multiple
+            };
+            if stride == 0 || together {
+                let base = self.at(level, scalar)?;
+                let lanes = Spread::Linear(if quotient { 0 } else { stride });
+                return Ok(Number { base, lanes, level });
+            }
+        }
+        let all = self.vector_number(&number)?;
+        let value = self.at(level, |c| {
+            let e = c.e.with_lanes(c.lanes);
+            let d = e.int(c.index, d.cast_unsigned());
+            if quotient { e.udiv(all, d) } else { e.urem(all, d) }
+        })?;
+        Ok(Number { base: self.e.i64(0), lanes: Spread::Vector(value), level })
+    }
+
+    /// What lane 0 of a number is known to be a multiple of.
+    pub(super) fn multiple(&self, x: &Affine) -> i64 {
+        let mut all = x.constant.unsigned_abs();
+        for &(a, f) in &x.terms {
+            let of = match self.tape.space.atom(a).def {
+                Def::Var(v) => self.vars.get(v as usize).copied().flatten().map_or(1, |v| v.multiple),
+                Def::Div(..) | Def::Mod(..) | Def::Value(_) => 1,
+            };
+            let (mut p, mut q) = (all, f.unsigned_abs().saturating_mul(of.unsigned_abs()));
+            while q != 0 {
+                (p, q) = (q, p % q);
+            }
+            all = p;
+        }
+        if all == 0 { 1 << 40 } else { i64::try_from(all).unwrap_or(1) }
+    }
+
+    /// All lanes of a number as a vector of the index type.
+    pub(super) fn vector_number(&self, number: &Number<'ctx>) -> Result<Value<'ctx>> {
+        self.at(number.level, |c| {
+            let e = c.e.with_lanes(c.lanes);
+            let base = e.splat(c.e.resize(number.base, c.index, true)?)?;
+            match number.lanes {
+                Spread::Linear(0) => Ok(base),
+                Spread::Linear(stride) => {
+                    let steps: Vec<u64> =
+                        (0..i64::from(c.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
+                    e.add(base, e.int_lanes(c.index, &steps))
+                }
+                Spread::Vector(more) => e.add(base, more),
+            }
+        })
+    }
+
+    /// `start + sum of factor * number` over terms by level, outer ones first, but what the innermost loop counts last: so what comes before may leave
+    /// that loop.
+    pub(super) fn sum(
+        &self,
+        terms: &mut [Term<'ctx>],
+        start: Value<'ctx>,
+        add: impl Fn(&Self, Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>,
+    ) -> Result<(Value<'ctx>, usize)> {
+        terms.sort_by_key(|t| (t.varies, t.level));
+        let (mut sum, mut level) = (start, 0);
+        for &Term { value, factor, level: l, .. } in terms.iter() {
+            level = level.max(l);
+            sum = self.at(level, |c| {
+                let product = if factor == 1 { value } else { c.e.mul(value, c.e.i64(factor))? };
+                add(c, sum, product)
+            })?;
+        }
+        Ok((sum, level))
+    }
+
+    pub(super) fn spread(&mut self, x: &Affine) -> Result<(Terms<'ctx>, Spread<'ctx>, usize)> {
+        let mut terms = SmallVec::new();
+        let (mut stride, mut vector, mut level) = (0i64, None, 0);
+        for &(a, factor) in &x.terms {
+            let number = self.atom(a)?;
+            level = level.max(number.level);
+            match number.lanes {
+                Spread::Linear(s) => {
+                    stride = stride.wrapping_add(s.wrapping_mul(factor));
+                    terms.push(Term { value: number.base, factor, level: number.level, varies: s != 0 });
+                }
+                Spread::Vector(lanes) => {
+                    let l = level;
+                    let sum = self.at(l, |c| {
+                        let e = c.e.with_lanes(c.lanes);
+                        let product = if factor == 1 {
+                            lanes
+                        } else {
+                            e.mul(lanes, e.int(c.index, factor.cast_unsigned()))?
+                        };
+                        vector.map_or(Ok(product), |v| e.add(v, product))
+                    })?;
+                    vector = Some(sum);
+                }
+            }
+        }
+        let lanes = match vector {
+            None => Spread::Linear(stride),
+            Some(v) if stride == 0 => Spread::Vector(v),
+            Some(v) => Spread::Vector(self.at(level, |c| {
+                let e = c.e.with_lanes(c.lanes);
+                let steps: Vec<u64> =
+                    (0..i64::from(c.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
+                e.add(v, e.int_lanes(c.index, &steps))
+            })?),
+        };
+        Ok((terms, lanes, level))
+    }
+
+    /// A number at run time.
+    pub(in crate::cpu::loops) fn number(&mut self, x: &Affine) -> Result<Number<'ctx>> {
+        let (mut terms, lanes, level) = self.spread(x)?;
+        let (base, at) = if terms.is_empty() {
+            (self.e.i64(x.constant), 0)
+        } else if let ([Term { value, factor: 1, level: l, .. }], 0) = (&terms[..], x.constant) {
+            (*value, *l)
+        } else {
+            let first = self.e.i64(0);
+            let (sum, l) =
+                self.sum(&mut terms, first, |c, a, b| if a == first { Ok(b) } else { c.e.add(a, b) })?;
+            let constant = x.constant;
+            let sum = if constant == 0 { sum } else { self.at(l, |c| c.e.add(sum, c.e.i64(constant)))? };
+            (sum, l)
+        };
+        Ok(Number { base, lanes, level: level.max(at) })
+    }
+
+    /// The address of an element of an array, or of one for each lane.
+    pub(in crate::cpu::loops) fn place(&mut self, array: u32, at: &Affine) -> Result<Place<'ctx>> {
+        let bytes = self.tape.arrays[array as usize].shape.element_type.storage_bytes() as i64;
+        let pointer = self.pointers[array as usize];
+        self.place_from(pointer, 0, at, bytes)
+    }
+
+    /// The address of elements of so many bytes from a pointer that is known at a level.
+    pub(in crate::cpu::loops) fn place_from(
+        &mut self,
+        pointer: Value<'ctx>,
+        known_at: usize,
+        at: &Affine,
+        bytes: i64,
+    ) -> Result<Place<'ctx>> {
+        let at = at.times(bytes);
+        let (mut terms, lanes, level) = self.spread(&at)?;
+        for t in &mut terms {
+            t.level = t.level.max(known_at);
+        }
+        let (sum, l) = self.sum(&mut terms, pointer, |c, a, b| c.e.address(a, b))?;
+        let l = l.max(known_at);
+        let address = match at.constant {
+            0 => sum,
+            constant => self.at(l, |c| c.e.address(sum, c.e.i64(constant)))?,
+        };
+        Ok(Place { address, lanes, level: level.max(l), origin: pointer })
+    }
+
+    pub(super) fn condition(&mut self, c: &Condition) -> Result<Mask<'ctx>> {
+        let number = self.number(&c.value)?;
+        let (low, high) = self.tape.space.range(&c.value);
+        let (from, to) = (c.low.max(low), c.high.min(high.saturating_add(1)));
+        let level = number.level;
+        let uniform = matches!(number.lanes, Spread::Linear(0));
+        let all = if uniform { number.base } else { self.vector_number(&number)? };
+        let value = self.at(level, |c| {
+            let e = if uniform { c.e } else { c.e.with_lanes(c.lanes) };
+            let prim = e.prim_of(all);
+            // from <= x < to as one unsigned comparison.
+            let shifted = if from == 0 { all } else { e.sub(all, e.int(prim, from.cast_unsigned()))? };
+            e.icmp(IntPredicate::ULT, shifted, e.int(prim, to.wrapping_sub(from).cast_unsigned()))
+        })?;
+        Ok(Mask { value, level })
+    }
+
+    /// Where a guard holds; `None`: everywhere.
+    pub(in crate::cpu::loops) fn mask(&mut self, guard: GuardId) -> Result<Option<Mask<'ctx>>> {
+        if guard == ALWAYS {
+            return Ok(None);
+        }
+        if let Some(known) = self.masks[guard as usize] {
+            return Ok(Some(known));
+        }
+        let tape = self.tape;
+        let mut all: Option<Mask<'ctx>> = None;
+        for c in &tape.guards[guard as usize] {
+            let mask = self.condition(c)?;
+            all = Some(match all {
+                None => mask,
+                Some(before) => self.both(before, mask)?,
+            });
+        }
+        if let Some(mask) = all {
+            self.levels[mask.level].made.push(Made::Mask(guard));
+            self.masks[guard as usize] = Some(mask);
+        }
+        Ok(all)
+    }
+
+    /// Where both hold.
+    pub(in crate::cpu::loops) fn both(&self, a: Mask<'ctx>, b: Mask<'ctx>) -> Result<Mask<'ctx>> {
+        let level = a.level.max(b.level);
+        let value = self.at(level, |c| {
+            let lanes = c.e.lanes_of(a.value).max(c.e.lanes_of(b.value));
+            let e = c.e.with_lanes(lanes);
+            e.and(e.splat(a.value)?, e.splat(b.value)?)
+        })?;
+        Ok(Mask { value, level })
+    }
+}
+
+/// The integers in which vectors of indices are computed: 32 bits where every number fits.
+pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
+    let small = |x: i64| x.unsigned_abs() < 1 << 30;
+    let fits = |x: &Affine| {
+        let (low, high) = tape.space.range(x);
+        small(low) && small(high) && x.terms.iter().all(|t| small(t.1))
+    };
+    let arrays = tape.arrays.iter().all(|a| {
+        i64::try_from(a.shape.elements())
+            .ok()
+            .and_then(|n| n.checked_mul(a.shape.element_type.storage_bytes() as i64))
+            .is_some_and(small)
+    });
+    let atoms = tape.space.atoms.iter().all(|a| {
+        small(a.low)
+            && small(a.high)
+            && match &a.def {
+                Def::Div(x, d) | Def::Mod(x, d) => fits(x) && small(*d),
+                Def::Var(_) | Def::Value(_) => true,
+            }
+    });
+    let guards = tape.guards.iter().flatten().all(|c| fits(&c.value));
+    let nodes = tape.nodes.iter().all(|n| match &n.op {
+        Op::Load { at, .. } | Op::Constant { at, .. } => fits(&at.times(16)),
+        Op::Iota { value } | Op::Unpack { part: value, .. } => fits(value),
+        Op::Elementwise { .. }
+        | Op::Convert { .. }
+        | Op::Select { .. }
+        | Op::Bits { .. }
+        | Op::Pack { .. }
+        | Op::Given { .. } => true,
+    });
+    if arrays && atoms && guards && nodes { Prim::I32 } else { Prim::I64 }
+}

@@ -1,0 +1,131 @@
+//! Analyses of a tape.
+
+use hlo::Opcode;
+
+use super::{GuardId, NodeId, Op, Tape};
+use crate::cpu::loops::index::{Affine, Def};
+
+impl Tape<'_> {
+    /// Calls with each node that a node needs: operands, and values in its indices and guards.
+    pub(in crate::cpu::loops) fn for_each_operand(&self, node: NodeId, f: &mut impl FnMut(NodeId)) {
+        match &self.nodes[node as usize].op {
+            Op::Load { at, guard, .. } => {
+                self.values_in(at, f);
+                self.values_in_guard(*guard, f);
+            }
+            Op::Constant { at, .. } => self.values_in(at, f),
+            Op::Iota { value } => self.values_in(value, f),
+            Op::Elementwise { operands, .. } => operands.iter().for_each(|&n| f(n)),
+            Op::Convert { operand } | Op::Bits { operand } => f(*operand),
+            Op::Select { guard, yes, no } => {
+                self.values_in_guard(*guard, f);
+                f(*yes);
+                f(*no);
+            }
+            Op::Pack { parts } => parts.iter().for_each(|&n| f(n)),
+            Op::Unpack { whole, part } => {
+                f(*whole);
+                self.values_in(part, f);
+            }
+            Op::Given { .. } => {}
+        }
+    }
+
+    pub(super) fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
+        for c in &self.guards[guard as usize] {
+            self.values_in(&c.value, f);
+        }
+    }
+
+    /// Calls with each node whose value a number depends on.
+    pub(in crate::cpu::loops) fn values_in(&self, x: &Affine, f: &mut impl FnMut(NodeId)) {
+        for &(a, _) in &x.terms {
+            match &self.space.atom(a).def {
+                Def::Var(_) => {}
+                Def::Div(y, _) | Def::Mod(y, _) => self.values_in(y, f),
+                Def::Value(n) => f(*n),
+            }
+        }
+    }
+
+    /// Calls with each number of the tape, to look at or to change.
+    pub(in crate::cpu::loops) fn for_each_number(&mut self, f: &mut impl FnMut(&mut Affine)) {
+        for node in &mut self.nodes {
+            match &mut node.op {
+                Op::Load { at, .. } | Op::Constant { at, .. } => f(at),
+                Op::Iota { value } | Op::Unpack { part: value, .. } => f(value),
+                Op::Elementwise { .. }
+                | Op::Convert { .. }
+                | Op::Select { .. }
+                | Op::Bits { .. }
+                | Op::Pack { .. }
+                | Op::Given { .. } => {}
+            }
+        }
+        self.guards.iter_mut().flatten().for_each(|c| f(&mut c.value));
+        for atom in &mut self.space.atoms {
+            match &mut atom.def {
+                Def::Div(x, _) | Def::Mod(x, _) => f(x),
+                Def::Var(_) | Def::Value(_) => {}
+            }
+        }
+    }
+
+    /// Whether all variables that a node's own numbers depend on, not those of its operands, are what `f` says.
+    pub(in crate::cpu::loops) fn vars_of(&self, node: NodeId, f: &mut impl FnMut(u32) -> bool) -> bool {
+        let guarded = |guard: GuardId| self.guards[guard as usize].iter().map(|c| &c.value);
+        match &self.nodes[node as usize].op {
+            Op::Load { at, guard, .. } => self.vars_in(at, f) && guarded(*guard).all(|x| self.vars_in(x, f)),
+            Op::Select { guard, .. } => guarded(*guard).all(|x| self.vars_in(x, f)),
+            Op::Constant { at: x, .. } | Op::Iota { value: x } | Op::Unpack { part: x, .. } => {
+                self.vars_in(x, f)
+            }
+            Op::Elementwise { .. }
+            | Op::Convert { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Given { .. } => true,
+        }
+    }
+
+    pub(super) fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
+        x.terms.iter().all(|&(a, _)| match &self.space.atom(a).def {
+            Def::Var(v) => f(*v),
+            Def::Div(y, _) | Def::Mod(y, _) => self.vars_in(y, f),
+            Def::Value(_) => true,
+        })
+    }
+
+    /// Whether the code of a node may have branches.
+    pub(in crate::cpu::loops) fn branches(&self, node: NodeId) -> bool {
+        let Op::Elementwise { instr, operands } = &self.nodes[node as usize].op else { return false };
+        let opcode = self.module.instr(*instr).opcode;
+        let complex = operands.iter().any(|&o| self.nodes[o as usize].ty.is_complex());
+        complex
+            || matches!(opcode, Opcode::Power | Opcode::Remainder)
+            || matches!(opcode.numeric_row(), hlo::opcode::NumericRow::Elementary(_))
+    }
+
+    /// Arithmetic operations of one element of a node: an elementary function counts 20, a division 4.
+    pub(in crate::cpu::loops) fn flops(&self, node: NodeId) -> u64 {
+        match &self.nodes[node as usize].op {
+            Op::Elementwise { instr, .. } => {
+                let opcode = self.module.instr(*instr).opcode;
+                match opcode.numeric_row() {
+                    hlo::opcode::NumericRow::Elementary(_) => 20,
+                    _ if matches!(opcode, Opcode::Divide | Opcode::Sqrt | Opcode::Remainder) => 4,
+                    _ => 1,
+                }
+            }
+            Op::Load { .. }
+            | Op::Constant { .. }
+            | Op::Iota { .. }
+            | Op::Convert { .. }
+            | Op::Select { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Unpack { .. }
+            | Op::Given { .. } => 1,
+        }
+    }
+}
