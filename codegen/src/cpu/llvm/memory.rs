@@ -174,12 +174,18 @@ impl<'ctx> Emit<'_, 'ctx> {
 
     /// A prefetch of the cache line of an address, to be read.
     pub fn prefetch(&self, address: Value<'ctx>) -> Result<()> {
+        self.prefetch_as(address, 3)
+    }
+
+    /// The same to the second cache, leaving the first to others.
+    pub fn prefetch_far(&self, address: Value<'ctx>) -> Result<()> {
+        self.prefetch_as(address, 2)
+    }
+
+    fn prefetch_as(&self, address: Value<'ctx>, locality: i32) -> Result<()> {
         let e = self.scalar();
-        self.intrinsic_call(
-            "llvm.prefetch",
-            &[address.get_type()],
-            &[address, e.i32(0), e.i32(3), e.i32(1)],
-        )?;
+        let how = [e.i32(0), e.i32(locality), e.i32(1)];
+        self.intrinsic_call("llvm.prefetch", &[address.get_type()], &[address, how[0], how[1], how[2]])?;
         Ok(())
     }
 

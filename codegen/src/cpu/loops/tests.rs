@@ -165,6 +165,17 @@ fn transposes_in_tiles() {
             check(&loop_of(&[&format!("{t}{from}"), &format!("{t}{to}")], &format!("{t}{to}"), &body));
         }
     }
+    // Past the caches, squares stored from registers.
+    for (t, n) in [("f32", 1456), ("s64", 1040)] {
+        let (to, two) = (format!("{t}[{n},{n}]"), format!("({t}[{n},{n}], {t}[{n},{n}])"));
+        let body = format!(
+            "  a = {to} transpose(p0), dimensions={{1,0}}\n  b = {to} add(a, p1)\n  ROOT r = {two} tuple(a, b)"
+        );
+        check(&loop_of(&[&to, &to], &two, &body));
+    }
+    let body =
+        "  a = f32[1040,3,1424] transpose(p0), dimensions={2,1,0}\n  ROOT r = f32[1040,3,1424] copy(a)";
+    check(&loop_of(&["f32[1424,3,1040]"], "f32[1040,3,1424]", body));
 }
 
 #[test]

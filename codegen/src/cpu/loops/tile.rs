@@ -14,6 +14,8 @@ use crate::cpu::scalar::Val;
 /// The variables of blocks of rows, and of the first column of a tile.
 const BLOCKS: u32 = 70;
 const FIRST: u32 = 71;
+/// Of the first row and column of what is turned over at once.
+const CORNER: [u32; 2] = [72, 73];
 
 /// The most rows of a tile: so many consecutive elements are read at once. Long pieces of few rows of the array go through memory faster than short pieces of
 /// many, which lie in few sets of the caches where the array's rows are a power of two.
@@ -30,6 +32,9 @@ const ENOUGH: i64 = 16;
 
 /// The most elements that are turned over at once, in each direction.
 const TURNED: u32 = 16;
+
+/// The most operations of an expression that is emitted for each row of what is turned over.
+const LITTLE: u64 = 6;
 
 /// Bytes of tiles.
 const ROOM: i64 = 128 << 10;
@@ -133,12 +138,14 @@ impl Tiles {
         units.remove(self.along);
         let [tall, wide] = self.sides;
         units.push((BLOCKS, blocks(rows, tall)));
+        let direct = streaming && self.is_direct(nest, tape, lanes, [rows, columns]);
         let mut tiles = Vec::new();
         for &load in &self.loads {
             let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
             let ty = tape.arrays[*array as usize].shape.element_type;
             let prim = access::storage(ty).0;
-            let start: Value<'ctx> = e.stack(prim, (tall * wide) as u32)?.into();
+            let room = if direct { 1 } else { (tall * wide) as u32 };
+            let start: Value<'ctx> = e.stack(prim, room)?.into();
             tiles.push(Tile { load, array: *array, at, prim, start, pitch: wide });
         }
         let least = |a: Value<'ctx>, n: i64| -> Result<Value<'ctx>> {
@@ -154,6 +161,9 @@ impl Tiles {
                 let first = c.var(FIRST)?;
                 let last = least(e.add(first, e.i64(wide))?, columns)?;
                 let place = Corner { row, column, low, high, first, last };
+                if direct {
+                    return self.store_turned(c, nest, &tiles, &place, columns);
+                }
                 for tile in &tiles {
                     let block = c.lanes.min(TURNED);
                     if rows % i64::from(block) == 0 && columns % i64::from(block) == 0 && block > 1 {
@@ -184,6 +194,77 @@ impl Tiles {
         e.return_void()
     }
 
+    /// Whether squares of lanes are turned over in registers and stored from there, past the caches, a whole line of these at a time.
+    fn is_direct(&self, nest: &Nest, tape: &Tape<'_>, lanes: u32, sides: [i64; 2]) -> bool {
+        let bytes = |array: u32| tape.arrays[array as usize].shape.element_type.storage_bytes() as u32;
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending: Vec<NodeId> = nest.outputs.iter().map(|o| o.node).collect();
+        let (mut work, mut lines) = (0, true);
+        while let Some(n) = pending.pop() {
+            if seen.insert(n) {
+                work += tape.flops(n);
+                lines &= !tape.branches(n);
+                tape.for_each_operand(n, &mut |m| pending.push(m));
+            }
+        }
+        lines &= nest.outputs.iter().all(|o| bytes(o.array) * lanes == 64);
+        let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if bytes(*array) * lanes == 64);
+        lines
+            && self.loads.iter().all(turned)
+            && work <= LITTLE
+            && sides.iter().all(|n| n % i64::from(lanes) == 0)
+    }
+
+    /// Computes and stores a tile, a square of lanes at a time, and asks for the tile after it.
+    fn store_turned<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        nest: &Nest,
+        tiles: &[Tile<'_, 'ctx>],
+        place: &Corner<'ctx>,
+        columns: i64,
+    ) -> Result<()> {
+        let (e, step) = (c.e, i64::from(c.lanes));
+        let strides: Vec<i64> = tiles.iter().map(|t| t.stride(self.atoms[0])).collect();
+        let next = e.add(place.last, e.sub(place.last, place.first)?)?;
+        let end = e.select(e.icmp(IntPredicate::SLT, next, e.i64(columns))?, next, e.i64(columns))?;
+        c.for_var(CORNER[1], place.last, end, 1, false, 1, |c| {
+            c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+                let from = place.at_corner(c, tiles)?;
+                from.into_iter().try_for_each(|from| e.prefetch_far(from))
+            })
+        })?;
+        c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+            c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
+                let wide = e.with_lanes(c.lanes);
+                let mut squares = Vec::new();
+                for ((tile, from), stride) in tiles.iter().zip(place.at_corner(c, tiles)?).zip(&strides) {
+                    let mut all = Vec::new();
+                    for r in 0..step {
+                        let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
+                        all.push(wide.load(tile.prim, at, tile.prim.bytes() as u32)?);
+                    }
+                    turned(&wide, &mut all)?;
+                    squares.push(all);
+                }
+                let (row, column) = (c.var(CORNER[0])?, c.var(CORNER[1])?);
+                for r in 0..step {
+                    c.enter()?;
+                    c.set_var(place.row, e.add(row, e.i64(r))?, false, 1);
+                    c.set_var(place.column, column, true, step);
+                    for (tile, square) in tiles.iter().zip(&squares) {
+                        let ty = c.tape.nodes[tile.load as usize].ty;
+                        let value = Val::of_storage(&wide, ty, &[square[r as usize]])?;
+                        c.know(tile.load, value);
+                    }
+                    store_all(c, &nest.outputs, true)?;
+                    c.leave();
+                }
+                Ok(())
+            })
+        })
+    }
+
     /// Fills a tile, blocks of so many rows and columns at once.
     fn turn<'ctx>(
         &self,
@@ -195,7 +276,7 @@ impl Tiles {
         let e = c.e;
         let step = i64::from(block);
         let bytes = tile.prim.bytes() as i64;
-        let stride = tile.at.factor(self.atoms[0]).wrapping_mul(bytes);
+        let stride = tile.stride(self.atoms[0]);
         c.for_var(place.column, place.first, place.last, step, false, step, |c| {
             c.for_var(place.row, place.low, place.high, step, false, step, |c| {
                 let from = c.place(tile.array, tile.at)?.address;
@@ -233,6 +314,22 @@ struct Corner<'ctx> {
     last: Value<'ctx>,
 }
 
+impl<'ctx> Corner<'ctx> {
+    /// Where the loads of tiles are at the corner where the code is.
+    fn at_corner(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        tiles: &[Tile<'_, 'ctx>],
+    ) -> Result<Vec<Value<'ctx>>> {
+        c.enter()?;
+        c.set_var(self.row, c.var(CORNER[0])?, false, 1);
+        c.set_var(self.column, c.var(CORNER[1])?, false, 1);
+        let all = tiles.iter().map(|t| Ok(c.place(t.array, t.at)?.address)).collect();
+        c.leave();
+        all
+    }
+}
+
 /// A load and the memory of its tile.
 struct Tile<'t, 'ctx> {
     load: NodeId,
@@ -245,6 +342,11 @@ struct Tile<'t, 'ctx> {
 }
 
 impl<'ctx> Tile<'_, 'ctx> {
+    /// Bytes from an element to the one that the next column needs.
+    fn stride(&self, column: AtomId) -> i64 {
+        self.at.factor(column).wrapping_mul(self.prim.bytes() as i64)
+    }
+
     /// Where column 0 of the row where the code is would be.
     fn row(&self, c: &Code<'_, '_, 'ctx, '_>, place: &Corner<'ctx>) -> Result<Value<'ctx>> {
         let e = c.e;
