@@ -82,7 +82,7 @@ pub(super) fn fusion(
         if of[..] != dims[..] || instr.attrs.ints_or_empty(AttrKey::Dimensions) != along {
             return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
         }
-        let fold = Fold::new(&mut tape, reduce, &index, given)?;
+        let fold = Fold::new(&mut tape, id, reduce, &index, given)?;
         given += fold.given.len() as u32;
         folds.push(fold);
     }
@@ -148,7 +148,7 @@ pub(super) fn apart(
             index.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, x)| x.clone()).collect();
         let kept_dims: Vec<i64> =
             dims.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, &n)| n).collect();
-        let fold = Fold::new(&mut tape, reduce, &index, given)?;
+        let fold = Fold::new(&mut tape, id, reduce, &index, given)?;
         given += fold.given.len() as u32;
         let mut kept = tape.space.linear(&kept_index, &kept_dims);
         let results: i64 = kept_dims.iter().product();

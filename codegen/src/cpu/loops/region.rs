@@ -15,7 +15,8 @@ pub(super) enum Combine<'m> {
     Sum,
     /// One operation of both; whether any order gives the same bits.
     Binary(Binary, bool),
-    /// The greater (or less) value and its index: a NaN before all others, then the lower index of equals. Any order gives the same.
+    /// The index of the greater (or less) value: of a NaN before all others, then the lower one of equals. Any order gives the same. The value is not what
+    /// the computation gives: of zeros with different signs that would be the last one.
     Extreme { least: bool },
     /// A computation, in the order of the elements.
     General { tape: Box<Tape<'m>>, results: Vec<NodeId> },
@@ -36,7 +37,8 @@ pub(super) fn binary_root(module: &Module, computation: ComputationId) -> Option
 }
 
 impl<'m> Combine<'m> {
-    /// Of the computation of a reduction. `counted`: the second operand counts up along the order of the elements.
+    /// Of the computation of a reduction. `counted`: the second operand counts up along the order of the elements, and nobody reads
+    /// the first result.
     pub(super) fn of(
         module: &'m Module,
         computation: ComputationId,

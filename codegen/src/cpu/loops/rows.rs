@@ -86,7 +86,7 @@ pub(super) fn fusion(
         let mut at = tape.space.reshape(&at_row, row_dims, &of[..kept]);
         let result_at = at.clone();
         at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, &of[kept..]));
-        let fold = Fold::new(&mut tape, reduce, &at, next)?;
+        let fold = Fold::new(&mut tape, id, reduce, &at, next)?;
         next += fold.given.len() as u32;
         let needs = reachable(&tape, fold.operands.iter().chain(&fold.initial).copied());
         let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {

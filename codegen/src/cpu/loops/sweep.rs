@@ -1,7 +1,7 @@
 //! Folds, and a sweep of them over the elements of a row.
 
 use hlo::attrs::AttrKey;
-use hlo::{Bits, Buffer, ElementType, InstrId, with_buffer};
+use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::code::{Code, Mask};
 use super::index::Affine;
@@ -34,10 +34,23 @@ pub(super) struct Folds<'m> {
     pub(super) literal: bool,
 }
 
+/// Whether anybody reads the first result of a reduce in a fusion.
+fn first_is_seen(module: &Module, fusion: InstrId, reduce: InstrId) -> bool {
+    let reads = |id: InstrId| {
+        module.users(id).iter().any(|u| {
+            let user = module.instr(u.user);
+            user.opcode != Opcode::GetTupleElement || user.attrs.int(AttrKey::Index) == Some(0)
+        })
+    };
+    let is_root = |id: InstrId| module.root(module.instr(id).parent()) == id;
+    reads(reduce) || is_root(reduce) && (reads(fusion) || is_root(fusion))
+}
+
 impl<'m> Fold<'m> {
-    /// Of a reduce whose operands are seen at an index; its results become given values from `first` on.
+    /// Of a reduce in a fusion whose operands are seen at an index; its results become given values from `first` on.
     pub(super) fn new(
         tape: &mut Tape<'m>,
+        fusion: InstrId,
         reduce: InstrId,
         index: &[Affine],
         first: u32,
@@ -55,7 +68,7 @@ impl<'m> Fold<'m> {
             if i < n { operands.push(node) } else { initial.push(node) }
         }
         let counted = counts_up(tape, &operands, &initial, reduce, index);
-        let combine = Combine::of(module, computation, counted)?;
+        let combine = Combine::of(module, computation, counted && !first_is_seen(module, fusion, reduce))?;
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
         let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
         for (i, &ty) in types.iter().enumerate() {
