@@ -255,21 +255,22 @@ fn concatenate(e: &mut Edit<'_>) -> Option<View> {
     Some(View { array, sizes })
 }
 
-/// What an addition leaves as it is, if the computation is one.
-fn neutral(e: &Edit<'_>, region: ComputationId) -> Option<(ElementType, u128)> {
+/// The type of the sums that a computation is.
+fn added(e: &Edit<'_>, region: ComputationId) -> Option<ElementType> {
     let root = e.instr(e.module.root(region));
     let parameter = |id: InstrId| e.instr(id).parameter_number();
     let &[a, b] = root.operands() else { return None };
     let both = matches!((parameter(a), parameter(b)), (Some(0), Some(1)) | (Some(1), Some(0)));
     let ty = root.shape.as_array()?.element_type;
-    if root.opcode != Opcode::Add || !both {
-        return None;
-    }
-    // -0 + x is x for every x; 0 + -0 is 0.
+    (root.opcode == Opcode::Add && both).then_some(ty)
+}
+
+/// The bits of what an addition leaves as it is: -0 + x is x for every x; 0 + -0 is 0.
+fn neutral(ty: ElementType) -> Option<u128> {
     if ty.is_integer() {
-        Some((ty, 0))
+        Some(0)
     } else if ty.is_float() && facts::is_ieee(ty) {
-        Some((ty, facts::float_bits(ty, -0.0)?))
+        facts::float_bits(ty, -0.0)
     } else {
         None
     }
@@ -304,6 +305,24 @@ impl Folds {
             folded.sizes[d] = *sizes.get(d)?;
         }
         Some(Folds { arrays: arrays(&views), inits, region, folded, kept })
+    }
+
+    /// A sum of floats that have no -0, or are otherwise unlike others: added in `f32`, as sums of them are.
+    fn wide_sum(&self, e: &mut Edit<'_>) -> Option<InstrId> {
+        let wide = ElementType::F32;
+        let ty = e.at().shape.as_array()?.element_type;
+        let mut b = ComputationBuilder::new(e.module, "sum");
+        let [u, v] = ["u", "v"].map(|name| b.parameter(name, Shape::scalar(wide)));
+        b.binary(Opcode::Add, u, v).ok()?;
+        let sum = b.finish();
+        e.before_caller(sum);
+        let array = e.convert(self.folded.array, wide)?;
+        let fill = e.scalar_bits(wide, facts::float_bits(wide, -0.0)?);
+        let masked = behind(e, &View { array, sizes: self.folded.sizes.clone() }, fill)?;
+        let init = e.convert(*self.inits.first()?, wide)?;
+        let attrs = e.at().attrs.clone().with(AttrKey::ToApply, AttrValue::Computation(sum));
+        let total = e.add(Opcode::Reduce, &[masked, init], attrs)?;
+        e.convert(total, ty)
     }
 
     /// The tuple of the results and a flag that nobody asks for.
@@ -350,13 +369,19 @@ fn reduce(e: &mut Edit<'_>) -> Option<View> {
     let f = Folds::of(e)?;
     let array = if f.folded.is_static() {
         again(e, &[f.folded.array, *f.inits.first()?])?
-    } else if let Some((ty, bits)) = neutral(e, f.region) {
-        let fill = e.scalar_bits(ty, bits);
-        let masked = behind(e, &f.folded, fill)?;
-        again(e, &[masked, *f.inits.first()?])?
     } else {
-        let results = f.flagged(e)?;
-        e.get(results, 0)?
+        match added(e, f.region).map(|ty| (ty, neutral(ty))) {
+            Some((ty, Some(bits))) => {
+                let fill = e.scalar_bits(ty, bits);
+                let masked = behind(e, &f.folded, fill)?;
+                again(e, &[masked, *f.inits.first()?])?
+            }
+            Some((ty, None)) if ty.is_float() => f.wide_sum(e)?,
+            _ => {
+                let results = f.flagged(e)?;
+                e.get(results, 0)?
+            }
+        }
     };
     Some(View { array, sizes: f.kept })
 }
