@@ -139,10 +139,6 @@ macro_rules! fields {
             }
 
             fn over(self, divisor: Self) -> Self {
-                let size = divisor.size();
-                if size > 1e-9 && size < 1e9 {
-                    return self / divisor;
-                }
                 // The smaller part of the divisor relative to the larger.
                 let Complex { re: c, im: d } = divisor;
                 if c.abs() >= d.abs() {
