@@ -164,6 +164,10 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 off[at(i, j)] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
             }
         }
+        // Where rounding decides whether a pivot is negative, it decides whether there are factors at all.
+        if (0..n).any(|j| off[at(j, j)] == UNKNOWN) {
+            off[m * n * n..][..n * n].fill(UNKNOWN);
+        }
     }
     Some(vec![settled(case, 0, &off, mode)])
 }
