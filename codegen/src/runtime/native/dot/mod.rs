@@ -10,6 +10,7 @@
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `vector` | products of a matrix and a vector |
+//! | `outer` | products of one term |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
 //!
@@ -24,6 +25,7 @@ mod grouped;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 pub(super) mod operand;
+mod outer;
 pub(super) mod product;
 pub(super) mod ragged;
 pub(super) mod scaled;
@@ -315,13 +317,28 @@ impl Dot {
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
         // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
         unsafe {
-            let rhs_scratch = call.scratch.add(self.lhs.scratch());
-            let lhs = self.source::<A>(&self.lhs, call.arguments[0], call.scratch, call);
-            let rhs = self.source::<A>(&self.rhs, call.arguments[1], rhs_scratch, call);
-            let scratch = rhs_scratch.add(self.rhs.scratch());
+            let [lhs, rhs] = self.sources::<A>(call);
+            let scratch = call.scratch.add(self.lhs.scratch() + self.rhs.scratch());
             let zero = std::ptr::null();
             self.product::<A>(self.extents, self.schedule, &lhs, &rhs, narrow, zero, scratch, call);
         }
+    }
+
+    /// Both operands, converted if need be.
+    unsafe fn sources<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>) -> [Typed<'_, A::Word>; 2] {
+        // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
+        unsafe {
+            let scratch = call.scratch.add(self.lhs.scratch());
+            [
+                self.source::<A>(&self.lhs, call.arguments[0], call.scratch, call),
+                self.source::<A>(&self.rhs, call.arguments[1], scratch, call),
+            ]
+        }
+    }
+
+    /// Whether there is nothing to do but to write products of one term.
+    fn streams(&self, call: Call<'_>) -> bool {
+        call.epilogue.is_none() && self.result_type == ElementType::F32 && outer::suits(self.extents)
     }
 
     unsafe fn product<A: Arithmetic>(
@@ -438,6 +455,10 @@ impl Operation for Dot {
                 return;
             }
             match self.field {
+                Field::F32 if self.streams(call) => {
+                    let [lhs, rhs] = self.sources::<tile::F32>(call);
+                    outer::run(self.extents, &lhs, &rhs, call.arguments[2].cast(), call.pool);
+                }
                 Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
                 Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),
                 Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(self.result_type)),

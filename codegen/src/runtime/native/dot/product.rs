@@ -210,7 +210,8 @@ impl Schedule {
         let kept = KEPT / words.saturating_mul(word).max(1);
         // Too long to be kept: chunks pack blocks of terms.
         let right = if kept >= 2 * tiles.columns { Right::Kept } else { Right::Own };
-        let most = (if self.blocked { kept } else { kept.min(SUMS) } / tiles.columns).max(2);
+        let most = if self.blocked { kept } else { kept.min(SUMS) };
+        let most = (most / tiles.columns).max(2);
         let panels = n.div_ceil(tiles.columns);
         let least = panels.div_ceil(most);
         let wanted = (extents.work() / CHUNK).clamp(1, 8 * threads);
@@ -240,7 +241,7 @@ impl Schedule {
             let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
             (time, Schedule { rows, columns, right, ..self })
         };
-        let more = (0..6).map(|i| 4 * threads >> i).filter(|&stripes| stripes > least && stripes <= panels);
+        let more = (0..6).map(|i| (4 * threads) >> i).filter(|&stripes| stripes > least && stripes <= panels);
         let (_, best) = std::iter::once(least)
             .chain(more)
             .map(cut)
