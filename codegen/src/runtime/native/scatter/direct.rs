@@ -2,7 +2,7 @@
 //!
 //! Index vectors become places a block at a time. Dimensions in which neither index vectors nor windows meet (batching dimensions, those that windows
 //! cover) are tasks of their own; otherwise each task has a range of places, looks at all index vectors and keeps those of its range. So each
-//! element sees its updates in the order of the index vectors, whatever the number of tasks. Of long rows each task has some columns instead.
+//! element sees its updates in the order of the index vectors, whatever the number of tasks.
 //!
 //! Where many updates go to few places, and their order does not matter, each of a number of parts of them (the shape alone says how many) has a copy of
 //! the places; the copies are combined in order.
@@ -26,9 +26,6 @@ const LANES: usize = 16;
 
 /// Elements of updates from which several threads are worth their while.
 const LARGE: usize = 1 << 13;
-
-/// Bytes that are moved together: a cut of a row has two and more such lines.
-const LINE: usize = 64;
 
 /// The most copies of the places.
 const COPIES: usize = 16;
@@ -222,14 +219,14 @@ impl Direct {
         }
     }
 
-    /// Carries out the updates of these index vectors that are a part, in order. `at`: where the dimensions that divide the work are.
+    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are.
     ///
     /// # Safety
     /// The arrays are those of the call, and the places nobody else's.
     unsafe fn scan(
         &self,
         vectors: Range<usize>,
-        Part { places, run }: Part,
+        places: Range<u32>,
         at: [usize; 3],
         [indices, updates, result]: [*mut u8; 3],
     ) {
@@ -269,7 +266,7 @@ impl Direct {
                     to: &to[..kept],
                     from: &from[..kept],
                     stride: inner.strides[1],
-                    run,
+                    run: self.run,
                     often: self.often,
                 };
                 if self.window.is_empty() {
@@ -318,22 +315,6 @@ impl Direct {
         let extent = self.extent();
         let keys = extent.div_ceil(self.row.max(1));
         let threads = if work < LARGE { 1 } else { call.pool.threads() };
-        // Long rows are cut, so that each thread reads all updates in order.
-        let cuts = threads.min(self.run * self.bytes / (2 * LINE));
-        if self.window.is_empty() && outer == 1 && cuts > 1 && self.row >= self.run {
-            let pieces = total.div_ceil(1 << 18);
-            call.pool.run(pieces, &|n| copy(n << 18..((n + 1) << 18).min(total)));
-            call.pool.run(cuts, &|cut| {
-                let even = LINE / self.bytes;
-                let bound =
-                    |cut: usize| if cut == cuts { self.run } else { self.run * cut / cuts / even * even };
-                let (begin, end) = (bound(cut), bound(cut + 1));
-                let part = Part { places: 0..extent as u32, run: end - begin };
-                // SAFETY: as the caller says; windows lie apart, and tasks have columns of their own.
-                unsafe { self.scan(0..vectors, part, [begin, 0, begin], arrays.get()) };
-            });
-            return;
-        }
         let ranges =
             if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer).min(keys) };
         let together = outer == 1 && ranges > 1;
@@ -359,8 +340,7 @@ impl Direct {
                 copy(places.start * self.bytes..end);
             }
             // SAFETY: as the caller says; tasks have places of their own.
-            let part = Part { places: places.start as u32..places.end as u32, run: self.run };
-            unsafe { self.scan(0..vectors, part, at, arrays.get()) };
+            unsafe { self.scan(0..vectors, places.start as u32..places.end as u32, at, arrays.get()) };
         };
         if threads == 1 {
             (0..outer * ranges).for_each(task);
@@ -384,8 +364,7 @@ impl Direct {
                     let identity = *std::ptr::from_ref(&copies.identity).cast::<T>();
                     Shared::<T>::new(own).slice_mut(0, self.elements).fill(identity);
                 });
-                let all = Part { places: 0..self.elements as u32, run: self.run };
-                self.scan(part(n)..part(n + 1), all, [0; 3], [indices, updates, own]);
+                self.scan(part(n)..part(n + 1), 0..self.elements as u32, [0; 3], [indices, updates, own]);
             }
         });
         let sent = Sent(call);
@@ -407,12 +386,6 @@ impl Direct {
             }
         });
     }
-}
-
-/// What of the work is one task's: windows at some places, or so many elements of each run.
-struct Part {
-    places: Range<u32>,
-    run: usize,
 }
 
 /// Pointers that tasks use, each for places of its own.

@@ -25,13 +25,8 @@ pub(super) struct List<'a> {
 /// Updates rows, in order: operand, updates.
 pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
-/// Bytes of updates ahead of which places are fetched, and the most updates.
-const AHEAD: usize = 2048;
-const MOST_AHEAD: usize = 12;
-
-/// Bytes that are fetched together, and the most such lines of a row: a machine follows longer ones by itself.
-const LINE: usize = 64;
-const MOST_LINES: usize = 8;
+/// Updates ahead of which a place is fetched.
+const AHEAD: usize = 12;
 
 /// Elements that are loaded before any is stored.
 const PIECE: usize = 16;
@@ -144,18 +139,10 @@ unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'
     let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
     // SAFETY: the caller's: both lists have `n` entries.
     unsafe {
-        let bytes = run * size_of::<T>();
-        let far = (AHEAD / bytes.max(1)).clamp(4, MOST_AHEAD);
-        // A row that does not begin with a line has a part of one more.
-        let lines = ((bytes + LINE / 2) / LINE).clamp(1, MOST_LINES);
         for i in 0..n {
-            let ahead = (i + far).min(n - 1);
-            let row = to.add(*places.add(ahead) as usize).cast::<u8>();
-            let update = from.add(*updates.add(ahead) as usize * stride).cast::<u8>();
-            for line in 0..lines {
-                fetch(row.wrapping_add(line * LINE));
-                fetch(update.wrapping_add(line * LINE));
-            }
+            let ahead = (i + AHEAD).min(n - 1);
+            fetch(to.add(*places.add(ahead) as usize));
+            fetch(from.add(*updates.add(ahead) as usize * stride));
             let (row, update) =
                 (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
             let mut j = 0;
