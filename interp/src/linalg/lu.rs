@@ -92,7 +92,7 @@ impl Steps {
     }
 
     fn narrow<F: Field>(&mut self, columns: &mut [F], height: usize, first: usize, leave_zeros: bool) {
-        let width = if height == 0 { 0 } else { columns.len() / height };
+        let width = columns.len().checked_div(height).unwrap_or(0);
         for step in 0..width.min(height - first) {
             let k = first + step;
             let pivot = k + first_of_largest_by(&columns[step * height..][k..height], F::size);

@@ -192,7 +192,7 @@ pub(crate) fn largest<F: Field>(x: &[F]) -> f64 {
             for part in [re.abs(), if F::COMPLEX { im.abs() } else { 0.0 }] {
                 *largest = if part > *largest { part } else { *largest };
                 // NaN once it is.
-                *nan += part - part;
+                *nan += part * 0.0;
             }
         }
     };
