@@ -35,10 +35,11 @@ lint: setup
 bless: setup
 	HLO_BLESS=1 $(CARGO) test --workspace --locked --no-fail-fast
 
-# A minute of made programs through the compiler, and one through each of its passes by itself; `make fuzz SEED=7` makes others.
+# Made programs through the compiler, and through each of its passes by itself: the first COUNT of a seed or a minute of them; `make fuzz SEED=7` makes others.
 SEED ?= 0
+COUNT ?= 3000
 FUZZ_PROFILE ?= --release
-FUZZ = $(CARGO) run $(FUZZ_PROFILE) --locked --bin hlo -- fuzz --size small --seed $(SEED) --max-time 60 --out target/fuzz-findings
+FUZZ = $(CARGO) run $(FUZZ_PROFILE) --locked --bin hlo -- fuzz --size small --seed $(SEED) --count $(COUNT) --max-time 60 --out target/fuzz-findings
 fuzz: setup
 	$(FUZZ) --engines interpreter,cpu:O0,cpu:O3
 fuzz-passes: setup
