@@ -1,11 +1,11 @@
 //! Functions that generated code calls, a lane at a time, where it has no code of its own: those of the interpreter.
 //!
 //! `hlo_OPCODE_TYPE`: of `f32` and `f64` numbers to a number; of `c64` and `c128` the parts of the operands and then the address of the result's two parts
-//! (`abs` gives a number).
+//! (`abs` gives a number). One name is LLVM's own.
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
-use hlo_interp::scalar::{ComplexNumber, Elementary, Float, Number};
+use hlo_interp::scalar::{ComplexNumber, Elementary, Float, Number, convert};
 
 use super::object::External;
 
@@ -14,8 +14,17 @@ pub fn symbol(opcode: Opcode, ty: &str) -> String {
     format!("hlo_{}_{ty}", opcode.name().replace('-', "_"))
 }
 
+/// `f64` to `f16`, rounded once, which LLVM takes from its run-time library: where it sees that an `f32` in between changes nothing, it leaves that out, and
+/// processors without such an instruction call this. An `f16` is returned in the low half of the register of an `f32`.
+extern "C" fn truncdfhf2(x: f64) -> f32 {
+    f32::from_bits(u32::from(convert::<f64, hlo::half::f16>(x).to_bits()))
+}
+
 /// The function of this symbol.
 pub(super) fn find(symbol: &str) -> Option<External> {
+    if symbol == "__truncdfhf2" {
+        return Some(External::new(truncdfhf2 as *const ()));
+    }
     let (name, ty) = symbol.strip_prefix("hlo_")?.rsplit_once('_')?;
     match ty {
         "f32" => f32_function(name),
@@ -137,5 +146,11 @@ mod tests {
             assert_eq!(find(&symbol(opcode, ty)).is_some(), there, "{opcode} {ty}");
         }
         assert!(find("malloc").is_none());
+        assert!(find("__truncdfhf2").is_some());
+        let half = |x: f64| truncdfhf2(x).to_bits();
+        assert_eq!(half(1.5), 0x3e00);
+        assert_eq!(half(-0.0), 0x8000);
+        // Between two numbers, above the middle by less than an f32 shows.
+        assert_eq!(half(1.0 + 2f64.powi(-11) + 2f64.powi(-40)), 0x3c01);
     }
 }
