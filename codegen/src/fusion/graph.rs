@@ -268,8 +268,10 @@ impl Graph {
         let mut roots: Vec<NodeId> = x.roots.clone();
         roots.extend(y.roots.iter().filter(|r| !x.roots.contains(r)));
         roots.sort_unstable();
-        let new = y.members.iter().filter(|&&m| !self.is_in(m, a)).count();
-        if x.members.len() + new > MAX_MEMBERS || roots.len() > MAX_ROOTS {
+        let (large, id, small) = if x.members.len() < y.members.len() { (y, b, x) } else { (x, a, y) };
+        let room = MAX_MEMBERS.saturating_sub(large.members.len());
+        let new = small.members.iter().filter(|&&m| !self.is_in(m, id));
+        if roots.len() > MAX_ROOTS || new.take(room + 1).count() > room {
             return false;
         }
         // Operands of either that the other does not compute.
