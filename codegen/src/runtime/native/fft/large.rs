@@ -221,6 +221,9 @@ pub(super) fn pieces(pool: &Pool, n: usize, each: impl Fn(usize, usize) + Sync) 
     });
 }
 
+/// What is done to a group of lines: with room for the lines, memory of a transform, and the number of the group.
+type Group<'a, T> = &'a (dyn Fn(&mut [Complex<T>], &mut [Complex<T>], usize) + Sync);
+
 /// A transform of a length as a matrix of `n1` rows and `n2` columns.
 #[derive(Clone)]
 struct Split<T> {
@@ -253,12 +256,7 @@ impl<T: FftNum + Float> Split<T> {
     }
 
     /// Calls `each` for all of `n` groups with lines and memory of a transform.
-    fn tasks(
-        &self,
-        pool: &Pool,
-        n: usize,
-        each: &(dyn Fn(&mut [Complex<T>], &mut [Complex<T>], usize) + Sync),
-    ) {
+    fn tasks(&self, pool: &Pool, n: usize, each: Group<'_, T>) {
         let tasks = TASKS.min(n);
         let lines = BLOCK * (self.n1.max(self.n2) + APART);
         let inner_at = (lines * size_of::<Complex<T>>()).next_multiple_of(64);
@@ -356,9 +354,10 @@ unsafe fn transpose<T: Copy>(
             for (k, row) in block.iter_mut().enumerate() {
                 *row = *from.add((first + k) * apart).cast::<[Complex<T>; BLOCK]>();
             }
-            for c in 0..BLOCK {
-                *to.add(c * to_apart + first).cast::<[Complex<T>; BLOCK]>() =
-                    std::array::from_fn(|k| block[k][c]);
+            let columns: [[Complex<T>; BLOCK]; BLOCK] =
+                std::array::from_fn(|c| std::array::from_fn(|k| block[k][c]));
+            for (c, column) in columns.into_iter().enumerate() {
+                *to.add(c * to_apart + first).cast::<[Complex<T>; BLOCK]>() = column;
             }
         }
         for k in whole..rows {

@@ -615,10 +615,10 @@ impl<T: FftNum + Float> Work<'_, T> {
         }
         let some = PART / size.max(1);
         self.pool.run(self.volumes.count.div_ceil(some), &|i| {
-            for volume in i * some..self.volumes.count.min((i + 1) * some) {
+            for (volume, flag) in flags.iter().enumerate().skip(i * some).take(some) {
                 // SAFETY: the volume's parts.
                 let x = unsafe { x.slice(volume * size, size) };
-                flags[volume].store(u8::from(!all_finite(x)), Ordering::Relaxed);
+                flag.store(u8::from(!all_finite(x)), Ordering::Relaxed);
             }
         });
     }
