@@ -452,6 +452,8 @@ impl<'m> Reduction<'m> {
             }
             c.for_var(last.0, first, end, copies, false, 1, |c| {
                 let row = c.var(last.0)?;
+                // What depends on it is known for one copy at a time.
+                c.hide_var(last.0);
                 over_lanes(c, target, column, low, high, count, w, &|c| {
                     let mut all = accumulators.load(c, &types)?;
                     let start = self.folds.starts(c)?;

@@ -308,6 +308,15 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
         self.levels[level].made.push(Made::Var(var, before));
     }
 
+    /// Makes a loop variable unknown up to the end of the innermost level, or until it is given another value.
+    pub(super) fn hide_var(&mut self, var: u32) {
+        let level = self.level();
+        if let Some(known) = self.vars.get_mut(var as usize) {
+            let before = known.take();
+            self.levels[level].made.push(Made::Var(var, before));
+        }
+    }
+
     /// The value of a loop variable, of lane 0.
     pub(super) fn var(&self, var: u32) -> Result<Value<'ctx>> {
         let known = self.vars.get(var as usize).copied().flatten();
