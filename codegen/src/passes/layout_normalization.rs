@@ -50,10 +50,11 @@ fn bitcast(e: &mut Edit<'_>) -> Option<InstrId> {
             return None;
         }
         let room = room / bits + i64::from(room % bits != 0);
-        at.length(e, room)?;
-        if wanted > bits {
-            at.reshape(e, &[n, wanted / bits])?;
+        let both = if wanted > bits { [n, wanted / bits] } else { [room, 1] };
+        if elements(&at.dims)? != room {
+            at.length(e, room)?;
         }
+        at.reshape(e, if wanted > bits { &both } else { &both[..1] })?;
         let x = at.flush(e)?;
         let mut dims = vec![if wanted > bits { n } else { room }];
         if wanted < bits {
