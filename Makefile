@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint bless bench fuzz fuzz-passes clean
+.PHONY: demo test setup lint bless bench fuzz fuzz-passes fuzz-build clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -39,10 +39,14 @@ bless: setup
 SEED ?= 0
 COUNT ?= 3000
 FUZZ_PROFILE ?= --release
-FUZZ = $(CARGO) run $(FUZZ_PROFILE) --locked --bin hlo -- fuzz --size small --seed $(SEED) --count $(COUNT) --max-time 60 --out target/fuzz-findings
-fuzz: setup
+FUZZ = target/$(if $(FUZZ_PROFILE),release,debug)/hlo fuzz --size small --seed $(SEED) --count $(COUNT) --max-time 60 --out target/fuzz-findings
+# All of the workspace is built, as for tests, or dependencies would be built again for fewer features.
+fuzz fuzz-passes: fuzz-build
+fuzz-build: setup
+	$(CARGO) build $(FUZZ_PROFILE) --locked --workspace --bins
+fuzz:
 	$(FUZZ) --engines interpreter,cpu:O0,cpu:O3
-fuzz-passes: setup
+fuzz-passes:
 	$(FUZZ) --every-pass
 
 bench: setup

@@ -4,7 +4,7 @@
 //! memory they and native operations need; then buffers are assigned; then [`Lowered::plan`] writes the steps.
 
 use hlo::attrs::{AttrKey, FusionKind};
-use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
@@ -116,6 +116,20 @@ fn check_shapes(module: &Module, id: InstrId) -> Result<(), Unsupported> {
     }
 }
 
+/// Why an instruction that fusions are made of is in none: nothing is fused in modules whose run-time sizes could not be taken out.
+fn unfused(module: &Module) -> String {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    match all
+        .map(|i| module.instr(i))
+        .find(|i| i.shape.leaves().iter().any(|s| s.as_array().is_some_and(ArrayShape::is_dynamic)))
+    {
+        Some(dynamic) => {
+            format!("it is not in a fusion, since the size of `{}` is known only at run time", dynamic.name)
+        }
+        None => "it is not in a fusion".to_owned(),
+    }
+}
+
 fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     let refuse = |reason: &str| Err(Unsupported::new(module, id, reason));
     let native = |otherwise: &str| match Native::of(module, id) {
@@ -208,7 +222,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Reverse
         | Opcode::Slice
         | Opcode::Transpose
-        | Opcode::Reduce => native("it is not in a fusion"),
+        | Opcode::Reduce => native(&unfused(module)),
         // Library operations.
         Opcode::Convolution
         | Opcode::Dot
