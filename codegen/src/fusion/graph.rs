@@ -20,7 +20,7 @@ pub(super) type NodeId = u32;
 pub(super) type Key = (NodeId, u32);
 
 /// The most instructions of a fusion.
-pub(super) const MAX_MEMBERS: usize = 240;
+pub(super) const MAX_MEMBERS: usize = 640;
 /// The most operands of a fusion that are not scalar constants.
 pub(super) const MAX_OPERANDS: usize = 28;
 /// The most results of a fusion.

@@ -8,6 +8,7 @@
 //! **Invariants:** analysis makes no LLVM value; [`describe`] and [`emit`] plan alike, and what a kernel computes depends neither on the range of
 //! units that it is called with nor on the target's vector length, but for sums of floats, whose order does.
 
+mod abreast;
 mod access;
 mod argmax;
 mod code;

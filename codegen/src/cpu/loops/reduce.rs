@@ -8,6 +8,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
 
+use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::index::{Affine, Def, Index};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, over_lanes, variables};
@@ -32,11 +33,15 @@ const CHUNK_ELEMENTS: i64 = 1 << 15;
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
 
+/// The least elements next to each other, and the most results, of a slab.
+const PIECE: i64 = 128;
+const SLAB_RESULTS: i64 = 4096;
+
 /// Reductions over the same dimensions of operands of the same dimensions.
 pub(super) struct Reduction<'m> {
-    vars: Vec<(u32, i64)>,
+    pub(super) vars: Vec<(u32, i64)>,
     reduced: Vec<u32>,
-    folds: Folds<'m>,
+    pub(super) folds: Folds<'m>,
     outputs: Vec<Output>,
     /// Row-major number of the result, and how many there are.
     kept: Affine,
@@ -45,6 +50,8 @@ pub(super) struct Reduction<'m> {
     chunks: Option<(u32, i64, i64)>,
     /// Arrays of partial results: one an accumulator.
     partial: Vec<u32>,
+    /// Chunks are slabs of the outermost variable, of which all results are accumulated at once.
+    slabs: bool,
 }
 
 /// The reductions that a fusion's root needs, in order.
@@ -116,8 +123,17 @@ pub(super) fn fusion(
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
     join_alike(&mut tape, &mut vars, &reduced, &mut more);
     let folds = Folds::new(folds);
-    let mut plan =
-        Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new() };
+    let mut plan = Reduction {
+        vars,
+        reduced,
+        folds,
+        outputs,
+        kept,
+        results,
+        chunks: None,
+        partial: Vec::new(),
+        slabs: false,
+    };
     let scratch = plan.cut(&mut tape, arguments, 0);
     Ok((tape, vec![plan], scratch))
 }
@@ -170,8 +186,17 @@ pub(super) fn apart(
         let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
         join_alike(&mut tape, &mut vars, &reduced, &mut more);
         let folds = Folds::new(vec![fold]);
-        let mut plan =
-            Reduction { vars, reduced, folds, outputs, kept, results, chunks: None, partial: Vec::new() };
+        let mut plan = Reduction {
+            vars,
+            reduced,
+            folds,
+            outputs,
+            kept,
+            results,
+            chunks: None,
+            partial: Vec::new(),
+            slabs: false,
+        };
         scratch += plan.cut(&mut tape, argument, scratch);
         plans.push(plan);
     }
@@ -207,24 +232,28 @@ impl<'m> Reduction<'m> {
     }
 
     /// Whether the innermost variable is reduced.
-    fn over_rows(&self) -> bool {
+    pub(super) fn over_rows(&self) -> bool {
         self.vars.last().is_none_or(|v| self.is_reduced(v.0))
     }
 
-    fn kept_vars(&self) -> Vec<(u32, i64)> {
+    pub(super) fn kept_vars(&self) -> Vec<(u32, i64)> {
         self.vars.iter().copied().filter(|v| !self.is_reduced(v.0)).collect()
     }
 
-    fn reduced_vars(&self) -> Vec<(u32, i64)> {
+    pub(super) fn reduced_vars(&self) -> Vec<(u32, i64)> {
         self.vars.iter().copied().filter(|v| self.is_reduced(v.0)).collect()
     }
 
     /// Units of a whole phase without chunks.
     fn plain_units(&self) -> i64 {
+        if self.slabs {
+            return 1;
+        }
         let kept = self.kept_vars();
-        if self.over_rows() {
+        if self.over_rows() && !self.is_abreast() {
             return kept.iter().map(|v| v.1).product();
         }
+        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { blocks(n) };
         let (last, outer) = kept.split_last().map_or((1, &kept[..]), |(l, o)| (l.1, o));
         outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
     }
@@ -232,6 +261,10 @@ impl<'m> Reduction<'m> {
     /// Cuts the largest reduced variable if there are few units; gives the bytes of scratch memory.
     /// `begin` bytes of it are taken.
     fn cut(&mut self, tape: &mut Tape<'m>, argument: u32, begin: u64) -> u64 {
+        if let Some((var, n)) = self.in_slabs(tape) {
+            self.slabs = true;
+            return self.cut_variable(tape, (var, (n + MANY - 1) / MANY, n), argument, begin);
+        }
         let units = self.plain_units();
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
@@ -242,10 +275,21 @@ impl<'m> Reduction<'m> {
         let inner = self.vars.last().is_some_and(|v| v.0 == var);
         let unit = if inner { 256 } else { 4 };
         let size = ((n + wanted - 1) / wanted + unit - 1) / unit * unit;
-        let count = (n + size - 1) / size;
-        if count < 2 {
+        if size >= n {
             return 0;
         }
+        self.cut_variable(tape, (var, size, n), argument, begin)
+    }
+
+    /// Cuts a variable of so many values into chunks of some.
+    fn cut_variable(
+        &mut self,
+        tape: &mut Tape<'m>,
+        (var, size, n): (u32, i64, i64),
+        argument: u32,
+        begin: u64,
+    ) -> u64 {
+        let count = (n + size - 1) / size;
         self.chunks = Some((var, size, count));
         tape.space.var(CHUNK, count);
         let mut offset = begin;
@@ -259,6 +303,17 @@ impl<'m> Reduction<'m> {
             }
         }
         offset - begin
+    }
+
+    /// The outermost variable, if the results of each of its values are made of long pieces of memory of their own, one after the other: in the order of results, those of
+    /// one would be far from each other.
+    fn in_slabs(&self, tape: &Tape<'_>) -> Option<(u32, i64)> {
+        let (&(var, n), rest) = self.vars.split_first()?;
+        let inner = rest.iter().rev().take_while(|v| self.is_reduced(v.0));
+        let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
+        let few = (2..=SLAB_RESULTS).contains(&self.results);
+        let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
+        (fits && self.cost(tape).bytes > FAR).then_some((var, n))
     }
 
     /// Whether there is a second phase.
@@ -286,7 +341,7 @@ impl<'m> Reduction<'m> {
     }
 
     /// Stores the results of which these are the accumulators, where the code is.
-    fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
+    pub(super) fn finish<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
         self.folds.give(c, total)?;
         let mut stored = Vec::new();
         for o in &self.outputs {
@@ -337,9 +392,13 @@ impl<'m> Reduction<'m> {
         let rows = self.over_rows();
         let last = self.vars.last().map_or(1, |v| v.1);
         let mut lanes = self.folds.lanes(tape, target, &[], last);
-        if !rows && last > 2 {
-            // Columns are apart: their order is not that of elements.
+        if !rows && last > 2 || self.is_abreast() {
+            // Results are apart: their order is not that of elements.
             lanes = self.folds.lanes_of_columns(tape, target);
+        }
+        let abreast = self.is_abreast();
+        if abreast {
+            lanes = self.lanes_abreast(lanes, target);
         }
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
@@ -350,17 +409,23 @@ impl<'m> Reduction<'m> {
         if let Some((.., count)) = self.chunks {
             units.push((CHUNK, count));
         }
-        units.extend(self.kept_vars());
-        if !rows {
+        if !self.slabs {
+            units.extend(self.kept_vars());
+        }
+        if !rows || abreast {
             let last = units.pop().map_or(1, |v| v.1);
-            units.push((BLOCKS, blocks(last)));
+            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { blocks(last) }));
         }
         let e = c.e;
         c.mark()?;
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
             decode(c, unit, &units)?;
-            if rows {
+            if self.slabs {
+                self.slab(c, target)?
+            } else if abreast {
+                self.rows_abreast(c, target, BLOCKS)?
+            } else if rows {
                 self.row(c, target)?
             } else {
                 self.columns(c, target)?
@@ -372,7 +437,7 @@ impl<'m> Reduction<'m> {
     }
 
     /// A unit of a reduction over rows.
-    fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+    pub(super) fn row<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let vars = self.reduced_vars();
         let sweep = Sweep {
             folds: &self.folds,
@@ -391,6 +456,41 @@ impl<'m> Reduction<'m> {
         }
         c.lanes = lanes;
         Ok(())
+    }
+
+    /// A slab: partial results are in memory, near by.
+    fn slab<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
+        let reduced = self.reduced_vars();
+        let Some((&first, inner)) = reduced.split_first() else { return Ok(()) };
+        let kept = self.kept_vars();
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        loops(c, &kept, &|c| {
+            let start = self.folds.starts(c)?;
+            self.store_partial(c, &start)
+        })?;
+        c.lanes = lanes;
+        let (low, high, _) = self.range(c, first)?;
+        c.for_var(first.0, low, high, 1, false, 1, |c| {
+            loops(c, &kept, &|c| {
+                let sweep = Sweep {
+                    folds: &self.folds,
+                    vars: inner,
+                    copies: self.copies_of_rows(c.tape, c.lanes, inner),
+                    range: &|c, var| sweep::whole(c, var),
+                    before: &sweep::nothing,
+                    after: &sweep::nothing,
+                };
+                let total = sweep.emit(c, target)?;
+                let lanes = std::mem::replace(&mut c.lanes, 1);
+                let at = self.partial_at(c.tape);
+                let before = self.partial.iter().map(|&array| c.load_here(array, &at));
+                let before = before.collect::<Result<Vec<_>>>()?;
+                let all = self.folds.joined(c, 1, &before, &total)?;
+                self.store_partial(c, &all)?;
+                c.lanes = lanes;
+                Ok(())
+            })
+        })
     }
 
     fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {

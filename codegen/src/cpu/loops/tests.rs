@@ -42,6 +42,44 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
+/// Divisions of what was small integers, by constants.
+#[test]
+fn quotients_by_constants() {
+    for by in [
+        "255",
+        "3",
+        "-3",
+        "0.22",
+        "127.5",
+        "1e-3",
+        "7",
+        "-0.1",
+        "4",
+        "16777215",
+        "1.99999988",
+        "1.5",
+        "641",
+        "1e15",
+    ] {
+        for n in ["u16", "s16"] {
+            let body = format!(
+                "  i = {n}[65536] iota(), iota_dimension=0\n  x = f32[65536] convert(i)\n  c = f32[] constant({by})\n  \
+                 b = f32[65536] broadcast(c), dimensions={{}}\n  q = f32[65536] divide(x, b)\n  h = f32[] constant(0.45)\n  \
+                 hb = f32[65536] broadcast(h), dimensions={{}}\n  s = f32[65536] subtract(q, hb)\n  t = f32[65536] divide(s, b)\n  \
+                 m = f32[65536] multiply(t, p0)\n  z = f32[] constant(-0)\n  zb = f32[65536] broadcast(z), dimensions={{}}\n  \
+                 w = f32[65536] multiply(x, zb)\n  v = f32[65536] divide(w, b)\n  \
+                 ROOT r = (f32[65536], f32[65536], f32[65536], f32[65536]) tuple(q, t, m, v)"
+            );
+            let result = "(f32[65536], f32[65536], f32[65536], f32[65536])";
+            check(&loop_of(&["f32[65536]"], result, &body));
+        }
+        let body = format!(
+            "  x = f32[4099] convert(p0)\n  c = f32[] constant({by})\n  b = f32[4099] broadcast(c), dimensions={{}}\n  ROOT q = f32[4099] divide(x, b)"
+        );
+        check(&loop_of(&["s32[4099]"], "f32[4099]", &body));
+    }
+}
+
 /// Sides of concatenations and edges of paddings are nests of their own.
 #[test]
 fn pieces_of_a_space() {
@@ -351,6 +389,54 @@ fn large_reductions_are_cut() {
         check(&reduction("f32", "maximum", from, dims, to));
         check_with(&reduction("f32", "add", from, dims, to), 3, Some(100), Close::Within(1e-4));
     }
+}
+
+/// Pieces of the outermost dimension have all results each.
+#[test]
+fn large_reductions_by_slabs() {
+    for (from, dims, to) in [
+        ("[130,33,520]", "0,2", "[33]"),
+        ("[65,5,7,9,1024]", "0,2,4", "[5,9]"),
+        ("[70,260,130]", "0,2", "[260]"),
+    ] {
+        check(&reduction("s32", "add", from, dims, to));
+        check_with(&reduction("f32", "maximum", from, dims, to), 2, None, Close::Exact);
+        check_with(&reduction("f32", "add", from, dims, to), 3, Some(100), Close::Within(1e-4));
+        check_with(&reduction("c64", "add", from, dims, to), 3, Some(100), Close::Within(1e-4));
+    }
+}
+
+/// Products and the like of rows, of which several are taken at once, are those of the order of the elements.
+#[test]
+fn literal_reductions_of_many_rows() {
+    for (from, dims, to) in [
+        ("[40,64]", "1", "[40]"),
+        ("[33,100]", "1", "[33]"),
+        ("[3,17,50]", "2", "[3,17]"),
+        ("[20,3,18]", "1,2", "[20]"),
+        ("[2,4,17,40]", "1,3", "[2,17]"),
+        ("[16,16]", "1", "[16]"),
+    ] {
+        for (ty, op) in [
+            ("f32", "multiply"),
+            ("f64", "multiply"),
+            ("bf16", "multiply"),
+            ("f16", "subtract"),
+            ("s8", "subtract"),
+            ("c64", "maximum"),
+            ("s64", "subtract"),
+        ] {
+            check(&reduction(ty, op, from, dims, to));
+        }
+    }
+    let regions = region("f", "f32", "multiply") + &region("g", "f32", "add") + &region("h", "pred", "or");
+    let body = "  o = f32[] constant(1)\n  z = f32[] constant(0)\n  n = f32[37,50] negate(p0)\n  m = f32[37,50] add(n, p1)\n  \
+                r = f32[37] reduce(m, o), dimensions={1}, to_apply=f\n  s = f32[37] reduce(p1, z), dimensions={1}, to_apply=g\n  \
+                k = pred[37,50] compare(p0, p1), direction=LT\n  b = pred[] constant(false)\n  h = pred[37] reduce(k, b), dimensions={1}, to_apply=h\n  \
+                t = f32[37] abs(r)\n  ROOT u = (f32[37], f32[37], pred[37]) tuple(t, s, h)";
+    let parameters = ["f32[37,50]", "f32[37,50]"];
+    let text = fused("kInput", &parameters, "(f32[37], f32[37], pred[37])", body, &regions);
+    check_with(&text, 5, None, Close::Within(1e-4));
 }
 
 #[test]

@@ -401,7 +401,7 @@ fn gather<'c, 'a, 'ctx, 'm>(
 }
 
 /// As many vectors as each has lanes, turned over: lane `l` of vector `v` becomes lane `v` of vector `l`.
-fn turned<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
+pub(super) fn turned<'ctx>(e: &Emit<'_, 'ctx>, rows: &mut [BasicValueEnum<'ctx>]) -> Result<()> {
     let n = rows.len() as u32;
     let mut s = n / 2;
     while s > 0 {

@@ -78,38 +78,43 @@ pub(super) fn binary<'ctx>(
     }
 }
 
-/// `f32` parts: in `f64`, where products are exact and nothing overflows; operands that are not finite take the plain formula in `f32`. `f64` parts: the
-/// plain formula, and the runtime's exact one where that overflowed on any lane.
+/// Fused products of the parts, and on lanes where the result is not finite what the interpreter's definition gives: of `f32` parts in `f64`, where products are
+/// exact and nothing overflows (operands that are not finite take the plain formula in `f32`), of `f64` parts by the runtime. Underflow needs no care: it is
+/// off by no more than the last place of a subnormal number.
 fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Val<'ctx>> {
     let ((a, b), (c, d)) = (x.pair(), y.pair());
-    let plain = |a, b, c, d| -> Result<(Value<'ctx>, Value<'ctx>)> {
-        Ok((e.fsub(e.fmul(a, c)?, e.fmul(b, d)?)?, e.fadd(e.fmul(a, d)?, e.fmul(b, c)?)?))
-    };
-    let (re, im) = plain(a, b, c, d)?;
+    let re = e.fma(a, c, e.fneg(e.fmul(b, d)?)?)?;
+    let im = e.fma(a, d, e.fmul(b, c)?)?;
     let zero = e.float(e.prim_of(a), 0.0);
-    if x.ty == ElementType::C64 {
-        // 0 if all are finite, otherwise NaN.
-        let mut probe = e.fmul(a, zero)?;
-        for part in [b, c, d] {
-            probe = e.fadd(probe, e.fmul(part, zero)?)?;
-        }
-        let finite = e.fcmp(FloatPredicate::ORD, probe, probe)?;
-        let wide = |v| e.fpext(v, Prim::F64);
-        let (wide_re, wide_im) = plain(wide(a)?, wide(b)?, wide(c)?, wide(d)?)?;
-        let re = e.select(finite, e.fptrunc(wide_re, Prim::F32)?, re)?;
-        let im = e.select(finite, e.fptrunc(wide_im, Prim::F32)?, im)?;
-        return Ok(Val::complex(x.ty, re, im));
-    }
     let probe = e.fadd(e.fmul(re, zero)?, e.fmul(im, zero)?)?;
     let odd = e.fcmp(FloatPredicate::UNO, probe, probe)?;
-    let any =
-        if e.lanes == 1 { odd } else { e.intrinsic("llvm.vector.reduce.or", &[odd.get_type()], &[odd])? };
-    let parts = e.if_else(
-        any,
-        || Ok(call(e, Opcode::Multiply, x.ty, &[a, b, c, d])?.registers()),
-        || Ok(vec![re, im]),
-    )?;
+    let careful = || -> Result<Vec<Value<'ctx>>> {
+        let exact = match x.ty {
+            ElementType::C64 => careful_product(e, [a, b, c, d])?,
+            _ => call(e, Opcode::Multiply, x.ty, &[a, b, c, d])?.registers(),
+        };
+        Ok(vec![e.select(odd, exact[0], re)?, e.select(odd, exact[1], im)?])
+    };
+    let parts = e.if_else(functions::any(e, odd)?, careful, || Ok(vec![re, im]))?;
     Ok(Val::of_registers(x.ty, &parts))
+}
+
+/// The product of `c64` numbers by way of `f64`.
+fn careful_product<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4]) -> Result<Vec<Value<'ctx>>> {
+    let plain = |a, b, c, d| -> Result<[Value<'ctx>; 2]> {
+        Ok([e.fsub(e.fmul(a, c)?, e.fmul(b, d)?)?, e.fadd(e.fmul(a, d)?, e.fmul(b, c)?)?])
+    };
+    let zero = e.float(e.prim_of(a), 0.0);
+    // 0 if all are finite, otherwise NaN.
+    let mut probe = e.fmul(a, zero)?;
+    for part in [b, c, d] {
+        probe = e.fadd(probe, e.fmul(part, zero)?)?;
+    }
+    let finite = e.fcmp(FloatPredicate::ORD, probe, probe)?;
+    let wide = |v| e.fpext(v, Prim::F64);
+    let exact = plain(wide(a)?, wide(b)?, wide(c)?, wide(d)?)?;
+    let plain = plain(a, b, c, d)?;
+    (0..2).map(|i| e.select(finite, e.fptrunc(exact[i], Prim::F32)?, plain[i])).collect()
 }
 
 /// `y` if `x` compares to it as the predicate says, by real parts and then imaginary ones, else `x`; NaN in both parts if any part is one.

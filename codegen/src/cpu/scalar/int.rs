@@ -147,8 +147,8 @@ fn divide<'ctx>(
     Ok((e.select(by_zero, ones, quotient)?, e.select(by_zero, a, remainder)?))
 }
 
-/// Of a divisor that is neither 0 nor, if signed, -1. There are no vector instructions for it: up to 32 bits go through floats, whose rounded quotient
-/// is never at or beyond the next integer, since the exact one is at least 1/divisor away from it.
+/// Of a divisor that is neither 0 nor, if signed, -1. There are no vector instructions for it: by constants LLVM multiplies; otherwise up to 32 bits go
+/// through floats, whose rounded quotient is never at or beyond the next integer, since the exact one is at least 1/divisor away from it.
 fn quotient<'ctx>(
     e: &Emit<'_, 'ctx>,
     prim: Prim,
@@ -157,7 +157,7 @@ fn quotient<'ctx>(
     b: Value<'ctx>,
 ) -> Result<Value<'ctx>> {
     let float = match prim.bits() {
-        _ if e.lanes == 1 => None,
+        _ if e.lanes == 1 || e.is_constant(b) => None,
         8 => Some(Prim::F32),
         16 => Some(Prim::F32),
         32 => Some(Prim::F64),

@@ -21,7 +21,7 @@ use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
-pub use float::{order_key, select};
+pub use float::{order_key, quotient, select};
 use narrow::format_of;
 pub use value::{Val, register, storage};
 

@@ -225,6 +225,12 @@ fn right(numeric: Numeric, ty: ElementType, expected: u128, actual: u128, spread
     }
 }
 
+/// How far off a result may be: the modulus of a complex number as its parts.
+fn numeric(case: &Case, result: ElementType) -> Numeric {
+    let complex = case.operands.iter().copied().find(|t| t.is_complex());
+    case.opcode.numeric(complex.unwrap_or(result))
+}
+
 /// Compiles all cases into one object, on scalars and on vectors, and compares with the interpreter.
 fn check(cases: &[Case], target: &Target) {
     let context = new_context();
@@ -274,7 +280,7 @@ fn check(cases: &[Case], target: &Target) {
             inputs.iter().map(|b| Array::Array(hlo_interp::Tensor::new(vec![n as i64], b.clone()))).collect();
         let expected =
             Interpreter::new(&module, Options::default()).run(arguments).unwrap().into_array().into_buffer();
-        let numeric = case.opcode.numeric(ty);
+        let numeric = numeric(case, ty);
         for lanes in [1, 16] {
             let actual = kernels.run(&format!("k{k}_{lanes}"), &inputs, ty, n, n as u64);
             let mut spread = 0;
@@ -555,7 +561,7 @@ fn against_interpreter(
     for i in 0..n {
         let (e, a) = (bits(&expected, i), bits(&actual, i));
         let mut spread = 0;
-        if !right(case.opcode.numeric(result), result, e, a, &mut spread) {
+        if !right(numeric(case, result), result, e, a, &mut spread) {
             wrong += 1;
             if spread == 0 {
                 (worst, at) = (i128::MAX, i);

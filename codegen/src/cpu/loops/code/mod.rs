@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use self::numbers::index_type;
 use super::index::AtomId;
-use super::tape::{GuardId, NodeId, Op, Tape};
+use super::tape::{Extent, GuardId, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::scalar::Val;
 
@@ -129,6 +129,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     nodes: Vec<Option<Known<'ctx>>>,
     atoms: Vec<Option<Number<'ctx>>>,
     masks: Vec<Option<Mask<'ctx>>>,
+    /// Of each node, once somebody asked.
+    extents: Option<Vec<Option<Extent>>>,
 }
 
 impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
@@ -160,6 +162,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             nodes: vec![None; tape.nodes.len()],
             atoms: vec![None; tape.space.atoms.len()],
             masks: vec![None; tape.guards.len()],
+            extents: None,
         };
         code.enter()?;
         Ok(code)

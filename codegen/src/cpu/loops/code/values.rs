@@ -83,6 +83,11 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Op::Elementwise { instr, operands } => {
                 let (instr, module) = (*instr, tape.module);
                 let branches = tape.branches(node);
+                if let Some(by) = tape.known_divisor(node, &mut self.extents) {
+                    let dividend = [operands[0]];
+                    let known = self.elementwise(&dividend, false, |e, x| scalar::quotient(e, &x[0], by))?;
+                    return Ok(self.made(node, known));
+                }
                 self.elementwise(operands, branches, |e, values| {
                     scalar::elementwise(e, module.instr(instr), values)
                 })?
@@ -155,9 +160,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 known.ok_or_else(|| Error::Llvm(format!("value {number} is not given here")))?
             }
         };
+        Ok(self.made(node, known))
+    }
+
+    fn made(&mut self, node: NodeId, known: Known<'ctx>) -> Known<'ctx> {
         self.levels[known.level].made.push(Made::Node(node));
         self.nodes[node as usize] = Some(known);
-        Ok(known)
+        known
     }
 
     pub(super) fn elementwise(

@@ -5,6 +5,7 @@
 //! one, what is read, what it costs) and emission read the same tape. **Invariants:** an operation comes after its operands and after those
 //! whose values its indices hold; equal instructions at equal indices are one operation; memory is read only where the guard of the load holds.
 
+mod extent;
 mod look;
 mod movement;
 
@@ -17,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::index::{Affine, Index, Space};
 use crate::Unsupported;
+pub(super) use extent::Extent;
 
 /// A place in [`Tape::nodes`].
 pub(super) type NodeId = u32;

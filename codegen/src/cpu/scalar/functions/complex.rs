@@ -7,9 +7,9 @@ use hlo::{ElementType, Opcode};
 
 use super::exponential::{exp, expm1, sinh_cosh};
 use super::inverse::atan2;
-use super::logarithm::{log_of_modulus, log1p, two_product, two_sum};
+use super::logarithm::{log_of_modulus, log1p};
 use super::trigonometric::{limit, sine_cosine};
-use super::{Digits, at_least, at_most, fabs, rare, sqrt};
+use super::{Digits, any, at_least, at_most, fabs, rare, sqrt};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
 use crate::runtime::functions::symbol;
@@ -311,48 +311,38 @@ pub(in super::super) fn binary<'ctx>(
     joined(e, op.opcode(), ty, &operands, fast).map(Some)
 }
 
-/// `abs`: correctly rounded. The rest of the square root says on which side of it the modulus is; of `f32` parts that is put into the last bit before rounding, of `f64`
-/// parts added, and where the sum is close to the middle between two numbers the runtime decides.
+/// `abs`: the square root of the sum of squares, where that is so far from the ends of the range that no square matters that underflows. On other lanes `f32` parts
+/// go through `f64`, `f64` parts through the runtime.
 pub(in super::super) fn modulus<'ctx>(
     e: &Emit<'_, 'ctx>,
     ty: ElementType,
-    z: Pair<'ctx>,
+    [a, b]: Pair<'ctx>,
 ) -> Result<Value<'ctx>> {
-    let format = format(ty);
-    let ([large, small], in_range) = ordered(e, widened(e, z)?, format)?;
-    let zero = is_zero(e, e.fadd(large, small)?)?;
-    let mut holds = e.or(in_range, zero)?;
-    let ([p, p_low], [q, q_low]) = (two_product(e, large, large)?, two_product(e, small, small)?);
-    let [sum, low] = two_sum(e, p, q)?;
-    let low = if format.narrow { low } else { e.fadd(low, e.fadd(p_low, q_low)?)? };
-    let root = sqrt(e, sum)?;
-    let rest = e.fadd(e.fma(e.fneg(root)?, root, sum)?, low)?;
-    let result = if format.narrow {
-        // Rounded to odd.
-        let bits = e.bitcast(root, Prim::I64)?;
-        let down = e.sext(negative(e, rest)?, Prim::I64)?;
-        let inexact = e.zext(e.fcmp(FloatPredicate::ONE, rest, e.f64(0.0))?, Prim::I64)?;
-        let odd = e.or(e.add(bits, down)?, inexact)?;
-        let even = e.icmp(crate::cpu::llvm::IntPredicate::EQ, e.and(bits, e.i64(1))?, e.i64(0))?;
-        e.fptrunc(e.bitcast(e.select(even, odd, bits)?, Prim::F64)?, Prim::F32)?
-    } else {
-        let correction = e.fdiv(rest, e.fadd(root, root)?)?;
-        let correction = e.select(zero, e.f64(0.0), correction)?;
-        let result = e.fadd(root, correction)?;
-        let left = e.fadd(e.fsub(root, result)?, correction)?;
-        // Half a unit in the last place.
-        let bits = e.and(e.bitcast(result, Prim::I64)?, e.i64(0x7ff0_0000_0000_0000))?;
-        let half = e.fmul(e.bitcast(bits, Prim::F64)?, e.f64(2f64.powi(-53)))?;
-        let certain = e.fcmp(FloatPredicate::OLT, fabs(e, left)?, e.fmul(half, e.f64(0.499_999_9))?)?;
-        let middle = e.fcmp(FloatPredicate::OGT, fabs(e, left)?, e.fmul(half, e.f64(0.500_000_1))?)?;
-        let inside = e.fcmp(FloatPredicate::OLT, fabs(e, left)?, e.fmul(half, e.f64(0.999_999_9))?)?;
-        let certain = e.or(certain, e.and(middle, inside)?)?;
-        holds = e.and(holds, e.or(certain, zero)?)?;
-        result
+    let prim = e.prim_of(a);
+    let least = if prim == Prim::F32 { 2f64.powi(-100) } else { 2f64.powi(-900) };
+    let root = |a, b| -> Result<[Value<'ctx>; 2]> {
+        let sum = e.fma(a, a, e.fmul(b, b)?)?;
+        Ok([sum, sqrt(e, sum)?])
     };
-    let name = symbol(Opcode::Abs, ty.name());
-    let prim = e.prim_of(z[0]);
-    let result =
-        rare(e, e.not(holds)?, &z, &[result], |one, lane, _| Ok(vec![one.external(&name, prim, lane)?]))?;
-    Ok(result[0])
+    let [sum, fast] = root(a, b)?;
+    let infinity = e.float(prim, f64::INFINITY);
+    let below = e.fcmp(FloatPredicate::OLT, sum, infinity)?;
+    let inside = e.and(e.fcmp(FloatPredicate::OGE, sum, e.float(prim, least))?, below)?;
+    let most = e.intrinsic("llvm.maxnum", &[a.get_type()], &[fabs(e, a)?, fabs(e, b)?])?;
+    let zero = e.fcmp(FloatPredicate::OEQ, most, e.float(prim, 0.0))?;
+    let odd = e.not(e.or(inside, e.and(zero, below)?)?)?;
+    if prim == Prim::F64 {
+        let name = symbol(Opcode::Abs, ty.name());
+        let exact =
+            rare(e, odd, &[a, b], &[fast], |one, lane, _| Ok(vec![one.external(&name, prim, lane)?]))?;
+        return Ok(exact[0]);
+    }
+    let careful = || {
+        let [_, exact] = root(e.fpext(a, Prim::F64)?, e.fpext(b, Prim::F64)?)?;
+        // Also beside a NaN, which is not the greater one.
+        let infinite = e.fcmp(FloatPredicate::OEQ, most, infinity)?;
+        let exact = e.select(infinite, infinity, e.fptrunc(exact, prim)?)?;
+        Ok(vec![e.select(odd, exact, fast)?])
+    };
+    Ok(e.if_else(any(e, odd)?, careful, || Ok(vec![fast]))?[0])
 }

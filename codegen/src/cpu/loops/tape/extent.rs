@@ -1,0 +1,145 @@
+//! How large and how fine numbers of a tape are, as far as their origin in integers and constants says.
+//!
+//! For divisions by constants: where no dividend is so large or so small that a product over- or underflows, the correctly rounded quotient is made of
+//! products ([`crate::cpu::scalar::quotient`]), in half the time that a division takes.
+
+use hlo::{Bits, ElementType, Opcode, TypeClass, with_buffer};
+
+use super::{NodeId, Op, Tape};
+
+/// Finite numbers.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cpu::loops) struct Extent {
+    /// No magnitude is greater.
+    most: f64,
+    /// All are multiples of this power of two.
+    unit: i32,
+}
+
+/// The exponents between which products of numbers and their rests are exact where they have to be.
+const FAR: i32 = 60;
+
+impl Extent {
+    fn new(most: f64, unit: i32) -> Option<Self> {
+        let known = Self { most, unit };
+        (unit > -FAR && most < f64::from(FAR).exp2()).then_some(known)
+    }
+
+    /// Of rounded results, of which none that is not 0 is less than this power of two.
+    fn rounded(most: f64, unit: i32) -> Option<Self> {
+        Self::new(most * (1.0 + f64::from(f32::EPSILON)), unit)
+    }
+
+    fn hull(self, other: Self) -> Option<Self> {
+        Self::new(self.most.max(other.most), self.unit.min(other.unit))
+    }
+}
+
+/// The exponent of a positive number.
+fn exponent(x: f64) -> i32 {
+    x.log2().floor() as i32
+}
+
+impl Tape<'_> {
+    /// What is known of each node.
+    pub(in crate::cpu::loops) fn extents(&self) -> Vec<Option<Extent>> {
+        let mut all = Vec::with_capacity(self.nodes.len());
+        for n in 0..self.nodes.len() {
+            let extent = self.extent(n as NodeId, &all);
+            all.push(extent);
+        }
+        all
+    }
+
+    fn extent(&self, n: NodeId, all: &[Option<Extent>]) -> Option<Extent> {
+        let node = &self.nodes[n as usize];
+        match node.ty.class() {
+            TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned if node.ty.bits() <= 32 => {
+                return Extent::new(f64::from(node.ty.bits()).exp2(), 0);
+            }
+            TypeClass::Float if node.ty == ElementType::F32 => {}
+            TypeClass::Pred
+            | TypeClass::Signed
+            | TypeClass::Unsigned
+            | TypeClass::Float
+            | TypeClass::Complex => return None,
+        }
+        let of = |n: NodeId| all[n as usize];
+        let (instr, operands) = match &node.op {
+            Op::Constant { .. } => return self.number(n).and_then(of_constant),
+            Op::Convert { operand } => return of(*operand).and_then(|x| Extent::rounded(x.most, x.unit)),
+            Op::Select { yes, no, .. } => return of(*yes)?.hull(of(*no)?),
+            Op::Elementwise { instr, operands } => (*instr, operands),
+            Op::Load { .. }
+            | Op::Iota { .. }
+            | Op::Bits { .. }
+            | Op::Pack { .. }
+            | Op::Unpack { .. }
+            | Op::Given { .. } => return None,
+        };
+        let opcode = self.module.instr(instr).opcode;
+        let x = of(operands[if opcode == Opcode::Select { 1 } else { 0 }])?;
+        let other = |i: usize| operands.get(i).and_then(|&o| of(o));
+        if opcode == Opcode::Convert {
+            return Extent::rounded(x.most, x.unit);
+        } else if matches!(opcode, Opcode::Negate | Opcode::Abs) {
+            return Some(x);
+        } else if matches!(opcode, Opcode::Maximum | Opcode::Minimum) {
+            return x.hull(other(1)?);
+        } else if matches!(opcode, Opcode::Select | Opcode::Clamp) {
+            return x.hull(other(2)?)?.hull(if opcode == Opcode::Clamp { other(1)? } else { x });
+        } else if matches!(opcode, Opcode::Add | Opcode::Subtract) {
+            let y = other(1)?;
+            return Extent::rounded(x.most + y.most, x.unit.min(y.unit));
+        } else if opcode == Opcode::Multiply {
+            let y = other(1)?;
+            return Extent::rounded(x.most * y.most, x.unit + y.unit);
+        } else if opcode == Opcode::Divide {
+            let by = f64::from(self.number(operands[1])?.abs());
+            let least = f64::from(x.unit).exp2() / by;
+            // The last place of the least quotient, or of one that rounds to a power of two.
+            return (by > 0.0 && least.is_finite() && least > 0.0)
+                .then(|| Extent::rounded(x.most / by, exponent(least) - 24))?;
+        }
+        None
+    }
+
+    /// The value of a constant of one `f32`.
+    fn number(&self, n: NodeId) -> Option<f32> {
+        let Op::Constant { instr, .. } = self.nodes[n as usize].op else { return None };
+        let literal = self.literal(instr)?;
+        let array = literal.as_array()?;
+        if array.buffer.len() != 1 || array.buffer.element_type() != ElementType::F32 {
+            return None;
+        }
+        with_buffer!(&array.buffer, v => v.first().map(|&x| f32::from_bits(x.bits() as u32)))
+    }
+
+    /// The divisor of a division by a constant, if what is known of the dividend lets it be a product.
+    pub(in crate::cpu::loops) fn known_divisor(
+        &self,
+        n: NodeId,
+        extents: &mut Option<Vec<Option<Extent>>>,
+    ) -> Option<f32> {
+        let node = &self.nodes[n as usize];
+        let Op::Elementwise { instr, operands } = &node.op else { return None };
+        let divides = self.module.instr(*instr).opcode == Opcode::Divide && node.ty == ElementType::F32;
+        let by = self.number(*operands.get(1).filter(|_| divides)?)?;
+        of_constant(by).filter(|x| x.most >= f64::from(-FAR).exp2())?;
+        let extents = extents.get_or_insert_with(|| self.extents());
+        extents[operands[0] as usize].map(|_| by)
+    }
+}
+
+fn of_constant(x: f32) -> Option<Extent> {
+    if x == 0.0 {
+        return Extent::new(0.0, 0);
+    }
+    let most = f64::from(x.abs());
+    if !most.is_finite() {
+        return None;
+    }
+    let bits = most.to_bits() | 1 << 52;
+    let below = (bits & ((1 << 53) - 1)).trailing_zeros() as i32;
+    Extent::new(most, exponent(most) - 52 + below)
+}
