@@ -5,7 +5,7 @@
 //! groups read and the group that could compute it) become one group of several roots.
 
 use hlo::attrs::{AttrKey, FusionKind};
-use hlo::{Module, Opcode};
+use hlo::{InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
@@ -74,6 +74,9 @@ struct Work {
     aligned: bool,
     /// At how many indices that are different expressions, at most.
     places: f64,
+    /// Below a padding between elements: what decides where an element comes from alternates from one element to the next, so that loops are not divided
+    /// where it changes but every side is computed for every element.
+    alternates: bool,
 }
 
 /// Of the groups that read a value, so many are tried to be joined.
@@ -104,7 +107,7 @@ impl Planner<'_> {
                 && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
                 && self.graph.join_as_root(n, g)
             {
-                self.does(g, n, Work { elements, aligned: true, places: 1.0 });
+                self.does(g, n, Work { elements, aligned: true, places: 1.0, alternates: false });
                 return;
             }
         }
@@ -117,7 +120,8 @@ impl Planner<'_> {
         self.places.push(0.0);
         let closed = role == Role::Update && self.reads_what_it_updates(n);
         self.closed.push(closed);
-        self.does(g, n, Work { elements: own, aligned: role != Role::Reduce, places: 1.0 });
+        let aligned = role != Role::Reduce;
+        self.does(g, n, Work { elements: own, aligned, places: 1.0, alternates: false });
         self.share(n);
     }
 
@@ -193,6 +197,7 @@ impl Planner<'_> {
                 elements: mine.elements.max(w.elements),
                 aligned: mine.aligned && w.aligned,
                 places: mine.places.max(w.places),
+                alternates: mine.alternates || w.alternates,
             };
         }
         self.busy[a as usize] += self.busy[b as usize];
@@ -346,9 +351,12 @@ impl Planner<'_> {
         }
         let (mut together, mut moved) = (0.0f64, 0.0f64);
         let (mut here, mut elsewhere) = (0.0f64, 0.0f64);
+        let mut alternating = false;
         for &u in &node.users {
-            let Some(&Work { elements: w, places, .. }) = work.get(&u) else { continue };
+            let Some(&Work { elements: w, places, alternates, .. }) = work.get(&u) else { continue };
             let user = self.graph.node(u);
+            let alternates = alternates || self.pads_between(user.id);
+            alternating |= alternates;
             let opcode = self.module.instr(user.id).opcode;
             // A user is named once for each operand that it is: once each.
             if opcode.is_elementwise() || user.role == Role::Reduce {
@@ -374,6 +382,7 @@ impl Planner<'_> {
                         {
                             return None;
                         }
+                        Opcode::Concatenate | Opcode::Pad if alternates => w,
                         Opcode::Concatenate | Opcode::Pad => w * share,
                         Opcode::DynamicSlice if user.operands[0] != n => 1.0,
                         Opcode::Gather if user.operands[0] != n => {
@@ -392,7 +401,14 @@ impl Planner<'_> {
         if places > 1.0 && self.places[g as usize] + places > MAX_PLACES {
             return None;
         }
-        Some(Work { elements: together + moved, aligned: self.is_aligned(n, g), places })
+        let aligned = self.is_aligned(n, g);
+        Some(Work { elements: together + moved, aligned, places, alternates: alternating })
+    }
+
+    /// Whether an instruction puts padding between the elements of its operand.
+    fn pads_between(&self, id: InstrId) -> bool {
+        let instr = self.module.instr(id);
+        instr.opcode == Opcode::Pad && instr.attrs.padding().unwrap_or(&[]).iter().any(|p| p.interior > 0)
     }
 
     /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.

@@ -12,18 +12,22 @@ use crate::differential::{Settings, Subject};
 use crate::engine::{self, Allowances, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
-use crate::{frontend, inputs, variants};
+use crate::{artifact, frontend, inputs, variants};
 
 /// Options of `hlo bisect`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// The program; `-` is standard input
+    /// The program, or the folder of a finding; `-` is standard input
     #[arg(value_name = "MODULE", required_unless_present = "dumps", conflicts_with = "dumps")]
     module: Option<String>,
-    /// Passes in order: names as of `hlo opt --list-passes`, `default`, `faulty:NAME`, `variant:NAME`; NAME=N applies it N times at most
-    #[arg(long, value_name = "P,Q", default_value = "default")]
-    passes: String,
+    /// Passes in order: names as of `hlo opt --list-passes`, `default`, `cpu:O0` to `cpu:O3`, `faulty:NAME`, `variant:NAME`; NAME=N applies it N times at
+    /// most [default: those of the engine of a finding, else `default`]
+    #[arg(long, value_name = "P,Q")]
+    passes: Option<String>,
+    /// The engine whose passes they are, if not those of --passes
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["passes", "dumps"])]
+    platform: Option<String>,
     /// A folder of XLA's dumps pass by pass (--xla_dump_hlo_pass_re=.*)
     #[arg(long, value_name = "DIR")]
     dumps: Option<String>,
@@ -34,8 +38,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     inputs: Option<String>,
     /// Seed of made inputs and of rng
-    #[arg(long, default_value_t = 0, value_name = "S")]
-    seed: u64,
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
     /// Liberties that passes may take, as of `hlo fuzz`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
@@ -53,6 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   hlo bisect module.hlo                         the default pipeline
   hlo bisect module.hlo --passes cse,faulty:pad-low-sign,dce --inputs in.npz
+  hlo bisect hlo-mismatch-2f91c0                the passes of the engine that differed, on the inputs of the finding
   hlo bisect --dumps xla_dump                   the pass of XLA that changed what the program computes";
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
@@ -60,7 +65,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let run = RunOptions {
         accumulate: options.accumulate.map(Into::into).unwrap_or_default(),
         limits,
-        seed: options.seed,
+        seed: options.seed.unwrap_or_default(),
         ..RunOptions::default()
     };
     match (&options.dumps, &options.module) {
@@ -71,29 +76,44 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {
-    let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+    let limit = run.limits.memory_bytes;
+    let (program, recorded, finding, devices) = if path != "-" && Path::new(path).is_dir() {
+        let loaded = artifact::load(Path::new(path), limit)?;
+        (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
+    } else {
+        let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+        let devices = engine::devices(&program.module, None, None)?;
+        (program, None, None, devices)
+    };
     let module = &program.module;
-    let pipeline = spec::pipeline(&options.passes)?;
+    let mut run = RunOptions { devices, ..*run };
+    if let Some(finding) = &finding {
+        let found = finding.settings(run.limits)?.run;
+        run.seed = options.seed.unwrap_or(found.seed);
+        run.accumulate = options.accumulate.map_or(found.accumulate, Into::into);
+    }
+    let engine = options.platform.as_deref().or(finding.as_ref().map(|f| &*f.signature.engine));
+    let list = match (&options.passes, engine) {
+        (Some(list), _) => list.clone(),
+        (None, Some(engine)) => spec::passes_of(engine)?,
+        (None, None) => "default".to_owned(),
+    };
+    let pipeline = spec::pipeline(&list)?;
     let variants: Vec<_> = pipeline.passes().filter_map(|p| variants::by_name(p.name())).collect();
     let allowances =
         variants.iter().fold(crate::engine::allowances(&options.allow)?, |a, v| a.or(v.allowances));
-    let devices = engine::devices(module, None, None)?;
-    let limit = run.limits.memory_bytes;
-    let arrays = match &options.inputs {
-        Some(file) => inputs::read(module, &mut Npz::open(file, limit)?, devices)?,
-        None => {
+    let arrays = match (&options.inputs, recorded) {
+        (Some(file), _) => inputs::read(module, &mut Npz::open(file, limit)?, devices)?,
+        (None, Some(recorded)) => recorded,
+        (None, None) => {
             let plan = inputs::plan(module, inputs::range_beside(path)?)?;
-            inputs::generate(&plan, options.seed, devices, limit)?
+            inputs::generate(&plan, run.seed, devices, limit)?
         }
     };
     let question = passes::Question {
         subject: Subject::new(module, &arrays),
         pipeline: &pipeline,
-        settings: Settings {
-            run: RunOptions { devices, ..*run },
-            allow: Allowances::STRICT,
-            ..Settings::default()
-        },
+        settings: Settings { run, allow: Allowances::STRICT, ..Settings::default() },
         allowances,
         accumulate: variants.iter().find_map(|v| v.accumulate),
     };
@@ -163,7 +183,7 @@ fn of_dumps(options: &Options, folder: &str, run: &RunOptions, ui: &Ui) -> Resul
         Some(file) => Some(file.clone()),
         None => (all.len() == 1 && beside.is_file()).then(|| beside.to_string_lossy().into_owned()),
     };
-    let source = dumps::Source { file: file.as_deref(), seed: options.seed };
+    let source = dumps::Source { file: file.as_deref(), seed: options.seed.unwrap_or_default() };
     let mut exit = Exit::Ok;
     for series in &all {
         let report = match dumps::run(series, &source, run) {

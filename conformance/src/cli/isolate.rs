@@ -12,7 +12,7 @@ use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
-use crate::engine::spec::{names_of, with_timeout};
+use crate::engine::spec::{names_of, passes_of, with_timeout};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -262,7 +262,7 @@ fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     let folder = Path::new(file).is_dir();
     let platform = if folder { String::new() } else { format!(" --platform '{}'", found.engine) };
     let mut next = Vec::new();
-    if found.engine.starts_with("passes:") {
+    if passes_of(&found.engine).is_ok() {
         next.push(format!("hlo bisect {file}{platform}"));
     }
     next.push(format!("hlo reduce {file}{platform}"));

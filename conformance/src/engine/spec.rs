@@ -190,6 +190,24 @@ pub fn names_of(list: &str) -> Vec<String> {
     names
 }
 
+/// The passes that the engine of this name applies, as [`pipeline`] takes them. Errors: wrong usage, for an engine without passes.
+pub fn passes_of(engine: &str) -> Result<String, Failure> {
+    match engine.split_once(':') {
+        Some(("passes", list)) => return Ok(list.to_owned()),
+        Some(("faulty", _)) => return Ok(engine.to_owned()),
+        Some(("interpreter", variant)) => return Ok(format!("variant:{variant}")),
+        Some(("child", inner)) => return passes_of(inner),
+        Some(_) | None => {}
+    }
+    #[cfg(feature = "llvm")]
+    if let Some(options) = cpu_options(engine)? {
+        return Ok(format!("cpu:O{}", options.opt_level));
+    }
+    Err(Failure::usage(format!(
+        "what passes the engine `{engine}` applies is not known: name them with --passes, or its dumps with --dumps"
+    )))
+}
+
 /// Passes by their names, separated by commas. A name may be that of a pass, `variant:NAME` or `faulty:NAME`, and `NAME=N` applies it at
 /// most N times; `default` stands for all passes of the default pipeline, `cpu:O0` to `cpu:O3` for those of the CPU compiler.
 pub fn pipeline(list: &str) -> Result<Pipeline, Failure> {

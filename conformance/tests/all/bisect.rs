@@ -129,6 +129,24 @@ fn commands() {
     assert!(code == 0 && out.contains("every pass keeps what the program computes"), "{out}");
     let (code, out, _) = hlo(&["bisect", &program, "--passes", "dce,variant:ulp-up,cse", "--json"]);
     assert!(code == 0 && out.contains("\"ok\":true"), "{out}");
+    // The folder of a finding says the engine and the inputs.
+    let engine = "passes:dce,faulty:negate-as-subtraction,cse";
+    let (zero, found) = (at("zero.hlo"), at("found"));
+    let text = "HloModule m\n\nENTRY main {\n  a = f32[2] constant({0, 1})\n  ROOT b = f32[2] negate(a)\n}\n";
+    fs::write(&zero, text).expect("written");
+    let (code, out, err) = hlo(&["run", &zero, "--platform", engine, "--save-mismatch", &found]);
+    assert!(code == 1, "{out}{err}");
+    let found = fs::read_dir(&found).expect("a finding").flatten().next().expect("a finding").path();
+    let found = found.to_string_lossy();
+    let (code, out, err) = hlo(&["bisect", &found]);
+    assert!(code == 1 && out.contains("pass 1 `negate-as-subtraction`"), "{out}{err}");
+    let (code, out, err) = hlo(&["bisect", &zero, "--platform", engine]);
+    assert!(code == 1 && out.contains("pass 1 `negate-as-subtraction`"), "{out}{err}");
+    let (code, out, err) = hlo(&["bisect", &program, "--platform", "cpu"]);
+    assert!(code == 0 && out.contains("every pass keeps what the program computes"), "{out}{err}");
+    let (code, _, err) = hlo(&["bisect", &program, "--platform", "serve:nothing"]);
+    assert!(code == 2 && err.contains("--passes"), "{err}");
+
     let (code, _, err) = hlo(&["bisect", "--dumps", &at("")]);
     assert!(code == 2 && err.contains("holds no dumps"), "{err}");
 

@@ -180,7 +180,7 @@ impl Root<'_> {
         let Some((&n, outer)) = dims.split_last() else { return Ok(false) };
         let rows = outer.iter().rev().find(|&&d| d != 1);
         let plain = roots.iter().all(|r| r.window.is_none() && !r.shape.element_type.is_complex());
-        if !(2..=MOST_COLUMNS).contains(&n) || rows.is_none_or(|&r| r < WIDE) || !plain {
+        if !(2..=MOST_COLUMNS).contains(&n) || rows.is_none_or(|&r| r < MANY_ROWS) || !plain {
             return Ok(false);
         }
         let mut trial = tape.clone();
@@ -216,6 +216,9 @@ impl Root<'_> {
 
 /// The most columns that are computed at once.
 const MOST_COLUMNS: i64 = 4;
+
+/// The least rows whose columns are worth lanes: a register full of f32.
+const MANY_ROWS: i64 = 16;
 
 /// The most nests that a space is divided into.
 const MOST_PIECES: usize = 6;

@@ -132,6 +132,9 @@ fn columns_of_short_rows() {
             check(&loop_of(&[&format!("{t}[{n},70,5]"), &format!("{t}[5,70,{n}]")], &result, &body));
         }
     }
+    // Few rows, as of pairs that are turned.
+    let body = "  a = f32[9,20,1] reshape(p0)\n  b = f32[9,20,1] negate(a)\n  ROOT r = f32[9,20,2] concatenate(b, a), dimensions={2}";
+    check(&loop_of(&["f32[9,20]"], "f32[9,20,2]", body));
     let body = "  a = s32[2200000,1] reshape(p0)\n  b = s32[2200000,1] negate(a)\n  ROOT r = s32[2200000,2] concatenate(a, b), dimensions={1}";
     check(&loop_of(&["s32[2200000]"], "s32[2200000,2]", body));
 }
