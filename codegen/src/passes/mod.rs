@@ -44,6 +44,7 @@ mod transpose_folding;
 mod tuples;
 mod while_loop;
 mod while_motion;
+mod windows;
 
 use std::fmt;
 
@@ -189,7 +190,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "reduce-simplifier",
-        doc: "reductions and windows of one element, dimensions of one element, and two exact reductions in a row",
+        doc: "reductions and windows of one element, dimensions of one element, two exact reductions in a row, windows over padding and over what is spread",
         run: reduce::run,
     },
     Declared {

@@ -8,15 +8,15 @@
 use hlo::attrs::{AttrKey, SliceDim, WindowDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
-use super::Fuel;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints, whole};
 use super::facts::{is_ieee, splat};
+use super::{Fuel, windows};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
         Opcode::Reduce => reduce(e).or_else(|| in_a_row(e)),
-        Opcode::ReduceWindow => window(e),
+        Opcode::ReduceWindow => window(e).or_else(|| windows::padded(e)).or_else(|| windows::spread(e)),
         _ => None,
     })
 }
@@ -105,7 +105,7 @@ pub(super) fn is_exact(opcode: Opcode, ty: ElementType) -> bool {
 }
 
 /// The bits of the number that changes no other under an operation of [`is_exact`].
-fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
+pub(super) fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
     let bits = ty.bits();
     let ones = if ty == ElementType::Pred { 1 } else { u128::MAX >> (128 - bits) };
     let sign = 1u128 << (bits - 1);

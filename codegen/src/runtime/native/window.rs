@@ -19,6 +19,21 @@ pub(super) struct Axis {
     window_dilation: usize,
 }
 
+/// Outputs `first`, `first + step`, ... and their elements at some window position: `element`, `element + distance`, ...
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: usize,
+    pub(super) step: usize,
+    pub(super) count: usize,
+    pub(super) element: usize,
+    pub(super) distance: usize,
+}
+
+/// The greatest common divisor of two sizes, of which one is not 0.
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// The axes of an array.
 pub(super) type Axes = SmallVec<[Axis; 6]>;
 
@@ -104,25 +119,69 @@ impl Axis {
         (self.stride, self.padding_low.saturating_neg())
     }
 
-    /// The outputs within `range` that have an element at window position `w`, the element of the first, and the distance of elements; where the operand is
-    /// not dilated.
-    pub(super) fn run(
-        &self,
-        w: usize,
-        range: &std::ops::Range<usize>,
-    ) -> Option<(std::ops::Range<usize>, usize, usize)> {
-        // Output o meets element o * stride - start.
+    /// The outputs within `range` that have an element at window position `w`; they, and their elements, are equally far apart.
+    pub(super) fn run(&self, w: usize, range: &std::ops::Range<usize>) -> Option<Run> {
+        // Output o meets element (o * stride - start) / base_dilation, if that is one.
         let start = self.padding_low.saturating_sub((w as i64).saturating_mul(self.window_dilation as i64));
         let reach = |bound: i64| bound.clamp(0, i64::MAX).unsigned_abs() as usize;
-        let first = reach(start).div_ceil(self.stride).max(range.start);
-        let end = reach(start.saturating_add(self.input as i64)).div_ceil(self.stride).min(range.end);
-        let element =
-            usize::try_from((first as i64).saturating_mul(self.stride as i64).saturating_sub(start)).ok()?;
-        (first < end).then_some((first..end, element, self.stride))
+        let extent = (self.input as i64).saturating_sub(1).saturating_mul(self.base_dilation as i64);
+        let mut first = reach(start).div_ceil(self.stride).max(range.start);
+        let end = reach(start.saturating_add(extent).saturating_add(1)).div_ceil(self.stride).min(range.end);
+        let step = self.base_dilation / gcd(self.stride, self.base_dilation);
+        let element = |o: usize| self.locate(o, w);
+        let last = first.saturating_add(step).min(end);
+        while first < last && element(first).is_none() {
+            first += 1;
+        }
+        if self.input == 0 || first >= last {
+            return None;
+        }
+        let distance = step * self.stride / self.base_dilation;
+        Some(Run { first, step, count: (end - first).div_ceil(step), element: element(first)?, distance })
     }
 
-    pub(super) fn base_is_plain(&self) -> bool {
-        self.base_dilation == 1
+    /// The first element of output `o` and how many it has, [`Axis::distance`] apart.
+    pub(super) fn place(&self, o: usize) -> (usize, usize) {
+        let step = self.base_dilation / gcd(self.window_dilation, self.base_dilation);
+        let start = (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
+        let mut w = if start < 0 {
+            usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX).div_ceil(self.window_dilation)
+        } else {
+            0
+        };
+        let end = w.saturating_add(step).min(self.window);
+        while w < end {
+            if let Some(element) = self.locate(o, w) {
+                let elements = (self.input - element).div_ceil(self.distance());
+                return (element, elements.min((self.window - w).div_ceil(step)));
+            }
+            w += 1;
+        }
+        (0, 0)
+    }
+
+    /// Distance of the elements of a window.
+    pub(super) fn distance(&self) -> usize {
+        self.window_dilation / gcd(self.window_dilation, self.base_dilation)
+    }
+
+    /// The elements between the first and the last of these outputs' positions.
+    pub(super) fn span(&self, outputs: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+        let base = self.base_dilation as i64;
+        let start = |o: usize| (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
+        let last = (self.window.max(1) as i64 - 1).saturating_mul(self.window_dilation as i64);
+        let last = start(outputs.end.max(1) - 1).saturating_add(last);
+        let end = (last.div_euclid(base).saturating_add(1)).clamp(0, self.input as i64);
+        let first = start(outputs.start).saturating_add(base - 1).div_euclid(base).clamp(0, end);
+        first as usize..end as usize
+    }
+
+    /// Elements that windows of neighbouring outputs, so many, reach over, about: not less than there are.
+    pub(super) fn reach(&self, outputs: usize) -> usize {
+        let positions = (outputs.max(1) - 1)
+            .saturating_mul(self.stride)
+            .saturating_add((self.window.max(1) - 1).saturating_mul(self.window_dilation));
+        (positions / self.base_dilation).saturating_add(2).min(self.input)
     }
 
     /// Whether windows share elements.

@@ -33,7 +33,7 @@ use super::{Call, Operation};
 use crate::Unsupported;
 use depthwise::Depthwise;
 use patches::{Axis, Digit, Patches, Shape};
-use slab::{Arrays, Forward, Gradient};
+use slab::{Arrays, Few, Forward, Gradient};
 
 /// A convolution.
 #[derive(Clone, Debug)]
@@ -108,18 +108,22 @@ struct Part {
 #[derive(Clone, Debug)]
 enum Slab {
     Forward(Box<Forward>),
+    Few(Box<Few>),
     Gradient(Box<Gradient>),
 }
 
 impl Slab {
     fn new(lanes: &[Lane], outer: &Outer, types: slab::Types) -> Option<Slab> {
         let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
-        gradient.or_else(|| Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f))))
+        let few = || Few::new(lanes, outer, types).map(|f| Slab::Few(Box::new(f)));
+        let forward = || Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f)));
+        gradient.or_else(few).or_else(forward)
     }
 
     fn scratch_bytes(&self) -> usize {
         match self {
             Slab::Forward(forward) => forward.scratch_bytes(),
+            Slab::Few(few) => few.scratch_bytes(),
             Slab::Gradient(gradient) => gradient.scratch_bytes(),
         }
     }
@@ -128,6 +132,7 @@ impl Slab {
     fn reports(&self) -> bool {
         match self {
             Slab::Forward(forward) => forward.reports(),
+            Slab::Few(_) => true,
             Slab::Gradient(_) => false,
         }
     }
@@ -626,13 +631,12 @@ impl Convolution {
                 epilogue(first, first + rows as u64);
             }
         });
+        let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
         // SAFETY: the caller's.
         unsafe {
             match slab {
-                Slab::Forward(forward) => {
-                    let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
-                    forward.run(arrays, call.pool, finished);
-                }
+                Slab::Forward(forward) => forward.run(arrays, call.pool, finished),
+                Slab::Few(few) => few.run(arrays, call.pool, finished),
                 Slab::Gradient(gradient) => gradient.run(arrays, call.pool),
             }
         }

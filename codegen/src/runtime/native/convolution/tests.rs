@@ -231,3 +231,62 @@ fn depthwise() {
         }
     }
 }
+
+fn sizes(window: &str) -> Vec<usize> {
+    window[5..].split(' ').next().unwrap().split('x').map(|n| n.parse().unwrap()).collect()
+}
+
+/// Vectors of positions, whichever dimension is the last one.
+#[test]
+fn few_features() {
+    use ElementType::{BF16, F16, F32};
+    let mut r = Random(17);
+    for (i, (c, f)) in [(9, 3), (20, 1), (8, 7), (33, 5)].into_iter().enumerate() {
+        for (labels, order) in [("b01f_01io->b01f", [0, 1, 2, 3]), ("bf01_oi01->bf01", [0, 3, 1, 2])] {
+            for (window, out) in [
+                ("size=2x3 pad=1_0x1_1", [3, 75]),
+                ("size=1x1", [3, 75]),
+                ("size=3x2 pad=0_1x9_0 stride=2x2", [1, 42]),
+                ("size=2x4 pad=1_1x2_2 stride=1x3 rhs_dilate=2x2 rhs_reversal=0x1", [3, 25]),
+            ] {
+                let size = sizes(window);
+                let place = |all: [usize; 4]| order.map(|d| all[d]).to_vec();
+                let kernel =
+                    if order[1] == 1 { vec![size[0], size[1], c, f] } else { vec![f, c, size[0], size[1]] };
+                let case = Case {
+                    lhs: place([1, 3, 75, c]),
+                    rhs: kernel,
+                    out: place([1, out[0], out[1], f]),
+                    attrs: format!("window={{{window}}}, dim_labels={labels}"),
+                    terms: size[0] * size[1] * c,
+                };
+                let ty = [F32, F32, BF16, F16][i % 4];
+                for floats in [Floats::Plain, Floats::Special] {
+                    case.check(ty, ty, ty, floats, &mut r);
+                }
+            }
+        }
+    }
+}
+
+/// Gradients of kernels over images of few channels.
+#[test]
+fn gradients_of_few_channels() {
+    let mut r = Random(18);
+    for (window, out, kernel) in [
+        ("size=9x12 pad=1_1x1_1", [3, 3], [9, 12]),
+        ("size=5x6 pad=2_2x2_2 rhs_dilate=2x2", [5, 6], [5, 6]),
+        ("size=8x11 pad=0_0x0_0 stride=1x1", [2, 2], [8, 11]),
+    ] {
+        let case = Case {
+            lhs: vec![3, 9, 12, 4],
+            rhs: vec![3, kernel[0], kernel[1], 40],
+            out: vec![out[0], out[1], 4, 40],
+            attrs: format!("window={{{window}}}, dim_labels=f01b_i01o->01bf"),
+            terms: 3 * kernel[0] * kernel[1],
+        };
+        for floats in [Floats::Plain, Floats::Special] {
+            case.check(ElementType::F32, ElementType::F32, ElementType::F32, floats, &mut r);
+        }
+    }
+}

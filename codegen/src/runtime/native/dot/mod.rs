@@ -34,7 +34,7 @@ mod step;
 pub(super) mod steps;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
-mod transpose;
+pub(super) mod transpose;
 mod vector;
 pub(super) mod view;
 

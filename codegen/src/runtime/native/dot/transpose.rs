@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is room for them.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-pub(super) unsafe fn pack(
+pub(in crate::runtime::native) unsafe fn pack(
     base: *const u8,
     rows: &[isize],
     unit: usize,

@@ -1,78 +1,168 @@
-//! Windows one by one, a row of results at a time, elements in the order of the window.
+//! Windows one by one, a line of results at a time, elements in the order of the window.
+//!
+//! A line is along the last axis that has windows; what is behind that are its neighbours. Where the order of elements does not matter and windows share
+//! elements, lines of the operand are folded over the axes before first, and then along themselves. Narrow floats are widened a line at a time, and stay so while
+//! windows see them.
 
 use smallvec::SmallVec;
 
-use super::{TASKS, Work, tasks};
+use super::line::{BLOCK, Line};
+use super::{Work, tasks};
+use crate::runtime::native::dot::product::with_workspace;
+use crate::runtime::native::floats::Narrow;
 use crate::runtime::native::memory::Shared;
-use crate::runtime::native::window::{Axes, Axis, positions};
+use crate::runtime::native::simd::vectorized;
+use crate::runtime::native::window::{Axes, Axis, Run, positions};
 
-/// Rows that are folded at a time.
+/// Rows that are folded at a time, and those of them that are kept if they had to be widened.
 const TOGETHER: usize = 64;
+const KEPT: usize = 16;
 
-/// Results of a row from which several tasks compute it, if there are few rows.
-const LONG_ROW: usize = 1 << 14;
+/// Elements of a line that are copied, at most.
+const COPIED: usize = 1 << 14;
 
-/// The axes before the last, and the last: trailing axes without windows are one.
-fn rows(axes: &[Axis]) -> (Axes, Axis) {
-    let busy = axes.iter().rposition(|a| !a.is_identity()).map_or(0, |i| i + 1);
-    let (leading, line) = match axes.split_last() {
-        Some((last, leading)) if busy == axes.len() => (leading, *last),
-        Some(_) | None => (&axes[..busy], Axis::identity(axes[busy..].iter().map(|a| a.input).product())),
-    };
-    (leading.into(), line)
+/// Neighbours of a piece of a line that has more than twice as many.
+const NEIGHBOURS: usize = 2048;
+
+/// Elements of results that pieces have, about, if there are few.
+const ELEMENTS: usize = 1 << 13;
+
+/// Windows, or their positions, that are looked up once for all lines, at most.
+const LISTED: usize = 1 << 16;
+
+/// Bytes of the widest element.
+const WIDEST: usize = 16;
+
+/// What there is to do, and how it is cut.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    leading: Axes,
+    line: Axis,
+    inner: usize,
+    /// Over the leading axes first, then along the line.
+    two: bool,
+    /// Results along the line and neighbours of a piece.
+    outputs: usize,
+    width: usize,
+    /// Rows that are kept widened.
+    kept: usize,
 }
 
-/// Whether a row of elements is folded over the leading axes first, and then along itself.
-fn in_two_steps(leading: &[Axis], line: &Axis) -> bool {
-    !line.is_identity() && positions(leading) > 1
-}
+impl Plan {
+    /// For these axes. `free`: the order of elements does not matter; `narrow`: they are widened.
+    pub(super) fn new(axes: &[Axis], free: bool, narrow: bool) -> Plan {
+        let busy = axes.iter().rposition(|a| !a.is_identity()).map_or(0, |i| i + 1);
+        let all = |axes: &[Axis]| axes.iter().map(|a| a.input).product::<usize>();
+        let (leading, line, inner) = match axes[..busy].split_last() {
+            Some((line, leading)) => (Axes::from(leading), *line, all(&axes[busy..])),
+            None => (Axes::new(), Axis::identity(all(axes)), 1),
+        };
+        let width = if inner > 2 * NEIGHBOURS { NEIGHBOURS } else { inner };
+        let rows = positions(&leading);
+        // Loads for a result: of all elements, or of those that a line of sums has more of, and of those.
+        let (window, stride) = (line.window, line.placement().0);
+        let shares =
+            inner < BLOCK / 4 || rows.saturating_mul(window) > rows.saturating_mul(stride) + window + 1;
+        let two = free && rows > 1 && width == inner && !line.is_identity() && shares;
+        let mut outputs = line.output;
+        while (two || narrow) && outputs > 1 && line.reach(outputs).saturating_mul(width) > COPIED {
+            outputs = outputs.div_ceil(2);
+        }
+        let count: usize = leading.iter().map(|a| a.output).product();
+        let pieces = |outputs: usize| {
+            count
+                .saturating_mul(line.output.div_ceil(outputs.max(1)))
+                .saturating_mul(inner.div_ceil(width.max(1)))
+        };
+        let work =
+            |outputs: usize| outputs.saturating_mul(width).saturating_mul(positions(axes).min(1 << 16));
+        // Even places: two parts of a complex number stay together.
+        while pieces(outputs) < super::TASKS && work(outputs) > 2 * ELEMENTS && outputs > line.window.max(64)
+        {
+            outputs = outputs.div_ceil(2).next_multiple_of(2);
+        }
+        Plan { leading, line, inner, two, outputs: outputs.max(1), width, kept: rows.clamp(1, KEPT) }
+    }
 
-/// Elements of memory that a task needs.
-pub(super) fn scratch(axes: &[Axis]) -> usize {
-    let (leading, line) = rows(axes);
-    if in_two_steps(&leading, &line) { line.input } else { 0 }
+    /// Whether lines can be widened one at a time.
+    pub(super) fn narrows(&self) -> bool {
+        self.line.reach(self.outputs).saturating_mul(self.width) <= COPIED
+    }
+
+    /// Elements of a copy of a line.
+    fn copied(&self) -> usize {
+        self.line.reach(self.outputs) * self.width
+    }
 }
 
 /// Computes all windows.
 ///
 /// # Safety
-/// `x` and `out` are dense arrays of the axes' inputs and outputs; each task has [`scratch`] elements of memory.
-pub(super) unsafe fn windows(work: Work<'_>, axes: &[Axis], x: Shared<u8>, out: Shared<u8>) {
-    let (leading, line) = rows(axes);
+/// `x` and `out` are dense arrays of the axes' inputs and outputs, of the narrow type if there is one.
+pub(super) unsafe fn windows(
+    work: Work<'_>,
+    plan: &Plan,
+    narrow: Option<&Narrow>,
+    x: Shared<u8>,
+    out: Shared<u8>,
+) {
+    let size = work.fold.bytes;
+    let Plan { leading, line, .. } = plan;
     let count: usize = leading.iter().map(|a| a.output).product();
-    let row_work = line.output.saturating_mul(positions(axes).min(1 << 16));
-    // Few long rows are cut, at even places: two parts of a complex number stay together.
-    let cuts = if count < TASKS && line.output >= LONG_ROW && !in_two_steps(&leading, &line) {
-        TASKS.div_ceil(count.max(1))
-    } else {
-        1
-    };
-    tasks(work.pool, count * cuts, row_work / cuts, &|task, range| {
-        let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, leading.len());
-        let mut index = range.start / cuts;
-        for (at, axis) in at.iter_mut().zip(&leading).rev() {
-            *at = index % axis.output;
-            index /= axis.output;
-        }
-        for item in range {
-            let (row, cut) = (item / cuts, item % cuts);
-            let bound = |cut: usize| if cut == cuts { line.output } else { (line.output * cut / cuts) & !1 };
-            let part = bound(cut)..bound(cut + 1);
-            // SAFETY: as the caller says; tasks have different rows or parts of them.
-            unsafe {
-                one(
-                    &work,
-                    &leading,
-                    &line,
-                    &at,
-                    x,
-                    out.offset(row * line.output * work.fold.bytes),
-                    part,
-                    work.scratch(task),
-                )
+    let (parts, blocks) = (line.output.div_ceil(plan.outputs), plan.inner.div_ceil(plan.width.max(1)));
+    let each = plan.outputs * plan.width * positions(leading).saturating_mul(line.window).min(1 << 16);
+    let mut first = First([0; BLOCK * WIDEST]);
+    super::fill(&mut first.0[..BLOCK * size], work.first);
+    // Where all windows of a line are, or all elements at each position of a window.
+    let listed: Option<Vec<_>> =
+        (plan.inner > 1 && line.output <= LISTED).then(|| (0..line.output).map(|o| line.place(o)).collect());
+    let runs: Option<Vec<_>> = (plan.inner == 1 && parts == 1 && line.window <= LISTED)
+        .then(|| (0..line.window).filter_map(|w| line.run(w, &(0..line.output))).collect());
+    let whole = line.span(&(0..line.output));
+    let copies = if narrow.is_some() { plan.kept } else { 0 } + usize::from(plan.two);
+    let copied = if copies > 0 { plan.copied() } else { 0 };
+    let results = if narrow.is_some() { plan.outputs * plan.width } else { 0 };
+    tasks(work.pool, count * parts * blocks, each, &|_, range| {
+        with_workspace(size * (copies * copied + results), |memory| {
+            let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, leading.len());
+            let mut index = range.start % count;
+            for (at, axis) in at.iter_mut().zip(leading).rev() {
+                *at = index % axis.output;
+                index /= axis.output;
+            }
+            let mut task = Task {
+                work: &work,
+                plan,
+                narrow,
+                first: &first.0,
+                x,
+                // SAFETY: the memory has room for the copies, of which the last is of sums, and then the results.
+                sums: unsafe { memory.add(size * (copies.saturating_sub(1)) * copied) },
+                // SAFETY: as above.
+                results: unsafe { memory.add(size * copies * copied) },
+                memory,
+                copied,
+                rows: SmallVec::new(),
+                time: 0,
             };
-            if cut + 1 == cuts {
-                for (at, axis) in at.iter_mut().zip(&leading).rev() {
+            for item in range {
+                let (index, part, block) = (item % count, item / count % parts, item / count / parts);
+                let outputs = part * plan.outputs..line.output.min((part + 1) * plan.outputs);
+                let neighbours = block * plan.width..plan.inner.min((block + 1) * plan.width);
+                let mut some = SmallVec::<[(usize, usize); 64]>::new();
+                let places = match &listed {
+                    Some(listed) => &listed[outputs.clone()],
+                    None if plan.inner > 1 => {
+                        some.extend(outputs.clone().map(|o| line.place(o)));
+                        &some[..]
+                    }
+                    None => &[],
+                };
+                let elements = if parts == 1 { whole.clone() } else { line.span(&outputs) };
+                let piece = Piece { outputs, neighbours, elements, places, runs: runs.as_deref() };
+                // SAFETY: as the caller says; pieces are different parts of the result.
+                unsafe { task.piece(&at, index, &piece, out) };
+                for (at, axis) in at.iter_mut().zip(leading).rev() {
                     *at += 1;
                     if *at < axis.output {
                         break;
@@ -80,75 +170,213 @@ pub(super) unsafe fn windows(work: Work<'_>, axes: &[Axis], x: Shared<u8>, out: 
                     *at = 0;
                 }
             }
-        }
+        });
     });
 }
 
-/// The results `part` of a row.
-#[expect(clippy::too_many_arguments, reason = "one call; they are what a row is")]
-unsafe fn one(
-    work: &Work<'_>,
-    leading: &[Axis],
-    line: &Axis,
-    at: &[usize],
-    x: Shared<u8>,
-    row: Shared<u8>,
-    part: std::ops::Range<usize>,
-    scratch: *mut u8,
-) {
-    let (fold, size) = (work.fold, work.fold.bytes);
-    // SAFETY: as the caller says; window positions that exist are in the operand.
-    unsafe {
-        let out = row.offset(part.start * size).pointer();
-        work.begin(out, part.len());
-        let mut sources: SmallVec<[*const u8; TOGETHER]> = SmallVec::new();
-        let source = |i: usize| x.offset(i * line.input * size).pointer().cast_const();
-        if line.is_identity() {
-            let flush = |sources: &mut SmallVec<[*const u8; TOGETHER]>| {
-                (fold.rows)(out, part.len(), sources);
-                sources.clear();
-            };
-            visit(leading, at, 0, &mut |i| {
-                sources.push(source(i).add(part.start * size));
-                if sources.len() == TOGETHER {
-                    flush(&mut sources);
-                }
-            });
-            flush(&mut sources);
-        } else if fold.identity.is_some() && in_two_steps(leading, line) {
-            let identity = fold.identity.unwrap_or(0).to_ne_bytes();
-            super::fill(Shared::<u8>::new(scratch).slice_mut(0, line.input * size), &identity[..size]);
-            visit(leading, at, 0, &mut |i| {
-                sources.push(source(i));
-                if sources.len() == TOGETHER {
-                    (fold.rows)(scratch, line.input, &sources);
-                    sources.clear();
-                }
-            });
-            (fold.rows)(scratch, line.input, &sources);
-            along(work, line, scratch, out, &part);
-        } else {
-            visit(leading, at, 0, &mut |i| along(work, line, source(i), out, &part));
-        }
-    }
+/// What results begin with, as elements.
+#[repr(align(16))]
+struct First([u8; BLOCK * WIDEST]);
+
+/// A part of a line.
+struct Piece<'a> {
+    outputs: std::ops::Range<usize>,
+    neighbours: std::ops::Range<usize>,
+    /// The elements that they reach over.
+    elements: std::ops::Range<usize>,
+    /// Where those of each are; not if there are no neighbours: then those at each position of a window, if they were looked up.
+    places: &'a [(usize, usize)],
+    runs: Option<&'a [Run]>,
 }
 
-/// Folds the elements of a row into results of its windows.
-unsafe fn along(work: &Work<'_>, line: &Axis, x: *const u8, out: *mut u8, part: &std::ops::Range<usize>) {
-    let (fold, size) = (work.fold, work.fold.bytes);
-    // SAFETY: as the caller says.
-    unsafe {
-        if line.base_is_plain() {
-            for w in 0..line.window {
-                if let Some((outputs, element, stride)) = line.run(w, part) {
-                    let to = out.add((outputs.start - part.start) * size);
-                    (fold.strided)(to, outputs.len(), x.add(element * size), stride);
+/// A row that was widened.
+struct Row {
+    /// Its index, its first element and neighbour.
+    of: [usize; 3],
+    /// When it was asked for last.
+    time: usize,
+}
+
+struct Task<'a> {
+    work: &'a Work<'a>,
+    plan: &'a Plan,
+    narrow: Option<&'a Narrow>,
+    first: &'a [u8],
+    x: Shared<u8>,
+    memory: *mut u8,
+    sums: *mut u8,
+    results: *mut u8,
+    /// Elements of a copy.
+    copied: usize,
+    rows: SmallVec<[Row; KEPT]>,
+    time: usize,
+}
+
+/// Where results of a piece are, and their distance in neighbours; the distance of elements.
+#[derive(Clone, Copy)]
+struct To {
+    out: *mut u8,
+    out_pitch: usize,
+    pitch: usize,
+}
+
+impl Task<'_> {
+    /// Computes a piece of the line at `at`.
+    unsafe fn piece(&mut self, at: &[usize], index: usize, piece: &Piece<'_>, out: Shared<u8>) {
+        let (size, plan) = (self.work.fold.bytes, self.plan);
+        let (outputs, width) = (piece.outputs.len(), piece.neighbours.len());
+        let place = (index * plan.line.output + piece.outputs.start) * plan.inner + piece.neighbours.start;
+        let pitch = if self.narrow.is_some() || plan.two { width } else { plan.inner };
+        // SAFETY: as the caller says: the piece is there, and the memory is this task's.
+        unsafe {
+            let to = match self.narrow {
+                Some(_) => To { out: self.results, out_pitch: width, pitch },
+                None => To { out: out.offset(place * size).pointer(), out_pitch: plan.inner, pitch },
+            };
+            let mut sources = SmallVec::<[*const u8; TOGETHER]>::new();
+            let (mut begun, most) = (false, if self.narrow.is_some() { plan.kept } else { TOGETHER });
+            self.time += 1;
+            visit(&plan.leading, at, 0, &mut |i| {
+                if sources.len() == most {
+                    self.fold(&sources, begun, piece, to);
+                    sources.clear();
+                    begun = true;
+                    self.time += 1;
+                }
+                sources.push(self.source(i, piece));
+            });
+            self.fold(&sources, begun, piece, to);
+            if plan.two {
+                self.along(&[self.sums.cast_const()], false, piece, to);
+            }
+            if let Some(narrow) = self.narrow {
+                let from = Shared::<f32>::new(self.results);
+                let rows = if width == plan.inner { [1, outputs * width] } else { [outputs, width] };
+                for row in 0..rows[0] {
+                    let from = from.slice(row * width, rows[1]);
+                    vectorized(|| narrow.narrow(from, out.pointer(), place + row * plan.inner));
                 }
             }
-        } else {
-            for o in part.clone() {
-                for element in (0..line.window).filter_map(|w| line.locate(o, w)) {
-                    (fold.strided)(out.add((o - part.start) * size), 1, x.add(element * size), 1);
+        }
+    }
+
+    /// The elements of a piece of row `i`.
+    unsafe fn source(&mut self, i: usize, piece: &Piece<'_>) -> *const u8 {
+        let (size, plan) = (self.work.fold.bytes, self.plan);
+        let (first, width) = (piece.neighbours.start, piece.neighbours.len());
+        let place = (i * plan.line.input + piece.elements.start) * plan.inner + first;
+        let Some(narrow) = self.narrow else {
+            // SAFETY: the caller's: the row is in the operand.
+            return unsafe { self.x.offset(place * size) }.pointer().cast_const();
+        };
+        let of = [i, piece.elements.start, first];
+        let slot = match self.rows.iter().position(|row| row.of == of) {
+            Some(slot) => {
+                self.rows[slot].time = self.time;
+                // SAFETY: there is memory for so many copies.
+                return unsafe { self.memory.add(slot * self.copied * size) }.cast_const();
+            }
+            None if self.rows.len() < plan.kept => {
+                self.rows.push(Row { of, time: self.time });
+                self.rows.len() - 1
+            }
+            // One that this window does not see, or has folded.
+            None => {
+                let oldest = (0..self.rows.len()).min_by_key(|&slot| self.rows[slot].time).unwrap_or(0);
+                self.rows[oldest] = Row { of, time: self.time };
+                oldest
+            }
+        };
+        // SAFETY: the row is in the operand; there is memory for so many copies.
+        unsafe {
+            let to = self.memory.add(slot * self.copied * size);
+            let rows = if width == plan.inner {
+                [1, piece.elements.len() * width]
+            } else {
+                [piece.elements.len(), width]
+            };
+            for row in 0..rows[0] {
+                let to = Shared::<f32>::new(to).slice_mut(row * width, rows[1]);
+                vectorized(|| narrow.widen(self.x.pointer(), place + row * plan.inner, to));
+            }
+            to.cast_const()
+        }
+    }
+
+    /// Folds rows, the first ones or more of them, into sums or into results.
+    unsafe fn fold(&self, sources: &[*const u8], begun: bool, piece: &Piece<'_>, to: To) {
+        let (fold, size) = (self.work.fold, self.work.fold.bytes);
+        if !self.plan.two {
+            // SAFETY: the caller's.
+            return unsafe { self.along(sources, begun, piece, to) };
+        }
+        let all = piece.elements.len() * piece.neighbours.len();
+        // SAFETY: the caller's: there is memory for the sums.
+        unsafe {
+            let rest = match sources.split_first() {
+                Some((first, rest)) if !begun => {
+                    self.sums.copy_from_nonoverlapping(*first, all * size);
+                    rest
+                }
+                None if !begun => {
+                    let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+                    super::fill(Shared::<u8>::new(self.sums).slice_mut(0, all * size), &identity[..size]);
+                    sources
+                }
+                Some(_) | None => sources,
+            };
+            (fold.rows)(self.sums, all, rest);
+        }
+    }
+
+    /// Folds elements of lines (each given by the first one of the piece) into results of its windows.
+    unsafe fn along(&self, lines: &[*const u8], begun: bool, piece: &Piece<'_>, to: To) {
+        let (fold, size) = (self.work.fold, self.work.fold.bytes);
+        let (line, width) = (&self.plan.line, piece.neighbours.len());
+        let first: SmallVec<[*const u8; TOGETHER]> =
+            lines.iter().map(|line| line.wrapping_sub(piece.elements.start * to.pitch * size)).collect();
+        // SAFETY: the caller's: window positions that exist are in the lines.
+        unsafe {
+            if self.plan.inner == 1 {
+                if !begun {
+                    self.work.begin(to.out, piece.outputs.len());
+                }
+                for x in first {
+                    let each = |run: Run| {
+                        let out = to.out.add((run.first - piece.outputs.start) * size);
+                        let x = x.wrapping_add(run.element * size);
+                        (fold.strided)(out, run.count, x, (run.step, run.distance));
+                    };
+                    match piece.runs {
+                        Some(runs) => runs.iter().copied().for_each(each),
+                        None => (0..line.window).filter_map(|w| line.run(w, &piece.outputs)).for_each(each),
+                    }
+                }
+                return;
+            }
+            let all = Line {
+                rows: &first,
+                places: piece.places,
+                step: line.distance(),
+                pitch: to.pitch,
+                width,
+                first: if begun { std::ptr::null() } else { self.first.as_ptr() },
+                out: to.out,
+                out_pitch: to.out_pitch,
+            };
+            if let Some(windows) = fold.windows {
+                return windows(&all);
+            }
+            for (o, &(element, count)) in piece.places.iter().enumerate() {
+                let out = to.out.add(o * to.out_pitch * size);
+                if !begun {
+                    self.work.begin(out, width);
+                }
+                for x in &first {
+                    for i in 0..count {
+                        let at = (element + i * all.step) * to.pitch;
+                        (fold.rows)(out, width, &[x.wrapping_add(at * size)]);
+                    }
                 }
             }
         }

@@ -6,6 +6,7 @@ use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 use hlo_interp::scalar::{Number, convert};
 
+use super::line::{self, Line};
 #[cfg(target_arch = "x86_64")]
 use crate::runtime::native::simd::is_wide;
 
@@ -31,9 +32,11 @@ pub(in crate::runtime::native) struct Fold {
     pub(in crate::runtime::native) bytes: usize,
     /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
     pub(in crate::runtime::native) rows: unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]),
-    /// `accumulator[i] = f(accumulator[i], source[i * stride])` for `i < n`.
+    /// `accumulator[i * steps.0] = f(accumulator[i * steps.0], source[i * steps.1])` for `i < n`.
     pub(in crate::runtime::native) strided:
-        unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, stride: usize),
+        unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, steps: (usize, usize)),
+    /// A line of windows, on machines with vectors for it.
+    pub(in crate::runtime::native) windows: Option<unsafe fn(&Line<'_>)>,
     /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
     pub(in crate::runtime::native) scan:
         unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
@@ -194,21 +197,29 @@ unsafe fn rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources:
 }
 
 #[inline(always)]
-unsafe fn strided<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, source: *const u8, stride: usize) {
+unsafe fn strided<T: Copy, F: Function<T>>(
+    accumulator: *mut u8,
+    n: usize,
+    source: *const u8,
+    (to, from): (usize, usize),
+) {
     let (accumulator, source) = (accumulator.cast::<T>(), source.cast::<T>());
     macro_rules! steps {
-        ($stride:expr) => {
+        ($to:expr, $from:expr) => {
             for i in 0..n {
-                // SAFETY: the caller says that there are so many elements, `stride` apart.
-                unsafe { *accumulator.add(i) = F::of(*accumulator.add(i), *source.add(i * $stride)) }
+                // SAFETY: the caller says that there are so many elements, so far apart.
+                unsafe {
+                    let to = accumulator.add(i * $to);
+                    *to = F::of(*to, *source.add(i * $from));
+                }
             }
         };
     }
-    match stride {
-        1 => steps!(1),
-        2 => steps!(2),
-        3 => steps!(3),
-        _ => steps!(stride),
+    match (to, from) {
+        (1, 1) => steps!(1, 1),
+        (1, 2) => steps!(1, 2),
+        (1, 3) => steps!(1, 3),
+        _ => steps!(to, from),
     }
 }
 
@@ -237,10 +248,10 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         accumulator: *mut u8,
         n: usize,
         source: *const u8,
-        stride: usize,
+        steps: (usize, usize),
     ) {
         // SAFETY: as the caller says.
-        unsafe { strided::<T, F>(accumulator, n, source, stride) }
+        unsafe { strided::<T, F>(accumulator, n, source, steps) }
     }
     unsafe fn plain_scan<T: Copy, F: Function<T>>(
         from: *const u8,
@@ -258,6 +269,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         rows: plain_rows::<T, F>,
         strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
+        windows: None,
         identity,
     };
     #[cfg(target_arch = "x86_64")]
@@ -272,13 +284,19 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
             accumulator: *mut u8,
             n: usize,
             source: *const u8,
-            stride: usize,
+            steps: (usize, usize),
         ) {
             // SAFETY: as the caller says.
-            unsafe { strided::<T, F>(accumulator, n, source, stride) }
+            unsafe { strided::<T, F>(accumulator, n, source, steps) }
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+        unsafe fn wide_windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
+            // SAFETY: as the caller says.
+            unsafe { line::windows::<T, F>(line) }
         }
         if is_wide() {
-            return Fold { rows: wide_rows::<T, F>, strided: wide_strided::<T, F>, ..plain };
+            let windows = Some(wide_windows::<T, F> as unsafe fn(&Line<'_>));
+            return Fold { rows: wide_rows::<T, F>, strided: wide_strided::<T, F>, windows, ..plain };
         }
     }
     plain
@@ -354,7 +372,8 @@ fn extremes<const LARGEST: bool>() -> Fold {
     let fold = if LARGEST { fold::<f32, Maximum>(identity) } else { fold::<f32, Minimum>(identity) };
     #[cfg(target_arch = "x86_64")]
     if is_wide() {
-        return Fold { rows: extreme_rows::<LARGEST>, ..fold };
+        let windows = Some(line::extremes::<LARGEST> as unsafe fn(&Line<'_>));
+        return Fold { rows: extreme_rows::<LARGEST>, windows, ..fold };
     }
     fold
 }

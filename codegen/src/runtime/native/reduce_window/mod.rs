@@ -7,6 +7,7 @@
 mod direct;
 pub(super) mod fold;
 mod general;
+mod line;
 mod running;
 mod scan;
 #[cfg(test)]
@@ -44,7 +45,8 @@ pub(crate) struct ReduceWindow {
     narrow: Option<Narrow>,
     /// The axes to go through one after the other; none: directly.
     passes: Vec<usize>,
-    /// Where in the scratch memory the operand and the result in f32 are, arrays between passes (twice), and each task's own memory.
+    direct: direct::Plan,
+    /// Where in the scratch memory the operand and the result in f32 are, if they are there as a whole, arrays between passes (twice), and each task's own memory.
     wide: [u64; 2],
     between: [u64; 2],
     tasks: u64,
@@ -98,9 +100,11 @@ impl ReduceWindow {
         let mut layout = Layout::default();
         let bytes = fold.bytes as u64;
         let input: usize = axes.iter().map(|a| a.input).product();
+        let direct = direct::Plan::new(&axes, fold.identity.is_some(), narrow.is_some());
+        let lines = passes.is_empty() && direct.narrows();
         let wide = match narrow {
-            Some(_) => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
-            None => [0; 2],
+            Some(_) if !lines => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
+            Some(_) | None => [0; 2],
         };
         // After each pass but the last.
         let mut sizes: Vec<usize> = axes.iter().map(|a| a.input).collect();
@@ -117,13 +121,10 @@ impl ReduceWindow {
             2 => [layout.add(largest as u64, bytes); 2],
             _ => [layout.add(largest as u64, bytes), layout.add(largest as u64, bytes)],
         };
-        if passes.is_empty() {
-            task_elements = direct::scratch(&axes);
-        }
         let tasks = layout.bytes();
         let mut task = Layout::default();
         task.add(task_elements as u64, bytes);
-        ReduceWindow { ty, op, axes, narrow, passes, wide, between, tasks, task_bytes: task.bytes() }
+        ReduceWindow { ty, op, axes, narrow, passes, direct, wide, between, tasks, task_bytes: task.bytes() }
     }
 
     fn input(&self) -> usize {
@@ -214,7 +215,11 @@ impl Operation for ReduceWindow {
         let init =
             unsafe { std::slice::from_raw_parts(call.arguments[1].cast_const(), self.ty.storage_bytes()) };
         let (mut wide_init, mut first) = ([0f32], smallvec::SmallVec::<[u8; 16]>::from_slice(init));
-        if let Some(narrow) = &self.narrow {
+        let (mut lines, mut whole) = (None, self.narrow.as_ref());
+        if self.passes.is_empty() && self.direct.narrows() {
+            std::mem::swap(&mut lines, &mut whole);
+        }
+        if let Some(narrow) = whole {
             let to = scratch(self.wide[0]);
             tasks(call.pool, input, 1, &|_, range| {
                 // SAFETY: tasks widen different elements.
@@ -223,10 +228,12 @@ impl Operation for ReduceWindow {
                     super::simd::vectorized(|| narrow.widen(x.pointer(), range.start, to));
                 }
             });
-            // SAFETY: as above.
+            (x, out) = (to, scratch(self.wide[1]));
+        }
+        if let Some(narrow) = &self.narrow {
+            // SAFETY: the initial value is one element.
             unsafe { narrow.widen(init.as_ptr(), 0, &mut wide_init) };
             first = smallvec::SmallVec::from_slice(&wide_init[0].to_ne_bytes());
-            (x, out) = (to, scratch(self.wide[1]));
         }
         let scratch_bytes = self.task_bytes as usize;
         let work =
@@ -234,7 +241,7 @@ impl Operation for ReduceWindow {
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
         unsafe {
             if self.passes.is_empty() {
-                direct::windows(work, &self.axes, x, out);
+                direct::windows(work, &self.direct, lines, x, out);
             } else {
                 let identity = fold.identity.unwrap_or(0).to_ne_bytes();
                 let mut sizes: smallvec::SmallVec<[usize; 6]> = self.axes.iter().map(|a| a.input).collect();
@@ -250,7 +257,7 @@ impl Operation for ReduceWindow {
                 }
             }
         }
-        if let Some(narrow) = &self.narrow {
+        if let Some(narrow) = whole {
             tasks(call.pool, output, 1, &|_, range| {
                 // SAFETY: tasks narrow different elements.
                 unsafe {

@@ -39,7 +39,7 @@ pub(super) fn scratch(axis: &Axis, inner: usize) -> usize {
             Some([_, reach]) => reach,
             None => axis.input.saturating_mul(2 * WIDE.min(inner)),
         },
-        Form::Any => direct::scratch(&[*axis, Axis::identity(inner)]),
+        Form::Any => 0,
     }
 }
 
@@ -110,7 +110,8 @@ pub(super) unsafe fn along(
                 sliding(&work, axis, lines, inner, x, out, scratch)
             }),
             Form::Identity | Form::Any => {
-                direct::windows(work, &[Axis::identity(outer), *axis, Axis::identity(inner)], x, out)
+                let axes = [Axis::identity(outer), *axis, Axis::identity(inner)];
+                direct::windows(work, &direct::Plan::new(&axes, true, false), None, x, out)
             }
         }
     }
@@ -249,7 +250,7 @@ unsafe fn powers(
         let (mut power, mut done) = (1, 0);
         while done < axis.window {
             if axis.window & power != 0 {
-                (fold.strided)(to.pointer(), n, elements.add(done * size), stride);
+                (fold.strided)(to.pointer(), n, elements.add(done * size), (1, stride));
                 done += power;
             }
             let left = reach - (2 * power - 1).min(reach);

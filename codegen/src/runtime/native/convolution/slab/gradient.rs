@@ -35,8 +35,12 @@ impl Gradient {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.lanes.map(|lane| lane.axis);
         let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
+        // Channels of neighbouring results are the rows of a tile. Windows that are far apart see few of the same elements.
+        let rows = if x.stride == 1 { x.output * outer.batch } else { outer.batch };
+        let apart = z.stride.max(y.stride).max(x.stride) > 1 && taps < 4 * outputs;
         if outer.feature_groups != 1
-            || outer.batch < 8
+            || rows < 8
+            || apart
             || outer.features < 8
             || x.kernel < 4
             || taps <= outputs

@@ -1,12 +1,14 @@
 //! Convolutions in `f32` without patches: register tiles read the input where it is, or in a *slab*, the rows of it that a task needs with their padding and with
 //! channels as neighbours.
 //!
-//! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. For gradients of
+//! A tile of neighbouring placements ([`Forward`]) sums over the taps of the window: along a row of it, channels and taps are one run. If there are few
+//! features, vectors are of placements ([`Few`]). For gradients of
 //! kernels, whose windows are large and whose results are small, a tile of channels sums over positions ([`Gradient`]): a row of input and
 //! a row of the other operand after the other.
 //!
 //! **Invariant:** tasks and the order of sums are fixed by the shape.
 
+mod few;
 mod gradient;
 
 use smallvec::SmallVec;
@@ -14,6 +16,7 @@ use smallvec::SmallVec;
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
 
+pub(super) use self::few::Few;
 pub(super) use self::gradient::Gradient;
 use super::{Lane, Outer};
 use crate::runtime::native::dot::product::{Narrow, with_workspace};
@@ -126,6 +129,28 @@ impl Common {
         Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes })
     }
 
+    /// Where the first feature of a placement is in the result: row `y`, and so many after the first of the task's.
+    fn offset(&self, task: &Task, y: usize, x: usize) -> isize {
+        let [z_lane, y_lane, x_lane] = &self.lanes;
+        self.lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
+            + task.batch as isize * self.outer.result_batch_stride
+            + task.z as isize * z_lane.result_stride
+            + y as isize * y_lane.result_stride
+            + (task.x.start + x) as isize * x_lane.result_stride
+    }
+
+    /// Says where the rows of features of a task begin, and how many there are.
+    fn report(&self, task: &Task, finished: &(dyn Fn(isize, usize) + Sync)) {
+        for y in task.y.clone() {
+            // Neighbouring placements may be far apart in the result.
+            if self.lanes[2].result_stride == self.outer.features as isize {
+                finished(self.offset(task, y, 0), task.x.len());
+            } else {
+                (0..task.x.len()).for_each(|x| finished(self.offset(task, y, x), 1));
+            }
+        }
+    }
+
     /// Copies a row of input with padding and channels (`count` of them, `stride` apart) as neighbours: positions `first..first + width`.
     ///
     /// # Safety
@@ -192,7 +217,7 @@ struct Tile<'a> {
     b_term: isize,
     c: *mut f32,
     c_row: isize,
-    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`].
+    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`]; twice as many columns of few neighbouring rows.
     rows: usize,
     columns: usize,
     /// Whether to add to what is there.
@@ -245,6 +270,18 @@ impl Tile<'_> {
     unsafe fn run(&self) {
         #[cfg(target_arch = "x86_64")]
         {
+            macro_rules! wide {
+                ($($rows:literal),*) => {
+                    match (self.rows, self.columns.div_ceil(WIDTH)) {
+                        // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                        $(($rows, 3) => return unsafe { tile::<$rows, 3, true>(self) },
+                        // SAFETY: as above.
+                        ($rows, 4) => return unsafe { tile::<$rows, 4, true>(self) },)*
+                        (_, columns) => debug_assert!(columns <= 2, "invariant: tiles of many rows have 32 columns"),
+                    }
+                };
+            }
+            wide!(1, 2, 3, 4);
             macro_rules! rows {
                 ($($rows:literal),*) => {
                     match (self.rows, self.columns > WIDTH, self.a_row == 1) {
@@ -486,11 +523,7 @@ impl Forward {
                         }
                     }
                     for (first, rows) in tiles(task.x.len()) {
-                        let to = lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
-                            + task.batch as isize * outer.result_batch_stride
-                            + task.z as isize * lanes[0].result_stride
-                            + oy as isize * lanes[1].result_stride
-                            + (task.x.start + first) as isize * lanes[2].result_stride
+                        let to = self.common.offset(task, oy, first)
                             + (task.group * outer.features + panel * COLUMNS) as isize
                                 * outer.result_feature_stride;
                         let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
@@ -518,19 +551,7 @@ impl Forward {
             }
         });
         if let Some(finished) = finished {
-            for oy in task.y.clone() {
-                let at = lanes.iter().map(|lane| lane.result_offset).sum::<isize>()
-                    + task.batch as isize * outer.result_batch_stride
-                    + task.z as isize * lanes[0].result_stride
-                    + oy as isize * lanes[1].result_stride
-                    + task.x.start as isize * lanes[2].result_stride;
-                // Neighbouring placements may be far apart in the result.
-                if lanes[2].result_stride == outer.features as isize {
-                    finished(at, task.x.len());
-                } else {
-                    (0..task.x.len()).for_each(|x| finished(at + x as isize * lanes[2].result_stride, 1));
-                }
-            }
+            self.common.report(task, finished);
         }
     }
 

@@ -1,0 +1,96 @@
+//! Windows whose operand is made by padding, or by spreading what is smaller.
+//!
+//! - Padding with what a window does not see is padding (and dilation) of the window: an element that changes no result may be absent. Sums of floats do not
+//!   see -0; nor +0 where the initial value is one, as then no sum so far is -0.
+//! - Along dimensions where neither window nor operand vary all results are the same: they are computed once.
+
+use hlo::attrs::{AttrKey, AttrValue, PaddingDim, Window, WindowDim};
+use hlo::{InstrId, Opcode, Shape};
+
+use super::edit::Edit;
+use super::facts::{float_bits, is_ieee, splat};
+use super::reduce::{identity, is_exact, operation};
+
+/// The parts of a window over one array by one operation, if nothing else decides what its elements are.
+fn parts(e: &Edit<'_>) -> Option<(InstrId, InstrId, Vec<WindowDim>)> {
+    let [x, init] = e.operands()?;
+    let (ty, out) = (e.array(x)?.element_type, e.array(e.id())?.element_type);
+    let window = e.at().attrs.window()?.dims.to_vec();
+    let fits = window.len() == e.array(x)?.rank() && e.array(init)?.element_type == ty && out == ty;
+    (fits && !window.iter().any(|w| w.reversal)).then_some((x, init, window))
+}
+
+/// A window over a padded array.
+pub(super) fn padded(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, init, window) = parts(e)?;
+    let pad = e.instr(x);
+    let (Opcode::Pad, &[inside, value]) = (pad.opcode, pad.operands()) else { return None };
+    let padding: Vec<PaddingDim> = pad.attrs.padding()?.to_vec();
+    let (opcode, ty) = operation(e.module, e.at().attrs.computation(AttrKey::ToApply)?)?;
+    let typed = [x, inside].iter().all(|&i| e.array(i).is_some_and(|a| a.element_type == ty));
+    if !typed || e.array(inside)?.dims.contains(&0) {
+        return None;
+    }
+    let (_, bits) = splat(e.module, value)?;
+    let begins = splat(e.module, init).map(|(_, bits)| bits);
+    let minus = 1u128 << (ty.bits() - 1);
+    let unseen = if is_ieee(ty) {
+        // A NaN that begins a window without elements keeps its bits only if nothing is done to it.
+        let begins =
+            begins.filter(|&b| float_bits(ty, f64::INFINITY).is_some_and(|inf| b & !minus <= inf))?;
+        match opcode {
+            Opcode::Add => [0, minus].contains(&begins) && (bits == minus || bits == 0 && begins == 0),
+            Opcode::Maximum | Opcode::Minimum => identity(opcode, ty) == Some(bits) || begins == bits,
+            _ => false,
+        }
+    } else {
+        let again = matches!(opcode, Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or);
+        is_exact(opcode, ty) && (identity(opcode, ty) == Some(bits) || again && begins == Some(bits))
+    };
+    if !unseen {
+        return None;
+    }
+    let dims = window.iter().zip(&padding).map(|(w, p)| {
+        let more = |edge: i64| edge.checked_mul(w.base_dilation).filter(|_| edge >= 0);
+        Some(WindowDim {
+            pad_low: w.pad_low.checked_add(more(p.low)?)?,
+            pad_high: w.pad_high.checked_add(more(p.high)?)?,
+            base_dilation: w.base_dilation.checked_mul(p.interior.checked_add(1)?)?,
+            ..*w
+        })
+    });
+    let dims = dims.collect::<Option<_>>()?;
+    let (attrs, shape) = (with_window(e, dims), e.at().shape.clone());
+    e.shaped(Opcode::ReduceWindow, shape, &[inside, init], attrs)
+}
+
+/// A window over an array that is the same along a dimension.
+pub(super) fn spread(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, init, window) = parts(e)?;
+    let broadcast = e.instr(x);
+    let (Opcode::Broadcast, &[y]) = (broadcast.opcode, broadcast.operands()) else { return None };
+    let mapping = broadcast.attrs.ints(AttrKey::Dimensions)?.to_vec();
+    let (dims, out) = (e.array(x)?.dims.clone(), e.array(e.id())?.clone());
+    let whole = |w: &WindowDim| *w == WindowDim { size: 1, ..WindowDim::default() };
+    let kept: Vec<usize> =
+        (0..dims.len()).filter(|&d| mapping.contains(&(d as i64)) || !whole(&window[d])).collect();
+    if kept.len() == dims.len() || dims.contains(&0) {
+        return None;
+    }
+    let pick = |dims: &[i64]| -> Vec<i64> { kept.iter().map(|&d| dims[d]).collect() };
+    let place = |d: i64| kept.iter().position(|&k| k as i64 == d).map(|at| at as i64);
+    let mapping: Vec<i64> = mapping.into_iter().map(place).collect::<Option<_>>()?;
+    let (smaller, result) = (pick(&dims), pick(&out.dims));
+    let less = e.broadcast(y, &smaller, &mapping)?;
+    let attrs = with_window(e, kept.iter().map(|&d| window[d]).collect());
+    let shape = Shape::array(out.element_type, &result);
+    let once = e.shaped(Opcode::ReduceWindow, shape, &[less, init], attrs)?;
+    let kept: Vec<i64> = kept.iter().map(|&d| d as i64).collect();
+    e.broadcast(once, &out.dims, &kept)
+}
+
+/// The attributes with another window.
+fn with_window(e: &Edit<'_>, dims: Vec<WindowDim>) -> hlo::attrs::Attrs {
+    let window = Window { dims: dims.into() };
+    e.at().attrs.clone().with(AttrKey::Window, AttrValue::Window(Box::new(window)))
+}

@@ -1,0 +1,351 @@
+//! Convolutions of few features: vectors are of positions, which a slab has side by side, a line for each channel of each row (and, where placements are several
+//! positions apart, for each remainder of these).
+
+use smallvec::SmallVec;
+
+use super::super::{Axis, Lane, Outer};
+use super::{Arrays, Common, SLAB, Segment, TASKS, Tile, Types, reads};
+use crate::runtime::native::dot::product::with_workspace;
+use crate::runtime::pool::Pool;
+
+/// Features, at most.
+const FEATURES: usize = 7;
+
+/// Positions of a register tile, if there are at most so many features.
+const WIDE: usize = 64;
+const WIDE_FEATURES: usize = 4;
+
+/// Positions of one with more.
+const NARROW: usize = 32;
+
+/// Positions that are copied at a time.
+const COPIED: usize = 64;
+
+/// A convolution of few features.
+#[derive(Clone, Debug)]
+pub(in crate::runtime::native::convolution) struct Few {
+    common: Common,
+    /// Placements of a task along the two fastest axes.
+    block: [usize; 2],
+}
+
+/// Positions that `n` placements reach over.
+fn extent(n: usize, axis: &Axis) -> usize {
+    (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
+}
+
+impl Few {
+    /// If it is one.
+    pub(in crate::runtime::native::convolution) fn new(
+        lanes: &[Lane],
+        outer: &Outer,
+        types: Types,
+    ) -> Option<Few> {
+        let common = Common::new(lanes, outer, types)?;
+        let [z, y, x] = common.lanes.map(|lane| lane.axis);
+        let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
+        let fits = (1..=FEATURES).contains(&outer.features)
+            && taps > 0
+            && taps * outer.channels >= 8
+            && x.output >= 8
+            && taps <= 4 * outputs
+            && x.stride <= 16;
+        if !fits {
+            return None;
+        }
+        let slab = |[ys, xs]: [usize; 2]| z.kernel * extent(ys, &y) * extent(xs, &x) * outer.channels;
+        let mut block = [y.output, x.output];
+        while block[1] > 2 * WIDE && slab([1, block[1]]) > SLAB {
+            block[1] = block[1].div_ceil(2).next_multiple_of(WIDE);
+        }
+        if slab([1, block[1]]) > 4 * SLAB {
+            return None;
+        }
+        let tasks = |block: [usize; 2]| {
+            outer.feature_groups
+                * outer.batch
+                * z.output
+                * y.output.div_ceil(block[0])
+                * x.output.div_ceil(block[1])
+        };
+        while block[0] > 1 && (slab(block) > SLAB || tasks(block) < TASKS && block[0] > 4) {
+            block[0] = block[0].div_ceil(2);
+        }
+        Some(Few { common, block })
+    }
+
+    /// Elements of the packed kernel of a group.
+    fn packed(&self) -> usize {
+        let taps: usize = self.common.lanes.iter().map(|lane| lane.axis.kernel).product();
+        taps * self.common.outer.channels * self.common.outer.features
+    }
+
+    pub(in crate::runtime::native::convolution) fn scratch_bytes(&self) -> usize {
+        4 * self.common.outer.feature_groups * self.packed()
+    }
+
+    /// Computes it. `finished` gets where rows of features begin and how many.
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(in crate::runtime::native::convolution) unsafe fn run(
+        &self,
+        arrays: Arrays,
+        pool: &Pool,
+        finished: Option<&(dyn Fn(isize, usize) + Sync)>,
+    ) {
+        let outer = &self.common.outer;
+        // SAFETY: the caller's: the scratch memory has room for the kernels of all groups.
+        unsafe { (0..outer.feature_groups).for_each(|group| self.pack(group, arrays)) };
+        let [z, y, x] = self.common.lanes.map(|lane| lane.axis);
+        let (ys, xs) = (y.output.div_ceil(self.block[0]), x.output.div_ceil(self.block[1]));
+        pool.run(outer.feature_groups * outer.batch * z.output * ys * xs, &|task| {
+            let (xb, rest) = (task % xs, task / xs);
+            let (yb, rest) = (rest % ys, rest / ys);
+            let (oz, rest) = (rest % z.output, rest / z.output);
+            let task = super::Task {
+                batch: rest % outer.batch,
+                group: rest / outer.batch,
+                z: oz,
+                y: yb * y.output / ys..(yb + 1) * y.output / ys,
+                x: xb * x.output / xs..(xb + 1) * x.output / xs,
+                panels: 0..1,
+            };
+            // SAFETY: the caller's; tasks are disjoint parts of the result.
+            unsafe { self.task(&task, arrays.get()) };
+            if let Some(finished) = finished {
+                self.common.report(&task, finished);
+            }
+        });
+    }
+
+    /// Packs the kernel of a group: taps, then channels, then features.
+    unsafe fn pack(&self, group: usize, arrays: Arrays) {
+        let Common { lanes, outer, rhs, .. } = &self.common;
+        let Some(read) = reads(*rhs) else { return };
+        let feature = (group * outer.features) as isize * outer.kernel_feature_stride;
+        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>() + feature;
+        // SAFETY: the caller's.
+        unsafe {
+            let mut to = arrays.scratch.cast::<f32>().add(group * self.packed());
+            for z in 0..lanes[0].axis.kernel as isize {
+                for y in 0..lanes[1].axis.kernel as isize {
+                    for x in 0..lanes[2].axis.kernel as isize {
+                        let at = at
+                            + z * lanes[0].kernel_stride
+                            + y * lanes[1].kernel_stride
+                            + x * lanes[2].kernel_stride;
+                        for channel in 0..outer.channels as isize {
+                            let at = at + channel * outer.kernel_channel_stride;
+                            read(arrays.rhs, at, outer.kernel_feature_stride, outer.features, to);
+                            to = to.add(outer.features);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    unsafe fn task(&self, task: &super::Task, arrays: Arrays) {
+        let Common { lanes, outer, .. } = &self.common;
+        let [z, y, x] = lanes.map(|lane| lane.axis);
+        let (channels, features, stride) = (outer.channels, outer.features, x.stride as usize);
+        let input = task.batch as isize * outer.batch_stride
+            + (task.group * channels) as isize * outer.channel_stride;
+        let origin = |axis: &Axis, at: usize| at as isize * axis.stride - axis.padding;
+        let (first_z, first_y, first_x) =
+            (origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start));
+        let (height, width) = (extent(task.y.len(), &y), extent(task.x.len(), &x));
+        // Positions of a line; a line for each remainder of the stride, for each channel.
+        let line = width.div_ceil(stride);
+        let row = channels * stride * line;
+        let slab = z.kernel * height * row;
+        let most = if features <= WIDE_FEATURES { WIDE } else { NARROW };
+        with_workspace(4 * (slab + (2 * FEATURES + channels) * COPIED), |workspace| {
+            let sums = workspace.cast::<f32>();
+            // SAFETY: the workspace has room for sums (twice), some positions, and the slab.
+            let (some, slab) =
+                unsafe { (sums.add(2 * FEATURES * COPIED), sums.add((2 * FEATURES + channels) * COPIED)) };
+            let place = |z_tap: usize, at: isize| -> Option<isize> {
+                let in_z = first_z + z_tap as isize * z.kernel_dilation;
+                let there = (0..z.input as isize).contains(&in_z) && (0..y.input as isize).contains(&at);
+                there.then(|| input + in_z * z.input_stride + at * y.input_stride)
+            };
+            for tap in 0..z.kernel {
+                for h in 0..height {
+                    // Rows between placements that no window sees.
+                    let seen = (0..y.kernel).any(|k| {
+                        let above = h as isize - k as isize * y.kernel_dilation;
+                        above >= 0 && above % y.stride == 0
+                    });
+                    if let (true, Some(at)) = (seen, place(tap, first_y + h as isize)) {
+                        // SAFETY: the row is in the input, its copy in the slab.
+                        unsafe {
+                            let to = slab.add((tap * height + h) * row);
+                            self.copy_row(arrays.lhs, at, first_x, width, some, to);
+                        }
+                    }
+                }
+            }
+            // SAFETY: the kernel was packed.
+            let packed = unsafe { arrays.scratch.cast::<f32>().add(task.group * self.packed()).cast_const() };
+            let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
+            for oy in task.y.clone() {
+                segments.clear();
+                for z_tap in 0..z.kernel {
+                    for y_tap in 0..y.kernel {
+                        let at = origin(&y, oy) + y_tap as isize * y.kernel_dilation;
+                        if place(z_tap, at).is_none() {
+                            continue;
+                        }
+                        let h = (at - first_y) as usize;
+                        for x_tap in 0..x.kernel {
+                            let position = x_tap * x.kernel_dilation as usize;
+                            let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
+                            // SAFETY: taps are in the kernel and in the slab.
+                            let (a, b) = unsafe {
+                                let b = slab.add((z_tap * height + h) * row + position % stride * line);
+                                (packed.add(tap * channels * features), b.add(position / stride))
+                            };
+                            segments.push(Segment { a, b: b.cast_const(), terms: channels });
+                        }
+                    }
+                }
+                for first in (0..task.x.len()).step_by(most) {
+                    let columns = most.min(task.x.len() - first);
+                    let to = self.common.offset(task, oy, first)
+                        + (task.group * features) as isize * outer.result_feature_stride;
+                    let direct = arrays.narrow.is_none() && lanes[2].result_stride == 1;
+                    // SAFETY: the tile is in the result.
+                    unsafe {
+                        let tile = Tile {
+                            segments: &segments,
+                            at: [0, first as isize],
+                            a_row: 1,
+                            a_term: features as isize,
+                            b_term: (stride * line) as isize,
+                            c: if direct { arrays.out.cast::<f32>().offset(to) } else { sums },
+                            c_row: if direct { outer.result_feature_stride } else { COPIED as isize },
+                            rows: features,
+                            columns,
+                            add: false,
+                        };
+                        tile.run();
+                        if !direct {
+                            self.put(sums, columns, to, arrays);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Copies a row of input with padding, positions as neighbours; `some` has room for so many of all channels.
+    unsafe fn copy_row(
+        &self,
+        lhs: *const u8,
+        row: isize,
+        first: isize,
+        width: usize,
+        some: *mut f32,
+        to: *mut f32,
+    ) {
+        let Common { lanes, outer, lhs: ty, .. } = &self.common;
+        let Some(read) = reads(*ty) else { return };
+        let (axis, channels) = (&lanes[2].axis, outer.channels);
+        let (stride, n) = (axis.stride, axis.input as isize);
+        let line = width.div_ceil(stride as usize);
+        for remainder in 0..(stride as usize).min(width) {
+            let first = first + remainder as isize;
+            let count = (width - remainder).div_ceil(stride as usize);
+            let upto = |position: isize| (position - first + stride - 1).div_euclid(stride).max(0) as usize;
+            let begin = upto(0).min(count);
+            let end = upto(n).clamp(begin, count);
+            let at = |i: usize| row + (first + i as isize * stride) * axis.input_stride;
+            // SAFETY: positions `begin..end` are in the input; the copy has room for all.
+            unsafe {
+                let of_channel = |channel: usize| to.add((channel * stride as usize + remainder) * line);
+                for channel in 0..channels {
+                    let to = of_channel(channel);
+                    std::slice::from_raw_parts_mut(to, begin).fill(0.0);
+                    std::slice::from_raw_parts_mut(to.add(end), count - end).fill(0.0);
+                }
+                if outer.channel_stride != 1 || channels == 1 {
+                    for channel in 0..channels {
+                        let at = at(begin) + channel as isize * outer.channel_stride;
+                        let step = stride * axis.input_stride;
+                        read(lhs, at, step, end - begin, of_channel(channel).add(begin));
+                    }
+                    continue;
+                }
+                #[cfg(target_arch = "x86_64")]
+                for i in (begin..end).step_by(COPIED) {
+                    let n = COPIED.min(end - i);
+                    let mut rows = [0isize; COPIED];
+                    // Positions are read where they are, or widened first.
+                    let base = if *ty == hlo::ElementType::F32 {
+                        rows[..n].iter_mut().enumerate().for_each(|(k, row)| *row = at(i + k));
+                        lhs
+                    } else {
+                        for (k, row) in rows[..n].iter_mut().enumerate() {
+                            *row = (k * channels) as isize;
+                            read(lhs, at(i + k), 1, channels, some.add(k * channels));
+                        }
+                        some.cast_const().cast()
+                    };
+                    let out = of_channel(0).add(i).cast::<i32>();
+                    crate::runtime::native::dot::transpose::pack(
+                        base,
+                        &rows[..n],
+                        4,
+                        channels,
+                        0,
+                        out,
+                        stride as usize * line,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Puts the sums of a tile into the result.
+    ///
+    /// # Safety
+    /// They are in the result; after the sums is room for as many.
+    unsafe fn put(&self, sums: *mut f32, columns: usize, to: isize, arrays: Arrays) {
+        let (features, bytes) = (self.common.outer.features, self.common.result_bytes as isize);
+        let (position, feature) =
+            (self.common.lanes[2].result_stride, self.common.outer.result_feature_stride);
+        // SAFETY: the caller's.
+        unsafe {
+            let place = |c: usize, f: usize| {
+                arrays.out.offset((to + c as isize * position + f as isize * feature) * bytes)
+            };
+            let Some(narrow) = arrays.narrow else {
+                for c in 0..columns {
+                    for f in 0..features {
+                        *place(c, f).cast::<f32>() = *sums.add(f * COPIED + c);
+                    }
+                }
+                return;
+            };
+            if feature != 1 {
+                for f in 0..features {
+                    narrow(sums.add(f * COPIED), columns, place(0, f), position);
+                }
+                return;
+            }
+            let turned = sums.add(FEATURES * COPIED);
+            for c in 0..columns {
+                for f in 0..features {
+                    *turned.add(c * features + f) = *sums.add(f * COPIED + c);
+                }
+            }
+            if position == features as isize {
+                narrow(turned, columns * features, place(0, 0), 1);
+            } else {
+                (0..columns).for_each(|c| narrow(turned.add(c * features), features, place(c, 0), 1));
+            }
+        }
+    }
+}
