@@ -170,39 +170,75 @@ impl Root<'_> {
         Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 })
     }
 
-    /// Whether rows are so short that lanes do better to hold a column of many rows: unless they are one with the other dimensions.
+    /// The inner dimensions (so many) that make rows so short that lanes do better to hold a column of many rows: unless they are one with the others.
+    /// `assembled`: columns come from different places, so that even long rows are worth it.
     fn narrow(
         roots: &[Self],
         tape: &Tape<'_>,
         dims: &[i64],
         first: u32,
-    ) -> std::result::Result<bool, Unsupported> {
-        let Some((&n, outer)) = dims.split_last() else { return Ok(false) };
-        let rows = outer.iter().rev().find(|&&d| d != 1);
+        assembled: bool,
+    ) -> std::result::Result<Option<usize>, Unsupported> {
+        let most = if assembled { MOST_ASSEMBLED } else { MOST_COLUMNS };
+        let mut rows: Vec<(usize, i64)> = Vec::new();
+        let mut size = 1i64;
+        for (inner, &d) in (1..).zip(dims.iter().rev()) {
+            size = size.saturating_mul(d);
+            if size > most {
+                break;
+            }
+            rows.push((inner, size));
+        }
+        // The longest first. There are to be many rows.
+        let many = |&(inner, size): &(usize, i64)| {
+            let next = dims[..dims.len() - inner].iter().rev().find(|&&d| d != 1);
+            size >= 2 && next.is_some_and(|&r| r >= MANY_ROWS)
+        };
+        rows.retain(many);
         let plain = roots.iter().all(|r| r.window.is_none() && !r.shape.element_type.is_complex());
-        if !(2..=MOST_COLUMNS).contains(&n) || rows.is_none_or(|&r| r < MANY_ROWS) || !plain {
-            return Ok(false);
+        if rows.is_empty() || !plain {
+            return Ok(None);
         }
         let mut trial = tape.clone();
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
         let mut more: Vec<&mut Affine> = nest.outputs.iter_mut().map(|o| &mut o.at).collect();
         join(&mut trial, &mut nest.vars, &mut more);
-        Ok(nest.vars.len() > 1 && nest.vars.last().is_some_and(|v| v.1 == n))
+        // Variables that are these dimensions and nothing else.
+        let apart = |size: i64| {
+            let products = nest.vars.iter().skip(1).rev().scan(1i64, |product, v| {
+                *product = product.saturating_mul(v.1);
+                Some(*product)
+            });
+            products.into_iter().any(|p| p == size)
+        };
+        Ok(rows.into_iter().rev().find(|&(_, size)| apart(size)).map(|(inner, _)| inner))
     }
 
-    /// The nest of roots that computes all columns of a row at once.
+    /// The nest of roots that computes all columns of a row, which is so many inner dimensions, at once.
     fn columns(
         roots: &[Self],
         tape: &mut Tape<'_>,
         dims: &[i64],
         first: u32,
+        inner: usize,
     ) -> std::result::Result<Nest, Unsupported> {
-        let n = dims.last().copied().unwrap_or(1);
-        let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+        let (outer, row) = dims.split_at(dims.len() - inner);
+        let outer: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
         let mut all: Vec<Nest> = Vec::new();
-        for column in 0..n {
-            piece.last_mut().into_iter().for_each(|p| *p = (column, column + 1));
+        for column in 0..row.iter().product() {
+            let mut rest: i64 = column;
+            let mut piece: Vec<(i64, i64)> = row
+                .iter()
+                .rev()
+                .map(|&n| {
+                    let at = rest % n;
+                    rest /= n;
+                    (at, at + 1)
+                })
+                .collect();
+            piece.reverse();
+            piece.splice(0..0, outer.iter().copied());
             all.push(Self::nest(roots, tape, dims, &piece, first)?);
         }
         let outputs =
@@ -216,6 +252,9 @@ impl Root<'_> {
 
 /// The most columns that are computed at once.
 const MOST_COLUMNS: i64 = 4;
+
+/// The same of rows that are put together from several places: three vectors of three, say.
+const MOST_ASSEMBLED: i64 = 9;
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
@@ -316,8 +355,9 @@ pub(super) fn roots(
         } else {
             vec![whole]
         };
-        if Root::narrow(roots, tape, dims, number(&nests))? {
-            let nest = Root::columns(roots, tape, dims, number(&nests))?;
+        let assembled = pieces && boxes.len() == 1;
+        if let Some(inner) = Root::narrow(roots, tape, dims, number(&nests), assembled)? {
+            let nest = Root::columns(roots, tape, dims, number(&nests), inner)?;
             nests.push(nest);
             continue;
         }

@@ -135,6 +135,17 @@ fn columns_of_short_rows() {
     // Few rows, as of pairs that are turned.
     let body = "  a = f32[9,20,1] reshape(p0)\n  b = f32[9,20,1] negate(a)\n  ROOT r = f32[9,20,2] concatenate(b, a), dimensions={2}";
     check(&loop_of(&["f32[9,20]"], "f32[9,20,2]", body));
+    // Rows that are two dimensions, assembled or not.
+    let body = "  c = f32[50,1] abs(p0)\n  s = f32[50,1] floor(p0)\n  n = f32[50,1] negate(s)\n  \
+                a = f32[50,2] concatenate(c, n), dimensions={1}\n  b = f32[50,2] concatenate(s, c), dimensions={1}\n  \
+                d = f32[50,1,2] reshape(a)\n  e = f32[50,1,2] reshape(b)\n  ROOT r = f32[50,2,2] concatenate(d, e), dimensions={1}";
+    check(&loop_of(&["f32[50,1]"], "f32[50,2,2]", body));
+    let body = "  a = f32[3,20,3,3] transpose(p0), dimensions={0,3,2,1}\n  b = f32[3,20,2,3] slice(a), slice={[0:3], [0:20], [1:3], [0:3]}\n  \
+                ROOT r = f32[3,20,3,3] concatenate(p1, b), dimensions={2}";
+    check(&loop_of(&["f32[3,3,3,20]", "f32[3,20,1,3]"], "f32[3,20,3,3]", body));
+    let body = "  a = s16[40,2] transpose(p0), dimensions={1,0}\n  b = s16[40,2,2] broadcast(a), dimensions={0,2}\n  \
+                ROOT r = s16[40,2,2] add(b, p1)";
+    check(&loop_of(&["s16[2,40]", "s16[40,2,2]"], "s16[40,2,2]", body));
     let body = "  a = s32[2200000,1] reshape(p0)\n  b = s32[2200000,1] negate(a)\n  ROOT r = s32[2200000,2] concatenate(a, b), dimensions={1}";
     check(&loop_of(&["s32[2200000]"], "s32[2200000,2]", body));
 }
