@@ -4,6 +4,7 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 
 use super::kinds::{Role, role};
+use crate::passes::facts::is_few_products;
 
 /// The most elements of arrays that an iteration may compute.
 const MAX_ELEMENTS: i64 = 4096;
@@ -63,6 +64,7 @@ fn is_expression(module: &Module, c: ComputationId) -> bool {
                 Opcode::Constant => {
                     crate::passes::facts::literal(module, id).is_some() && instr.shape.as_array().is_some()
                 }
+                Opcode::Dot => is_few_products(module, id),
                 _ => matches!(role(module, id), Role::Loop | Role::Update),
             }
     })

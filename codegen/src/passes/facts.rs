@@ -162,3 +162,37 @@ fn canonical(module: &Module, id: InstrId, depth: u32) -> bool {
 fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
     depth > 0 && module.instr(id).operands().iter().all(|&o| canonical(module, o, depth - 1))
 }
+
+/// The most products of a `dot` that is computed as an expression of its operands' elements.
+const FEW_PRODUCTS: i64 = 64;
+
+/// The most of them in one element.
+const FEW_TERMS: i64 = 8;
+
+/// Whether a `dot` is of so few products that they are an expression, of a type that is added and multiplied in itself.
+pub(crate) fn is_few_products(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let arrays: Option<Vec<&hlo::ArrayShape>> =
+        instr.operands().iter().map(|&o| module.instr(o).shape.as_array()).collect();
+    let (Opcode::Dot, Some(&[lhs, rhs]), Some(result)) =
+        (instr.opcode, arrays.as_deref(), instr.shape.as_array())
+    else {
+        return false;
+    };
+    let ty = result.element_type;
+    let plain = match ty.class() {
+        hlo::TypeClass::Float => ty.bits() >= 32,
+        hlo::TypeClass::Signed | hlo::TypeClass::Unsigned => ty.bits() >= 8,
+        hlo::TypeClass::Pred | hlo::TypeClass::Complex => false,
+    };
+    let contracted = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::LhsContractingDims);
+    let size = |d: i64| usize::try_from(d).ok().and_then(|d| lhs.dims.get(d)).copied().unwrap_or(0);
+    let terms = contracted.iter().fold(1i64, |n, &d| n.saturating_mul(size(d)));
+    let few = |elements: i64| elements.saturating_mul(terms) <= FEW_PRODUCTS;
+    plain
+        && lhs.element_type == ty
+        && rhs.element_type == ty
+        && ![lhs, rhs, result].iter().any(|a| a.is_dynamic())
+        && (1..=FEW_TERMS).contains(&terms)
+        && result.checked_elements().is_some_and(few)
+}

@@ -26,6 +26,12 @@ const PROGRESS: u64 = 64;
 /// The most elements that an iteration may compute here: more are worth kernels of their own, on several threads.
 const MOST: i64 = 1 << 14;
 
+/// Arrays (or windows) of so few elements are made element by element, from values that are shared, and stored at once.
+const FEW: i64 = 16;
+
+/// The most elements that are made like this.
+const MOST_FEW: i64 = 64;
+
 /// A nest of the body.
 struct Piece {
     vars: Vec<(u32, i64)>,
@@ -113,6 +119,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         scratch: 2 * leaves,
     };
     let (mut offset, mut work) = (PROGRESS, 0i64);
+    let mut few = Vec::new();
     for (leaf, shape) in shapes.iter().enumerate() {
         let leaf = leaf as u32;
         let (at, at_leaf) = leaf_root(module, root, leaf);
@@ -134,9 +141,26 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         if dims.contains(&0) {
             continue;
         }
+        let starts = match window {
+            Some(_) => Some(tape.window_starts(at, 2, &shape.dims, dims)?),
+            None => None,
+        };
+        let count: i64 = dims.iter().product();
+        if count <= FEW && few.len() as i64 + count <= MOST_FEW {
+            for number in 0..count {
+                let index = element(dims, number);
+                let place: Index = match &starts {
+                    Some(starts) => index.iter().zip(starts).map(|(x, s)| tape.space.add(x, s)).collect(),
+                    None => index.clone(),
+                };
+                let at_place = tape.space.linear(&place, &shape.dims);
+                let (of, of_leaf) = window.map_or((at, at_leaf), |update| (update, 0));
+                few.push(Output { node: tape.node(of, of_leaf, &index)?, array: to, at: at_place });
+            }
+            continue;
+        }
         let (index, vars) = variables(&mut tape, dims, first);
-        if let Some(update) = window {
-            let starts = tape.window_starts(at, 2, &shape.dims, dims)?;
+        if let (Some(update), Some(starts)) = (window, starts) {
             let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
             let linear = tape.space.linear(&place, &shape.dims);
             let node = tape.node(update, 0, &index)?;
@@ -152,6 +176,10 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
         }
     }
+    // After everything else that looks at the old state, and before what was made elsewhere is copied into it.
+    if !few.is_empty() {
+        plan.windows.push(Piece { vars: Vec::new(), outputs: few });
+    }
     let mut pieces: Vec<Vec<(u32, i64)>> =
         plan.fresh.iter_mut().chain(&mut plan.windows).map(|p| std::mem::take(&mut p.vars)).collect();
     for vars in &mut pieces {
@@ -163,6 +191,22 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         piece.vars = vars;
     }
     Ok((tape, plan, offset))
+}
+
+/// The index of the element of a row-major number.
+fn element(dims: &[i64], number: i64) -> Index {
+    let mut rest = number;
+    let mut index: Index = dims
+        .iter()
+        .rev()
+        .map(|&n| {
+            let at = rest % n;
+            rest /= n;
+            Affine::constant(at)
+        })
+        .collect();
+    index.reverse();
+    index
 }
 
 /// The update of a `dynamic-update-slice` of an array of the state that nothing else looks at.

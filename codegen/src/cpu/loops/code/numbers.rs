@@ -326,6 +326,7 @@ pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
         | Op::Select { .. }
         | Op::Bits { .. }
         | Op::Pack { .. }
+        | Op::Products { .. }
         | Op::Given { .. } => true,
     });
     if arrays && atoms && guards && nodes { Prim::I32 } else { Prim::I64 }

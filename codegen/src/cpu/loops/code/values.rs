@@ -6,6 +6,7 @@ use crate::cpu::loops::access;
 use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::{ALWAYS, GuardId, NodeId, Op};
 use crate::cpu::scalar::{self, Val};
+use hlo::elementwise::Binary;
 use smallvec::SmallVec;
 
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
@@ -131,6 +132,19 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     all = e.or(all, e.shl(bits, place)?)?;
                 }
                 scalar::of_pattern(e, ty, all)
+            })?,
+            Op::Products { factors } => self.elementwise(factors, false, |e, values| {
+                let none = || Error::Llvm(format!("no sum of products of {ty}"));
+                let mut sum: Option<Val<'ctx>> = None;
+                for pair in values.chunks_exact(2) {
+                    let product =
+                        scalar::binary(e, Binary::Multiply, &pair[0], &pair[1])?.ok_or_else(none)?;
+                    sum = match sum {
+                        Some(sum) => scalar::binary(e, Binary::Add, &sum, &product)?,
+                        None => Some(product),
+                    };
+                }
+                sum.ok_or_else(none)
             })?,
             Op::Unpack { whole, part } => {
                 let number = self.number(part)?;

@@ -74,6 +74,7 @@ impl Tape<'_> {
             | Op::Iota { .. }
             | Op::Bits { .. }
             | Op::Pack { .. }
+            | Op::Products { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
         };

@@ -22,7 +22,7 @@ impl Tape<'_> {
                 f(*yes);
                 f(*no);
             }
-            Op::Pack { parts } => parts.iter().for_each(|&n| f(n)),
+            Op::Pack { parts: nodes } | Op::Products { factors: nodes } => nodes.iter().for_each(|&n| f(n)),
             Op::Unpack { whole, part } => {
                 f(*whole);
                 self.values_in(part, f);
@@ -59,6 +59,7 @@ impl Tape<'_> {
                 | Op::Select { .. }
                 | Op::Bits { .. }
                 | Op::Pack { .. }
+                | Op::Products { .. }
                 | Op::Given { .. } => {}
             }
         }
@@ -84,6 +85,7 @@ impl Tape<'_> {
             | Op::Convert { .. }
             | Op::Bits { .. }
             | Op::Pack { .. }
+            | Op::Products { .. }
             | Op::Given { .. } => true,
         }
     }
@@ -117,6 +119,7 @@ impl Tape<'_> {
                     _ => 1,
                 }
             }
+            Op::Products { factors } => factors.len() as u64,
             Op::Load { .. }
             | Op::Constant { .. }
             | Op::Iota { .. }

@@ -8,6 +8,7 @@
 mod extent;
 mod look;
 mod movement;
+mod products;
 
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub(super) enum Op {
     Bits { operand: NodeId },
     /// The bits of narrower elements, low ones first, as one wider element.
     Pack { parts: Vec<NodeId> },
+    /// The sum of the products of pairs, in order.
+    Products { factors: Vec<NodeId> },
     /// Some of the bits of a wider element.
     Unpack { whole: NodeId, part: Affine },
     /// A value that emission provides.
@@ -469,6 +472,7 @@ impl<'m> Tape<'m> {
                 });
                 moved(self, index.collect())
             }
+            Opcode::Dot => self.products(key, ty),
             Opcode::Pad => self.pad(key, ty),
             Opcode::Concatenate => self.concatenate(key, ty),
             Opcode::DynamicSlice => {
