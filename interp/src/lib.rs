@@ -15,6 +15,7 @@
 //! | `ops` | one file a family of opcodes |
 //! | [`scalar`] | every operation on one element, for every element type |
 //! | [`kernels`], [`sum`] | numeric kernels over slices; exact sums |
+//! | [`matrices`] | LAPACK's routines on one matrix |
 //! | `region` | computations that are applied to elements, as tapes over blocks of lanes |
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod engine;
 pub mod error;
 pub mod kernels;
 mod linalg;
+pub mod matrices;
 mod memory;
 pub mod observe;
 mod ops;

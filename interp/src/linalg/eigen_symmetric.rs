@@ -1,11 +1,14 @@
-//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`) and the implicit QL and QR iteration on
-//! it (`steqr`), together `syevd` and `heevd` as LAPACK computes them up to order 25.
+//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and the implicit QL and QR iteration on
+//! it (`steqr`) up to order 25 or without vectors, beyond that [`divide`]: `syevd` and `heevd` as LAPACK computes them.
+
+use std::ops::Range;
 
 use super::householder::{Reflectors, reflector};
 use super::matrix::{add_multiple, agreement, dot, hypotenuse, negate, total};
 use super::rotation::rotation;
 use super::turns::Turns;
-use super::{Matrix, Triangle};
+use super::{Matrix, Triangle, divide};
+use crate::parallel;
 use crate::scalar::wide::{Field, Real, abs};
 
 /// The largest order for which LAPACK iterates: beyond it, it divides.
@@ -52,95 +55,170 @@ fn lower<F: Field>(mut a: Matrix<F>) -> Tridiagonal<F> {
     for i in 0..n {
         a[(i, i)] = F::from_real(a[(i, i)].real());
     }
+    // What is still to be subtracted from rows and columns from k on: v w^H + w v^H.
+    let mut update: Option<(Vec<F>, Vec<F>)> = None;
     for k in 0..n.saturating_sub(1) {
+        if let Some((v, w)) = &update {
+            subtract(&mut a.column_mut(k)[k..], v, w);
+        }
         let tau = reflector(&mut a.column_mut(k)[k + 1..]);
         taus.push(tau);
+        let rest = update.as_ref().map(|(v, w)| (&v[1..], &w[1..]));
         if tau.is_zero() {
+            if let Some((v, w)) = rest {
+                for j in 0..v.len() {
+                    subtract(&mut a.column_mut(k + 1 + j)[k + 1 + j..], &v[j..], &w[j..]);
+                }
+            }
+            update = None;
             continue;
         }
         let v: Vec<F> = std::iter::once(F::one()).chain(a.column(k)[k + 2..].iter().copied()).collect();
-        let mut w = product(&a, k + 1, &v);
+        let mut w = product(&mut a, k + 1, rest, &v);
         w.iter_mut().for_each(|w| *w = tau * *w);
         let back = -(tau * dot(&w, &v)).scaled(half);
         add_multiple(&mut w, &v, back);
-        for j in 0..v.len() {
-            let (vj, wj) = (v[j].conj(), w[j].conj());
-            let column = &mut a.column_mut(k + 1 + j)[k + 1 + j..];
-            for ((x, &v), &w) in column.iter_mut().zip(&v[j..]).zip(&w[j..]) {
-                *x = x.minus_product(v, wj).minus_product(w, vj);
-            }
-            column[0] = F::from_real(column[0].real());
-        }
+        update = Some((v, w));
+    }
+    if let (Some((v, w)), Some(k)) = (&update, n.checked_sub(1)) {
+        subtract(&mut a.column_mut(k)[k..], v, w);
     }
     let diagonal = (0..n).map(|i| a[(i, i)].real()).collect();
     let off_diagonal = (1..n).map(|i| a[(i, i - 1)].real()).collect();
     Tridiagonal { reduced: a, diagonal, off_diagonal, taus, triangle: Triangle::Lower }
 }
 
-/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector. Columns are taken by fours; what a
-/// column's rows below the four give to its own element are [`LANES`] sums, then their sum by halves.
-fn product<F: Field>(a: &Matrix<F>, first: usize, v: &[F]) -> Vec<F> {
-    let n = v.len();
+/// Subtracts from a column, from its diagonal element on, what v w^H + w v^H has there.
+fn subtract<F: Field>(column: &mut [F], v: &[F], w: &[F]) {
+    let (vj, wj) = (v[0].conj(), w[0].conj());
+    for ((x, &v), &w) in column.iter_mut().zip(v).zip(w) {
+        *x = x.minus_product(v, wj).minus_product(w, vj);
+    }
+    column[0] = F::from_real(column[0].real());
+}
+
+/// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector, once v w^H + w v^H is subtracted from
+/// the matrix, if that is still to be done: both in one pass over it. Columns are taken by twos; what a
+/// column's rows below the two give to its own element are [`LANES`] sums, then their sum by halves.
+fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F])>, v: &[F]) -> Vec<F> {
+    let (n, height) = (v.len(), a.rows());
     let mut out = vec![F::default(); n];
     for start in (0..n).step_by(COLUMNS) {
         let end = (start + COLUMNS).min(n);
         for j in start..end {
-            let column = &a.column(first + j)[first..];
+            let column = &mut a.column_mut(first + j)[first..];
+            if let Some((old, w)) = update {
+                subtract(&mut column[j..end], &old[j..], &w[j..]);
+            }
             out[j] = out[j].plus_product(column[j], v[j]);
             for i in j + 1..end {
                 out[i] = out[i].plus_product(column[i], v[j]);
                 out[j] = out[j].plus_product(column[i].conj(), v[i]);
             }
         }
-        if end == n {
+        if end == n || end - start < COLUMNS {
             break;
         }
-        let columns: [&[F]; COLUMNS] = std::array::from_fn(|c| &a.column(first + start + c)[first + end..]);
-        let factors: [F; COLUMNS] = std::array::from_fn(|c| v[start + c]);
+        let (one, two) = a.elements_mut()[(first + start) * height..].split_at_mut(height);
+        let mut pair = Pairs {
+            columns: [&mut one[first + end..], &mut two[first + end..height]],
+            factors: [v[start], v[start + 1]],
+            v: &v[end..],
+            update: update.map(|(old, w)| Older {
+                v: &old[end..],
+                w: &w[end..],
+                vs: [old[start].conj(), old[start + 1].conj()],
+                ws: [w[start].conj(), w[start + 1].conj()],
+            }),
+        };
         let (before, below) = out.split_at_mut(end);
-        let (chunks, rest) = below.as_chunks_mut();
-        let mut sums = gather(columns.map(|x| x.as_chunks().0), &factors, v[end..].as_chunks().0, chunks);
-        let at = n - end - rest.len();
-        for ((column, &factor), sums) in columns.iter().zip(&factors).zip(&mut sums) {
-            for (((out, sum), &x), &v) in rest.iter_mut().zip(sums).zip(&column[at..]).zip(&v[end + at..]) {
-                *out = out.plus_product(x, factor);
-                *sum = sum.plus_product(x.conj(), v);
-            }
-        }
-        for (out, sums) in before[start..].iter_mut().zip(sums) {
+        for (out, sums) in before[start..].iter_mut().zip(pair.gather(below)) {
             *out = *out + total(sums);
         }
     }
     out
 }
 
-/// Adds multiples of columns to `out`, and gives the parts of their inner products with `v`.
-fn gather<F: Field>(
-    columns: [&[[F; LANES]]; COLUMNS],
-    factors: &[F; COLUMNS],
-    v: &[[F; LANES]],
-    out: &mut [[F; LANES]],
-) -> [[F; LANES]; COLUMNS] {
-    let columns = columns.map(|x| &x[..out.len()]);
-    let mut sums = [[F::default(); LANES]; COLUMNS];
-    for (i, (out, v)) in out.iter_mut().zip(v).enumerate() {
-        let mut own = *out;
-        for c in 0..COLUMNS {
-            let x = &columns[c][i];
-            for l in 0..LANES {
-                own[l] = own[l].plus_product(x[l], factors[c]);
-                sums[c][l] = sums[c][l].plus_product(x[l].conj(), v[l]);
+/// Two columns below their diagonal blocks, and what they are multiplied by.
+struct Pairs<'a, F> {
+    columns: [&'a mut [F]; COLUMNS],
+    factors: [F; COLUMNS],
+    v: &'a [F],
+    update: Option<Older<'a, F>>,
+}
+
+/// What is still to be subtracted from some columns: vectors below them, and their own elements, conjugated.
+struct Older<'a, F> {
+    v: &'a [F],
+    w: &'a [F],
+    vs: [F; COLUMNS],
+    ws: [F; COLUMNS],
+}
+
+impl<F: Field> Pairs<'_, F> {
+    /// Updates the columns, adds multiples of them to `out`, and gives the parts of their inner products with `v`.
+    fn gather(&mut self, out: &mut [F]) -> [[F; LANES]; COLUMNS] {
+        let mut sums = [[F::default(); LANES]; COLUMNS];
+        let whole = out.len() / LANES * LANES;
+        self.lanes::<LANES>(out, 0..whole, &mut sums);
+        let half = whole + (out.len() - whole) / HALF * HALF;
+        self.lanes::<HALF>(out, whole..half, &mut sums);
+        // Row i of those that are left is for sum i modulo LANES, as ever.
+        for i in half..out.len() {
+            let mut one = sums.map(|sums| [sums[i % LANES]; LANES]);
+            self.lanes::<1>(out, i..i + 1, &mut one);
+            for (sums, one) in sums.iter_mut().zip(one) {
+                sums[i % LANES] = one[0];
             }
         }
-        *out = own;
+        sums
     }
-    sums
+
+    /// Does so to rows, a multiple of `L` of them.
+    #[inline(always)]
+    fn lanes<const L: usize>(&mut self, out: &mut [F], rows: Range<usize>, sums: &mut [[F; LANES]; COLUMNS]) {
+        let [one, two] = &mut self.columns;
+        let (one, two) = (one[rows.clone()].as_chunks_mut::<L>().0, two[rows.clone()].as_chunks_mut::<L>().0);
+        let (out, v) = (out[rows.clone()].as_chunks_mut::<L>().0, self.v[rows.clone()].as_chunks::<L>().0);
+        let [f, g] = self.factors;
+        let mut own = sums.map(|sums| std::array::from_fn::<F, L, _>(|l| sums[l]));
+        let step =
+            |x: &mut [F; L], y: &mut [F; L], out: &mut [F; L], v: &[F; L], own: &mut [[F; L]; COLUMNS]| {
+                for l in 0..L {
+                    out[l] = out[l].plus_product(x[l], f).plus_product(y[l], g);
+                    own[0][l] = own[0][l].plus_product(x[l].conj(), v[l]);
+                    own[1][l] = own[1][l].plus_product(y[l].conj(), v[l]);
+                }
+            };
+        let parts = one.iter_mut().zip(two).zip(out).zip(v);
+        if let Some(Older { v: old, w, vs: [v0, v1], ws: [w0, w1] }) = self.update {
+            let older = old[rows.clone()].as_chunks::<L>().0.iter().zip(w[rows].as_chunks::<L>().0);
+            for ((((x, y), out), v), (old, w)) in parts.zip(older) {
+                let (mut a, mut b, mut sum) = (*x, *y, *out);
+                for l in 0..L {
+                    a[l] = a[l].minus_product(old[l], w0).minus_product(w[l], v0);
+                    b[l] = b[l].minus_product(old[l], w1).minus_product(w[l], v1);
+                }
+                step(&mut a, &mut b, &mut sum, v, &mut own);
+                (*x, *y, *out) = (a, b, sum);
+            }
+        } else {
+            for (((x, y), out), v) in parts {
+                step(x, y, out, v, &mut own);
+            }
+        }
+        for (sums, own) in sums.iter_mut().zip(own) {
+            sums[..L].copy_from_slice(&own);
+        }
+    }
 }
 
 /// Columns of [`product`] that are taken together.
-const COLUMNS: usize = 4;
+const COLUMNS: usize = 2;
 /// Sums of [`product`] for one element.
 const LANES: usize = 8;
+/// A vector of f64.
+const HALF: usize = 4;
 
 impl<F: Field> Tridiagonal<F> {
     /// Q z.
@@ -196,20 +274,26 @@ pub(crate) fn eigen<F: Field>(
     let exponent = a.tame();
     let reduced = tridiagonal(a, triangle);
     let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
+    if vectors && n > BY_ITERATION {
+        let ulps = [F::Real::ULP, coarse];
+        let mut found = parallel::collect(2, &|i| divide::eigen(&d, &e, ulps[i]));
+        let guide = found.pop().and_then(Result::ok);
+        let (values, mut z) = found.pop().ok_or(n)??;
+        if let Some((_, guide)) = guide {
+            take_signs(&mut z, &guide);
+        }
+        let values = values.into_iter().map(|x| x.shifted(exponent)).collect();
+        return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
+    }
     let mut z = Turns::identity(if vectors { n } else { 0 }, n);
-    // Beyond that, LAPACK's signs are those of another algorithm.
-    let guide = (vectors && n <= BY_ITERATION).then(|| {
+    let guide = vectors.then(|| {
         let (mut d, mut e, mut z) = (d.clone(), e.clone(), z.clone());
         iterate(&mut d, &mut e, &mut z, coarse).ok().map(|()| z.finish())
     });
     iterate(&mut d, &mut e, &mut z, F::Real::ULP)?;
     let mut z = z.finish();
     if let Some(guide) = guide.flatten() {
-        for j in 0..n {
-            if agreement(z.column(j), guide.column(j)) < 0.0 {
-                negate(z.column_mut(j));
-            }
-        }
+        take_signs(&mut z, &guide);
     }
     for x in &mut d {
         *x = x.shifted(exponent);
@@ -218,9 +302,18 @@ pub(crate) fn eigen<F: Field>(
     Ok(Eigen { values: d, vectors })
 }
 
+/// Changes signs of columns so that they agree with those of a guide.
+fn take_signs<R: Real>(z: &mut Matrix<R>, guide: &Matrix<R>) {
+    for j in 0..z.columns() {
+        if agreement(z.column(j), guide.column(j)) < 0.0 {
+            negate(z.column_mut(j));
+        }
+    }
+}
+
 /// Diagonalizes a tridiagonal matrix up to what is below `ulp` beside its diagonal, turns the columns of `z` with it, and sorts. The
 /// error is how many elements beside the diagonal are left.
-fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Turns<R>, ulp: f64) -> Result<(), usize> {
+pub(super) fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Turns<R>, ulp: f64) -> Result<(), usize> {
     let n = d.len();
     let epsilon = R::from_f64(ulp / 2.0);
     let mut budget = 30 * n;

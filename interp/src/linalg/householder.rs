@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Matrix;
-use super::matrix::{add_multiple, dot, excess, hypotenuse, norm, shift};
+use super::matrix::{add_multiple, dots, excess, hypotenuse, norm, shift};
 use super::product::{COLUMNS, Left, rows_of};
 use crate::parallel;
 use crate::scalar::wide::{Field, Real};
@@ -12,7 +12,7 @@ use crate::scalar::wide::{Field, Real};
 /// Reflectors that are applied together.
 pub(crate) const BLOCK: usize = 36;
 /// Columns of a task.
-const TASK: usize = 4 * COLUMNS;
+pub(super) const TASK: usize = 4 * COLUMNS;
 
 /// Replaces a vector by (beta, tail) and gives tau, which is 0 if the vector is already of the form (real, 0, ..., 0).
 pub(crate) fn reflector<F: Field>(x: &mut [F]) -> F {
@@ -51,11 +51,33 @@ pub(crate) fn apply_left<F: Field>(a: &mut Matrix<F>, tail: &[F], tau: F, row: u
     if tau.is_zero() {
         return;
     }
-    for j in columns {
-        let column = &mut a.column_mut(j)[row..];
-        let sum = tau * (column[0] + dot(tail, &column[1..]));
-        column[0] = column[0] - sum;
-        add_multiple(&mut column[1..], tail, -sum);
+    let height = a.rows();
+    let columns = &mut a.elements_mut()[columns.start * height..columns.end * height];
+    reflect(columns, height, row, tail, tau);
+}
+
+/// Applies H from the left to the rows from `row` on of columns of that height: four at a time, which changes no bit.
+pub(super) fn reflect<F: Field>(columns: &mut [F], height: usize, row: usize, tail: &[F], tau: F) {
+    if tau.is_zero() || height == 0 {
+        return;
+    }
+    let mut groups = columns.chunks_exact_mut(4 * height);
+    for group in &mut groups {
+        let (left, right) = group.split_at_mut(2 * height);
+        let ((a, b), (c, d)) = (left.split_at_mut(height), right.split_at_mut(height));
+        reflect_some([a, b, c, d], row, tail, tau);
+    }
+    for column in groups.into_remainder().chunks_exact_mut(height) {
+        reflect_some([column], row, tail, tau);
+    }
+}
+
+fn reflect_some<F: Field, const N: usize>(mut columns: [&mut [F]; N], row: usize, tail: &[F], tau: F) {
+    let products: [F; N] = dots(tail, std::array::from_fn(|c| &columns[c][row + 1..]));
+    for (column, product) in columns.iter_mut().zip(products) {
+        let sum = tau * (column[row] + product);
+        column[row] = column[row] - sum;
+        add_multiple(&mut column[row + 1..], tail, -sum);
     }
 }
 
@@ -71,8 +93,20 @@ pub(crate) fn apply_right<F: Field>(
         return;
     }
     let mut sums = a.column(column)[rows.clone()].to_vec();
-    for (k, &v) in tail.iter().enumerate() {
-        add_multiple(&mut sums, &a.column(column + 1 + k)[rows.clone()], v);
+    let part = |k: usize| &a.column(column + 1 + k)[rows.clone()];
+    let (fours, rest) = tail.as_chunks::<4>();
+    for (k, v) in fours.iter().enumerate() {
+        let parts = [0, 1, 2, 3].map(|c| &part(4 * k + c)[..sums.len()]);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let mut own = *sum;
+            for (part, &v) in parts.iter().zip(v) {
+                own = own.plus_product(part[i], v);
+            }
+            *sum = own;
+        }
+    }
+    for (k, &v) in rest.iter().enumerate() {
+        add_multiple(&mut sums, part(4 * fours.len() + k), v);
     }
     for sum in &mut sums {
         *sum = *sum * tau;
@@ -99,38 +133,36 @@ impl<F: Field> Block<F> {
     pub(crate) fn new(row: usize, tails: &[&[F]], taus: &[F]) -> Self {
         let count = tails.len();
         let rows = tails.first().map_or(0, |tail| tail.len() + 1);
-        let element = |i: usize, j: usize| match i.checked_sub(j) {
-            None => F::default(),
-            Some(0) => F::one(),
-            Some(below) => tails[j][below - 1],
-        };
-        let adjoint = Left::new(count, rows, |first, row, out| {
-            for (r, out) in out.iter_mut().enumerate() {
-                *out = element(row, first + r).conj();
-            }
-        });
-        let vectors = Left::new(rows, count, |first, column, out| {
-            for (r, out) in out.iter_mut().enumerate() {
-                *out = element(first + r, column);
-            }
-        });
-        // -V^H V, of which what is above the diagonal counts.
-        let mut products = Matrix::zeros(count, count);
-        let mut right = vec![[F::default(); COLUMNS]; rows];
-        for (group, columns) in products.elements_mut().chunks_mut((COLUMNS * count).max(1)).enumerate() {
-            for (i, right) in right.iter_mut().enumerate() {
-                for (c, x) in right[..columns.len() / count].iter_mut().enumerate() {
-                    *x = element(i, group * COLUMNS + c);
-                }
-            }
-            adjoint.subtract(&right, columns, count, 0);
+        // V, with its 1s and the 0s above them.
+        let mut v = Matrix::zeros(rows, count);
+        for (j, tail) in tails.iter().enumerate() {
+            let column = v.column_mut(j);
+            column[j] = F::one();
+            column[j + 1..].copy_from_slice(tail);
         }
+        let adjoint = Left::of_columns(count, rows, |j| v.column(j));
+        let vectors = Left::new(rows, count, |first, column, out| {
+            out.copy_from_slice(&v.column(column)[first..][..out.len()]);
+        });
         // By columns: what came before, times how much of it the new reflector has.
         let mut t = Matrix::zeros(count, count);
+        let mut products = vec![F::default(); count];
         for j in 0..count {
+            // V^H v, from where v begins.
+            let new = &v.column(j)[j..];
+            let mut l = 0;
+            while l + 4 <= j {
+                let parts: [F; 4] = dots(new, std::array::from_fn(|c| &v.column(l + c)[j..]));
+                products[l..l + 4].copy_from_slice(&parts);
+                l += 4;
+            }
+            for l in l..j {
+                products[l] = dots(new, [&v.column(l)[j..]])[0];
+            }
             let mut column = vec![F::default(); j];
             for l in 0..j {
-                add_multiple(&mut column[..=l], &t.column(l)[..=l], products[(l, j)] * taus[j]);
+                // The product the other way round is the conjugate.
+                add_multiple(&mut column[..=l], &t.column(l)[..=l], -(products[l].conj() * taus[j]));
             }
             t.column_mut(j)[..j].copy_from_slice(&column);
             t[(j, j)] = taus[j];
@@ -141,6 +173,12 @@ impl<F: Field> Block<F> {
             })
         };
         Self { row, adjoint, vectors, factor: left(&t), factor_adjoint: left(&t.adjoint()), count, rows }
+    }
+
+    /// Of columns of that height, tails below row `row`, `row + 1`, ...
+    pub(super) fn of(columns: &[F], height: usize, row: usize, taus: &[F]) -> Self {
+        let tails: Vec<&[F]> = (0..taus.len()).map(|k| &columns[k * height..][row + k + 1..height]).collect();
+        Self::new(row, &tails, taus)
     }
 
     /// Multiplies columns of `height` rows from the left by the product, or by its adjoint.
@@ -174,15 +212,17 @@ pub(crate) struct Reflectors<F> {
 
 impl<F: Field> Reflectors<F> {
     /// Reflector k begins in row `row + k`; its tail is that.
-    pub(crate) fn new<'a>(row: usize, taus: &[F], tail: impl Fn(usize) -> &'a [F]) -> Self
+    pub(crate) fn new<'a>(row: usize, taus: &[F], tail: impl Fn(usize) -> &'a [F] + Sync) -> Self
     where
         F: 'a,
     {
-        let block = |(i, taus): (usize, &[F])| {
-            let tails: Vec<&[F]> = (0..taus.len()).map(|k| tail(i * BLOCK + k)).collect();
-            Block::new(row + i * BLOCK, &tails, taus)
+        let block = |i: usize| {
+            let first = i * BLOCK;
+            let taus = &taus[first..(first + BLOCK).min(taus.len())];
+            let tails: Vec<&[F]> = (0..taus.len()).map(|k| tail(first + k)).collect();
+            Block::new(row + first, &tails, taus)
         };
-        Self { blocks: taus.chunks(BLOCK).enumerate().map(block).collect() }
+        Self { blocks: parallel::collect(taus.len().div_ceil(BLOCK), &block) }
     }
 
     /// Multiplies from the left by their product, or by its adjoint.

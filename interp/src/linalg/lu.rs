@@ -3,6 +3,8 @@
 //! By blocks of columns, and these by halves: whatever the blocks, an element of U or L is what the textbook's loops make of it, its
 //! products subtracted by ascending step.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::Matrix;
 use super::product::{COLUMNS, Left, UnitLower, rows_into, rows_of};
 use crate::parallel;
@@ -19,6 +21,8 @@ pub(crate) struct Lu<F> {
     pub(crate) singular: Option<usize>,
 }
 
+/// Elements of a matrix that blocks are no use to.
+const SMALL: usize = 1 << 10;
 /// Columns of a block.
 const BLOCK: usize = 64;
 /// Columns that are eliminated one by one.
@@ -44,13 +48,35 @@ pub(crate) fn factor<F: Field>(a: impl Fn() -> Matrix<F>) -> Lu<F> {
 
 fn by_blocks<F: Field>(mut a: Matrix<F>) -> Lu<F> {
     let (m, n) = (a.rows(), a.columns());
+    let least = m.min(n);
+    if m * n <= SMALL {
+        let mut steps = Steps::default();
+        steps.narrow(a.elements_mut(), m, 0, false);
+        return Lu { factors: a, pivots: steps.pivots, singular: steps.singular };
+    }
     let mut steps = Steps::default();
-    for first in (0..m.min(n)).step_by(BLOCK) {
-        let width = (m.min(n) - first).min(BLOCK);
+    steps.block(&mut a.elements_mut()[..least.min(BLOCK) * m], m, 0);
+    for first in (0..least).step_by(BLOCK) {
+        let width = (least - first).min(BLOCK);
         let (block, after) = a.elements_mut()[first * m..].split_at_mut(width * m);
-        steps.block(block, m, first);
         let eliminated = Eliminated::new(block, m, first, &steps.pivots[first..]);
-        parallel::pieces(after, TASK * m, 1, &|_, columns| eliminated.apply(columns));
+        // The next block first, and its steps right then: they are done while others do these steps to what is after it.
+        let (end, next) = (first + width, (least - first - width).min(BLOCK));
+        let (next, rest) = after.split_at_mut(next * m);
+        let mut found = steps.clone();
+        {
+            let found = Mutex::new(&mut found);
+            let parts = std::iter::once(next).chain(rest.chunks_mut(TASK * m));
+            let parts: Vec<Mutex<&mut [F]>> = parts.map(Mutex::new).collect();
+            parallel::tasks(parts.len(), &|i| {
+                let mut columns = parts[i].lock().unwrap_or_else(PoisonError::into_inner);
+                eliminated.apply(&mut columns);
+                if i == 0 && !columns.is_empty() {
+                    found.lock().unwrap_or_else(PoisonError::into_inner).block(&mut columns, m, end);
+                }
+            });
+        }
+        steps = found;
     }
     let pivots = &steps.pivots;
     parallel::pieces(a.elements_mut(), BLOCK * m, 1, &|i, block| {
@@ -70,7 +96,7 @@ fn exchange<F: Field>(columns: &mut [F], height: usize, first: usize, pivots: &[
 }
 
 /// What the steps found.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Steps {
     pivots: Vec<usize>,
     singular: Option<usize>,

@@ -6,8 +6,10 @@ use crate::parallel;
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Field, Real, Widened};
 
-/// Rows and columns of a part that is transposed at a time: what caches keep of either side.
-const SQUARE: usize = 8;
+/// Columns of a part that is transposed at a time: a cache line of f32.
+const WIDE: usize = 16;
+/// Rows of it: a cache line of f64.
+const HIGH: usize = 8;
 /// Elements that are worth a task.
 const MANY: usize = 1 << 15;
 
@@ -43,7 +45,9 @@ impl<F: Field> Matrix<F> {
 
     /// 1 on the diagonal.
     pub(crate) fn identity(rows: usize, columns: usize) -> Self {
-        Self::from_fn(rows, columns, |i, j| if i == j { F::one() } else { F::default() })
+        let mut out = Self::zeros(rows, columns);
+        out.elements.iter_mut().step_by(rows + 1).take(columns).for_each(|x| *x = F::one());
+        out
     }
 
     /// From a function of row and column.
@@ -56,46 +60,65 @@ impl<F: Field> Matrix<F> {
     /// From elements in row-major order.
     pub(crate) fn widened<T: Widened<Wide = F>>(elements: &[T], rows: usize, columns: usize) -> Self {
         let mut out = Self::zeros(rows, columns);
-        parallel::pieces(
-            &mut out.elements,
-            SQUARE * rows,
-            MANY.div_ceil(SQUARE * rows + 1),
-            &|piece, out| {
-                for i in (0..rows).step_by(SQUARE) {
-                    for (c, column) in out.chunks_exact_mut(rows).enumerate() {
-                        let j = piece * SQUARE + c;
-                        let column = &mut column[i..(i + SQUARE).min(rows)];
-                        for (x, row) in column.iter_mut().zip(elements[i * columns..].chunks(columns)) {
-                            *x = row[j].widen();
+        parallel::pieces(&mut out.elements, WIDE * rows, MANY.div_ceil(WIDE * rows + 1), &|piece, out| {
+            let first = piece * WIDE;
+            for i in (0..rows).step_by(HIGH) {
+                let source = elements[i * columns..].chunks(columns);
+                if out.len() == WIDE * rows && i + HIGH <= rows {
+                    let mut block = [[F::default(); HIGH]; WIDE];
+                    for (r, row) in source.take(HIGH).enumerate() {
+                        for (block, x) in block.iter_mut().zip(&row[first..first + WIDE]) {
+                            block[r] = x.widen();
                         }
                     }
+                    for (column, block) in out.chunks_exact_mut(rows).zip(&block) {
+                        column[i..i + HIGH].copy_from_slice(block);
+                    }
+                    continue;
                 }
-            },
-        );
+                for (r, row) in source.take(HIGH).enumerate() {
+                    for (column, x) in out.chunks_exact_mut(rows).zip(&row[first..]) {
+                        column[i + r] = x.widen();
+                    }
+                }
+            }
+        });
         out
     }
 
     /// Appends the rounded elements in row-major order.
     pub(crate) fn narrow_into<T: Widened<Wide = F>>(&self, out: &mut Vec<T>) {
-        let (rows, columns) = (self.rows, self.columns);
         let start = out.len();
-        out.resize(start + rows * columns, T::narrow(F::default()));
-        parallel::pieces(
-            &mut out[start..],
-            SQUARE * columns,
-            MANY.div_ceil(SQUARE * columns + 1),
-            &|piece, out| {
-                for j in (0..columns).step_by(SQUARE) {
-                    for (r, row) in out.chunks_exact_mut(columns).enumerate() {
-                        let i = piece * SQUARE + r;
-                        let row = &mut row[j..(j + SQUARE).min(columns)];
-                        for (x, column) in row.iter_mut().zip(self.elements[j * rows..].chunks(rows)) {
-                            *x = T::narrow(column[i]);
+        out.resize(start + self.rows * self.columns, T::narrow(F::default()));
+        self.narrow_to(&mut out[start..]);
+    }
+
+    /// Writes the rounded elements in row-major order.
+    pub(crate) fn narrow_to<T: Widened<Wide = F>>(&self, out: &mut [T]) {
+        let (rows, columns) = (self.rows, self.columns);
+        parallel::pieces(out, HIGH * columns, MANY.div_ceil(HIGH * columns + 1), &|piece, out| {
+            let first = piece * HIGH;
+            for j in (0..columns).step_by(WIDE) {
+                let source = self.elements[j * rows..].chunks_exact(rows);
+                if out.len() == HIGH * columns && j + WIDE <= columns {
+                    let mut block = [[T::narrow(F::default()); WIDE]; HIGH];
+                    for (c, column) in source.take(WIDE).enumerate() {
+                        for (block, &x) in block.iter_mut().zip(&column[first..first + HIGH]) {
+                            block[c] = T::narrow(x);
                         }
                     }
+                    for (row, block) in out.chunks_exact_mut(columns).zip(&block) {
+                        row[j..j + WIDE].copy_from_slice(block);
+                    }
+                    continue;
                 }
-            },
-        );
+                for (c, column) in source.take(WIDE).enumerate() {
+                    for (row, &x) in out.chunks_exact_mut(columns).zip(&column[first..]) {
+                        row[j + c] = T::narrow(x);
+                    }
+                }
+            }
+        });
     }
 
     /// Number of rows.
@@ -221,6 +244,32 @@ pub(crate) fn dot<F: Field>(x: &[F], y: &[F]) -> F {
     chunks.iter().zip(others).for_each(|(x, y)| add(x, y));
     add(rest, others_rest);
     total(lanes)
+}
+
+/// Sums that [`dots`] has for each column.
+const SUMS: usize = 8;
+
+/// The inner products x^H y with some vectors y, of as many elements as x has: [`SUMS`] sums each, then their sum by halves.
+#[inline(always)]
+pub(crate) fn dots<F: Field, const N: usize>(x: &[F], ys: [&[F]; N]) -> [F; N] {
+    let ys = ys.map(|y| &y[..x.len()]);
+    let mut sums = [[F::default(); SUMS]; N];
+    let (chunks, rest) = x.as_chunks::<SUMS>();
+    let parts = ys.map(|y| &y.as_chunks::<SUMS>().0[..chunks.len()]);
+    for (i, x) in chunks.iter().enumerate() {
+        for (sums, part) in sums.iter_mut().zip(&parts) {
+            for l in 0..SUMS {
+                sums[l] = sums[l].plus_product(x[l].conj(), part[i][l]);
+            }
+        }
+    }
+    let at = x.len() - rest.len();
+    for (sums, y) in sums.iter_mut().zip(&ys) {
+        for ((sum, &x), &y) in sums.iter_mut().zip(rest).zip(&y[at..]) {
+            *sum = sum.plus_product(x.conj(), y);
+        }
+    }
+    sums.map(total)
 }
 
 /// The sum by halves of a power of two of numbers.

@@ -14,6 +14,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod cholesky;
+pub(crate) mod divide;
 pub(crate) mod eigen_general;
 pub(crate) mod eigen_symmetric;
 pub(crate) mod hessenberg;

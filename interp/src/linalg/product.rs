@@ -34,6 +34,23 @@ impl<F: Field> Left<F> {
         Self { rows, depth, tiles }
     }
 
+    /// Conjugated, from its rows: as many elements each as there are columns.
+    pub(crate) fn of_columns<'a>(rows: usize, depth: usize, row: impl Fn(usize) -> &'a [F]) -> Self
+    where
+        F: 'a,
+    {
+        let mut tiles = vec![[F::default(); ROWS]; rows.div_ceil(ROWS) * depth];
+        for (tile, columns) in tiles.chunks_exact_mut(depth.max(1)).enumerate() {
+            let first = tile * ROWS;
+            for r in 0..(rows - first).min(ROWS) {
+                for (column, x) in columns.iter_mut().zip(row(first + r)) {
+                    column[r] = x.conj();
+                }
+            }
+        }
+        Self { rows, depth, tiles }
+    }
+
     /// Subtracts the product with `right` from rows `first..` of up to [`COLUMNS`] columns of `height` rows. `right` has the
     /// elements of one row beside one another.
     pub(crate) fn subtract(&self, right: &[[F; COLUMNS]], columns: &mut [F], height: usize, first: usize) {

@@ -1,8 +1,14 @@
 //! Factorization by reflectors: `geqrf`, `orgqr` and `ungqr`, `ormqr` and `unmqr`.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::Matrix;
-use super::householder::{BLOCK, Block, Reflectors, apply_left, reflector};
+use super::householder::{BLOCK, Block, Reflectors, TASK, reflect, reflector};
+use crate::parallel;
 use crate::scalar::wide::Field;
+
+/// Elements up to which reflectors are applied one by one: the matrix is in the nearest cache.
+const SMALL: usize = 1 << 13;
 
 /// A = Q R, Q a product of reflectors.
 #[derive(Clone, Debug)]
@@ -17,36 +23,71 @@ pub(crate) struct Qr<F> {
 pub(crate) fn factor<F: Field>(mut a: Matrix<F>) -> Qr<F> {
     let (m, n) = (a.rows(), a.columns());
     let steps = m.min(n);
-    let mut taus = Vec::with_capacity(steps);
-    for first in (0..steps).step_by(BLOCK) {
-        let end = (first + BLOCK).min(steps);
-        taus.extend((first..end).map(|k| clear(&mut a, k, end)));
-        if end < n {
-            let (before, after) = a.elements_mut().split_at_mut(end * m);
-            let tails: Vec<&[F]> = (first..end).map(|k| &before[k * m..][k + 1..m]).collect();
-            Block::new(first, &tails, &taus[first..]).apply(after, m, true);
-        }
+    if m * n <= SMALL {
+        let taus = (0..steps).map(|k| step(&mut a, k)).collect();
+        return Qr { factors: a, taus };
+    }
+    let mut taus = panel(&mut a.elements_mut()[..steps.min(BLOCK) * m], m, 0);
+    let mut block = Block::of(a.elements(), m, 0, &taus);
+    let mut first = taus.len();
+    while first < n {
+        // The next columns first, and their reflectors right then: they are found while others apply these to what is after them.
+        let next = (steps - first).min(BLOCK);
+        let (next, rest) = a.elements_mut()[first * m..].split_at_mut(next * m);
+        let found = Mutex::new(None);
+        let parts: Vec<Mutex<&mut [F]>> =
+            std::iter::once(next).chain(rest.chunks_mut(TASK * m)).map(Mutex::new).collect();
+        parallel::tasks(parts.len(), &|i| {
+            let mut columns = parts[i].lock().unwrap_or_else(PoisonError::into_inner);
+            block.apply(&mut columns, m, true);
+            if i == 0 && !columns.is_empty() {
+                let taus = panel(&mut columns, m, first);
+                let block = Block::of(&columns, m, first, &taus);
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some((taus, block));
+            }
+        });
+        drop(parts);
+        let Some((more, next)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else { break };
+        first += more.len();
+        taus.extend(more);
+        block = next;
     }
     Qr { factors: a, taus }
 }
 
-/// Clears column k below the diagonal, and gives tau.
-pub(super) fn step<F: Field>(a: &mut Matrix<F>, k: usize) -> F {
-    let columns = a.columns();
-    clear(a, k, columns)
+/// Clears columns of that height below row `row`, `row + 1`, ..., and gives the taus.
+fn panel<F: Field>(columns: &mut [F], height: usize, row: usize) -> Vec<F> {
+    let count = columns.len() / height.max(1);
+    let clear = |k: usize| {
+        let (before, after) = columns.split_at_mut((k + 1) * height);
+        let tau = reflector(&mut before[k * height..][row + k..]);
+        reflect(after, height, row + k, &before[k * height..][row + k + 1..], tau.conj());
+        tau
+    };
+    (0..count).map(clear).collect()
 }
 
-/// Clears column k below the diagonal, and gives tau; columns from `end` on wait.
-fn clear<F: Field>(a: &mut Matrix<F>, k: usize, end: usize) -> F {
-    let tau = reflector(&mut a.column_mut(k)[k..]);
-    let tail = a.column(k)[k + 1..].to_vec();
-    apply_left(a, &tail, tau.conj(), k, k + 1..end);
+/// Clears column k below the diagonal, and gives tau.
+pub(super) fn step<F: Field>(a: &mut Matrix<F>, k: usize) -> F {
+    let height = a.rows();
+    let (before, after) = a.elements_mut().split_at_mut((k + 1) * height);
+    let tau = reflector(&mut before[k * height..][k..]);
+    reflect(after, height, k, &before[k * height..][k + 1..], tau.conj());
     tau
 }
 
 /// The first columns of H1 H2 ... Hk, as many as `reflectors` has: their tails are below its diagonal. There must be at least as
 /// many rows as columns, and as columns as taus.
 pub(crate) fn form<F: Field>(reflectors: &Matrix<F>, taus: &[F]) -> Matrix<F> {
+    let (rows, columns) = (reflectors.rows(), reflectors.columns());
+    if rows * columns <= SMALL {
+        let mut q = Matrix::identity(rows, columns);
+        for (k, &tau) in taus.iter().enumerate().rev() {
+            let after = &mut q.elements_mut()[k * rows..];
+            reflect(after, rows, k, &reflectors.column(k)[k + 1..], tau);
+        }
+        return q;
+    }
     of(reflectors, taus).form(reflectors.rows(), reflectors.columns())
 }
 

@@ -629,6 +629,31 @@ fn loops_in_one_function() {
     }
 }
 
+/// Windows that are read by others, by one another and by where others begin: all of it from before.
+#[test]
+fn loops_that_move_windows() {
+    let state = "(u8[], f32[64], f32[40,8], s32[64])";
+    let text = format!(
+        "HloModule m\n\nc {{\n  s = {state} parameter(0)\n  n = u8[] get-tuple-element(s), index=0\n  \
+         one = u8[] constant(1)\n  ROOT r = pred[] compare(n, one), direction=GT\n}}\n\n\
+         b {{\n  s = {state} parameter(0)\n  n = u8[] get-tuple-element(s), index=0\n  \
+         a = f32[64] get-tuple-element(s), index=1\n  y = f32[40,8] get-tuple-element(s), index=2\n  p = s32[64] get-tuple-element(s), index=3\n  \
+         one = u8[] constant(1)\n  m = u8[] subtract(n, one)\n  z = s32[] constant(0)\n  i = s32[] convert(n)\n  \
+         j1 = s32[1] dynamic-slice(p, i), dynamic_slice_sizes={{1}}\n  j = s32[] reshape(j1)\n  \
+         x = f32[1] dynamic-slice(a, i), dynamic_slice_sizes={{1}}\n  v = f32[1] dynamic-slice(a, j), dynamic_slice_sizes={{1}}\n  \
+         a1 = f32[64] dynamic-update-slice(a, v, i)\n  a2 = f32[64] dynamic-update-slice(a1, x, j)\n  \
+         w = f32[3,8] dynamic-slice(y, j, z), dynamic_slice_sizes={{3,8}}\n  y1 = f32[40,8] dynamic-update-slice(y, w, i, z)\n  \
+         q = f32[2,5] dynamic-slice(y1, i, j), dynamic_slice_sizes={{2,5}}\n  k = s32[] add(i, j)\n  \
+         y2 = f32[40,8] dynamic-update-slice(y1, q, k, j)\n  \
+         h = s32[1] dynamic-slice(p, k), dynamic_slice_sizes={{1}}\n  h1 = s32[] reshape(h)\n  g = s32[] add(h1, i)\n  g1 = s32[1] reshape(g)\n  \
+         p1 = s32[64] dynamic-update-slice(p, g1, j)\n  ROOT r = {state} tuple(m, a2, y2, p1)\n}}\n\n\
+         ENTRY e {{\n  s = {state} parameter(0)\n  ROOT w = {state} while(s), condition=c, body=b\n}}\n"
+    );
+    for seed in 0..6 {
+        check_with(&text, seed, None, Close::Exact);
+    }
+}
+
 /// Times of kernels on one thread: `cargo test --release -p hlo-codegen --lib loops::tests::speed -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]

@@ -1,7 +1,8 @@
 //! Whole loops in one function: scalars of the state in registers, arrays in memory.
 //!
-//! An array of the state is handed on unchanged, or gets a window replaced that nothing in the body reads, which is written in its place, or is made
-//! anew: into scratch memory, which then becomes the state. **Invariant:** in each iteration everything is computed from the old state
+//! An array of the state is handed on unchanged, or gets windows replaced in its place, or is made anew: into scratch memory, which then becomes the
+//! state. A window of an array that nothing else reads is computed where it goes; others wait in scratch memory (those of one element in
+//! registers) until all is computed. **Invariant:** in each iteration everything is computed from the old state
 //! before any of it is overwritten. Iterations are the units: a call goes on where the one before left the state, so that a loop can be ended from outside.
 
 use std::mem::offset_of;
@@ -13,7 +14,7 @@ use super::code::Code;
 use super::index::{Affine, Index};
 use super::nest::{self, Output, leaf_root, loops, over_lanes, store_all, variables};
 use super::region::{registers, values};
-use super::tape::{Bound, NodeId, Tape, array_leaves};
+use super::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
@@ -31,6 +32,9 @@ const FEW: i64 = 16;
 
 /// The most elements that are made like this.
 const MOST_FEW: i64 = 64;
+
+/// The most windows of an array that are replaced one after the other.
+const LONGEST: usize = 8;
 
 /// A nest of the body.
 struct Piece {
@@ -53,6 +57,10 @@ pub(super) struct While {
     copies: Vec<(u32, u32, i64)>,
     /// In place.
     windows: Vec<Piece>,
+    /// What windows that others read too are and where they begin: known before anything is overwritten.
+    early: Vec<NodeId>,
+    /// Those windows, in the order in which they are replaced.
+    late: Vec<Piece>,
     /// Which argument the scratch memory is.
     scratch: u32,
 }
@@ -116,6 +124,8 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         fresh: Vec::new(),
         copies: Vec::new(),
         windows: Vec::new(),
+        early: Vec::new(),
+        late: Vec::new(),
         scratch: 2 * leaves,
     };
     let (mut offset, mut work) = (PROGRESS, 0i64);
@@ -133,6 +143,18 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         let to = plan.arrays[leaf as usize].1;
         let first = 100 * (leaf + 1);
         let window = update(module, at, in_body, leaf);
+        if window.is_none()
+            && let Some(chain) = updates(module, at, in_body, leaf)
+        {
+            for update in chain {
+                let elements = plan.late(&mut tape, update, shape, to, &mut offset)?;
+                work = work.saturating_add(elements);
+            }
+            if work > MOST {
+                return refuse(id, "a loop of large arrays in one function");
+            }
+            continue;
+        }
         let dims = window.map_or(&shape.dims, |u| &module.instr(u).shape.expect_array().dims);
         work = work.saturating_add(dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d)));
         if work > MOST {
@@ -180,14 +202,13 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
     if !few.is_empty() {
         plan.windows.push(Piece { vars: Vec::new(), outputs: few });
     }
-    let mut pieces: Vec<Vec<(u32, i64)>> =
-        plan.fresh.iter_mut().chain(&mut plan.windows).map(|p| std::mem::take(&mut p.vars)).collect();
+    let mut pieces: Vec<Vec<(u32, i64)>> = plan.pieces_mut().map(|p| std::mem::take(&mut p.vars)).collect();
     for vars in &mut pieces {
-        let outputs = plan.fresh.iter_mut().chain(&mut plan.windows).flat_map(|p| &mut p.outputs);
-        let mut more: Vec<&mut Affine> = outputs.map(|o| &mut o.at).collect();
+        let mut more: Vec<&mut Affine> =
+            plan.pieces_mut().flat_map(|p| &mut p.outputs).map(|o| &mut o.at).collect();
         nest::join(&mut tape, vars, &mut more);
     }
-    for (piece, vars) in plan.fresh.iter_mut().chain(&mut plan.windows).zip(pieces) {
+    for (piece, vars) in plan.pieces_mut().zip(pieces) {
         piece.vars = vars;
     }
     Ok((tape, plan, offset))
@@ -207,6 +228,24 @@ fn element(dims: &[i64], number: i64) -> Index {
         .collect();
     index.reverse();
     index
+}
+
+/// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.
+fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Vec<InstrId>> {
+    let (mut chain, mut at) = (Vec::new(), at);
+    while !is_state(module, at, 0, state, leaf) {
+        let instr = module.instr(at);
+        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == LONGEST {
+            return None;
+        }
+        chain.push(at);
+        at = instr.operands()[0];
+    }
+    let elements = |id: InstrId| module.instr(id).shape.expect_array().elements();
+    let replaced =
+        chain.iter().fold(0i64, |n, &u| n.saturating_add(elements(module.instr(u).operands()[1]) as i64));
+    chain.reverse();
+    (!chain.is_empty() && replaced.saturating_mul(2) <= elements(chain[0]) as i64).then_some(chain)
 }
 
 /// The update of a `dynamic-update-slice` of an array of the state that nothing else looks at.
@@ -238,10 +277,61 @@ fn update(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ins
 }
 
 impl While {
+    /// Plans to replace a window by a `dynamic-update-slice` once all is computed; gives its elements.
+    fn late(
+        &mut self,
+        tape: &mut Tape<'_>,
+        replacement: InstrId,
+        shape: &hlo::ArrayShape,
+        to: u32,
+        offset: &mut u64,
+    ) -> std::result::Result<i64, Unsupported> {
+        let module = tape.module;
+        let update = module.instr(replacement).operands()[1];
+        let own = module.instr(update).shape.expect_array();
+        if own.elements() == 0 {
+            return Ok(0);
+        }
+        // After those of the state's leaves.
+        let first = 100 * (self.arrays.len() + 1 + self.late.len()) as u32;
+        let starts = tape.window_starts(replacement, 2, &shape.dims, &own.dims)?;
+        for start in &starts {
+            tape.values_in(start, &mut |n| self.early.push(n));
+        }
+        let (index, vars) = variables(tape, &own.dims, first);
+        let mut node = tape.node(update, 0, &index)?;
+        if vars.is_empty() {
+            self.early.push(node);
+        } else {
+            let scratch = tape.array(own, self.scratch);
+            tape.arrays[scratch as usize].offset = *offset;
+            tape.arrays[scratch as usize].written = true;
+            let bytes = own.elements() as u64 * own.element_type.storage_bytes() as u64;
+            *offset += bytes.next_multiple_of(64);
+            let at = tape.space.linear(&index, &own.dims);
+            self.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at }] });
+        }
+        // Variables of its own: those of the piece above are joined as that one allows.
+        let (index, vars) = variables(tape, &own.dims, first + 50);
+        if !vars.is_empty() {
+            let scratch = tape.arrays.len() as u32 - 1;
+            let at = tape.space.linear(&index, &own.dims);
+            node = tape.push(Op::Load { array: scratch, at, guard: ALWAYS }, own.element_type);
+        }
+        let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
+        let at = tape.space.linear(&place, &shape.dims);
+        self.late.push(Piece { vars, outputs: vec![Output { node, array: to, at }] });
+        Ok(own.elements() as i64)
+    }
+
+    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.fresh.iter_mut().chain(&mut self.windows).chain(&mut self.late)
+    }
+
     /// What it reads and computes in an iteration.
     pub(super) fn cost(&self, tape: &Tape<'_>) -> Cost {
         let mut cost = super::cost::read(tape, self.next.iter().copied().chain([self.condition]), 1);
-        for piece in self.fresh.iter().chain(&self.windows) {
+        for piece in self.fresh.iter().chain(&self.windows).chain(&self.late) {
             let elements = piece.vars.iter().fold(1u64, |n, v| n.saturating_mul(v.1.unsigned_abs()));
             let more = super::cost::read(tape, piece.outputs.iter().map(|o| o.node), elements);
             cost.bytes = cost.bytes.saturating_add(more.bytes);
@@ -302,7 +392,10 @@ impl While {
                     self.give(c, &state);
                     c.written = c.level();
                     let next = self.next.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
-                    for piece in self.fresh.iter().chain(&self.windows) {
+                    for &node in &self.early {
+                        c.value(node)?;
+                    }
+                    for piece in self.fresh.iter().chain(&self.windows).chain(&self.late) {
                         piece.emit(c, target)?;
                     }
                     for &(from, to, bytes) in &self.copies {

@@ -23,6 +23,8 @@ mod testing;
 mod topk;
 mod window;
 
+use std::sync::Arc;
+
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use crate::Unsupported;
@@ -42,7 +44,7 @@ pub struct Call<'a> {
     /// Called with a range of finished rows of the result (rows: all dimensions but the last), each row once, from any thread.
     pub epilogue: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Threads.
-    pub pool: &'a Pool,
+    pub pool: &'a Arc<Pool>,
 }
 
 /// A call that several threads carry out together.

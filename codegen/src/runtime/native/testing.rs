@@ -186,7 +186,7 @@ fn run(
     }
     let pointers: Vec<*mut u8> = memory.iter_mut().map(Memory::pointer).collect();
     let mut scratch = Memory::new(usize::try_from(op.scratch_bytes()).unwrap());
-    let pool = Pool::new(threads);
+    let pool = std::sync::Arc::new(Pool::new(threads));
     let call =
         Call { arguments: &pointers, scratch: scratch.pointer(), regions, epilogue: None, pool: &pool };
     // SAFETY: memory of the right sizes.

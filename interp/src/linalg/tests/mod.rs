@@ -338,7 +338,11 @@ fn check_hermitian<F: Field>() {
             let error = distance(&times(&a, &v), &scaled, &a);
             assert!(error < limit(&a), "{name}: {error}");
             let alone = eigen_symmetric::eigen(filled(&a, triangle), triangle, false, COARSE).unwrap();
-            assert_eq!(alone.values, eigen.values, "{name}");
+            // Beyond some order they are found another way.
+            for (&x, &y) in alone.values.iter().zip(&eigen.values) {
+                let error = (x - y).to_f64().abs();
+                assert!(error <= limit(&a) * F::Real::ULP * size(&a), "{name}: {error}");
+            }
         }
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn run(module: &Module, args: &[Tensor], threads: usize, reports: boo
             seen[row as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let pool = Pool::new(threads);
+    let pool = std::sync::Arc::new(Pool::new(threads));
     let call = Call {
         arguments: &arguments,
         scratch: aligned,
@@ -576,7 +576,13 @@ ENTRY e {
     // SAFETY: the vector has 64 bytes more than are needed; all arrays are those of the instruction.
     unsafe {
         let scratch = aligned.add(aligned.align_offset(64));
-        op.run(Call { arguments: &arguments, scratch, regions: &[], epilogue: None, pool: &Pool::new(2) });
+        op.run(Call {
+            arguments: &arguments,
+            scratch,
+            regions: &[],
+            epilogue: None,
+            pool: &std::sync::Arc::new(Pool::new(2)),
+        });
     }
     let negated: Vec<f32> = out.iter().map(|x| -x).collect();
     assert_eq!(negated, expected.slice::<f32>());

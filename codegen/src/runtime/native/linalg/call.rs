@@ -17,6 +17,8 @@ enum Triangle {
 /// What was read.
 pub(super) struct Given {
     pub(super) routine: Routine,
+    /// Whether it is computed by the interpreter's arithmetic.
+    pub(super) own: bool,
     pub(super) ty: ElementType,
     pub(super) count: usize,
     pub(super) arguments: Vec<(usize, usize)>,
@@ -104,7 +106,7 @@ fn finish(
         arguments.push((own.core.iter().product(), shape.element_type.storage_bytes()));
     }
     let count = first.batch.iter().map(|&d| usize::try_from(d).unwrap_or(0)).product();
-    Some(Given { routine, ty, count, arguments })
+    Some(Given { routine, own: false, ty, count, arguments })
 }
 
 /// A custom call to LAPACK.
@@ -112,10 +114,10 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     let instr = module.instr(id);
     let target = instr.attrs.str(AttrKey::CustomCallTarget)?;
     let (letter, name) = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?.split_at_checked(1)?;
-    // Rounding decides signs and pivots of the others, so no bound says whether these are right: only for those who ask.
+    // Rounding decides signs and pivots of the others, so no bound says whether a library's are right: only for those who ask.
     let bounded = matches!(name, "potrf" | "trsm");
     let asked = || instr.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1);
-    (bounded || asked()).then_some(())?;
+    let own = !bounded && !asked();
     let (ty, real) = match letter {
         "s" => (ElementType::F32, true),
         "d" => (ElementType::F64, true),
@@ -187,20 +189,20 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         ("syevd", true) | ("heevd", false) => {
             settings.only(&["mode", "uplo"])?;
             let vectors = settings.choice("mode", &[(b'N', false), (b'V', true)])?;
-            (square && n > SIGNED && types(&[ty, ty, part, s32])).then_some(())?;
+            (square && (own || n > SIGNED) && types(&[ty, ty, part, s32])).then_some(())?;
             (Routine::Eigen { n, vectors, lower: settings.triangle()? == Triangle::Lower }, &[2, 2, 1, 0])
         }
         ("gesdd" | "gesvd", _) => {
             settings.only(&["mode"])?;
             let modes = [(b'A', Vectors::Full), (b'S', Vectors::Thin), (b'N', Vectors::No)];
             let vectors = settings.choice("mode", &modes)?;
-            (least > SIGNED && types(&[ty, ty, part, ty, ty, s32])).then_some(())?;
+            ((own || least > SIGNED) && types(&[ty, ty, part, ty, ty, s32])).then_some(())?;
             let full = match vectors {
                 Vectors::Full => true,
                 Vectors::Thin => false,
                 Vectors::No => Batch::of(results.get(2)?, 2)?.core == [m, m],
             };
-            (Routine::Svd { m, n, vectors, full }, &[2, 2, 1, 2, 2, 0])
+            (Routine::Svd { m, n, vectors, full, iteration: name == "gesvd" }, &[2, 2, 1, 2, 2, 0])
         }
         _others => return None,
     };
@@ -213,7 +215,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     };
     ranks.iter().enumerate().all(layouts).then_some(())?;
     let given = finish(routine, ty, shapes, &a, ranks)?;
-    given.routine.sizes(&given.arguments).then_some(given)
+    (given.routine.sizes(&given.arguments) && (!own || routine.is_own())).then_some(Given { own, ..given })
 }
 
 /// Whether matrices are column-major and the batch outside row-major, as LAPACK expects; dimensions of size 1 may be anywhere.

@@ -1,11 +1,12 @@
-//! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task, by [`hlo_linalg`] in the element type's own
-//! arithmetic.
+//! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task.
 //!
-//! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure. What is
-//! not here (other routines and types, small decompositions, whose signs are LAPACK's by an iteration that the interpreter has) it executes:
-//! [`Linalg::of`] is `None` then.
+//! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure.
+//! Where a bound says how far results may be from its own they are computed by [`hlo_linalg`] in the element type's own arithmetic, and so is what asks
+//! for it; other routines by [`hlo_interp::matrices`], to the bit ([`own`]). What is not here (other routines and types) the interpreter
+//! executes: [`Linalg::of`] is `None` then.
 
 mod call;
+mod own;
 mod routine;
 
 use hlo::{ElementType, InstrId, Module};
@@ -43,14 +44,16 @@ enum Routine {
     MultiplyQ { n: usize, taus: usize, rows: usize, columns: usize, side: hlo_linalg::Side },
     /// syevd.
     Eigen { n: usize, vectors: bool, lower: bool },
-    /// gesdd, gesvd. `full`: the shapes of u and vt.
-    Svd { m: usize, n: usize, vectors: hlo_linalg::Vectors, full: bool },
+    /// gesdd, or gesvd by iteration. `full`: the shapes of u and vt.
+    Svd { m: usize, n: usize, vectors: hlo_linalg::Vectors, full: bool, iteration: bool },
 }
 
 /// The operation: arguments are those of the instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Linalg {
     routine: Routine,
+    /// By the interpreter's arithmetic.
+    own: bool,
     ty: ElementType,
     /// Matrices.
     count: usize,
@@ -63,21 +66,24 @@ pub(crate) struct Linalg {
 impl Linalg {
     /// For an instruction, if it is one of these; what is wrong with it, the interpreter says.
     pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
-        let Given { routine, ty, count, arguments } = call::read(module, id)?;
+        let Given { routine, own, ty, count, arguments } = call::read(module, id)?;
+        if own {
+            return Some(Linalg { routine, own, ty, count, arguments, tasks: 0, task_bytes: 0 });
+        }
         let need = typed(ty, Scratch { routine })?;
         let one = u64::try_from(need.unaligned_bytes_required()).ok()?;
         let mut layout = Layout::default();
         layout.add(one, 1);
         let task_bytes = layout.bytes();
         let room = usize::try_from(MUCH / task_bytes.max(1)).unwrap_or(1).max(1);
-        Some(Linalg { routine, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
+        Some(Linalg { routine, own, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
     }
 }
 
 /// Something that is done for an element type.
 trait Typed {
     type Result;
-    fn run<T: Element>(self) -> Self::Result;
+    fn run<T: Element + hlo_interp::matrices::Element>(self) -> Self::Result;
 }
 
 /// Does something for a type; `None` if it is none of linear algebra's.
@@ -101,7 +107,7 @@ struct Scratch {
 impl Typed for Scratch {
     type Result = StackReq;
 
-    fn run<T: Element>(self) -> StackReq {
+    fn run<T: Element + hlo_interp::matrices::Element>(self) -> StackReq {
         self.routine.scratch::<T>()
     }
 }
@@ -116,7 +122,7 @@ struct Task<'a> {
 impl Typed for Task<'_> {
     type Result = ();
 
-    fn run<T: Element>(self) {
+    fn run<T: Element + hlo_interp::matrices::Element>(self) {
         let Task { op, call, task } = self;
         let call = call.get();
         let bytes = op.task_bytes as usize;
@@ -136,6 +142,21 @@ impl Typed for Task<'_> {
     }
 }
 
+/// All matrices, by the interpreter's arithmetic.
+struct Own<'a> {
+    op: &'a Linalg,
+    call: Sent<'a>,
+}
+
+impl Typed for Own<'_> {
+    type Result = ();
+
+    fn run<T: Element + hlo_interp::matrices::Element>(self) {
+        // SAFETY: as who made this says.
+        unsafe { own::run::<T>(self.op, *self.call.get()) }
+    }
+}
+
 impl Operation for Linalg {
     fn scratch_bytes(&self) -> u64 {
         self.task_bytes.saturating_mul(self.tasks as u64)
@@ -150,6 +171,11 @@ impl Operation for Linalg {
 
     unsafe fn run(&self, call: Call<'_>) {
         if self.count == 0 {
+            return;
+        }
+        if self.own {
+            // SAFETY: by the caller's word.
+            typed(self.ty, Own { op: self, call: Sent(call) });
             return;
         }
         let (pool, call) = (call.pool, Sent(call));
