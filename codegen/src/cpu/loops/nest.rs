@@ -262,6 +262,10 @@ const MANY_ROWS: i64 = 16;
 /// The most nests that a space is divided into.
 const MOST_PIECES: usize = 6;
 
+/// The same along one dimension, if the pieces have so many elements.
+const MOST_PARTS: usize = 64;
+const PART: i64 = 2048;
+
 /// The least elements of the innermost dimension that are worth a nest.
 const WIDE: i64 = 64;
 
@@ -280,13 +284,17 @@ fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> Vec<Vec<(i6
             }
         }
     }
+    let elements = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
     let mut boxes = vec![Vec::new()];
     let inner = dims.iter().rposition(|&n| n != 1);
     for (d, cuts) in cuts.iter_mut().enumerate() {
         cuts.sort_unstable();
         cuts.dedup();
         let narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
-        if narrow || boxes.len() * (cuts.len() - 1) > MOST_PIECES {
+        let pieces = boxes.len() * (cuts.len() - 1);
+        // As many as there are parts to put together, if each is worth a function.
+        let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
+        if narrow || pieces > MOST_PIECES && !worth {
             *cuts = vec![0, dims[d]];
         }
         boxes = boxes

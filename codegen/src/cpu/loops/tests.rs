@@ -112,6 +112,21 @@ fn pieces_of_a_space() {
     check(&loop_of(&["f32[7,64]", "s32[5,1]"], "f32[12,64]", body));
 }
 
+/// A signal's frames: many parts, each of them large.
+#[test]
+fn many_parts() {
+    let parts = (0..20).map(|i| {
+        let from = 64 * i;
+        format!("  s{i} = f32[2,1100] slice(p0), slice={{[0:2], [{from}:{}]}}\n  t{i} = f32[2,1,1100] reshape(s{i})\n", from + 1100)
+    });
+    let body: String = parts.collect();
+    let all = (0..20).map(|i| format!("t{i}")).collect::<Vec<_>>().join(", ");
+    let body = format!(
+        "{body}  c = f32[2,20,1100] concatenate({all}), dimensions={{1}}\n  ROOT r = f32[2,20,1100] negate(c)"
+    );
+    check(&loop_of(&["f32[2,2400]"], "f32[2,20,1100]", &body));
+}
+
 /// Rows of two to four elements that are not one with the others: lanes hold columns.
 #[test]
 fn columns_of_short_rows() {
