@@ -1,15 +1,148 @@
 //! Convolutions of few channels a group: vectors of channels where those are neighbours, several positions at a time; otherwise vectors of positions.
 
+use hlo::ElementType;
+use hlo::half::{bf16, f16};
 use smallvec::SmallVec;
 
 use super::{Lane, Outer};
 use crate::runtime::native::dot::tile::Features;
 use crate::runtime::pool::Pool;
 
-/// A convolution of `f32` of few channels and features a group, whose channels, or else whose positions along the last axis, are neighbours in input and
+/// Elements of input and result, which are computed in `f32`.
+trait Element: Copy {
+    fn f32(self) -> f32;
+    fn of(x: f32) -> Self;
+
+    /// Elements as `f32`; masked lanes are 0 and not touched.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn load(mask: u16, from: *const Self) -> std::arch::x86_64::__m512;
+
+    /// Rounds and writes the lanes of a mask.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn store(to: *mut Self, mask: u16, x: std::arch::x86_64::__m512);
+
+    /// As [`Element::load`], of elements that are so far apart.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn apart(mask: u16, from: *const Self, stride: isize) -> std::arch::x86_64::__m512 {
+        let mut lanes = [0f32; WIDTH];
+        for (lane, x) in lanes.iter_mut().enumerate().filter(|(lane, _)| mask >> lane & 1 == 1) {
+            // SAFETY: the caller's.
+            *x = unsafe { *from.offset(lane as isize * stride) }.f32();
+        }
+        // SAFETY: so many are there.
+        unsafe { std::arch::x86_64::_mm512_loadu_ps(lanes.as_ptr()) }
+    }
+}
+
+impl Element for f32 {
+    fn f32(self) -> f32 {
+        self
+    }
+
+    fn of(x: f32) -> f32 {
+        x
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load(mask: u16, from: *const f32) -> std::arch::x86_64::__m512 {
+        // SAFETY: the caller's.
+        unsafe { std::arch::x86_64::_mm512_maskz_loadu_ps(mask, from) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, mask: u16, x: std::arch::x86_64::__m512) {
+        // SAFETY: the caller's.
+        unsafe { std::arch::x86_64::_mm512_mask_storeu_ps(to, mask, x) };
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn apart(mask: u16, from: *const f32, stride: isize) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's.
+        unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let steps = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(stride as i32));
+            _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), mask, steps, from)
+        }
+    }
+}
+
+impl Element for bf16 {
+    fn f32(self) -> f32 {
+        self.to_f32()
+    }
+
+    fn of(x: f32) -> bf16 {
+        bf16::from_f32(x)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load(mask: u16, from: *const bf16) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's.
+        unsafe {
+            let words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
+        }
+    }
+
+    /// By integer arithmetic: subnormals are kept.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn store(to: *mut bf16, mask: u16, x: std::arch::x86_64::__m512) {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's.
+        unsafe {
+            let bits = _mm512_castps_si512(x);
+            let high = _mm512_srli_epi32::<16>(bits);
+            let odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+            let up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+            let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, up));
+            let nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+            let rounded = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x), rounded, nan);
+            _mm256_mask_storeu_epi16(to.cast(), mask, _mm512_cvtepi32_epi16(rounded));
+        }
+    }
+}
+
+impl Element for f16 {
+    fn f32(self) -> f32 {
+        self.to_f32()
+    }
+
+    fn of(x: f32) -> f16 {
+        f16::from_f32(x)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load(mask: u16, from: *const f16) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's.
+        unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from.cast())) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn store(to: *mut f16, mask: u16, x: std::arch::x86_64::__m512) {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's.
+        unsafe {
+            _mm256_mask_storeu_epi16(to.cast(), mask, _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(x))
+        };
+    }
+}
+
+/// A convolution of floats of one type of few channels and features a group, whose channels, or else whose positions along the last axis, are neighbours in input and
 /// result (channels in the kernel too).
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
+    ty: ElementType,
     batch: usize,
     batch_stride: isize,
     result_batch_stride: isize,
@@ -80,7 +213,10 @@ type Taps = SmallVec<[(isize, isize); 64]>;
 
 impl Depthwise {
     /// If it is one.
-    pub(super) fn new(lanes: &[Lane], outer: &Outer) -> Option<Depthwise> {
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, ty: ElementType) -> Option<Depthwise> {
+        if !matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16) {
+            return None;
+        }
         let neighbours = [outer.channel_stride, outer.kernel_feature_stride, outer.result_feature_stride]
             .iter()
             .all(|&s| s == 1);
@@ -101,9 +237,10 @@ impl Depthwise {
             && (features <= 4 || outer.feature_groups > 1)
             && fast.axis.output >= WIDTH / 2
             && taps <= 4 * fast.axis.output
-            && fast.axis.stride < 1 << 20;
+            && fast.axis.stride < if ty == ElementType::F32 { 1 << 20 } else { 2 };
         let few = outer.feature_groups * features < WIDTH / 2;
         (by_feature || by_position).then(|| Depthwise {
+            ty,
             batch: outer.batch,
             batch_stride: outer.batch_stride,
             result_batch_stride: outer.result_batch_stride,
@@ -120,11 +257,22 @@ impl Depthwise {
         })
     }
 
-    /// Computes it.
+    /// Computes it; `rhs` is the kernel in `f32`.
     ///
     /// # Safety
     /// The arrays are those of the convolution.
-    pub(super) unsafe fn run(&self, lhs: *const f32, rhs: *const f32, out: *mut f32, pool: &Pool) {
+    pub(super) unsafe fn run(&self, lhs: *const u8, rhs: *const f32, out: *mut u8, pool: &Pool) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.ty {
+                ElementType::BF16 => self.run_in::<bf16>(lhs.cast(), rhs, out.cast(), pool),
+                ElementType::F16 => self.run_in::<f16>(lhs.cast(), rhs, out.cast(), pool),
+                _f32 => self.run_in::<f32>(lhs.cast(), rhs, out.cast(), pool),
+            }
+        }
+    }
+
+    unsafe fn run_in<E: Element>(&self, lhs: *const E, rhs: *const f32, out: *mut E, pool: &Pool) {
         let rows: usize = self.slow.iter().map(|line| line.output).product::<usize>() * self.batch;
         let (lines, per_line) = if self.by_position {
             (rows * self.groups * self.features, self.channels)
@@ -146,7 +294,7 @@ impl Depthwise {
     }
 
     /// One line of positions along the last axis.
-    unsafe fn line(&self, line: usize, (mut lhs, rhs, mut out): (*const f32, *const f32, *mut f32)) {
+    unsafe fn line<E: Element>(&self, line: usize, (mut lhs, rhs, mut out): (*const E, *const f32, *mut E)) {
         let (mut rest, mut kernel) = (line, 0);
         if self.by_position {
             // The slow axes are the fastest.
@@ -242,7 +390,7 @@ impl Depthwise {
     }
 
     /// One line of positions along the last axis, of one feature.
-    unsafe fn along(&self, lhs: *const f32, rhs: *const f32, out: *mut f32, slow: &[(isize, isize)]) {
+    unsafe fn along<E: Element>(&self, lhs: *const E, rhs: *const f32, out: *mut E, slow: &[(isize, isize)]) {
         let fast = &self.fast;
         let mut taps: SmallVec<[Tap; 64]> = SmallVec::new();
         for channel in 0..self.channels as isize {
@@ -272,10 +420,10 @@ impl Depthwise {
                 for tap in &taps {
                     let at = x * fast.stride + tap.origin;
                     if at >= 0 && at < fast.input {
-                        sum = (*lhs.offset(tap.row + at)).mul_add(tap.weight, sum);
+                        sum = (*lhs.offset(tap.row + at)).f32().mul_add(tap.weight, sum);
                     }
                 }
-                *out.offset(x) = sum;
+                *out.offset(x) = E::of(sum);
             }
         }
     }
@@ -293,7 +441,7 @@ struct Tap {
 /// Positions of a line, some vectors of them at a time.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) {
+unsafe fn along_wide<E: Element>(lhs: *const E, out: *mut E, line: &Line, taps: &[Tap]) {
     use std::arch::x86_64::*;
     /// Vectors at a time.
     const V: usize = 4;
@@ -305,10 +453,6 @@ unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) 
     };
     // SAFETY: the caller's; lanes that are not there are masked.
     unsafe {
-        let steps = _mm512_mullo_epi32(
-            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-            _mm512_set1_epi32(line.stride as i32),
-        );
         let mut x = 0;
         while x < line.output as isize {
             let mut sums = [_mm512_setzero_ps(); V];
@@ -318,7 +462,7 @@ unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) 
                 if line.stride == 1 && first >= 0 && first + span <= line.input {
                     let from = lhs.offset(tap.row + first);
                     for v in 0..V {
-                        sums[v] = _mm512_fmadd_ps(_mm512_loadu_ps(from.add(v * WIDTH)), weight, sums[v]);
+                        sums[v] = _mm512_fmadd_ps(E::load(u16::MAX, from.add(v * WIDTH)), weight, sums[v]);
                     }
                     continue;
                 }
@@ -328,9 +472,9 @@ unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) 
                     let there = lanes(begin, (line.input - first + line.stride - 1).div_euclid(line.stride));
                     let from = lhs.wrapping_offset(tap.row + first);
                     let values = if line.stride == 1 {
-                        _mm512_maskz_loadu_ps(there, from)
+                        E::load(there, from)
                     } else {
-                        _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), there, steps, from)
+                        E::apart(there, from, line.stride)
                     };
                     sums[v] = _mm512_fmadd_ps(values, weight, sums[v]);
                 }
@@ -338,7 +482,7 @@ unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) 
             for v in 0..V {
                 let at = x + (v * WIDTH) as isize;
                 let there = lanes(0, line.output as isize - at);
-                _mm512_mask_storeu_ps(out.wrapping_offset(at), there, sums[v]);
+                E::store(out.wrapping_offset(at), there, sums[v]);
             }
             x += span;
         }
@@ -347,26 +491,26 @@ unsafe fn along_wide(lhs: *const f32, out: *mut f32, line: &Line, taps: &[Tap]) 
 
 /// The arrays, for all threads.
 #[derive(Clone, Copy)]
-struct Arrays {
-    lhs: *const f32,
+struct Arrays<E> {
+    lhs: *const E,
     rhs: *const f32,
-    out: *mut f32,
+    out: *mut E,
 }
 
 // SAFETY: threads write disjoint parts of the result.
-unsafe impl Sync for Arrays {}
+unsafe impl<E> Sync for Arrays<E> {}
 
-impl Arrays {
-    fn get(&self) -> (*const f32, *const f32, *mut f32) {
+impl<E: Copy> Arrays<E> {
+    fn get(&self) -> (*const E, *const f32, *mut E) {
         (self.lhs, self.rhs, self.out)
     }
 }
 
 /// Positions along the last axis that have the same taps.
-struct Strip<'a> {
-    lhs: *const f32,
+struct Strip<'a, E> {
+    lhs: *const E,
     rhs: *const f32,
-    out: *mut f32,
+    out: *mut E,
     taps: &'a [(isize, isize)],
     count: usize,
     step: isize,
@@ -378,7 +522,7 @@ struct Strip<'a> {
     kernel_channel_stride: isize,
 }
 
-impl Strip<'_> {
+impl<E: Element> Strip<'_, E> {
     unsafe fn plain(&self) {
         let [channels, features] = self.group;
         for position in 0..self.count as isize {
@@ -391,10 +535,10 @@ impl Strip<'_> {
                             let from = self.lhs.offset(input + position * self.step);
                             let x = *from.add(feature / features * channels + channel);
                             let kernel = kernel + channel as isize * self.kernel_channel_stride;
-                            sum = x.mul_add(*self.rhs.offset(kernel).add(feature), sum);
+                            sum = x.f32().mul_add(*self.rhs.offset(kernel).add(feature), sum);
                         }
                     }
-                    *self.out.offset(position * self.result_step).add(feature) = sum;
+                    *self.out.offset(position * self.result_step).add(feature) = E::of(sum);
                 }
             }
         }
@@ -429,7 +573,7 @@ impl Strip<'_> {
                             let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
                             let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
                             for p in 0..P {
-                                let mut x = _mm512_maskz_loadu_ps(seen, from.offset(p as isize * self.step));
+                                let mut x = E::load(seen, from.offset(p as isize * self.step));
                                 if GROUPED {
                                     x = _mm512_permutexvar_ps(places, x);
                                 }
@@ -439,7 +583,7 @@ impl Strip<'_> {
                     }
                     for p in 0..P {
                         let to = out.offset((position + p) as isize * self.result_step);
-                        _mm512_mask_storeu_ps(to, mask, sums[p]);
+                        E::store(to, mask, sums[p]);
                     }
                     position += P;
                 }
@@ -450,14 +594,14 @@ impl Strip<'_> {
                             let kernel = kernel + channel as isize * self.kernel_channel_stride;
                             let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
                             let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
-                            let mut x = _mm512_maskz_loadu_ps(seen, lhs.offset(input + position * self.step));
+                            let mut x = E::load(seen, lhs.offset(input + position * self.step));
                             if GROUPED {
                                 x = _mm512_permutexvar_ps(places, x);
                             }
                             sum = _mm512_fmadd_ps(x, w, sum);
                         }
                     }
-                    _mm512_mask_storeu_ps(out.offset(position * self.result_step), mask, sum);
+                    E::store(out.offset(position * self.result_step), mask, sum);
                 }
             }
         }

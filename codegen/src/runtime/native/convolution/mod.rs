@@ -347,10 +347,10 @@ impl Convolution {
             && parts[0].result[1].single() == Some(last as isize);
         let work = [elements, outer.channels].into_iter().chain(lanes.iter().map(|lane| lane.axis.kernel));
         let complex = if ty.is_complex() { 8 } else { 2 };
-        let f32s = [left.memory, right.memory, lhs_ty, rhs_ty, ty].iter().all(|&ty| ty == ElementType::F32);
-        let plain = f32s && left.offset == 0 && right.offset == 0;
+        let same = [left.memory, right.memory, lhs_ty, rhs_ty].iter().all(|&other| other == ty);
+        let plain = same && left.offset == 0 && right.offset == 0;
         let depthwise = (plain && parts.len() == 1 && outer.batch_groups == 1)
-            .then(|| Depthwise::new(&lanes, &outer))
+            .then(|| Depthwise::new(&lanes, &outer, ty))
             .flatten();
         Ok(Convolution {
             field,
@@ -508,7 +508,9 @@ impl Operation for Convolution {
             }
             part.schedule.scratch(part.extents(self.patches_left))
         };
-        (self.lhs.scratch() + self.rhs.scratch() + self.parts.iter().map(product).max().unwrap_or(0)) as u64
+        let kernel = if self.depthwise.is_some() { 4 * self.rhs.elements } else { 0 };
+        let parts = self.parts.iter().map(product).max().unwrap_or(0);
+        (self.lhs.scratch() + self.rhs.scratch() + parts.max(kernel)) as u64
     }
 
     fn cost(&self) -> (u64, u64) {
@@ -565,7 +567,13 @@ impl Convolution {
             let literally = self.holes && !self.kernel_is_finite(rhs, finite);
             let result = call.arguments[2];
             if let (Some(depthwise), false) = (&self.depthwise, literally) {
-                depthwise.run(lhs.cast(), rhs.cast(), result.cast(), call.pool);
+                let kernel: *const f32 = if self.result_type == ElementType::F32 {
+                    rhs.cast()
+                } else {
+                    slab::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
+                    scratch.cast_const().cast()
+                };
+                depthwise.run(lhs, kernel, result, call.pool);
                 return self.report_all(call);
             }
             let bytes = self.result_type.storage_bytes();
@@ -648,6 +656,18 @@ impl Convolution {
         if ty == self.field.word() {
             // SAFETY: the caller's.
             return unsafe { finite(rhs, self.rhs.elements) };
+        }
+        // Exponents of all ones.
+        let exponents = match ty {
+            ElementType::BF16 => 0x7f80,
+            ElementType::F16 => 0x7c00,
+            _other => 0,
+        };
+        if exponents != 0 {
+            // SAFETY: the caller's.
+            let x = unsafe { std::slice::from_raw_parts(rhs.cast::<u16>(), self.rhs.elements) };
+            let finite = |x: &[u16]| x.iter().fold(true, |finite, x| finite & (x & exponents != exponents));
+            return x.chunks(1024).all(finite);
         }
         // A narrower float: not worth a loop of its own unless its bits can say infinity or NaN.
         match ty.class() {

@@ -200,8 +200,13 @@ fn small_groups() {
                     attrs: format!("window={{{window}}}, dim_labels={labels}, feature_group_count={groups}"),
                     terms: size[0] * size[1] * c,
                 };
-                for floats in [Floats::Plain, Floats::Special] {
-                    case.check(ElementType::F32, ElementType::F32, ElementType::F32, floats, &mut r);
+                for (ty, floats) in [
+                    (ElementType::F32, Floats::Plain),
+                    (ElementType::F32, Floats::Special),
+                    (ElementType::BF16, Floats::Plain),
+                    (ElementType::F16, Floats::Special),
+                ] {
+                    case.check(ty, ty, ty, floats, &mut r);
                 }
             }
         }
@@ -226,8 +231,10 @@ fn depthwise() {
             attrs: format!("window={{{window}}}, dim_labels=b01f_01io->b01f, feature_group_count={channels}"),
             terms: size[0] * size[1],
         };
-        for floats in [Floats::Plain, Floats::Special] {
-            case.check(ElementType::F32, ElementType::F32, ElementType::F32, floats, &mut r);
+        for ty in [ElementType::F32, ElementType::BF16, ElementType::F16] {
+            for floats in [Floats::Plain, Floats::Special] {
+                case.check(ty, ty, ty, floats, &mut r);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! type first, as SEMANTICS.md says ("Sums"), by a pass over them into scratch memory.
 
 use hlo::half::bf16;
+use hlo::half::slice::HalfFloatSliceExt;
 use hlo::num_complex::Complex;
 use hlo::{ElementType, TypeClass, with_element_type};
 use hlo_interp::scalar::{Carrier, Scalar};
@@ -149,6 +150,14 @@ pub(in crate::runtime::native) fn from_f32(ty: ElementType) -> Option<Narrow<f32
         }
     }
     unsafe fn into_f16(from: *const f32, n: usize, to: *mut u8, step: isize) {
+        if step == 1 {
+            // SAFETY: the caller's.
+            let (from, to) = unsafe {
+                let to = std::slice::from_raw_parts_mut(to.cast::<hlo::half::f16>(), n);
+                (std::slice::from_raw_parts(from, n), to)
+            };
+            return to.convert_from_f32_slice(from);
+        }
         for i in 0..n {
             // SAFETY: the caller's.
             unsafe {

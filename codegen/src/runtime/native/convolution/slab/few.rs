@@ -6,6 +6,8 @@ use smallvec::SmallVec;
 use super::super::{Axis, Lane, Outer};
 use super::{Arrays, Common, SLAB, Segment, TASKS, Tile, Types, reads};
 use crate::runtime::native::dot::product::with_workspace;
+#[cfg(target_arch = "x86_64")]
+use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;
 
 /// Features, at most.
@@ -294,15 +296,7 @@ impl Few {
                         some.cast_const().cast()
                     };
                     let out = of_channel(0).add(i).cast::<i32>();
-                    crate::runtime::native::dot::transpose::pack(
-                        base,
-                        &rows[..n],
-                        4,
-                        channels,
-                        0,
-                        out,
-                        stride as usize * line,
-                    );
+                    transpose::pack(base, &rows[..n], 4, channels, 0, out, stride as usize * line);
                 }
             }
         }

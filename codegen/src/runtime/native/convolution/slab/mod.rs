@@ -14,6 +14,7 @@ mod gradient;
 use smallvec::SmallVec;
 
 use hlo::ElementType;
+use hlo::half::slice::HalfFloatSliceExt;
 use hlo::half::{bf16, f16};
 
 pub(super) use self::few::Few;
@@ -21,6 +22,8 @@ pub(super) use self::gradient::Gradient;
 use super::{Lane, Outer};
 use crate::runtime::native::dot::product::{Narrow, with_workspace};
 use crate::runtime::native::dot::tile::Features;
+#[cfg(target_arch = "x86_64")]
+use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;
 
 /// Rows and columns of a register tile.
@@ -69,12 +72,32 @@ fn reads(ty: ElementType) -> Option<Read> {
     // SAFETY: as above.
     let bf16s: Read = |from, at, step, n, to| unsafe { read::<bf16>(from, at, step, n, to, bf16::to_f32) };
     // SAFETY: as above.
-    let f16s: Read = |from, at, step, n, to| unsafe { read::<f16>(from, at, step, n, to, f16::to_f32) };
+    let f16s: Read = |from, at, step, n, to| unsafe {
+        if step == 1 {
+            let (from, to) = (
+                std::slice::from_raw_parts(from.cast::<f16>().offset(at), n),
+                std::slice::from_raw_parts_mut(to, n),
+            );
+            return from.convert_to_f32_slice(to);
+        }
+        read::<f16>(from, at, step, n, to, f16::to_f32);
+    };
     match ty {
         ElementType::F32 => Some(f32s),
         ElementType::BF16 => Some(bf16s),
         ElementType::F16 => Some(f16s),
         _other => None,
+    }
+}
+
+/// Elements of a type as `f32`, if [`Common`] is of such.
+///
+/// # Safety
+/// They are there, and so is room for as many.
+pub(super) unsafe fn widen(ty: ElementType, from: *const u8, n: usize, to: *mut f32) {
+    if let Some(read) = reads(ty) {
+        // SAFETY: the caller's.
+        unsafe { read(from, 0, 1, n, to) };
     }
 }
 
@@ -181,6 +204,16 @@ impl Common {
                     read(lhs, at(position), 1, channels, to.add(position * channels));
                 }
             } else {
+                #[cfg(target_arch = "x86_64")]
+                if axis.input_stride == 1 {
+                    return self.turn_row(
+                        lhs,
+                        at(begin),
+                        end - begin,
+                        [count, stride],
+                        to.add(begin * channels),
+                    );
+                }
                 let mut some = [0f32; 64];
                 for position in (begin..end).step_by(some.len()) {
                     let n = some.len().min(end - position);
@@ -191,6 +224,50 @@ impl Common {
                             *to.add((position + i) * channels + channel) = x;
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Copies positions that are neighbours in the input, and channels so far apart, with channels as neighbours.
+    ///
+    /// # Safety
+    /// They are in the input, there is room for the copy, and the machine has AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn turn_row(
+        &self,
+        lhs: *const u8,
+        at: isize,
+        n: usize,
+        [channels, stride]: [isize; 2],
+        to: *mut f32,
+    ) {
+        /// Channels and positions at a time.
+        const CHANNELS: usize = 16;
+        const POSITIONS: usize = 64;
+        let Some(read) = reads(self.lhs) else { return };
+        let channels = channels as usize;
+        let mut wide = [0f32; CHANNELS * POSITIONS];
+        for position in (0..n).step_by(POSITIONS) {
+            let n = POSITIONS.min(n - position);
+            for channel in (0..channels).step_by(CHANNELS) {
+                let mut rows = [0isize; CHANNELS];
+                let count = CHANNELS.min(channels - channel);
+                let place = |c: usize| at + (channel + c) as isize * stride + position as isize;
+                // SAFETY: the caller's.
+                unsafe {
+                    let base = if self.lhs == ElementType::F32 {
+                        rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = place(c));
+                        lhs
+                    } else {
+                        for (c, row) in rows[..count].iter_mut().enumerate() {
+                            *row = (c * POSITIONS) as isize;
+                            read(lhs, place(c), 1, n, wide.as_mut_ptr().add(c * POSITIONS));
+                        }
+                        wide.as_ptr().cast()
+                    };
+                    let to = to.add(position * channels + channel).cast();
+                    transpose::pack(base, &rows[..count], 4, n, 0, to, channels);
                 }
             }
         }
@@ -351,6 +428,10 @@ impl Forward {
         };
         while block[0] > 1 && (slab(block) > SLAB || tasks(block) < TASKS && block[0] > 4) {
             block[0] = block[0].div_ceil(2);
+        }
+        // Parts of lines, where what windows of neighbouring ones share is little.
+        while block[0] == 1 && tasks(block) < TASKS && block[1] > 8 * ROWS && block[1] > 8 * extent(1, &x) {
+            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
         let parts = (TASKS / 2).div_ceil(tasks(block)).min(outer.features.div_ceil(COLUMNS));
         Some(Forward { common, block, parts, in_place })
