@@ -103,7 +103,7 @@ enum Kind {
     Scan(reduce_window::Scan),
     Scatter(scatter::Scatter),
     SelectAndScatter(select_and_scatter::SelectAndScatter),
-    ReduceWindow(reduce_window::ReduceWindow),
+    ReduceWindow(Box<reduce_window::ReduceWindow>),
     Sort(sort::Sort),
     TopK(topk::TopK),
 }
@@ -122,7 +122,7 @@ impl Kind {
             Kind::Scan(op) => op,
             Kind::Scatter(op) => op,
             Kind::SelectAndScatter(op) => op,
-            Kind::ReduceWindow(op) => op,
+            Kind::ReduceWindow(op) => &**op,
             Kind::Sort(op) => op,
             Kind::TopK(op) => op,
         }

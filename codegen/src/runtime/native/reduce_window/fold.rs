@@ -219,6 +219,7 @@ unsafe fn strided<T: Copy, F: Function<T>>(
         (1, 1) => steps!(1, 1),
         (1, 2) => steps!(1, 2),
         (1, 3) => steps!(1, 3),
+        (1, 4) => steps!(1, 4),
         _ => steps!(to, from),
     }
 }

@@ -88,7 +88,7 @@ pub(super) unsafe fn windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
             let mut at = 0;
             macro_rules! blocks {
                 ($n:expr) => {
-                    while at + $n <= line.width {
+                    while line.width - at >= $n {
                         block::<T, F, { $n }>(line, to, place, at);
                         at += $n;
                     }

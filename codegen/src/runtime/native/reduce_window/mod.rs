@@ -75,7 +75,8 @@ pub(super) fn of(module: &Module, id: InstrId) -> Result<super::Kind, Unsupporte
     if let (1, true, Some(op)) = (n, same, scalars.and_then(|s| s.reducer()))
         && let Some((carrier, fold)) = fold::of(ty, op)
     {
-        return Ok(super::Kind::ReduceWindow(ReduceWindow::new(ty, op, axes, carrier, fold)));
+        let window = ReduceWindow::new(ty, op, axes, carrier, fold);
+        return Ok(super::Kind::ReduceWindow(Box::new(window)));
     }
     General::new(module, id, computation, axes).map(super::Kind::GeneralReduceWindow)
 }
