@@ -129,7 +129,9 @@ fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
         }
         Err(k) => {
             nan(values);
-            vectors.map(nan);
+            if let Some(z) = vectors {
+                nan(z);
+            }
             k as i32
         }
     }

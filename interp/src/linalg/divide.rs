@@ -11,7 +11,7 @@ use super::eigen_symmetric::{BY_ITERATION, iterate};
 use super::matrix::{hypotenuse, total};
 use super::product::{COLUMNS, Left};
 use super::turns::Turns;
-use crate::scalar::wide::{Field, Real, abs};
+use crate::scalar::wide::{Real, abs};
 
 /// Eigenvalues in ascending order and the eigenvectors.
 type Solved<R> = (Vec<R>, Matrix<R>);
@@ -346,7 +346,8 @@ impl<R: Real> Roots<R> {
             x = if a < zero { (two * b) / (a - root) } else { -((a + root) / (two * c)) };
             (least, most) = (-middle, zero);
         }
-        if !(x > least && x < most) {
+        let inside = |x: R, least: R, most: R| x > least && x < most;
+        if !inside(x, least, most) {
             x = (least + most) / two;
         }
         let epsilon = R::from_f64(self.ulp / 2.0);
@@ -378,14 +379,15 @@ impl<R: Real> Roots<R> {
                 (if last { a + root } else { a - root }) / (two * c)
             };
             // Always towards the root, never beyond what is known.
-            if !(f * step < zero) {
+            let towards = f * step < zero;
+            if !towards {
                 step = -(f / slope);
             }
             let mut next = x + step;
-            if !(next > least && next < most) {
+            if !inside(next, least, most) {
                 next = (least + most) / two;
             }
-            if next == x || !(next > least && next < most) {
+            if next == x || !inside(next, least, most) {
                 break;
             }
             x = next;
