@@ -19,6 +19,7 @@ mod reduce;
 mod region;
 mod rows;
 mod scatter;
+mod sparse;
 mod sweep;
 mod tape;
 #[cfg(test)]

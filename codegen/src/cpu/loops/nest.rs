@@ -7,7 +7,8 @@ use hlo::{ArrayShape, ElementType, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::code::{Code, Mask};
-use super::index::{Affine, Def, Index};
+use super::index::{Affine, AtomId, Def, Index};
+use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::Tiles;
 use super::{Cost, Function};
@@ -52,6 +53,9 @@ const MANY: i64 = 64;
 
 /// Elements of a unit of a nest of one loop.
 const BLOCK: i64 = 4096;
+
+/// The least elements of a row that may be worth going over more than once.
+const SPARSE: i64 = 256;
 
 /// An index of one variable a dimension, numbered from `first`.
 pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index, Vec<(u32, i64)>) {
@@ -555,6 +559,17 @@ impl Nest {
         super::cost::of(tape, self.outputs.iter().map(|o| (o.node, o.array)), elements)
     }
 
+    /// What is computed only for the elements that need it.
+    fn sparse(&self, tape: &Tape<'_>, target: &Target, lanes: u32) -> Option<Sparse> {
+        let &(inner, n) = self.vars.last()?;
+        if !matches!(lanes, 8 | 16) || target.vector_bytes() < 64 || self.columns > 1 || n < SPARSE {
+            return None;
+        }
+        let inner = tape.space.atoms.iter().position(|a| a.def == Def::Var(inner))?;
+        let roots: Vec<NodeId> = self.outputs.iter().map(|o| o.node).collect();
+        Sparse::of(tape, &roots, AtomId(inner as u32))
+    }
+
     /// Emits the function.
     pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
@@ -577,7 +592,8 @@ impl Nest {
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
-        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns };
+        let sparse = self.sparse(tape, target, lanes);
+        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse };
         match &self.vars[..] {
             [] => row.body(c)?,
             &[(var, n)] if self.prefix == 0 => {
@@ -664,6 +680,7 @@ struct Row<'r> {
     streaming: bool,
     outputs: &'r [Output],
     columns: usize,
+    sparse: Option<Sparse>,
 }
 
 impl Row<'_> {
@@ -680,6 +697,9 @@ impl Row<'_> {
         count: Option<i64>,
         multiple: i64,
     ) -> Result<()> {
+        if let Some(sparse) = &self.sparse {
+            return sparse.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
+        }
         over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))
     }
 }

@@ -42,6 +42,38 @@ fn elementwise_of_all_sizes() {
     check(&loop_of(&["f32[9,33]"], "(f32[9,33], s32[9,33])", body));
 }
 
+/// Sides of selections that few elements take, all do, or none: on strips, rows, ends of rows, and beside another side.
+#[test]
+fn sides_that_few_elements_need() {
+    for (dims, wide) in [("[5000]", false), ("[3,1031]", false), ("[7,256]", false), ("[2048]", true)] {
+        for ty in ["f32", "f64"] {
+            for (limit, direction) in [("0.1", "LT"), ("-1e30", "LT"), ("2", "GE"), ("0", "NE")] {
+                let s = format!("{ty}{dims}");
+                let mut body = format!(
+                    "  l = {ty}[] constant({limit})\n  lb = {s} broadcast(l), dimensions={{}}\n  w = {s} multiply(p0, p1)\n  \
+                     c = pred{dims} compare(w, lb), direction={direction}\n  n0 = {s} negate(p0)\n"
+                );
+                for i in 0..30 {
+                    let (by, next) = (if i % 3 == 0 { "w" } else { "p1" }, i + 1);
+                    body += &format!("  m{i} = {s} multiply(n{i}, {by})\n  n{next} = {s} add(m{i}, p0)\n");
+                    if !wide {
+                        continue;
+                    }
+                    let from = if i == 0 { "p1".into() } else { format!("q{i}") };
+                    body += &format!("  u{i} = {s} multiply({from}, p0)\n  q{next} = {s} add(u{i}, p1)\n");
+                }
+                let (yes, no) = if wide { ("n30", "q30") } else { ("w", "n30") };
+                body += &format!(
+                    "  d = {s} divide(w, p1)\n  x = {s} select(c, {yes}, {no})\n  y = {s} select(c, d, w)\n  \
+                     z = {s} add(x, lb)\n  k = pred{dims} compare(z, y), direction=LT\n  \
+                     ROOT r = ({s}, {s}, pred{dims}) tuple(z, y, k)"
+                );
+                check(&loop_of(&[&s, &s], &format!("({s}, {s}, pred{dims})"), &body));
+            }
+        }
+    }
+}
+
 /// Divisions of what was small integers, by constants.
 #[test]
 fn quotients_by_constants() {
@@ -72,6 +104,12 @@ fn quotients_by_constants() {
             );
             let result = "(f32[65536], f32[65536], f32[65536], f32[65536])";
             check(&loop_of(&["f32[65536]"], result, &body));
+        }
+        for n in ["u8", "s8", "pred"] {
+            let body = format!(
+                "  x = f32[999] convert(p0)\n  c = f32[] constant({by})\n  b = f32[999] broadcast(c), dimensions={{}}\n  ROOT q = f32[999] divide(x, b)"
+            );
+            check(&loop_of(&[&format!("{n}[999]")], "f32[999]", &body));
         }
         let body = format!(
             "  x = f32[4099] convert(p0)\n  c = f32[] constant({by})\n  b = f32[4099] broadcast(c), dimensions={{}}\n  ROOT q = f32[4099] divide(x, b)"

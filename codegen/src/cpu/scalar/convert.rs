@@ -2,7 +2,7 @@
 
 use hlo::{ElementType, TypeClass};
 
-use super::int::{is_sub_byte_signed, wrap};
+use super::int::wrap;
 use super::narrow::{format_of, round, round_f64, wide_prim, widen};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
@@ -108,22 +108,22 @@ fn from_float<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result
 
 /// Truncated; out of range the end of the range, NaN 0.
 fn saturate<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
-    let prim = register(to);
-    let result = e.ty(prim);
-    let name = if to.is_signed_integer() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
-    let all = e.intrinsic(name, &[result, x.get_type()], &[x])?;
-    if !to.is_sub_byte() {
-        return Ok(Val::one(to, all));
+    let (prim, bits, signed) = (register(to), to.bits(), to.is_signed_integer());
+    if bits > 16 {
+        let result = e.ty(prim);
+        let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        return Ok(Val::one(to, e.intrinsic(name, &[result, x.get_type()], &[x])?));
     }
-    let bits = to.bits();
-    let all = if is_sub_byte_signed(to) {
-        let (low, high) = (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1);
-        let all = e.intrinsic("llvm.smax", &[result], &[all, e.int(prim, low.cast_unsigned())])?;
-        e.intrinsic("llvm.smin", &[result], &[all, e.int(prim, high.cast_unsigned())])?
-    } else {
-        e.intrinsic("llvm.umin", &[result], &[all, e.int(prim, (1 << bits) - 1)])?
-    };
-    Ok(Val::one(to, all))
+    // The ends are numbers of the float type, and inside 32 bits nothing saturates.
+    let size = if signed { bits - 1 } else { bits };
+    let (low, high) = (if signed { -f64::from(size).exp2() } else { 0.0 }, f64::from(size).exp2() - 1.0);
+    let from = e.prim_of(x);
+    let (low, high) = (e.float(from, low), e.float(from, high));
+    let number = e.fcmp(FloatPredicate::ORD, x, x)?;
+    let x = e.select(number, x, e.float(from, 0.0))?;
+    let x = e.select(e.fcmp(FloatPredicate::OGT, low, x)?, low, x)?;
+    let x = e.select(e.fcmp(FloatPredicate::OLT, high, x)?, high, x)?;
+    Ok(Val::one(to, e.trunc(e.fptosi(x, Prim::I32)?, prim)?))
 }
 
 /// HLO's `bitcast-convert` between types of one width. Errors: types of different widths, which are no elementwise operation.

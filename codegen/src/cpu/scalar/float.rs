@@ -129,28 +129,39 @@ pub(super) fn binary<'ctx>(
     }
 }
 
-/// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100.
+/// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100. Dividends are no NaNs, and
+/// integers up to `integers` if that is given.
 ///
 /// With the reciprocal in two pieces, the first one not above it, `q` is off by less than a unit in the last place; so `x - q by` is exact, and what
 /// it adds, times the rounded reciprocal, rounds as the quotient does (Markstein). The second piece has the sign of the first, and the rest is that of
-/// the opposite number: zeros keep their signs.
-pub fn quotient<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, by: f32) -> Result<Val<'ctx>> {
+/// the opposite number: zeros keep their signs. Of few integers, what needs no correction is tried.
+pub fn quotient<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    x: &Val<'ctx>,
+    by: f32,
+    integers: Option<u16>,
+) -> Result<Val<'ctx>> {
     let divisor = f64::from(by.abs());
     let rounded = divisor.recip() as f32;
     // Exact: products of two `f32`, next to 1.
     let rest = |first: f32| 1.0 - divisor * f64::from(first);
     let first = if rest(rounded) < 0.0 { rounded.next_down() } else { rounded };
     let second = (rest(first) / divisor) as f32;
+    let all = |f: &dyn Fn(f32) -> f32| {
+        integers.is_some_and(|n| (1..=n).all(|n| f(f32::from(n)) == f32::from(n) / by.abs()))
+    };
     let a = x.single();
     let a = if by < 0.0 { e.fneg(a)? } else { a };
-    let q = if second == 0.0 {
-        e.fmul(a, e.f32(rounded))?
-    } else {
-        let q = e.fma(a, e.f32(first), e.fmul(a, e.f32(second))?)?;
-        let rest = e.fma(q, e.f32(by.abs()), e.fneg(a)?)?;
-        e.fma(rest, e.f32(-rounded), q)?
-    };
-    Ok(Val::arithmetic(ElementType::F32, q))
+    let product = e.fmul(a, e.f32(rounded))?;
+    if second == 0.0 || all(&|x| x * rounded) {
+        return Ok(Val::one(ElementType::F32, product));
+    }
+    let q = e.fma(a, e.f32(first), e.fmul(a, e.f32(second))?)?;
+    if all(&|x| x.mul_add(first, x * second)) {
+        return Ok(Val::one(ElementType::F32, q));
+    }
+    let rest = e.fma(q, e.f32(by.abs()), e.fneg(a)?)?;
+    Ok(Val::one(ElementType::F32, e.fma(rest, e.f32(-rounded), q)?))
 }
 
 /// C's `fmod`, exact. Of `f32` in `f64`: the nearest multiple of the divisor is taken away as long as any lane has more than it. With `q` the quotient

@@ -84,9 +84,10 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Op::Elementwise { instr, operands } => {
                 let (instr, module) = (*instr, tape.module);
                 let branches = tape.branches(node);
-                if let Some(by) = tape.known_divisor(node, &mut self.extents) {
+                if let Some((by, integers)) = tape.known_divisor(node, &mut self.extents) {
                     let dividend = [operands[0]];
-                    let known = self.elementwise(&dividend, false, |e, x| scalar::quotient(e, &x[0], by))?;
+                    let known =
+                        self.elementwise(&dividend, false, |e, x| scalar::quotient(e, &x[0], by, integers))?;
                     return Ok(self.made(node, known));
                 }
                 self.elementwise(operands, branches, |e, values| {

@@ -19,6 +19,9 @@ pub(in crate::cpu::loops) struct Extent {
 /// The exponents between which products of numbers and their rests are exact where they have to be.
 const FAR: i32 = 60;
 
+/// So many integers are few.
+const FEW: f64 = 4096.0;
+
 impl Extent {
     fn new(most: f64, unit: i32) -> Option<Self> {
         let known = Self { most, unit };
@@ -116,19 +119,20 @@ impl Tape<'_> {
         with_buffer!(&array.buffer, v => v.first().map(|&x| f32::from_bits(x.bits() as u32)))
     }
 
-    /// The divisor of a division by a constant, if what is known of the dividend lets it be a product.
+    /// The divisor of a division by a constant, if what is known of the dividend lets it be a product; and, if dividends are few integers, the greatest one.
     pub(in crate::cpu::loops) fn known_divisor(
         &self,
         n: NodeId,
         extents: &mut Option<Vec<Option<Extent>>>,
-    ) -> Option<f32> {
+    ) -> Option<(f32, Option<u16>)> {
         let node = &self.nodes[n as usize];
         let Op::Elementwise { instr, operands } = &node.op else { return None };
         let divides = self.module.instr(*instr).opcode == Opcode::Divide && node.ty == ElementType::F32;
         let by = self.number(*operands.get(1).filter(|_| divides)?)?;
         of_constant(by).filter(|x| x.most >= f64::from(-FAR).exp2())?;
         let extents = extents.get_or_insert_with(|| self.extents());
-        extents[operands[0] as usize].map(|_| by)
+        let known = extents[operands[0] as usize]?;
+        Some((by, (known.unit >= 0 && known.most <= FEW).then_some(known.most as u16)))
     }
 }
 
