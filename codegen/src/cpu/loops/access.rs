@@ -87,22 +87,11 @@ pub(super) fn load<'ctx>(
             };
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
-        Spread::Linear(stride) if stride == 2 * bytes && parts == 1 => {
-            // The second vector begins one element early, so that nothing beyond the last element is read.
-            let next = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * bytes))?;
-            let half = |at: Value<'ctx>, skipped: u32| match mask {
-                None => e.load(prim, at, prim.bytes() as u32),
-                Some(mask) => {
-                    // Lane l is at place 2 l - skipped of the vector; what lies between is not touched.
-                    let off = e.bool(false);
-                    let place = |p: u32| if (p + skipped).is_multiple_of(2) { (p + skipped) / 2 } else { w };
-                    let mask = e.shuffle(mask, off, &(0..w).map(place).collect::<Vec<_>>())?;
-                    e.load_masked(at, prim.bytes() as u32, mask, zero(e, prim))
-                }
-            };
-            let (low, high) = (half(address, 0)?, half(next, w - 1)?);
-            let pick: Vec<u32> = (0..w).map(|l| if 2 * l < w { 2 * l } else { 2 * l + 1 }).collect();
-            SmallVec::from_slice(&[e.shuffle(low, high, &pick)?])
+        Spread::Linear(stride)
+            if parts == 1 && (2..=4).contains(&(stride / bytes)) && stride % bytes == 0 =>
+        {
+            let steps = (stride / bytes) as u32;
+            SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])
         }
         Spread::Linear(_) | Spread::Vector(_) => {
             let mut all = SmallVec::new();
@@ -114,6 +103,50 @@ pub(super) fn load<'ctx>(
         }
     };
     Val::of_storage(e, ty, &raw)
+}
+
+/// Every so many-th element, of vectors of all elements.
+fn load_every<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    prim: Prim,
+    address: Value<'ctx>,
+    steps: u32,
+    mask: Option<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
+    let w = e.lanes;
+    // The last vector begins early, so that nothing beyond the last element is read.
+    let begin = |v: u32| if v + 1 < steps { v * w } else { (w - 1) * (steps - 1) };
+    // Which vector a lane is from, and where in it.
+    let from = |l: u32| {
+        let v = (l * steps / w).min(steps - 1);
+        (v, l * steps - begin(v))
+    };
+    let mut sum = None;
+    for v in 0..steps {
+        let at = e.scalar().address_at(address, u64::from(begin(v)) * prim.bytes())?;
+        let next = match mask {
+            None => e.load(prim, at, prim.bytes() as u32)?,
+            Some(mask) => {
+                // What lies between is not touched.
+                let place = |p: u32| {
+                    if (begin(v) + p).is_multiple_of(steps) { (begin(v) + p) / steps } else { w }
+                };
+                let mask = e.shuffle(mask, e.bool(false), &(0..w).map(place).collect::<Vec<_>>())?;
+                e.load_masked(at, prim.bytes() as u32, mask, zero(e, prim))?
+            }
+        };
+        let Some(before) = sum else {
+            sum = Some(next);
+            continue;
+        };
+        let pick = |l: u32| match from(l) {
+            (of, p) if of == v => w + p,
+            (0, p) if v == 1 => p,
+            (_, _) => l,
+        };
+        sum = Some(e.shuffle(before, next, &(0..w).map(pick).collect::<Vec<_>>())?);
+    }
+    Ok(sum.unwrap_or_else(|| zero(e, prim)))
 }
 
 fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {

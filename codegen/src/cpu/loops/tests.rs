@@ -225,6 +225,7 @@ fn movement_of_all_types() {
             ("[33]", "[2,33,17]", "broadcast(p0), dimensions={1}"),
             ("[2,33]", "[2,17,33]", "broadcast(p0), dimensions={0,2}"),
             ("[9,100]", "[4,33]", "slice(p0), slice={[1:9:2], [1:100:3]}"),
+            ("[9,200]", "[9,49]", "slice(p0), slice={[0:9], [2:197:4]}"),
             ("[9,100]", "[9,49]", "slice(p0), slice={[0:9], [1:99:2]}"),
             ("[9,100]", "[9,100]", "reverse(p0), dimensions={0,1}"),
             ("[9,31]", "[9,31]", "reverse(p0), dimensions={1}"),
