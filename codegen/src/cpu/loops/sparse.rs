@@ -26,6 +26,9 @@ const PACKED: u32 = 75;
 const WORTH: u64 = 48;
 const TIMES: u64 = 6;
 
+/// And so many times what the side shares with others.
+const SHARED: u64 = 4;
+
 /// The most nodes and selections that are looked at.
 const MOST_NODES: usize = 4096;
 const MOST_SELECTIONS: usize = 64;
@@ -104,7 +107,10 @@ impl Sparse {
                 }
                 let others = needed(tape, roots, Some((n, slot)));
                 let spared: u64 = own.difference(&others).map(|&m| tape.flops(m)).sum();
+                // What others need too is computed twice.
+                let shared = weight(&own) - spared;
                 if spared >= least
+                    && spared >= SHARED * shared
                     && let Some(loads) = loads(tape, own.union(&to_know).copied(), inner)
                 {
                     sum += spared;
