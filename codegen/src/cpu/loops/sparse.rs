@@ -265,6 +265,7 @@ fn loads(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
             | Op::Iota { .. }
             | Op::Select { .. }
             | Op::Pack { .. }
+            | Op::Products { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
         }
