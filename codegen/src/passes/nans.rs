@@ -48,6 +48,8 @@ fn looks_at_bits(module: &Module, id: InstrId) -> bool {
     of.is_some_and(|ty| is_ieee(ty.real_part()))
         && match instr.opcode {
             Opcode::BitcastConvert | Opcode::Bitcast => instr.shape.element_type() != of,
+            // By the total order.
+            Opcode::Topk => true,
             Opcode::Compare => instr.attrs.compare_type() == Some(&CompareType::TotalOrder),
             _ => false,
         }

@@ -8,8 +8,9 @@ use hlo_interp::Devices;
 use serde::Serialize;
 
 use super::ui::Ui;
+use crate::artifact;
 use crate::differential::Settings;
-use crate::engine::spec;
+use crate::engine::{Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::frontend::load;
 use crate::inputs;
@@ -21,11 +22,11 @@ use crate::report::{grouped, parse_bytes};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// A program, or a folder of module.hlo and inputs.npz
+    /// A program, or a folder of module.hlo and inputs.npz, as of a finding
     #[arg(value_name = "PROGRAM")]
     program: String,
-    /// Reference and engine that disagree
-    #[arg(long, value_name = "A,B", required_unless_present = "command", conflicts_with = "command")]
+    /// Reference and engine that disagree [default: those of a finding]
+    #[arg(long, value_name = "A,B", conflicts_with = "command")]
     engines: Option<String>,
     /// A command that fails: {dir}, {module} and {inputs} stand for paths; without them it gets the folder
     #[arg(long, value_name = "COMMAND")]
@@ -72,6 +73,7 @@ const EXAMPLES: &str = "\
 Examples:
   hlo reduce bug.hlo --engines interpreter,passes:simplify
   hlo reduce mismatch/ --engines interpreter,exec:./mine
+  hlo reduce hlo-mismatch-2f91c0                 the engines and inputs of the finding
   hlo reduce bug.hlo --command './compile {module}' --match 'assertion failed'
 
 Ends with 0 if there is a result, 1 if the program does not fail. Run it again to go on where it was stopped.";
@@ -192,15 +194,28 @@ fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
             identity,
         ));
     }
-    let engines = options.engines.as_deref().unwrap_or_default();
+    let folder = Path::new(&options.program);
+    let finding = if options.program != "-" && folder.is_dir() { artifact::finding(folder)? } else { None };
+    let engines = match (&options.engines, &finding) {
+        (Some(engines), _) => engines.clone(),
+        (None, Some(f)) => format!("{},{}", f.reference, f.signature.engine),
+        (None, None) => {
+            return Err(Failure::usage(
+                "which engines disagree? say --engines A,B or --command, or name the folder of a finding",
+            ));
+        }
+    };
     let Some((reference, engine)) = engines.split_once(',') else {
         return Err(Failure::usage(format!(
             "--engines {engines}: two are needed, such as interpreter,exec:COMMAND"
         )));
     };
-    let mut settings = Settings { nan_bits: options.nan_bits, ..Settings::default() };
-    settings.run.limits.fuel = Some(options.fuel);
-    settings.run.limits.memory_bytes = options.memory_limit;
+    let limits = Limits { fuel: Some(options.fuel), memory_bytes: options.memory_limit };
+    let mut settings = match &finding {
+        Some(f) => f.settings(limits)?,
+        None => Settings { run: RunOptions { limits, ..RunOptions::default() }, ..Settings::default() },
+    };
+    settings.nan_bits |= options.nan_bits;
     let differential = Differential {
         reference: spec::with_timeout(reference, options.timeout)?,
         engine: spec::with_timeout(engine, options.timeout)?,

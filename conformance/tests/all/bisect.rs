@@ -140,6 +140,10 @@ fn commands() {
     let found = found.to_string_lossy();
     let (code, out, err) = hlo(&["bisect", &found]);
     assert!(code == 1 && out.contains("pass 1 `negate-as-subtraction`"), "{out}{err}");
+    let (code, out, err) = hlo(&["reduce", &found]);
+    assert!(code == 0 && out.contains("negate("), "{out}{err}");
+    let (code, _, err) = hlo(&["reduce", &zero]);
+    assert!(code == 2 && err.contains("--engines A,B"), "{err}");
     let (code, out, err) = hlo(&["bisect", &zero, "--platform", engine]);
     assert!(code == 1 && out.contains("pass 1 `negate-as-subtraction`"), "{out}{err}");
     let (code, out, err) = hlo(&["bisect", &program, "--platform", "cpu"]);

@@ -156,8 +156,8 @@ impl<F: Field> Block<F> {
                 products[l..l + 4].copy_from_slice(&parts);
                 l += 4;
             }
-            for l in l..j {
-                products[l] = dots(new, [&v.column(l)[j..]])[0];
+            for (l, product) in products.iter_mut().enumerate().take(j).skip(l) {
+                *product = dots(new, [&v.column(l)[j..]])[0];
             }
             let mut column = vec![F::default(); j];
             for l in 0..j {
