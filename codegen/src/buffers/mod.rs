@@ -11,7 +11,7 @@ pub mod check;
 mod classes;
 pub mod in_place;
 mod live;
-mod moves;
+pub(crate) mod moves;
 mod order;
 mod pack;
 mod report;
@@ -144,6 +144,7 @@ pub struct Assigned {
     copies: FxHashMap<When, Vec<Copy>>,
     scratch: FxHashMap<InstrId, Slice>,
     in_place: FxHashMap<InstrId, in_place::Pairs>,
+    anew: FxHashSet<(InstrId, Slice)>,
 }
 
 impl Assigned {
@@ -184,6 +185,11 @@ impl Assigned {
         self.copies.get(&when).map_or(&[], |c| c)
     }
 
+    /// Whether a place that is read by the copies after the body of a `while` holds nothing when the body begins.
+    pub fn made_anew(&self, id: InstrId, place: Slice) -> bool {
+        self.anew.contains(&(id, place))
+    }
+
     /// Whether nothing is executed for an instruction: a parameter, a constant, or another name of what is there. (Not so `while`, `conditional` and
     /// `call`, which are made of the instructions that they call.)
     pub fn is_name(&self, module: &Module, id: InstrId) -> bool {
@@ -220,6 +226,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
         items: Vec::new(),
         owners: Vec::new(),
         moves: Vec::new(),
+        anew: Vec::new(),
     };
     assigner.given(&donated);
     assigner.results(&ties);
@@ -227,7 +234,16 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     assigner.collect_moves();
     let (bins, bin_slices) = assigner.bins();
     let Assigner {
-        classes, mut allocations, mut slices, results, result_slices, items, owners, moves, ..
+        classes,
+        mut allocations,
+        mut slices,
+        results,
+        result_slices,
+        items,
+        owners,
+        moves,
+        anew,
+        ..
     } = assigner;
 
     let fixed: u64 = allocations.iter().map(|a| a.bytes).sum();
@@ -312,7 +328,9 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     let assignment =
         Assignment { allocations, results, peak_bytes: fixed + packed.bytes, lower_bound_bytes: lower_bound };
     let constants = values.constants.clone();
-    Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place })
+    let place = |(id, class)| (id, slices.get(&class).copied().unwrap_or_default());
+    let anew = anew.into_iter().map(place).collect();
+    Ok(Assigned { assignment, constants, slices, class, values, order, copies, scratch, in_place, anew })
 }
 
 /// What an item of the arena is for.
@@ -335,7 +353,9 @@ struct Assigner<'a> {
     result_slices: FxHashMap<u32, Slice>,
     items: Vec<Item>,
     owners: Vec<Owner>,
-    moves: Vec<(When, Vec<Move>)>,
+    moves: Vec<(When, Vec<Move<Moved>>)>,
+    /// For loops the classes of [`Assigned::made_anew`].
+    anew: Vec<(InstrId, ValueId)>,
 }
 
 impl Assigner<'_> {
@@ -448,7 +468,11 @@ impl Assigner<'_> {
     }
 
     fn collect_moves(&mut self) {
+        let mut decided: FxHashMap<InstrId, u32> = FxHashMap::default();
         for (position, &event) in self.order.events.iter().enumerate() {
+            if let Event::Decide(id) = event {
+                decided.insert(id, tick(position as u32));
+            }
             let Some(when) = event.copies() else { continue };
             let moves = match event {
                 Event::Do(id) => {
@@ -459,6 +483,16 @@ impl Assigner<'_> {
                 // Of the others only those that move values to where others expect them.
                 _ => transfers(self.module, self.values, event),
             };
+            if let Event::Repeat(id) = event
+                && let Some(&decided) = decided.get(&id)
+            {
+                for &(from, _) in &moves {
+                    let class = self.classes.class(from);
+                    if !self.classes.spans(class).iter().any(|&(a, b)| a <= decided && decided < b) {
+                        self.anew.push((id, class));
+                    }
+                }
+            }
             let class = |v| Moved::Class(self.classes.class(v));
             let moves = moves.into_iter().map(|(f, t)| Move { from: class(f), to: class(t) }).collect();
             self.ordered(when, position as u32, moves);
@@ -466,8 +500,8 @@ impl Assigner<'_> {
     }
 
     /// Moves that are made at a position, in an order that has the effect of making them at once.
-    fn ordered(&mut self, when: When, position: u32, moves: Vec<Move>) {
-        let moves = moves::in_order(&moves);
+    fn ordered(&mut self, when: When, position: u32, moves: Vec<Move<Moved>>) {
+        let moves = moves::in_order(&moves, Moved::Help);
         if moves.is_empty() {
             return;
         }

@@ -1,5 +1,7 @@
 //! Copies that are to be made at once, one after the other.
 
+use std::hash::Hash;
+
 use rustc_hash::FxHashMap;
 
 use super::values::ValueId;
@@ -15,24 +17,24 @@ pub(super) enum Moved {
 
 /// A copy from one place to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Move {
-    pub(super) from: Moved,
-    pub(super) to: Moved,
+pub(crate) struct Move<P> {
+    pub(crate) from: P,
+    pub(crate) to: P,
 }
 
-/// An order of copies that has the effect of making all at once. No two go to one place. A circle is opened by moving one of its places to
-/// [`Moved::Help`] first; circles are gone through one after the other, so that one such place is enough.
-pub(super) fn in_order(moves: &[Move]) -> Vec<Move> {
+/// An order of copies that has the effect of making all at once. No two go to one place. A circle is opened by moving one of its places to `help` first;
+/// circles are gone through one after the other, so that one such place is enough.
+pub(crate) fn in_order<P: Copy + Eq + Hash>(moves: &[Move<P>], help: P) -> Vec<Move<P>> {
     let mut out = Vec::with_capacity(moves.len());
     // By target; how many still read each place.
-    let mut pending: FxHashMap<Moved, Moved> = FxHashMap::default();
-    let mut readers: FxHashMap<Moved, u32> = FxHashMap::default();
+    let mut pending: FxHashMap<P, P> = FxHashMap::default();
+    let mut readers: FxHashMap<P, u32> = FxHashMap::default();
     for m in moves.iter().filter(|m| m.from != m.to) {
         pending.insert(m.to, m.from);
         *readers.entry(m.from).or_default() += 1;
     }
-    let targets: Vec<Moved> = moves.iter().filter(|m| m.from != m.to).map(|m| m.to).collect();
-    let mut free: Vec<Moved> =
+    let targets: Vec<P> = moves.iter().filter(|m| m.from != m.to).map(|m| m.to).collect();
+    let mut free: Vec<P> =
         targets.iter().rev().copied().filter(|t| readers.get(t).is_none_or(|&n| n == 0)).collect();
     let mut rest = targets.into_iter();
     loop {
@@ -48,14 +50,14 @@ pub(super) fn in_order(moves: &[Move]) -> Vec<Move> {
         }
         // What is left is circles: each place is read by one other.
         let Some(to) = rest.find(|t| pending.contains_key(t)) else { return out };
-        out.push(Move { from: to, to: Moved::Help });
+        out.push(Move { from: to, to: help });
         let mut reader = to;
         while let Some(&from) = pending.get(&reader)
             && from != to
         {
             reader = from;
         }
-        pending.insert(reader, Moved::Help);
+        pending.insert(reader, help);
         readers.insert(to, 0);
         free.push(to);
     }
@@ -71,9 +73,10 @@ mod tests {
 
     /// Does what the order says and compares with doing all at once.
     fn check(pairs: &[(u32, u32)]) -> usize {
-        let moves: Vec<Move> = pairs.iter().map(|&(f, t)| Move { from: place(f), to: place(t) }).collect();
+        let moves: Vec<Move<Moved>> =
+            pairs.iter().map(|&(f, t)| Move { from: place(f), to: place(t) }).collect();
         let mut memory: FxHashMap<Moved, u32> = (0..10).map(|n| (place(n), n)).collect();
-        let order = in_order(&moves);
+        let order = in_order(&moves, Moved::Help);
         for m in &order {
             memory.insert(m.to, memory[&m.from]);
         }

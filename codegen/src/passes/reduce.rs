@@ -2,11 +2,12 @@
 //!
 //! - Of one element `x` a reduction gives `f(init, x)`, a sum too: the exact value of two terms, rounded once, is their addition.
 //! - Dimensions of one element change neither the elements nor their order.
+//! - A few elements of the last dimension, which others slice, are slices too, where the order cannot show.
 //! - Two reductions in a row are one where the order of the terms cannot show (integers, logic, maximum and minimum, which make NaNs
 //!   canonical and order zeros) and the first begins with what changes nothing. Floats that are added round in between, so they stay.
 
 use hlo::attrs::{AttrKey, SliceDim, WindowDim};
-use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
 
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints, whole};
@@ -15,7 +16,7 @@ use super::{Fuel, windows};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
-        Opcode::Reduce => reduce(e).or_else(|| in_a_row(e)),
+        Opcode::Reduce => reduce(e).or_else(|| in_a_row(e)).or_else(|| beside_slices(e)),
         Opcode::ReduceWindow => window(e).or_else(|| windows::padded(e)).or_else(|| windows::spread(e)),
         _ => None,
     })
@@ -152,6 +153,41 @@ fn in_a_row(e: &mut Edit<'_>) -> Option<InstrId> {
     let (attrs, shape) =
         (e.at().attrs.clone().with(AttrKey::Dimensions, ints(&dimensions)), e.at().shape.clone());
     e.shaped(Opcode::Reduce, shape, &[y, init], attrs)
+}
+
+/// The most elements that are folded as that many slices.
+const FEW: i64 = 4;
+
+/// A few elements of the last dimension, where others take them one by one (channels of a picture): all of it is then elementwise.
+fn beside_slices(e: &mut Edit<'_>) -> Option<InstrId> {
+    let [x, init] = e.operands()?;
+    let dims = e.array(x)?.dims.clone();
+    let (&last, kept) = dims.split_last()?;
+    let one = |s: &SliceDim| s.limit - s.start == 1;
+    let channel = |u: &Use| {
+        let user = e.instr(u.user);
+        user.opcode == Opcode::Slice && user.attrs.slices().and_then(|s| s.last()).is_some_and(one)
+    };
+    let beside = e.module.users(x).iter().any(channel);
+    if !(2..=FEW).contains(&last) || e.at().attrs.ints(AttrKey::Dimensions)? != [kept.len() as i64] || !beside
+    {
+        return None;
+    }
+    inputs(e)?;
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    let (opcode, ty) = operation(e.module, callee)?;
+    if !is_exact(opcode, ty) {
+        return None;
+    }
+    let mut folded = e.fill_dims(init, kept)?;
+    for n in 0..last {
+        let mut slices: Vec<SliceDim> = dims.iter().map(|&d| whole(d)).collect();
+        *slices.last_mut()? = SliceDim { start: n, limit: n + 1, ..whole(last) };
+        let element = e.slice(x, &slices)?;
+        let element = e.reshape(element, kept)?;
+        folded = *lanes(e, callee, &[folded, element], kept)?.first()?;
+    }
+    Some(folded)
 }
 
 /// Windows of one element.

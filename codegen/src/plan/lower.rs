@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::Unsupported;
 use crate::buffers::{Assigned, Slice, When, control_computations};
 use crate::kernel::{Kernel, Request};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Plan, Step, rotate};
 use crate::program::array_bytes;
 use crate::runtime::arena::ALIGNMENT;
 use crate::runtime::native::Native;
@@ -540,8 +540,12 @@ impl Writer<'_> {
                 let condition = self.part(computation(AttrKey::Condition), None);
                 let root = computation(AttrKey::Condition).map(|c| self.module.root(c));
                 let predicate = root.map_or(NOWHERE, |root| self.assigned.slice_of(root, 0));
-                let body = self.part(computation(AttrKey::Body), Some(When::AfterBody(id)));
-                Action::While { condition, predicate, body }
+                let body = self.part(computation(AttrKey::Body), None);
+                let copies = self.assigned.copies(When::AfterBody(id));
+                let anew = |place| self.assigned.made_anew(id, place);
+                Action::While {
+                    turns: rotate::turns(condition, predicate, body, copies, &anew, "copy of state"),
+                }
             }
             Some(Lowering::Conditional) => {
                 let branches = control_computations(self.module, id).into_iter().zip(0..);

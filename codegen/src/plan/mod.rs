@@ -1,19 +1,33 @@
 //! The launch plan: what the runtime does, in order, with control flow.
 
 pub mod lower;
+mod rotate;
 
 use crate::buffers::Slice;
 use crate::runtime::native::Native;
 
 /// Steps in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
 }
 
+/// One of the places where the state of a loop can be.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Computes the predicate.
+    pub condition: Plan,
+    /// A `pred[]`.
+    pub predicate: Slice,
+    /// Computes the next state, where the next turn wants it.
+    pub body: Plan,
+    /// Runs when the loop ends: brings the state where it is expected then.
+    pub finish: Plan,
+}
+
 /// One thing to do. Slices are of the program's [`crate::buffers::Assignment`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// The instruction that it executes, for profiles and errors.
     pub name: String,
@@ -22,7 +36,7 @@ pub struct Step {
 }
 
 /// What a step does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// Launches a kernel of the program.
     Kernel {
@@ -51,14 +65,10 @@ pub enum Action {
         /// To there.
         to: Slice,
     },
-    /// Runs `condition`, and while `predicate` is then true `body`.
+    /// Runs `condition`, and while `predicate` is then true `body`: of one turn after the other, from the first again after the last.
     While {
-        /// Computes the predicate.
-        condition: Plan,
-        /// A `pred[]`.
-        predicate: Slice,
-        /// Computes the next state in place.
-        body: Plan,
+        /// One, or as many as its state has places that it goes through.
+        turns: Vec<Turn>,
     },
     /// Runs one of the branches.
     Conditional {

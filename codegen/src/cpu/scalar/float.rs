@@ -114,8 +114,8 @@ pub(super) fn binary<'ctx>(
         Binary::Subtract => arithmetic(&|a, b| e.fsub(a, b)),
         Binary::Multiply => arithmetic(&|a, b| e.fmul(a, b)),
         Binary::Divide => arithmetic(&|a, b| e.fdiv(a, b)),
-        Binary::Maximum => wide(&|a, b| e.intrinsic("llvm.maximum", &[a.get_type()], &[a, b])),
-        Binary::Minimum => wide(&|a, b| e.intrinsic("llvm.minimum", &[a.get_type()], &[a, b])),
+        Binary::Maximum => wide(&|a, b| extreme(e, true, a, b)),
+        Binary::Minimum => wide(&|a, b| extreme(e, false, a, b)),
         Binary::Remainder => wide(&|a, b| remainder(e, a, b)),
         Binary::Power => wide(&|a, b| functions::power(e, a, b)),
         Binary::Atan2 => wide(&|a, b| functions::atan2(e, a, b)),
@@ -195,6 +195,29 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
     e.select(fine, signed, e.f32(f32::NAN))
 }
 
+/// The greater or the smaller number: a NaN if one is, and -0 is smaller than +0.
+///
+/// x86's own instruction gives the second operand of zeros and where one is a NaN. In both orders it gives two zeros, of which `and` and `or` are those of
+/// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
+/// about constants).
+fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+    let bits = match e.prim_of(a) {
+        Prim::F32 => Prim::I32,
+        Prim::F64 => Prim::I64,
+        _ => Prim::I1,
+    };
+    if !cfg!(target_arch = "x86_64") || bits == Prim::I1 || e.is_constant(a) || e.is_constant(b) {
+        let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
+        return e.intrinsic(name, &[a.get_type()], &[a, b]);
+    }
+    let predicate = if greater { FloatPredicate::OGT } else { FloatPredicate::OLT };
+    let one = |a, b| e.bitcast(e.select(e.fcmp(predicate, a, b)?, a, b)?, bits);
+    let (first, second) = (one(a, b)?, one(b, a)?);
+    let both = if greater { e.and(first, second)? } else { e.or(first, second)? };
+    let (prim, unordered) = (e.prim_of(a), e.fcmp(FloatPredicate::UNO, a, b)?);
+    e.select(unordered, e.float(prim, f64::NAN), e.bitcast(both, prim)?)
+}
+
 /// Comparison; `total` by the total order.
 pub(super) fn compare<'ctx>(
     e: &Emit<'_, 'ctx>,
@@ -272,8 +295,7 @@ pub(super) fn clamp<'ctx>(
     high: &Val<'ctx>,
 ) -> Result<Val<'ctx>> {
     let (low, a, high) = (widen(e, low)?, widen(e, x)?, widen(e, high)?);
-    let above = e.intrinsic("llvm.maximum", &[a.get_type()], &[a, low])?;
-    let result = e.intrinsic("llvm.minimum", &[a.get_type()], &[above, high])?;
+    let result = extreme(e, false, extreme(e, true, a, low)?, high)?;
     round(e, x.ty, result)
 }
 

@@ -12,7 +12,7 @@ use super::super::pool::Pool;
 use super::{Executable, Finished, RunError, RunOptions, StepInfo};
 use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, KernelFn, Phase, Progress};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Plan, Step, Turn};
 use crate::runtime::interpret;
 
 /// Work of less than this runs on one thread: sharing it costs more than it gains.
@@ -81,9 +81,7 @@ enum Resolved {
         bytes: u64,
     },
     While {
-        condition: Vec<Op>,
-        predicate: u32,
-        body: Vec<Op>,
+        turns: Box<[ResolvedTurn]>,
     },
     Conditional {
         selector: u32,
@@ -94,6 +92,15 @@ enum Resolved {
         op: Box<interpret::Interpreted>,
         arguments: u32,
     },
+}
+
+/// A [`Turn`], resolved.
+#[derive(Debug)]
+struct ResolvedTurn {
+    condition: Vec<Op>,
+    predicate: u32,
+    body: Vec<Op>,
+    finish: Vec<Op>,
 }
 
 /// Resolves plans.
@@ -222,10 +229,25 @@ impl<'a> Loader<'a> {
                 let (bytes, from, to) = (from.bytes, self.pointer(from)?, self.pointer(to)?);
                 ("copy", 2 * bytes, 0, Resolved::Copy { from, to, bytes })
             }
-            Action::While { condition, predicate, body } => {
-                let predicate = self.pointer(predicate)?;
-                let (condition, body) = (self.plan(condition)?, self.plan(body)?);
-                ("while", 0, 0, Resolved::While { condition, predicate, body })
+            Action::While { turns } => {
+                // The turns have the same steps, at other places: a profile adds them up.
+                let first = self.steps.len();
+                let mut resolved = Vec::with_capacity(turns.len());
+                let mut finishes = Vec::with_capacity(turns.len());
+                for Turn { condition, predicate, body, finish } in turns {
+                    self.steps.truncate(first);
+                    let predicate = self.pointer(predicate)?;
+                    let (condition, body) = (self.plan(condition)?, self.plan(body)?);
+                    resolved.push(ResolvedTurn { condition, predicate, body, finish: Vec::new() });
+                    finishes.push(finish);
+                }
+                for (turn, finish) in resolved.iter_mut().zip(finishes) {
+                    turn.finish = self.plan(finish)?;
+                }
+                if resolved.is_empty() {
+                    return Err(RunError::Load("a loop without a turn".into()));
+                }
+                ("while", 0, 0, Resolved::While { turns: resolved.into() })
             }
             Action::Conditional { selector, is_predicate, branches } => {
                 if branches.is_empty() {
@@ -400,19 +422,23 @@ impl<'a> Run<'a> {
                 // SAFETY: slices of this length, which do not overlap.
                 unsafe { copy(self.pool, self.pointer(*from), self.pointer(*to), *bytes as usize) };
             }
-            Resolved::While { condition, predicate, body } => loop {
-                self.interrupt()?;
-                // SAFETY: by the caller's word.
-                unsafe { self.plan(condition) }?;
-                // SAFETY: a byte that the condition wrote.
-                if unsafe { *self.pointer(*predicate) } == 0 {
-                    break;
+            Resolved::While { turns } => {
+                for ResolvedTurn { condition, predicate, body, finish } in turns.iter().cycle() {
+                    self.interrupt()?;
+                    // SAFETY: by the caller's word.
+                    unsafe { self.plan(condition) }?;
+                    // SAFETY: a byte that the condition wrote.
+                    if unsafe { *self.pointer(*predicate) } == 0 {
+                        // SAFETY: by the caller's word.
+                        unsafe { self.plan(finish) }?;
+                        break;
+                    }
+                    // SAFETY: by the caller's word.
+                    unsafe { self.plan(body) }?;
+                    // A loop without steps ends too.
+                    self.steps += 1;
                 }
-                // SAFETY: by the caller's word.
-                unsafe { self.plan(body) }?;
-                // A loop without steps ends too.
-                self.steps += 1;
-            },
+            }
             Resolved::Conditional { selector, is_predicate, branches } => {
                 // SAFETY: a byte, or four that are aligned, that were written before.
                 let selector = unsafe { self.pointer(*selector) };

@@ -5,7 +5,7 @@ use hlo::{ElementType, Shape};
 use super::*;
 use crate::buffers::{Allocation, Assignment};
 use crate::kernel::{Kernel, Phase};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Plan, Step, Turn};
 use crate::runtime::object::tests::object;
 use crate::runtime::raw::buffer_of;
 
@@ -169,8 +169,9 @@ fn loops_run_until_their_condition_fails_or_a_limit_is_reached() {
     let count = |n: i64| {
         let less = step(Action::Kernel { kernel: 1, arguments: vec![slice(1, 8), predicate] });
         let body = if n == 1 { vec![increment(1, 1, n)] } else { Vec::new() };
-        let action =
-            Action::While { condition: Plan { steps: vec![less] }, predicate, body: Plan { steps: body } };
+        let (condition, body) = (Plan { steps: vec![less] }, Plan { steps: body });
+        let turn = Turn { condition, predicate, body, finish: Plan::default() };
+        let action = Action::While { turns: vec![turn] };
         vec![step(Action::Copy { from: slice(0, 8), to: slice(1, 8) }), step(action)]
     };
     let executable = load(program(1, &[LENT, result(0), ARENA], &[1], count(1)), 1);

@@ -1,0 +1,385 @@
+//! Loop state that changes places instead of being copied.
+//!
+//! Where the next value of a carried array cannot be computed in the place of the old one, buffer assignment ends the body with copies. A *ring* is a few
+//! places of one size, the contents of each of which those copies move on to the next: the place of the new value and that of the carried array, or a
+//! history of several. A loop with rings has the body several times, in each [`Turn`] with the places of the rings moved on by one; only when the loop ends
+//! are the contents brought where buffer assignment wants them.
+//!
+//! **Invariant:** a turn reads and writes what the body would, with bytes renamed one to one; a ring that some slice lies across the edge of is none.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Action, Plan, Step, Turn};
+use crate::buffers::moves::{Move, in_order};
+use crate::buffers::{Copy, Slice};
+
+/// A loop of more steps, in condition and body, has one turn.
+const MOST_STEPS: usize = 1000;
+
+/// Places of one size: the copies move the contents of each to the next.
+#[derive(Debug)]
+struct Ring {
+    places: Vec<Slice>,
+    /// Whether the contents of the last move to the first. (If not, those of the last are dropped, and nothing is moved to the first.)
+    closed: bool,
+}
+
+impl Ring {
+    fn bytes(&self) -> u64 {
+        self.places[0].bytes
+    }
+
+    /// Where in `turn` the contents of a place lie.
+    fn place(&self, n: usize, turn: usize) -> Slice {
+        let len = self.places.len();
+        self.places[(n + len - turn % len) % len]
+    }
+
+    /// The moves of contents on by `turns` places, or back from there.
+    fn moves(&self, turns: usize, back: bool) -> Vec<Move<Slice>> {
+        let first = usize::from(!self.closed);
+        let pair = |n| match back {
+            true => Move { from: self.place(n, turns), to: self.places[n] },
+            false => Move {
+                from: self.places[(n + self.places.len() - turns) % self.places.len()],
+                to: self.places[n],
+            },
+        };
+        (first..self.places.len()).map(pair).filter(|m| m.from != m.to).collect()
+    }
+}
+
+/// The turns of a loop. After the body of each the copies are made that `copies`, in this order, have the effect of. `anew` says of places that these read
+/// whether the body makes their contents, whatever was there when it began.
+pub(super) fn turns(
+    mut condition: Plan,
+    predicate: Slice,
+    mut body: Plan,
+    copies: &[Copy],
+    anew: &dyn Fn(Slice) -> bool,
+    name: &str,
+) -> Vec<Turn> {
+    let (moves, help) = at_once(copies);
+    let mut rings = if steps(&condition) + steps(&body) > MOST_STEPS { Vec::new() } else { rings(&moves) };
+    // (Places with a source are those of state.)
+    rings.retain(|r| match r.closed {
+        true => help.is_some_and(|h| h.bytes >= r.bytes()),
+        false => anew(r.places[0]),
+    });
+    if let Some(len) = longest_by_bytes(&rings) {
+        rings.retain(|r| r.places.len() == len);
+    }
+    let mut rest = moves;
+    while !rings.is_empty() {
+        let inside: FxHashSet<Slice> = rings.iter().flat_map(|r| r.places.iter().copied()).collect();
+        rest.retain(|m| !inside.contains(&m.to));
+        let places = Places::new(&rings);
+        let mut broken = FxHashSet::default();
+        let mut whole = |s: &mut Slice| match places.of(*s) {
+            Found::Outside | Found::Inside(..) => {}
+            Found::Across(rings) => broken.extend(rings),
+        };
+        each_slice(&mut condition, &mut whole);
+        each_slice(&mut body, &mut whole);
+        whole(&mut predicate.clone());
+        for s in rest.iter().flat_map(|m| [m.from, m.to]).chain(help) {
+            match places.of(s) {
+                Found::Outside => {}
+                Found::Inside(ring, ..) => broken.extend([ring]),
+                Found::Across(rings) => broken.extend(rings),
+            }
+        }
+        if broken.is_empty() {
+            break;
+        }
+        for (n, ring) in std::mem::take(&mut rings).into_iter().enumerate() {
+            if broken.contains(&n) {
+                rest.extend(ring.moves(1, false));
+            } else {
+                rings.push(ring);
+            }
+        }
+    }
+    let len = rings.first().map_or(1, |r| r.places.len());
+    if len == 1 {
+        body.steps.extend(copies.iter().map(|c| step(name, *c)));
+        return vec![Turn { condition, predicate, body, finish: Plan::default() }];
+    }
+    let places = Places::new(&rings);
+    let made = |moves: &[Move<Slice>]| -> Vec<Step> {
+        let help = help.unwrap_or_default();
+        let side = |s: Slice, other: Slice| if s == help { Slice { bytes: other.bytes, ..s } } else { s };
+        let moves = in_order(moves, help).into_iter();
+        moves.map(|m| step(name, Copy { from: side(m.from, m.to), to: side(m.to, m.from) })).collect()
+    };
+    (0..len)
+        .map(|turn| {
+            let renamed = |s: Slice| match places.of(s) {
+                Found::Inside(ring, n, at) => {
+                    Slice { bytes: s.bytes, ..moved(rings[ring].place(n, turn), at) }
+                }
+                Found::Outside | Found::Across(_) => s,
+            };
+            let part = |plan: &Plan| {
+                let mut plan = plan.clone();
+                each_slice(&mut plan, &mut |s| *s = renamed(*s));
+                plan
+            };
+            let (condition, predicate, mut body) = (part(&condition), renamed(predicate), part(&body));
+            body.steps.extend(made(&rest));
+            let back: Vec<Move<Slice>> = rings.iter().flat_map(|r| r.moves(turn, true)).collect();
+            Turn { condition, predicate, body, finish: Plan { steps: made(&back) } }
+        })
+        .collect()
+}
+
+fn moved(place: Slice, at: u64) -> Slice {
+    Slice { offset: place.offset + at, ..place }
+}
+
+fn step(name: &str, Copy { from, to }: Copy) -> Step {
+    Step { name: name.to_owned(), action: Action::Copy { from, to } }
+}
+
+/// What copies in order do at once, and the place that helps: what is read after it was written.
+fn at_once(copies: &[Copy]) -> (Vec<Move<Slice>>, Option<Slice>) {
+    let mut holds: FxHashMap<Slice, Slice> = FxHashMap::default();
+    let mut helps: Vec<Slice> = Vec::new();
+    for c in copies {
+        let content = match holds.get(&c.from) {
+            Some(&content) => {
+                helps.push(c.from);
+                content
+            }
+            None => c.from,
+        };
+        holds.insert(c.to, content);
+    }
+    let helping: FxHashSet<Slice> = helps.iter().copied().collect();
+    let to = copies.iter().map(|c| c.to).filter(|to| !helping.contains(to));
+    let moves = to.map(|to| Move { from: holds[&to], to }).filter(|m| m.from != m.to).collect();
+    (moves, helps.into_iter().max_by_key(|h| h.bytes))
+}
+
+/// The rings of two or three places of some size among moves at once.
+fn rings(moves: &[Move<Slice>]) -> Vec<Ring> {
+    let source: FxHashMap<Slice, Slice> = moves.iter().map(|m| (m.to, m.from)).collect();
+    let mut readers: FxHashMap<Slice, Vec<Slice>> = FxHashMap::default();
+    for m in moves {
+        readers.entry(m.from).or_default().push(m.to);
+    }
+    let mut seen: FxHashSet<Slice> = FxHashSet::default();
+    let mut rings = Vec::new();
+    for m in moves {
+        if seen.contains(&m.to) {
+            continue;
+        }
+        let mut first = m.from;
+        let mut closed = false;
+        while let Some(&from) = source.get(&first) {
+            if from == m.from || seen.contains(&from) {
+                closed = from == m.from;
+                break;
+            }
+            first = from;
+        }
+        let first = if closed { m.from } else { first };
+        let (mut places, mut alone) = (vec![first], true);
+        while let Some(next) = readers.get(&places[places.len() - 1]) {
+            alone &= next.len() == 1;
+            if next[0] == first || !alone {
+                break;
+            }
+            places.push(next[0]);
+        }
+        seen.extend(places.iter().copied());
+        if alone && matches!(places.len(), 2 | 3) && places[0].bytes > 0 {
+            rings.push(Ring { places, closed });
+        }
+    }
+    rings
+}
+
+/// The length of the rings that hold the most bytes.
+fn longest_by_bytes(rings: &[Ring]) -> Option<usize> {
+    let bytes = |len| rings.iter().filter(|r| r.places.len() == len).map(Ring::bytes).sum::<u64>();
+    [2, 3].into_iter().filter(|&len| bytes(len) > 0).max_by_key(|&len| bytes(len))
+}
+
+/// The places of rings, in order.
+struct Places(Vec<(Slice, usize, usize)>);
+
+/// What of the rings a slice is.
+enum Found {
+    /// It shares no byte with them.
+    Outside,
+    /// In a place, of this ring, from this byte on.
+    Inside(usize, usize, u64),
+    /// It shares bytes with these rings otherwise.
+    Across(Vec<usize>),
+}
+
+impl Places {
+    fn new(rings: &[Ring]) -> Self {
+        let of = |(r, ring): (usize, &Ring)| -> Vec<_> {
+            ring.places.iter().enumerate().map(|(n, &place)| (place, r, n)).collect()
+        };
+        let mut places: Vec<_> = rings.iter().enumerate().flat_map(of).collect();
+        places.sort_by_key(|&(s, ..)| (s.allocation, s.offset));
+        Self(places)
+    }
+
+    fn of(&self, s: Slice) -> Found {
+        let end = s.offset.saturating_add(s.bytes);
+        let before = |p: &Slice| (p.allocation, p.offset + p.bytes) <= (s.allocation, s.offset);
+        let first = self.0.partition_point(|(p, ..)| p.allocation < s.allocation || before(p));
+        let shared: Vec<_> = self.0[first..]
+            .iter()
+            .take_while(|(p, ..)| p.allocation == s.allocation && p.offset < end)
+            .collect();
+        match (s.bytes, &shared[..]) {
+            (0, _) | (_, []) => Found::Outside,
+            (_, [(p, r, n)]) if p.offset <= s.offset && end <= p.offset + p.bytes => {
+                Found::Inside(*r, *n, s.offset - p.offset)
+            }
+            (_, several) => Found::Across(several.iter().map(|&&(_, r, _)| r).collect()),
+        }
+    }
+}
+
+fn steps(plan: &Plan) -> usize {
+    let inner = |step: &Step| match &step.action {
+        Action::While { turns } => turns.iter().map(|t| steps(&t.condition) + steps(&t.body)).sum(),
+        Action::Conditional { branches, .. } => branches.iter().map(steps).sum(),
+        Action::Kernel { .. } | Action::Native { .. } | Action::Copy { .. } | Action::Interpret { .. } => 0,
+    };
+    plan.steps.iter().map(|step| 1 + inner(step)).sum()
+}
+
+/// Calls `change` with every slice of a plan.
+fn each_slice(plan: &mut Plan, change: &mut dyn FnMut(&mut Slice)) {
+    for step in &mut plan.steps {
+        match &mut step.action {
+            Action::Kernel { arguments, .. } | Action::Interpret { arguments, .. } => {
+                arguments.iter_mut().for_each(&mut *change);
+            }
+            Action::Native { arguments, scratch, epilogue, .. } => {
+                arguments.iter_mut().chain(scratch).for_each(&mut *change);
+                epilogue.iter_mut().flat_map(|(_, arguments)| arguments).for_each(&mut *change);
+            }
+            Action::Copy { from, to } => {
+                change(from);
+                change(to);
+            }
+            Action::While { turns } => {
+                for Turn { condition, predicate, body, finish } in turns {
+                    change(predicate);
+                    [condition, body, finish].into_iter().for_each(|plan| each_slice(plan, change));
+                }
+            }
+            Action::Conditional { selector, branches, .. } => {
+                change(selector);
+                branches.iter_mut().for_each(|plan| each_slice(plan, change));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(n: u64) -> Slice {
+        Slice { allocation: 0, offset: n * 1024, bytes: 1024 }
+    }
+
+    /// Memory as numbers of 64 bytes each; a plan of copies in it.
+    fn run(plan: &Plan, memory: &mut [u64]) {
+        for step in &plan.steps {
+            let Action::Copy { from, to } = step.action else { panic!("{step:?}") };
+            let at = |s: Slice| (s.offset / 64) as usize;
+            assert_eq!(from.bytes, to.bytes);
+            memory.copy_within(at(from)..at(from) + from.bytes as usize / 64, at(to));
+        }
+    }
+
+    fn copies(pairs: &[(u64, u64)]) -> Vec<Copy> {
+        pairs.iter().map(|&(from, to)| Copy { from: place(from), to: place(to) }).collect()
+    }
+
+    /// A body that shifts the numbers of some places by copying parts of places over others, run so many times with its turns, leaves in the places that
+    /// carry state what it leaves with its copies.
+    fn check(body: &[Copy], copies: &[Copy], carried: &[u64], turns_expected: usize) {
+        let body = || Plan { steps: body.iter().map(|&c| step("body", c)).collect() };
+        let predicate = Slice { allocation: 1, offset: 0, bytes: 1 };
+        let turns = turns(Plan::default(), predicate, body(), copies, &|s| s != place(8), "copy of state");
+        assert_eq!(turns.len(), turns_expected, "{copies:?}");
+        for runs in 0..7 {
+            let mut expected: Vec<u64> = (0..160).collect();
+            let mut memory = expected.clone();
+            for n in 0..runs {
+                run(&body(), &mut expected);
+                run(&Plan { steps: copies.iter().map(|&c| step("", c)).collect() }, &mut expected);
+                run(&turns[n % turns.len()].body, &mut memory);
+            }
+            run(&turns[runs % turns.len()].finish, &mut memory);
+            for &n in carried {
+                let range = n as usize * 16..(n as usize + 1) * 16;
+                assert_eq!(
+                    memory[range.clone()],
+                    expected[range],
+                    "place {n} after {runs} runs of {copies:?}"
+                );
+            }
+        }
+    }
+
+    fn part(n: u64, from: u64, to: u64) -> Slice {
+        Slice { offset: place(n).offset + from * 64, bytes: (to - from) * 64, ..place(n) }
+    }
+
+    #[test]
+    fn carried_places_change_with_those_of_new_values() {
+        // What is computed in place 1, of place 0.
+        let next = [
+            Copy { from: part(0, 1, 16), to: part(1, 0, 15) },
+            Copy { from: part(0, 0, 1), to: part(1, 15, 16) },
+        ];
+        check(&next, &copies(&[(1, 0)]), &[0], 2);
+        // A history: 2 gets 0's, 0 gets what is new.
+        check(&next, &copies(&[(0, 2), (1, 0)]), &[0, 2], 3);
+        // Another state that is copied as before, since it is read twice.
+        check(&next, &copies(&[(1, 0), (5, 6), (5, 7)]), &[0, 5, 6, 7], 2);
+        // Two rings at once.
+        let both =
+            [&next[..], &[Copy { from: place(4), to: place(3) }, Copy { from: place(0), to: place(3) }]]
+                .concat();
+        check(&both, &copies(&[(1, 0), (3, 4)]), &[0, 4], 2);
+    }
+
+    #[test]
+    fn circles_are_closed_with_the_help_of_the_place_that_the_copies_have() {
+        let shift = [
+            Copy { from: part(0, 0, 8), to: part(5, 0, 8) },
+            Copy { from: part(0, 8, 16), to: part(0, 0, 8) },
+            Copy { from: part(5, 0, 8), to: part(0, 8, 16) },
+        ];
+        check(&shift, &copies(&[(0, 9), (1, 0), (9, 1)]), &[0, 1], 2);
+        check(&shift, &copies(&[(0, 9), (1, 0), (2, 1), (9, 2)]), &[0, 1, 2], 3);
+    }
+
+    #[test]
+    fn what_lies_across_an_edge_keeps_the_copies() {
+        let across =
+            [Copy { from: place(0), to: place(1) }, Copy { from: part(1, 8, 24), to: part(7, 0, 16) }];
+        check(&across, &copies(&[(1, 0)]), &[0], 1);
+        let and_more = [&across[..], &[Copy { from: part(3, 0, 8), to: part(4, 8, 16) }]].concat();
+        let and_more = [&and_more[..], &[Copy { from: part(0, 0, 8), to: part(4, 0, 8) }]].concat();
+        check(&and_more, &copies(&[(1, 0), (4, 3)]), &[0, 3], 2);
+        // State that what does not change moves to.
+        check(&[], &copies(&[(8, 0)]), &[0, 8], 1);
+        // State that is read twice, and none.
+        check(&[], &copies(&[(1, 0), (1, 2)]), &[0, 1, 2], 1);
+        check(&[], &[], &[], 1);
+    }
+}
