@@ -13,7 +13,7 @@ use crate::runtime::native::simd::is_wide;
 /// What elements are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::runtime::native) enum Carrier {
-    /// `pred` and integers, by their bytes.
+    /// `pred` and integers, by their bytes; floats of 16 bits that are only compared.
     Integer {
         bytes: usize,
         signed: bool,
@@ -65,6 +65,10 @@ pub(in crate::runtime::native) struct MinimumSigned;
 pub(in crate::runtime::native) struct And;
 pub(in crate::runtime::native) struct Or;
 pub(in crate::runtime::native) struct Xor;
+/// The larger number of two of 16 bits, which are those of an infinity and more of a NaN. They are ordered as integers are, those with a sign backwards.
+struct LargerHalf<const INFINITY: u16>;
+/// The smaller one.
+struct SmallerHalf<const INFINITY: u16>;
 /// A product rounded to a narrower type.
 struct Rounded<T>(PhantomData<T>);
 
@@ -129,6 +133,34 @@ macro_rules! floats {
     )*};
 }
 floats!(f32, f64);
+
+/// An integer whose order is that of numbers, -0 before +0.
+#[inline(always)]
+fn half_order(x: u16) -> i16 {
+    x.cast_signed() ^ (x.cast_signed() >> 15).cast_unsigned().unbounded_shr(1).cast_signed()
+}
+
+/// `number`, or a NaN if one of both is.
+#[inline(always)]
+fn half_or_nan<const INFINITY: u16>(a: u16, b: u16, number: u16) -> u16 {
+    let is_nan = |x: u16| x & 0x7fff > INFINITY;
+    let quiet = INFINITY | (INFINITY & INFINITY.wrapping_neg()) >> 1;
+    if is_nan(a) | is_nan(b) { quiet } else { number }
+}
+
+impl<const INFINITY: u16> Function<u16> for LargerHalf<INFINITY> {
+    #[inline(always)]
+    fn of(a: u16, b: u16) -> u16 {
+        half_or_nan::<INFINITY>(a, b, if half_order(a) > half_order(b) { a } else { b })
+    }
+}
+
+impl<const INFINITY: u16> Function<u16> for SmallerHalf<INFINITY> {
+    #[inline(always)]
+    fn of(a: u16, b: u16) -> u16 {
+        half_or_nan::<INFINITY>(a, b, if half_order(a) < half_order(b) { a } else { b })
+    }
+}
 
 macro_rules! complexes {
     ($($t:ty),*) => {$(
@@ -440,6 +472,9 @@ pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Car
         TypeClass::Complex if ty == ElementType::C64 => Carrier::C64,
         TypeClass::Complex => Carrier::C128,
     };
+    if matches!(op, Opcode::Maximum | Opcode::Minimum) && matches!(ty, ElementType::BF16 | ElementType::F16) {
+        return Some((Carrier::Integer { bytes: 2, signed: false }, half_extreme(ty, op)));
+    }
     // Arithmetic of predicates is on 0 and 1 with a result of "not zero".
     let op = match (ty, op) {
         (ElementType::Pred, Opcode::Add | Opcode::Maximum) => Opcode::Or,
@@ -498,6 +533,19 @@ pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Car
         },
     };
     Some((carrier, fold))
+}
+
+/// Maxima and minima of floats of 16 bits.
+fn half_extreme(ty: ElementType, op: Opcode) -> Fold {
+    const BF16: u16 = 0x7f80;
+    const F16: u16 = 0x7c00;
+    let (largest, negative) = (op == Opcode::Maximum, |bits: u16| Some(u128::from(bits | 1 << 15)));
+    match (ty == ElementType::BF16, largest) {
+        (true, true) => fold::<u16, LargerHalf<BF16>>(negative(BF16)),
+        (true, false) => fold::<u16, SmallerHalf<BF16>>(Some(u128::from(BF16))),
+        (false, true) => fold::<u16, LargerHalf<F16>>(negative(F16)),
+        (false, false) => fold::<u16, SmallerHalf<F16>>(Some(u128::from(F16))),
+    }
 }
 
 /// Products in a float type of 16 bits or fewer.
