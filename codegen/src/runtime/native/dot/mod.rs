@@ -10,6 +10,7 @@
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `vector` | products of a matrix and a vector |
+//! | `little` | batches of products of little matrices |
 //! | `outer` | products of one term |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
@@ -24,6 +25,7 @@ pub(super) mod convert;
 mod grouped;
 #[cfg(target_arch = "x86_64")]
 mod lines;
+mod little;
 pub(super) mod operand;
 mod outer;
 pub(super) mod product;
@@ -45,9 +47,10 @@ use hlo::attrs::Precision;
 use hlo::{ArrayShape, AttrKey, ElementType, InstrId, Module};
 use smallvec::SmallVec;
 
-use super::{Call, Operation};
+use super::{Call, Operation, Sent};
 use crate::Unsupported;
 use grouped::Grouped;
+use little::Little;
 use operand::{Field, Operand};
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
 use source::{Readable, Reader, Source, Strided, Typed};
@@ -66,6 +69,8 @@ pub(super) struct Dot {
     grouped: Option<Grouped>,
     /// If it is a product of a matrix and a vector.
     vector: Option<Vector>,
+    /// If matrices are many and little.
+    little: Option<Little>,
     lhs: Operand,
     rhs: Operand,
     /// Batch, rows, columns of the result.
@@ -187,6 +192,7 @@ impl Dot {
             schedule: Schedule::new::<tile::F32>(extents, None, false, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: Vector::new(field, extents, &lhs, &rhs, result.element_type),
+            little: Little::new(field, extents, &lhs, &rhs, result.element_type),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -261,6 +267,36 @@ impl Dot {
         let packed = typed(x, of_x, reader::<A>(x));
         // SAFETY: the caller's.
         unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+    }
+
+    unsafe fn run_little(&self, little: Little, call: Call<'_>) {
+        let Extents { batch, m, n, .. } = self.extents;
+        let chunk = little.chunk();
+        let sent = Sent(call);
+        call.pool.run(batch.div_ceil(chunk), &|number| {
+            let call = sent.get();
+            let first = |operand: &Operand, argument: *mut u8, matrix: usize| {
+                let place = operand.offset + operand.batch.offset(matrix);
+                argument.cast_const().cast::<f32>().wrapping_offset(place)
+            };
+            let operands = |matrix: usize| {
+                let [a, b] = [&self.lhs, &self.rhs];
+                [first(a, call.arguments[0], matrix), first(b, call.arguments[1], matrix)]
+            };
+            let matrices = number * chunk..batch.min((number + 1) * chunk);
+            // SAFETY: the caller's; chunks are different parts of the result.
+            unsafe {
+                let to = call.arguments[2].cast::<f32>().add(matrices.start * m * n);
+                little.run(matrices.clone(), &operands, to);
+            }
+            if let Some((epilogue, each)) = call.epilogue.zip(self.result_rows) {
+                let rows = |matrix: usize| (matrix * m) as u64 * each;
+                epilogue(rows(matrices.start), rows(matrices.end));
+            }
+        });
+        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
+            self.report_all(epilogue, call);
+        }
     }
 
     /// Whether it was done.
@@ -448,6 +484,9 @@ impl Operation for Dot {
         unsafe {
             if let Some(vector) = self.vector {
                 return self.run_vector(vector, call);
+            }
+            if let Some(little) = self.little {
+                return self.run_little(little, call);
             }
             if let Some(grouped) = self.grouped
                 && self.run_grouped(grouped, call)

@@ -455,6 +455,42 @@ fn matrices_and_vectors_of_all_types() {
     }
 }
 
+/// Many little matrices, of either operand rows or terms neighbours.
+#[test]
+fn little_matrices() {
+    use ElementType::*;
+    let mut r = Random(9);
+    for (batch, m, n, k) in [
+        (9, 3, 3, 3),
+        (40, 4, 4, 32),
+        (8, 5, 17, 7),
+        (17, 1, 5, 9),
+        (12, 7, 1, 33),
+        (33, 9, 2, 1),
+        (11, 2, 64, 16),
+        (10, 6, 65, 3),
+        (2000, 2, 3, 5),
+    ] {
+        for (left, right) in [(2, 1), (2, 2), (1, 1), (1, 2)] {
+            let dims = |rows: usize, terms: usize| {
+                if terms == 2 { vec![batch, rows, k] } else { vec![batch, k, rows] }
+            };
+            let case = Case {
+                lhs: dims(m, left),
+                rhs: dims(n, right),
+                out: vec![batch, m, n],
+                attrs: format!(
+                    "lhs_batch_dims={{0}}, lhs_contracting_dims={{{left}}}, rhs_batch_dims={{0}}, rhs_contracting_dims={{{right}}}"
+                ),
+                terms: k,
+            };
+            for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
+                case.check(F32, F32, F32, floats, &mut r);
+            }
+        }
+    }
+}
+
 /// Small integers as floats: every sum is exact.
 fn integers(dims: &[usize], r: &mut Random) -> Tensor {
     let n = dims.iter().product();

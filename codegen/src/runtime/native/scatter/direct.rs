@@ -139,7 +139,9 @@ impl Direct {
         }
         join(&mut batch);
         let updates = size(&batch).checked_mul(run)?;
-        let number = (updates / elements.saturating_mul(32).max(8 * LARGE)).min(COPIES);
+        // Powers of two: as many for each thread of most machines.
+        let number = updates / elements.saturating_mul(32).max(4 * LARGE);
+        let number = number.min(COPIES).next_power_of_two();
         let plain = matches!(ty.class(), TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned)
             || matches!(ty, ElementType::F32 | ElementType::F64);
         let fold = op.filter(|_| plain && number >= 2 && outer.is_empty() && window.is_empty());
