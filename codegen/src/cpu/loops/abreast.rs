@@ -4,7 +4,7 @@
 //! after the other. So each row is combined in the order of its elements, whatever the length of vectors is.
 
 use super::code::{Code, Mask};
-use super::nest;
+use super::lanes;
 use super::reduce::Reduction;
 use super::region::{narrowed, registers, values, widened};
 use super::tile::turned;
@@ -128,7 +128,7 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         c.mark()?;
         c.enter()?;
         c.set_var(var, main, true, w);
-        let value = nest::enabled(c, main, e.i64(n), Some(n))?;
+        let value = lanes::enabled(c, main, e.i64(n), Some(n))?;
         c.active = Some(Mask { value, level: c.level() });
         let ends = self.columns(c, &carried, (n % w) as usize)?;
         c.active = None;

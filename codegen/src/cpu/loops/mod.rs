@@ -14,6 +14,7 @@ mod argmax;
 mod code;
 mod cost;
 mod index;
+mod lanes;
 mod nest;
 mod reduce;
 mod region;

@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
 use super::index::{Affine, Index};
-use super::nest::{self, Output, bind_parameters, decode, leaf_root, over_lanes, variables};
+use super::lanes::over_lanes;
+use super::nest::{self, Output, bind_parameters, decode, leaf_root, variables};
 use super::region::{narrowed, widened};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::tape::{NodeId, Op, Tape, array_leaves};

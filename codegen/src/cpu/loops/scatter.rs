@@ -9,7 +9,8 @@ use hlo::{InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::index::{Affine, Index};
-use super::nest::{self, Nest, bind_parameters, loops, over_lanes, variables};
+use super::lanes::{self, over_lanes};
+use super::nest::{self, Nest, bind_parameters, loops, variables};
 use super::region::Combine;
 use super::tape::{ALWAYS, Condition, GuardId, NodeId, Tape, array_leaves};
 use super::{Cost, Function};
@@ -178,7 +179,7 @@ impl<'m> Scatter<'m> {
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let inner = self.window.last().map_or(1, |v| v.1);
-        let lanes = if inner <= 2 { 1 } else { nest::lanes(tape, target, self.updates.iter().copied()) };
+        let lanes = if inner <= 2 { 1 } else { lanes::lanes(tape, target, self.updates.iter().copied()) };
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         loops(c, &self.batch, &|c: &mut Code<'c, 'a, 'ctx, 'm>| {

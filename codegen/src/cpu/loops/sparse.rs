@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::code::Code;
 use super::index::{AtomId, Def};
-use super::nest::over_lanes;
+use super::lanes::over_lanes;
 use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};

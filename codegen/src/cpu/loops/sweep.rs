@@ -5,7 +5,7 @@ use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
 use super::code::{Code, Mask};
 use super::index::Affine;
-use super::nest;
+use super::lanes;
 use super::region::{Combine, across, registers, values};
 use super::tape::{NodeId, Op, Tape, array_leaves};
 use crate::Unsupported;
@@ -282,15 +282,15 @@ impl<'m> Folds<'m> {
 
     /// The number of lanes of a sweep of these and of other nodes over so many elements.
     pub(super) fn lanes(&self, tape: &Tape<'_>, target: &Target, more: &[NodeId], n: i64) -> u32 {
-        let lanes = nest::lanes(tape, target, more.iter().copied()).min(self.lanes_of_columns(tape, target));
+        let lanes = lanes::lanes(tape, target, more.iter().copied()).min(self.lanes_of_columns(tape, target));
         if self.literal || n <= 2 { 1 } else { lanes }
     }
 
     /// The number of lanes if each lane is a fold of its own.
     pub(super) fn lanes_of_columns(&self, tape: &Tape<'_>, target: &Target) -> u32 {
         let nodes = self.all.iter().flat_map(|f| &f.operands).copied();
-        let widest = self.types().iter().map(|&ty| nest::lane_bits(ty, true)).max().unwrap_or(8);
-        nest::lanes(tape, target, nodes).min(target.vector_bytes() * 8 / widest)
+        let widest = self.types().iter().map(|&ty| lanes::lane_bits(ty, true)).max().unwrap_or(8);
+        lanes::lanes(tape, target, nodes).min(target.vector_bytes() * 8 / widest)
     }
 }
 
@@ -432,7 +432,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
             c.mark()?;
             c.enter()?;
             c.set_var(first.0, main, true, w);
-            let value = nest::enabled(c, main, high, count)?;
+            let value = lanes::enabled(c, main, high, count)?;
             c.active = Some(Mask { value, level: c.level() });
             let mine = values(&types, &carried[..n]);
             let next = registers(&self.step(c, start.0, &mine)?);

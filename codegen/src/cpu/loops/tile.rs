@@ -5,7 +5,8 @@ use inkwell::values::BasicValueEnum;
 
 use super::code::Code;
 use super::index::{Affine, AtomId, Def};
-use super::nest::{self, Nest, decode, over_lanes, store_all};
+use super::lanes::{self, over_lanes};
+use super::nest::{Nest, decode, store_all};
 use super::tape::{ALWAYS, NodeId, Op, Tape};
 use super::{Function, access};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
@@ -128,7 +129,7 @@ impl Tiles {
         streaming: bool,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
-        let lanes = nest::lanes(tape, target, nest.outputs.iter().map(|o| o.node));
+        let lanes = lanes::lanes(tape, target, nest.outputs.iter().map(|o| o.node));
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;

@@ -12,7 +12,8 @@ use hlo::{ElementType, InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::index::{Affine, Index};
-use super::nest::{self, Output, leaf_root, loops, over_lanes, store_all, variables};
+use super::lanes::{self, over_lanes};
+use super::nest::{self, Output, leaf_root, loops, store_all, variables};
 use super::region::{registers, values};
 use super::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
@@ -442,7 +443,7 @@ impl While {
 impl Piece {
     fn emit<'c, 'a, 'ctx, 'm>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
-        let lanes = nest::lanes(c.tape, target, self.outputs.iter().map(|o| o.node));
+        let lanes = lanes::lanes(c.tape, target, self.outputs.iter().map(|o| o.node));
         c.mark()?;
         match self.vars.split_last() {
             None => {
