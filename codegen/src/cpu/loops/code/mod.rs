@@ -5,6 +5,7 @@
 //! everything that is emitted at that level or below; leaving a level forgets what was made there.
 
 mod numbers;
+mod tables;
 mod values;
 
 use inkwell::basic_block::BasicBlock;

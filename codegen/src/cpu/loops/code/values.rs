@@ -209,7 +209,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     }
 
     pub(super) fn load_node(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Known<'ctx>> {
-        let ty = self.tape.arrays[array as usize].shape.element_type;
+        let of = &self.tape.arrays[array as usize];
+        let ty = of.shape.element_type;
+        let table = (ty, if of.written { 0 } else { of.shape.checked_elements().unwrap_or(0) });
+        if let Some(known) = self.look_up(table, self.pointers[array as usize], at, guard)? {
+            return Ok(known);
+        }
         let mut place = self.place(array, at)?;
         if self.tape.arrays[array as usize].written {
             place.level = place.level.max(self.written);
@@ -290,6 +295,10 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             return Ok(Known { lanes, uniform: true, splat: None, level: 0 });
         }
         let address = access::global(&self.e, &array.buffer)?;
+        let table = (ty, i64::try_from(array.buffer.len()).unwrap_or(0));
+        if let Some(known) = self.look_up(table, address, at, ALWAYS)? {
+            return Ok(known);
+        }
         let place = self.place_from(address, 0, at, ty.storage_bytes() as i64)?;
         self.load_at(ty, &place, None)
     }

@@ -1,0 +1,114 @@
+//! Loads from tables of a few elements: they are in registers, and each lane picks its own from there.
+//!
+//! Processors gather one lane after the other; they permute the lanes of two registers in one step. A larger table is several such steps, of which bits of the index select.
+
+use hlo::ElementType;
+
+use super::{Code, Known, Spread};
+use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
+use crate::cpu::loops::access::storage;
+use crate::cpu::loops::index::{Affine, AtomId, Def};
+use crate::cpu::loops::tape::GuardId;
+use crate::cpu::scalar::Val;
+
+/// The most elements of a table.
+const MOST: i64 = 256;
+
+/// Lanes of a register of 32 bits each, which is what is permuted.
+const LANES: u32 = 16;
+
+impl<'ctx> Code<'_, '_, 'ctx, '_> {
+    /// Elements of an array that nothing writes, if it is a table and the lanes' places are not known before.
+    pub(super) fn look_up(
+        &mut self,
+        (ty, elements): (ElementType, i64),
+        pointer: Value<'ctx>,
+        at: &Affine,
+        guard: GuardId,
+    ) -> Result<Option<Known<'ctx>>> {
+        let (prim, parts) = storage(ty);
+        let fits = (1..=MOST).contains(&elements) && parts == 1;
+        let suits = prim.bits() == 32 || prim.bits() < 32 && !prim.is_float();
+        let known = |t: &(AtomId, i64)| matches!(self.tape.space.atom(t.0).def, Def::Var(_));
+        if !self.e.avx512 || self.lanes != LANES || !fits || !suits || at.terms.iter().all(known) {
+            return Ok(None);
+        }
+        let number = self.number(at)?;
+        if !matches!(number.lanes, Spread::Vector(_)) {
+            return Ok(None);
+        }
+        let index = self.vector_number(&number)?;
+        let mask = self.mask(guard)?;
+        let table = self.at(0, |c| table(&c.e.with_lanes(LANES), prim, pointer, elements as u32))?;
+        let level = mask.map_or(number.level, |m| m.level.max(number.level));
+        let lanes = self.at(level, |c| {
+            let e = c.e.with_lanes(LANES);
+            let index = e.resize(index, Prim::I32, false)?;
+            let mut value = picked(&e, &table, index)?;
+            if !prim.is_float() && prim.bits() < 32 {
+                value = e.trunc(value, prim)?;
+            }
+            if let Some(mask) = mask {
+                let zero = if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) };
+                value = e.select(e.splat(mask.value)?, value, zero)?;
+            }
+            Val::of_storage(&e, ty, &[value])
+        })?;
+        Ok(Some(Known { lanes, uniform: false, splat: None, level }))
+    }
+}
+
+/// The elements of a table as registers of 32 bits a lane.
+fn table<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    prim: Prim,
+    pointer: Value<'ctx>,
+    elements: u32,
+) -> Result<Vec<Value<'ctx>>> {
+    let mut all = Vec::new();
+    for first in (0..elements).step_by(LANES as usize) {
+        let (bytes, count) = (prim.bytes(), LANES.min(elements - first));
+        let at = e.scalar().address_at(pointer, u64::from(first) * bytes)?;
+        let part = if count == LANES {
+            e.load(prim, at, bytes as u32)?
+        } else {
+            let there: Vec<u64> = (0..LANES).map(|l| u64::from(l < count)).collect();
+            let zero = if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) };
+            e.load_masked(at, bytes as u32, e.int_lanes(Prim::I1, &there), zero)?
+        };
+        let wide = prim.is_float() || prim.bits() == 32;
+        all.push(if wide { part } else { e.zext(part, Prim::I32)? });
+    }
+    Ok(all)
+}
+
+/// For each lane the element of its index.
+fn picked<'ctx>(e: &Emit<'_, 'ctx>, table: &[Value<'ctx>], index: Value<'ctx>) -> Result<Value<'ctx>> {
+    let float = e.prim_of(table[0]).is_float();
+    let one = if float { "llvm.x86.avx512.permvar.sf.512" } else { "llvm.x86.avx512.permvar.si.512" };
+    let two = if float { "llvm.x86.avx512.vpermi2var.ps.512" } else { "llvm.x86.avx512.vpermi2var.d.512" };
+    let mut all = Vec::new();
+    for pair in table.chunks(2) {
+        all.push(match *pair {
+            [a, b] => e.intrinsic(two, &[], &[a, index, b])?,
+            [a, ..] => e.intrinsic(one, &[], &[a, index])?,
+            [] => continue,
+        });
+    }
+    let mut bit = 2 * LANES;
+    while all.len() > 1 {
+        let set =
+            e.icmp(IntPredicate::NE, e.and(index, e.int(Prim::I32, u64::from(bit)))?, e.int(Prim::I32, 0))?;
+        let mut half = Vec::new();
+        for pair in all.chunks(2) {
+            half.push(match *pair {
+                [a, b] => e.select(set, b, a)?,
+                [a, ..] => a,
+                [] => continue,
+            });
+        }
+        all = half;
+        bit *= 2;
+    }
+    Ok(all[0])
+}
