@@ -148,14 +148,10 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         let wide = e.with_lanes(lanes);
         let folds = &self.reduction.folds;
         let types = folds.types();
-        // Rows of all registers of all elements, in memory.
+        // Rows of all registers of elements, in memory: those that several folds read once.
         let mut memory: Lanes<'ctx> = Vec::new();
-        for &ty in &types {
-            let (prim, parts) = super::access::storage(ty);
-            for _ in 0..parts {
-                memory.push((prim, e.stack(prim, lanes * lanes)?.into()));
-            }
-        }
+        let mut found: Vec<Value<'ctx>> = Vec::new();
+        let mut numbers: Vec<usize> = Vec::new();
         c.for_var(ROW, e.i64(0), e.i64(i64::from(lanes)), 1, false, 1, |c| {
             let r = c.var(ROW)?;
             let at = e.add(self.from, r)?;
@@ -170,13 +166,23 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
                 all.extend(f.elements(c, &self.start[begin..end])?);
                 begin = end;
             }
-            for (x, &(prim, place)) in registers(&all).into_iter().zip(&memory) {
+            for x in registers(&all) {
+                if let Some(before) = found.iter().position(|&y| y == x) {
+                    numbers.push(before);
+                    continue;
+                }
+                numbers.push(found.len());
+                found.push(x);
+                let x = widened(&wide, x)?;
+                let prim = e.prim_of(x);
+                let place = e.stack(prim, lanes * lanes)?.into();
                 let bytes = e.mul(r, e.i64(i64::from(lanes) * prim.bytes() as i64))?;
-                wide.store(widened(&wide, x)?, e.address(place, bytes)?, prim.bytes() as u32)?;
+                wide.store(x, e.address(place, bytes)?, prim.bytes() as u32)?;
+                memory.push((prim, place));
             }
             Ok(())
         })?;
-        let mut squares = Vec::new();
+        let mut turned_rows = Vec::new();
         for &(prim, place) in &memory {
             let mut rows = Vec::new();
             for r in 0..u64::from(lanes) {
@@ -184,12 +190,13 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
                 rows.push(wide.load(prim, at, prim.bytes() as u32)?);
             }
             turned(&wide, &mut rows)?;
-            squares.push(rows);
+            turned_rows.push(rows);
         }
+        let squares: Vec<&Vec<Value<'ctx>>> = numbers.iter().map(|&n| &turned_rows[n]).collect();
         let mut all = values(&types, carried);
         for column in 0..count {
             let mut elements = Vec::new();
-            let mut parts = squares.iter();
+            let mut parts = squares.iter().copied();
             for &ty in &types {
                 for square in parts.by_ref().take(1 + usize::from(ty.is_complex())) {
                     elements.push(narrowed(&wide, ty, square[column])?);
