@@ -34,6 +34,9 @@ const CHUNK_ELEMENTS: i64 = 1 << 15;
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
 
+/// Fewer chunks are not worth a second phase.
+const FEWEST: i64 = 4;
+
 /// The least elements next to each other, and the most results, of a slab.
 const PIECE: i64 = 128;
 const SLAB_RESULTS: i64 = 4096;
@@ -270,7 +273,7 @@ impl<'m> Reduction<'m> {
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
         let wanted = (MANY / units.max(1)).min(total / CHUNK_ELEMENTS);
-        if self.folds.literal || wanted < 2 || self.results > 1 << 20 {
+        if self.folds.literal || wanted < FEWEST || self.results > 1 << 20 {
             return 0;
         }
         let inner = self.vars.last().is_some_and(|v| v.0 == var);
