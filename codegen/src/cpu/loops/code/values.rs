@@ -159,6 +159,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     let bits = scalar::pattern(&e, x)?;
                     let prim = e.prim_of(bits);
                     let at = e.mul(e.resize(at, prim, false)?, e.int(prim, u64::from(ty.bits())))?;
+                    // Lanes that do not exist have numbers beyond the parts; LLVM takes what is shifted by too much for whatever suits it.
+                    let at = e.and(at, e.int(prim, u64::from(prim.bits() - 1)))?;
                     let bits = e.lshr(bits, at)?;
                     let bits = e.resize(bits, Prim::int(ty.bits().max(8).next_power_of_two()), false)?;
                     let mask = if ty.bits() < 8 {
