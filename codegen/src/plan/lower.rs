@@ -484,11 +484,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn copies(&self, when: When, name: &str) -> Vec<Step> {
-        let step = |c: &crate::buffers::Copy| Step {
-            name: name.to_owned(),
-            action: Action::Copy { from: c.from, to: c.to },
-        };
-        self.assigned.copies(when).iter().map(step).collect()
+        self.assigned.copies(when).iter().map(|&c| Step::copy(name, c)).collect()
     }
 
     fn computation(&mut self, computation: ComputationId) -> Plan {
@@ -543,9 +539,7 @@ impl Writer<'_> {
                 let body = self.part(computation(AttrKey::Body), None);
                 let copies = self.assigned.copies(When::AfterBody(id));
                 let anew = |place| self.assigned.made_anew(id, place);
-                Action::While {
-                    turns: rotate::turns(condition, predicate, body, copies, &anew, "copy of state"),
-                }
+                Action::While { turns: rotate::turns(condition, predicate, body, copies, &anew) }
             }
             Some(Lowering::Conditional) => {
                 let branches = control_computations(self.module, id).into_iter().zip(0..);

@@ -3,7 +3,7 @@
 pub mod lower;
 mod rotate;
 
-use crate::buffers::Slice;
+use crate::buffers::{Copy, Slice};
 use crate::runtime::native::Native;
 
 /// Steps in order.
@@ -33,6 +33,13 @@ pub struct Step {
     pub name: String,
     /// What is done.
     pub action: Action,
+}
+
+impl Step {
+    /// A copy.
+    fn copy(name: &str, Copy { from, to }: Copy) -> Step {
+        Step { name: name.to_owned(), action: Action::Copy { from, to } }
+    }
 }
 
 /// What a step does.

@@ -35,17 +35,11 @@ impl Ring {
         self.places[(n + len - turn % len) % len]
     }
 
-    /// The moves of contents on by `turns` places, or back from there.
-    fn moves(&self, turns: usize, back: bool) -> Vec<Move<Slice>> {
+    /// The moves of contents from where they lie in `turn` to their places: of turn 1, what the copies move.
+    fn moves(&self, turn: usize) -> impl Iterator<Item = Move<Slice>> {
         let first = usize::from(!self.closed);
-        let pair = |n| match back {
-            true => Move { from: self.place(n, turns), to: self.places[n] },
-            false => Move {
-                from: self.places[(n + self.places.len() - turns) % self.places.len()],
-                to: self.places[n],
-            },
-        };
-        (first..self.places.len()).map(pair).filter(|m| m.from != m.to).collect()
+        let pair = move |n| Move { from: self.place(n, turn), to: self.places[n] };
+        (first..self.places.len()).map(pair).filter(|m| m.from != m.to)
     }
 }
 
@@ -57,7 +51,6 @@ pub(super) fn turns(
     mut body: Plan,
     copies: &[Copy],
     anew: &dyn Fn(Slice) -> bool,
-    name: &str,
 ) -> Vec<Turn> {
     let (moves, help) = at_once(copies);
     let mut rings = if steps(&condition) + steps(&body) > MOST_STEPS { Vec::new() } else { rings(&moves) };
@@ -81,7 +74,7 @@ pub(super) fn turns(
         };
         each_slice(&mut condition, &mut whole);
         each_slice(&mut body, &mut whole);
-        whole(&mut predicate.clone());
+        whole(&mut { predicate });
         for s in rest.iter().flat_map(|m| [m.from, m.to]).chain(help) {
             match places.of(s) {
                 Found::Outside => {}
@@ -94,7 +87,7 @@ pub(super) fn turns(
         }
         for (n, ring) in std::mem::take(&mut rings).into_iter().enumerate() {
             if broken.contains(&n) {
-                rest.extend(ring.moves(1, false));
+                rest.extend(ring.moves(1));
             } else {
                 rings.push(ring);
             }
@@ -102,7 +95,7 @@ pub(super) fn turns(
     }
     let len = rings.first().map_or(1, |r| r.places.len());
     if len == 1 {
-        body.steps.extend(copies.iter().map(|c| step(name, *c)));
+        body.steps.extend(copies.iter().map(|&c| step(c)));
         return vec![Turn { condition, predicate, body, finish: Plan::default() }];
     }
     let places = Places::new(&rings);
@@ -110,7 +103,7 @@ pub(super) fn turns(
         let help = help.unwrap_or_default();
         let side = |s: Slice, other: Slice| if s == help { Slice { bytes: other.bytes, ..s } } else { s };
         let moves = in_order(moves, help).into_iter();
-        moves.map(|m| step(name, Copy { from: side(m.from, m.to), to: side(m.to, m.from) })).collect()
+        moves.map(|m| step(Copy { from: side(m.from, m.to), to: side(m.to, m.from) })).collect()
     };
     (0..len)
         .map(|turn| {
@@ -127,7 +120,7 @@ pub(super) fn turns(
             };
             let (condition, predicate, mut body) = (part(&condition), renamed(predicate), part(&body));
             body.steps.extend(made(&rest));
-            let back: Vec<Move<Slice>> = rings.iter().flat_map(|r| r.moves(turn, true)).collect();
+            let back: Vec<Move<Slice>> = rings.iter().flat_map(|r| r.moves(turn)).collect();
             Turn { condition, predicate, body, finish: Plan { steps: made(&back) } }
         })
         .collect()
@@ -137,8 +130,8 @@ fn moved(place: Slice, at: u64) -> Slice {
     Slice { offset: place.offset + at, ..place }
 }
 
-fn step(name: &str, Copy { from, to }: Copy) -> Step {
-    Step { name: name.to_owned(), action: Action::Copy { from, to } }
+fn step(copy: Copy) -> Step {
+    Step::copy("copy of state", copy)
 }
 
 /// What copies in order do at once, and the place that helps: what is read after it was written.
@@ -310,16 +303,16 @@ mod tests {
     /// A body that shifts the numbers of some places by copying parts of places over others, run so many times with its turns, leaves in the places that
     /// carry state what it leaves with its copies.
     fn check(body: &[Copy], copies: &[Copy], carried: &[u64], turns_expected: usize) {
-        let body = || Plan { steps: body.iter().map(|&c| step("body", c)).collect() };
+        let body = || Plan { steps: body.iter().map(|&c| step(c)).collect() };
         let predicate = Slice { allocation: 1, offset: 0, bytes: 1 };
-        let turns = turns(Plan::default(), predicate, body(), copies, &|s| s != place(8), "copy of state");
+        let turns = turns(Plan::default(), predicate, body(), copies, &|s| s != place(8));
         assert_eq!(turns.len(), turns_expected, "{copies:?}");
         for runs in 0..7 {
             let mut expected: Vec<u64> = (0..160).collect();
             let mut memory = expected.clone();
             for n in 0..runs {
                 run(&body(), &mut expected);
-                run(&Plan { steps: copies.iter().map(|&c| step("", c)).collect() }, &mut expected);
+                run(&Plan { steps: copies.iter().map(|&c| step(c)).collect() }, &mut expected);
                 run(&turns[n % turns.len()].body, &mut memory);
             }
             run(&turns[runs % turns.len()].finish, &mut memory);

@@ -149,7 +149,8 @@ fn load_every<'ctx>(
     Ok(sum.unwrap_or_else(|| zero(e, prim)))
 }
 
-fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
+/// The number 0, a float or not.
+pub(super) fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
     if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) }
 }
 

@@ -156,6 +156,11 @@ impl Space {
         &self.atoms[id.0 as usize]
     }
 
+    /// Whether a number is made of loop variables alone.
+    pub(super) fn is_of_variables(&self, x: &Affine) -> bool {
+        x.terms.iter().all(|t| matches!(self.atom(t.0).def, Def::Var(_)))
+    }
+
     /// The least and the greatest value.
     pub(super) fn range(&self, x: &Affine) -> (i64, i64) {
         let (mut low, mut high) = (x.constant, x.constant);

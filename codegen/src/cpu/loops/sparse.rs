@@ -6,8 +6,9 @@
 
 use rustc_hash::FxHashSet;
 
+use super::access::zero;
 use super::code::Code;
-use super::index::{AtomId, Def};
+use super::index::AtomId;
 use super::lanes::over_lanes;
 use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Target, Value};
@@ -247,7 +248,7 @@ fn loads(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
         let node = &tape.nodes[n as usize];
         match &node.op {
             Op::Load { at, guard: ALWAYS, .. } => {
-                if at.terms.iter().any(|t| !matches!(tape.space.atom(t.0).def, Def::Var(_))) {
+                if !tape.space.is_of_variables(at) {
                     return None;
                 }
                 if at.factor(inner) != 0 {
@@ -291,8 +292,7 @@ impl<'ctx> Packed<'ctx> {
     }
 
     fn zero(&self, wide: &Emit<'_, 'ctx>) -> Value<'ctx> {
-        let prim = register(self.ty);
-        if prim.is_float() { wide.float(prim, 0.0) } else { wide.int(prim, 0) }
+        zero(wide, register(self.ty))
     }
 
     fn store(&self, c: &Code<'_, '_, 'ctx, '_>, value: Value<'ctx>, at: Value<'ctx>) -> Result<()> {

@@ -90,8 +90,7 @@ impl Tiles {
         for n in all {
             let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
             let ty = tape.arrays[*array as usize].shape.element_type;
-            let plain = at.terms.iter().all(|t| matches!(tape.space.atom(t.0).def, Def::Var(_)));
-            if ty.is_complex() || !plain || at.factor(inner).unsigned_abs() < 2 {
+            if ty.is_complex() || !tape.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
                 continue;
             }
             let along = outer

@@ -201,20 +201,16 @@ fn remainder<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result
 /// the signs asked for, and otherwise one number twice: a shorter chain than LLVM's, which exchanges operands by their signs first (but knows more
 /// about constants).
 fn extreme<'ctx>(e: &Emit<'_, 'ctx>, greater: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
-    let bits = match e.prim_of(a) {
-        Prim::F32 => Prim::I32,
-        Prim::F64 => Prim::I64,
-        _ => Prim::I1,
-    };
-    if !cfg!(target_arch = "x86_64") || bits == Prim::I1 || e.is_constant(a) || e.is_constant(b) {
+    if !cfg!(target_arch = "x86_64") || e.is_constant(a) || e.is_constant(b) {
         let name = if greater { "llvm.maximum" } else { "llvm.minimum" };
         return e.intrinsic(name, &[a.get_type()], &[a, b]);
     }
     let predicate = if greater { FloatPredicate::OGT } else { FloatPredicate::OLT };
-    let one = |a, b| e.bitcast(e.select(e.fcmp(predicate, a, b)?, a, b)?, bits);
+    let prim = e.prim_of(a);
+    let one = |a, b| e.bitcast(e.select(e.fcmp(predicate, a, b)?, a, b)?, Prim::int(prim.bits()));
     let (first, second) = (one(a, b)?, one(b, a)?);
     let both = if greater { e.and(first, second)? } else { e.or(first, second)? };
-    let (prim, unordered) = (e.prim_of(a), e.fcmp(FloatPredicate::UNO, a, b)?);
+    let unordered = e.fcmp(FloatPredicate::UNO, a, b)?;
     e.select(unordered, e.float(prim, f64::NAN), e.bitcast(both, prim)?)
 }
 

@@ -6,8 +6,8 @@ use hlo::ElementType;
 
 use super::{Code, Known, Spread};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use crate::cpu::loops::access::storage;
-use crate::cpu::loops::index::{Affine, AtomId, Def};
+use crate::cpu::loops::access::{storage, zero};
+use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::GuardId;
 use crate::cpu::scalar::Val;
 
@@ -29,8 +29,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
         let (prim, parts) = storage(ty);
         let fits = (1..=MOST).contains(&elements) && parts == 1;
         let suits = prim.bits() == 32 || prim.bits() < 32 && !prim.is_float();
-        let known = |t: &(AtomId, i64)| matches!(self.tape.space.atom(t.0).def, Def::Var(_));
-        if !self.e.avx512 || self.lanes != LANES || !fits || !suits || at.terms.iter().all(known) {
+        if !self.e.avx512 || self.lanes != LANES || !fits || !suits || self.tape.space.is_of_variables(at) {
             return Ok(None);
         }
         let number = self.number(at)?;
@@ -49,8 +48,7 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
                 value = e.trunc(value, prim)?;
             }
             if let Some(mask) = mask {
-                let zero = if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) };
-                value = e.select(e.splat(mask.value)?, value, zero)?;
+                value = e.select(e.splat(mask.value)?, value, zero(&e, prim))?;
             }
             Val::of_storage(&e, ty, &[value])
         })?;
@@ -73,8 +71,7 @@ fn table<'ctx>(
             e.load(prim, at, bytes as u32)?
         } else {
             let there: Vec<u64> = (0..LANES).map(|l| u64::from(l < count)).collect();
-            let zero = if prim.is_float() { e.float(prim, 0.0) } else { e.int(prim, 0) };
-            e.load_masked(at, bytes as u32, e.int_lanes(Prim::I1, &there), zero)?
+            e.load_masked(at, bytes as u32, e.int_lanes(Prim::I1, &there), zero(e, prim))?
         };
         let wide = prim.is_float() || prim.bits() == 32;
         all.push(if wide { part } else { e.zext(part, Prim::I32)? });

@@ -11,7 +11,6 @@ use hlo::ElementType;
 
 use super::operand::{Field, Operand};
 use super::product::Extents;
-#[cfg(target_arch = "x86_64")]
 use super::tile::Features;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.
@@ -58,7 +57,7 @@ impl Little {
         if field != Field::F32 || !f32s || !(1..=LARGEST).contains(&work) || batch < MATRICES {
             return None;
         }
-        if lhs.conversion.is_some() || rhs.conversion.is_some() || !here() {
+        if lhs.conversion.is_some() || rhs.conversion.is_some() || !Features::here().avx512 {
             return None;
         }
         let left = [lhs.rows.single()?, lhs.terms.single()?];
@@ -100,14 +99,6 @@ impl Little {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = (matrices, operands, to, self.form, self.left, self.right);
     }
-}
-
-/// Whether this machine has the vectors.
-fn here() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return Features::here().avx512;
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -137,7 +137,8 @@ floats!(f32, f64);
 /// An integer whose order is that of numbers, -0 before +0.
 #[inline(always)]
 fn half_order(x: u16) -> i16 {
-    x.cast_signed() ^ (x.cast_signed() >> 15).cast_unsigned().unbounded_shr(1).cast_signed()
+    let x = x.cast_signed();
+    x ^ ((x >> 15) & i16::MAX)
 }
 
 /// `number`, or a NaN if one of both is.
