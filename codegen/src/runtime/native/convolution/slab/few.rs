@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
-use super::super::{Axis, Lane, Outer};
-use super::{Arrays, Common, SLAB, Segment, TASKS, Tile, Types, reads};
+use super::super::{Lane, Outer};
+use super::{Arrays, Common, SLAB, Segment, Sight, Tile, Types, origin, reads};
 use crate::runtime::native::dot::product::with_workspace;
 #[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::transpose;
@@ -31,11 +31,6 @@ pub(in crate::runtime::native::convolution) struct Few {
     block: [usize; 2],
 }
 
-/// Positions that `n` placements reach over.
-fn extent(n: usize, axis: &Axis) -> usize {
-    (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
-}
-
 impl Few {
     /// If it is one.
     pub(in crate::runtime::native::convolution) fn new(
@@ -44,8 +39,8 @@ impl Few {
         types: Types,
     ) -> Option<Few> {
         let common = Common::new(lanes, outer, types)?;
-        let [z, y, x] = common.lanes.map(|lane| lane.axis);
-        let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
+        let [z, y, x] = common.axes();
+        let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
         let fits = (1..=FEATURES).contains(&outer.features)
             && taps > 0
             && taps * outer.channels >= 8
@@ -55,31 +50,20 @@ impl Few {
         if !fits {
             return None;
         }
-        let slab = |[ys, xs]: [usize; 2]| z.kernel * extent(ys, &y) * extent(xs, &x) * outer.channels;
         let mut block = [y.output, x.output];
-        while block[1] > 2 * WIDE && slab([1, block[1]]) > SLAB {
+        while block[1] > 2 * WIDE && common.slab([1, block[1]]) > SLAB {
             block[1] = block[1].div_ceil(2).next_multiple_of(WIDE);
         }
-        if slab([1, block[1]]) > 4 * SLAB {
+        if common.slab([1, block[1]]) > 4 * SLAB {
             return None;
         }
-        let tasks = |block: [usize; 2]| {
-            outer.feature_groups
-                * outer.batch
-                * z.output
-                * y.output.div_ceil(block[0])
-                * x.output.div_ceil(block[1])
-        };
-        while block[0] > 1 && (slab(block) > SLAB || tasks(block) < TASKS && block[0] > 4) {
-            block[0] = block[0].div_ceil(2);
-        }
+        let block = common.divided(block);
         Some(Few { common, block })
     }
 
     /// Elements of the packed kernel of a group.
     fn packed(&self) -> usize {
-        let taps: usize = self.common.lanes.iter().map(|lane| lane.axis.kernel).product();
-        taps * self.common.outer.channels * self.common.outer.features
+        self.common.taps() * self.common.outer.channels * self.common.outer.features
     }
 
     pub(in crate::runtime::native::convolution) fn scratch_bytes(&self) -> usize {
@@ -97,22 +81,15 @@ impl Few {
         finished: Option<&(dyn Fn(isize, usize) + Sync)>,
     ) {
         let outer = &self.common.outer;
-        // SAFETY: the caller's: the scratch memory has room for the kernels of all groups.
-        unsafe { (0..outer.feature_groups).for_each(|group| self.pack(group, arrays)) };
-        let [z, y, x] = self.common.lanes.map(|lane| lane.axis);
-        let (ys, xs) = (y.output.div_ceil(self.block[0]), x.output.div_ceil(self.block[1]));
-        pool.run(outer.feature_groups * outer.batch * z.output * ys * xs, &|task| {
-            let (xb, rest) = (task % xs, task / xs);
-            let (yb, rest) = (rest % ys, rest / ys);
-            let (oz, rest) = (rest % z.output, rest / z.output);
-            let task = super::Task {
-                batch: rest % outer.batch,
-                group: rest / outer.batch,
-                z: oz,
-                y: yb * y.output / ys..(yb + 1) * y.output / ys,
-                x: xb * x.output / xs..(xb + 1) * x.output / xs,
-                panels: 0..1,
-            };
+        for group in 0..outer.feature_groups {
+            // SAFETY: the caller's: the scratch memory has room for the kernels of all groups.
+            unsafe {
+                let to = arrays.scratch.cast::<f32>().add(group * self.packed());
+                self.common.pack(arrays.rhs, group * outer.features, outer.features, outer.features, to);
+            }
+        }
+        pool.run(self.common.blocks(self.block), &|task| {
+            let task = self.common.task(task, self.block, 0..1);
             // SAFETY: the caller's; tasks are disjoint parts of the result.
             unsafe { self.task(&task, arrays.get()) };
             if let Some(finished) = finished {
@@ -121,43 +98,12 @@ impl Few {
         });
     }
 
-    /// Packs the kernel of a group: taps, then channels, then features.
-    unsafe fn pack(&self, group: usize, arrays: Arrays) {
-        let Common { lanes, outer, rhs, .. } = &self.common;
-        let Some(read) = reads(*rhs) else { return };
-        let feature = (group * outer.features) as isize * outer.kernel_feature_stride;
-        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>() + feature;
-        // SAFETY: the caller's.
-        unsafe {
-            let mut to = arrays.scratch.cast::<f32>().add(group * self.packed());
-            for z in 0..lanes[0].axis.kernel as isize {
-                for y in 0..lanes[1].axis.kernel as isize {
-                    for x in 0..lanes[2].axis.kernel as isize {
-                        let at = at
-                            + z * lanes[0].kernel_stride
-                            + y * lanes[1].kernel_stride
-                            + x * lanes[2].kernel_stride;
-                        for channel in 0..outer.channels as isize {
-                            let at = at + channel * outer.kernel_channel_stride;
-                            read(arrays.rhs, at, outer.kernel_feature_stride, outer.features, to);
-                            to = to.add(outer.features);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
     unsafe fn task(&self, task: &super::Task, arrays: Arrays) {
         let Common { lanes, outer, .. } = &self.common;
-        let [z, y, x] = lanes.map(|lane| lane.axis);
+        let [z, y, x] = self.common.axes();
         let (channels, features, stride) = (outer.channels, outer.features, x.stride as usize);
-        let input = task.batch as isize * outer.batch_stride
-            + (task.group * channels) as isize * outer.channel_stride;
-        let origin = |axis: &Axis, at: usize| at as isize * axis.stride - axis.padding;
-        let (first_z, first_y, first_x) =
-            (origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start));
-        let (height, width) = (extent(task.y.len(), &y), extent(task.x.len(), &x));
+        let sight = self.common.sight(task);
+        let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
         // Positions of a line; a line for each remainder of the stride, for each channel.
         let line = width.div_ceil(stride);
         let row = channels * stride * line;
@@ -168,27 +114,10 @@ impl Few {
             // SAFETY: the workspace has room for sums (twice), some positions, and the slab.
             let (some, slab) =
                 unsafe { (sums.add(2 * FEATURES * COPIED), sums.add((2 * FEATURES + channels) * COPIED)) };
-            let place = |z_tap: usize, at: isize| -> Option<isize> {
-                let in_z = first_z + z_tap as isize * z.kernel_dilation;
-                let there = (0..z.input as isize).contains(&in_z) && (0..y.input as isize).contains(&at);
-                there.then(|| input + in_z * z.input_stride + at * y.input_stride)
-            };
-            for tap in 0..z.kernel {
-                for h in 0..height {
-                    // Rows between placements that no window sees.
-                    let seen = (0..y.kernel).any(|k| {
-                        let above = h as isize - k as isize * y.kernel_dilation;
-                        above >= 0 && above % y.stride == 0
-                    });
-                    if let (true, Some(at)) = (seen, place(tap, first_y + h as isize)) {
-                        // SAFETY: the row is in the input, its copy in the slab.
-                        unsafe {
-                            let to = slab.add((tap * height + h) * row);
-                            self.copy_row(arrays.lhs, at, first_x, width, some, to);
-                        }
-                    }
-                }
-            }
+            self.common.each_row(&sight, |number, at| {
+                // SAFETY: the row is in the input, its copy in the slab.
+                unsafe { self.copy_row(arrays.lhs, at, first_x, width, some, slab.add(number * row)) };
+            });
             // SAFETY: the kernel was packed.
             let packed = unsafe { arrays.scratch.cast::<f32>().add(task.group * self.packed()).cast_const() };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
@@ -197,7 +126,7 @@ impl Few {
                 for z_tap in 0..z.kernel {
                     for y_tap in 0..y.kernel {
                         let at = origin(&y, oy) + y_tap as isize * y.kernel_dilation;
-                        if place(z_tap, at).is_none() {
+                        if self.common.row(&sight, z_tap, at).is_none() {
                             continue;
                         }
                         let h = (at - first_y) as usize;

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::super::{Axis, Lane, Outer};
-use super::{Arrays, COLUMNS, Common, Read, SLAB, Segment, Tile, Types, WIDTH, reads, tiles};
+use super::{Arrays, COLUMNS, Common, Read, SLAB, Segment, Tile, Types, WIDTH, extent, reads, tiles};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::pool::Pool;
 
@@ -33,7 +33,7 @@ impl Gradient {
         types: Types,
     ) -> Option<Gradient> {
         let common = Common::new(lanes, outer, types)?;
-        let [z, y, x] = common.lanes.map(|lane| lane.axis);
+        let [z, y, x] = common.axes();
         let (taps, outputs) = (z.kernel * y.kernel * x.kernel, z.output * y.output * x.output);
         // Channels of neighbouring results are the rows of a tile. Windows that are far apart see few of the same elements.
         let rows = if x.stride == 1 { x.output * outer.batch } else { outer.batch };
@@ -69,7 +69,7 @@ impl Gradient {
 
     /// Positions along a row that windows see.
     fn width(x: &Axis) -> usize {
-        (x.output - 1) * x.stride as usize + (x.kernel - 1) * x.kernel_dilation as usize + 1
+        extent(x.output, x)
     }
 
     /// Elements of the sums of a part.

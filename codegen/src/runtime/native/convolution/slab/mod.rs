@@ -19,7 +19,7 @@ use hlo::half::{bf16, f16};
 
 pub(super) use self::few::Few;
 pub(super) use self::gradient::Gradient;
-use super::{Lane, Outer};
+use super::{Axis, Lane, Outer};
 use crate::runtime::native::dot::product::{Narrow, with_workspace};
 use crate::runtime::native::dot::tile::Features;
 #[cfg(target_arch = "x86_64")]
@@ -152,6 +152,123 @@ impl Common {
         Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes })
     }
 
+    fn axes(&self) -> [Axis; 3] {
+        self.lanes.map(|lane| lane.axis)
+    }
+
+    /// Positions of a window.
+    fn taps(&self) -> usize {
+        self.axes().iter().map(|axis| axis.kernel).product()
+    }
+
+    /// Elements of the slab of a block: so many placements along the two fastest axes.
+    fn slab(&self, [ys, xs]: [usize; 2]) -> usize {
+        let [z, y, x] = self.axes();
+        z.kernel * extent(ys, &y) * extent(xs, &x) * self.outer.channels
+    }
+
+    /// The number of blocks.
+    fn blocks(&self, block: [usize; 2]) -> usize {
+        let (outer, [z, y, x]) = (&self.outer, self.axes());
+        outer.feature_groups
+            * outer.batch
+            * z.output
+            * y.output.div_ceil(block[0])
+            * x.output.div_ceil(block[1])
+    }
+
+    /// A block of fewer lines, if its slab is too large or there are too few of them.
+    fn divided(&self, mut block: [usize; 2]) -> [usize; 2] {
+        while block[0] > 1 && (self.slab(block) > SLAB || self.blocks(block) < TASKS && block[0] > 4) {
+            block[0] = block[0].div_ceil(2);
+        }
+        block
+    }
+
+    /// The task of a block's number.
+    fn task(&self, number: usize, block: [usize; 2], panels: std::ops::Range<usize>) -> Task {
+        let [z, y, x] = self.axes();
+        let (ys, xs) = (y.output.div_ceil(block[0]), x.output.div_ceil(block[1]));
+        let (xb, rest) = (number % xs, number / xs);
+        let (yb, rest) = (rest % ys, rest / ys);
+        let (oz, rest) = (rest % z.output, rest / z.output);
+        Task {
+            group: rest / self.outer.batch,
+            batch: rest % self.outer.batch,
+            z: oz,
+            y: yb * y.output / ys..(yb + 1) * y.output / ys,
+            x: xb * x.output / xs..(xb + 1) * x.output / xs,
+            panels,
+        }
+    }
+
+    /// What a task sees of the input.
+    fn sight(&self, task: &Task) -> Sight {
+        let (outer, [z, y, x]) = (&self.outer, self.axes());
+        Sight {
+            first: [origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start)],
+            height: extent(task.y.len(), &y),
+            width: extent(task.x.len(), &x),
+            input: task.batch as isize * outer.batch_stride
+                + (task.group * outer.channels) as isize * outer.channel_stride,
+        }
+    }
+
+    /// Where a row of the input begins that a tap of the slowest axis sees, if it is not padding.
+    fn row(&self, sight: &Sight, z_tap: usize, at: isize) -> Option<isize> {
+        let [z, y, _] = self.axes();
+        let in_z = sight.first[0] + z_tap as isize * z.kernel_dilation;
+        let there = (0..z.input as isize).contains(&in_z) && (0..y.input as isize).contains(&at);
+        there.then(|| sight.input + in_z * z.input_stride + at * y.input_stride)
+    }
+
+    /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not padding and that some window sees.
+    fn each_row(&self, sight: &Sight, mut copy: impl FnMut(usize, isize)) {
+        let [z, y, _] = self.axes();
+        for tap in 0..z.kernel {
+            for h in 0..sight.height {
+                // Rows between placements that no window sees.
+                let seen = (0..y.kernel).any(|k| {
+                    let above = h as isize - k as isize * y.kernel_dilation;
+                    above >= 0 && above % y.stride == 0
+                });
+                if let (true, Some(at)) = (seen, self.row(sight, tap, sight.first[1] + h as isize)) {
+                    copy(tap * sight.height + h, at);
+                }
+            }
+        }
+    }
+
+    /// Packs features of the kernel from one on: taps, then channels, then features, of which there are zeros up to `width`.
+    ///
+    /// # Safety
+    /// They are in the kernel, and there is room.
+    unsafe fn pack(&self, rhs: *const u8, feature: usize, columns: usize, width: usize, mut to: *mut f32) {
+        let Common { lanes, outer, .. } = self;
+        let Some(read) = reads(self.rhs) else { return };
+        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>()
+            + feature as isize * outer.kernel_feature_stride;
+        for z in 0..lanes[0].axis.kernel as isize {
+            for y in 0..lanes[1].axis.kernel as isize {
+                for x in 0..lanes[2].axis.kernel as isize {
+                    let at = at
+                        + z * lanes[0].kernel_stride
+                        + y * lanes[1].kernel_stride
+                        + x * lanes[2].kernel_stride;
+                    for channel in 0..outer.channels as isize {
+                        let at = at + channel * outer.kernel_channel_stride;
+                        // SAFETY: the caller's.
+                        unsafe {
+                            read(rhs, at, outer.kernel_feature_stride, columns, to);
+                            std::slice::from_raw_parts_mut(to.add(columns), width - columns).fill(0.0);
+                            to = to.add(width);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Where the first feature of a placement is in the result: row `y`, and so many after the first of the task's.
     fn offset(&self, task: &Task, y: usize, x: usize) -> isize {
         let [z_lane, y_lane, x_lane] = &self.lanes;
@@ -272,6 +389,27 @@ impl Common {
             }
         }
     }
+}
+
+/// Positions that `n` placements reach over.
+fn extent(n: usize, axis: &Axis) -> usize {
+    (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
+}
+
+/// The first position that a placement sees.
+fn origin(axis: &Axis, placement: usize) -> isize {
+    placement as isize * axis.stride - axis.padding
+}
+
+/// What a task sees of the input.
+struct Sight {
+    /// The first position along each axis.
+    first: [isize; 3],
+    /// Positions along the two fastest axes.
+    height: usize,
+    width: usize,
+    /// Where the channels of its group and example begin.
+    input: isize,
 }
 
 /// Terms that are one after the other in both operands.
@@ -400,40 +538,30 @@ impl Forward {
     /// If it is one.
     pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Forward> {
         let common = Common::new(lanes, outer, types)?;
-        let [z, y, x] = common.lanes.map(|lane| lane.axis);
-        let taps = z.kernel * y.kernel * x.kernel;
-        let outputs = z.output * y.output * x.output;
+        let [z, y, x] = common.axes();
+        let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
         if outer.features < 8 || taps == 0 || taps * outer.channels < 8 || x.output < 4 || taps > 4 * outputs
         {
             return None;
         }
         let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
-        let extent = |n: usize, axis: &super::Axis| {
-            (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
-        };
-        let slab = |[ys, xs]: [usize; 2]| z.kernel * extent(ys, &y) * extent(xs, &x) * outer.channels;
         let mut block = [y.output, x.output];
-        while block[1] > 4 * ROWS && slab([1, block[1]]) > SLAB {
+        while block[1] > 4 * ROWS && common.slab([1, block[1]]) > SLAB {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
-        if slab([1, block[1]]) > 4 * SLAB && !in_place {
+        if common.slab([1, block[1]]) > 4 * SLAB && !in_place {
             return None;
         }
-        let tasks = |block: [usize; 2]| {
-            outer.feature_groups
-                * outer.batch
-                * z.output
-                * y.output.div_ceil(block[0])
-                * x.output.div_ceil(block[1])
-        };
-        while block[0] > 1 && (slab(block) > SLAB || tasks(block) < TASKS && block[0] > 4) {
-            block[0] = block[0].div_ceil(2);
-        }
+        let mut block = common.divided(block);
         // Parts of lines, where what windows of neighbouring ones share is little.
-        while block[0] == 1 && tasks(block) < TASKS && block[1] > 8 * ROWS && block[1] > 8 * extent(1, &x) {
+        while block[0] == 1
+            && common.blocks(block) < TASKS
+            && block[1] > 8 * ROWS
+            && block[1] > 8 * extent(1, &x)
+        {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
-        let parts = (TASKS / 2).div_ceil(tasks(block)).min(outer.features.div_ceil(COLUMNS));
+        let parts = (TASKS / 2).div_ceil(common.blocks(block)).min(outer.features.div_ceil(COLUMNS));
         Some(Forward { common, block, parts, in_place })
     }
 
@@ -442,13 +570,9 @@ impl Forward {
         self.parts == 1
     }
 
-    fn taps(&self) -> usize {
-        self.common.lanes.iter().map(|lane| lane.axis.kernel).product()
-    }
-
     /// Elements of a packed panel of the kernel.
     fn panel(&self) -> usize {
-        self.taps() * self.common.outer.channels * COLUMNS
+        self.common.taps() * self.common.outer.channels * COLUMNS
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
@@ -471,24 +595,11 @@ impl Forward {
             // SAFETY: the caller's; panels are disjoint.
             unsafe { self.pack(n / panels, n % panels, arrays.get()) }
         });
-        let [z, y, x] = self.common.lanes.map(|lane| lane.axis);
-        let (ys, xs) = (y.output.div_ceil(self.block[0]), x.output.div_ceil(self.block[1]));
-        let tasks = outer.feature_groups * outer.batch * z.output * ys * xs * self.parts;
         let whole = finished.filter(|_| self.parts == 1);
-        pool.run(tasks, &|task| {
-            let (part, rest) = (task % self.parts, task / self.parts);
-            let (xb, rest) = (rest % xs, rest / xs);
-            let (yb, rest) = (rest % ys, rest / ys);
-            let (oz, rest) = (rest % z.output, rest / z.output);
-            let (batch, group) = (rest % outer.batch, rest / outer.batch);
-            let task = Task {
-                group,
-                batch,
-                z: oz,
-                y: yb * y.output / ys..(yb + 1) * y.output / ys,
-                x: xb * x.output / xs..(xb + 1) * x.output / xs,
-                panels: part * panels / self.parts..(part + 1) * panels / self.parts,
-            };
+        pool.run(self.common.blocks(self.block) * self.parts, &|task| {
+            let part = task % self.parts;
+            let panels = part * panels / self.parts..(part + 1) * panels / self.parts;
+            let task = self.common.task(task / self.parts, self.block, panels);
             // SAFETY: the caller's; tasks are disjoint parts of the result.
             unsafe { self.task(&task, arrays.get(), whole) };
         });
@@ -496,79 +607,37 @@ impl Forward {
 
     /// Packs a panel of the kernel: taps, then channels, then features.
     unsafe fn pack(&self, group: usize, panel: usize, arrays: Arrays) {
-        let Common { lanes, outer, rhs, .. } = &self.common;
-        let Some(read) = reads(*rhs) else { return };
-        let first = panel * COLUMNS;
-        let columns = COLUMNS.min(outer.features - first);
-        let feature = (group * outer.features + first) as isize * outer.kernel_feature_stride;
-        let index = group * outer.features.div_ceil(COLUMNS) + panel;
-        let at: isize = lanes.iter().map(|lane| lane.kernel_offset).sum::<isize>() + feature;
+        let features = self.common.outer.features;
+        let (first, index) = (panel * COLUMNS, group * features.div_ceil(COLUMNS) + panel);
+        let columns = COLUMNS.min(features - first);
         // SAFETY: the caller's: the scratch memory has room for all panels, the elements are in the kernel.
         unsafe {
-            let mut to = arrays.scratch.cast::<f32>().add(index * self.panel());
-            for z in 0..lanes[0].axis.kernel as isize {
-                for y in 0..lanes[1].axis.kernel as isize {
-                    for x in 0..lanes[2].axis.kernel as isize {
-                        let at = at
-                            + z * lanes[0].kernel_stride
-                            + y * lanes[1].kernel_stride
-                            + x * lanes[2].kernel_stride;
-                        for channel in 0..outer.channels as isize {
-                            let at = at + channel * outer.kernel_channel_stride;
-                            read(arrays.rhs, at, outer.kernel_feature_stride, columns, to);
-                            std::slice::from_raw_parts_mut(to.add(columns), COLUMNS - columns).fill(0.0);
-                            to = to.add(COLUMNS);
-                        }
-                    }
-                }
-            }
+            let to = arrays.scratch.cast::<f32>().add(index * self.panel());
+            self.common.pack(arrays.rhs, group * features + first, columns, COLUMNS, to);
         }
     }
 
     unsafe fn task(&self, task: &Task, arrays: Arrays, finished: Option<&(dyn Fn(isize, usize) + Sync)>) {
         let Common { lanes, outer, .. } = &self.common;
-        let [z, y, x] = lanes.map(|lane| lane.axis);
+        let [z, y, x] = self.common.axes();
         let channels = outer.channels;
-        let input = task.batch as isize * outer.batch_stride
-            + (task.group * channels) as isize * outer.channel_stride;
-        // Positions of the first placement, and how many the slab has.
-        let origin = |axis: &super::Axis, at: usize| at as isize * axis.stride - axis.padding;
-        let (first_z, first_y, first_x) =
-            (origin(&z, task.z), origin(&y, task.y.start), origin(&x, task.x.start));
-        let extent = |n: usize, axis: &super::Axis| {
-            (n - 1) * axis.stride as usize + (axis.kernel - 1) * axis.kernel_dilation as usize + 1
-        };
-        let (height, width) = (extent(task.y.len(), &y), extent(task.x.len(), &x));
+        let sight = self.common.sight(task);
+        let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
         let row = width * channels;
         let slab = if self.in_place { 0 } else { z.kernel * height * row };
         with_workspace(4 * (slab + 2 * ROWS * COLUMNS), |workspace| {
             let sums = workspace.cast::<f32>();
             // SAFETY: the workspace has room for the slab after the sums of a tile.
             let slab = unsafe { sums.add(2 * ROWS * COLUMNS) };
-            let place = |z_tap: usize, y: isize| -> Option<isize> {
-                let at = first_z + z_tap as isize * z.kernel_dilation;
-                let there =
-                    (0..z.input as isize).contains(&at) && (0..lanes[1].axis.input as isize).contains(&y);
-                there.then(|| input + at * z.input_stride + y * lanes[1].axis.input_stride)
-            };
             if !self.in_place {
-                for tap in 0..z.kernel {
-                    for h in 0..height {
-                        // Rows between placements that no window sees.
-                        let seen = (0..y.kernel).any(|k| {
-                            let above = h as isize - k as isize * y.kernel_dilation;
-                            above >= 0 && above % y.stride == 0
-                        });
-                        if let (true, Some(at)) = (seen, place(tap, first_y + h as isize)) {
-                            // SAFETY: the row is in the input, its copy in the slab.
-                            unsafe {
-                                let to = slab.add((tap * height + h) * row);
-                                let channels = [channels as isize, outer.channel_stride];
-                                self.common.copy_row(arrays.lhs, at, first_x, width, channels, to);
-                            }
-                        }
+                let channels = [channels as isize, outer.channel_stride];
+                self.common.each_row(&sight, |number, at| {
+                    // SAFETY: the row is in the input, its copy in the slab.
+                    unsafe {
+                        let to = slab.add(number * row);
+                        self.common.copy_row(arrays.lhs, at, first_x, width, channels, to);
                     }
-                }
+                });
             }
             // Distance of positions along a row.
             let step = if self.in_place { x.input_stride } else { channels as isize };
@@ -585,7 +654,7 @@ impl Forward {
                     for z_tap in 0..z.kernel {
                         for y_tap in 0..y.kernel {
                             let at = origin(&y, oy) + y_tap as isize * y.kernel_dilation;
-                            let Some(from) = place(z_tap, at) else { continue };
+                            let Some(from) = self.common.row(&sight, z_tap, at) else { continue };
                             for x_tap in (0..x.kernel).step_by(run) {
                                 let offset = x_tap as isize * x.kernel_dilation * step;
                                 let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
