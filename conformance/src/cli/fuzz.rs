@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
-use crate::differential::Settings;
+use crate::differential::{Kind, Settings};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
@@ -68,7 +68,7 @@ pub(crate) struct Options {
     /// Liberties that engines may take: contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
-    /// Seconds for a run of another program
+    /// Seconds for a run of another program, or for a program here
     #[arg(long, default_value_t = 60.0, value_name = "S")]
     timeout: f64,
     /// How sums of floats round in the reference
@@ -165,32 +165,65 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         shard: options.shard.unwrap_or((0, 1)),
         max_findings: options.max_findings,
         max_time: options.max_time.map(Duration::from_secs),
+        timeout,
         jobs,
         settings,
+    };
+    let keep_all = |mut findings: Vec<Finding>| -> Result<bool, Failure> {
+        findings.sort_by_key(|f| f.number);
+        for (i, finding) in findings.iter().enumerate() {
+            let engine = tried.iter().find(|e| e.name() == finding.signature.engine);
+            let engine = match engine {
+                Some(engine) => engine.clone(),
+                // One that got stuck in this process, in a process of its own. Reduction waits for each program that still gets stuck.
+                None if finding.signature.kind == Kind::Timeout => {
+                    engine::with_timeout(&finding.signature.engine, timeout.min(STUCK))?
+                }
+                None => reference.clone(),
+            };
+            Keeper { options, ui, reference, engine: &engine, jobs }.keep(finding, i + 1)?;
+        }
+        Ok(findings.is_empty())
     };
     let totals = hunt(&the_hunt, &|event| match event {
         Event::Progress(n) => bar.set_position(n),
         Event::Found(finding) => {
-            bar.suspend(|| {
-                ui.detail(format!("program {}: {}", finding.number, finding.signature));
-                if let Some(d) = &finding.difference.failure {
-                    ui.detail(format!("  {}", d.message));
-                }
-            });
+            bar.suspend(|| show(ui, finding));
             found.lock().unwrap_or_else(PoisonError::into_inner).push(finding.clone());
+        }
+        Event::Stuck(finding) => {
+            bar.finish_and_clear();
+            show(ui, finding);
+            let mut findings = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+            findings.push(finding.clone());
+            ui.warn("this process cannot end what it runs: the hunt ends here, without totals");
+            let exit = keep_all(findings).map_or_else(
+                |failure| {
+                    ui.warn(&failure.message);
+                    failure.exit
+                },
+                |_| Exit::Differs,
+            );
+            std::process::exit(i32::from(exit.code()));
         }
     });
     bar.finish_and_clear();
-    let mut findings = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    findings.sort_by_key(|f| f.number);
-    for (i, finding) in findings.iter().enumerate() {
-        let engine = tried.iter().find(|e| e.name() == finding.signature.engine).unwrap_or(reference);
-        Keeper { options, ui, reference, engine, jobs }.keep(finding, i + 1)?;
-    }
+    let nothing = keep_all(found.into_inner().unwrap_or_else(PoisonError::into_inner))?;
     write_totals(&options.out, &totals)?;
     report(ui, &totals);
     let undecided = totals.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
-    Ok(if findings.is_empty() && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
+    Ok(if nothing && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
+}
+
+/// How long a program may take that once got stuck, when it is reduced.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// Says what was found.
+fn show(ui: &Ui, finding: &Finding) {
+    ui.detail(format!("program {}: {}", finding.number, finding.signature));
+    if let Some(d) = &finding.difference.failure {
+        ui.detail(format!("  {}", d.message));
+    }
 }
 
 /// The interpreter, and each pass that keeps every bit.

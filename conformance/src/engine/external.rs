@@ -82,6 +82,10 @@ impl Engine for ExternalEngine {
         Ok(())
     }
 
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
+
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
         Ok(Box::new(External { engine: self, module }))
     }

@@ -247,6 +247,11 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Whether its runs end within a time that it sets them, whatever they do.
+    fn ends_by_itself(&self) -> bool {
+        false
+    }
+
     /// Makes a verified program ready to run any number of times. Errors: an outcome without results.
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome>;
 

@@ -92,6 +92,7 @@ pub fn accept(fault: &Fault, effort: &Effort) -> Result<Report, Failure> {
         shard: (0, 1),
         max_findings: 1,
         max_time: Some(effort.hunt_time),
+        timeout: effort.hunt_time,
         jobs: effort.jobs,
         settings: effort.settings,
     };

@@ -2,15 +2,17 @@
 //!
 //! **Invariants:** program `i` of a seed depends on the seed, `i` and the size alone, not on threads, shards, time or what was found before:
 //! shards need no coordination, their statistics add up, and a finding is repeated by its number. Every program runs guarded: a
-//! panic of an engine is a finding like any other.
+//! panic of an engine is a finding like any other, and so is a program that does not end.
 
 pub mod acceptance;
+mod clock;
 mod finding;
 mod source;
 mod totals;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use crate::artifact::Signature;
@@ -18,6 +20,8 @@ use crate::differential::{Difference, Kind, Settings, Subject, differ_from, refe
 use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, on_deep_stack};
 use crate::isolate::blame;
+
+use clock::{Clock, Step};
 
 pub use finding::Finding;
 pub use source::{Base, Program, Size, Source, WIDEST};
@@ -39,6 +43,8 @@ pub struct Hunt<'a> {
     pub max_findings: usize,
     /// Stop after so long.
     pub max_time: Option<Duration>,
+    /// How long a program on an engine may take that sets its runs no limit by itself.
+    pub timeout: Duration,
     /// Threads.
     pub jobs: usize,
     /// How runs are compared.
@@ -51,7 +57,13 @@ pub enum Event<'e> {
     Progress(u64),
     /// A failure with a signature that is new.
     Found(&'e Finding),
+    /// A program that did not end in time on an engine of this process. Its thread is lost, and with it the end of the hunt: whoever is told this
+    /// ends the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be ended.
+    Stuck(&'e Finding),
 }
+
+/// How often the clock is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Hunts. `tell` is called from any thread, one call at a time. Returns what was counted.
 pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
@@ -63,7 +75,9 @@ pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
     let mine = hunt.count / shards + u64::from(shard < hunt.count % shards);
     let known: Mutex<Vec<Signature>> = Mutex::new(Vec::new());
     let told: Mutex<()> = Mutex::new(());
-    let work = || {
+    let jobs = hunt.jobs.max(1);
+    let clock = Clock::new(jobs, hunt.timeout);
+    let work = |worker: usize| {
         let mut totals = Totals::new(&hunt.engines);
         while !stop.load(Ordering::Relaxed) {
             let k = next.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +85,7 @@ pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
                 break;
             }
             let number = k * shards + shard;
-            for finding in one(hunt, number, &mut totals) {
+            for finding in one(hunt, number, &mut totals, &clock, worker) {
                 let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 if known.contains(&finding.signature) || known.len() >= hunt.max_findings {
                     continue;
@@ -93,32 +107,56 @@ pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
     };
     let mut all = Totals::new(&hunt.engines);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..hunt.jobs.max(1)).map(|_| scope.spawn(|| on_deep_stack(work))).collect();
+        let (over, going_on) = channel::<()>();
+        let clock = &clock;
+        scope.spawn(move || watch(hunt, clock, &going_on, tell));
+        let work = &work;
+        let workers: Vec<_> =
+            (0..jobs).map(|worker| scope.spawn(move || on_deep_stack(|| work(worker)))).collect();
         for worker in workers {
             all.add(&worker.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)));
         }
+        drop(over);
     });
     all.seconds = start.elapsed().as_secs_f64();
     all.findings = known.lock().map_or(0, |k| k.len() as u64);
     all
 }
 
+/// Looks at the clock until the hunt is over.
+fn watch(hunt: &Hunt<'_>, clock: &Clock, going_on: &Receiver<()>, tell: &(dyn Fn(Event<'_>) + Sync)) {
+    while going_on.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        let Some(Step { number, engine }) = clock.overdue() else { continue };
+        // Programs are made from their numbers: this one was there before.
+        let Some(program) = hunt.source.program(number) else { continue };
+        let settings = settings_for(hunt, &program).unwrap_or(hunt.settings);
+        let name = format!("child:{}", hunt.engines[engine].name());
+        let outcome = Outcome::timed_out(&name, hunt.timeout);
+        let difference = Difference::ended(Kind::Timeout, outcome.diagnostic().cloned());
+        let finding = Finding::new(number, &program, (hunt.reference.name(), &name), difference, &settings);
+        tell(Event::Stuck(&finding));
+    }
+}
+
+/// How a program runs; `None` if it asks for what no run has.
+fn settings_for(hunt: &Hunt<'_>, program: &Program) -> Option<Settings> {
+    let mut settings = hunt.settings;
+    settings.run.devices = devices(&program.module, None, None).ok()?;
+    Some(settings)
+}
+
 /// Runs program `number` everywhere. Returns the failures.
-fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
+fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals, clock: &Clock, worker: usize) -> Vec<Finding> {
     let Some(program) = hunt.source.program(number) else {
         totals.skipped += 1;
         return Vec::new();
     };
     totals.programs += 1;
     totals.coverage.add(&program.module);
-    let mut settings = hunt.settings;
-    match devices(&program.module, None, None) {
-        Ok(devices) => settings.run.devices = devices,
-        Err(_) => {
-            totals.skipped += 1;
-            return Vec::new();
-        }
-    }
+    let Some(settings) = settings_for(hunt, &program) else {
+        totals.skipped += 1;
+        return Vec::new();
+    };
     let subject = Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
     let expected =
         guarded("running the reference", || Ok(reference_run(hunt.reference, &subject, &settings)));
@@ -143,10 +181,16 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         }
     }
     let mut findings = Vec::new();
-    for (engine, counted) in hunt.engines.iter().zip(&mut totals.engines) {
-        let difference = guarded(&format!("running {}", engine.name()), || {
-            Ok(differ_from(&expected, *engine, &subject, &settings))
-        });
+    for (i, (engine, counted)) in hunt.engines.iter().zip(&mut totals.engines).enumerate() {
+        let run = || {
+            guarded(&format!("running {}", engine.name()), || {
+                Ok(differ_from(&expected, *engine, &subject, &settings))
+            })
+        };
+        let difference = match engine.ends_by_itself() {
+            true => run(),
+            false => clock.take(worker, Step { number, engine: i }, run),
+        };
         let difference = difference.unwrap_or_else(|f| {
             Difference::ended(Kind::Crash, Outcome::crashed(f.message).diagnostic().cloned())
         });
@@ -168,4 +212,77 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals) -> Vec<Finding> {
         }
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use hlo::{Diagnostic, Module};
+    use hlo_interp::{Devices, Observer};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{Executable, Inputs, InterpreterEngine, RunOptions};
+
+    /// Runs nothing before it is allowed to go on.
+    struct Waits(Mutex<Option<Receiver<()>>>);
+
+    impl Engine for Waits {
+        fn name(&self) -> &'static str {
+            "waits"
+        }
+
+        fn supports(&self, _: &Module, _: Devices) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+
+        fn compile<'m>(&'m self, _: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+            Ok(Box::new(Waiting(self)))
+        }
+    }
+
+    struct Waiting<'e>(&'e Waits);
+
+    impl Executable for Waiting<'_> {
+        fn run(&self, _: Inputs, _: &RunOptions, _: Option<Arc<dyn Observer>>) -> Outcome {
+            if let Some(going_on) = self.0.0.lock().unwrap().take() {
+                let _ = going_on.recv();
+            }
+            Outcome::crashed("it was let go")
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_told_once_with_its_program() {
+        let (let_go, waits) = channel();
+        let engine = Waits(Mutex::new(Some(waits)));
+        let source =
+            Source { seed: 3, size: Size::Small, bases: Arc::default(), mutated: false, devices: false };
+        let hunted = Hunt {
+            reference: &InterpreterEngine,
+            engines: vec![&engine],
+            source: source.clone(),
+            count: 20,
+            shard: (0, 1),
+            max_findings: 9,
+            max_time: None,
+            timeout: Duration::from_millis(200),
+            jobs: 1,
+            settings: Settings::default(),
+        };
+        let told = Mutex::new(Vec::new());
+        let totals = hunt(&hunted, &|event| match event {
+            Event::Progress(_) => {}
+            Event::Found(f) => told.lock().unwrap().push((f.signature.kind, f.signature.engine.clone())),
+            Event::Stuck(f) => {
+                let program = source.program(f.number).unwrap();
+                let print = |m: &Module| hlo::print::print_module(m, &hlo::print::PrintOptions::source(m));
+                assert_eq!(print(&f.program.module), print(&program.module));
+                told.lock().unwrap().push((f.signature.kind, f.signature.engine.clone()));
+                let_go.send(()).unwrap();
+            }
+        });
+        let told = told.into_inner().unwrap();
+        assert_eq!(told, [(Kind::Timeout, "child:waits".to_owned()), (Kind::Crash, "waits".to_owned())]);
+        assert!(totals.programs > 1);
+    }
 }
