@@ -47,6 +47,17 @@ const IN_ORDER: [u32; BLOCK] = {
 /// No place.
 const NOWHERE: u32 = u32::MAX;
 
+/// The places of a block of index vectors, and which of them are kept.
+struct Block {
+    found: [u32; BLOCK],
+    to: [u32; BLOCK + LANES],
+    from: [u32; BLOCK + LANES],
+}
+
+impl Block {
+    const EMPTY: Block = Block { found: [NOWHERE; BLOCK], to: [0; BLOCK + LANES], from: [0; BLOCK + LANES] };
+}
+
 /// A dimension of operand, indices and updates that divides the work: its size, and its strides in them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outer {
@@ -140,7 +151,7 @@ impl Direct {
         join(&mut batch);
         let updates = size(&batch).checked_mul(run)?;
         // Powers of two: as many for each thread of most machines.
-        let number = updates / elements.saturating_mul(32).max(4 * LARGE);
+        let number = updates / elements.saturating_mul(4).max(4 * LARGE);
         let number = number.min(COPIES).next_power_of_two();
         let plain = matches!(ty.class(), TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned)
             || matches!(ty, ElementType::F32 | ElementType::F64);
@@ -221,7 +232,8 @@ impl Direct {
         }
     }
 
-    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are.
+    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are. What is in the
+    /// block does not matter.
     ///
     /// # Safety
     /// The arrays are those of the call, and the places nobody else's.
@@ -231,8 +243,8 @@ impl Direct {
         places: Range<u32>,
         at: [usize; 3],
         [indices, updates, result]: [*mut u8; 3],
+        Block { found, to, from }: &mut Block,
     ) {
-        let (mut found, mut to, mut from) = ([NOWHERE; BLOCK], [0u32; BLOCK + LANES], [0u32; BLOCK + LANES]);
         let index_bytes = self.index_type.storage_bytes();
         let one = Dimension { size: 1, strides: [0, 0] };
         let (&inner, outer) = self.batch.split_last().unwrap_or((&one, &[]));
@@ -257,7 +269,7 @@ impl Direct {
                 if whole && found[..n].iter().fold(true, |all, &place| all & (place != NOWHERE)) {
                     (n, true)
                 } else {
-                    (select(&found[..n], &places, &mut to, &mut from), false)
+                    (select(&found[..n], &places, to, from), false)
                 }
             });
             let (to, from) = if all { (&found[..], &IN_ORDER[..]) } else { (&to[..], &from[..]) };
@@ -325,7 +337,7 @@ impl Direct {
             let piece = |n: usize| copy(n << 18..((n + 1) << 18).min(total));
             call.pool.run(pieces, &piece);
         }
-        let task = |n: usize| {
+        let one = |n: usize, block: &mut Block| {
             let (mut rest, range) = (n / ranges, n % ranges);
             let mut at = [0; 3];
             for o in self.outer.iter().rev() {
@@ -342,13 +354,18 @@ impl Direct {
                 copy(places.start * self.bytes..end);
             }
             // SAFETY: as the caller says; tasks have places of their own.
-            unsafe { self.scan(0..vectors, places.start as u32..places.end as u32, at, arrays.get()) };
+            unsafe {
+                self.scan(0..vectors, places.start as u32..places.end as u32, at, arrays.get(), block);
+            }
         };
-        if threads == 1 {
-            (0..outer * ranges).for_each(task);
-        } else {
-            call.pool.run(outer * ranges, &task);
-        }
+        // Tasks of a few updates each go together.
+        let tasks = outer * ranges;
+        let each = if threads == 1 { tasks } else { (LARGE / 8 / vectors.saturating_mul(window)).max(1) };
+        let several = |n: usize| {
+            let mut block = Block::EMPTY;
+            (n * each..tasks.min((n + 1) * each)).for_each(|n| one(n, &mut block));
+        };
+        call.pool.run(tasks.div_ceil(each), &several);
     }
 
     /// # Safety
@@ -366,7 +383,9 @@ impl Direct {
                     let identity = *std::ptr::from_ref(&copies.identity).cast::<T>();
                     Shared::<T>::new(own).slice_mut(0, self.elements).fill(identity);
                 });
-                self.scan(part(n)..part(n + 1), 0..self.elements as u32, [0; 3], [indices, updates, own]);
+                let mut block = Block::EMPTY;
+                let places = 0..self.elements as u32;
+                self.scan(part(n)..part(n + 1), places, [0; 3], [indices, updates, own], &mut block);
             }
         });
         let sent = Sent(call);
