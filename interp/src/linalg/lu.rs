@@ -22,7 +22,7 @@ pub(crate) struct Lu<F> {
 }
 
 /// Elements of a matrix that blocks are no use to.
-const SMALL: usize = 1 << 10;
+const SMALL: usize = 1 << 12;
 /// Columns of a block.
 const BLOCK: usize = 64;
 /// Columns that are eliminated one by one.
