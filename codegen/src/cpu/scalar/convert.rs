@@ -119,9 +119,13 @@ fn saturate<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, to: ElementType) -> Result
     let (low, high) = (if signed { -f64::from(size).exp2() } else { 0.0 }, f64::from(size).exp2() - 1.0);
     let from = e.prim_of(x);
     let (low, high) = (e.float(from, low), e.float(from, high));
-    let number = e.fcmp(FloatPredicate::ORD, x, x)?;
-    let x = e.select(number, x, e.float(from, 0.0))?;
-    let x = e.select(e.fcmp(FloatPredicate::OGT, low, x)?, low, x)?;
+    let x = if signed {
+        let x = e.select(e.fcmp(FloatPredicate::ORD, x, x)?, x, e.float(from, 0.0))?;
+        e.select(e.fcmp(FloatPredicate::OGT, low, x)?, low, x)?
+    } else {
+        // The low end is what a NaN becomes: one maximum.
+        e.select(e.fcmp(FloatPredicate::OGT, x, low)?, x, low)?
+    };
     let x = e.select(e.fcmp(FloatPredicate::OLT, high, x)?, high, x)?;
     Ok(Val::one(to, e.trunc(e.fptosi(x, Prim::I32)?, prim)?))
 }

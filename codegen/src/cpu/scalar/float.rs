@@ -9,7 +9,7 @@ use hlo::{ElementType, TypeClass};
 use super::convert::convert;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
-use super::narrow::{format_of, round, round_arithmetic, widen};
+use super::narrow::{format_of, narrowed, round, round_arithmetic, widen};
 use super::value::{Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo::elementwise::{Binary, Unary};
@@ -109,13 +109,17 @@ pub(super) fn binary<'ctx>(
         let result = f(widen(e, x)?, widen(e, y)?)?;
         round_arithmetic(e, ty, result).map(Some)
     };
+    let one_of = |maximum: bool| {
+        let result = extreme(e, maximum, widen(e, x)?, widen(e, y)?)?;
+        narrowed(e, ty, result).map(Some)
+    };
     match op {
         Binary::Add => arithmetic(&|a, b| e.fadd(a, b)),
         Binary::Subtract => arithmetic(&|a, b| e.fsub(a, b)),
         Binary::Multiply => arithmetic(&|a, b| e.fmul(a, b)),
         Binary::Divide => arithmetic(&|a, b| e.fdiv(a, b)),
-        Binary::Maximum => wide(&|a, b| extreme(e, true, a, b)),
-        Binary::Minimum => wide(&|a, b| extreme(e, false, a, b)),
+        Binary::Maximum => one_of(true),
+        Binary::Minimum => one_of(false),
         Binary::Remainder => wide(&|a, b| remainder(e, a, b)),
         Binary::Power => wide(&|a, b| functions::power(e, a, b)),
         Binary::Atan2 => wide(&|a, b| functions::atan2(e, a, b)),

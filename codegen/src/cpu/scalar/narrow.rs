@@ -127,6 +127,14 @@ pub(super) fn round<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -
     Ok(Val::arithmetic(ty, e.trunc(bits, Prim::I8)?))
 }
 
+/// [`round`] of what is a number of `ty` already, or one of the NaNs that [`widen`] gave.
+pub(super) fn narrowed<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Val<'ctx>> {
+    if ty != ElementType::BF16 {
+        return round(e, ty, x);
+    }
+    Ok(Val::arithmetic(ty, upper_half(e, e.bitcast(x, Prim::I32)?)?))
+}
+
 /// [`round`] of a sum, difference, product or quotient of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose lower
 /// half is zeros: as a `bf16` it stays a NaN whatever is added there, and is made canonical where that is observed.
 pub(super) fn round_arithmetic<'ctx>(
