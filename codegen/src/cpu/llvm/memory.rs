@@ -57,10 +57,10 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(store)
     }
 
-    /// Stores past the caches: the address must be aligned to the whole vector, and [`Emit::fence`] must follow before anything else reads.
+    /// Stores past the caches: the address must be aligned to the whole vector, or the whole register where it is several, and [`Emit::fence`] must follow before anything else reads.
     pub fn store_streaming(&self, value: Value<'ctx>, address: Value<'ctx>) -> Result<()> {
         let bytes = self.prim_of(value).bytes() * u64::from(self.lanes_of(value));
-        let store = self.store(value, address, u32::try_from(bytes).unwrap_or(1))?;
+        let store = self.store(value, address, bytes.min(64) as u32)?;
         let one = self.context.i32_type().const_int(1, false);
         let node = self.context.metadata_node(&[one.into()]);
         store.set_metadata(node, self.context.get_kind_id("nontemporal"))?;

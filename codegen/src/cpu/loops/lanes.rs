@@ -3,6 +3,7 @@
 use hlo::ElementType;
 
 use super::code::{Code, Mask};
+use super::index::{Affine, Def};
 use super::tape::{NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 
@@ -84,18 +85,88 @@ pub(super) fn enabled<'ctx>(
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
 pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
     let mut widest = 8;
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut pending: Vec<NodeId> = roots.collect();
-    while let Some(n) = pending.pop() {
-        if !seen.insert(n) {
-            continue;
-        }
+    for n in needed(tape, roots.collect()) {
         let node = &tape.nodes[n as usize];
         let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
         widest = widest.max(lane_bits(node.ty, computes));
-        tape.for_each_operand(n, &mut |m| pending.push(m));
     }
     (target.vector_bytes() * 8 / widest).max(1)
+}
+
+/// The most registers that are computed at a time: of an expression that is little more than a chain.
+pub(super) const LONGEST: u32 = 4;
+/// Operations in a row that are no more than what a processor looks ahead over, of iterations one after the other.
+const SHORT: u64 = 16;
+/// Operations of an iteration that are too many to look ahead from one to the next.
+const LONG: u64 = 24;
+/// The most operations of all registers together: registers and time to compile are short.
+const MOST: u64 = 1000;
+
+/// How many registers full of lanes are computed at a time in a loop over `inner`, which goes over so many elements. Operations that wait for one another keep a
+/// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
+/// between them.
+pub(super) fn registers(
+    tape: &Tape<'_>,
+    target: &Target,
+    roots: impl Iterator<Item = NodeId>,
+    (inner, elements): (u32, i64),
+    lanes: u32,
+) -> u32 {
+    if target.vector_bytes() < 64 || !(8..=32).contains(&lanes) {
+        return 1;
+    }
+    let mut depths = rustc_hash::FxHashMap::default();
+    let (mut all, mut deepest) = (0, 0);
+    for n in needed(tape, roots.collect()) {
+        match &tape.nodes[n as usize].op {
+            Op::Load { at, .. } | Op::Constant { at, .. } if !is_plain(tape, at, inner) => return 1,
+            _ => {}
+        }
+        let work = tape.flops(n);
+        let mut depth = 0;
+        tape.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
+        // Functions have something to do besides what they wait for.
+        depth += if work > 4 { work * 3 / 4 } else { work };
+        depths.insert(n, depth);
+        all += work;
+        deepest = deepest.max(depth);
+    }
+    let wanted = match () {
+        () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
+        () if deepest > SHORT && all <= 6 * deepest => 2,
+        () => 1,
+    };
+    let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
+    [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
+}
+
+/// These nodes and all that they need, operands first.
+fn needed(tape: &Tape<'_>, mut pending: Vec<NodeId>) -> Vec<NodeId> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(n) = pending.pop() {
+        if seen.insert(n) {
+            tape.for_each_operand(n, &mut |m| pending.push(m));
+        }
+    }
+    let mut nodes: Vec<NodeId> = seen.into_iter().collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+/// Whether what lanes over a variable read there is the same element, or neighbours.
+fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
+    at.terms.iter().all(|&(atom, factor)| match &tape.space.atom(atom).def {
+        Def::Var(var) => *var != inner || factor == 1,
+        Def::Div(..) | Def::Mod(..) | Def::Value(_) => is_same(tape, &Affine::atom(atom), inner),
+    })
+}
+
+/// Whether an index is the same on all lanes over a variable.
+fn is_same(tape: &Tape<'_>, x: &Affine, inner: u32) -> bool {
+    let others = &mut |var| var != inner;
+    let mut values = Vec::new();
+    tape.values_in(x, &mut |node| values.push(node));
+    tape.vars_in(x, others) && needed(tape, values).into_iter().all(|n| tape.vars_of(n, others))
 }
 
 /// Bits that a lane of a type takes while it is computed with.

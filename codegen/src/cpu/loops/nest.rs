@@ -8,7 +8,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::index::{Affine, AtomId, Def, Index};
-use super::lanes::{lanes, over_lanes};
+use super::lanes::{LONGEST, lanes, over_lanes, registers};
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::Tiles;
@@ -260,6 +260,9 @@ const MOST_COLUMNS: i64 = 4;
 
 /// The same of rows that are put together from several places: three vectors of three, say.
 const MOST_ASSEMBLED: i64 = 9;
+
+/// Bytes that streaming stores are aligned to at most: a register.
+const LINE: i64 = 64;
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
@@ -590,10 +593,18 @@ impl Nest {
         let [arguments, begin, end] = f.parameters;
         let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
         let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
+        let together = match self.vars.last() {
+            Some(&inner) if self.columns == 1 && lanes > 1 => {
+                registers(tape, target, self.outputs.iter().map(|o| o.node), inner, lanes)
+            }
+            Some(_) | None => 1,
+        };
+        // One long chain has more from several registers than from what is left out of it.
+        let sparse = if together < LONGEST { self.sparse(tape, target, lanes) } else { None };
+        let lanes = if sparse.is_none() { lanes * together } else { lanes };
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
-        let sparse = self.sparse(tape, target, lanes);
         let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse };
         match &self.vars[..] {
             [] => row.body(c)?,
@@ -728,7 +739,7 @@ fn store_columns(
             && c.active.is_none()
             && c.lanes > 1
             && size * i64::from(c.lanes) >= 32
-            && c.aligned(&o.at, size, size * i64::from(c.lanes));
+            && c.aligned(&o.at, size, (size * i64::from(c.lanes)).min(LINE));
         if columns > 1 && c.lanes > 1 && c.active.is_none() {
             c.store_in_turn(values, o.array, &o.at, past)?;
             continue;

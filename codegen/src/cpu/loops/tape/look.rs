@@ -90,7 +90,7 @@ impl Tape<'_> {
         }
     }
 
-    pub(super) fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
+    pub(in crate::cpu::loops) fn vars_in(&self, x: &Affine, f: &mut impl FnMut(u32) -> bool) -> bool {
         x.terms.iter().all(|&(a, _)| match &self.space.atom(a).def {
             Def::Var(v) => f(*v),
             Def::Div(y, _) | Def::Mod(y, _) => self.vars_in(y, f),
