@@ -284,9 +284,10 @@ pub(super) fn concluded(
                     sum[i]
                 }
                 None => {
-                    // The exact sum is half a unit around the reference, or the reference has errors of its own.
-                    if steps > 0.0 || error > 0.0 {
-                        if literal_reference || manner.literal {
+                    // The exact sum is half a unit around the reference, or the reference has errors of its own. One element is passed on as it is.
+                    let passed = count <= 1.0 && manner.factors == 0.0;
+                    if steps > 0.0 || error > 0.0 && !passed {
+                        if steps > 0.0 && (literal_reference || manner.literal) {
                             error *= 2.0;
                         } else if let Some(f) = own {
                             error += f.ulp(part[i].abs()) / 2.0;

@@ -227,6 +227,17 @@ fn movement_takes_radii_along() {
 }
 
 #[test]
+fn a_sum_of_two_rounds_what_it_is_of() {
+    // exp(0) = 1 within its ulps, of which 2^20 + 1 has none; but it may round to a neighbour.
+    let text = "HloModule m\nplus { a = f64[] parameter(0)\n b = f64[] parameter(1)\n ROOT r = f64[] add(a, b) }\nENTRY e { x = f64[2] parameter(0)\n u = f64[1] parameter(1)\n y = f64[2] exponential(x)\n i = s32[1] constant({0})\n ROOT r = f64[2] scatter(y, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=plus }";
+    let b = one(text, &[&[0.0, 0.0], &[1_048_576.0]]);
+    assert_eq!(b.hard, b.soft);
+    assert_eq!(b.soft.at(0), (-32.0f64).exp2().next_up());
+    // What no update goes to is what it was.
+    assert!((f64::EPSILON..=4.0 * f64::EPSILON).contains(&b.soft.at(1)), "{}", b.soft.at(1));
+}
+
+#[test]
 fn sorted_elements_are_decided_where_their_keys_are_apart() {
     let body = "i = s32[4] iota(), iota_dimension=0\n ROOT r = (f32[4], s32[4]) sort(y, i), dimensions={0}, to_apply=less";
     // 0 and 1e-7: exp of both is within 2 ulp of the other.

@@ -68,7 +68,7 @@ pub(crate) struct Options {
     /// Liberties that engines may take: contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
-    /// Seconds for a run of another program, or for a program here
+    /// Seconds for a run of a program
     #[arg(long, default_value_t = 60.0, value_name = "S")]
     timeout: f64,
     /// How sums of floats round in the reference
