@@ -366,6 +366,9 @@ mod wide {
     use super::{Block, Field, Kernel, Number, STREAMS, total};
     use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32};
 
+    /// Vectors of sums of a row by itself.
+    const WIDE: usize = 8;
+
     /// Elements as vectors of sums.
     trait Widen<S: Step>: Copy {
         /// The first `n` elements; the other lanes are zero. `n` is [`Step::N`] in all but the last vector.
@@ -463,6 +466,21 @@ mod wide {
         E: Widen<S>,
     {
         let mut row = 0;
+        if block.terms < WIDE * S::N {
+            // No sums side by side in a row: several rows are. The sums are those of rows one by one.
+            // SAFETY: the caller's.
+            unsafe {
+                while row + STREAMS <= block.rows {
+                    rows::<S, V, E, STREAMS, 1>(block, row);
+                    row += STREAMS;
+                }
+                while row < block.rows {
+                    rows::<S, V, E, 1, 1>(block, row);
+                    row += 1;
+                }
+            }
+            return;
+        }
         // Rows that are shorter than a page are one stream, which the processor follows from one to the next.
         let streams = if block.terms * size_of::<E>() < 4096 { 0 } else { block.rows / STREAMS };
         // SAFETY: the caller's.
@@ -472,7 +490,7 @@ mod wide {
                 row += STREAMS;
             }
             while row < block.rows {
-                rows::<S, V, E, 1, 8>(block, row);
+                rows::<S, V, E, 1, WIDE>(block, row);
                 row += 1;
             }
         }

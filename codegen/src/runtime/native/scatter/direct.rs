@@ -205,16 +205,20 @@ impl Direct {
                     let sum = place.wrapping_add((x as u32).wrapping_mul(stride));
                     *place = if (x <= last) & (*place != NOWHERE) { sum } else { NOWHERE };
                 };
-                if step == 1 {
-                    for (i, place) in places.iter_mut().enumerate() {
-                        // SAFETY: as the caller says.
-                        one(place, unsafe { *from.add(i) });
-                    }
-                } else {
-                    for (i, place) in places.iter_mut().enumerate() {
-                        // SAFETY: as the caller says.
-                        one(place, unsafe { *from.add(i * step) });
-                    }
+                // Steps that are known make lanes of neighbours.
+                macro_rules! each {
+                    ($step:expr) => {
+                        for (i, place) in places.iter_mut().enumerate() {
+                            // SAFETY: as the caller says.
+                            one(place, unsafe { *from.add(i * $step) });
+                        }
+                    };
+                }
+                match step {
+                    1 => each!(1),
+                    2 => each!(2),
+                    3 => each!(3),
+                    _ => each!(step),
                 }
             }};
         }
