@@ -500,20 +500,10 @@ impl<'m> Reduction<'m> {
     fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
         let Some(&(var, n)) = vars.last() else { return 1 };
         let n = match self.chunks {
-            Some((cut, size, _)) if cut == var => {
-                if n % size == 0 {
-                    size
-                } else {
-                    1
-                }
-            }
+            Some((cut, size, _)) if cut == var => size,
             _ => n,
         };
-        let mut copies = if lanes == 1 { 1 } else { self.folds.copies(tape) };
-        while copies > 1 && n % (copies * i64::from(lanes)) != 0 {
-            copies /= 2;
-        }
-        copies
+        self.folds.copies_of(tape, lanes, n)
     }
 
     /// A unit of a reduction over columns.

@@ -336,14 +336,10 @@ impl<'m> Chain<'m> {
         buffers: &[Buffer<'ctx>],
     ) -> Result<()> {
         let n = self.inner.last().map_or(1, |v| v.1);
-        let mut copies = if c.lanes == 1 { 1 } else { folds.copies(c.tape) };
-        while copies > 1 && n % (copies * i64::from(c.lanes)) != 0 {
-            copies /= 2;
-        }
         let sweep = Sweep {
             folds,
             vars: &self.inner,
-            copies,
+            copies: folds.copies_of(c.tape, c.lanes, n),
             range: &|c, var| sweep::whole(c, var),
             before: &|c| buffers.iter().filter(|b| b.sweep < number).try_for_each(|b| b.load(c, &self.place)),
             after: &|c| {

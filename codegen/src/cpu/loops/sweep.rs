@@ -232,6 +232,15 @@ impl<'m> Folds<'m> {
         Ok(all)
     }
 
+    /// How many copies of the expression of an element are worth it in a loop over so many elements.
+    pub(super) fn copies_of(&self, tape: &Tape<'_>, lanes: u32, n: i64) -> i64 {
+        let mut copies = if lanes == 1 { 1 } else { self.copies(tape) };
+        while copies > 1 && n < copies * i64::from(lanes) {
+            copies /= 2;
+        }
+        copies
+    }
+
     /// How many copies of the expression of an element are worth it.
     pub(super) fn copies(&self, tape: &Tape<'_>) -> i64 {
         let mut seen = rustc_hash::FxHashSet::default();
@@ -309,7 +318,7 @@ pub(super) struct Sweep<'s, 'c, 'a, 'ctx, 'm> {
     pub(super) folds: &'s Folds<'m>,
     /// Over what, outermost first.
     pub(super) vars: &'s [(u32, i64)],
-    /// So many elements a run of the innermost loop, which divides the number of them.
+    /// So many elements a run of the innermost loop, a power of two.
     pub(super) copies: i64,
     /// The values of each variable.
     pub(super) range: Ranges<'s, 'c, 'a, 'ctx, 'm>,
@@ -406,9 +415,16 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
             Some(n) => e.add(low, e.i64(n - n % w))?,
             None => e.add(low, e.and(e.sub(high, low)?, e.i64(-w))?)?,
         };
+        // Whole runs of all copies, then elements of the first one.
+        let block = w * copies;
+        let whole = match count {
+            _ if copies == 1 => main,
+            Some(n) => e.add(low, e.i64(n - n % block))?,
+            None => e.add(low, e.and(e.sub(high, low)?, e.i64(-block))?)?,
+        };
         let mut carried = initial;
-        if count.is_none_or(|n| n >= w) {
-            carried = c.fold_var(first.0, low, main, w * copies, w > 1, w, &carried, |c, carried| {
+        if count.is_none_or(|n| n >= block) {
+            carried = c.fold_var(first.0, low, whole, block, w > 1, w, &carried, |c, carried| {
                 let mut next = Vec::new();
                 for copy in 0..copies {
                     c.enter()?;
@@ -424,6 +440,13 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
                 next.extend_from_slice(&carried[next.len()..]);
                 Ok(next)
             })?;
+        }
+        if copies > 1 && count.is_none_or(|n| n % block >= w) {
+            let more = c.fold_var(first.0, whole, main, w, w > 1, w, &carried[..n], |c, carried| {
+                let mine = values(&types, carried);
+                Ok(registers(&self.step(c, start.0, &mine)?))
+            })?;
+            carried.splice(..n, more);
         }
         if w == 1 || count.is_some_and(|n| n % w == 0) {
             return Ok(carried);

@@ -109,25 +109,46 @@ fn from_float<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result
 /// Truncated; out of range the end of the range, NaN 0.
 fn saturate<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, to: ElementType) -> Result<Val<'ctx>> {
     let (prim, bits, signed) = (register(to), to.bits(), to.is_signed_integer());
-    if bits > 16 {
-        let result = e.ty(prim);
-        let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
-        return Ok(Val::one(to, e.intrinsic(name, &[result, x.get_type()], &[x])?));
-    }
-    // The ends are numbers of the float type, and inside 32 bits nothing saturates.
-    let size = if signed { bits - 1 } else { bits };
-    let (low, high) = (if signed { -f64::from(size).exp2() } else { 0.0 }, f64::from(size).exp2() - 1.0);
     let from = e.prim_of(x);
-    let (low, high) = (e.float(from, low), e.float(from, high));
-    let x = if signed {
-        let x = e.select(e.fcmp(FloatPredicate::ORD, x, x)?, x, e.float(from, 0.0))?;
-        e.select(e.fcmp(FloatPredicate::OGT, low, x)?, low, x)?
-    } else {
-        // The low end is what a NaN becomes: one maximum.
-        e.select(e.fcmp(FloatPredicate::OGT, x, low)?, x, low)?
+    if bits > 16 && e.lanes_of(x) == 1 {
+        // Of lanes LLVM makes one conversion after the other.
+        let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        return Ok(Val::one(to, e.intrinsic(name, &[e.ty(prim), x.get_type()], &[x])?));
+    }
+    let truncated = |x| {
+        if bits <= 16 {
+            // Inside 32 bits nothing saturates.
+            return e.trunc(e.fptosi(x, Prim::I32)?, prim);
+        }
+        if signed { e.fptosi(x, prim) } else { e.fptoui(x, prim) }
     };
-    let x = e.select(e.fcmp(FloatPredicate::OLT, high, x)?, high, x)?;
-    Ok(Val::one(to, e.trunc(e.fptosi(x, Prim::I32)?, prim)?))
+    let size = if signed { bits - 1 } else { bits };
+    let low = e.float(from, if signed { -f64::from(size).exp2() } else { 0.0 });
+    let above = f64::from(size).exp2();
+    let precision = if from == Prim::F64 { f64::MANTISSA_DIGITS } else { f32::MANTISSA_DIGITS };
+    if size <= precision {
+        // The greatest integer is a number of the float type.
+        let high = e.float(from, above - 1.0);
+        let x = if signed {
+            let x = e.select(e.fcmp(FloatPredicate::ORD, x, x)?, x, e.float(from, 0.0))?;
+            e.select(e.fcmp(FloatPredicate::OGT, low, x)?, low, x)?
+        } else {
+            // The low end is what a NaN becomes: one maximum.
+            e.select(e.fcmp(FloatPredicate::OGT, x, low)?, x, low)?
+        };
+        let x = e.select(e.fcmp(FloatPredicate::OLT, high, x)?, high, x)?;
+        return Ok(Val::one(to, truncated(x)?));
+    }
+    let below = e.float(from, above * (1.0 - (-f64::from(precision)).exp2()));
+    let inside = e.select(e.fcmp(FloatPredicate::OGT, x, low)?, x, low)?;
+    let inside = e.select(e.fcmp(FloatPredicate::OLT, inside, below)?, inside, below)?;
+    let beyond = e.fcmp(FloatPredicate::OGE, x, e.float(from, above))?;
+    let result = e.select(beyond, e.int(prim, u64::MAX >> (64 - size)), truncated(inside)?)?;
+    if !signed {
+        return Ok(Val::one(to, result));
+    }
+    let unordered = e.fcmp(FloatPredicate::UNO, x, x)?;
+    Ok(Val::one(to, e.select(unordered, e.int(prim, 0), result)?))
 }
 
 /// HLO's `bitcast-convert` between types of one width. Errors: types of different widths, which are no elementwise operation.

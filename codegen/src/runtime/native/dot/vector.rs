@@ -23,6 +23,8 @@ use crate::runtime::pool::Pool;
 const CHUNK: usize = 1 << 16;
 /// The most parts that terms are cut into.
 const PARTS: usize = 16;
+/// Fewer terms are products of another kind.
+const LEAST: usize = 4;
 /// Columns whose sums are in the first-level cache.
 const LINE: usize = 2048;
 /// Rows (or terms, if rows are neighbours) that are read at the same time.
@@ -133,7 +135,7 @@ impl Vector {
         let (batch, rows, terms) = (extents.batch, matrix.rows.size(), extents.k);
         let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
         let size = batch.saturating_mul(rows).saturating_mul(terms);
-        if batch == 0 || size < 1 << 13 || terms < 32 {
+        if batch == 0 || size < 1 << 13 || terms < LEAST {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);
