@@ -88,7 +88,7 @@ pub(super) fn load<'ctx>(
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
         Spread::Linear(stride)
-            if parts == 1 && (2..=4).contains(&(stride / bytes)) && stride % bytes == 0 =>
+            if parts == 1 && (2..=8).contains(&(stride / bytes)) && stride % bytes == 0 =>
         {
             let steps = (stride / bytes) as u32;
             SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])

@@ -155,19 +155,37 @@ unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'
                 *piece = sum;
                 j += PIECE;
             }
-            while j + 4 <= run {
-                let piece = row.add(j).cast::<[T; 4]>();
-                let (mut sum, more) = (*piece, *update.add(j).cast::<[T; 4]>());
-                for k in 0..4 {
-                    sum[k] = F::of(sum[k], more[k]);
-                }
-                *piece = sum;
-                j += 4;
+            match run - j {
+                0 => {}
+                1 => *row.add(j) = F::of(*row.add(j), *update.add(j)),
+                2..4 => ends::<T, F, 2>(row, update, j, run),
+                4..8 => ends::<T, F, 4>(row, update, j, run),
+                _ => ends::<T, F, 8>(row, update, j, run),
             }
-            while j < run {
-                *row.add(j) = F::of(*row.add(j), *update.add(j));
-                j += 1;
+        }
+    }
+}
+
+/// The elements from `first` to `end`, at least `N` and less than twice as many: the first and the last `N`. Those in the middle become the same twice.
+#[inline(always)]
+unsafe fn ends<T: Copy, F: Function<T>, const N: usize>(
+    row: *mut T,
+    update: *const T,
+    first: usize,
+    end: usize,
+) {
+    // SAFETY: the caller's: so many elements are there. All are read before any is written.
+    unsafe {
+        let places = [first, end - N];
+        let mut sums = places.map(|at| *row.add(at).cast::<[T; N]>());
+        let more = places.map(|at| *update.add(at).cast::<[T; N]>());
+        for (sum, more) in sums.iter_mut().zip(more) {
+            for k in 0..N {
+                sum[k] = F::of(sum[k], more[k]);
             }
+        }
+        for (at, sum) in places.into_iter().zip(sums) {
+            *row.add(at).cast::<[T; N]>() = sum;
         }
     }
 }
