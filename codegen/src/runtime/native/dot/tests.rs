@@ -416,7 +416,16 @@ fn vectors_and_pairs() {
 fn matrices_and_vectors_of_all_types() {
     use ElementType::*;
     let mut r = Random(8);
-    for (batch, rows, k) in [(1, 45, 517), (1, 3, 9000), (3, 37, 130), (20, 5, 200)] {
+    for (batch, rows, k) in [
+        (1, 45, 517),
+        (1, 3, 9000),
+        (3, 37, 130),
+        (20, 5, 200),
+        (1, 2055, 4),
+        (1, 411, 20),
+        (2, 203, 33),
+        (1, 131, 127),
+    ] {
         for (lhs, rhs, out) in [
             (F32, F32, F32),
             (BF16, BF16, F32),
