@@ -12,6 +12,7 @@
 //! | `vector` | products of a matrix and a vector |
 //! | `little` | batches of products of little matrices |
 //! | `outer` | products of one term |
+//! | `long` | products of few rows and columns of very many terms |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
 //!
@@ -26,6 +27,7 @@ mod grouped;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 mod little;
+mod long;
 pub(super) mod operand;
 mod outer;
 pub(super) mod product;
@@ -51,6 +53,7 @@ use super::{Call, Operation, Sent};
 use crate::Unsupported;
 use grouped::Grouped;
 use little::Little;
+use long::Long;
 use operand::{Field, Operand};
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
 use source::{Readable, Reader, Source, Strided, Typed};
@@ -71,6 +74,8 @@ pub(super) struct Dot {
     vector: Option<Vector>,
     /// If matrices are many and little.
     little: Option<Little>,
+    /// If terms are so many that they are cut.
+    long: Option<Long>,
     lhs: Operand,
     rhs: Operand,
     /// Batch, rows, columns of the result.
@@ -193,6 +198,7 @@ impl Dot {
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: Vector::new(field, extents, &lhs, &rhs, result.element_type),
             little: Little::new(field, extents, &lhs, &rhs, result.element_type),
+            long: Long::new(field, extents, &lhs, &rhs),
             lhs,
             rhs,
             result: [Steps::new([(batch, matrix)]), Steps::new([(m, n as isize)]), Steps::new([(n, 1)])],
@@ -201,28 +207,28 @@ impl Dot {
             all_rows: all_rows as u64,
         };
         let schedule = match field {
-            Field::F32 => dot.scheduled::<tile::F32>(),
-            Field::F64 => dot.scheduled::<tile::F64>(),
-            Field::I32 => dot.scheduled::<tile::I32>(),
-            Field::I64 => dot.scheduled::<tile::I64>(),
-            Field::C64 => dot.scheduled::<tile::C64>(),
-            Field::C128 => dot.scheduled::<tile::C128>(),
+            Field::F32 => dot.scheduled::<tile::F32>(extents),
+            Field::F64 => dot.scheduled::<tile::F64>(extents),
+            Field::I32 => dot.scheduled::<tile::I32>(extents),
+            Field::I64 => dot.scheduled::<tile::I64>(extents),
+            Field::C64 => dot.scheduled::<tile::C64>(extents),
+            Field::C128 => dot.scheduled::<tile::C128>(extents),
         };
         dot.schedule = if sums_are_elements(field, dot.result_type) { schedule.blocked() } else { schedule };
         Ok(dot)
     }
 
-    fn scheduled<A: Arithmetic<Word: Readable>>(&self) -> Schedule {
+    fn scheduled<A: Arithmetic<Word: Readable>>(&self, extents: Extents) -> Schedule {
         let readable = |operand: &Operand| {
             reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
         };
-        let neighbours = self.rhs.rows.single() == Some(1) || self.extents.n == 1;
+        let neighbours = self.rhs.rows.single() == Some(1) || extents.n == 1;
         let left = readable(&self.lhs).then(|| {
             let bytes = size_of::<A::Word>() as isize;
             let (rows, terms) = (self.lhs.rows.single(), self.lhs.terms.single());
             Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
         });
-        Schedule::new::<A>(self.extents, left, neighbours && readable(&self.rhs), None)
+        Schedule::new::<A>(extents, left, neighbours && readable(&self.rhs), None)
     }
 
     unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
@@ -467,7 +473,8 @@ impl Operation for Dot {
         let product = self.schedule.scratch(self.extents);
         let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
         let vector = self.vector.map_or(0, |vector| vector.scratch());
-        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector)) as u64
+        let long = self.long.map_or(0, |long| long.scratch(self.extents, |e| self.scheduled::<tile::F32>(e)));
+        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(long)) as u64
     }
 
     fn cost(&self) -> (u64, u64) {
@@ -491,6 +498,15 @@ impl Operation for Dot {
             if let Some(grouped) = self.grouped
                 && self.run_grouped(grouped, call)
             {
+                return;
+            }
+            if let Some(long) = self.long {
+                let schedule = |e| self.scheduled::<tile::F32>(e);
+                let (narrow, bytes) = (convert::from_f32(self.result_type), self.result_type.storage_bytes());
+                long.run(self.extents, [&self.lhs, &self.rhs], schedule, narrow, bytes, call);
+                if let Some(epilogue) = call.epilogue {
+                    self.report_all(epilogue, call);
+                }
                 return;
             }
             match self.field {

@@ -386,6 +386,26 @@ fn long_rows() {
     );
 }
 
+/// Terms that are cut into parts, and what is left of them.
+#[test]
+fn many_terms() {
+    use ElementType::*;
+    let mut r = Random(12);
+    for (m, k, n) in [(33, 20011, 17), (2, 1 << 20, 8), (5, 262_144, 64), (64, 8192 + 24, 90)] {
+        for (ty, out) in [(F32, F32), (F32, BF16), (F16, F32)] {
+            Case::matrices(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
+            let transposed = Case {
+                lhs: vec![k, m],
+                rhs: vec![n, k],
+                out: vec![m, n],
+                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
+                terms: k,
+            };
+            transposed.check(ty, ty, out, Floats::Plain, &mut r);
+        }
+    }
+}
+
 #[test]
 fn vectors_and_pairs() {
     use ElementType::*;
