@@ -87,8 +87,11 @@ pub(super) fn load<'ctx>(
             };
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
+        // More steps than that, and a vector before the last one would end beyond the last element.
         Spread::Linear(stride)
-            if parts == 1 && (2..=8).contains(&(stride / bytes)) && stride % bytes == 0 =>
+            if parts == 1
+                && stride % bytes == 0
+                && (2..=8.min(i64::from(w) + 1)).contains(&(stride / bytes)) =>
         {
             let steps = (stride / bytes) as u32;
             SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])
