@@ -10,6 +10,9 @@ use inkwell::values::{
 
 use super::{Emit, Prim, Result, Value};
 
+/// Bytes that streaming stores are aligned to at most: the widest register.
+pub const REGISTER: u32 = 64;
+
 impl<'ctx> Emit<'_, 'ctx> {
     /// `base + offset`: a scalar address and a scalar `i64` offset in bytes, or a vector of addresses for a vector of offsets.
     pub fn address(&self, base: Value<'ctx>, offset: Value<'ctx>) -> Result<Value<'ctx>> {
@@ -57,10 +60,11 @@ impl<'ctx> Emit<'_, 'ctx> {
         Ok(store)
     }
 
-    /// Stores past the caches: the address must be aligned to the whole vector, or the whole register where it is several, and [`Emit::fence`] must follow before anything else reads.
+    /// Stores past the caches: the address must be aligned to the whole vector, or to [`REGISTER`] bytes where that is less, and [`Emit::fence`] must follow before anything else reads.
     pub fn store_streaming(&self, value: Value<'ctx>, address: Value<'ctx>) -> Result<()> {
         let bytes = self.prim_of(value).bytes() * u64::from(self.lanes_of(value));
-        let store = self.store(value, address, bytes.min(64) as u32)?;
+        let store =
+            self.store(value, address, u32::try_from(bytes).map_or(REGISTER, |bytes| bytes.min(REGISTER)))?;
         let one = self.context.i32_type().const_int(1, false);
         let node = self.context.metadata_node(&[one.into()]);
         store.set_metadata(node, self.context.get_kind_id("nontemporal"))?;

@@ -28,6 +28,7 @@ pub use inkwell::{FloatPredicate, IntPredicate};
 
 pub use emit::{Emit, Prim, Value};
 pub use function::new_context;
+pub use memory::REGISTER;
 pub use target::{Level, Target};
 
 use crate::Unsupported;

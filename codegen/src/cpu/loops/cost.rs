@@ -18,18 +18,12 @@ pub(super) fn of(tape: &Tape<'_>, outputs: impl Iterator<Item = (NodeId, u32)>, 
 /// Of nodes that are computed so many times.
 pub(super) fn read(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, elements: u64) -> Cost {
     let mut cost = Cost::default();
-    let mut seen = rustc_hash::FxHashSet::default();
     let mut arrays = rustc_hash::FxHashMap::default();
-    let mut pending: Vec<NodeId> = nodes.collect();
-    while let Some(n) = pending.pop() {
-        if !seen.insert(n) {
-            continue;
-        }
+    for n in tape.needed(nodes) {
         cost.flops = cost.flops.saturating_add(elements.saturating_mul(tape.flops(n)));
         if let Op::Load { array, .. } = &tape.nodes[n as usize].op {
             *arrays.entry(*array).or_insert(0u64) += elements;
         }
-        tape.for_each_operand(n, &mut |m| pending.push(m));
     }
     for (array, read) in arrays {
         let shape = &tape.arrays[array as usize].shape;

@@ -85,7 +85,7 @@ pub(super) fn enabled<'ctx>(
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
 pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
     let mut widest = 8;
-    for n in needed(tape, roots.collect()) {
+    for n in tape.needed(roots) {
         let node = &tape.nodes[n as usize];
         let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
         widest = widest.max(lane_bits(node.ty, computes));
@@ -117,10 +117,11 @@ pub(super) fn registers(
     }
     let mut depths = rustc_hash::FxHashMap::default();
     let (mut all, mut deepest) = (0, 0);
-    for n in needed(tape, roots.collect()) {
-        match &tape.nodes[n as usize].op {
-            Op::Load { at, .. } | Op::Constant { at, .. } if !is_plain(tape, at, inner) => return 1,
-            _ => {}
+    for n in tape.needed(roots) {
+        if let Op::Load { at, .. } | Op::Constant { at, .. } = &tape.nodes[n as usize].op
+            && !is_plain(tape, at, inner)
+        {
+            return 1;
         }
         let work = tape.flops(n);
         let mut depth = 0;
@@ -140,19 +141,6 @@ pub(super) fn registers(
     [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
 }
 
-/// These nodes and all that they need, operands first.
-fn needed(tape: &Tape<'_>, mut pending: Vec<NodeId>) -> Vec<NodeId> {
-    let mut seen = rustc_hash::FxHashSet::default();
-    while let Some(n) = pending.pop() {
-        if seen.insert(n) {
-            tape.for_each_operand(n, &mut |m| pending.push(m));
-        }
-    }
-    let mut nodes: Vec<NodeId> = seen.into_iter().collect();
-    nodes.sort_unstable();
-    nodes
-}
-
 /// Whether what lanes over a variable read there is the same element, or neighbours.
 fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
     at.terms.iter().all(|&(atom, factor)| match &tape.space.atom(atom).def {
@@ -166,7 +154,7 @@ fn is_same(tape: &Tape<'_>, x: &Affine, inner: u32) -> bool {
     let others = &mut |var| var != inner;
     let mut values = Vec::new();
     tape.values_in(x, &mut |node| values.push(node));
-    tape.vars_in(x, others) && needed(tape, values).into_iter().all(|n| tape.vars_of(n, others))
+    tape.vars_in(x, others) && tape.needed(values.into_iter()).into_iter().all(|n| tape.vars_of(n, others))
 }
 
 /// Bits that a lane of a type takes while it is computed with.

@@ -14,7 +14,7 @@ use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::Tiles;
 use super::{Cost, Function};
 use crate::Unsupported;
-use crate::cpu::llvm::{IntPredicate, Result, Target, Value};
+use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -260,9 +260,6 @@ const MOST_COLUMNS: i64 = 4;
 
 /// The same of rows that are put together from several places: three vectors of three, say.
 const MOST_ASSEMBLED: i64 = 9;
-
-/// Bytes that streaming stores are aligned to at most: a register.
-const LINE: i64 = 64;
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
@@ -739,7 +736,7 @@ fn store_columns(
             && c.active.is_none()
             && c.lanes > 1
             && size * i64::from(c.lanes) >= 32
-            && c.aligned(&o.at, size, (size * i64::from(c.lanes)).min(LINE));
+            && c.aligned(&o.at, size, (size * i64::from(c.lanes)).min(i64::from(REGISTER)));
         if columns > 1 && c.lanes > 1 && c.active.is_none() {
             c.store_in_turn(values, o.array, &o.at, past)?;
             continue;

@@ -89,7 +89,7 @@ pub(super) fn fusion(
         at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, &of[kept..]));
         let fold = Fold::new(&mut tape, id, reduce, &at, next)?;
         next += fold.given.len() as u32;
-        let needs = reachable(&tape, fold.operands.iter().chain(&fold.initial).copied());
+        let needs = tape.needed(fold.operands.iter().chain(&fold.initial).copied());
         let sweep = needs.iter().filter_map(|&n| match tape.nodes[n as usize].op {
             Op::Given { number } => given.get(&number).map(|s| s + 1),
             _ => None,
@@ -137,18 +137,6 @@ pub(super) fn fusion(
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
     let keeps = keep(&tape, &sweeps, &elements, length);
     Ok((tape, Some(Chain { rows: vars, inner, place, length, sweeps, keeps, elements, singles })))
-}
-
-/// All nodes that some need, themselves included.
-fn reachable(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>) -> FxHashSet<NodeId> {
-    let mut seen = FxHashSet::default();
-    let mut pending: Vec<NodeId> = nodes.collect();
-    while let Some(n) = pending.pop() {
-        if seen.insert(n) {
-            tape.for_each_operand(n, &mut |m| pending.push(m));
-        }
-    }
-    seen
 }
 
 /// What each sweep is to keep: nodes that a later one needs, and that cost more than a load and a store.

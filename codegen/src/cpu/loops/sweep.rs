@@ -243,16 +243,8 @@ impl<'m> Folds<'m> {
 
     /// How many copies of the expression of an element are worth it.
     pub(super) fn copies(&self, tape: &Tape<'_>) -> i64 {
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut pending: Vec<NodeId> = self.all.iter().flat_map(|f| &f.operands).copied().collect();
-        let mut weight = 0;
-        while let Some(n) = pending.pop() {
-            if seen.insert(n) {
-                weight += tape.flops(n);
-                tape.for_each_operand(n, &mut |m| pending.push(m));
-            }
-        }
-        match weight {
+        let operands = self.all.iter().flat_map(|f| &f.operands).copied();
+        match tape.needed(operands).into_iter().map(|n| tape.flops(n)).sum() {
             0..=8 => 4,
             9..=24 => 2,
             _ => 1,

@@ -75,19 +75,9 @@ impl Tiles {
         if columns < 16 {
             return None;
         }
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut pending: Vec<NodeId> = nest.outputs.iter().map(|o| o.node).collect();
-        let mut all = Vec::new();
-        while let Some(n) = pending.pop() {
-            if seen.insert(n) {
-                all.push(n);
-                tape.for_each_operand(n, &mut |m| pending.push(m));
-            }
-        }
-        all.sort_unstable();
         let mut found: Option<Tiles> = None;
         let mut room = ROOM;
-        for n in all {
+        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
             let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[n as usize].op else { continue };
             let ty = tape.arrays[*array as usize].shape.element_type;
             if ty.is_complex() || !tape.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
@@ -197,15 +187,10 @@ impl Tiles {
     /// Whether squares of lanes are turned over in registers and stored from there, past the caches, a whole line of these at a time.
     fn is_direct(&self, nest: &Nest, tape: &Tape<'_>, lanes: u32, sides: [i64; 2]) -> bool {
         let bytes = |array: u32| tape.arrays[array as usize].shape.element_type.storage_bytes() as u32;
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut pending: Vec<NodeId> = nest.outputs.iter().map(|o| o.node).collect();
         let (mut work, mut lines) = (0, true);
-        while let Some(n) = pending.pop() {
-            if seen.insert(n) {
-                work += tape.flops(n);
-                lines &= !tape.branches(n);
-                tape.for_each_operand(n, &mut |m| pending.push(m));
-            }
+        for n in tape.needed(nest.outputs.iter().map(|o| o.node)) {
+            work += tape.flops(n);
+            lines &= !tape.branches(n);
         }
         lines &= nest.outputs.iter().all(|o| bytes(o.array) * lanes == 64);
         let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if bytes(*array) * lanes == 64);

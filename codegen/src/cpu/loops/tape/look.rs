@@ -31,6 +31,20 @@ impl Tape<'_> {
         }
     }
 
+    /// These nodes and all that they need, operands first.
+    pub(in crate::cpu::loops) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending: Vec<NodeId> = roots.collect();
+        while let Some(n) = pending.pop() {
+            if seen.insert(n) {
+                self.for_each_operand(n, &mut |m| pending.push(m));
+            }
+        }
+        let mut nodes: Vec<NodeId> = seen.into_iter().collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
     pub(super) fn values_in_guard(&self, guard: GuardId, f: &mut impl FnMut(NodeId)) {
         for c in &self.guards[guard as usize] {
             self.values_in(&c.value, f);

@@ -207,28 +207,15 @@ impl Dot {
             all_rows: all_rows as u64,
         };
         let schedule = match field {
-            Field::F32 => dot.scheduled::<tile::F32>(extents),
-            Field::F64 => dot.scheduled::<tile::F64>(extents),
-            Field::I32 => dot.scheduled::<tile::I32>(extents),
-            Field::I64 => dot.scheduled::<tile::I64>(extents),
-            Field::C64 => dot.scheduled::<tile::C64>(extents),
-            Field::C128 => dot.scheduled::<tile::C128>(extents),
+            Field::F32 => scheduled::<tile::F32>(extents, &dot.lhs, &dot.rhs),
+            Field::F64 => scheduled::<tile::F64>(extents, &dot.lhs, &dot.rhs),
+            Field::I32 => scheduled::<tile::I32>(extents, &dot.lhs, &dot.rhs),
+            Field::I64 => scheduled::<tile::I64>(extents, &dot.lhs, &dot.rhs),
+            Field::C64 => scheduled::<tile::C64>(extents, &dot.lhs, &dot.rhs),
+            Field::C128 => scheduled::<tile::C128>(extents, &dot.lhs, &dot.rhs),
         };
         dot.schedule = if sums_are_elements(field, dot.result_type) { schedule.blocked() } else { schedule };
         Ok(dot)
-    }
-
-    fn scheduled<A: Arithmetic<Word: Readable>>(&self, extents: Extents) -> Schedule {
-        let readable = |operand: &Operand| {
-            reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
-        };
-        let neighbours = self.rhs.rows.single() == Some(1) || extents.n == 1;
-        let left = readable(&self.lhs).then(|| {
-            let bytes = size_of::<A::Word>() as isize;
-            let (rows, terms) = (self.lhs.rows.single(), self.lhs.terms.single());
-            Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
-        });
-        Schedule::new::<A>(extents, left, neighbours && readable(&self.rhs), None)
     }
 
     unsafe fn run_vector(&self, vector: Vector, call: Call<'_>) {
@@ -451,6 +438,20 @@ impl Dot {
     }
 }
 
+/// How a product of these operands is cut.
+fn scheduled<A: Arithmetic<Word: Readable>>(extents: Extents, lhs: &Operand, rhs: &Operand) -> Schedule {
+    let readable = |operand: &Operand| {
+        reader::<A>(operand).same() && operand.rows.single().is_some() && operand.terms.single().is_some()
+    };
+    let neighbours = rhs.rows.single() == Some(1) || extents.n == 1;
+    let left = readable(lhs).then(|| {
+        let bytes = size_of::<A::Word>() as isize;
+        let (rows, terms) = (lhs.rows.single(), lhs.terms.single());
+        Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
+    });
+    Schedule::new::<A>(extents, left, neighbours && readable(rhs), None)
+}
+
 /// An operand whose (converted) elements are at `base`.
 fn typed<W>(operand: &Operand, base: *const u8, reader: Reader<W>) -> Typed<'_, W> {
     let base = base.wrapping_offset(operand.offset * operand.packed_type().storage_bytes() as isize);
@@ -473,7 +474,7 @@ impl Operation for Dot {
         let product = self.schedule.scratch(self.extents);
         let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
         let vector = self.vector.map_or(0, |vector| vector.scratch());
-        let long = self.long.map_or(0, |long| long.scratch(self.extents, |e| self.scheduled::<tile::F32>(e)));
+        let long = self.long.as_ref().map_or(0, Long::scratch);
         (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(long)) as u64
     }
 
@@ -500,10 +501,8 @@ impl Operation for Dot {
             {
                 return;
             }
-            if let Some(long) = self.long {
-                let schedule = |e| self.scheduled::<tile::F32>(e);
-                let (narrow, bytes) = (convert::from_f32(self.result_type), self.result_type.storage_bytes());
-                long.run(self.extents, [&self.lhs, &self.rhs], schedule, narrow, bytes, call);
+            if let Some(long) = &self.long {
+                long.run(convert::from_f32(self.result_type), self.result_type.storage_bytes(), call);
                 if let Some(epilogue) = call.epilogue {
                     self.report_all(epilogue, call);
                 }

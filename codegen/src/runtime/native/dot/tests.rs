@@ -257,6 +257,12 @@ impl Case {
         Case { lhs: vec![m, k], rhs: vec![k, n], out: vec![m, n], attrs, terms: k }
     }
 
+    /// The same product of both operands transposed.
+    fn transposed(m: usize, k: usize, n: usize) -> Case {
+        let attrs = "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into();
+        Case { lhs: vec![k, m], rhs: vec![n, k], out: vec![m, n], attrs, terms: k }
+    }
+
     fn text(&self, lhs: &str, rhs: &str, out: &str) -> String {
         let (l, r, o) = (shape(lhs, &self.lhs), shape(rhs, &self.rhs), shape(out, &self.out));
         format!(
@@ -361,14 +367,7 @@ fn blocks() {
         for (ty, out) in [(F32, F32), (F32, BF16), (BF16, F32), (BF16, BF16), (S16, S32), (S8, S32)] {
             let floats = [Floats::Plain, Floats::Tiny][r.below(2)];
             Case::matrices(m, k, n).check(ty, ty, out, floats, &mut r);
-            let transposed = Case {
-                lhs: vec![k, m],
-                rhs: vec![n, k],
-                out: vec![m, n],
-                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
-                terms: k,
-            };
-            transposed.check(ty, ty, out, floats, &mut r);
+            Case::transposed(m, k, n).check(ty, ty, out, floats, &mut r);
         }
     }
 }
@@ -394,14 +393,7 @@ fn many_terms() {
     for (m, k, n) in [(33, 20011, 17), (2, 1 << 20, 8), (5, 262_144, 64), (64, 8192 + 24, 90)] {
         for (ty, out) in [(F32, F32), (F32, BF16), (F16, F32)] {
             Case::matrices(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
-            let transposed = Case {
-                lhs: vec![k, m],
-                rhs: vec![n, k],
-                out: vec![m, n],
-                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
-                terms: k,
-            };
-            transposed.check(ty, ty, out, Floats::Plain, &mut r);
+            Case::transposed(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
         }
     }
 }
@@ -420,14 +412,7 @@ fn vectors_and_pairs() {
                 Floats::Plain
             };
             Case::matrices(m, k, n).check(ty, ty, out, floats, &mut r);
-            let transposed = Case {
-                lhs: vec![k, m],
-                rhs: vec![n, k],
-                out: vec![m, n],
-                attrs: "lhs_contracting_dims={0}, rhs_contracting_dims={1}".into(),
-                terms: k,
-            };
-            transposed.check(ty, ty, out, floats, &mut r);
+            Case::transposed(m, k, n).check(ty, ty, out, floats, &mut r);
         }
     }
 }

@@ -250,27 +250,59 @@ impl Vector {
         if self.direct {
             return;
         }
-        let sent = Arrays { scratch: sums.cast(), ..arrays };
-        let lines = rows.div_ceil(LINE);
-        pool.run(self.batch * lines, &|chunk| {
-            let (batch, line) = (chunk / lines, chunk % lines);
-            let Arrays { out, scratch: sums, .. } = sent.get();
-            let (first, end) = (line * LINE, rows.min((line + 1) * LINE));
-            // SAFETY: the parts are done; rows are disjoint, and the first part's sums take the others'.
-            unsafe {
-                let sums = sums.cast::<S>().add(batch * parts * rows);
-                for part in 1..parts {
-                    for row in first..end {
-                        *sums.add(row) = (*sums.add(row)).plus(*sums.add(part * rows + row));
-                    }
-                }
-                let to = out.add((batch * rows + first) * result_bytes);
-                match narrow {
-                    Some(narrow) => narrow(sums.add(first), end - first, to, 1),
-                    None => std::ptr::copy_nonoverlapping(sums.add(first), to.cast(), end - first),
+        // SAFETY: the parts are done.
+        unsafe { add_up(sums, [self.batch, parts, rows], arrays.out, narrow, result_bytes, pool) };
+    }
+}
+
+/// Adds up sums of parts of the terms, in order, into elements of the result: sums of `batch` products, of each `parts` times `rows`.
+///
+/// # Safety
+/// So many sums and elements are there, and nobody else uses them.
+pub(super) unsafe fn add_up<S: Number>(
+    sums: *mut S,
+    [batch, parts, rows]: [usize; 3],
+    out: *mut u8,
+    narrow: Option<Narrow<S>>,
+    result_bytes: usize,
+    pool: &Pool,
+) {
+    let sent = Sums { sums, out };
+    let lines = rows.div_ceil(LINE);
+    pool.run(batch * lines, &|chunk| {
+        let (batch, line) = (chunk / lines, chunk % lines);
+        let Sums { sums, out } = sent.get();
+        let (first, end) = (line * LINE, rows.min((line + 1) * LINE));
+        // SAFETY: the caller's; rows are disjoint, and the first part's sums take the others'.
+        unsafe {
+            let sums = sums.add(batch * parts * rows);
+            for part in 1..parts {
+                for row in first..end {
+                    *sums.add(row) = (*sums.add(row)).plus(*sums.add(part * rows + row));
                 }
             }
-        });
+            let to = out.add((batch * rows + first) * result_bytes);
+            match narrow {
+                Some(narrow) => narrow(sums.add(first), end - first, to, 1),
+                None => std::ptr::copy_nonoverlapping(sums.add(first), to.cast(), end - first),
+            }
+        }
+    });
+}
+
+/// Where sums of parts are, and the result, for all threads.
+#[derive(Clone, Copy)]
+struct Sums<S> {
+    sums: *mut S,
+    out: *mut u8,
+}
+
+// SAFETY: threads use disjoint rows.
+unsafe impl<S> Sync for Sums<S> {}
+
+impl<S: Copy> Sums<S> {
+    fn get(&self) -> Sums<S> {
+        *self
     }
 }
 
