@@ -31,6 +31,7 @@ pub(crate) use wrapper::run as wrap;
 /// What lowering needs, and nothing that only makes programs faster.
 const LOWERING: &[&str] = &[
     "elided-constants",
+    "mixed-precision",
     "async-to-call",
     "layout-normalization",
     "call-inliner",

@@ -30,8 +30,10 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if !fuel.take() {
             break;
         }
-        let new = module.insert_before(start, new);
+        // What updates bind is not there before them.
         let done = chain[chain.len() - 1];
+        let bound_later = new.operands.len() > module.instr(start).operands().len();
+        let new = module.insert_before(if bound_later { done } else { start }, new);
         module.replace_all_uses(done, new);
         let (name, span) = (module.instr(done).name.clone(), module.instr(done).span);
         for &id in chain.iter().rev() {
@@ -58,8 +60,7 @@ fn chain(module: &Module, start: InstrId) -> Option<Vec<InstrId>> {
             (Opcode::AsyncStart, Opcode::AsyncDone) | (Opcode::CopyStart, Opcode::CopyDone) => {
                 return Some(chain);
             }
-            // One that binds operands of its own is more than a step.
-            (Opcode::AsyncStart, Opcode::AsyncUpdate) if module.instr(only.user).operands().len() == 1 => {}
+            (Opcode::AsyncStart, Opcode::AsyncUpdate) if module.instr(only.user).operands()[0] == last => {}
             _ => return None,
         }
     }
@@ -79,14 +80,17 @@ fn synchronous(module: &Module, start: InstrId, chain: &[InstrId]) -> Option<New
         Opcode::AsyncStart => {
             let callee = instr.attrs.computation(AttrKey::Calls)?;
             let c = module.computation(callee);
+            let steps = chain.iter().filter(|&&id| module.instr(id).opcode == Opcode::AsyncUpdate);
+            let later = steps.flat_map(|&id| &module.instr(id).operands()[1..]);
+            let operands: Vec<InstrId> = operands.iter().chain(later).copied().collect();
             let bound = |(p, &o): (&Option<InstrId>, &InstrId)| {
                 p.is_some_and(|p| module.instr(p).shape == module.instr(o).shape)
             };
             let fits = c.execution_thread.is_none()
                 && c.parameters().len() == operands.len()
-                && c.parameters().iter().zip(operands).all(bound)
+                && c.parameters().iter().zip(&operands).all(bound)
                 && module.instr(module.root(callee)).shape == shape;
-            let call = NewInstruction::new(Opcode::Call, shape, operands)
+            let call = NewInstruction::new(Opcode::Call, shape, &operands)
                 .attr(AttrKey::ToApply, AttrValue::Computation(callee));
             fits.then_some(call)
         }

@@ -35,6 +35,7 @@ pub(crate) mod fast_math;
 mod flatten;
 mod gather_scatter;
 mod layout_normalization;
+mod mixed_precision;
 mod movement;
 mod nans;
 mod reduce;
@@ -172,6 +173,11 @@ pub const DECLARED: &[Declared] = &[
         name: "map-inliner",
         doc: "elementwise instructions in the place of a map",
         run: calls::inline_maps,
+    },
+    Declared {
+        name: "mixed-precision",
+        doc: "conversions where operands or results are floats of other types than what an operation computes in",
+        run: mixed_precision::run,
     },
     Declared {
         name: "movement-simplifier",

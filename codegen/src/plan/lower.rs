@@ -298,6 +298,9 @@ fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
     if !promises(instr.opcode) {
         return Ok(Lowering::Interpret);
     }
+    if lacks_operands(module, id) {
+        return Err(Unsupported::new(module, id, "operands of its computation come later, or never"));
+    }
     // A promise is settled by who expects one.
     let mut users = module.users(id).iter().map(|user| module.instr(user.user).opcode);
     if let Some(user) = users.find(|&user| !settles(user)) {
@@ -308,6 +311,20 @@ fn interpret(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         return Err(Unsupported::new(module, id, "its result leaves the computation before it is done"));
     }
     Ok(Lowering::Interpret)
+}
+
+/// Whether a start, or an update of one, leaves operands of the computation open.
+fn lacks_operands(module: &Module, id: InstrId) -> bool {
+    let (mut start, mut bound) = (id, 0);
+    while let (Opcode::AsyncUpdate, [before, more @ ..]) =
+        (module.instr(start).opcode, module.instr(start).operands())
+    {
+        bound += more.len();
+        start = *before;
+    }
+    bound += module.instr(start).operands().len();
+    let callee = module.instr(start).attrs.computation(AttrKey::Calls);
+    callee.is_some_and(|c| module.computation(c).parameters().len() > bound)
 }
 
 /// Whether the result is not there when the instruction is done.

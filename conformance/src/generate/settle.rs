@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hlo::attrs::{AliasEntry, AliasKind, Ints};
-use hlo::{ComputationId, InstrId, Layout, Module, Opcode, Shape};
+use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Layout, Module, NewInstruction, Opcode, Shape};
 
 use super::Generator;
 use super::movement::permutation;
@@ -12,11 +12,49 @@ impl Generator<'_> {
     /// Ends the program.
     pub(super) fn settle(&mut self) {
         order(&mut self.module);
+        if self.choices.chance(24) {
+            self.mix();
+        }
         if self.choices.chance(40) {
             self.layouts();
         }
         if self.choices.chance(40) {
             self.aliases();
+        }
+    }
+
+    /// Mixed precision: converts operands to floats of other types where the instruction, whose result stays as it is, allows it.
+    fn mix(&mut self) {
+        const OTHERS: &[ElementType] =
+            &[ElementType::BF16, ElementType::F32, ElementType::F16, ElementType::F64, ElementType::F8E4M3FN];
+        let computations = self.module.computations().iter();
+        let all: Vec<InstrId> = computations.flat_map(|&c| self.module.instructions(c)).collect();
+        for id in all {
+            let instr = self.module.instr(id);
+            if is_particular(instr.opcode) {
+                continue;
+            }
+            let (opcode, attrs) = (instr.opcode, instr.attrs.clone());
+            for slot in 0..instr.operands().len() {
+                let operand = self.module.instr(id).operands()[slot];
+                let Some(array) = self.module.instr(operand).shape.as_array().cloned() else { continue };
+                if !array.element_type.is_float() || opcode == Opcode::Convert || !self.choices.chance(50) {
+                    continue;
+                }
+                let other = Shape::Array(ArrayShape { element_type: self.choices.pick(OTHERS), ..array });
+                let module = &self.module;
+                let instr = module.instr(id);
+                let mut shapes: Vec<&Shape> =
+                    instr.operands().iter().map(|&o| &module.instr(o).shape).collect();
+                shapes[slot] = &other;
+                if hlo::infer::check(module, opcode, &shapes, &attrs, &instr.shape).is_ok() {
+                    let name = self.module.unique_name("mixed");
+                    let new =
+                        NewInstruction { name, ..NewInstruction::new(Opcode::Convert, other, &[operand]) };
+                    let converted = self.module.insert_before(id, new);
+                    self.module.set_operand(id, slot, converted);
+                }
+            }
         }
     }
 
@@ -76,6 +114,25 @@ impl Generator<'_> {
             });
         }
     }
+}
+
+/// Whether an operand must be what began the operation, or of the type that the applied computation takes (the interpreter refuses others).
+fn is_particular(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::AllGatherDone
+            | Opcode::AllReduceDone
+            | Opcode::AsyncDone
+            | Opcode::AsyncUpdate
+            | Opcode::CollectivePermuteDone
+            | Opcode::CopyDone
+            | Opcode::RecvDone
+            | Opcode::Scan
+            | Opcode::Scatter
+            | Opcode::SelectAndScatter
+            | Opcode::SendDone
+            | Opcode::Sort
+    )
 }
 
 /// Removes computations that nothing calls (a family that gives up may leave some), and puts callees before callers, as XLA's

@@ -80,9 +80,22 @@ pub(super) fn async_update(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     begin(cx, computation, bound.iter().cloned().chain(args).collect())
 }
 
-/// `async-done`: the result inside the tuple of `async-start`.
+/// `async-done`: the result inside the tuple of `async-start`, once its computation has all operands.
 pub(super) fn async_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
-    super::collective::settled(cx, element(cx, args, 1)?)
+    fn fits(value: &Value, shape: &hlo::Shape) -> bool {
+        match (value, shape) {
+            (Value::Tuple(values), hlo::Shape::Tuple(shapes)) => {
+                values.len() == shapes.len() && values.iter().zip(shapes.iter()).all(|(v, s)| fits(v, s))
+            }
+            (Value::Tuple(_), _) | (_, hlo::Shape::Tuple(_)) => false,
+            (_, _) => true,
+        }
+    }
+    let result = super::collective::settled(cx, element(cx, args, 1)?)?;
+    if fits(&result, &cx.instr.shape) {
+        return Ok(result);
+    }
+    Err(cx.unsupported("of a computation that lacks operands, or gives another shape"))
 }
 
 /// `copy-start`: (destination, source, context).

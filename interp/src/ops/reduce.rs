@@ -39,6 +39,8 @@ pub(super) fn reduce(cx: &Cx<'_>, args: Args) -> Result<Value> {
             None => operand,
         });
     }
+    let arranged = typed(cx, &region, arranged, inits.len())?;
+    let inits = typed(cx, &region, inits, 0)?;
     let buffers = if let ([x], [init], Some((op, _))) = (&arranged[..], &inits[..], region.as_binary()) {
         match combined(cx, op, view, x, init)? {
             Some(buffer) => {
@@ -240,8 +242,6 @@ fn applied(
 ) -> Result<Vec<Buffer>> {
     let n = view.outer * view.inner;
     let count = operands.len();
-    let operands = typed(cx, region, operands, count)?;
-    let inits = typed(cx, region, inits, 0)?;
     let mut out = Vec::with_capacity(count);
     for init in &inits {
         out.push(with_buffer!(init.buffer(), v => filled(cx, v[0], n)?));

@@ -28,6 +28,8 @@ pub(super) fn reduce_window(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let Some(first) = operands.first() else { return Err(cx.unsupported("without operands")) };
     let region = region(cx, AttrKey::ToApply)?;
     let axes = window::axes(cx, &first.sizes())?;
+    let operands = typed(cx, &region, operands, inits.len())?;
+    let inits = typed(cx, &region, inits, 0)?;
     let buffers = if let ([x], [init], Some((op, _))) = (&operands[..], &inits[..], region.as_binary()) {
         match combined(cx, op, &axes, x, init)? {
             Some(buffer) => {
@@ -293,8 +295,6 @@ fn applied(
 ) -> Result<Vec<Buffer>> {
     let n: usize = window::outputs(axes).iter().product();
     let count = operands.len();
-    let operands = typed(cx, region, operands, count)?;
-    let inits = typed(cx, region, inits, 0)?;
     let mut out = Vec::with_capacity(count);
     for init in &inits {
         out.push(with_buffer!(init.buffer(), v => filled(cx, v[0], n)?));

@@ -251,8 +251,26 @@ fn element(e: &mut Edit<'_>) -> Option<InstrId> {
     e.instr(tuple).operands().get(index).copied()
 }
 
+/// Whether a size is set of which the shape of the result says nothing, nor what is made of it.
+fn sets_unseen(module: &Module) -> bool {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    all.any(|id| {
+        let instr = module.instr(id);
+        let unseen = |shape: &ArrayShape| {
+            let &[dim] = instr.attrs.ints(AttrKey::Dimensions)? else { return None };
+            let dim = usize::try_from(dim).ok()?;
+            let size = facts::integer(module, *instr.operands().get(1)?);
+            Some(!shape.is_dynamic_dim(dim) && size != Some(i128::from(*shape.dims.get(dim)?)))
+        };
+        instr.opcode == Opcode::SetDimensionSize && instr.shape.as_array().and_then(unseen) == Some(true)
+    })
+}
+
 /// `get-dimension-size`.
 fn size_of(e: &mut Edit<'_>) -> Option<InstrId> {
+    if sets_unseen(e.module) {
+        return None;
+    }
     let &[dim] = e.at().attrs.ints(AttrKey::Dimensions)? else { return None };
     let view = view(e, e.operand(0)?)?;
     let dim = usize::try_from(dim).ok()?;

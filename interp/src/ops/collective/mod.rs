@@ -69,16 +69,17 @@ const ACTS: [(Opcode, Act); 20] = [
 /// Runs an instruction that communicates.
 pub(super) fn eval(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let act = ACTS.iter().find(|(opcode, _)| *opcode == cx.instr.opcode);
+    let typed = |value| super::declared(cx, value, &cx.instr.shape);
     let value = match act.expect("invariant: only opcodes of the table come here").1 {
-        Act::Whole(kind) => settled(cx, begin(cx, kind, args)?),
-        Act::Start(kind) => start(cx, kind, args),
+        Act::Whole(kind) => settled(cx, begin(cx, kind, args)?).and_then(typed),
+        Act::Start(kind) => start(cx, kind, args).and_then(typed),
         Act::Begin(kind) => begin(cx, kind, args),
-        Act::Done => done(cx, args),
-        Act::Settle => settled(cx, super::control::first(args)),
+        Act::Done => done(cx, args).and_then(typed),
+        Act::Settle => settled(cx, super::control::first(args)).and_then(typed),
         Act::Send => transfer::send(cx, args),
         Act::SendDone => transfer::send_done(cx, args),
         Act::Receive => transfer::recv(cx),
-        Act::ReceiveDone => transfer::recv_done(cx, args),
+        Act::ReceiveDone => transfer::recv_done(cx, args).and_then(typed),
         Act::Infeed => transfer::infeed(cx),
         Act::Outfeed => transfer::outfeed(cx, args),
     };
@@ -128,16 +129,17 @@ fn no_lanes(cx: &Cx<'_>) -> Result<()> {
 
 /// The result of an operation whose participants have all arrived. `cx` is that of the operation, not of its done.
 pub(crate) fn finish(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
-    match &pending.finish {
+    let value = match &pending.finish {
         Finish::Group { kind, rank, kept } => {
             let meeting = &pending.meetings[0];
             let contributions: Vec<&[Tensor]> = meeting.contributions().collect();
-            group::result(cx, *kind, *rank, &contributions, kept, Some(&meeting.shared))
+            group::result(cx, *kind, *rank, &contributions, kept, Some(&meeting.shared))?
         }
-        Finish::Permute(taking) => permute::result(cx, taking, &pending.meetings),
-        Finish::Sent => Ok(Value::Token),
-        Finish::Received => transfer::received(cx, &pending.meetings[0]),
-    }
+        Finish::Permute(taking) => permute::result(cx, taking, &pending.meetings)?,
+        Finish::Sent => return Ok(Value::Token),
+        Finish::Received => return transfer::received(cx, &pending.meetings[0]),
+    };
+    super::declared(cx, value, result_shape(cx))
 }
 
 /// The start of an asynchronous one: `(operands, result, contexts...)`.
