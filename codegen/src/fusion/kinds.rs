@@ -54,6 +54,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         | Opcode::Slice
         | Opcode::Transpose => Role::Loop,
         Opcode::Map if is_expression(module, id) => Role::Loop,
+        Opcode::Dot if crate::passes::facts::is_product(module, id) => Role::Loop,
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }

@@ -30,6 +30,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         for n in 0..graph.nodes.len() as NodeId {
             let id = graph.node(n).id;
             let is_hero = matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
+                && graph.node(n).role == Role::Outside
                 && !pinned.contains(&id)
                 && module.instr(id).operands().len() == 2
                 && graph.node(n).operands.iter().all(|&o| graph.node(o).role != Role::Scalar)

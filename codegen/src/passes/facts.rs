@@ -169,6 +169,27 @@ const FEW_PRODUCTS: i64 = 64;
 /// The most of them in one element.
 const FEW_TERMS: i64 = 8;
 
+/// Whether each element of a `dot` is one product, of a type that holds the elements of both operands: an expression of theirs, however many there are.
+pub(crate) fn is_product(module: &Module, id: InstrId) -> bool {
+    use hlo::ElementType::{BF16, F16, F32, F64};
+    let instr = module.instr(id);
+    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
+    let (Opcode::Dot, &[lhs, rhs], Some(result)) = (instr.opcode, instr.operands(), array(id)) else {
+        return false;
+    };
+    let (Some(lhs), Some(rhs)) = (array(lhs), array(rhs)) else { return false };
+    let ty = result.element_type;
+    let holds = |of: hlo::ElementType| match ty {
+        F64 => matches!(of, F64 | F32 | F16 | BF16),
+        F32 => matches!(of, F32 | F16 | BF16),
+        F16 | BF16 => ty == of,
+        _ => ty == of && ty.is_integer() && ty.bits() >= 8,
+    };
+    let contracted = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::LhsContractingDims);
+    let one = |&d: &i64| usize::try_from(d).ok().and_then(|d| lhs.dims.get(d)) == Some(&1);
+    holds(lhs.element_type) && holds(rhs.element_type) && contracted.iter().all(one)
+}
+
 /// Whether a `dot` is of so few products that they are an expression, of a type that is added and multiplied in itself.
 pub(crate) fn is_few_products(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);

@@ -133,6 +133,13 @@ pub(super) fn binary<'ctx>(
     }
 }
 
+/// `x * y + 0`, rounded once.
+pub(super) fn product<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+    let (a, b) = (widen(e, x)?, widen(e, y)?);
+    let result = e.fadd(e.fmul(a, b)?, e.float(e.prim_of(a), 0.0))?;
+    round_arithmetic(e, x.ty, result).map(Some)
+}
+
 /// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100. Dividends are no NaNs, and
 /// integers up to `integers` if that is given.
 ///

@@ -100,6 +100,16 @@ pub fn binary<'ctx>(
     }
 }
 
+/// A sum of one product, which begins with +0 as sums of products do and is rounded once; `None` for predicates.
+pub fn product<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+    match x.ty.class() {
+        TypeClass::Float => float::product(e, x, y),
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Complex => {
+            binary(e, Binary::Multiply, x, y)
+        }
+    }
+}
+
 fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
     match x.ty.class() {
         TypeClass::Pred => int::pred_unary(e, op, x),

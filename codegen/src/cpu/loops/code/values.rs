@@ -138,11 +138,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 let none = || Error::Llvm(format!("no sum of products of {ty}"));
                 let mut sum: Option<Val<'ctx>> = None;
                 for pair in values.chunks_exact(2) {
-                    let product =
-                        scalar::binary(e, Binary::Multiply, &pair[0], &pair[1])?.ok_or_else(none)?;
                     sum = match sum {
-                        Some(sum) => scalar::binary(e, Binary::Add, &sum, &product)?,
-                        None => Some(product),
+                        Some(sum) => {
+                            let product =
+                                scalar::binary(e, Binary::Multiply, &pair[0], &pair[1])?.ok_or_else(none)?;
+                            scalar::binary(e, Binary::Add, &sum, &product)?
+                        }
+                        None => scalar::product(e, &pair[0], &pair[1])?,
                     };
                 }
                 sum.ok_or_else(none)

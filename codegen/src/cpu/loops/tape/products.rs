@@ -1,4 +1,4 @@
-//! Contractions of so few elements that each element of the result is an expression: a sum of products, in the order of the contracted dimensions.
+//! Contractions whose elements are expressions: sums of a few products, in the order of the contracted dimensions.
 
 use hlo::ElementType;
 use hlo::attrs::AttrKey;
@@ -6,11 +6,12 @@ use hlo::attrs::AttrKey;
 use super::{Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index};
+use crate::passes::facts::{is_few_products, is_product};
 
 impl Tape<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
-        if !crate::passes::facts::is_few_products(module, key.instr) {
+        if !is_few_products(module, key.instr) && !is_product(module, key.instr) {
             return Err(Unsupported::new(module, key.instr, "a dot of many products in a fused expression"));
         }
         let list = |k| instr.attrs.ints_or_empty(k);
@@ -50,6 +51,7 @@ impl Tape<'_> {
             }
         }
         let Some(factors) = self.get_all(factors) else { return Ok(None) };
-        Ok(Some(self.push(Op::Products { factors: factors.to_vec() }, ty)))
+        let factors = factors.into_iter().map(|f| self.convert(f, ty)).collect();
+        Ok(Some(self.push(Op::Products { factors }, ty)))
     }
 }
