@@ -80,7 +80,7 @@ pub struct AttrSlot {
 pub struct Flags {
     /// Each element of the result depends on the elements at the same place of the operands.
     pub elementwise: bool,
-    /// The two operands may be swapped.
+    /// The two operands may be swapped (but for some of [`Opcode::commutes`]).
     pub commutative: bool,
     /// Must not be removed, duplicated or reordered freely.
     pub side_effect: bool,
@@ -412,6 +412,12 @@ macro_rules! define_opcodes {
                 const NONE: Flags =
                     Flags { elementwise: false, commutative: false, side_effect: false, collective: false };
                 match self { $(Opcode::$variant => Flags { $($flag: true,)* ..NONE }),* }
+            }
+
+            /// Whether operands of a type may be swapped to the bit: of complex numbers that compare equal an extreme is the first.
+            pub fn commutes(self, ty: $crate::ElementType) -> bool {
+                let first = matches!(self, Opcode::Maximum | Opcode::Minimum) && ty.is_complex();
+                self.flags().commutative && !first
             }
 
             /// The attributes of its own (those of [`crate::attrs::COMMON`] come in addition).

@@ -45,7 +45,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 fn pair(e: &Edit<'_>) -> Option<[InstrId; 2]> {
     let [a, b] = e.operands()?;
     let constant = |x: InstrId| splat(e.module, x).is_some();
-    let swap = e.at().opcode.flags().commutative && constant(a) && !constant(b);
+    let ty = e.at().shape.element_type()?;
+    let swap = e.at().opcode.commutes(ty) && constant(a) && !constant(b);
     Some(if swap { [b, a] } else { [a, b] })
 }
 

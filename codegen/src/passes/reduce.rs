@@ -87,7 +87,7 @@ pub(super) fn operation(module: &Module, c: ComputationId) -> Option<(Opcode, El
     let ty = root.shape.element_type().filter(|_| root.shape.is_scalar())?;
     let &[Some(a), Some(b)] = module.computation(c).parameters() else { return None };
     let operands = root.operands();
-    let both = operands == [a, b] || operands == [b, a] && root.opcode.flags().commutative;
+    let both = operands == [a, b] || operands == [b, a] && root.opcode.commutes(ty);
     let typed = [a, b]
         .iter()
         .all(|&p| module.instr(p).shape.is_scalar() && module.instr(p).shape.element_type() == Some(ty));

@@ -1,6 +1,6 @@
 //! `custom-call`: the caller's implementations first, then the targets that are built in.
 
-use hlo::{Shape, with_buffer};
+use hlo::{ComputationId, ElementType, Module, Shape, with_buffer};
 
 use super::common::{dims, results};
 use super::sort::{self, Lines};
@@ -122,6 +122,9 @@ fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
         let (values, indices) = topk::select(cx, x, k, true)?;
         return Ok(results(cx, vec![values.into(), indices.into()]));
     };
+    if !compares(cx.module(), comparator, x.element_type()) {
+        return Err(call.unsupported("with a computation of other types"));
+    }
     let region = cx.session.interpreter.region(comparator);
     let order = region.as_order().filter(|order| order.key == 0);
     let (values, indices) = match order {
@@ -132,6 +135,17 @@ fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
         Some(_) | None => sorted(cx, x, k, &region)?,
     };
     Ok(results(cx, vec![values.into(), indices.into()]))
+}
+
+/// Whether a computation, which the verifier does not look at, tells whether a value comes before another, or one with its index.
+fn compares(module: &Module, comparator: ComputationId, ty: ElementType) -> bool {
+    let is = |shape: &Shape, ty| shape.is_scalar() && shape.element_type() == Some(ty);
+    module.program_shape(comparator).is_some_and(|program| {
+        let types = [ty, ty, ElementType::S32, ElementType::S32];
+        matches!(program.parameters.len(), 2 | 4)
+            && program.parameters.iter().zip(types).all(|(p, ty)| is(p, ty))
+            && is(&program.result, ElementType::Pred)
+    })
 }
 
 /// The first `k` of each line by any comparator, of values or of values and their indices.

@@ -276,7 +276,7 @@ const WIDE: i64 = 64;
 
 /// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
 /// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
-fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> Vec<Vec<(i64, i64)>> {
+pub(super) fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> Vec<Vec<(i64, i64)>> {
     let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
     for condition in tape.guards[known..].iter().flatten() {
         let [(atom, 1)] = condition.value.terms[..] else { continue };

@@ -32,7 +32,7 @@ pub(super) fn binary_root(module: &Module, computation: ComputationId) -> Option
     let ty = root.shape.as_array()?.element_type;
     let same =
         |i| module.instr(i).shape.as_array().is_some_and(|s| s.element_type == ty && s.dims.is_empty());
-    let both = (a, b) == (p, q) || (a, b) == (q, p) && root.opcode.flags().commutative;
+    let both = (a, b) == (p, q) || (a, b) == (q, p) && root.opcode.commutes(ty);
     (both && same(p) && same(q)).then_some((op, ty))
 }
 

@@ -182,22 +182,27 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             }
             continue;
         }
-        let (index, vars) = variables(&mut tape, dims, first);
         if let (Some(update), Some(starts)) = (window, starts) {
+            let (index, vars) = variables(&mut tape, dims, first);
             let place: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
             let linear = tape.space.linear(&place, &shape.dims);
             let node = tape.node(update, 0, &index)?;
             plan.windows.push(Piece { vars, outputs: vec![Output { node, array: to, at: linear }] });
-        } else {
+            continue;
+        }
+        let scratch = tape.array(shape, 2 * leaves);
+        tape.arrays[scratch as usize].offset = offset;
+        let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
+        offset += bytes.next_multiple_of(64);
+        for (number, part) in (0..).zip(parts(&tape, (at, at_leaf), dims, first)?) {
+            let sizes: Vec<i64> = part.iter().map(|(low, high)| high - low).collect();
+            let (index, vars) = variables(&mut tape, &sizes, first + number * dims.len() as u32);
+            let index: Index = index.iter().zip(&part).map(|(x, p)| x.plus(p.0)).collect();
             let node = tape.node(at, at_leaf, &index)?;
-            let scratch = tape.array(shape, 2 * leaves);
-            tape.arrays[scratch as usize].offset = offset;
-            let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
-            offset += bytes.next_multiple_of(64);
             let linear = tape.space.linear(&index, &shape.dims);
             plan.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] });
-            plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
         }
+        plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
     }
     // After everything else that looks at the old state, and before what was made elsewhere is copied into it.
     if !few.is_empty() {
@@ -213,6 +218,23 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         piece.vars = vars;
     }
     Ok((tape, plan, offset))
+}
+
+/// The parts of an array in whose elements nothing is decided about where they come from; variables are numbered from `first`, a hundred at most.
+fn parts(
+    tape: &Tape<'_>,
+    (at, leaf): (InstrId, u32),
+    dims: &[i64],
+    first: u32,
+) -> std::result::Result<Vec<Vec<(i64, i64)>>, Unsupported> {
+    let (mut trial, known) = (tape.clone(), tape.guards.len());
+    let (index, _) = variables(&mut trial, dims, first);
+    trial.node(at, leaf, &index)?;
+    let parts = nest::boxes(&trial, known, dims, first);
+    if parts.len() * dims.len() > 100 {
+        return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
+    }
+    Ok(parts)
 }
 
 /// The index of the element of a row-major number.

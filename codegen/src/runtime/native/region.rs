@@ -169,7 +169,7 @@ impl Scalars {
         ops.into_iter().find(|&op| {
             self.binary(result, op).is_some_and(|(a, b)| {
                 let pair = (self.parameter(a), self.parameter(b));
-                pair == (Some(0), Some(1)) || pair == (Some(1), Some(0))
+                pair == (Some(0), Some(1)) || pair == (Some(1), Some(0)) && op.commutes(self.types[result])
             })
         })
     }

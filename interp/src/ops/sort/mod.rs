@@ -78,6 +78,9 @@ pub(super) fn order(
     lines: Lines,
 ) -> Result<Vec<u32>> {
     cx.reserve::<u64>(lines.len.saturating_mul(lines.count).saturating_mul(2))?;
+    if lines.len == 0 {
+        return Ok(Vec::new());
+    }
     if let Some(order) = region.as_order()
         && let Some(sorted) = operands.get(order.key).and_then(|key| keys::sort(key, order, lines))
     {
