@@ -6,7 +6,7 @@
 //! same instructions, and data that goes through a loop unchanged keeps its bits.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs};
-use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
+use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
@@ -22,6 +22,8 @@ const FEW: i64 = 16;
 /// The most turns of a loop that is written out, and the most instructions that come of it.
 const MAX_TURNS: u64 = 32;
 const MAX_UNROLLED: u64 = 256;
+/// The instructions that a quotient of integers counts for.
+const INTEGER_QUOTIENT: u64 = 8;
 
 /// A loop whose state may get other elements: a tuple that is only looked at element by element, and computations that nothing else calls.
 struct Loop<'s> {
@@ -458,8 +460,21 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let [_, body] = parts(e.module, e.id())?;
     let turns = trip_count(e.module, e.id()).filter(|n| (2..=MAX_TURNS).contains(n))?;
-    let costs = |&i: &InstrId| !is_cheap(e.instr(i).opcode) && e.instr(i).opcode != Opcode::Parameter;
-    let size = e.module.instructions(body).filter(costs).count() as u64;
+    let costs = |i: InstrId| {
+        let instr = e.instr(i);
+        match instr.opcode {
+            Opcode::Parameter => 0,
+            opcode if is_cheap(opcode) => 0,
+            // Which no vectors have: long code, several times over.
+            Opcode::Divide | Opcode::Remainder
+                if instr.shape.element_type().is_some_and(ElementType::is_integer) =>
+            {
+                INTEGER_QUOTIENT
+            }
+            _ => 1,
+        }
+    };
+    let size: u64 = e.module.instructions(body).map(costs).sum();
     let calls = |i: InstrId| {
         let instr = e.instr(i);
         matches!(instr.opcode, Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::CustomCall)
