@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
+use super::rows::SHORT;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
 
@@ -422,13 +423,19 @@ impl Planner<'_> {
             (first, over(self.module, node.id))
         };
         // A reduction to almost as much as it reads is work of another kind.
-        own.checked_elements().is_some_and(|n| n as f64 * 4.0 <= self.operand_elements_of(node))
+        let read = self.operand_elements_of(node);
+        let elements = own.checked_elements().map_or(f64::INFINITY, |n| n as f64);
+        // Nor is what is made of all elements of short rows again.
+        let short = elements * SHORT >= read;
+        elements * 4.0 <= read
             && draft.members.iter().all(|&m| {
                 let member = self.graph.node(m);
                 let id = member.id;
                 match member.role {
                     Role::Reduce => space(m) == space(n),
-                    _ if self.in_space_of_operand(m, n) => self.feeds_reductions_only(m, g),
+                    _ if self.in_space_of_operand(m, n) => {
+                        self.feeds_reductions_only(m, g) && !(short && draft.roots.contains(&m))
+                    }
                     _ => {
                         let opcode = self.module.instr(id).opcode;
                         let scalar_broadcast = opcode == Opcode::Broadcast

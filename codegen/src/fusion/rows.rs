@@ -22,6 +22,10 @@ const ROW_BYTES: f64 = 524_288.0;
 const MIN_ROWS: f64 = 8.0;
 /// An array of so many elements is small.
 const SMALL: f64 = 65536.0;
+/// Rows of so few elements are no loops: their reductions are expressions of columns, whose lanes are rows ([`crate::cpu`] has both).
+pub(super) const SHORT: f64 = 4.0;
+/// Where there are so many of them.
+const MANY_ROWS: f64 = 64.0;
 /// The most spaces of a computation that are looked at: a bound on the time it takes.
 const MAX_SPACES: usize = 64;
 
@@ -73,7 +77,8 @@ fn spaces(module: &Module, graph: &Graph) -> Vec<Space> {
         let Some(space) = space_of(module, graph, n) else { continue };
         let product = |dims: &[i64]| dims.iter().map(|&d| d as f64).product::<f64>();
         let (rows, all) = (product(&space.dims[..space.rows]), product(&space.dims));
-        if (rows >= MIN_ROWS || all <= SMALL) && seen.insert(space.clone()) {
+        let short = all <= rows * SHORT && rows >= MANY_ROWS;
+        if (rows >= MIN_ROWS || all <= SMALL) && !short && seen.insert(space.clone()) {
             spaces.push(space);
             if spaces.len() == MAX_SPACES {
                 break;
