@@ -39,6 +39,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
             let given = crate::passes::facts::literal(module, id).is_some();
             if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
         }
+        Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,
         Opcode::BitcastConvert

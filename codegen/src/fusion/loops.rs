@@ -359,11 +359,17 @@ impl Planner<'_> {
             let alternates = alternates || self.pads_between(user.id);
             alternating |= alternates;
             let opcode = self.module.instr(user.id).opcode;
+            // How many elements one result of a reduction is made of.
+            let terms = if opcode == Opcode::Reduce && user.operands[0] == n {
+                (node.elements / user.elements.max(1.0)).max(1.0)
+            } else {
+                1.0
+            };
             // A user is named once for each operand that it is: once each.
             if opcode.is_elementwise() || user.role == Role::Reduce {
                 here = here.max(places);
             } else {
-                elsewhere += places;
+                elsewhere += places * terms;
             }
             match user.role {
                 Role::Reduce => together = together.max(node.elements),
@@ -393,6 +399,7 @@ impl Planner<'_> {
                             (w / last).max(node.elements.min(w))
                         }
                         Opcode::Broadcast if node.elements == 1.0 => 1.0,
+                        Opcode::Reduce => w * terms,
                         _ => w,
                     };
                 }

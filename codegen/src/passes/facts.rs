@@ -163,6 +163,32 @@ fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
     depth > 0 && module.instr(id).operands().iter().all(|&o| canonical(module, o, depth - 1))
 }
 
+/// The most terms of a reduction that is an expression of these.
+const SHORT: i64 = 4;
+
+/// The terms of each result of a reduction that is an expression of few elements, in order: of one operation, in the type of the operand and of the result.
+/// `None` of other reductions.
+pub(crate) fn few_terms(module: &Module, id: InstrId) -> Option<i64> {
+    let instr = module.instr(id);
+    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
+    let (Opcode::Reduce, &[x, init], Some(result)) = (instr.opcode, instr.operands(), array(id)) else {
+        return None;
+    };
+    let (x, init) = (array(x)?, array(init)?);
+    let (op, ty) = super::reduce::operation(module, instr.attrs.computation(hlo::attrs::AttrKey::ToApply)?)?;
+    // Sums of narrow floats are rounded once, at the end.
+    let plain = match ty.class() {
+        hlo::TypeClass::Float => ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum),
+        hlo::TypeClass::Pred | hlo::TypeClass::Signed | hlo::TypeClass::Unsigned => true,
+        hlo::TypeClass::Complex => false,
+    };
+    let same = [x, init, result].iter().all(|a| a.element_type == ty);
+    let along = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::Dimensions);
+    let mut sizes = along.iter().map(|&d| usize::try_from(d).ok().and_then(|d| x.dims.get(d)).copied());
+    let terms = sizes.try_fold(1i64, |n, size| n.checked_mul(size?))?;
+    (plain && same && (1..=SHORT).contains(&terms)).then_some(terms)
+}
+
 /// The most products of a `dot` that is computed as an expression of its operands' elements.
 const FEW_PRODUCTS: i64 = 64;
 

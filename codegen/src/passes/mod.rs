@@ -38,7 +38,7 @@ mod layout_normalization;
 mod mixed_precision;
 mod movement;
 mod nans;
-mod reduce;
+pub(crate) mod reduce;
 mod reshape;
 mod sort;
 mod transpose_folding;

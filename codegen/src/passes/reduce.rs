@@ -81,17 +81,24 @@ fn reduce(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Reduce, shape, &operands, attrs)
 }
 
-/// The operation that a computation of two scalars of one type consists of.
-pub(super) fn operation(module: &Module, c: ComputationId) -> Option<(Opcode, ElementType)> {
+/// The operation that a computation of two scalars of one type consists of, as the interpreter recognizes it: through copies and calls, and
+/// conversions that do nothing.
+pub(crate) fn operation(module: &Module, c: ComputationId) -> Option<(Opcode, ElementType)> {
     let root = module.instr(module.root(c));
     let ty = root.shape.element_type().filter(|_| root.shape.is_scalar())?;
     let &[Some(a), Some(b)] = module.computation(c).parameters() else { return None };
-    let operands = root.operands();
-    let both = operands == [a, b] || operands == [b, a] && root.opcode.commutes(ty);
     let typed = [a, b]
         .iter()
         .all(|&p| module.instr(p).shape.is_scalar() && module.instr(p).shape.element_type() == Some(ty));
-    (both && typed && root.opcode.is_elementwise()).then_some((root.opcode, ty))
+    if !typed {
+        return None;
+    }
+    let operands = root.operands();
+    let both = operands == [a, b] || operands == [b, a] && root.opcode.commutes(ty);
+    if both && root.opcode.is_elementwise() {
+        return Some((root.opcode, ty));
+    }
+    hlo_interp::binary_of(module, c).filter(|op| op.commutes(ty)).map(|op| (op, ty))
 }
 
 /// Whether terms may be folded in any order and grouping, to the bit.

@@ -31,7 +31,7 @@ mod whiles;
 use std::rc::Rc;
 
 use hlo::attrs::{AttrKey, FusionKind};
-use hlo::{InstrId, Module, Opcode};
+use hlo::{InstrId, Module};
 
 use super::Unit;
 use super::llvm::{Emit, Result, Target, Value};
@@ -165,7 +165,7 @@ fn apart(module: &Module, id: InstrId) -> std::result::Result<Plan<'_>, Unsuppor
 /// Whether a fusion computes reductions.
 fn reduces(module: &Module, id: InstrId) -> bool {
     let computation = module.instr(id).attrs.computation(AttrKey::Calls);
-    computation.is_some_and(|c| module.instructions(c).any(|i| module.instr(i).opcode == Opcode::Reduce))
+    computation.is_some_and(|c| !reduce::reduces(module, c).is_empty())
 }
 
 /// The instruction that a request is about.

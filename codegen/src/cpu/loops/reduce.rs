@@ -20,6 +20,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
+use crate::passes::facts::few_terms;
 
 /// The variable of chunks, and that of blocks of columns.
 const CHUNK: u32 = 64;
@@ -59,8 +60,9 @@ pub(super) struct Reduction<'m> {
 }
 
 /// The reductions that a fusion's root needs, in order.
-fn reduces(module: &Module, computation: hlo::ComputationId) -> Vec<InstrId> {
-    module.instructions(computation).filter(|&i| module.instr(i).opcode == Opcode::Reduce).collect()
+pub(super) fn reduces(module: &Module, computation: hlo::ComputationId) -> Vec<InstrId> {
+    let folds = |&i: &InstrId| module.instr(i).opcode == Opcode::Reduce && few_terms(module, i).is_none();
+    module.instructions(computation).filter(folds).collect()
 }
 
 /// The reduction of a fusion.

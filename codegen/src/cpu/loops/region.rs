@@ -7,6 +7,7 @@ use super::tape::{NodeId, Tape};
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use crate::cpu::scalar::{self, Val};
+use crate::passes::reduce::operation;
 use hlo::elementwise::{Binary, Kind, kind};
 
 /// The combination of several accumulators with as many elements.
@@ -22,18 +23,11 @@ pub(super) enum Combine<'m> {
     General { tape: Box<Tape<'m>>, results: Vec<NodeId> },
 }
 
-/// The operation of two parameters that a computation's root is.
+/// The operation of both parameters that a computation is.
 pub(super) fn binary_root(module: &Module, computation: ComputationId) -> Option<(Binary, ElementType)> {
-    let root = module.instr(module.root(computation));
-    let &[a, b] = root.operands() else { return None };
-    let Some(Kind::Binary(op)) = kind(root.opcode) else { return None };
-    let parameters = module.computation(computation).parameters();
-    let &[Some(p), Some(q)] = parameters else { return None };
-    let ty = root.shape.as_array()?.element_type;
-    let same =
-        |i| module.instr(i).shape.as_array().is_some_and(|s| s.element_type == ty && s.dims.is_empty());
-    let both = (a, b) == (p, q) || (a, b) == (q, p) && root.opcode.commutes(ty);
-    (both && same(p) && same(q)).then_some((op, ty))
+    let (opcode, ty) = operation(module, computation)?;
+    let Some(Kind::Binary(op)) = kind(opcode) else { return None };
+    Some((op, ty))
 }
 
 impl<'m> Combine<'m> {

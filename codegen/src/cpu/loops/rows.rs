@@ -5,7 +5,7 @@
 //! [`super::nest`], an element is stored in the run that loads the element at the same place, and after every other sweep of its row.
 
 use hlo::attrs::AttrKey;
-use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
+use hlo::{ArrayShape, ElementType, InstrId, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
@@ -60,8 +60,7 @@ pub(super) fn fusion(
     };
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
-    let reduces: Vec<InstrId> =
-        module.instructions(computation).filter(|&i| module.instr(i).opcode == Opcode::Reduce).collect();
+    let reduces = super::reduce::reduces(module, computation);
     let Some(&first) = reduces.first() else { return refuse(id, "a chain of rows without a reduction") };
     let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
     let trailing = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions).len();

@@ -110,6 +110,9 @@ impl Scalars {
             Opcode::Copy | Opcode::Reshape | Opcode::Broadcast | Opcode::Transpose => {
                 return flat.first().copied();
             }
+            Opcode::Convert if flat.first().is_some_and(|&x| self.types[x] == ty) => {
+                return flat.first().copied();
+            }
             Opcode::Constant => {
                 let ConstantValue::Given(literal) = instr.attrs.constant_value()? else { return None };
                 let Literal::Array(array) = &**literal else { return None };

@@ -473,6 +473,7 @@ impl<'m> Tape<'m> {
                 moved(self, index.collect())
             }
             Opcode::Dot => self.products(key, ty),
+            Opcode::Reduce => self.few_terms(key),
             Opcode::Pad => self.pad(key, ty),
             Opcode::Concatenate => self.concatenate(key, ty),
             Opcode::DynamicSlice => {

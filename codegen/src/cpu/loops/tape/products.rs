@@ -1,4 +1,4 @@
-//! Contractions whose elements are expressions: sums of a few products, in the order of the contracted dimensions.
+//! Contractions and reductions whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
 
 use hlo::ElementType;
 use hlo::attrs::AttrKey;
@@ -6,7 +6,7 @@ use hlo::attrs::AttrKey;
 use super::{Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index};
-use crate::passes::facts::{is_few_products, is_product};
+use crate::passes::facts::{few_terms, is_few_products, is_product};
 
 impl Tape<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
@@ -53,5 +53,45 @@ impl Tape<'_> {
         let Some(factors) = self.get_all(factors) else { return Ok(None) };
         let factors = factors.into_iter().map(|f| self.convert(f, ty)).collect();
         Ok(Some(self.push(Op::Products { factors }, ty)))
+    }
+
+    /// A reduction of few elements: its operation applied to one after the other.
+    pub(super) fn few_terms(&mut self, key: &Key) -> Result<Option<NodeId>, Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(key.instr));
+        let (Some(terms), Some(callee)) =
+            (few_terms(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
+        else {
+            return Err(Unsupported::new(
+                module,
+                key.instr,
+                "a reduction of many elements in a fused expression",
+            ));
+        };
+        let (x, init) = (instr.operands()[0], instr.operands()[1]);
+        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+        let dims = dims_of(module, x);
+        let element = |term: i64| {
+            let (mut rest, mut index) = (term, Index::new());
+            let mut kept = key.index.iter().rev();
+            for (d, &n) in dims.iter().enumerate().rev() {
+                index.push(if along.contains(&(d as i64)) {
+                    let at = rest % n;
+                    rest /= n;
+                    Affine::constant(at)
+                } else {
+                    kept.next().cloned().unwrap_or_default()
+                });
+            }
+            index.reverse();
+            Key { instr: x, leaf: 0, index, ..key.clone() }
+        };
+        let start = Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() };
+        let Some(values) = self.get_all((0..terms).map(element).chain([start])) else { return Ok(None) };
+        let Some((&start, elements)) = values.split_last() else { return Ok(None) };
+        let mut result = start;
+        for &x in elements {
+            result = self.apply(callee, &[result, x])?[0];
+        }
+        Ok(Some(result))
     }
 }
