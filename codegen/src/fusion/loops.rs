@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
-use super::rows::SHORT;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
+use crate::passes::facts::SHORT;
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -433,7 +433,7 @@ impl Planner<'_> {
         let read = self.operand_elements_of(node);
         let elements = own.checked_elements().map_or(f64::INFINITY, |n| n as f64);
         // Nor is what is made of all elements of short rows again.
-        let short = elements * SHORT >= read;
+        let short = elements * SHORT as f64 >= read;
         elements * 4.0 <= read
             && draft.members.iter().all(|&m| {
                 let member = self.graph.node(m);

@@ -15,6 +15,7 @@ use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
+use crate::passes::facts::SHORT;
 
 /// A row of all values that are alive must fit into the second level of cache.
 const ROW_BYTES: f64 = 524_288.0;
@@ -22,9 +23,7 @@ const ROW_BYTES: f64 = 524_288.0;
 const MIN_ROWS: f64 = 8.0;
 /// An array of so many elements is small.
 const SMALL: f64 = 65536.0;
-/// Rows of so few elements are no loops: their reductions are expressions of columns, whose lanes are rows ([`crate::cpu`] has both).
-pub(super) const SHORT: f64 = 4.0;
-/// Where there are so many of them.
+/// So many rows of few elements ([`SHORT`]) are left to reductions and to loops, whose lanes hold a column of many rows.
 const MANY_ROWS: f64 = 64.0;
 /// The most spaces of a computation that are looked at: a bound on the time it takes.
 const MAX_SPACES: usize = 64;
@@ -77,7 +76,7 @@ fn spaces(module: &Module, graph: &Graph) -> Vec<Space> {
         let Some(space) = space_of(module, graph, n) else { continue };
         let product = |dims: &[i64]| dims.iter().map(|&d| d as f64).product::<f64>();
         let (rows, all) = (product(&space.dims[..space.rows]), product(&space.dims));
-        let short = all <= rows * SHORT && rows >= MANY_ROWS;
+        let short = all <= rows * SHORT as f64 && rows >= MANY_ROWS;
         if (rows >= MIN_ROWS || all <= SMALL) && !short && seen.insert(space.clone()) {
             spaces.push(space);
             if spaces.len() == MAX_SPACES {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use hlo::{Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass, with_buffer};
+use hlo::{
+    ArrayShape, AttrKey, Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass,
+    with_buffer,
+};
 
 /// How far facts are followed through operands.
 const DEPTH: u32 = 8;
@@ -163,30 +166,40 @@ fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
     depth > 0 && module.instr(id).operands().iter().all(|&o| canonical(module, o, depth - 1))
 }
 
-/// The most terms of a reduction that is an expression of these.
-const SHORT: i64 = 4;
+/// The most elements of a row, or terms of a reduction, that are expressions and no loop.
+pub(crate) const SHORT: i64 = 4;
+
+/// Both operands' shapes and the result's, if all are arrays without dynamic dimensions.
+fn arrays(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
+    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
+    let &[lhs, rhs] = module.instr(id).operands() else { return None };
+    Some([array(lhs)?, array(rhs)?, array(id)?])
+}
+
+/// Elements along some dimensions; `None` if there are no such, or too many.
+fn elements_along(array: &ArrayShape, along: &[i64]) -> Option<i64> {
+    let size = |d: i64| array.dims.get(usize::try_from(d).ok()?).copied();
+    along.iter().try_fold(1i64, |n, &d| n.checked_mul(size(d)?))
+}
 
 /// The terms of each result of a reduction that is an expression of few elements, in order: of one operation, in the type of the operand and of the result.
 /// `None` of other reductions.
 pub(crate) fn few_terms(module: &Module, id: InstrId) -> Option<i64> {
     let instr = module.instr(id);
-    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
-    let (Opcode::Reduce, &[x, init], Some(result)) = (instr.opcode, instr.operands(), array(id)) else {
+    if instr.opcode != Opcode::Reduce {
         return None;
-    };
-    let (x, init) = (array(x)?, array(init)?);
-    let (op, ty) = super::reduce::operation(module, instr.attrs.computation(hlo::attrs::AttrKey::ToApply)?)?;
+    }
+    let [x, init, result] = arrays(module, id)?;
+    let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
+    let terms = elements_along(x, along).filter(|terms| (1..=SHORT).contains(terms))?;
+    let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
     // Sums of narrow floats are rounded once, at the end.
     let plain = match ty.class() {
-        hlo::TypeClass::Float => ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum),
-        hlo::TypeClass::Pred | hlo::TypeClass::Signed | hlo::TypeClass::Unsigned => true,
-        hlo::TypeClass::Complex => false,
+        TypeClass::Float => ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum),
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => true,
+        TypeClass::Complex => false,
     };
-    let same = [x, init, result].iter().all(|a| a.element_type == ty);
-    let along = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::Dimensions);
-    let mut sizes = along.iter().map(|&d| usize::try_from(d).ok().and_then(|d| x.dims.get(d)).copied());
-    let terms = sizes.try_fold(1i64, |n, size| n.checked_mul(size?))?;
-    (plain && same && (1..=SHORT).contains(&terms)).then_some(terms)
+    (plain && [x, init, result].iter().all(|a| a.element_type == ty)).then_some(terms)
 }
 
 /// The most products of a `dot` that is computed as an expression of its operands' elements.
@@ -195,51 +208,44 @@ const FEW_PRODUCTS: i64 = 64;
 /// The most of them in one element.
 const FEW_TERMS: i64 = 8;
 
+/// Shapes of a `dot`, and the products in an element of its result.
+fn dot(module: &Module, id: InstrId) -> Option<([&ArrayShape; 3], i64)> {
+    let instr = module.instr(id);
+    if instr.opcode != Opcode::Dot {
+        return None;
+    }
+    let shapes = arrays(module, id)?;
+    let terms = elements_along(shapes[0], instr.attrs.ints_or_empty(AttrKey::LhsContractingDims))?;
+    Some((shapes, terms))
+}
+
 /// Whether each element of a `dot` is one product, of a type that holds the elements of both operands: an expression of theirs, however many there are.
 pub(crate) fn is_product(module: &Module, id: InstrId) -> bool {
-    use hlo::ElementType::{BF16, F16, F32, F64};
-    let instr = module.instr(id);
-    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
-    let (Opcode::Dot, &[lhs, rhs], Some(result)) = (instr.opcode, instr.operands(), array(id)) else {
-        return false;
-    };
-    let (Some(lhs), Some(rhs)) = (array(lhs), array(rhs)) else { return false };
+    use ElementType::{BF16, F16, F32, F64};
+    let Some(([lhs, rhs, result], 1)) = dot(module, id) else { return false };
     let ty = result.element_type;
-    let holds = |of: hlo::ElementType| match ty {
+    let holds = |of: ElementType| match ty {
         F64 => matches!(of, F64 | F32 | F16 | BF16),
         F32 => matches!(of, F32 | F16 | BF16),
         F16 | BF16 => ty == of,
         _ => ty == of && ty.is_integer() && ty.bits() >= 8,
     };
-    let contracted = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::LhsContractingDims);
-    let one = |&d: &i64| usize::try_from(d).ok().and_then(|d| lhs.dims.get(d)) == Some(&1);
-    holds(lhs.element_type) && holds(rhs.element_type) && contracted.iter().all(one)
+    holds(lhs.element_type) && holds(rhs.element_type)
 }
 
 /// Whether a `dot` is of so few products that they are an expression, of a type that is added and multiplied in itself.
 pub(crate) fn is_few_products(module: &Module, id: InstrId) -> bool {
-    let instr = module.instr(id);
-    let arrays: Option<Vec<&hlo::ArrayShape>> =
-        instr.operands().iter().map(|&o| module.instr(o).shape.as_array()).collect();
-    let (Opcode::Dot, Some(&[lhs, rhs]), Some(result)) =
-        (instr.opcode, arrays.as_deref(), instr.shape.as_array())
-    else {
-        return false;
-    };
+    let Some(([lhs, rhs, result], terms)) = dot(module, id) else { return false };
     let ty = result.element_type;
     let plain = match ty.class() {
-        hlo::TypeClass::Float => ty.bits() >= 32,
-        hlo::TypeClass::Signed | hlo::TypeClass::Unsigned => ty.bits() >= 8,
-        hlo::TypeClass::Pred | hlo::TypeClass::Complex => false,
+        TypeClass::Float => ty.bits() >= 32,
+        TypeClass::Signed | TypeClass::Unsigned => ty.bits() >= 8,
+        TypeClass::Pred | TypeClass::Complex => false,
     };
-    let contracted = instr.attrs.ints_or_empty(hlo::attrs::AttrKey::LhsContractingDims);
-    let size = |d: i64| usize::try_from(d).ok().and_then(|d| lhs.dims.get(d)).copied().unwrap_or(0);
-    let terms = contracted.iter().fold(1i64, |n, &d| n.saturating_mul(size(d)));
     let few = |elements: i64| elements.saturating_mul(terms) <= FEW_PRODUCTS;
     plain
         && lhs.element_type == ty
         && rhs.element_type == ty
-        && ![lhs, rhs, result].iter().any(|a| a.is_dynamic())
         && (1..=FEW_TERMS).contains(&terms)
         && result.checked_elements().is_some_and(few)
 }

@@ -24,6 +24,22 @@ pub(super) struct Affine {
 /// An index: a component a dimension.
 pub(super) type Index = SmallVec<[Affine; 4]>;
 
+/// The components of the element of a row-major number in an array of these dimensions.
+pub(super) fn components(number: i64, dims: &[i64]) -> SmallVec<[i64; 4]> {
+    let mut rest = number;
+    let mut components: SmallVec<[i64; 4]> = dims
+        .iter()
+        .rev()
+        .map(|&n| {
+            let at = rest % n;
+            rest /= n;
+            at
+        })
+        .collect();
+    components.reverse();
+    components
+}
+
 /// What an atom is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Def {

@@ -7,7 +7,7 @@ use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::code::Code;
-use super::index::{Affine, AtomId, Def, Index};
+use super::index::{Affine, AtomId, Def, Index, components};
 use super::lanes::{LONGEST, lanes, over_lanes, registers};
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
@@ -70,6 +70,17 @@ pub(super) fn variables(tape: &mut Tape<'_>, dims: &[i64], first: u32) -> (Index
         }
     }
     (index, vars)
+}
+
+/// [`variables`] of a box of a space, the index being that in the space.
+pub(super) fn variables_of(
+    tape: &mut Tape<'_>,
+    piece: &[(i64, i64)],
+    first: u32,
+) -> (Index, Vec<(u32, i64)>) {
+    let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
+    let (index, vars) = variables(tape, &sizes, first);
+    (index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect(), vars)
 }
 
 /// Joins neighbouring variables that everything sees as one. `more` are numbers that are not on the tape.
@@ -155,9 +166,7 @@ impl Root<'_> {
         piece: &[(i64, i64)],
         first: u32,
     ) -> std::result::Result<Nest, Unsupported> {
-        let sizes: Vec<i64> = piece.iter().map(|(low, high)| high - low).collect();
-        let (index, vars) = variables(tape, &sizes, first);
-        let index: Index = index.iter().zip(piece).map(|(x, p)| x.plus(p.0)).collect();
+        let (index, vars) = variables_of(tape, piece, first);
         let mut outputs = Vec::new();
         for root in roots {
             let (node, to) = match root.window {
@@ -232,18 +241,8 @@ impl Root<'_> {
         let outer: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
         let mut all: Vec<Nest> = Vec::new();
         for column in 0..row.iter().product() {
-            let mut rest: i64 = column;
-            let mut piece: Vec<(i64, i64)> = row
-                .iter()
-                .rev()
-                .map(|&n| {
-                    let at = rest % n;
-                    rest /= n;
-                    (at, at + 1)
-                })
-                .collect();
-            piece.reverse();
-            piece.splice(0..0, outer.iter().copied());
+            let ends = components(column, row).into_iter().map(|at| (at, at + 1));
+            let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
             all.push(Self::nest(roots, tape, dims, &piece, first)?);
         }
         let outputs =

@@ -11,7 +11,7 @@ use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
 
 use super::code::Code;
-use super::index::{Affine, Index};
+use super::index::{Affine, Index, components};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, leaf_root, loops, store_all, variables};
 use super::region::{registers, values};
@@ -171,7 +171,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         let count: i64 = dims.iter().product();
         if count <= FEW && few.len() as i64 + count <= MOST_FEW {
             for number in 0..count {
-                let index = element(dims, number);
+                let index: Index = components(number, dims).into_iter().map(Affine::constant).collect();
                 let place: Index = match &starts {
                     Some(starts) => index.iter().zip(starts).map(|(x, s)| tape.space.add(x, s)).collect(),
                     None => index.clone(),
@@ -195,9 +195,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
         offset += bytes.next_multiple_of(64);
         for (number, part) in (0..).zip(parts(&tape, (at, at_leaf), dims, first)?) {
-            let sizes: Vec<i64> = part.iter().map(|(low, high)| high - low).collect();
-            let (index, vars) = variables(&mut tape, &sizes, first + number * dims.len() as u32);
-            let index: Index = index.iter().zip(&part).map(|(x, p)| x.plus(p.0)).collect();
+            let (index, vars) = nest::variables_of(&mut tape, &part, first + number * dims.len() as u32);
             let node = tape.node(at, at_leaf, &index)?;
             let linear = tape.space.linear(&index, &shape.dims);
             plan.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] });
@@ -235,22 +233,6 @@ fn parts(
         return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
     }
     Ok(parts)
-}
-
-/// The index of the element of a row-major number.
-fn element(dims: &[i64], number: i64) -> Index {
-    let mut rest = number;
-    let mut index: Index = dims
-        .iter()
-        .rev()
-        .map(|&n| {
-            let at = rest % n;
-            rest /= n;
-            Affine::constant(at)
-        })
-        .collect();
-    index.reverse();
-    index
 }
 
 /// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.

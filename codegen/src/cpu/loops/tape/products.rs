@@ -5,7 +5,7 @@ use hlo::attrs::AttrKey;
 
 use super::{Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
-use crate::cpu::loops::index::{Affine, Index};
+use crate::cpu::loops::index::{Affine, Index, components};
 use crate::passes::facts::{few_terms, is_few_products, is_product};
 
 impl Tape<'_> {
@@ -23,17 +23,7 @@ impl Tape<'_> {
         let sizes: Vec<i64> = sides[0].1.iter().map(|&d| of(0)[d as usize]).collect();
         let mut factors = Vec::new();
         for product in 0..sizes.iter().product::<i64>() {
-            let mut rest = product;
-            let mut at: Vec<i64> = sizes
-                .iter()
-                .rev()
-                .map(|&n| {
-                    let at = rest % n;
-                    rest /= n;
-                    at
-                })
-                .collect();
-            at.reverse();
+            let at = components(product, &sizes);
             // What is neither of the batch nor contracted: first that of the left side.
             let mut free = key.index.iter().skip(sides[0].0.len());
             for (side, (batch, contracted)) in sides.iter().enumerate() {
@@ -70,19 +60,14 @@ impl Tape<'_> {
         let (x, init) = (instr.operands()[0], instr.operands()[1]);
         let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
         let dims = dims_of(module, x);
+        let is_gone = |d: usize| along.contains(&(d as i64));
+        let gone: Vec<i64> = (0..dims.len()).filter(|&d| is_gone(d)).map(|d| dims[d]).collect();
         let element = |term: i64| {
-            let (mut rest, mut index) = (term, Index::new());
-            let mut kept = key.index.iter().rev();
-            for (d, &n) in dims.iter().enumerate().rev() {
-                index.push(if along.contains(&(d as i64)) {
-                    let at = rest % n;
-                    rest /= n;
-                    Affine::constant(at)
-                } else {
-                    kept.next().cloned().unwrap_or_default()
-                });
-            }
-            index.reverse();
+            let (mut at, mut kept) = (components(term, &gone).into_iter(), key.index.iter());
+            let component = |d: usize| {
+                if is_gone(d) { at.next().map(Affine::constant) } else { kept.next().cloned() }
+            };
+            let index = (0..dims.len()).map(component).map(Option::unwrap_or_default).collect();
             Key { instr: x, leaf: 0, index, ..key.clone() }
         };
         let start = Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() };
