@@ -10,7 +10,7 @@ use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::{float_bits, float_value, integer, is_ieee, is_number, nan_is_canonical, splat};
+use super::facts::{bounds, float_bits, float_value, integer, is_ieee, is_number, nan_is_canonical, splat};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| {
@@ -217,15 +217,19 @@ fn compare(e: &mut Edit<'_>) -> Option<InstrId> {
             (_, _) => None,
         };
     }
-    // What an unsigned number never is.
-    if ty.is_unsigned_integer() && integer(e.module, b) == Some(0) {
-        return match direction {
-            Direction::Lt => repeated(e, ElementType::Pred, 0),
-            Direction::Ge => repeated(e, ElementType::Pred, 1),
-            Direction::Eq | Direction::Ne | Direction::Gt | Direction::Le => None,
-        };
-    }
-    None
+    // What bounds decide, such as that no count is negative.
+    let ((a_low, a_high), (b_low, b_high)) = (bounds(e.module, a)?, bounds(e.module, b)?);
+    let (less, greater) = (a_high < b_low, a_low > b_high);
+    let (least, most) = (a_low >= b_high, a_high <= b_low);
+    let (never, always) = match direction {
+        Direction::Eq => (less || greater, false),
+        Direction::Ne => (false, less || greater),
+        Direction::Lt => (least, less),
+        Direction::Ge => (less, least),
+        Direction::Gt => (most, greater),
+        Direction::Le => (greater, most),
+    };
+    (never || always).then(|| repeated(e, ElementType::Pred, u128::from(always)))?
 }
 
 /// A part of a complex number that was just joined: parts are copied.

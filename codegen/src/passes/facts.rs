@@ -68,6 +68,78 @@ pub fn integer(module: &Module, id: InstrId) -> Option<i128> {
     })
 }
 
+/// The least and the greatest number that a type of integers holds.
+pub fn limits(ty: ElementType) -> Option<(i128, i128)> {
+    let bits = ty.bits();
+    match ty.class() {
+        TypeClass::Unsigned => Some((0, (1 << bits) - 1)),
+        TypeClass::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        TypeClass::Pred | TypeClass::Float | TypeClass::Complex => None,
+    }
+}
+
+/// Whether integers are the components of their index along a dimension: an `iota` that does not wrap, with or without dimensions of one element.
+pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
+    let (mut id, mut dim) = (id, dim);
+    for _ in 0..DEPTH {
+        let instr = module.instr(id);
+        let Some(array) = instr.shape.as_array() else { return false };
+        let Some(&n) = array.dims.get(dim) else { return false };
+        match instr.opcode {
+            Opcode::Iota => {
+                let along = instr.attrs.int(AttrKey::IotaDimension);
+                let fits = limits(array.element_type).is_some_and(|(_, most)| i128::from(n) - 1 <= most);
+                return fits && along.and_then(|d| usize::try_from(d).ok()) == Some(dim);
+            }
+            Opcode::Reshape => {
+                let Some(of) = module.instr(instr.operands()[0]).shape.as_array() else { return false };
+                let places = |dims: &[i64]| -> Vec<usize> {
+                    dims.iter().enumerate().filter(|d| *d.1 != 1).map(|d| d.0).collect()
+                };
+                let (from, to) = (places(&of.dims), places(&array.dims));
+                let same = from.iter().map(|&d| of.dims[d]).eq(to.iter().map(|&d| array.dims[d]));
+                let Some(at) = to.iter().position(|&d| d == dim).filter(|_| same) else { return false };
+                (id, dim) = (instr.operands()[0], from[at]);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Bounds of integers, both inclusive.
+pub fn bounds(module: &Module, id: InstrId) -> Option<(i128, i128)> {
+    let mut id = id;
+    let whole = limits(module.instr(id).shape.element_type()?)?;
+    if let Some(value) = integer(module, id) {
+        return Some((value, value));
+    }
+    for _ in 0..DEPTH {
+        let instr = module.instr(id);
+        match instr.opcode {
+            Opcode::Iota => {
+                let d = usize::try_from(instr.attrs.int(AttrKey::IotaDimension)?).ok()?;
+                let last = i128::from(*instr.shape.as_array()?.dims.get(d)?) - 1;
+                return Some(if last <= whole.1 { (0, last.max(0)) } else { whole });
+            }
+            Opcode::Reshape
+            | Opcode::Broadcast
+            | Opcode::Transpose
+            | Opcode::Slice
+            | Opcode::Reverse
+            | Opcode::Copy => {
+                let of = *instr.operands().first()?;
+                if module.instr(of).shape.element_type() != instr.shape.element_type() {
+                    return Some(whole);
+                }
+                id = of;
+            }
+            _ => return Some(whole),
+        }
+    }
+    Some(whole)
+}
+
 /// Whether an array of a float type holds one value, which is this number.
 pub fn is_number(module: &Module, id: InstrId, number: f64) -> bool {
     splat(module, id).is_some_and(|(ty, bits)| float_bits(ty, number) == Some(bits))

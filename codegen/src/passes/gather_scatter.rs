@@ -3,14 +3,16 @@
 //! A gather clamps each component of its start index so that the window is inside, as `dynamic-slice` does. A scatter drops a window that
 //! reaches outside, which `dynamic-update-slice` does not: there the window is written back as it was, or the index is known to be inside.
 //! The combiner is applied once to each element of the window, in the type that it has, so it may be written out as instructions.
+//!
+//! A scatter of one element into each row is a choice for each element, too, where all of them are written anyway: that of the row's index or another one.
 
-use hlo::attrs::{AttrKey, Attrs, Direction};
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
+use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints};
-use super::facts::integer;
+use super::facts::{self, integer};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -97,7 +99,7 @@ fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     let sizes = sizes?;
     let scattered = (0i64..).zip(&update_dims).filter(|(u, _)| !window.contains(u)).map(|(_, &n)| n);
     if scattered.product::<i64>() != 1 {
-        return None;
+        return one_each(e);
     }
     let start = start(e, indices, dims.len(), &map)?;
     let inside = inside(e, &start, &map, &dims, &sizes)?;
@@ -119,6 +121,97 @@ fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let operands: Vec<InstrId> = [x, new].into_iter().chain(start.indices).collect();
     e.add(Opcode::DynamicUpdateSlice, &operands, Attrs::new())
+}
+
+/// Elements of a row that are worth a choice each, if it is not known what they were.
+const FEW: i64 = 16;
+
+/// A scatter of at most one element into each row, which is a batching dimension or one whose index counts.
+fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
+    let [x, indices, updates] = e.operands()?;
+    let (dims, update_dims) = (e.array(x)?.dims.clone(), e.array(updates)?.dims.clone());
+    let index_dims = e.array(indices)?.dims.clone();
+    let index_type = e.array(indices)?.element_type;
+    let attrs = &e.at().attrs;
+    let combiner = attrs.computation(AttrKey::ToApply)?;
+    let map = attrs.ints_or_empty(AttrKey::ScatterDimsToOperandDims).to_vec();
+    let batching = attrs.ints_or_empty(AttrKey::InputBatchingDims).to_vec();
+    let indices_batching = attrs.ints_or_empty(AttrKey::ScatterIndicesBatchingDims).to_vec();
+    let vector = usize::try_from(attrs.int(AttrKey::IndexVectorDim)?).ok()?;
+    if !attrs.ints_or_empty(AttrKey::UpdateWindowDims).is_empty() {
+        return None;
+    }
+    // Dimensions of updates are those of index vectors, in order. What each component of these is.
+    let batch = |d: usize| if d > vector { d - 1 } else { d };
+    let components = components(e.module, indices, vector, map.len())?;
+    let mut place = vec![None; dims.len()];
+    for (d, from) in batching.iter().zip(&indices_batching) {
+        *place.get_mut(usize::try_from(*d).ok()?)? = Some(batch(usize::try_from(*from).ok()?));
+    }
+    let mut chosen = None;
+    for (&d, &component) in map.iter().zip(&components) {
+        let d = usize::try_from(d).ok()?;
+        let counts = (0..index_dims.len()).filter(|&i| i != vector).find(|&i| {
+            index_dims[i] > 1
+                && dims.get(d) == Some(&index_dims[i])
+                && facts::counts_along(e.module, component, i)
+        });
+        match (counts, chosen) {
+            (Some(i), _) => *place.get_mut(d)? = Some(batch(i)),
+            (None, None) => chosen = Some((d, component)),
+            (None, Some(_)) => return None,
+        }
+    }
+    let (along, component) = chosen?;
+    // Rows are all other dimensions, in the order of the updates', of which what remains has one element.
+    let rows: Vec<usize> = (0..dims.len()).filter(|&d| d != along).collect();
+    let places: Option<Vec<usize>> = rows.iter().map(|&d| place[d]).collect();
+    let places = places?;
+    let row_dims: Vec<i64> = rows.iter().map(|&d| dims[d]).collect();
+    let same = places.iter().zip(&row_dims).all(|(&p, n)| update_dims.get(p) == Some(n));
+    if !same || !places.is_sorted_by(|a, b| a < b) || place[along].is_some() {
+        return None;
+    }
+    if update_dims.iter().product::<i64>() != row_dims.iter().product() {
+        return None;
+    }
+    let (n, ty) = (dims[along], index_type);
+    let known = facts::splat(e.module, x).is_some();
+    if !known && n > FEW || i128::from(n) - 1 > facts::limits(ty)?.1 {
+        return None;
+    }
+    let mapping: Vec<i64> = rows.iter().map(|&d| d as i64).collect();
+    let index = e.reshape(component, &row_dims)?;
+    let index = e.broadcast(index, &dims, &mapping)?;
+    let update = e.reshape(updates, &row_dims)?;
+    let update = e.broadcast(update, &dims, &mapping)?;
+    let shape = e.array(index)?.without_layout();
+    let dim = Attrs::new().with(AttrKey::IotaDimension, AttrValue::Int(along as i64));
+    let count = e.shaped(Opcode::Iota, Shape::Array(shape), &[], dim)?;
+    let here = e.compare(Direction::Eq, count, index)?;
+    let new = if replaces(e.module, combiner)? {
+        update
+    } else {
+        *lanes(e, combiner, &[x, update], &dims)?.first()?
+    };
+    e.select(here, new, x)
+}
+
+/// The components of index vectors, each with one element in the vectors' dimension (or without it): parts of a concatenation, or the only one.
+fn components(module: &Module, indices: InstrId, vector: usize, count: usize) -> Option<Vec<InstrId>> {
+    if count == 1 {
+        return Some(vec![indices]);
+    }
+    let instr = module.instr(indices);
+    let parts = instr.operands();
+    let ty = instr.shape.element_type();
+    let one = |&p: &InstrId| {
+        let part = module.instr(p).shape.as_array();
+        part.is_some_and(|a| a.dims.get(vector) == Some(&1)) && module.instr(p).shape.element_type() == ty
+    };
+    let along = instr.attrs.ints_or_empty(AttrKey::Dimensions).first().and_then(|&d| usize::try_from(d).ok());
+    let fits = instr.opcode == Opcode::Concatenate && along == Some(vector) && parts.len() == count;
+    (fits && parts.iter().all(one)).then(|| parts.to_vec())
 }
 
 /// Whether a combiner gives back the update as it is.

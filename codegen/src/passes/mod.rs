@@ -156,7 +156,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "gather-scatter-simplifier",
-        doc: "slices and updates at run-time indices in the place of gathers and scatters of one window",
+        doc: "slices and updates at run-time indices in the place of gathers and scatters of one window, choices in that of scatters of one element a row",
         run: gather_scatter::run,
     },
     Declared {
