@@ -1,7 +1,7 @@
 //! Reductions to the greatest or least value and its index, as JAX writes them: recognized, because in that form any order gives the same bits.
 
 use hlo::attrs::Direction;
-use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
 use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Result, Value};
 use crate::cpu::scalar::{self, Val};
@@ -70,31 +70,64 @@ pub(super) fn combine<'ctx>(
     let signed = a[1].ty().is_signed_integer();
     let (i, j) = (a[1].registers()[0], b[1].registers()[0]);
     let before = e.icmp(if signed { IntPredicate::SLT } else { IntPredicate::ULT }, i, j)?;
-    let (x, y) = (a[0].registers()[0], b[0].registers()[0]);
-    let first: Value<'ctx> = if a[0].ty().is_float() {
-        let (x, y) = (scalar::convert(e, a[0], wide(a[0].ty()))?, scalar::convert(e, b[0], wide(b[0].ty()))?);
-        let (x, y) = (x.registers()[0], y.registers()[0]);
-        // Not less or equal: greater, or one of them NaN.
-        let beyond = if least { FloatPredicate::ULT } else { FloatPredicate::UGT };
-        let beyond = e.fcmp(beyond, x, y)?;
-        let second_nan = e.fcmp(FloatPredicate::UNO, y, y)?;
-        let first_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
-        let equal = e.or(e.fcmp(FloatPredicate::OEQ, x, y)?, e.and(first_nan, second_nan)?)?;
-        let beyond = e.and(beyond, e.not(second_nan)?)?;
-        e.or(beyond, e.and(equal, before)?)?
+    let [x, y] = comparable(e, a, b)?;
+    let first = beyond(e, least, a[0].ty(), x, y)?;
+    let equal = if a[0].ty().is_float() {
+        let nan = |x: Value<'ctx>| e.fcmp(FloatPredicate::UNO, x, x);
+        e.or(e.fcmp(FloatPredicate::OEQ, x, y)?, e.and(nan(x)?, nan(y)?)?)?
     } else {
-        let signed = a[0].ty().is_signed_integer();
-        let beyond = match (signed, least) {
-            (true, true) => IntPredicate::SLT,
-            (true, false) => IntPredicate::SGT,
-            (false, true) => IntPredicate::ULT,
-            (false, false) => IntPredicate::UGT,
-        };
-        e.or(e.icmp(beyond, x, y)?, e.and(e.icmp(IntPredicate::EQ, x, y)?, before)?)?
+        e.icmp(IntPredicate::EQ, x, y)?
     };
-    Ok(vec![scalar::select(e, first, &a[0], &b[0])?, scalar::select(e, first, &a[1], &b[1])?])
+    chosen(e, e.or(first, e.and(equal, before)?)?, a, b)
 }
 
-fn wide(ty: hlo::ElementType) -> hlo::ElementType {
-    if ty.bits() < 32 { hlo::ElementType::F32 } else { ty }
+/// The same where the second index comes after the first: only a value beyond takes the place of one.
+pub(super) fn next<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    least: bool,
+    a: &[Val<'ctx>],
+    b: &[Val<'ctx>],
+) -> Result<Vec<Val<'ctx>>> {
+    let [x, y] = comparable(e, a, b)?;
+    chosen(e, beyond(e, least, a[0].ty(), y, x)?, b, a)
+}
+
+/// The values, in a type that is compared.
+fn comparable<'ctx>(e: &Emit<'_, 'ctx>, a: &[Val<'ctx>], b: &[Val<'ctx>]) -> Result<[Value<'ctx>; 2]> {
+    let wide = |x: &Val<'ctx>| match x.ty() {
+        ty if ty.is_float() && ty.bits() < 32 => scalar::convert(e, *x, ElementType::F32),
+        _ => Ok(*x),
+    };
+    Ok([wide(&a[0])?.registers()[0], wide(&b[0])?.registers()[0]])
+}
+
+/// Whether `x` is greater (or less) than `y`, or the only NaN of both.
+fn beyond<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    least: bool,
+    ty: ElementType,
+    x: Value<'ctx>,
+    y: Value<'ctx>,
+) -> Result<Value<'ctx>> {
+    if ty.is_float() {
+        // Not less or equal: greater, or one of them NaN.
+        let beyond = e.fcmp(if least { FloatPredicate::ULT } else { FloatPredicate::UGT }, x, y)?;
+        return e.and(beyond, e.fcmp(FloatPredicate::ORD, y, y)?);
+    }
+    let predicate = match (ty.is_signed_integer(), least) {
+        (true, true) => IntPredicate::SLT,
+        (true, false) => IntPredicate::SGT,
+        (false, true) => IntPredicate::ULT,
+        (false, false) => IntPredicate::UGT,
+    };
+    e.icmp(predicate, x, y)
+}
+
+fn chosen<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    first: Value<'ctx>,
+    a: &[Val<'ctx>],
+    b: &[Val<'ctx>],
+) -> Result<Vec<Val<'ctx>>> {
+    Ok(vec![scalar::select(e, first, &a[0], &b[0])?, scalar::select(e, first, &a[1], &b[1])?])
 }

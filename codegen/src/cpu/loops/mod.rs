@@ -20,6 +20,7 @@ mod reduce;
 mod region;
 mod rows;
 mod scatter;
+mod short;
 mod sparse;
 mod sweep;
 mod tape;
@@ -123,6 +124,10 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
             let chain = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
             return if chain {
                 rows(module, id).or_else(|_| apart(module, id))
+            } else if let Ok(short) = rows(module, id)
+                && short.phases.iter().all(|p| matches!(p, Work::Rows(chain) if chain.is_short()))
+            {
+                Ok(short)
             } else {
                 reduction(module, id).or_else(|_| rows(module, id)).or_else(|_| apart(module, id))
             };

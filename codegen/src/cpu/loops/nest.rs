@@ -730,12 +730,7 @@ fn store_columns(
     }
     for (all, values) in outputs.chunks(columns).zip(values.chunks(columns)) {
         let o = &all[0];
-        let size = tape_bytes(c, o.array);
-        let past = streaming
-            && c.active.is_none()
-            && c.lanes > 1
-            && size * i64::from(c.lanes) >= 32
-            && c.aligned(&o.at, size, (size * i64::from(c.lanes)).min(i64::from(REGISTER)));
+        let past = streaming && in_whole_registers(c, o);
         if columns > 1 && c.lanes > 1 && c.active.is_none() {
             c.store_in_turn(values, o.array, &o.at, past)?;
             continue;
@@ -747,6 +742,9 @@ fn store_columns(
     Ok(())
 }
 
-fn tape_bytes(c: &Code<'_, '_, '_, '_>, array: u32) -> i64 {
-    c.tape.arrays[array as usize].shape.element_type.storage_bytes() as i64
+/// Whether what all lanes hold of an output begins where registers may be stored past the caches.
+pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
+    let size = c.tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
+    let all = size * i64::from(c.lanes);
+    c.active.is_none() && c.lanes > 1 && all >= 32 && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
 }

@@ -120,6 +120,20 @@ impl<'m> Combine<'m> {
         Val::of_bits(e, ty, bits)
     }
 
+    /// Accumulators and elements that come after all that each lane of these holds.
+    pub(super) fn next<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        arguments: Value<'ctx>,
+        a: &[Val<'ctx>],
+        b: &[Val<'ctx>],
+    ) -> Result<Vec<Val<'ctx>>> {
+        match self {
+            Combine::Extreme { least } => super::argmax::next(e, *least, a, b),
+            Combine::Sum | Combine::Binary(..) | Combine::General { .. } => self.apply(e, arguments, a, b),
+        }
+    }
+
     /// Accumulators and elements, on the lanes of `e`, combined.
     pub(super) fn apply<'ctx>(
         &self,

@@ -10,9 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
 use super::index::{Affine, Index};
-use super::lanes::over_lanes;
+use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, bind_parameters, decode, leaf_root, variables};
 use super::region::{narrowed, widened};
+use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::tape::{NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
@@ -32,21 +33,27 @@ const STREAMING: i64 = 16 << 20;
 /// A chain.
 pub(super) struct Chain<'m> {
     /// Variables of rows, which are the units.
-    rows: Vec<(u32, i64)>,
+    pub(super) rows: Vec<(u32, i64)>,
     /// Variables in a row.
-    inner: Vec<(u32, i64)>,
+    pub(super) inner: Vec<(u32, i64)>,
     /// Where in its row an element is.
-    place: Affine,
+    pub(super) place: Affine,
+    /// Row-major number of an element of all rows.
+    pub(super) whole: Affine,
     /// Elements of a row.
-    length: i64,
+    pub(super) length: i64,
     /// Sweeps with folds.
-    sweeps: Vec<Folds<'m>>,
+    pub(super) sweeps: Vec<Folds<'m>>,
     /// Nodes that the sweep computes and keeps.
     keeps: Vec<Vec<NodeId>>,
     /// Stored for each element.
-    elements: Vec<Output>,
+    pub(super) elements: Vec<Output>,
     /// Stored for each row.
-    singles: Vec<Output>,
+    pub(super) singles: Vec<Output>,
+    /// Results are stored past the caches.
+    pub(super) streaming: bool,
+    /// Rows are short and many: the variable of those that lanes hold.
+    short: Option<(u32, i64)>,
 }
 
 /// The chain of a fusion.
@@ -104,7 +111,7 @@ pub(super) fn fusion(
     let root = module.root(computation);
     let (mut elements, mut singles) = (Vec::new(), Vec::new());
     let mut place = tape.space.linear(&index[row_dims.len()..], inner_dims);
-    let whole = tape.space.linear(&index, &dims);
+    let mut whole = tape.space.linear(&index, &dims);
     let row = tape.space.linear(&at_row, row_dims);
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
     for (leaf, shape) in shapes.into_iter().enumerate() {
@@ -130,12 +137,27 @@ pub(super) fn fusion(
     let outer = vars.iter().filter(|v| (v.0 as usize) < row_dims.len()).count();
     let mut inner = vars.split_off(outer);
     let all = elements.iter_mut().chain(&mut singles).map(|o| &mut o.at);
-    let mut more: Vec<&mut Affine> = all.chain([&mut place]).collect();
+    let mut more: Vec<&mut Affine> = all.chain([&mut place, &mut whole]).collect();
     nest::join(&mut tape, &mut vars, &mut more);
     nest::join(&mut tape, &mut inner, &mut more);
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
+    let short = short::rows(&tape, &vars, length, &sweeps, &elements);
     let keeps = keep(&tape, &sweeps, &elements, length);
-    Ok((tape, Some(Chain { rows: vars, inner, place, length, sweeps, keeps, elements, singles })))
+    let streaming = streams(&tape, &elements);
+    let (rows, sweeps) = (vars, sweeps);
+    Ok((
+        tape,
+        Some(Chain { rows, inner, place, whole, length, sweeps, keeps, elements, singles, streaming, short }),
+    ))
+}
+
+/// Whether results are so large that they are stored past the caches.
+fn streams(tape: &Tape<'_>, elements: &[Output]) -> bool {
+    let bytes = elements.iter().map(|o| {
+        let shape = &tape.arrays[o.array as usize].shape;
+        shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
+    });
+    bytes.fold(0, i64::saturating_add) > STREAMING
 }
 
 /// What each sweep is to keep: nodes that a later one needs, and that cost more than a load and a store.
@@ -188,42 +210,80 @@ fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
     keeps
 }
 
-/// A node of each element of a row in memory: where each register of it begins.
-struct Buffer<'ctx> {
-    node: NodeId,
-    ty: ElementType,
-    /// The sweep that fills it.
-    sweep: usize,
+/// Values of each element of a row in memory: where each register of one begins.
+pub(super) struct Buffer<'ctx> {
+    pub(super) node: NodeId,
+    pub(super) ty: ElementType,
+    /// The sweep that fills it; `None`: it is loaded before all of them.
+    pub(super) sweep: Option<usize>,
     places: Vec<(Prim, Value<'ctx>)>,
+    /// Lanes hold an element each of several rows, not several elements of one.
+    across: bool,
 }
 
 impl<'ctx> Buffer<'ctx> {
-    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+    /// Whether it is loaded from memory.
+    pub(super) fn is_of_memory(&self) -> bool {
+        self.sweep.is_none()
+    }
+
+    pub(super) fn get(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<Val<'ctx>> {
         let mut all = Vec::new();
         for &(prim, start) in &self.places {
-            let address = c.place_from(start, 0, place, prim.bytes() as i64)?.address;
+            let address = self.address(c, start, prim, place)?;
             let e = c.e.with_lanes(c.lanes);
             all.push(narrowed(&e, self.ty, e.load(prim, address, prim.bytes() as u32)?)?);
         }
-        c.know(self.node, Val::of_registers(self.ty, &all));
-        Ok(())
+        Ok(Val::of_registers(self.ty, &all))
     }
 
-    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
-        let value = c.value(self.node)?;
+    pub(super) fn put(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        place: &Affine,
+        value: &Val<'ctx>,
+    ) -> Result<()> {
         for (x, &(prim, start)) in value.registers().into_iter().zip(&self.places) {
-            let address = c.place_from(start, 0, place, prim.bytes() as i64)?.address;
+            let address = self.address(c, start, prim, place)?;
             let e = c.e.with_lanes(c.lanes);
             e.store(widened(&e, x)?, address, prim.bytes() as u32)?;
         }
         Ok(())
     }
+
+    fn address(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        start: Value<'ctx>,
+        prim: Prim,
+        place: &Affine,
+    ) -> Result<Value<'ctx>> {
+        let lanes = if self.across { i64::from(c.lanes) } else { 1 };
+        Ok(c.place_from(start, 0, place, lanes * prim.bytes() as i64)?.address)
+    }
+
+    pub(super) fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let value = self.get(c, place)?;
+        c.know(self.node, value);
+        Ok(())
+    }
+
+    pub(super) fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
+        let value = c.value(self.node)?;
+        self.put(c, place, &value)
+    }
 }
 
 impl<'m> Chain<'m> {
+    /// Whether lanes hold rows.
+    pub(super) fn is_short(&self) -> bool {
+        self.short.is_some()
+    }
+
     /// Units, and of how many chunks are.
     pub(super) fn units(&self) -> (u64, u64) {
-        let units: i64 = self.rows.iter().map(|v| v.1).product();
+        let vars = self.short.map_or_else(|| self.rows.clone(), |(_, n)| self.blocks(n));
+        let units: i64 = vars.iter().map(|v| v.1).product();
         let units = u64::try_from(units).unwrap_or(1);
         (units, (units / MANY).max(1))
     }
@@ -257,61 +317,94 @@ impl<'m> Chain<'m> {
         let [arguments, begin, end] = f.parameters;
         let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();
         let inner = self.inner.last().map_or(1, |v| v.1);
-        let widths = self.sweeps.iter().map(|s| s.lanes(tape, target, &stored, inner));
-        let lanes = widths.min().unwrap_or(1);
+        let width = |s: &Folds<'_>| match self.short {
+            Some(_) => {
+                lanes::lanes(tape, target, stored.iter().copied()).min(s.lanes_of_columns(tape, target))
+            }
+            None => s.lanes(tape, target, &stored, inner),
+        };
+        let lanes = self.sweeps.iter().map(width).min().unwrap_or(1);
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
         let mut buffers = Vec::new();
         for (sweep, nodes) in self.keeps.iter().enumerate() {
             for &node in nodes {
-                let ty = tape.nodes[node as usize].ty;
-                let prim = match register(ty) {
-                    Prim::I1 => Prim::I8,
-                    other => other,
-                };
-                let room = u32::try_from(self.length + i64::from(lanes)).unwrap_or(0);
-                let mut places = Vec::new();
-                for _ in 0..1 + u32::from(ty.is_complex()) {
-                    places.push((prim, e.stack(prim, room)?.into()));
-                }
-                buffers.push(Buffer { node, ty, sweep, places });
+                buffers.push(self.buffer(c, node, Some(sweep))?);
             }
         }
-        let streaming = self.streams(tape);
+        let mut results = Vec::new();
+        if self.short.is_some() {
+            let roots = self.sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+            for node in tape.needed(roots.chain(stored.iter().copied())) {
+                if self.picks(c, node) {
+                    buffers.push(self.buffer(c, node, None)?);
+                }
+            }
+            for o in &self.elements {
+                results.push(Columns::new(c, o, self.length)?);
+            }
+        }
         c.mark()?;
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
-            decode(c, unit, &self.rows)?;
-            for (number, folds) in self.sweeps.iter().enumerate() {
-                self.sweep(c, target, number, folds, &buffers)?;
-            }
-            if !self.singles.is_empty() {
-                let lanes = std::mem::replace(&mut c.lanes, 1);
-                let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
-                for (o, value) in self.singles.iter().zip(&values) {
-                    c.store_value(value, o.array, &o.at, false)?;
-                }
-                c.lanes = lanes;
-            }
-            if !self.elements.is_empty() {
-                self.results(c, target, &buffers, streaming)?;
+            match self.short {
+                Some(rows) => self.block(c, unit, rows, &buffers, &results)?,
+                None => self.row(c, target, unit, &buffers)?,
             }
             c.leave();
             Ok(())
         })?;
-        if streaming {
+        if self.streaming {
             e.fence()?;
         }
         e.return_void()
     }
 
-    fn streams(&self, tape: &Tape<'_>) -> bool {
-        let bytes = self.elements.iter().map(|o| {
-            let shape = &tape.arrays[o.array as usize].shape;
-            shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
-        });
-        bytes.fold(0, i64::saturating_add) > STREAMING
+    /// Room for a node of each element of the rows that are computed at a time.
+    fn buffer<'ctx>(
+        &self,
+        c: &Code<'_, '_, 'ctx, '_>,
+        node: NodeId,
+        sweep: Option<usize>,
+    ) -> Result<Buffer<'ctx>> {
+        let ty = c.tape.nodes[node as usize].ty;
+        let prim = match register(ty) {
+            Prim::I1 => Prim::I8,
+            other => other,
+        };
+        let lanes = i64::from(c.lanes);
+        let across = self.short.is_some();
+        let room = if across { self.length * lanes } else { self.length + lanes };
+        let room = u32::try_from(room).unwrap_or(0);
+        let mut places = Vec::new();
+        for _ in 0..1 + u32::from(ty.is_complex()) {
+            places.push((prim, c.e.stack(prim, room)?.into()));
+        }
+        Ok(Buffer { node, ty, sweep, places, across })
+    }
+
+    /// A unit: a row.
+    fn row<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        unit: Value<'ctx>,
+        buffers: &[Buffer<'ctx>],
+    ) -> Result<()> {
+        decode(c, unit, &self.rows)?;
+        for (number, folds) in self.sweeps.iter().enumerate() {
+            self.sweep(c, target, number, folds, buffers)?;
+        }
+        if !self.singles.is_empty() {
+            let lanes = std::mem::replace(&mut c.lanes, 1);
+            let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
+            for (o, value) in self.singles.iter().zip(&values) {
+                c.store_value(value, o.array, &o.at, false)?;
+            }
+            c.lanes = lanes;
+        }
+        if self.elements.is_empty() { Ok(()) } else { self.results(c, target, buffers) }
     }
 
     fn sweep<'c, 'a, 'ctx>(
@@ -328,9 +421,11 @@ impl<'m> Chain<'m> {
             vars: &self.inner,
             copies: folds.copies_of(c.tape, c.lanes, n),
             range: &|c, var| sweep::whole(c, var),
-            before: &|c| buffers.iter().filter(|b| b.sweep < number).try_for_each(|b| b.load(c, &self.place)),
+            before: &|c| {
+                buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.place))
+            },
             after: &|c| {
-                buffers.iter().filter(|b| b.sweep == number).try_for_each(|b| b.store(c, &self.place))
+                buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.place))
             },
         };
         let total = sweep.emit(c, target)?;
@@ -345,14 +440,13 @@ impl<'m> Chain<'m> {
         c: &mut Code<'c, 'a, 'ctx, 'm>,
         target: &Target,
         buffers: &[Buffer<'ctx>],
-        streaming: bool,
     ) -> Result<()> {
         let e = c.e;
         let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             for b in buffers {
                 b.load(c, &self.place)?;
             }
-            nest::store_all(c, &self.elements, streaming)
+            nest::store_all(c, &self.elements, self.streaming)
         };
         match self.inner.split_last() {
             None => {

@@ -11,6 +11,7 @@ use super::tape::{NodeId, Op, Tape, array_leaves};
 use crate::Unsupported;
 use crate::cpu::llvm::{Result, Target, Value};
 use crate::cpu::scalar::{self, Val};
+use crate::passes::facts::integer;
 
 /// One `reduce`.
 pub(super) struct Fold<'m> {
@@ -140,7 +141,7 @@ impl<'m> Fold<'m> {
     }
 }
 
-/// Whether the second operand is a count along the only reduced dimension, and the first initial value no NaN.
+/// Whether the second operand is a count along the only reduced dimension that begins no lower than its initial value, and the first initial value no NaN.
 fn counts_up(
     tape: &Tape<'_>,
     operands: &[NodeId],
@@ -148,7 +149,7 @@ fn counts_up(
     reduce: InstrId,
     index: &[Affine],
 ) -> bool {
-    let (&[_, second], &[start, _]) = (operands, initial) else { return false };
+    let (&[_, second], &[start, begin]) = (operands, initial) else { return false };
     let dims = tape.module.instr(reduce).attrs.ints_or_empty(AttrKey::Dimensions);
     let &[d] = dims else { return false };
     let Some(along) = usize::try_from(d).ok().and_then(|d| index.get(d)) else { return false };
@@ -158,7 +159,14 @@ fn counts_up(
     let bits = node.ty.bits().min(62) - 1;
     let fits = low >= 0 && high < 1i64 << bits;
     let upward = value.terms == along.terms;
-    let Op::Constant { instr, .. } = tape.nodes[start as usize].op else { return false };
+    let constant = |node: NodeId| match tape.nodes[node as usize].op {
+        Op::Constant { instr, .. } => Some(instr),
+        _ => None,
+    };
+    let begin = constant(begin).and_then(|instr| integer(tape.module, instr));
+    let Some(instr) = constant(start).filter(|_| begin.is_some_and(|b| b <= i128::from(low))) else {
+        return false;
+    };
     let number = tape.literal(instr).and_then(|l| l.as_array().map(|a| is_number(&a.buffer)));
     fits && upward && number == Some(true)
 }
@@ -209,7 +217,7 @@ impl<'m> Folds<'m> {
             let mine = at..at + f.types.len();
             let elements = f.elements(c, &start[mine.clone()])?;
             let e = c.e.with_lanes(c.lanes);
-            all.extend(f.combine.apply(&e, c.arguments, &accumulators[mine], &elements)?);
+            all.extend(f.combine.next(&e, c.arguments, &accumulators[mine], &elements)?);
             at += f.types.len();
         }
         Ok(all)

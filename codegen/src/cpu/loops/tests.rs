@@ -385,7 +385,7 @@ fn called_computations_and_constants() {
 }
 
 /// A computation of two scalars.
-fn region(name: &str, ty: &str, op: &str) -> String {
+pub(super) fn region(name: &str, ty: &str, op: &str) -> String {
     format!(
         "{name} {{\n  x = {ty}[] parameter(0)\n  y = {ty}[] parameter(1)\n  ROOT r = {ty}[] {op}(x, y)\n}}\n\n"
     )
@@ -545,7 +545,7 @@ fn reductions_in_any_fusion() {
 }
 
 /// JAX's computation of argmax (GT) and argmin (LT).
-fn extreme(direction: &str) -> String {
+pub(super) fn extreme(direction: &str) -> String {
     format!(
         "f {{\n  a = f32[] parameter(0)\n  i = s32[] parameter(1)\n  b = f32[] parameter(2)\n  j = s32[] parameter(3)\n  \
          g = pred[] compare(a, b), direction={direction}\n  n = pred[] compare(a, a), direction=NE\n  o = pred[] or(g, n)\n  \

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use self::numbers::index_type;
+pub(super) use self::tables::Table;
 use super::index::AtomId;
 use super::tape::{Extent, GuardId, NodeId, Op, Tape};
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};

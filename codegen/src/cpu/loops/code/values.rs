@@ -1,7 +1,7 @@
 //! Values of the operations of a tape, loads and stores.
 
 use super::{Code, Known, Made, Mask, Place, Spread};
-use crate::cpu::llvm::{Emit, Error, Prim, Result};
+use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::loops::access;
 use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::{ALWAYS, GuardId, NodeId, Op};
@@ -336,11 +336,23 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         at: &Affine,
         streaming: bool,
     ) -> Result<()> {
-        let place = self.place(array, at)?;
         let e = self.e.with_lanes(self.lanes);
         let parts = columns.iter().map(|v| Ok(v.to_storage(&e)?[0])).collect::<Result<Vec<_>>>()?;
-        let bytes = e.prim_of(parts[0]).bytes();
-        for (i, part) in access::in_turn(&e, &parts)?.into_iter().enumerate() {
+        self.store_parts_in_turn(&parts, array, at, streaming)
+    }
+
+    /// The same of columns as they are in memory.
+    pub(in crate::cpu::loops) fn store_parts_in_turn(
+        &mut self,
+        columns: &[Value<'ctx>],
+        array: u32,
+        at: &Affine,
+        streaming: bool,
+    ) -> Result<()> {
+        let place = self.place(array, at)?;
+        let e = self.e.with_lanes(self.lanes);
+        let bytes = e.prim_of(columns[0]).bytes();
+        for (i, part) in access::in_turn(&e, columns)?.into_iter().enumerate() {
             let to = self.e.address_at(place.address, i as u64 * u64::from(self.lanes) * bytes)?;
             if streaming {
                 e.store_streaming(part, to)?;
