@@ -106,9 +106,9 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let tiny = |x: &Factor| x.largest.iter().any(|&m| m > 0.0 && m < 1e-150);
     if magnitude.contains(&0.0) && xs.iter().any(tiny) {
         let some = run(&|k| xs[k].largest.iter().map(|&m| f64::from(u8::from(m > 0.0))).collect())?;
-        magnitude.iter_mut().zip(some).filter(|(_, some)| *some > 0.0).for_each(|(m, _)| {
-            *m = m.max(f64::from_bits(1));
-        });
+        // Not of those that are NaN, of which nothing is known.
+        let lost = magnitude.iter_mut().zip(some).filter(|(m, some)| **m == 0.0 && *some > 0.0);
+        lost.for_each(|(m, _)| *m = f64::from_bits(1));
     }
     let mut spread = vec![0.0; n];
     let mut wild = vec![false; n];

@@ -103,6 +103,9 @@ fn what_may_overflow_or_cross_a_pole_is_undecided() {
     let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n one = f32[] constant(1)\n ones = f32[2] broadcast(one), dimensions={}\n y = f32[2] exponential(x)\n d = f32[2] subtract(y, ones)\n ROOT q = f32[2] divide(ones, d) }";
     let b = one(text, &[&[0.0, 1.0]]);
     assert!(b.hard.at(0).is_infinite() && b.hard.at(1) < 1e-5);
+    // Minus infinity before the infinity, or not: beside products that are too small for f64.
+    let text = "HloModule m\nENTRY e { x = f64[2,4] constant({{-1.2e308, 0, -inf, 1.7976931348623157e308}, {0, 0, 0, 0}})\n y = f64[4] constant({8, 1e-160, -6e-6, 0})\n ROOT d = f64[2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
+    assert!(one(text, &[]).hard.at(0).is_infinite());
 }
 
 #[test]

@@ -300,7 +300,7 @@ impl Tape {
         operands: &[usize],
     ) -> Option<usize> {
         match (kind, operands) {
-            (Kind::Unary(Unary::Abs), &[a]) if self.ty(a).is_complex() => self.part(Part::Modulus, a),
+            (Kind::Unary(Unary::Abs), &[a]) if self.ty(a).is_complex() => self.part(Part::Modulus, a, to),
             (Kind::Function(op), &[a]) => {
                 let a = self.converted(a, to);
                 fn of<T: Lane>(op: Function, a: usize, o: usize) -> Option<Run> {
@@ -325,8 +325,8 @@ impl Tape {
                 }
                 self.step(to, What::Binary(op, a, b), |o| with_element_type!(to, T => of::<T>(op, a, b, o)))
             }
-            (Kind::Real, &[a]) => self.part(Part::Real, a),
-            (Kind::Imag, &[a]) => self.part(Part::Imaginary, a),
+            (Kind::Real, &[a]) => self.part(Part::Real, a, to),
+            (Kind::Imag, &[a]) => self.part(Part::Imaginary, a, to),
             (Kind::IsFinite, &[a]) => {
                 fn of<T: Lane>(a: usize, o: usize) -> Option<Run> {
                     Some(step1(T::is_finite()?, a, o))
@@ -347,7 +347,8 @@ impl Tape {
                     }))
                 }
                 let (ty, bits) = (self.ty(a), precision(attrs)?);
-                self.step(to, What::Other, |o| with_element_type!(ty, T => of::<T>(bits, a, o)))
+                let own = self.step(ty, What::Other, |o| with_element_type!(ty, T => of::<T>(bits, a, o)))?;
+                Some(self.converted(own, to))
             }
             (Kind::Convert, &[a]) => Some(self.converted(a, to)),
             (Kind::Compare, &[a, b]) => {
@@ -422,12 +423,15 @@ impl Tape {
         }
     }
 
-    fn part(&mut self, part: Part, a: usize) -> Option<usize> {
+    /// A part of a number, in a type that may be another float type than the number's.
+    fn part(&mut self, part: Part, a: usize, to: ElementType) -> Option<usize> {
         fn of<T: Lane>(part: Part, a: usize, o: usize) -> Option<Run> {
             Some(step1(T::part(part)?, a, o))
         }
         let ty = self.ty(a);
-        self.step(ty.real_part(), What::Other, |o| with_element_type!(ty, T => of::<T>(part, a, o)))
+        let own =
+            self.step(ty.real_part(), What::Other, |o| with_element_type!(ty, T => of::<T>(part, a, o)))?;
+        Some(self.converted(own, to))
     }
 }
 
