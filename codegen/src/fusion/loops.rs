@@ -24,6 +24,8 @@ const SHARED_BYTES: f64 = 16384.0;
 /// The most expressions of a group: a value that is read at several places, as by the sides of a concatenation, is an expression for each, and so is
 /// everything that each of these is made of.
 const MAX_PLACES: f64 = 400.0;
+/// How much more code an element is that is gathered.
+const GATHERED: f64 = 4.0;
 /// A concatenation of more parts is not computed element by element in the middle of a loop.
 const MAX_PARTS: usize = 4;
 
@@ -78,6 +80,15 @@ struct Work {
     /// Below a padding between elements: what decides where an element comes from alternates from one element to the next, so that loops are not divided
     /// where it changes but every side is computed for every element.
     alternates: bool,
+    /// Below a reshape that cuts the innermost dimension: neighbouring lanes are no neighbours there, so each element is gathered.
+    gathered: bool,
+}
+
+impl Work {
+    /// The code that it becomes, in expressions of neighbours.
+    fn size(&self) -> f64 {
+        self.places * if self.gathered { GATHERED } else { 1.0 }
+    }
 }
 
 /// Of the groups that read a value, so many are tried to be joined.
@@ -108,7 +119,11 @@ impl Planner<'_> {
                 && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
                 && self.graph.join_as_root(n, g)
             {
-                self.does(g, n, Work { elements, aligned: true, places: 1.0, alternates: false });
+                self.does(
+                    g,
+                    n,
+                    Work { elements, aligned: true, places: 1.0, alternates: false, gathered: false },
+                );
                 return;
             }
         }
@@ -122,7 +137,7 @@ impl Planner<'_> {
         let closed = role == Role::Update && self.reads_what_it_updates(n);
         self.closed.push(closed);
         let aligned = role != Role::Reduce;
-        self.does(g, n, Work { elements: own, aligned, places: 1.0, alternates: false });
+        self.does(g, n, Work { elements: own, aligned, places: 1.0, alternates: false, gathered: false });
         self.share(n);
     }
 
@@ -147,7 +162,7 @@ impl Planner<'_> {
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
         self.work[g as usize].insert(n, work);
         self.busy[g as usize] += work.elements * self.graph.node(n).flops;
-        self.places[g as usize] += work.places;
+        self.places[g as usize] += work.size();
     }
 
     fn operand_elements(&self, n: NodeId, slot: usize) -> f64 {
@@ -199,6 +214,7 @@ impl Planner<'_> {
                 aligned: mine.aligned && w.aligned,
                 places: mine.places.max(w.places),
                 alternates: mine.alternates || w.alternates,
+                gathered: mine.gathered || w.gathered,
             };
         }
         self.busy[a as usize] += self.busy[b as usize];
@@ -352,10 +368,13 @@ impl Planner<'_> {
         }
         let (mut together, mut moved) = (0.0f64, 0.0f64);
         let (mut here, mut elsewhere) = (0.0f64, 0.0f64);
-        let mut alternating = false;
+        let (mut alternating, mut gathered) = (false, false);
         for &u in &node.users {
-            let Some(&Work { elements: w, places, alternates, .. }) = work.get(&u) else { continue };
+            let Some(&Work { elements: w, places, alternates, gathered: apart, .. }) = work.get(&u) else {
+                continue;
+            };
             let user = self.graph.node(u);
+            gathered |= apart || self.cuts_lanes(user.id);
             let alternates = alternates || self.pads_between(user.id);
             alternating |= alternates;
             let opcode = self.module.instr(user.id).opcode;
@@ -406,11 +425,17 @@ impl Planner<'_> {
             }
         }
         let places = (here + elsewhere).max(1.0);
-        if places > 1.0 && self.places[g as usize] + places > MAX_PLACES {
-            return None;
-        }
         let aligned = self.is_aligned(n, g);
-        Some(Work { elements: together + moved, aligned, places, alternates: alternating })
+        let work = Work { elements: together + moved, aligned, places, alternates: alternating, gathered };
+        let fits = places == 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
+        fits.then_some(work)
+    }
+
+    /// Whether an instruction is a reshape to longer rows.
+    fn cuts_lanes(&self, id: InstrId) -> bool {
+        let instr = self.module.instr(id);
+        let row = |id: InstrId| dims(self.module, id).iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
+        instr.opcode == Opcode::Reshape && row(id) > row(instr.operands()[0])
     }
 
     /// Whether an instruction puts padding between the elements of its operand.
