@@ -3,7 +3,9 @@
 //! | operands | how |
 //! |---|---|
 //! | columns of the right one are neighbours | rows of the result are vectors of columns, a few rows at a time |
-//! | terms are neighbours in both | sixteen elements of the result at a time: vectors of terms are summed, then turned over and added |
+//! | terms are neighbours in both | sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then turned over and added |
+//! | of a vector of a few terms | one element after the other, the vector in registers |
+//! | anywhere, of a few products | one element after the other, from lists of places |
 //!
 //! **Invariant:** how an element is summed depends on the shape alone.
 
@@ -11,6 +13,7 @@ use hlo::ElementType;
 
 use super::operand::{Field, Operand};
 use super::product::Extents;
+use super::steps::Steps;
 use super::tile::Features;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.
@@ -21,18 +24,28 @@ const ELEMENTS: usize = 64;
 const COLUMNS: usize = 64;
 /// Matrices, at least.
 const MATRICES: usize = 8;
+/// Elements that several matrices are taken for, at most, and terms of each.
+const FLAT: usize = 15;
+const FLAT_TERMS: usize = 64;
+/// Terms of a vector in registers, at most.
+const FEW: usize = 8;
+/// Multiplications of a matrix, at most, whose places are listed.
+const LISTED: usize = 1024;
 /// Multiplications of a chunk.
 const CHUNK: usize = 1 << 16;
 
 /// How operands lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Form {
     Columns,
     Terms,
+    Vectors,
+    /// Places of rows and terms of the left operand, of columns and terms of the right one.
+    Listed(Box<[Vec<isize>; 4]>),
 }
 
 /// What to do. Distances are in elements.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Little {
     extents: Extents,
     form: Form,
@@ -40,6 +53,41 @@ pub(super) struct Little {
     left: [isize; 2],
     /// Of columns and terms of the right one.
     right: [isize; 2],
+    /// The operands change places: the result is a vector either way.
+    swapped: bool,
+}
+
+/// Where the operands of each matrix begin: those of the first one, and either steps in elements from one to the next or any places.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'a> {
+    first: [*const f32; 2],
+    batch: [&'a Steps; 2],
+    steps: Option<[isize; 2]>,
+}
+
+impl<'a> Operands<'a> {
+    pub(super) fn new(first: [*const f32; 2], batch: [&'a Steps; 2]) -> Self {
+        let [a, b] = batch.map(Steps::single);
+        Self { first, batch, steps: a.zip(b).map(|(a, b)| [a, b]) }
+    }
+
+    fn swapped(self) -> Self {
+        let turned = |[a, b]: [isize; 2]| [b, a];
+        Self {
+            first: [self.first[1], self.first[0]],
+            batch: [self.batch[1], self.batch[0]],
+            steps: self.steps.map(turned),
+        }
+    }
+
+    #[inline]
+    fn of(&self, matrix: usize) -> [*const f32; 2] {
+        let offsets = match self.steps {
+            Some(steps) => steps.map(|step| step * matrix as isize),
+            None => self.batch.map(|batch| batch.offset(matrix)),
+        };
+        [self.first[0].wrapping_offset(offsets[0]), self.first[1].wrapping_offset(offsets[1])]
+    }
 }
 
 impl Little {
@@ -60,16 +108,38 @@ impl Little {
         if lhs.conversion.is_some() || rhs.conversion.is_some() || !Features::here().avx512 {
             return None;
         }
-        let left = [lhs.rows.single()?, lhs.terms.single()?];
-        let right = [rhs.rows.single()?, rhs.terms.single()?];
-        let form = if (right[0] == 1 || n == 1) && n <= COLUMNS {
+        let singles = |of: &Operand| Some([of.rows.single()?, of.terms.single()?]);
+        let (Some(left), Some(right)) = (singles(lhs), singles(rhs)) else {
+            let offsets = |of: &Steps| (0..of.size()).map(|i| of.offset(i)).collect::<Vec<_>>();
+            let lists = [&lhs.rows, &lhs.terms, &rhs.rows, &rhs.terms].map(offsets);
+            let form = Form::Listed(Box::new(lists));
+            let few = work <= LISTED && m * n <= FLAT;
+            return few.then_some(Little { extents, form, left: [0; 2], right: [0; 2], swapped: false });
+        };
+        // A vector by a matrix whose columns are neighbours.
+        let swapped = n == 1 && m > 3 && left[0] == 1;
+        let (extents, left, right) =
+            if swapped { (Extents { batch, m: 1, n: m, k }, right, left) } else { (extents, left, right) };
+        let Extents { m, n, .. } = extents;
+        let terms = left[1] == 1 && right[1] == 1 || k == 1;
+        let form = if n == 1 && k <= FEW {
+            Form::Vectors
+        } else if terms && m * n <= FLAT && n == 1 {
+            Form::Terms
+        } else if (right[0] == 1 || n == 1) && n <= COLUMNS {
             Form::Columns
-        } else if (left[1] == 1 && right[1] == 1 || k == 1) && m * n <= ELEMENTS {
+        } else if terms && m * n <= ELEMENTS {
             Form::Terms
         } else {
             return None;
         };
-        Some(Little { extents, form, left, right })
+        Some(Little { extents, form, left, right, swapped })
+    }
+
+    /// Whether it is better than a product of a matrix and a vector at a time.
+    pub(super) fn is_flat(&self) -> bool {
+        let Extents { m, n, k, .. } = self.extents;
+        m * n <= FLAT && k <= FLAT_TERMS || self.swapped
     }
 
     /// Matrices of a chunk.
@@ -78,26 +148,27 @@ impl Little {
         (CHUNK / (m * n * k)).clamp(1, batch)
     }
 
-    /// Computes the products of these matrices, whose first elements `operands` gives.
+    /// Computes the products of these matrices, whose operands begin where `operands` says.
     ///
     /// # Safety
     /// They are there, and `to`, the place of the first one's result, has room for all results one after the other.
-    pub(super) unsafe fn run(
-        &self,
-        matrices: std::ops::Range<usize>,
-        operands: &dyn Fn(usize) -> [*const f32; 2],
-        to: *mut f32,
-    ) {
+    pub(super) unsafe fn run(&self, matrices: std::ops::Range<usize>, operands: Operands<'_>, to: *mut f32) {
+        let operands = if self.swapped { operands.swapped() } else { operands };
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's; the machine has AVX-512, or this would not have been made.
         unsafe {
-            match self.form {
+            match &self.form {
                 Form::Columns => wide::columns(self, matrices, operands, to),
+                Form::Terms if self.extents.m * self.extents.n <= FLAT => {
+                    wide::flat_terms(self, matrices, operands, to)
+                }
                 Form::Terms => wide::terms(self, matrices, operands, to),
+                Form::Vectors => wide::vectors(self, matrices, operands, to),
+                Form::Listed(lists) => wide::listed(lists, matrices, operands, to),
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = (matrices, operands, to, self.form, self.left, self.right);
+        let _ = (matrices, operands, to, &self.form, self.left, self.right);
     }
 }
 
@@ -106,7 +177,7 @@ mod wide {
     use std::arch::x86_64::*;
     use std::ops::Range;
 
-    use super::{Extents, Little};
+    use super::{Extents, Little, Operands};
 
     /// The first `n` lanes of a vector, all if there are more.
     fn first(n: usize) -> __mmask16 {
@@ -119,13 +190,13 @@ mod wide {
     pub(super) unsafe fn columns(
         little: &Little,
         matrices: Range<usize>,
-        operands: &dyn Fn(usize) -> [*const f32; 2],
+        operands: Operands<'_>,
         to: *mut f32,
     ) {
         let Extents { m, n, .. } = little.extents;
         let start = matrices.start;
         for matrix in matrices {
-            let [a, b] = operands(matrix);
+            let [a, b] = operands.of(matrix);
             let mut row = 0;
             while row < m {
                 let rows = (m - row).min(4);
@@ -196,7 +267,7 @@ mod wide {
     pub(super) unsafe fn terms(
         little: &Little,
         matrices: Range<usize>,
-        operands: &dyn Fn(usize) -> [*const f32; 2],
+        operands: Operands<'_>,
         to: *mut f32,
     ) {
         let Extents { m, n, k, .. } = little.extents;
@@ -213,7 +284,7 @@ mod wide {
             }
             let start = matrices.start;
             for matrix in matrices.clone() {
-                let [a, b] = operands(matrix);
+                let [a, b] = operands.of(matrix);
                 let mut sums = [_mm512_setzero_ps(); 16];
                 let mut term = 0;
                 while term < k {
@@ -233,6 +304,147 @@ mod wide {
                 unsafe { _mm512_mask_storeu_ps(to, first(count), added(sums)) };
             }
             begin += count;
+        }
+    }
+
+    /// Sixteen elements of as many matrices as it takes.
+    ///
+    /// # Safety
+    /// As [`Little::run`].
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn flat_terms(
+        little: &Little,
+        matrices: Range<usize>,
+        operands: Operands<'_>,
+        to: *mut f32,
+    ) {
+        let Extents { m, n, k, .. } = little.extents;
+        let all = matrices.len() * m * n;
+        let (mut matrix, mut row, mut column) = (matrices.start, 0, 0);
+        let mut at = [std::ptr::null(); 2];
+        let mut places = [at; 16];
+        let mut done = 0;
+        while done < all {
+            let count = (all - done).min(16);
+            // Beyond the last element the last one again.
+            for place in &mut places[..count] {
+                if row == 0 && column == 0 {
+                    at = operands.of(matrix);
+                }
+                *place = [
+                    at[0].wrapping_offset(row as isize * little.left[0]),
+                    at[1].wrapping_offset(column as isize * little.right[0]),
+                ];
+                column += 1;
+                if column == n {
+                    (row, column) = (row + 1, 0);
+                }
+                if row == m {
+                    (matrix, row) = (matrix + 1, 0);
+                }
+            }
+            let last = places[count - 1];
+            places[count..].fill(last);
+            let mut sums = [_mm512_setzero_ps(); 16];
+            let mut term = 0;
+            while term < k {
+                let mask = first(k - term);
+                for (sum, [a, b]) in sums.iter_mut().zip(&places) {
+                    // SAFETY: the caller's; what is masked is not touched.
+                    unsafe {
+                        let x = _mm512_maskz_loadu_ps(mask, a.add(term));
+                        let y = _mm512_maskz_loadu_ps(mask, b.add(term));
+                        *sum = _mm512_fmadd_ps(x, y, *sum);
+                    }
+                }
+                term += 16;
+            }
+            // SAFETY: as above.
+            unsafe { _mm512_mask_storeu_ps(to.add(done), first(count), added(sums)) };
+            done += count;
+        }
+    }
+
+    /// # Safety
+    /// As [`Little::run`]; there are at most [`super::FEW`] terms, and one column.
+    #[target_feature(enable = "avx512f,fma")]
+    pub(super) unsafe fn vectors(
+        little: &Little,
+        matrices: Range<usize>,
+        operands: Operands<'_>,
+        to: *mut f32,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            match little.extents.k {
+                1 => vectors_of::<1>(little, matrices, operands, to),
+                2 => vectors_of::<2>(little, matrices, operands, to),
+                3 => vectors_of::<3>(little, matrices, operands, to),
+                4 => vectors_of::<4>(little, matrices, operands, to),
+                5 => vectors_of::<5>(little, matrices, operands, to),
+                6 => vectors_of::<6>(little, matrices, operands, to),
+                7 => vectors_of::<7>(little, matrices, operands, to),
+                _ => vectors_of::<8>(little, matrices, operands, to),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,fma")]
+    #[inline]
+    unsafe fn vectors_of<const K: usize>(
+        little: &Little,
+        matrices: Range<usize>,
+        operands: Operands<'_>,
+        to: *mut f32,
+    ) {
+        let m = little.extents.m;
+        for (number, matrix) in matrices.enumerate() {
+            let [a, b] = operands.of(matrix);
+            // SAFETY: the caller's.
+            let x: [f32; K] =
+                std::array::from_fn(|term| unsafe { *b.offset(term as isize * little.right[1]) });
+            for row in 0..m {
+                let a = a.wrapping_offset(row as isize * little.left[0]);
+                let mut sum = 0.0;
+                for (term, &x) in x.iter().enumerate() {
+                    // SAFETY: the caller's.
+                    sum = x.mul_add(unsafe { *a.offset(term as isize * little.left[1]) }, sum);
+                }
+                // SAFETY: the caller's.
+                unsafe { *to.add(number * m + row) = sum };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Little::run`].
+    #[target_feature(enable = "avx512f,fma")]
+    pub(super) unsafe fn listed(
+        [rows, left, columns, right]: &[Vec<isize>; 4],
+        matrices: Range<usize>,
+        operands: Operands<'_>,
+        mut to: *mut f32,
+    ) {
+        for matrix in matrices {
+            let [a, b] = operands.of(matrix);
+            for &row in rows {
+                for &column in columns {
+                    let (a, b) = (a.wrapping_offset(row), b.wrapping_offset(column));
+                    // Four sums, which do not wait for one another.
+                    let mut sums = [0.0f32; 4];
+                    for (left, right) in left.chunks(4).zip(right.chunks(4)) {
+                        for ((sum, &x), &y) in sums.iter_mut().zip(left).zip(right) {
+                            // SAFETY: the caller's.
+                            *sum = unsafe { *a.offset(x) }.mul_add(unsafe { *b.offset(y) }, *sum);
+                        }
+                    }
+                    // SAFETY: the caller's: there is room for the results of all of these matrices.
+                    unsafe {
+                        *to = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+                        to = to.add(1);
+                    }
+                }
+            }
         }
     }
 

@@ -52,7 +52,7 @@ use smallvec::SmallVec;
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
 use grouped::Grouped;
-use little::Little;
+use little::{Little, Operands};
 use long::Long;
 use operand::{Field, Operand};
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
@@ -191,13 +191,15 @@ impl Dot {
         let matrix = m.wrapping_mul(n) as isize;
         let last = result.dims.last().map_or(1, |&d| d as usize);
         let all_rows = batch.wrapping_mul(m).wrapping_mul(n).checked_div(last).unwrap_or(0);
+        let little = Little::new(field, extents, &lhs, &rhs, result.element_type);
+        let vector = Vector::new(field, extents, &lhs, &rhs, result.element_type);
         let mut dot = Dot {
             field,
             extents,
             schedule: Schedule::new::<tile::F32>(extents, None, false, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
-            vector: Vector::new(field, extents, &lhs, &rhs, result.element_type),
-            little: Little::new(field, extents, &lhs, &rhs, result.element_type),
+            vector: vector.filter(|_| !little.as_ref().is_some_and(Little::is_flat)),
+            little,
             long: Long::new(field, extents, &lhs, &rhs),
             lhs,
             rhs,
@@ -262,25 +264,23 @@ impl Dot {
         unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
-    unsafe fn run_little(&self, little: Little, call: Call<'_>) {
+    unsafe fn run_little(&self, little: &Little, call: Call<'_>) {
         let Extents { batch, m, n, .. } = self.extents;
         let chunk = little.chunk();
         let sent = Sent(call);
         call.pool.run(batch.div_ceil(chunk), &|number| {
             let call = sent.get();
-            let first = |operand: &Operand, argument: *mut u8, matrix: usize| {
-                let place = operand.offset + operand.batch.offset(matrix);
-                argument.cast_const().cast::<f32>().wrapping_offset(place)
+            let first = |operand: &Operand, argument: *mut u8| {
+                argument.cast_const().cast::<f32>().wrapping_offset(operand.offset)
             };
-            let operands = |matrix: usize| {
-                let [a, b] = [&self.lhs, &self.rhs];
-                [first(a, call.arguments[0], matrix), first(b, call.arguments[1], matrix)]
-            };
+            let [a, b] = [&self.lhs, &self.rhs];
+            let first = [first(a, call.arguments[0]), first(b, call.arguments[1])];
+            let operands = Operands::new(first, [&a.batch, &b.batch]);
             let matrices = number * chunk..batch.min((number + 1) * chunk);
             // SAFETY: the caller's; chunks are different parts of the result.
             unsafe {
                 let to = call.arguments[2].cast::<f32>().add(matrices.start * m * n);
-                little.run(matrices.clone(), &operands, to);
+                little.run(matrices.clone(), operands, to);
             }
             if let Some((epilogue, each)) = call.epilogue.zip(self.result_rows) {
                 let rows = |matrix: usize| (matrix * m) as u64 * each;
@@ -493,7 +493,7 @@ impl Operation for Dot {
             if let Some(vector) = self.vector {
                 return self.run_vector(vector, call);
             }
-            if let Some(little) = self.little {
+            if let Some(little) = &self.little {
                 return self.run_little(little, call);
             }
             if let Some(grouped) = self.grouped

@@ -484,6 +484,14 @@ fn little_matrices() {
         (11, 2, 64, 16),
         (10, 6, 65, 3),
         (2000, 2, 3, 5),
+        (301, 1, 1, 3),
+        (200, 1, 1, 8),
+        (103, 1, 1, 16),
+        (50, 1, 1, 37),
+        (41, 5, 1, 5),
+        (41, 5, 1, 20),
+        (33, 16, 1, 16),
+        (600, 1, 6, 40),
     ] {
         for (left, right) in [(2, 1), (2, 2), (1, 1), (1, 2)] {
             let dims = |rows: usize, terms: usize| {
@@ -501,6 +509,27 @@ fn little_matrices() {
             for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
                 case.check(F32, F32, F32, floats, &mut r);
             }
+        }
+    }
+}
+
+/// Traces of products: terms of two dimensions.
+#[test]
+fn little_matrices_of_listed_places() {
+    use ElementType::*;
+    let mut r = Random(10);
+    for (lhs, rhs, out, terms, attrs) in [
+        (vec![40, 3, 5], vec![40, 5, 3], vec![40], 15, ("0", "1,2", "0", "2,1")),
+        (vec![9, 2, 3, 2], vec![3, 2, 9, 4], vec![9, 2, 4], 6, ("0", "3,2", "2", "1,0")),
+    ] {
+        let (left, left_terms, right, right_terms) = attrs;
+        let attrs = format!(
+            "lhs_batch_dims={{{left}}}, lhs_contracting_dims={{{left_terms}}}, rhs_batch_dims={{{right}}}, rhs_contracting_dims={{{right_terms}}}"
+        );
+        for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
+            let case =
+                Case { lhs: lhs.clone(), rhs: rhs.clone(), out: out.clone(), attrs: attrs.clone(), terms };
+            case.check(F32, F32, F32, floats, &mut r);
         }
     }
 }
