@@ -260,6 +260,9 @@ const MOST_COLUMNS: i64 = 4;
 /// The same of rows that are put together from several places: three vectors of three, say.
 const MOST_ASSEMBLED: i64 = 9;
 
+/// The same of the results of a contraction, which are nearby and computed by rows.
+const MOST_OF_HERO: i64 = 8;
+
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
 
@@ -450,8 +453,29 @@ pub(super) fn epilogue(
             ));
         }
     }
+    let space = rows.saturating_mul(columns);
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
     join(&mut tape, &mut vars, &mut more);
+    // Rows that are too short for lanes: these hold a column of many.
+    let complex = outputs.iter().any(|o| tape.nodes[o.node as usize].ty.is_complex());
+    if vars.len() == 2 && (2..=MOST_OF_HERO).contains(&columns) && !complex {
+        let mut all = Vec::new();
+        for (leaf, o) in (0..).zip(&outputs) {
+            for column in 0..columns {
+                let index = Index::from_iter([index[0].clone(), Affine::constant(column)]);
+                let shape = tape.arrays[o.array as usize].shape.clone();
+                let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
+                let node = tape.node(root, leaf, &at)?;
+                let at = tape.space.linear(&index, &[rows, columns]);
+                all.push(Output { node, array: o.array, at });
+            }
+        }
+        let (vars, columns) = (vec![vars[0]], columns as usize);
+        return Ok((
+            tape,
+            vec![Nest { vars, prefix: 0, block: 1, outputs: all, tiles: None, space, columns }],
+        ));
+    }
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
     if rows > 1 && vars.len() == 1 && columns == 1 {
@@ -460,7 +484,6 @@ pub(super) fn epilogue(
             vec![Nest { vars, prefix: 0, block: 1, outputs, tiles: None, space: rows, columns: 1 }],
         ));
     }
-    let space = rows.saturating_mul(columns);
     Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
 }
 
