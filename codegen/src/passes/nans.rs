@@ -1,6 +1,6 @@
 //! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions, windows, scans): it leaves NaNs of any sign and payload, which is seen
 //! where a program looks at bits. Only in such programs anything is added; values are what they were, for of these operations the canonical NaN is
-//! the only one (SEMANTICS.md, "The canonical NaN").
+//! the only one (SEMANTICS.md, "The canonical NaN"). Signs are flipped and cleared on bits there: kernels leave the sign of a NaN open up to where bits are seen.
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -15,6 +15,9 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         return 0;
     }
     each(module, fuel, |e| {
+        if matches!(e.at().opcode, Opcode::Negate | Opcode::Abs) {
+            return on_bits(e);
+        }
         let leaves_any = matches!(
             e.at().opcode,
             Opcode::Convolution
@@ -39,6 +42,32 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         }
         e.tuple(&all)
     })
+}
+
+/// A change of the sign bit as what it is, unless the operand was there before.
+fn on_bits(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = e.operand(0)?;
+    let ty = e.array(x)?.element_type;
+    let bits = match ty {
+        ElementType::F16 | ElementType::BF16 => ElementType::U16,
+        ElementType::F32 => ElementType::U32,
+        ElementType::F64 => ElementType::U64,
+        _ => return None,
+    };
+    let given = matches!(e.instr(x).opcode, Opcode::Parameter | Opcode::Constant);
+    if given || e.array(e.id())?.element_type != ty {
+        return None;
+    }
+    let sign = 1u128 << (bits.bits() - 1);
+    let (opcode, mask) = match e.at().opcode {
+        Opcode::Negate => (Opcode::Xor, sign),
+        _ => (Opcode::And, sign - 1),
+    };
+    let raw = e.bits_as(x, bits)?;
+    let mask = e.scalar_bits(bits, mask);
+    let mask = e.fill(mask, raw)?;
+    let changed = e.binary(opcode, raw, mask)?;
+    e.bits_as(changed, ty)
 }
 
 /// Whether an instruction tells one NaN from another.
