@@ -144,7 +144,7 @@ pub(super) fn fusion(
     let short = short::rows(&tape, &vars, length, &sweeps, &elements);
     let keeps = keep(&tape, &sweeps, &elements, length);
     let streaming = streams(&tape, &elements);
-    let (rows, sweeps) = (vars, sweeps);
+    let rows = vars;
     Ok((
         tape,
         Some(Chain { rows, inner, place, whole, length, sweeps, keeps, elements, singles, streaming, short }),
