@@ -350,18 +350,7 @@ pub fn is_nan<T: Number>(x: T) -> bool {
 
 /// The least and greatest integer of an integer type; 0 and 1 of `pred`; `None` of floats.
 pub fn int_limits(ty: ElementType) -> Option<(i128, i128)> {
-    if ty == ElementType::Pred {
-        return Some((0, 1));
-    }
-    if !ty.is_integer() {
-        return None;
-    }
-    let bits = ty.bits();
-    Some(if ty.is_signed_integer() {
-        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-    } else {
-        (0, (1i128 << bits) - 1)
-    })
+    if ty == ElementType::Pred { Some((0, 1)) } else { ty.integer_limits() }
 }
 
 #[cfg(test)]

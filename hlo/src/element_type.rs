@@ -267,6 +267,16 @@ impl ElementType {
         matches!(self.class(), TypeClass::Unsigned)
     }
 
+    /// The least and the greatest number of a type of integers, which `pred` is not.
+    pub const fn integer_limits(self) -> Option<(i128, i128)> {
+        let bits = self.bits();
+        match self.class() {
+            TypeClass::Unsigned => Some((0, (1 << bits) - 1)),
+            TypeClass::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            TypeClass::Pred | TypeClass::Float | TypeClass::Complex => None,
+        }
+    }
+
     /// Real floating point.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), TypeClass::Float)

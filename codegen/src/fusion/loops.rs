@@ -85,6 +85,11 @@ struct Work {
 }
 
 impl Work {
+    /// Of a root: each element once, where the loop is.
+    fn of_root(elements: f64, aligned: bool) -> Self {
+        Self { elements, aligned, places: 1.0, alternates: false, gathered: false }
+    }
+
     /// The code that it becomes, in expressions of neighbours.
     fn size(&self) -> f64 {
         self.places * if self.gathered { GATHERED } else { 1.0 }
@@ -119,11 +124,7 @@ impl Planner<'_> {
                 && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
                 && self.graph.join_as_root(n, g)
             {
-                self.does(
-                    g,
-                    n,
-                    Work { elements, aligned: true, places: 1.0, alternates: false, gathered: false },
-                );
+                self.does(g, n, Work::of_root(elements, true));
                 return;
             }
         }
@@ -136,8 +137,7 @@ impl Planner<'_> {
         self.places.push(0.0);
         let closed = role == Role::Update && self.reads_what_it_updates(n);
         self.closed.push(closed);
-        let aligned = role != Role::Reduce;
-        self.does(g, n, Work { elements: own, aligned, places: 1.0, alternates: false, gathered: false });
+        self.does(g, n, Work::of_root(own, role != Role::Reduce));
         self.share(n);
     }
 

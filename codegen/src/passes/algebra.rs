@@ -229,7 +229,7 @@ fn compare(e: &mut Edit<'_>) -> Option<InstrId> {
         Direction::Gt => (most, greater),
         Direction::Le => (greater, most),
     };
-    (never || always).then(|| repeated(e, ElementType::Pred, u128::from(always)))?
+    if never || always { repeated(e, ElementType::Pred, u128::from(always)) } else { None }
 }
 
 /// A part of a complex number that was just joined: parts are copied.

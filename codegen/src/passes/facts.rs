@@ -68,14 +68,17 @@ pub fn integer(module: &Module, id: InstrId) -> Option<i128> {
     })
 }
 
-/// The least and the greatest number that a type of integers holds.
-pub fn limits(ty: ElementType) -> Option<(i128, i128)> {
-    let bits = ty.bits();
-    match ty.class() {
-        TypeClass::Unsigned => Some((0, (1 << bits) - 1)),
-        TypeClass::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        TypeClass::Pred | TypeClass::Float | TypeClass::Complex => None,
+/// Where each dimension of more than one element of `from` is in `to`, if they differ by dimensions of one element alone.
+pub(super) fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
+    let mut long = (0i64..).zip(to).filter(|(_, d)| **d != 1);
+    let mut places = Vec::with_capacity(from.len());
+    for &d in from {
+        places.push(match d {
+            1 => None,
+            d => Some(long.next().filter(|&(_, &there)| there == d)?.0),
+        });
     }
+    long.next().is_none().then_some(places)
 }
 
 /// Whether integers are the components of their index along a dimension: an `iota` that does not wrap, with or without dimensions of one element.
@@ -88,18 +91,15 @@ pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
         match instr.opcode {
             Opcode::Iota => {
                 let along = instr.attrs.int(AttrKey::IotaDimension);
-                let fits = limits(array.element_type).is_some_and(|(_, most)| i128::from(n) - 1 <= most);
+                let fits =
+                    array.element_type.integer_limits().is_some_and(|(_, most)| i128::from(n) - 1 <= most);
                 return fits && along.and_then(|d| usize::try_from(d).ok()) == Some(dim);
             }
             Opcode::Reshape => {
                 let Some(of) = module.instr(instr.operands()[0]).shape.as_array() else { return false };
-                let places = |dims: &[i64]| -> Vec<usize> {
-                    dims.iter().enumerate().filter(|d| *d.1 != 1).map(|d| d.0).collect()
-                };
-                let (from, to) = (places(&of.dims), places(&array.dims));
-                let same = from.iter().map(|&d| of.dims[d]).eq(to.iter().map(|&d| array.dims[d]));
-                let Some(at) = to.iter().position(|&d| d == dim).filter(|_| same) else { return false };
-                (id, dim) = (instr.operands()[0], from[at]);
+                let places = long_dims(&array.dims, &of.dims).unwrap_or_default();
+                let Some(&Some(at)) = places.get(dim) else { return false };
+                (id, dim) = (instr.operands()[0], at as usize);
             }
             _ => return false,
         }
@@ -110,7 +110,7 @@ pub fn counts_along(module: &Module, id: InstrId, dim: usize) -> bool {
 /// Bounds of integers, both inclusive.
 pub fn bounds(module: &Module, id: InstrId) -> Option<(i128, i128)> {
     let mut id = id;
-    let whole = limits(module.instr(id).shape.element_type()?)?;
+    let whole = module.instr(id).shape.element_type()?.integer_limits()?;
     if let Some(value) = integer(module, id) {
         return Some((value, value));
     }
@@ -179,6 +179,16 @@ pub fn float_value(ty: ElementType, bits: u128) -> Option<f64> {
 /// f16, bf16, f32, f64: the types of which the rewritings of floats are made. (Narrower ones lack zeros, signs or NaNs in ways of their own.)
 pub fn is_ieee(ty: ElementType) -> bool {
     matches!(ty, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)
+}
+
+/// The unsigned integers that the bits of a type of [`is_ieee`] are.
+pub fn pattern_type(ty: ElementType) -> Option<ElementType> {
+    match ty {
+        ElementType::F16 | ElementType::BF16 => Some(ElementType::U16),
+        ElementType::F32 => Some(ElementType::U32),
+        ElementType::F64 => Some(ElementType::U64),
+        _ => None,
+    }
 }
 
 /// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic made it (SEMANTICS.md, "The canonical NaN").

@@ -175,9 +175,9 @@ fn one_each(e: &mut Edit<'_>) -> Option<InstrId> {
     if update_dims.iter().product::<i64>() != row_dims.iter().product() {
         return None;
     }
-    let (n, ty) = (dims[along], index_type);
+    let n = dims[along];
     let known = facts::splat(e.module, x).is_some();
-    if !known && n > FEW || i128::from(n) - 1 > facts::limits(ty)?.1 {
+    if !known && n > FEW || i128::from(n) - 1 > index_type.integer_limits()?.1 {
         return None;
     }
     let mapping: Vec<i64> = rows.iter().map(|&d| d as i64).collect();
@@ -247,10 +247,8 @@ fn inside(e: &mut Edit<'_>, start: &Start, map: &[i64], dims: &[i64], sizes: &[i
             }
             continue;
         }
-        let bits = start.ty.bits();
-        let signed = start.ty.is_signed_integer();
-        let largest = if signed { (1i128 << (bits - 1)) - 1 } else { (1i128 << bits) - 1 };
-        if signed {
+        let (least, largest) = start.ty.integer_limits()?;
+        if least < 0 {
             let zero = e.scalar_bits(start.ty, 0);
             let p = e.compare(Direction::Ge, index, zero)?;
             both(e, p, &mut all)?;

@@ -6,6 +6,7 @@ use hlo::{InstrId, Module, Opcode};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
+use super::facts::long_dims;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| {
@@ -107,19 +108,6 @@ fn slice_of_broadcast(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Opti
     let all = own.iter().zip(&e.array(y)?.dims).all(|(s, &d)| *s == super::edit::whole(d));
     let y = if all { y } else { e.slice(y, &own)? };
     e.broadcast(y, &dims, &mapping)
-}
-
-/// Where each dimension of more than one element of `from` is in `to`, if they differ by dimensions of one element alone.
-fn long_dims(from: &[i64], to: &[i64]) -> Option<Vec<Option<i64>>> {
-    let mut long = (0i64..).zip(to).filter(|(_, d)| **d != 1);
-    let mut places = Vec::with_capacity(from.len());
-    for &d in from {
-        places.push(match d {
-            1 => None,
-            d => Some(long.next().filter(|&(_, &there)| there == d)?.0),
-        });
-    }
-    long.next().is_none().then_some(places)
 }
 
 /// A reshape that adds or drops dimensions of one element repeats the same.

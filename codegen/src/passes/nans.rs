@@ -7,7 +7,7 @@ use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
 use super::edit::{Edit, each};
-use super::facts::is_ieee;
+use super::facts::{is_ieee, pattern_type};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
@@ -48,12 +48,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 fn on_bits(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let ty = e.array(x)?.element_type;
-    let bits = match ty {
-        ElementType::F16 | ElementType::BF16 => ElementType::U16,
-        ElementType::F32 => ElementType::U32,
-        ElementType::F64 => ElementType::U64,
-        _ => return None,
-    };
+    let bits = pattern_type(ty)?;
     let given = matches!(e.instr(x).opcode, Opcode::Parameter | Opcode::Constant);
     if given || e.array(e.id())?.element_type != ty {
         return None;

@@ -342,8 +342,7 @@ fn scatter_clamps(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = e.attrs();
     let map = attrs.ints(AttrKey::ScatterDimsToOperandDims)?;
     let ty = e.integer(indices)?;
-    let greatest =
-        if ty.is_signed_integer() { (1i128 << (ty.bits() - 1)) - 1 } else { (1i128 << ty.bits()) - 1 };
+    let (_, greatest) = ty.integer_limits()?;
     let limits: Vec<i128> = map
         .iter()
         .map(|&d| i128::from((dims[d as usize] - window[d as usize]).max(0)).min(greatest))

@@ -3,8 +3,9 @@
 
 use hlo::attrs::Direction;
 use hlo::opcode::Numeric;
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::passes::edit::{Edit, each, folds};
+use hlo_codegen::passes::facts::pattern_type;
 use hlo_codegen::passes::{Fuel, Pass};
 
 /// The pass.
@@ -39,12 +40,7 @@ impl Pass for Ulp {
 
 fn off_by_one(e: &mut Edit<'_>, way: Ulp) -> Option<InstrId> {
     let ty = e.array(e.id())?.element_type;
-    let bits = match ty {
-        ElementType::F16 | ElementType::BF16 => ElementType::U16,
-        ElementType::F32 => ElementType::U32,
-        ElementType::F64 => ElementType::U64,
-        _ => return None,
-    };
+    let bits = pattern_type(ty)?;
     if !e.at().opcode.is_elementwise() || !matches!(e.at().opcode.numeric(ty), Numeric::Ulp(_)) {
         return None;
     }

@@ -69,7 +69,7 @@ pub(super) fn combine<'ctx>(
 ) -> Result<Vec<Val<'ctx>>> {
     let signed = a[1].ty().is_signed_integer();
     let (i, j) = (a[1].registers()[0], b[1].registers()[0]);
-    let before = e.icmp(if signed { IntPredicate::SLT } else { IntPredicate::ULT }, i, j)?;
+    let before = scalar::compare_integers(e, Direction::Lt, signed, i, j)?;
     let [x, y] = comparable(e, a, b)?;
     let first = beyond(e, least, a[0].ty(), x, y)?;
     let equal = if a[0].ty().is_float() {
@@ -114,13 +114,8 @@ fn beyond<'ctx>(
         let beyond = e.fcmp(if least { FloatPredicate::ULT } else { FloatPredicate::UGT }, x, y)?;
         return e.and(beyond, e.fcmp(FloatPredicate::ORD, y, y)?);
     }
-    let predicate = match (ty.is_signed_integer(), least) {
-        (true, true) => IntPredicate::SLT,
-        (true, false) => IntPredicate::SGT,
-        (false, true) => IntPredicate::ULT,
-        (false, false) => IntPredicate::UGT,
-    };
-    e.icmp(predicate, x, y)
+    let direction = if least { Direction::Lt } else { Direction::Gt };
+    scalar::compare_integers(e, direction, ty.is_signed_integer(), x, y)
 }
 
 fn chosen<'ctx>(

@@ -124,7 +124,8 @@ fn plan(module: &Module, request: Request) -> std::result::Result<Plan<'_>, Unsu
             let chain = module.instr(id).attrs.fusion_kind() == Some(&FusionKind::Custom);
             return if chain {
                 rows(module, id).or_else(|_| apart(module, id))
-            } else if let Ok(short) = rows(module, id)
+            } else if short::may_be(module, id)
+                && let Ok(short) = rows(module, id)
                 && short.phases.iter().all(|p| matches!(p, Work::Rows(chain) if chain.is_short()))
             {
                 Ok(short)

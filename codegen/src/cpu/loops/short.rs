@@ -4,12 +4,14 @@
 //! results, are columns on the stack; results are put in the order of memory when all are there. **Invariant:** rows are combined in the order of their elements, and
 //! nothing is stored before all loads of the same rows.
 
-use hlo::ElementType;
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module};
 
 use super::access::{self, storage};
 use super::code::{Code, Table};
 use super::index::Affine;
 use super::nest::{self, Output, decode};
+use super::reduce::reduces;
 use super::region::{registers, values};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
@@ -50,6 +52,20 @@ pub(super) fn rows(
     let single = sweeps.iter().flat_map(|s| &s.all).all(|f| f.types.len() == 1);
     let short = (2..=MOST).contains(&length) && !(single && length == FULL);
     rows.last().copied().filter(|&(_, n)| n >= MANY_ROWS && short && !complex)
+}
+
+/// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
+pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
+    let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
+    let first = computation.and_then(|c| reduces(module, c).first().copied());
+    first.is_some_and(|reduce| {
+        let instr = module.instr(reduce);
+        let dims = &module.instr(instr.operands()[0]).shape.expect_array().dims;
+        let trailing = instr.attrs.ints_or_empty(AttrKey::Dimensions).len();
+        let (rows, row) = dims.split_at(dims.len() - trailing);
+        let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
+        (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS
+    })
 }
 
 impl<'m> Chain<'m> {
@@ -96,22 +112,15 @@ impl<'m> Chain<'m> {
         buffers: &[Buffer<'ctx>],
         results: &[Columns<'ctx>],
     ) -> Result<()> {
-        let wide = c.lanes > 1;
-        if wide {
+        if c.lanes > 1 {
             for b in buffers.iter().filter(|b| b.is_of_memory()) {
                 self.load_rows(c, b)?;
             }
         }
-        let known = |b: &&Buffer<'ctx>, sweep: usize| match b.sweep {
-            Some(filled) => filled < sweep,
-            None => wide,
-        };
         for (number, folds) in self.sweeps.iter().enumerate() {
             let start = folds.starts(c)?;
             let total = self.columns(c, &self.inner, &registers(&start), &|c, carried| {
-                for b in buffers.iter().filter(|b| known(b, number)) {
-                    b.load(c, &self.place)?;
-                }
+                self.load(c, buffers, number)?;
                 let next = folds.step(c, &start, &values(&folds.types(), carried))?;
                 for b in buffers.iter().filter(|b| b.sweep == Some(number)) {
                     b.store(c, &self.place)?;
@@ -128,17 +137,39 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
+    /// Loads what is in buffers before a sweep.
+    fn load<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, 'm>,
+        buffers: &[Buffer<'ctx>],
+        number: usize,
+    ) -> Result<()> {
+        let wide = c.lanes > 1;
+        let filled = |b: &&Buffer<'_>| b.sweep.map_or(wide, |sweep| sweep < number);
+        buffers.iter().filter(filled).try_for_each(|b| b.load(c, &self.place))
+    }
+
+    /// Goes to the first column.
+    fn at_first<'c, 'a, 'ctx, T>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        f: impl FnOnce(&mut Code<'c, 'a, 'ctx, 'm>) -> Result<T>,
+    ) -> Result<T> {
+        c.enter()?;
+        for &(var, _) in &self.inner {
+            c.set_var(var, c.e.i64(0), false, BLOCK << 20);
+        }
+        let result = f(c)?;
+        c.leave();
+        Ok(result)
+    }
+
     /// Elements of rows that lie one after the other in memory, as columns: what lanes hold of them is picked from registers of rows.
     fn load_rows<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, buffer: &Buffer<'ctx>) -> Result<()> {
         let Op::Load { array, at, .. } = &c.tape.nodes[buffer.node as usize].op else { return Ok(()) };
         let e = c.e.with_lanes(c.lanes);
         let (prim, _) = storage(buffer.ty);
-        c.enter()?;
-        for &(var, _) in &self.inner {
-            c.set_var(var, c.e.i64(0), false, BLOCK << 20);
-        }
-        let from = c.place(*array, at)?.address;
-        c.leave();
+        let from = self.at_first(c, |c| Ok(c.place(*array, at)?.address))?;
         let table = Table::new(&e, prim, from, self.length as u32 * c.lanes)?;
         let first: Vec<u64> = (0..u64::from(c.lanes)).map(|l| l * self.length.unsigned_abs()).collect();
         let first = e.int_lanes(Prim::I32, &first);
@@ -187,10 +218,7 @@ impl<'m> Chain<'m> {
         }
         let at_once = c.lanes == 1 || results.iter().any(|r| !r.is_worth_it(c, self.length));
         self.columns(c, &self.inner, &[], &|c, _| {
-            let wide = c.lanes > 1;
-            for b in buffers.iter().filter(|b| wide || !b.is_of_memory()) {
-                b.load(c, &self.place)?;
-            }
+            self.load(c, buffers, self.sweeps.len())?;
             let all = self.elements.iter().map(|o| c.value(o.node)).collect::<Result<Vec<Val<'ctx>>>>()?;
             for ((o, value), columns) in self.elements.iter().zip(&all).zip(results) {
                 if at_once {
@@ -204,15 +232,10 @@ impl<'m> Chain<'m> {
         if at_once {
             return Ok(());
         }
-        c.enter()?;
-        for &(var, _) in &self.inner {
-            c.set_var(var, c.e.i64(0), false, BLOCK << 20);
-        }
-        for (o, columns) in self.elements.iter().zip(results) {
-            columns.store(c, o, self.length, self.streaming)?;
-        }
-        c.leave();
-        Ok(())
+        self.at_first(c, |c| {
+            let mut all = self.elements.iter().zip(results);
+            all.try_for_each(|(o, columns)| columns.store(c, o, self.length, self.streaming))
+        })
     }
 }
 

@@ -210,7 +210,7 @@ fn power<'ctx>(
 }
 
 /// Comparison of registers.
-pub(super) fn compare<'ctx>(
+pub fn compare<'ctx>(
     e: &Emit<'_, 'ctx>,
     direction: Direction,
     signed: bool,

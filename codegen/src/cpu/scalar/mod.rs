@@ -22,6 +22,7 @@ use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{order_key, quotient, select};
+pub use int::compare as compare_integers;
 use narrow::format_of;
 pub use value::{Val, register, storage};
 

@@ -65,7 +65,7 @@ impl<'ctx> Table<'ctx> {
         e.avx512 && e.lanes == LANES && (prim.bits() == 32 || prim.bits() < 32 && !prim.is_float())
     }
 
-    /// Of so many elements from memory, 256 at most.
+    /// Of so many elements from memory.
     pub(in crate::cpu::loops) fn new(
         e: &Emit<'_, 'ctx>,
         prim: Prim,

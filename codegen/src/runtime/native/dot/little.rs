@@ -72,12 +72,8 @@ impl<'a> Operands<'a> {
     }
 
     fn swapped(self) -> Self {
-        let turned = |[a, b]: [isize; 2]| [b, a];
-        Self {
-            first: [self.first[1], self.first[0]],
-            batch: [self.batch[1], self.batch[0]],
-            steps: self.steps.map(turned),
-        }
+        let ([a, b], [x, y]) = (self.first, self.batch);
+        Self::new([b, a], [y, x])
     }
 
     #[inline]
@@ -110,11 +106,13 @@ impl Little {
         }
         let singles = |of: &Operand| Some([of.rows.single()?, of.terms.single()?]);
         let (Some(left), Some(right)) = (singles(lhs), singles(rhs)) else {
+            if work > LISTED || m * n > FLAT {
+                return None;
+            }
             let offsets = |of: &Steps| (0..of.size()).map(|i| of.offset(i)).collect::<Vec<_>>();
             let lists = [&lhs.rows, &lhs.terms, &rhs.rows, &rhs.terms].map(offsets);
             let form = Form::Listed(Box::new(lists));
-            let few = work <= LISTED && m * n <= FLAT;
-            return few.then_some(Little { extents, form, left: [0; 2], right: [0; 2], swapped: false });
+            return Some(Little { extents, form, left: [0; 2], right: [0; 2], swapped: false });
         };
         // A vector by a matrix whose columns are neighbours.
         let swapped = n == 1 && m > 3 && left[0] == 1;
@@ -285,23 +283,10 @@ mod wide {
             let start = matrices.start;
             for matrix in matrices.clone() {
                 let [a, b] = operands.of(matrix);
-                let mut sums = [_mm512_setzero_ps(); 16];
-                let mut term = 0;
-                while term < k {
-                    let mask = first(k - term);
-                    for (sum, [row, column]) in sums.iter_mut().zip(&rows) {
-                        // SAFETY: the caller's; what is masked is not touched.
-                        unsafe {
-                            let x = _mm512_maskz_loadu_ps(mask, a.offset(*row).add(term));
-                            let y = _mm512_maskz_loadu_ps(mask, b.offset(*column).add(term));
-                            *sum = _mm512_fmadd_ps(x, y, *sum);
-                        }
-                    }
-                    term += 16;
-                }
+                let places = rows.map(|[row, column]| [a.wrapping_offset(row), b.wrapping_offset(column)]);
                 let to = to.wrapping_add((matrix - start) * all + begin);
-                // SAFETY: as above.
-                unsafe { _mm512_mask_storeu_ps(to, first(count), added(sums)) };
+                // SAFETY: the caller's.
+                unsafe { _mm512_mask_storeu_ps(to, first(count), sixteen(&places, k)) };
             }
             begin += count;
         }
@@ -345,22 +330,8 @@ mod wide {
             }
             let last = places[count - 1];
             places[count..].fill(last);
-            let mut sums = [_mm512_setzero_ps(); 16];
-            let mut term = 0;
-            while term < k {
-                let mask = first(k - term);
-                for (sum, [a, b]) in sums.iter_mut().zip(&places) {
-                    // SAFETY: the caller's; what is masked is not touched.
-                    unsafe {
-                        let x = _mm512_maskz_loadu_ps(mask, a.add(term));
-                        let y = _mm512_maskz_loadu_ps(mask, b.add(term));
-                        *sum = _mm512_fmadd_ps(x, y, *sum);
-                    }
-                }
-                term += 16;
-            }
-            // SAFETY: as above.
-            unsafe { _mm512_mask_storeu_ps(to.add(done), first(count), added(sums)) };
+            // SAFETY: the caller's.
+            unsafe { _mm512_mask_storeu_ps(to.add(done), first(count), sixteen(&places, k)) };
             done += count;
         }
     }
@@ -446,6 +417,30 @@ mod wide {
                 }
             }
         }
+    }
+
+    /// Sums of so many products, of neighbouring terms from these places on.
+    ///
+    /// # Safety
+    /// The terms are there.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    unsafe fn sixteen(places: &[[*const f32; 2]; 16], k: usize) -> __m512 {
+        let mut sums = [_mm512_setzero_ps(); 16];
+        let mut term = 0;
+        while term < k {
+            let mask = first(k - term);
+            for (sum, [a, b]) in sums.iter_mut().zip(places) {
+                // SAFETY: the caller's; what is masked is not touched.
+                unsafe {
+                    let x = _mm512_maskz_loadu_ps(mask, a.add(term));
+                    let y = _mm512_maskz_loadu_ps(mask, b.add(term));
+                    *sum = _mm512_fmadd_ps(x, y, *sum);
+                }
+            }
+            term += 16;
+        }
+        added(sums)
     }
 
     /// The sum of the lanes of each vector.
