@@ -1,27 +1,82 @@
-//! Calls to LAPACK that compute what an instruction of HLO does: `potrf` as `cholesky`, `trsm` as `triangular-solve`. The bounds are those of that
-//! instruction; what is known of the others is nothing.
+//! Calls to LAPACK. What computes as an instruction of HLO does has the bounds of that instruction: `potrf` is `cholesky`, `trsm`
+//! is `triangular-solve`. All others have the reference's bits, unless an implementation may be another one; then, and of operands
+//! that are not exact, `getrf` has the bounds of its factors ([`Factors`]), and what is known of the others is nothing.
 
 use std::fmt::Write;
 
 use hlo::{ElementType, Module, Shape};
 use hlo_interp::custom_call::Call;
 
-use super::Bounds;
+use super::complex::SQRT_2;
+use super::factors::Factors;
+use super::linear::{UNKNOWN, Unit, settled};
 use super::number::Numbers;
-use super::rules::Case;
+use super::rules::{Case, Mode, stands_for};
+use super::{Bounds, Radii};
+
+/// The bounds of all results of a call. `exact`: its operands are.
+pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
+    let call = Call { instruction: case.instr, module: case.module };
+    let routine = call.target().strip_prefix("lapack_")?.strip_suffix("_ffi")?.get(1..)?;
+    // Of one that is asked to be a library's that would not be so.
+    let asked = case.instr.attrs.frontend_attributes().is_some_and(|f| f.get("decompositions").is_some());
+    let same = !case.settings.allowances.decompositions && !asked && !matches!(routine, "potrf" | "trsm");
+    if exact && same {
+        return Some(case.results.iter().map(|_| Bounds::default()).collect());
+    }
+    if routine == "getrf" {
+        let [soft, hard] = [Mode::Soft, Mode::Hard].map(|mode| getrf(case, mode));
+        let both = soft?.into_iter().zip(hard?);
+        return Some(both.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect());
+    }
+    let stand = Stand::of(case, routine, &call)?;
+    stand.results(case, stands_for(case, &stand.module)?.pop()?)
+}
+
+/// `(factors, pivots from 1, info) = getrf(a)`.
+fn getrf(case: &Case<'_>, mode: Mode) -> Option<[Radii; 3]> {
+    let ([arg], [packed, pivots, info]) = (&case.args[..], &case.results[..]) else { return None };
+    let [.., rows, columns] = *arg.tensor.sizes() else { return None };
+    let depth = rows.min(columns);
+    let given = if mode == Mode::Soft { &arg.leaf.bounds.soft } else { &arg.leaf.bounds.hard };
+    let (v, order, info) = (Numbers::of(packed), Numbers::of(pivots), Numbers::of(info));
+    let unit = Unit::of(case, v.ty)?;
+    let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
+    let mut off = vec![UNKNOWN; v.len()];
+    let mut elsewhere = vec![UNKNOWN; order.len()];
+    let mut fails = vec![UNKNOWN; info.len()];
+    for m in 0..info.len() {
+        let place = m * rows * columns;
+        let mut lines: Vec<usize> = (0..rows).collect();
+        for (j, &with) in order.re[m * depth..][..depth].iter().enumerate() {
+            lines.swap(j, (with as usize).checked_sub(1).filter(|&i| i < rows)?);
+        }
+        let moved: Vec<f64> = lines
+            .iter()
+            .flat_map(|i| (0..columns).map(move |j| given.at(place + i * columns + j) * root))
+            .collect();
+        let each: Vec<_> = (place..place + rows * columns).map(|i| v.complex(i)).collect();
+        let factors = Factors { rows, columns, packed: &each, off: &moved };
+        let Some(found) = (if info.re[m] == 0.0 { factors.radii(unit) } else { None }) else { continue };
+        if mode == Mode::Soft || !factors.may_pivot_elsewhere(&found) {
+            off[place..][..rows * columns].copy_from_slice(&found);
+            elsewhere[m * depth..][..depth].fill(0.0);
+            fails[m] = 0.0;
+        }
+    }
+    Some([settled(case, 0, &off, mode), Radii::new(elsewhere), Radii::new(fails)])
+}
 
 /// What stands for a call.
-pub(super) struct Stand {
+struct Stand {
     /// Its parameters are the operands.
-    pub(super) module: Module,
+    module: Module,
     factor: bool,
 }
 
 impl Stand {
     /// For a call.
-    pub(super) fn of(case: &Case<'_>) -> Option<Stand> {
-        let call = Call { instruction: case.instr, module: case.module };
-        let routine = call.target().strip_prefix("lapack_")?.strip_suffix("_ffi")?.get(1..)?;
+    fn of(case: &Case<'_>, routine: &str, call: &Call<'_>) -> Option<Stand> {
         let config = call.backend_config();
         let setting = |key: &str| {
             let value = config.split([',', '{', '}']).find_map(|entry| entry.trim().strip_prefix(key))?;
@@ -72,7 +127,7 @@ impl Stand {
     }
 
     /// The bounds of all results, from that of what stands for the first. Where a factorization may stop, nothing is known.
-    pub(super) fn results(&self, case: &Case<'_>, first: Bounds) -> Option<Vec<Bounds>> {
+    fn results(&self, case: &Case<'_>, first: Bounds) -> Option<Vec<Bounds>> {
         if !self.factor {
             return Some(vec![first]);
         }

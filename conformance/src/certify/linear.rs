@@ -4,20 +4,24 @@
 //! what its recurrence says, with the roundings of every step and the errors of the elements that it is computed from.
 
 use hlo::attrs::{FftType, Transpose};
+use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode};
 
 use super::Radii;
 use super::complex::SQRT_2;
+use super::factors::{self, Substitution};
 use super::number::{Format, Numbers, rounded};
 use super::rules::{Case, Found, Mode};
 use super::sums::gamma;
 
-const UNKNOWN: f64 = f64::INFINITY;
+type C = Complex<f64>;
+
+pub(super) const UNKNOWN: f64 = f64::INFINITY;
 
 /// What rounding does to a number, besides rounding an exact zero to itself.
 #[derive(Clone, Copy, Debug)]
-struct Unit {
-    relative: f64,
+pub(super) struct Unit {
+    pub(super) relative: f64,
     /// Of what is too small to be normal.
     absolute: f64,
 }
@@ -26,7 +30,7 @@ impl Unit {
     const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
 
     /// Steps in a type; those of complex numbers are several.
-    fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
+    pub(super) fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
         let format = Format::of(ty)?;
         let flush = case.settings.allowances.flush_denormals;
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
@@ -36,6 +40,16 @@ impl Unit {
 
     fn times(self, n: f64) -> Unit {
         Unit { relative: self.relative * n, absolute: self.absolute * n }
+    }
+
+    /// What an element of an operand is off by in effect, relatively, where chains of `n` terms and what comes after them round.
+    pub(super) fn backward(self, n: usize) -> f64 {
+        gamma(n as f64 + 3.0, self.relative)
+    }
+
+    /// The part of it that comes of numbers too small to be normal.
+    pub(super) fn small(self, n: usize) -> f64 {
+        self.absolute * (n as f64 + 3.0)
     }
 
     /// So many roundings one after the other.
@@ -73,7 +87,7 @@ impl Ball {
 }
 
 /// The radii of results that the exact values are rounded to, of values that are off by so much before the last rounding.
-fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
+pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
     let v = Numbers::of(case.results[k]);
     let Some(format) = Format::of(v.ty) else { return Radii::unknown(v.len()) };
     let each = off.iter().enumerate().map(|(i, &off)| {
@@ -129,7 +143,13 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     (off.len() == result.len()).then(|| vec![settled(case, 0, &off, mode)])
 }
 
-/// `cholesky`: column by column.
+/// The less of two bounds that hold.
+fn least(of: &mut f64, other: f64) {
+    // What is not a number says nothing.
+    *of = if *of < other { *of } else { other };
+}
+
+/// `cholesky`: column by column, or all at once ([`factors::cholesky`]), whichever says more.
 pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let [result] = case.results[..] else { return None };
     let [arg] = &case.args[..] else { return None };
@@ -164,6 +184,14 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 off[at(i, j)] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
             }
         }
+        let complex = |i: usize, j: usize| v.complex(at(i, j));
+        let given = |i: usize, j: usize| radii[0].at(at(i, j)) * root;
+        let diagonal = |i: usize| a.re[at(i, i)].abs();
+        if let Some(found) = factors::cholesky(n, complex, diagonal, given, unit) {
+            for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+                least(&mut off[at(i, j)], found[i * n + j]);
+            }
+        }
         // Where rounding decides whether a pivot is negative, it decides whether there are factors at all.
         if (0..n).any(|j| off[at(j, j)] == UNKNOWN) {
             off[m * n * n..][..n * n].fill(UNKNOWN);
@@ -172,7 +200,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![settled(case, 0, &off, mode)])
 }
 
-/// `triangular-solve`: substitution.
+/// `triangular-solve`: step by step, or all at once ([`Substitution`]), whichever says more.
 pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let [result] = case.results[..] else { return None };
     let [a_arg, b_arg] = &case.args[..] else { return None };
@@ -197,6 +225,15 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     for m in 0..a.len() / matrix {
         let entry = |i: usize, j: usize| m * matrix + if swapped { j * n + i } else { i * n + j };
         let place = |i: usize, c: usize| m * block + if left { i * columns + c } else { c * n + i };
+        // A system that is lower triangular: backwards, if it is not.
+        let line = |i: usize| if forward { i } else { n - 1 - i };
+        let diagonal = |i: usize, j: usize| one && i == j;
+        let whole = Substitution::new(
+            n,
+            |i, j| if diagonal(i, j) { C::ONE } else { a.complex(entry(line(i), line(j))) },
+            |i, j| if diagonal(i, j) { 0.0 } else { radii[0].at(entry(line(i), line(j))) * root },
+            unit,
+        );
         for c in 0..columns {
             for step in 0..n {
                 let i = if forward { step } else { n - 1 - step };
@@ -215,6 +252,13 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                     if one { (1.0, 0.0) } else { (a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root) };
                 let quotient = (above + x * e) / (d - e) + 2.0 * unit.relative * x + unit.absolute;
                 off[place(i, c)] = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
+            }
+            if let Some(whole) = &whole {
+                let x: Vec<f64> = (0..n).map(|i| v.modulus(place(line(i), c))).collect();
+                let given: Vec<f64> = (0..n).map(|i| radii[1].at(place(line(i), c)) * root).collect();
+                for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
+                    least(&mut off[place(line(i), c)], found);
+                }
             }
         }
     }

@@ -24,11 +24,13 @@
 //! | `folds` | other applied computations | the computation on whole arrays, step by step |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
+//! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `devices` | collectives | one of the above, on all participants |
 
 mod complex;
 mod devices;
 mod elementwise;
+mod factors;
 mod folds;
 mod lapack;
 mod linear;

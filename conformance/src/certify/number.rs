@@ -4,6 +4,7 @@
 //! depend on them must ask for.
 
 use hlo::half::f16;
+use hlo::num_complex::Complex;
 use hlo::small_float::FloatFormat;
 use hlo::{BufferOf, ElementType, TypeClass, with_buffer, with_element_type};
 use hlo_interp::Tensor;
@@ -153,6 +154,12 @@ impl Numbers {
     /// Both parts of an element.
     pub(super) fn at(&self, i: usize) -> (f64, f64) {
         (self.re[i], self.im.as_ref().map_or(0.0, |im| im[i]))
+    }
+
+    /// An element.
+    pub(super) fn complex(&self, i: usize) -> Complex<f64> {
+        let (re, im) = self.at(i);
+        Complex::new(re, im)
     }
 
     /// Whether no part of an element is an infinity or NaN.

@@ -219,7 +219,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 }
 
 /// The bounds of a module that computes what a call does.
-fn stands_for(case: &Case<'_>, module: &Module) -> Option<Vec<Bounds>> {
+pub(super) fn stands_for(case: &Case<'_>, module: &Module) -> Option<Vec<Bounds>> {
     if module.computation(module.entry()).parameters().len() != case.args.len() {
         return None;
     }
@@ -255,10 +255,13 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
             )
         }
         Meaning::Expansion(module) => stands_for(case, &module),
-        Meaning::Open => {
-            let stand = lapack::Stand::of(case)?;
-            stand.results(case, stands_for(case, &stand.module)?.pop()?)
-        }
+        Meaning::Open => lapack::bounds(case, exact),
+        Meaning::Exact if case.args.iter().all(|a| a.leaf.bounds.soft.is_zero()) => Some(
+            case.results
+                .iter()
+                .map(|t| Bounds { soft: Radii::Zero, hard: Radii::unknown(t.len()) })
+                .collect(),
+        ),
         Meaning::Exact => None,
     }
 }

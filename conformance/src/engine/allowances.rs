@@ -16,6 +16,8 @@ pub struct Allowances {
     pub narrow_accumulator: bool,
     /// Reductions by other regions than sums may be done in any order.
     pub reorder_regions: bool,
+    /// Calls to LAPACK may be to another implementation of it than the reference's.
+    pub decompositions: bool,
 }
 
 impl Allowances {
@@ -26,6 +28,7 @@ impl Allowances {
         flush_denormals: false,
         narrow_accumulator: false,
         reorder_regions: false,
+        decompositions: false,
     };
 
     /// All of them: what XLA:CPU does in some program or other.
@@ -35,11 +38,18 @@ impl Allowances {
         flush_denormals: true,
         narrow_accumulator: true,
         reorder_regions: true,
+        decompositions: true,
     };
 
     /// The names that `--allow` takes.
-    pub const NAMES: [&str; 5] =
-        ["contraction", "excess-precision", "flush-denormals", "narrow-accumulator", "reorder-regions"];
+    pub const NAMES: [&str; 6] = [
+        "contraction",
+        "excess-precision",
+        "flush-denormals",
+        "narrow-accumulator",
+        "reorder-regions",
+        "decompositions",
+    ];
 
     /// The liberty of a name, or all for `all`.
     pub fn named(name: &str) -> Option<Allowances> {
@@ -50,6 +60,7 @@ impl Allowances {
             "flush-denormals" => Allowances { flush_denormals: true, ..strict },
             "narrow-accumulator" => Allowances { narrow_accumulator: true, ..strict },
             "reorder-regions" => Allowances { reorder_regions: true, ..strict },
+            "decompositions" => Allowances { decompositions: true, ..strict },
             "all" => Allowances::LOOSE,
             _ => return None,
         })
@@ -64,6 +75,7 @@ impl Allowances {
             flush_denormals: self.flush_denormals | other.flush_denormals,
             narrow_accumulator: self.narrow_accumulator | other.narrow_accumulator,
             reorder_regions: self.reorder_regions | other.reorder_regions,
+            decompositions: self.decompositions | other.decompositions,
         }
     }
 
@@ -75,6 +87,7 @@ impl Allowances {
             self.flush_denormals,
             self.narrow_accumulator,
             self.reorder_regions,
+            self.decompositions,
         ];
         Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()
     }
