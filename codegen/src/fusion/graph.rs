@@ -87,7 +87,7 @@ impl Places {
 }
 
 /// What one element costs, in simple vector operations.
-fn flops(module: &Module, id: InstrId) -> f64 {
+pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
     let instr = module.instr(id);
     let opcode = instr.opcode;
     if !opcode.is_elementwise() {

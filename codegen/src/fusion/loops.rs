@@ -4,12 +4,13 @@
 //! arithmetic that is done again; what is left begins a group of its own, and groups over the same space that read the same values (or a value that several
 //! groups read and the group that could compute it) become one group of several roots.
 
-use hlo::attrs::{AttrKey, FusionKind};
+use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
+use super::maps::{Maps, pads_between, read, through};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
@@ -21,8 +22,7 @@ const OPS_PER_BYTE: f64 = 1.0;
 const KERNEL: f64 = 20_000.0;
 /// Values smaller than this are in the nearest cache whoever reads them.
 const SHARED_BYTES: f64 = 16384.0;
-/// The most expressions of a group: a value that is read at several places, as by the sides of a concatenation, is an expression for each, and so is
-/// everything that each of these is made of.
+/// The most expressions of a group: a value is one for each of its index maps.
 const MAX_PLACES: f64 = 400.0;
 /// How much more code an element is that is gathered.
 const GATHERED: f64 = 4.0;
@@ -69,14 +69,12 @@ struct Planner<'m> {
 }
 
 /// What a group does of a member.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Work {
-    /// How many elements it computes.
-    elements: f64,
+    /// Where it computes elements, and how many.
+    maps: Maps,
     /// All at the index of the loop.
     aligned: bool,
-    /// At how many indices that are different expressions, at most.
-    places: f64,
     /// Below a padding between elements: what decides where an element comes from alternates from one element to the next, so that loops are not divided
     /// where it changes but every side is computed for every element.
     alternates: bool,
@@ -87,12 +85,12 @@ struct Work {
 impl Work {
     /// Of a root: each element once, where the loop is.
     fn of_root(elements: f64, aligned: bool) -> Self {
-        Self { elements, aligned, places: 1.0, alternates: false, gathered: false }
+        Self { maps: Maps::here(elements), aligned, alternates: false, gathered: false }
     }
 
     /// The code that it becomes, in expressions of neighbours.
     fn size(&self) -> f64 {
-        self.places * if self.gathered { GATHERED } else { 1.0 }
+        self.maps.count() * if self.gathered { GATHERED } else { 1.0 }
     }
 }
 
@@ -121,7 +119,7 @@ impl Planner<'_> {
         if role == Role::Loop {
             let groups = self.similar(n, &self.graph.user_groups(n));
             if let Some(g) = self.merged(&groups)
-                && self.demand(n, g).is_some_and(|w| w.aligned && w.elements <= elements)
+                && self.demand(n, g).is_some_and(|w| w.aligned && w.maps.elements() <= elements)
                 && self.graph.join_as_root(n, g)
             {
                 self.does(g, n, Work::of_root(elements, true));
@@ -160,9 +158,9 @@ impl Planner<'_> {
 
     /// A group does this of a member.
     fn does(&mut self, g: u32, n: NodeId, work: Work) {
-        self.work[g as usize].insert(n, work);
-        self.busy[g as usize] += work.elements * self.graph.node(n).flops;
+        self.busy[g as usize] += work.maps.elements() * self.graph.node(n).flops;
         self.places[g as usize] += work.size();
+        self.work[g as usize].insert(n, work);
     }
 
     fn operand_elements(&self, n: NodeId, slot: usize) -> f64 {
@@ -208,14 +206,14 @@ impl Planner<'_> {
         }
         let other = std::mem::take(&mut self.work[b as usize]);
         for (n, w) in other {
-            let mine = self.work[a as usize].entry(n).or_insert(w);
-            *mine = Work {
-                elements: mine.elements.max(w.elements),
-                aligned: mine.aligned && w.aligned,
-                places: mine.places.max(w.places),
-                alternates: mine.alternates || w.alternates,
-                gathered: mine.gathered || w.gathered,
+            let Some(mine) = self.work[a as usize].get_mut(&n) else {
+                self.work[a as usize].insert(n, w);
+                continue;
             };
+            mine.maps.include(&w.maps);
+            mine.aligned &= w.aligned;
+            mine.alternates |= w.alternates;
+            mine.gathered |= w.gathered;
         }
         self.busy[a as usize] += self.busy[b as usize];
         self.places[a as usize] += self.places[b as usize];
@@ -298,7 +296,7 @@ impl Planner<'_> {
         if !self.is_profitable(n, &groups, &works, needed) {
             return false;
         }
-        for (&g, &w) in groups.iter().zip(&works) {
+        for (&g, w) in groups.iter().zip(works) {
             self.graph.join(n, g);
             self.does(g, n, w);
             if self.graph.node(n).role == Role::Reduce {
@@ -318,7 +316,7 @@ impl Planner<'_> {
     fn is_profitable(&self, n: NodeId, groups: &[u32], works: &[Work], needed: bool) -> bool {
         let node = self.graph.node(n);
         let count = groups.len() as f64;
-        let demand: f64 = works.iter().map(|w| w.elements).sum();
+        let demand: f64 = works.iter().map(|w| w.maps.elements()).sum();
         let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0) * node.flops;
         let saved = node.bytes * if needed { count } else { count + 1.0 };
         // What is read in its place.
@@ -331,7 +329,7 @@ impl Planner<'_> {
             let new =
                 groups.iter().filter(|&&g| !self.graph.drafts[g as usize].operands.contains(&o)).count();
             let per = if operand.elements > 0.0 { operand.bytes / operand.elements } else { 0.0 };
-            let widest = works.iter().fold(0.0f64, |a, w| a.max(w.elements));
+            let widest = works.iter().fold(0.0f64, |a, w| a.max(w.maps.elements()));
             read += new as f64 * operand.bytes.min(per * widest);
             if !needed {
                 read -= operand.bytes;
@@ -366,69 +364,58 @@ impl Planner<'_> {
         if node.role == Role::Reduce && !self.is_epilogue(n, g) {
             return None;
         }
-        let (mut together, mut moved) = (0.0f64, 0.0f64);
-        let (mut here, mut elsewhere) = (0.0f64, 0.0f64);
+        let mut maps = Maps::none();
         let (mut alternating, mut gathered) = (false, false);
         for &u in &node.users {
-            let Some(&Work { elements: w, places, alternates, gathered: apart, .. }) = work.get(&u) else {
-                continue;
-            };
+            let Some(used) = work.get(&u) else { continue };
             let user = self.graph.node(u);
-            gathered |= apart || self.cuts_lanes(user.id);
-            let alternates = alternates || self.pads_between(user.id);
+            gathered |= used.gathered || self.cuts_lanes(user.id);
+            let alternates = used.alternates || pads_between(self.module, user.id);
             alternating |= alternates;
             let opcode = self.module.instr(user.id).opcode;
             // How many elements one result of a reduction is made of.
-            let terms = if opcode == Opcode::Reduce && user.operands[0] == n {
+            let terms = if opcode == Opcode::Reduce && user.role != Role::Reduce && user.operands[0] == n {
                 (node.elements / user.elements.max(1.0)).max(1.0)
             } else {
                 1.0
             };
-            // A user is named once for each operand that it is: once each.
-            if opcode.is_elementwise() || user.role == Role::Reduce {
-                here = here.max(places);
-            } else {
-                elsewhere += places * terms;
+            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !draft.roots.contains(&u)
+                || used.maps.count() * terms > MAX_PLACES
+            {
+                return None;
             }
-            match user.role {
-                Role::Reduce => together = together.max(node.elements),
-                Role::Update => {
-                    let slot = user.operands.iter().position(|&o| o == n)?;
-                    together = together.max(if slot == 1 { node.elements } else { 1.0 });
-                }
-                _ if opcode.is_elementwise() => {
-                    together = together.max(w.min(if node.elements == 1.0 { 1.0 } else { w }))
-                }
-                _ => {
-                    let share =
-                        if user.elements > 0.0 { (node.elements / user.elements).min(1.0) } else { 0.0 };
-                    moved += match opcode {
-                        Opcode::Concatenate
-                            if user.operands.len() > MAX_PARTS && !draft.roots.contains(&u) =>
-                        {
-                            return None;
+            // A user is named once for each operand that it is; that is the same map each time, or one of its own.
+            for slot in (0..user.operands.len()).filter(|&slot| user.operands[slot] == n) {
+                for (map, w) in used.maps.iter() {
+                    match user.role {
+                        Role::Reduce => maps.look(map, node.elements),
+                        _ if opcode.is_elementwise() => {
+                            maps.look(map, if node.elements == 1.0 { w.min(1.0) } else { w });
                         }
-                        Opcode::Concatenate | Opcode::Pad if alternates => w,
-                        Opcode::Concatenate | Opcode::Pad => w * share,
-                        Opcode::DynamicSlice if user.operands[0] != n => 1.0,
-                        Opcode::Gather if user.operands[0] != n => {
-                            // An index is for all elements of a slice.
-                            let sizes = self.module.instr(user.id).attrs.ints_or_empty(AttrKey::SliceSizes);
-                            let last = sizes.last().map_or(1, |&s| s.max(1)) as f64;
-                            (w / last).max(node.elements.min(w))
+                        _ => {
+                            let elements = self.moved(n, u, slot, w, alternates);
+                            for term in 0..terms as usize {
+                                maps.look(through(self.module, user.id, slot, term, map), elements);
+                            }
                         }
-                        Opcode::Broadcast if node.elements == 1.0 => 1.0,
-                        Opcode::Reduce => w * terms,
-                        _ => w,
-                    };
+                    }
                 }
             }
         }
-        let places = (here + elsewhere).max(1.0);
         let aligned = self.is_aligned(n, g);
-        let work = Work { elements: together + moved, aligned, places, alternates: alternating, gathered };
-        let fits = places == 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
+        let work = Work { maps, aligned, alternates: alternating, gathered };
+        let fits = work.maps.count() <= 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
         fits.then_some(work)
+    }
+
+    /// How many elements of a value its user, which is not elementwise, reads as this operand for `w` of its own.
+    fn moved(&self, n: NodeId, user: NodeId, slot: usize, w: f64, alternates: bool) -> f64 {
+        let (node, user) = (self.graph.node(n), self.graph.node(user));
+        match user.role {
+            Role::Update if slot == 1 => node.elements,
+            Role::Update => 1.0,
+            _ => read(self.module, user.id, slot, w, alternates),
+        }
     }
 
     /// Whether an instruction is a reshape to longer rows.
@@ -436,12 +423,6 @@ impl Planner<'_> {
         let instr = self.module.instr(id);
         let row = |id: InstrId| dims(self.module, id).iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
         instr.opcode == Opcode::Reshape && row(id) > row(instr.operands()[0])
-    }
-
-    /// Whether an instruction puts padding between the elements of its operand.
-    fn pads_between(&self, id: InstrId) -> bool {
-        let instr = self.module.instr(id);
-        instr.opcode == Opcode::Pad && instr.attrs.padding().unwrap_or(&[]).iter().any(|p| p.interior > 0)
     }
 
     /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.

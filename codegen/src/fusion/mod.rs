@@ -13,6 +13,7 @@
 mod graph;
 pub mod kinds;
 mod loops;
+mod maps;
 mod outline;
 mod output;
 mod rows;

@@ -4,10 +4,15 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 
 use super::kinds::{Role, role};
+use super::maps::again;
 use crate::passes::facts::is_few_products;
 
 /// The most elements of arrays that an iteration may compute.
 const MAX_ELEMENTS: i64 = 4096;
+/// As an expression an iteration may take so many times the arithmetic of its instructions.
+const MOST_AGAIN: f64 = 2.0;
+/// And so many simple vector operations more, which are less than what kernels of their own cost.
+const LITTLE: f64 = 10_000.0;
 /// The most instructions of body and condition.
 const MAX_INSTRUCTIONS: usize = 512;
 
@@ -45,7 +50,8 @@ pub fn small_loop(module: &Module, id: InstrId) -> bool {
             elements = elements.saturating_add(count);
         }
     }
-    elements <= MAX_ELEMENTS
+    let (all, once) = again(module, body);
+    elements <= MAX_ELEMENTS && all <= once * MOST_AGAIN + LITTLE
 }
 
 /// Whether a computation takes tuples apart, computes elements, and puts a tuple together.

@@ -151,6 +151,20 @@ fn floats(e: &mut Edit<'_>, ty: ElementType) -> Option<InstrId> {
         }
         // Both round x * x once: `power` is correctly rounded, and through f64, where a square of 16 bits is exact, rounds nothing else.
         Opcode::Power if is(2.0) => e.binary(Opcode::Multiply, a, a),
+        // So are quotients and roots; but a root of -0 is -0, and one of minus infinity no number.
+        Opcode::Power if is(-1.0) => {
+            let one = repeated(e, ty, float_bits(ty, 1.0)?)?;
+            e.binary(Opcode::Divide, one, a)
+        }
+        Opcode::Power if is(0.5) && is_ieee(ty) => {
+            let (zero, infinity) = (float_bits(ty, 0.0)?, float_bits(ty, f64::INFINITY)?);
+            let (zero, infinity) = (repeated(e, ty, zero)?, repeated(e, ty, infinity)?);
+            let root = e.unary(Opcode::Sqrt, a)?;
+            let root = e.binary(Opcode::Add, root, zero)?;
+            let minus = repeated(e, ty, float_bits(ty, f64::NEG_INFINITY)?)?;
+            let lowest = e.compare(Direction::Eq, a, minus)?;
+            e.select(lowest, infinity, root)
+        }
         _ => None,
     }
 }

@@ -41,6 +41,7 @@ mod nans;
 pub(crate) mod reduce;
 mod reshape;
 mod sort;
+mod stacks;
 mod transpose_folding;
 mod tuples;
 mod while_loop;

@@ -2,6 +2,7 @@
 //!
 //! - Of one element `x` a reduction gives `f(init, x)`, a sum too: the exact value of two terms, rounded once, is their addition.
 //! - Dimensions of one element change neither the elements nor their order.
+//! - What is stacked and then folded over the stack is folded part by part, in order: nothing is put together in memory. Sums of floats stay.
 //! - A few elements of the last dimension, which others slice, are slices too, where the order cannot show.
 //! - Two reductions in a row are one where the order of the terms cannot show (integers, logic, maximum and minimum, which make NaNs
 //!   canonical and order zeros) and the first begins with what changes nothing. Floats that are added round in between, so they stay.
@@ -12,18 +13,20 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints, whole};
 use super::facts::{is_ieee, splat};
-use super::{Fuel, windows};
+use super::{Fuel, stacks, windows};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
-        Opcode::Reduce => reduce(e).or_else(|| in_a_row(e)).or_else(|| beside_slices(e)),
+        Opcode::Reduce => {
+            reduce(e).or_else(|| in_a_row(e)).or_else(|| stacks::folded(e)).or_else(|| beside_slices(e))
+        }
         Opcode::ReduceWindow => window(e).or_else(|| windows::padded(e)).or_else(|| windows::spread(e)),
         _ => None,
     })
 }
 
 /// The result of what gives one array or a tuple of them.
-fn result(e: &mut Edit<'_>, parts: &[InstrId]) -> Option<InstrId> {
+pub(super) fn result(e: &mut Edit<'_>, parts: &[InstrId]) -> Option<InstrId> {
     match (parts, e.at().shape.as_tuple()) {
         (&[one], None) => Some(one),
         (parts, Some(_)) => e.tuple(parts),
@@ -32,7 +35,7 @@ fn result(e: &mut Edit<'_>, parts: &[InstrId]) -> Option<InstrId> {
 }
 
 /// Operands and initial values, if their types are those of the results.
-fn inputs(e: &Edit<'_>) -> Option<(Vec<InstrId>, Vec<InstrId>)> {
+pub(super) fn inputs(e: &Edit<'_>) -> Option<(Vec<InstrId>, Vec<InstrId>)> {
     let operands = e.at().operands();
     let (arrays, inits) = operands.split_at(operands.len() / 2);
     let leaves = e.at().shape.leaves();

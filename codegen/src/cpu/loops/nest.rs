@@ -370,8 +370,15 @@ pub(super) fn roots(
         } else {
             vec![whole]
         };
-        let assembled = pieces && boxes.len() == 1;
-        if let Some(inner) = Root::narrow(roots, tape, dims, number(&nests), assembled)? {
+        // Where the space is divided along short rows only, their columns are what comes from different places.
+        let of_rows =
+            |inner: usize| boxes.iter().all(|b| b[..dims.len() - inner] == boxes[0][..dims.len() - inner]);
+        let narrow = |assembled: bool| Root::narrow(roots, tape, dims, number(&nests), assembled);
+        let inner = match if pieces { narrow(true)?.filter(|&inner| of_rows(inner)) } else { None } {
+            None => narrow(false)?,
+            found => found,
+        };
+        if let Some(inner) = inner {
             let nest = Root::columns(roots, tape, dims, number(&nests), inner)?;
             nests.push(nest);
             continue;

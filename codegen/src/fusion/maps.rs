@@ -1,0 +1,207 @@
+//! Where a loop looks at a value: the index maps that lead there from the index of the loop, and how many elements each reads.
+//!
+//! A value is an expression for each of its maps, and arithmetic for each of their elements. Chains of slices and paddings double
+//! the maps with each step, so that a few dozen instructions can be thousands of expressions.
+//!
+//! **Invariant:** maps that differ may count as two where they are one (a slice of a padding), never the other way round but for a
+//! collision of 64 bits.
+
+use std::hash::{Hash, Hasher};
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use smallvec::{SmallVec, smallvec};
+
+use super::graph::flops;
+use super::kinds::dims;
+
+/// An index map, by what it consists of.
+pub(super) type Map = u64;
+
+/// The index of the loop itself.
+const HERE: Map = 0;
+/// Of a value of one element all maps are this one.
+const ONE: Map = 1;
+/// With more maps of one value, an expression is too large.
+const MAX_MAPS: f64 = 400.0;
+
+/// The maps of a value in a loop, in order, and how many elements each reads.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Maps(SmallVec<[(Map, f64); 1]>);
+
+impl Maps {
+    /// What is at the index of the loop, so many elements.
+    pub(super) fn here(elements: f64) -> Maps {
+        Maps(smallvec![(HERE, elements)])
+    }
+
+    pub(super) fn none() -> Maps {
+        Maps(SmallVec::new())
+    }
+
+    /// Looks at so many elements by a map; by one that is known at the more of both.
+    pub(super) fn look(&mut self, map: Map, elements: f64) {
+        match self.0.binary_search_by_key(&map, |m| m.0) {
+            Ok(at) => self.0[at].1 = self.0[at].1.max(elements),
+            Err(at) => self.0.insert(at, (map, elements)),
+        }
+    }
+
+    /// Looks wherever others do, too.
+    pub(super) fn include(&mut self, others: &Maps) {
+        others.iter().for_each(|(map, elements)| self.look(map, elements));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Map, f64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> f64 {
+        self.0.len() as f64
+    }
+
+    /// How many elements are read in all.
+    pub(super) fn elements(&self) -> f64 {
+        self.0.iter().map(|m| m.1).sum()
+    }
+}
+
+/// By which map an operand is looked at where its user, which is not elementwise, is looked at by `from`; for reductions within a
+/// loop, `term` of each result.
+pub(super) fn through(module: &Module, user: InstrId, slot: usize, term: usize, from: Map) -> Map {
+    let instr = module.instr(user);
+    let operand = instr.operands()[slot];
+    let own = dims(module, operand);
+    if own.iter().all(|&n| n == 1) {
+        return ONE;
+    }
+    let mut hasher = FxHasher::default();
+    (from, instr.opcode).hash(&mut hasher);
+    match instr.opcode {
+        Opcode::Slice => instr.attrs.slices().hash(&mut hasher),
+        Opcode::Pad => instr.attrs.padding().hash(&mut hasher),
+        Opcode::Reshape => (own, dims(module, user)).hash(&mut hasher),
+        Opcode::Broadcast | Opcode::Transpose | Opcode::Reverse => {
+            instr.attrs.ints(AttrKey::Dimensions).hash(&mut hasher);
+        }
+        Opcode::Concatenate => {
+            let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+            let size = |&o: &InstrId| along.and_then(|d| dims(module, o).get(d).copied()).unwrap_or(0);
+            let start: i64 = instr.operands()[..slot].iter().map(size).sum();
+            (along, start).hash(&mut hasher);
+        }
+        _ => (user, slot, term).hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// How many elements of an operand an instruction that is not elementwise reads for `w` of its own. Where it `alternates` from one
+/// element to the next which operand it takes, all of them are computed for each.
+pub(super) fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -> f64 {
+    let instr = module.instr(user);
+    let elements = count(module, instr.operands()[slot]);
+    let share = (elements / count(module, user).max(1.0)).min(1.0);
+    match instr.opcode {
+        Opcode::Concatenate | Opcode::Pad if alternates => w,
+        Opcode::Concatenate | Opcode::Pad => w * share,
+        Opcode::DynamicSlice if slot > 0 => 1.0,
+        Opcode::Gather if slot > 0 => {
+            // An index is for all elements of a slice.
+            let sizes = instr.attrs.ints_or_empty(AttrKey::SliceSizes);
+            let last = sizes.last().map_or(1, |&s| s.max(1)) as f64;
+            (w / last).max(elements.min(w))
+        }
+        Opcode::Broadcast if elements == 1.0 => 1.0,
+        _ => w,
+    }
+}
+
+/// The elements of an array; 0 of a tuple.
+fn count(module: &Module, id: InstrId) -> f64 {
+    let array = module.instr(id).shape.as_array();
+    array.and_then(|a| a.checked_elements()).map_or(0.0, |n| n as f64)
+}
+
+/// Whether an instruction puts padding between the elements of its operand.
+pub(super) fn pads_between(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::Pad && instr.attrs.padding().unwrap_or(&[]).iter().any(|p| p.interior > 0)
+}
+
+/// The arithmetic of a computation as one expression of its results' elements, and that of all its instructions once, in simple vector operations.
+pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
+    let mut maps: FxHashMap<InstrId, Maps> = FxHashMap::default();
+    let root = module.root(c);
+    maps.insert(root, Maps::here(count(module, root)));
+    for &result in module.instr(root).operands().iter().filter(|_| module.instr(root).opcode == Opcode::Tuple)
+    {
+        maps.entry(result).or_insert_with(Maps::none).include(&Maps::here(count(module, result)));
+    }
+    let (mut all, mut once) = (0.0, 0.0);
+    let mut alternating: FxHashSet<InstrId> = FxHashSet::default();
+    for id in module.instructions(c).collect::<Vec<_>>().into_iter().rev() {
+        let Some(own) = maps.remove(&id) else { continue };
+        let instr = module.instr(id);
+        if own.count() > MAX_MAPS {
+            return (f64::INFINITY, 1.0);
+        }
+        all += own.elements() * flops(module, id);
+        once += count(module, id) * flops(module, id);
+        let alternates = alternating.contains(&id) || pads_between(module, id);
+        for (slot, &operand) in
+            instr.operands().iter().enumerate().filter(|_| id != root || instr.opcode != Opcode::Tuple)
+        {
+            let elements = count(module, operand);
+            let terms = match instr.opcode {
+                Opcode::Reduce if slot == 0 => {
+                    (elements / count(module, id).max(1.0)).clamp(1.0, MAX_MAPS) as usize
+                }
+                _ => 1,
+            };
+            if alternates {
+                alternating.insert(operand);
+            }
+            let operand = maps.entry(operand).or_insert_with(Maps::none);
+            for (map, w) in own.iter() {
+                if instr.opcode.is_elementwise() {
+                    operand.look(map, w.min(elements.max(1.0)));
+                } else {
+                    let w = read(module, id, slot, w, alternates);
+                    (0..terms).for_each(|term| operand.look(through(module, id, slot, term, map), w));
+                }
+            }
+        }
+    }
+    (all, once)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_are_told_apart_by_what_they_do() {
+        let text = "HloModule m\nENTRY e { x = f32[8] parameter(0)\n a = f32[4] slice(x), slice={[0:8:2]}\n b = f32[4] slice(x), slice={[1:8:2]}\n \
+                    y = f32[8] negate(x)\n c = f32[4] slice(y), slice={[0:8:2]}\n d = f32[8] concatenate(a, b), dimensions={0}\n \
+                    e = f32[8] concatenate(c, a), dimensions={0}\n f = f32[8] add(d, e)\n z = f32[1] slice(f), slice={[3:4]}\n ROOT w = f32[8] broadcast(z), dimensions={0} }";
+        let module = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default())
+            .module
+            .expect("the text above is a module");
+        let at = |name: &str| {
+            let found = module.instructions(module.entry()).find(|&i| *module.instr(i).name == *name);
+            found.expect("one of the names above")
+        };
+        let map = |user: &str, slot| through(&module, at(user), slot, 0, HERE);
+        assert!(map("a", 0) == map("c", 0) && map("a", 0) != map("b", 0));
+        assert!(map("d", 0) == map("e", 0) && map("d", 1) == map("e", 1) && map("d", 0) != map("d", 1));
+        assert_eq!(map("w", 0), ONE);
+        assert_ne!(through(&module, at("a"), 0, 0, map("d", 0)), map("a", 0));
+        let mut maps = Maps::here(4.0);
+        maps.look(map("a", 0), 2.0);
+        maps.look(map("c", 0), 3.0);
+        maps.include(&Maps::here(5.0));
+        assert_eq!((maps.count(), maps.elements()), (2.0, 8.0));
+    }
+}
