@@ -23,7 +23,7 @@ const KERNEL: f64 = 20_000.0;
 /// Values smaller than this are in the nearest cache whoever reads them.
 const SHARED_BYTES: f64 = 16384.0;
 /// The most expressions of a group: a value is one for each of its index maps.
-const MAX_PLACES: f64 = 400.0;
+const MAX_PLACES: f64 = 600.0;
 /// How much more code an element is that is gathered.
 const GATHERED: f64 = 4.0;
 /// A concatenation of more parts is not computed element by element in the middle of a loop.
@@ -404,7 +404,10 @@ impl Planner<'_> {
         }
         let aligned = self.is_aligned(n, g);
         let work = Work { maps, aligned, alternates: alternating, gathered };
-        let fits = work.maps.count() <= 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
+        // What is the same everywhere is no expression of its own.
+        let same = self.module.instr(node.id).opcode == Opcode::Broadcast
+            && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
+        let fits = same || work.maps.count() <= 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
         fits.then_some(work)
     }
 
