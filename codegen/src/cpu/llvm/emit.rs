@@ -444,6 +444,14 @@ impl<'ctx> Emit<'_, 'ctx> {
         })
     }
 
+    /// Whether any lane of a truth value is set.
+    pub fn any(&self, mask: Value<'ctx>) -> Result<Value<'ctx>> {
+        match self.lanes_of(mask) {
+            1 => Ok(mask),
+            _ => self.intrinsic("llvm.vector.reduce.or", &[mask.get_type()], &[mask]),
+        }
+    }
+
     /// `a` where the `i1` (of each lane, or one for all) is set, else `b`.
     pub fn select(&self, condition: Value<'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
         Ok(match condition {

@@ -95,7 +95,7 @@ fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Va
         };
         Ok(vec![e.select(odd, exact[0], re)?, e.select(odd, exact[1], im)?])
     };
-    let parts = e.if_else(functions::any(e, odd)?, careful, || Ok(vec![re, im]))?;
+    let parts = e.if_else(e.any(odd)?, careful, || Ok(vec![re, im]))?;
     Ok(Val::of_registers(x.ty, &parts))
 }
 

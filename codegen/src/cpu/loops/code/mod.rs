@@ -104,6 +104,8 @@ pub(super) struct Place<'ctx> {
     pub(super) level: usize,
     /// An address that exists in any case.
     origin: Value<'ctx>,
+    /// Where no lane is read, lanes may be far from all memory.
+    far: bool,
 }
 
 /// A tape in a function.

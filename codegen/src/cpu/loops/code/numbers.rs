@@ -240,7 +240,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             0 => sum,
             constant => self.at(l, |c| c.e.address(sum, c.e.i64(constant)))?,
         };
-        Ok(Place { address, lanes, level: level.max(l), origin: pointer })
+        Ok(Place { address, lanes, level: level.max(l), origin: pointer, far: false })
     }
 
     pub(super) fn condition(&mut self, c: &Condition) -> Result<Mask<'ctx>> {

@@ -9,6 +9,9 @@ use crate::cpu::scalar::{self, Val};
 use hlo::elementwise::Binary;
 use smallvec::SmallVec;
 
+/// Bytes beyond an array that few loads are: about a page.
+const NEAR: i64 = 4096;
+
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     /// The value of a node on all lanes (one if there is one lane).
     pub(in crate::cpu::loops) fn value(&mut self, node: NodeId) -> Result<Val<'ctx>> {
@@ -223,6 +226,10 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if self.tape.arrays[array as usize].written {
             place.level = place.level.max(self.written);
         }
+        let elements = of.shape.checked_elements().unwrap_or(0);
+        let (low, high) = self.tape.space.range(at);
+        let beyond = low.saturating_neg().max(high.saturating_sub(elements));
+        place.far = beyond > NEAR / ty.storage_bytes() as i64;
         let mask = self.mask(guard)?;
         self.load_at(ty, &place, mask)
     }
@@ -265,6 +272,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let e = c.e.with_lanes(c.lanes);
             let bytes = ty.storage_bytes() as i64;
             let consecutive = matches!(place.lanes, Spread::Linear(stride) if stride == bytes);
+            // A load of no lanes takes as long as a hundred others where there is no memory: it is made where there is some.
+            let mut address = place.address;
+            if let (Some(mask), true, Spread::Linear(stride)) = (mask, place.far, place.lanes) {
+                let whole = if stride < 0 { -stride * (i64::from(c.lanes) - 1) } else { 0 };
+                let safe = c.e.address(place.origin, c.e.i64(whole))?;
+                address = c.e.select(c.e.any(mask)?, address, safe)?;
+            }
             if c.ahead > 0 && consecutive && active.is_none() && level == c.level() {
                 c.e.prefetch(c.e.address_at(place.address, c.ahead)?)?;
             }
@@ -272,7 +286,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if let Some(active) = active {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);
             }
-            access::load(&e, ty, place.address, place.lanes, mask)
+            access::load(&e, ty, address, place.lanes, mask)
         })?;
         Ok(Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level })
     }

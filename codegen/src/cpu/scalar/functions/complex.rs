@@ -9,7 +9,7 @@ use super::exponential::{exp, expm1, sinh_cosh};
 use super::inverse::atan2;
 use super::logarithm::{log_of_modulus, log1p};
 use super::trigonometric::{limit, sine_cosine};
-use super::{Digits, any, at_least, at_most, fabs, rare, sqrt};
+use super::{Digits, at_least, at_most, fabs, rare, sqrt};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
 use crate::runtime::functions::symbol;
@@ -344,5 +344,5 @@ pub(in super::super) fn modulus<'ctx>(
         let exact = e.select(infinite, infinity, e.fptrunc(exact, prim)?)?;
         Ok(vec![e.select(odd, exact, fast)?])
     };
-    Ok(e.if_else(any(e, odd)?, careful, || Ok(vec![fast]))?[0])
+    Ok(e.if_else(e.any(odd)?, careful, || Ok(vec![fast]))?[0])
 }

@@ -102,14 +102,6 @@ fn beyond<'ctx>(
     Ok(result[0])
 }
 
-/// Whether any lane of a truth value is set.
-pub(super) fn any<'ctx>(e: &Emit<'_, 'ctx>, mask: Value<'ctx>) -> Result<Value<'ctx>> {
-    match e.lanes_of(mask) {
-        1 => Ok(mask),
-        _ => e.intrinsic("llvm.vector.reduce.or", &[mask.get_type()], &[mask]),
-    }
-}
-
 /// `fast`, but on the lanes of `mask`, which are rare, what a function of scalars gives: of the operands, and of room for as many numbers as there are results. Lanes are
 /// gone through only if there is one.
 pub(super) fn rare<'ctx>(
@@ -151,7 +143,7 @@ pub(super) fn rare<'ctx>(
         })?;
         fast.iter().zip(&to).map(|(x, &place)| wide.load(e.prim_of(*x), place, 64)).collect()
     };
-    e.if_else(any(e, mask)?, lane_by_lane, || Ok(fast.to_vec()))
+    e.if_else(e.any(mask)?, lane_by_lane, || Ok(fast.to_vec()))
 }
 
 fn fabs<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
