@@ -1,18 +1,25 @@
-//! Sorts of nothing, and sorts that carry along what nobody looks at.
+//! Sorts of nothing, sorts that carry along what nobody looks at, and sorts of a few elements, which are networks.
+//!
+//! A network of exchanges of neighbours, each only if the right one comes before the left one, is a stable sort where the comparator is an
+//! order. It is elementwise, so it runs on lanes, is fused with what makes the elements, and of a median only half of it is left.
 //!
 //! A line of one element stays as it is, bits and all. The comparator sees the two elements of each operand by numbers of its parameters;
 //! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
 
 use hlo::attrs::AttrKey;
-use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
+use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::Fuel;
+use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds};
+use super::facts::counts_along;
+use super::reduce::result;
+use crate::runtime::native::sort::is_order;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
-        Opcode::Sort => sort(e),
+        Opcode::Sort => sort(e).or_else(|| network(e)),
         _ => None,
     })
 }
@@ -105,4 +112,66 @@ fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<Computa
     }
     e.module.set_root(copy, *map.get(&e.module.root(c))?);
     Some(copy)
+}
+
+/// The most elements of a line that are sorted by a network, and the most instructions of one.
+const MOST_ELEMENTS: usize = 8;
+const MOST_INSTRUCTIONS: usize = 600;
+/// The least lines that it is worth it for.
+const LEAST_LINES: i64 = 2048;
+
+/// Lines of a few elements: those next to each other are exchanged if they must be, round after round.
+fn network(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = e.at().operands().to_vec();
+    let dim = usize::try_from(*e.at().attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
+    let dims = e.array(*operands.first()?)?.dims.clone();
+    let count = usize::try_from(*dims.get(dim)?).ok().filter(|n| (2..=MOST_ELEMENTS).contains(n))?;
+    let comparator = e.at().attrs.computation(AttrKey::ToApply)?;
+    let exchanges = count * (count - 1) / 2;
+    let kept: Vec<i64> = (0..dims.len()).filter(|&d| d != dim).map(|d| dims[d]).collect();
+    let lines = kept.iter().fold(1i64, |n, &d| n.saturating_mul(d));
+    let work = exchanges * (e.module.computation(comparator).len() + 2 * operands.len());
+    let types: Vec<ElementType> =
+        operands.iter().map(|&o| e.array(o).map(|a| a.element_type)).collect::<Option<_>>()?;
+    let leaves = e.at().shape.leaves();
+    let same = leaves.iter().zip(&types).all(|(s, &ty)| s.element_type() == Some(ty));
+    if lines < LEAST_LINES || work > MOST_INSTRUCTIONS || !same || !is_order(e.module, comparator, &types) {
+        return None;
+    }
+    // For each operand its elements, each of all lines.
+    let mut all: Vec<Vec<InstrId>> = Vec::with_capacity(operands.len());
+    for &x in &operands {
+        let mut elements = Vec::with_capacity(count);
+        let counted = counts_along(e.module, x, dim);
+        let ty = e.array(x)?.element_type;
+        for n in 0..count as i64 {
+            if counted {
+                let number = e.scalar_bits(ty, n as u128);
+                elements.push(e.fill_dims(number, &kept)?);
+                continue;
+            }
+            let one = e.cut(x, dim, n, n + 1)?;
+            elements.push(e.reshape(one, &kept)?);
+        }
+        all.push(elements);
+    }
+    for round in 0..count {
+        for left in (round % 2..count - 1).step_by(2) {
+            let both: Vec<InstrId> = all.iter().flat_map(|x| [x[left + 1], x[left]]).collect();
+            let exchange = *lanes(e, comparator, &both, &kept)?.first()?;
+            for x in &mut all {
+                let (a, b) = (x[left], x[left + 1]);
+                x[left] = e.select(exchange, b, a)?;
+                x[left + 1] = e.select(exchange, a, b)?;
+            }
+        }
+    }
+    let mut one = dims.clone();
+    one[dim] = 1;
+    let mut sorted = Vec::with_capacity(all.len());
+    for elements in all {
+        let parts = elements.into_iter().map(|x| e.reshape(x, &one)).collect::<Option<Vec<_>>>()?;
+        sorted.push(e.concatenate(&parts, dim as i64)?);
+    }
+    result(e, &sorted)
 }

@@ -17,7 +17,7 @@ mod region;
 mod scatter;
 mod select_and_scatter;
 mod simd;
-mod sort;
+pub(crate) mod sort;
 #[cfg(test)]
 mod testing;
 mod topk;

@@ -62,6 +62,13 @@ pub(in crate::runtime::native) struct Key {
     encoding: Encoding,
 }
 
+impl Key {
+    /// Whether NaNs, if it has any, have a place in its order.
+    pub(super) fn orders_nans(&self) -> bool {
+        self.floats != FloatOrder::Partial
+    }
+}
+
 /// What was met while loading keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::runtime::native) struct Met {

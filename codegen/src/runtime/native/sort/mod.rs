@@ -45,6 +45,14 @@ struct Operand {
     counts: bool,
 }
 
+/// Whether a comparator of rows of these types is a strict weak order whatever they hold: any stable sort then gives the same rows.
+pub(crate) fn is_order(module: &Module, comparator: ComputationId, types: &[ElementType]) -> bool {
+    let keys = Scalars::of(module, comparator).and_then(|s| keys::of_comparator(&s, types));
+    keys.is_some_and(|keys| {
+        keys.iter().all(|k| k.orders_nans() || !types[k.operand].is_float() && !types[k.operand].is_complex())
+    })
+}
+
 /// How lines are ordered.
 #[derive(Clone, Debug)]
 enum By {
