@@ -96,6 +96,18 @@ pub(super) fn load<'ctx>(
             let steps = (stride / bytes) as u32;
             SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])
         }
+        // The same backwards, from the last lane's element on.
+        Spread::Linear(stride)
+            if parts == 1
+                && stride % bytes == 0
+                && (2..=8.min(i64::from(w) + 1)).contains(&(-stride / bytes)) =>
+        {
+            let back: Vec<u32> = (0..w).rev().collect();
+            let first = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * stride))?;
+            let mask = mask.map(|mask| e.shuffle(mask, mask, &back)).transpose()?;
+            let all = load_every(e, prim, first, (-stride / bytes) as u32, mask)?;
+            SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
+        }
         Spread::Linear(_) | Spread::Vector(_) => {
             let mut all = SmallVec::new();
             for p in 0..u64::from(parts) {

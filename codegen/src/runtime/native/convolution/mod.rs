@@ -55,6 +55,17 @@ pub(super) struct Convolution {
     work: u64,
 }
 
+/// The greatest magnitude of what an operand holds, if it is integers of a byte or two, perhaps widened.
+fn greatest(view: &View) -> Option<u64> {
+    let (memory, ty) = (view.memory, view.ty);
+    let widened =
+        memory == ty || memory.bits() < ty.bits() && (ty.is_signed_integer() || !memory.is_signed_integer());
+    if !memory.is_integer() || !ty.is_integer() || !widened || memory.bits() > 16 {
+        return None;
+    }
+    memory.integer_limits().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) as u64)
+}
+
 /// An operand.
 #[derive(Clone, Debug)]
 struct Side {
@@ -289,7 +300,16 @@ impl Convolution {
         let (lhs_ty, rhs_ty, ty) = (left.ty, right.ty, result.element_type);
         let (mut field, through) = Field::of(lhs_ty, rhs_ty, ty);
         if through.is_integer() {
-            field = Field::I64;
+            // Sums of 64 bits that saturate are sums of 32 bits where none is that large.
+            let terms = lanes.iter().map(|lane| lane.axis.kernel).product::<usize>() * outer.channels;
+            let sum = greatest(&left)
+                .zip(greatest(&right))
+                .and_then(|(l, r)| l.checked_mul(r)?.checked_mul(terms as u64))
+                .filter(|_| ty == ElementType::S32);
+            field = match sum {
+                Some(..=0x7fff_ffff) => Field::I32,
+                Some(_) | None => Field::I64,
+            };
         }
         let side = |view: &View| {
             // Integers are cut to the result's type before they are summed in 64 bits.
