@@ -24,6 +24,10 @@ const KERNEL: f64 = 20_000.0;
 const SHARED_BYTES: f64 = 16384.0;
 /// The most expressions of a group: a value is one for each of its index maps.
 const MAX_PLACES: f64 = 600.0;
+/// What an expression more costs in compilation, as arithmetic.
+const EXPRESSION: f64 = 1000.0;
+/// How much more arithmetic an element is whose neighbours are no neighbours, or are something else.
+const APART: f64 = 12.0;
 /// How much more code an element is that is gathered.
 const GATHERED: f64 = 4.0;
 /// A concatenation of more parts is not computed element by element in the middle of a loop.
@@ -317,7 +321,16 @@ impl Planner<'_> {
         let node = self.graph.node(n);
         let count = groups.len() as f64;
         let demand: f64 = works.iter().map(|w| w.maps.elements()).sum();
-        let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0) * node.flops;
+        let apart = works.iter().any(|w| w.alternates || w.gathered);
+        let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0)
+            * node.flops
+            * if apart { APART } else { 1.0 };
+        let code = if node.flops > 0.0 {
+            works.iter().map(|w| w.size() - 1.0).sum::<f64>() * EXPRESSION
+        } else {
+            0.0
+        };
+        let extra = extra + code;
         let saved = node.bytes * if needed { count } else { count + 1.0 };
         // What is read in its place.
         let mut read = 0.0;
