@@ -6,7 +6,7 @@
 //! A line of one element stays as it is, bits and all. The comparator sees the two elements of each operand by numbers of its parameters;
 //! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
 
-use hlo::attrs::AttrKey;
+use hlo::attrs::{AttrKey, Direction};
 use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::FxHashMap;
 
@@ -116,6 +116,8 @@ fn without(e: &mut Edit<'_>, c: ComputationId, keep: &[usize]) -> Option<Computa
 
 /// The most elements of a line that are sorted by a network, and the most instructions of one.
 const MOST_ELEMENTS: usize = 8;
+/// The same of rows, whose elements are taken apart and put together again: more take longer to compile than they are worth.
+const MOST_OF_ROW: usize = 6;
 const MOST_INSTRUCTIONS: usize = 600;
 /// The least lines that it is worth it for.
 const LEAST_LINES: i64 = 2048;
@@ -125,7 +127,8 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
     let operands = e.at().operands().to_vec();
     let dim = usize::try_from(*e.at().attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
     let dims = e.array(*operands.first()?)?.dims.clone();
-    let count = usize::try_from(*dims.get(dim)?).ok().filter(|n| (2..=MOST_ELEMENTS).contains(n))?;
+    let most = if dim + 1 == dims.len() { MOST_OF_ROW } else { MOST_ELEMENTS };
+    let count = usize::try_from(*dims.get(dim)?).ok().filter(|n| (2..=most).contains(n))?;
     let comparator = e.at().attrs.computation(AttrKey::ToApply)?;
     let exchanges = count * (count - 1) / 2;
     let kept: Vec<i64> = (0..dims.len()).filter(|&d| d != dim).map(|d| dims[d]).collect();
@@ -155,11 +158,26 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
         }
         all.push(elements);
     }
+    let of = key(e, comparator);
+    let mut keys = Vec::new();
+    for n in (0..count).filter(|_| of.is_some()) {
+        let twice: Vec<InstrId> = all.iter().flat_map(|x| [x[n], x[n]]).collect();
+        let compared = *lanes(e, comparator, &twice, &kept)?.first()?;
+        let own = *e.instr(compared).operands().first()?;
+        keys.push(integer_key(e, own, &kept)?);
+    }
     for round in 0..count {
         for left in (round % 2..count - 1).step_by(2) {
-            let both: Vec<InstrId> = all.iter().flat_map(|x| [x[left + 1], x[left]]).collect();
-            let exchange = *lanes(e, comparator, &both, &kept)?.first()?;
-            for x in &mut all {
+            let exchange = match of {
+                Some((direction, true)) => e.compare(direction, keys[left + 1], keys[left])?,
+                Some((direction, false)) => e.compare(direction, keys[left], keys[left + 1])?,
+                None => {
+                    let both: Vec<InstrId> = all.iter().flat_map(|x| [x[left + 1], x[left]]).collect();
+                    *lanes(e, comparator, &both, &kept)?.first()?
+                }
+            };
+            let more = if of.is_some() { Some(&mut keys) } else { None };
+            for x in all.iter_mut().chain(more) {
                 let (a, b) = (x[left], x[left + 1]);
                 x[left] = e.select(exchange, b, a)?;
                 x[left + 1] = e.select(exchange, a, b)?;
@@ -174,4 +192,42 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
         sorted.push(e.concatenate(&parts, dim as i64)?);
     }
     result(e, &sorted)
+}
+
+/// Of a comparator that compares a function of one row with the same function of the other: the direction, and whether the first row's is on the left.
+fn key(e: &Edit<'_>, comparator: ComputationId) -> Option<(Direction, bool)> {
+    let root = e.instr(e.module.root(comparator));
+    let direction = root.attrs.direction().filter(|_| root.opcode == Opcode::Compare)?;
+    let mut pending = vec![*root.operands().first()?];
+    let mut first = None;
+    while let Some(id) = pending.pop() {
+        let instr = e.instr(id);
+        if instr.opcode == Opcode::Parameter {
+            first = Some(instr.attrs.int(AttrKey::ParameterNumber)? % 2 == 0);
+        }
+        pending.extend(instr.operands());
+    }
+    Some((*direction, first?))
+}
+
+/// Integers in the order of a key: of floats that of TOTALORDER.
+fn integer_key(e: &mut Edit<'_>, key: InstrId, kept: &[i64]) -> Option<InstrId> {
+    let ty = e.array(key)?.element_type;
+    let of = match ty {
+        ElementType::F64 => ElementType::S64,
+        ElementType::F32 => ElementType::S32,
+        ElementType::F16 | ElementType::BF16 => ElementType::S16,
+        _ if ty.is_float() => return None,
+        _ => return Some(key),
+    };
+    let bits = e.bits_as(key, of)?;
+    let filled = |e: &mut Edit<'_>, bits: u128| {
+        let scalar = e.scalar_bits(of, bits);
+        e.fill_dims(scalar, kept)
+    };
+    let most = filled(e, u128::from(of.bits()) - 1)?;
+    let magnitude = filled(e, (1 << (of.bits() - 1)) - 1)?;
+    let sign = e.binary(Opcode::ShiftRightArithmetic, bits, most)?;
+    let flip = e.binary(Opcode::And, sign, magnitude)?;
+    e.binary(Opcode::Xor, bits, flip)
 }
