@@ -197,7 +197,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "reduce-simplifier",
-        doc: "reductions and windows of one element, dimensions of one element, two exact reductions in a row, windows over padding and over what is spread",
+        doc: "reductions and windows of one element, dimensions of one element, two exact reductions in a row, stacks that are folded, windows over padding and over what is spread",
         run: reduce::run,
     },
     Declared {
@@ -217,7 +217,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "sort-simplifier",
-        doc: "sorts of lines of one element, and without operands that nothing looks at",
+        doc: "sorts of lines of one element, without operands that nothing looks at, and of a few elements as networks",
         run: sort::run,
     },
     Declared {
