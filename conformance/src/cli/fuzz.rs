@@ -65,7 +65,7 @@ pub(crate) struct Options {
     /// The largest share of undecided elements that passes
     #[arg(long, default_value_t = 0.01, value_name = "X")]
     max_undecided: f64,
-    /// Liberties that engines may take: contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, all
+    /// What engines may do besides (`all`; the names are in docs/harness.md)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
     /// Seconds for a run of a program
