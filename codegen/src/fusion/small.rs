@@ -50,8 +50,11 @@ pub fn small_loop(module: &Module, id: InstrId) -> bool {
             elements = elements.saturating_add(count);
         }
     }
+    if elements > MAX_ELEMENTS {
+        return false;
+    }
     let (all, once) = again(module, body);
-    elements <= MAX_ELEMENTS && all <= once * MOST_AGAIN + LITTLE
+    all <= once * MOST_AGAIN + LITTLE
 }
 
 /// Whether a computation takes tuples apart, computes elements, and puts a tuple together.

@@ -3,7 +3,7 @@
 //! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they are matters of code generation.
 
 use hlo::attrs::{AttrKey, AttrValue, FrontendValue};
-use hlo::{InstrId, Module, Opcode};
+use hlo::{InstrId, Instruction, Module, Opcode};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
@@ -42,7 +42,12 @@ pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 /// The frontend attribute, key and value, of a call to LAPACK that is to be a library's.
-pub(crate) const LIBRARY: (&str, &str) = ("decompositions", "library");
+const LIBRARY: (&str, &str) = ("decompositions", "library");
+
+/// Whether a call to LAPACK is to be a library's.
+pub fn is_library(call: &Instruction) -> bool {
+    call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
+}
 
 /// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its rounding makes of them, so that the
 /// interpreter's result bounds none of it. Calls say so by a frontend attribute, which only lowering reads.

@@ -48,6 +48,8 @@ mod while_loop;
 mod while_motion;
 mod windows;
 
+pub use self::fast_math::is_library;
+
 use std::fmt;
 
 use hlo::diag::Diagnostics;

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use hlo::{ElementType, Module, Shape};
+use hlo_codegen::passes::is_library;
 use hlo_interp::custom_call::Call;
 
 use super::complex::SQRT_2;
@@ -19,7 +20,7 @@ pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
     let call = Call { instruction: case.instr, module: case.module };
     let routine = call.target().strip_prefix("lapack_")?.strip_suffix("_ffi")?.get(1..)?;
     // Of one that is asked to be a library's that would not be so.
-    let asked = case.instr.attrs.frontend_attributes().is_some_and(|f| f.get("decompositions").is_some());
+    let asked = is_library(case.instr);
     let same = !case.settings.allowances.decompositions && !asked && !matches!(routine, "potrf" | "trsm");
     if exact && same {
         return Some(case.results.iter().map(|_| Bounds::default()).collect());

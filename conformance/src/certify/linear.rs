@@ -143,12 +143,6 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     (off.len() == result.len()).then(|| vec![settled(case, 0, &off, mode)])
 }
 
-/// The less of two bounds that hold.
-fn least(of: &mut f64, other: f64) {
-    // What is not a number says nothing.
-    *of = if *of < other { *of } else { other };
-}
-
 /// `cholesky`: column by column, or all at once ([`factors::cholesky`]), whichever says more.
 pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let [result] = case.results[..] else { return None };
@@ -189,7 +183,8 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let diagonal = |i: usize| a.re[at(i, i)].abs();
         if let Some(found) = factors::cholesky(n, complex, diagonal, given, unit) {
             for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
-                least(&mut off[at(i, j)], found[i * n + j]);
+                // What is not a number says nothing.
+                off[at(i, j)] = off[at(i, j)].min(found[i * n + j]);
             }
         }
         // Where rounding decides whether a pivot is negative, it decides whether there are factors at all.
@@ -257,7 +252,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 let x: Vec<f64> = (0..n).map(|i| v.modulus(place(line(i), c))).collect();
                 let given: Vec<f64> = (0..n).map(|i| radii[1].at(place(line(i), c)) * root).collect();
                 for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
-                    least(&mut off[place(line(i), c)], found);
+                    off[place(line(i), c)] = off[place(line(i), c)].min(found);
                 }
             }
         }

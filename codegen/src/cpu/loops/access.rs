@@ -75,18 +75,6 @@ pub(super) fn load<'ctx>(
                 SmallVec::from_slice(&[e.shuffle(all, all, &even)?, e.shuffle(all, all, &odd)?])
             }
         }
-        Spread::Linear(stride) if stride == -bytes && parts == 1 => {
-            let back: Vec<u32> = (0..w).rev().collect();
-            let first = e.scalar().address(address, e.scalar().i64(-(i64::from(w) - 1) * bytes))?;
-            let all = match mask {
-                None => e.load(prim, first, prim.bytes() as u32)?,
-                Some(mask) => {
-                    let mask = e.shuffle(mask, mask, &back)?;
-                    e.load_masked(first, prim.bytes() as u32, mask, zero(e, prim))?
-                }
-            };
-            SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
-        }
         // More steps than that, and a vector before the last one would end beyond the last element.
         Spread::Linear(stride)
             if parts == 1
@@ -96,11 +84,11 @@ pub(super) fn load<'ctx>(
             let steps = (stride / bytes) as u32;
             SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])
         }
-        // The same backwards, from the last lane's element on.
+        // Backwards: forwards from the last lane's element on.
         Spread::Linear(stride)
             if parts == 1
                 && stride % bytes == 0
-                && (2..=8.min(i64::from(w) + 1)).contains(&(-stride / bytes)) =>
+                && (1..=8.min(i64::from(w) + 1)).contains(&(-stride / bytes)) =>
         {
             let back: Vec<u32> = (0..w).rev().collect();
             let first = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * stride))?;

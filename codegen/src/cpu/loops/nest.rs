@@ -374,8 +374,8 @@ pub(super) fn roots(
         let of_rows =
             |inner: usize| boxes.iter().all(|b| b[..dims.len() - inner] == boxes[0][..dims.len() - inner]);
         let narrow = |assembled: bool| Root::narrow(roots, tape, dims, number(&nests), assembled);
-        let inner = match if pieces { narrow(true)?.filter(|&inner| of_rows(inner)) } else { None } {
-            None => narrow(false)?,
+        let inner = match narrow(pieces)? {
+            Some(inner) if pieces && !of_rows(inner) => narrow(false)?,
             found => found,
         };
         if let Some(inner) = inner {

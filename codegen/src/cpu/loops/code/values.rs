@@ -226,11 +226,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if self.tape.arrays[array as usize].written {
             place.level = place.level.max(self.written);
         }
-        let elements = of.shape.checked_elements().unwrap_or(0);
-        let (low, high) = self.tape.space.range(at);
-        let beyond = low.saturating_neg().max(high.saturating_sub(elements));
-        place.far = beyond > NEAR / ty.storage_bytes() as i64;
         let mask = self.mask(guard)?;
+        if mask.is_some() {
+            let elements = of.shape.checked_elements().unwrap_or(0);
+            let (low, high) = self.tape.space.range(at);
+            let beyond = low.saturating_neg().max(high.saturating_sub(elements));
+            place.far = beyond > NEAR / ty.storage_bytes() as i64;
+        }
         self.load_at(ty, &place, mask)
     }
 

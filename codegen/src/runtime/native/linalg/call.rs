@@ -5,7 +5,7 @@ use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, 
 use hlo_linalg::{Side, System, Vectors};
 
 use super::{Routine, SIGNED};
-use crate::passes::fast_math::LIBRARY;
+use crate::passes::is_library;
 
 /// Half of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,8 +116,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     let (letter, name) = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?.split_at_checked(1)?;
     // Rounding decides signs and pivots of the others, so no bound says whether a library's are right: only for those who ask.
     let bounded = matches!(name, "potrf" | "trsm");
-    let asked = || instr.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1);
-    let own = !bounded && !asked();
+    let own = !bounded && !is_library(instr);
     let (ty, real) = match letter {
         "s" => (ElementType::F32, true),
         "d" => (ElementType::F64, true),
