@@ -15,6 +15,7 @@
 pub(crate) mod balance;
 pub(crate) mod cholesky;
 pub(crate) mod divide;
+pub(crate) mod divide_bidiagonal;
 pub(crate) mod eigen_general;
 pub(crate) mod eigen_symmetric;
 pub(crate) mod hessenberg;
@@ -26,6 +27,7 @@ pub(crate) mod qr;
 pub(crate) mod qr_pivoted;
 pub(crate) mod rotation;
 pub(crate) mod schur;
+pub(crate) mod secular;
 pub(crate) mod svd;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,15 @@
 //! Singular values: reduction to bidiagonal form (`gebrd`) and the implicit QR iteration on it (`bdsqr`), together `gesvd`, and
-//! `gesdd` as LAPACK computes it up to 25 singular values.
+//! `gesdd` as LAPACK computes it up to [`BY_ITERATION`] singular values; beyond, [`super::divide_bidiagonal`] takes the iteration's place.
 
 use super::Matrix;
+use super::divide_bidiagonal;
 use super::eigen_symmetric::BY_ITERATION;
 use super::householder::{Reflectors, apply_right, reflector};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
 use super::rotation::rotation;
 use super::turns::Turns;
+use crate::parallel;
 use crate::scalar::wide::{Field, Real, abs};
 
 /// Which of LAPACK's drivers to follow where factors are not unique.
@@ -82,17 +84,26 @@ pub(crate) fn svd<F: Field>(
     let bidiagonal = Bidiagonal::new(core);
     let (mut d, mut e) = (bidiagonal.diagonal.clone(), bidiagonal.off_diagonal.clone());
     let kept = if vectors == Vectors::None { 0 } else { size };
-    let (mut u, mut v) = (Turns::identity(kept, size), Turns::identity(kept, size));
     let form = Form { lower: transposed, driver };
-    // Where LAPACK divides instead of iterating, its signs are those of another algorithm.
-    let guided = kept > 0 && (driver == Driver::Iteration || size <= BY_ITERATION);
-    let guide = guided.then(|| {
-        let (mut d, mut e, mut u, mut v) = (d.clone(), e.clone(), u.clone(), v.clone());
-        iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u.finish(), v.finish()))
-    });
-    iterate(&mut d, &mut e, form, &mut u, &mut v, F::Real::ULP)?;
-    let (mut u, mut v) = (u.finish(), v.finish());
-    if let Some((guide_u, guide_v)) = guide.flatten() {
+    let (mut u, mut v, guide);
+    if kept > BY_ITERATION && driver == Driver::DivideAndConquer {
+        let ulps = [F::Real::ULP, coarse];
+        let mut found =
+            parallel::collect(2, &|i| divide_bidiagonal::singular(&d, &e, transposed, ulps[i])).into_iter();
+        let of = found.next().ok_or(size)??;
+        (d, u, v) = (of.values, of.u, of.v);
+        guide = found.next().and_then(Result::ok).map(|of| (of.u, of.v));
+    } else {
+        let (mut turned_u, mut turned_v) = (Turns::identity(kept, size), Turns::identity(kept, size));
+        let run = (kept > 0).then(|| {
+            let (mut d, mut e, mut u, mut v) = (d.clone(), e.clone(), turned_u.clone(), turned_v.clone());
+            iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u.finish(), v.finish()))
+        });
+        guide = run.flatten();
+        iterate(&mut d, &mut e, form, &mut turned_u, &mut turned_v, F::Real::ULP)?;
+        (u, v) = (turned_u.finish(), turned_v.finish());
+    }
+    if let Some((guide_u, guide_v)) = guide {
         for (j, value) in d.iter().enumerate() {
             let left = agreement(u.column(j), guide_u.column(j));
             let right = agreement(v.column(j), guide_v.column(j));
@@ -196,8 +207,7 @@ struct Form {
     driver: Driver,
 }
 
-/// Diagonalizes a bidiagonal matrix up to what is below `ulp`, turns the columns of `u` and `v` with it, makes the diagonal positive
-/// and sorts it.
+/// Diagonalizes a bidiagonal matrix as a driver does: as [`diagonalize`], and its order of equal values.
 fn iterate<R: Real>(
     d: &mut [R],
     e: &mut [R],
@@ -206,14 +216,33 @@ fn iterate<R: Real>(
     v: &mut Turns<R>,
     ulp: f64,
 ) -> Result<(), usize> {
-    let n = d.len();
-    if n == 1 && driver == Driver::DivideAndConquer {
+    if d.len() == 1 && driver == Driver::DivideAndConquer {
         if d[0].to_f64().is_sign_negative() {
             d[0] = -d[0];
             u.negate(0);
         }
         return Ok(());
     }
+    diagonalize(d, e, lower, u, v, ulp)?;
+    if driver == Driver::DivideAndConquer {
+        // Once more in each direction: that changes the order of equal ones.
+        exchange(d, u, v, |x, least| x < least);
+        exchange(d, u, v, |x, largest| x > largest);
+    }
+    Ok(())
+}
+
+/// Diagonalizes a bidiagonal matrix up to what is below `ulp`, turns the columns of `u` and `v` with it, makes the diagonal positive
+/// and sorts it, descending.
+pub(super) fn diagonalize<R: Real>(
+    d: &mut [R],
+    e: &mut [R],
+    lower: bool,
+    u: &mut Turns<R>,
+    v: &mut Turns<R>,
+    ulp: f64,
+) -> Result<(), usize> {
+    let n = d.len();
     if lower {
         for i in 0..n.saturating_sub(1) {
             let turned = rotation(d[i], e[i]);
@@ -230,27 +259,28 @@ fn iterate<R: Real>(
             *x = R::default();
         }
     }
-    let mut swap = |d: &mut [R], i: usize, j: usize| {
-        d.swap(i, j);
-        u.swap(i, j);
-        v.swap(i, j);
-    };
     for end in (1..n).rev() {
         let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
-        swap(d, least, end);
-    }
-    if driver == Driver::DivideAndConquer {
-        // Once more in each direction: that changes the order of equal ones.
-        for i in 0..n {
-            let least = (i..n).fold(i, |least, j| if d[j] < d[least] { j } else { least });
-            swap(d, i, least);
-        }
-        for i in 0..n {
-            let largest = (i..n).fold(i, |largest, j| if d[j] > d[largest] { j } else { largest });
-            swap(d, i, largest);
-        }
+        d.swap(least, end);
+        u.swap(least, end);
+        v.swap(least, end);
     }
     Ok(())
+}
+
+/// Sorts by exchanging each value with that which comes before all that follow it.
+pub(super) fn exchange<R: Real>(
+    d: &mut [R],
+    u: &mut Turns<R>,
+    v: &mut Turns<R>,
+    before: impl Fn(R, R) -> bool,
+) {
+    for i in 0..d.len() {
+        let first = (i..d.len()).fold(i, |first, j| if before(d[j], d[first]) { j } else { first });
+        d.swap(i, first);
+        u.swap(i, first);
+        v.swap(i, first);
+    }
 }
 
 /// The iteration on an upper bidiagonal matrix.

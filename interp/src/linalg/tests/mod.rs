@@ -42,6 +42,7 @@ over_all_fields! {
     tridiagonal_forms_are_similar => check_tridiagonal_form;
     hermitian_eigenvectors_are_exact_to_rounding => check_hermitian;
     singular_vectors_are_exact_to_rounding => check_svd;
+    singular_vectors_by_dividing_are_exact_to_rounding => check_dividing;
     hessenberg_forms_are_similar => check_hessenberg;
     schur_forms_are_similar => check_schur;
     eigenvectors_are_exact_to_rounding => check_eigenvectors;
@@ -352,23 +353,66 @@ fn check_svd<F: Field>() {
         if !in_range(&a) {
             continue;
         }
-        let (m, n) = (a.rows(), a.columns());
         for driver in [Driver::DivideAndConquer, Driver::Iteration] {
             for vectors in [Vectors::Thin, Vectors::Full] {
-                let svd = svd::svd(a.clone(), vectors, driver, COARSE).unwrap();
-                let (u, v) = svd.vectors.unwrap();
-                let full = vectors == Vectors::Full;
-                assert_eq!((u.rows(), u.columns()), (m, if full { m } else { m.min(n) }), "{name}");
-                assert_eq!((v.rows(), v.columns()), (n, if full { n } else { m.min(n) }), "{name}");
-                assert!(skew(&u) < limit(&a) && skew(&v) < limit(&a), "{name}: {} {}", skew(&u), skew(&v));
-                assert!(svd.values.windows(2).all(|w| w[0] >= w[1]), "{name}");
-                assert!(svd.values.iter().all(|s| s.to_f64() >= 0.0), "{name}");
-                let us = Matrix::from_fn(m, m.min(n), |i, j| u[(i, j)].scaled(svd.values[j]));
-                let thin = Matrix::from_fn(n, m.min(n), |i, j| v[(i, j)]);
-                let error = distance(&times(&us, &thin.adjoint()), &a, &a);
-                assert!(error < limit(&a), "{name} {driver:?} {vectors:?}: {error}");
+                let svd = decomposed(name, &a, vectors, driver);
                 let alone = svd::svd(a.clone(), Vectors::None, driver, COARSE).unwrap();
                 assert_eq!(alone.values, svd.values, "{name}");
+            }
+        }
+    }
+}
+
+/// A decomposition that is one.
+fn decomposed<F: Field>(name: &str, a: &Matrix<F>, vectors: Vectors, driver: Driver) -> svd::Svd<F> {
+    let (m, n) = (a.rows(), a.columns());
+    let svd = svd::svd(a.clone(), vectors, driver, COARSE).unwrap();
+    let (u, v) = svd.vectors.as_ref().unwrap();
+    let full = vectors == Vectors::Full;
+    assert_eq!((u.rows(), u.columns()), (m, if full { m } else { m.min(n) }), "{name}");
+    assert_eq!((v.rows(), v.columns()), (n, if full { n } else { m.min(n) }), "{name}");
+    assert!(skew(u) < limit(a) && skew(v) < limit(a), "{name}: {} {}", skew(u), skew(v));
+    assert!(svd.values.windows(2).all(|w| w[0] >= w[1]), "{name}");
+    assert!(svd.values.iter().all(|s| s.to_f64() >= 0.0), "{name}");
+    let us = Matrix::from_fn(m, m.min(n), |i, j| u[(i, j)].scaled(svd.values[j]));
+    let thin = Matrix::from_fn(n, m.min(n), |i, j| v[(i, j)]);
+    let error = distance(&times(&us, &thin.adjoint()), a, a);
+    assert!(error < limit(a), "{name} {driver:?} {vectors:?}: {error}");
+    svd
+}
+
+/// Beyond what the iteration alone is used for: values that are equal, 0, of all sizes, and matrices that fall apart.
+fn check_dividing<F: Field>() {
+    let last_apart =
+        |i: usize, j: usize| if i == j { 1.0 + (i % 3) as f64 } else { f64::from(j == i + 1 && j < 30) };
+    let cases: Vec<(&str, Matrix<F>)> = vec![
+        ("square", random(53, 53, 5)),
+        ("tall", random(40, 26, 6)),
+        ("wide", random(26, 40, 7)),
+        ("a little tall", random(36, 31, 8)),
+        ("a little wide", random(31, 36, 9)),
+        ("orthogonal", orthogonal(40, 3)),
+        ("zero", of(30, 30, |_, _| 0.0)),
+        ("one", of(33, 33, |_, _| 1.0)),
+        ("rank 2", of(60, 60, |i, j| ((i + 2 * j) as f64) - 50.0)),
+        ("identity", of(27, 27, |i, j| f64::from(i == j))),
+        ("equal pairs", of(54, 54, |i, j| if i == j { (i / 2) as f64 } else { 0.0 })),
+        (
+            "falls apart",
+            of(64, 64, |i, j| if i / 29 == j / 29 { ((i * 7 + j * 3) % 11) as f64 } else { 0.0 }),
+        ),
+        ("last apart", of(31, 31, last_apart)),
+        ("Hilbert", of(40, 40, |i, j| 1.0 / (i + j + 1) as f64)),
+        ("graded", of(32, 32, |i, j| 10f64.powi(-(i.max(j) as i32)))),
+        ("bidiagonal", of(80, 80, |i, j| f64::from(i == j) + f64::from(j == i + 1))),
+    ];
+    for (name, a) in &cases {
+        for vectors in [Vectors::Thin, Vectors::Full] {
+            let svd = decomposed(name, a, vectors, Driver::DivideAndConquer);
+            let iterated = decomposed(name, a, vectors, Driver::Iteration);
+            let scale = iterated.values[0].to_f64().max(f64::MIN_POSITIVE);
+            for (x, y) in svd.values.iter().zip(&iterated.values) {
+                assert!((*x - *y).to_f64().abs() <= limit(a) * scale, "{name}: {x:?} {y:?}");
             }
         }
     }

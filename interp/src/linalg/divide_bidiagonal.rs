@@ -1,0 +1,259 @@
+//! Bidiagonal matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
+//!
+//! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with one column more than rows. The
+//! singular vectors of these turn the row into z and the rest into a diagonal matrix D: B B^T becomes D^2 + z z^T, and the singular values
+//! are the square roots of the roots of a rational function ([`super::secular`]). As where eigenvectors are merged ([`super::divide`]), what
+//! is left out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to the same unit of rounding.
+
+use super::Matrix;
+use super::eigen_symmetric::BY_ITERATION;
+use super::matrix::{hypotenuse, negate};
+use super::rotation::rotation;
+use super::secular::{Columns, Poles, Roots, Rows, normalize};
+use super::svd::{diagonalize, exchange};
+use super::turns::Turns;
+use crate::scalar::wide::{Real, abs};
+
+/// B = U S V^T.
+#[derive(Debug)]
+pub(crate) struct Solved<R> {
+    pub(crate) values: Vec<R>,
+    pub(crate) u: Matrix<R>,
+    /// With one column more than there are values where B has: that B v is 0.
+    pub(crate) v: Matrix<R>,
+}
+
+/// The singular values, descending, and vectors of a square matrix with `d` on its diagonal and `e` above it (or below, if `lower`), up to
+/// what is below `ulp`. The error is that of the iteration on a small part.
+pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Result<Solved<R>, usize> {
+    let n = d.len();
+    let (mut d, mut e) = (d.to_vec(), e.to_vec());
+    let mut turns = Vec::new();
+    for i in (0..n.saturating_sub(1)).filter(|_| lower) {
+        let turned = rotation(d[i], e[i]);
+        (d[i], e[i], d[i + 1]) = (turned.r, turned.s * d[i + 1], turned.c * d[i + 1]);
+        turns.push((turned.c, turned.s));
+    }
+    let (mut u, mut v) = (Matrix::identity(n, n), Matrix::identity(n, n));
+    let norm = largest(d.iter().chain(&e));
+    if !norm.is_zero() {
+        d.iter_mut().chain(&mut e).for_each(|x| *x = *x / norm);
+        let epsilon = R::from_f64(0.9 * (ulp / 2.0));
+        for x in d.iter_mut().filter(|x| abs(**x) < epsilon) {
+            *x = epsilon.with_sign_of(*x);
+        }
+        let mut start = 0;
+        while start < n {
+            let end = (start..n - 1).find(|&i| abs(e[i]) < epsilon).map_or(n, |i| i + 1);
+            let of = if start > 0 && start + 1 == n {
+                // The last element by itself is no matter of the iteration.
+                let sign = R::one().with_sign_of(d[start]);
+                Solved {
+                    values: vec![abs(d[start])],
+                    u: Matrix::from_fn(1, 1, |_, _| sign),
+                    v: Matrix::identity(1, 1),
+                }
+            } else {
+                let mut depth = 0;
+                while (end - start) >> depth > BY_ITERATION {
+                    depth += 1;
+                }
+                solve(&d[start..end], &e[start..end - 1], depth, ulp)?
+            };
+            for j in start..end {
+                d[j] = of.values[j - start] * norm;
+                u.column_mut(j)[start..end].copy_from_slice(of.u.column(j - start));
+                v.column_mut(j)[start..end].copy_from_slice(of.v.column(j - start));
+            }
+            start = end;
+        }
+    }
+    for i in 0..n {
+        let most = (i..n).fold(i, |most, j| if d[j] > d[most] { j } else { most });
+        d.swap(i, most);
+        u.swap_columns(i, most);
+        v.swap_columns(i, most);
+    }
+    for column in u.elements_mut().chunks_exact_mut(n.max(1)).filter(|_| lower) {
+        for (i, &(c, s)) in turns.iter().enumerate().rev() {
+            let (x, y) = (column[i], column[i + 1]);
+            (column[i], column[i + 1]) = (x * c - y * s, y * c + x * s);
+        }
+    }
+    Ok(Solved { values: d, u, v })
+}
+
+fn largest<'a, R: Real + 'a>(x: impl Iterator<Item = &'a R>) -> R {
+    x.fold(R::default(), |most, &x| if abs(x) > most { abs(x) } else { most })
+}
+
+/// Values ascend. With as many elements above the diagonal as on it, the matrix has one column more than rows.
+fn solve<R: Real>(d: &[R], e: &[R], depth: usize, ulp: f64) -> Result<Solved<R>, usize> {
+    if depth == 0 {
+        return small(d, e, ulp);
+    }
+    let row = d.len() / 2;
+    let first = solve(&d[..row], &e[..row], depth - 1, ulp)?;
+    let second = solve(&d[row + 1..], &e[row + 1..], depth - 1, ulp)?;
+    Ok(merge(first, second, d[row], e[row], ulp))
+}
+
+/// By the iteration.
+fn small<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
+    let (mut d, mut e, n) = (d.to_vec(), e.to_vec(), d.len());
+    let wide = !d.is_empty() && e.len() == n;
+    let m = n + usize::from(wide);
+    let (mut u, mut v) = (Turns::identity(n, n), Turns::identity(m, m));
+    if wide {
+        // The last column goes, and what was above the diagonal is below it.
+        for i in 0..n {
+            let turned = rotation(d[i], e[i]);
+            v.turn(i, turned.c, turned.s);
+            d[i] = turned.r;
+            if i + 1 < n {
+                (e[i], d[i + 1]) = (turned.s * d[i + 1], turned.c * d[i + 1]);
+            }
+        }
+        e.truncate(n - 1);
+    }
+    diagonalize(&mut d, &mut e, wide, &mut u, &mut v, ulp)?;
+    exchange(&mut d, &mut u, &mut v, |x, least| x < least);
+    Ok(Solved { values: d, u: u.finish(), v: v.finish() })
+}
+
+/// Both halves' values and vectors, and how far z touches each; first what belongs to the row between them, with a value of 0.
+struct Halves<R> {
+    values: Vec<R>,
+    z: Vec<R>,
+    u: Columns<R>,
+    v: Columns<R>,
+}
+
+/// The matrix that consists of both, and of the row between them with `alpha` on the diagonal and `beta` beside it.
+fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f64) -> Solved<R> {
+    let row = first.values.len();
+    let n = row + 1 + second.values.len();
+    let m = row + 1 + second.v.columns();
+    let norm = largest(first.values.iter().chain(&second.values).chain(&[alpha, beta]));
+    let norm = if norm.is_zero() { R::one() } else { norm };
+    let (alpha, beta) = (alpha / norm, beta / norm);
+    let mut of = Halves {
+        values: vec![R::default()],
+        z: vec![R::default()],
+        u: Columns::new(n, row + 1),
+        v: Columns::new(m, row + 1),
+    };
+    of.values.extend(first.values.iter().chain(&second.values).map(|&x| x / norm));
+    let greatest = largest(of.values.iter().chain(&[alpha, beta]));
+    let tolerance = R::from_f64(8.0 * (ulp / 2.0)) * greatest;
+
+    // The row is alpha and beta times these, besides what z of both halves is.
+    let here = first.v.column(row);
+    let beyond = (m > n).then(|| second.v.column(second.values.len()));
+    let (own, other) = (alpha * here[row], beyond.map_or(R::default(), |x| beta * x[0]));
+    let length = if m > n { hypotenuse(own, other) } else { own };
+    let mut unit = vec![R::default(); row + 1];
+    unit[row] = R::one();
+    of.u.push(Rows::First, &unit);
+    let mut none = None;
+    match beyond {
+        Some(beyond) => {
+            let (c, s) =
+                if length <= tolerance { (R::one(), R::default()) } else { (own / length, other / length) };
+            let both =
+                |x: R, y: R| here.iter().map(|&h| h * x).chain(beyond.iter().map(|&b| b * y)).collect();
+            let touched: Vec<R> = both(c, s);
+            let untouched: Vec<R> = both(-s, c);
+            of.v.push(Rows::Both, &touched);
+            none = Some(untouched);
+        }
+        None => of.v.push(Rows::First, here),
+    }
+    of.z[0] = if abs(length) <= tolerance { tolerance } else { length };
+    for j in 0..row {
+        of.z.push(alpha * first.v[(row, j)]);
+        of.u.push(Rows::First, first.u.column(j));
+        of.v.push(Rows::First, first.v.column(j));
+    }
+    for j in 0..second.values.len() {
+        of.z.push(beta * second.v[(0, j)]);
+        of.u.push(Rows::Second, second.u.column(j));
+        of.v.push(Rows::Second, second.v.column(j));
+    }
+    let (kept, deflated) = deflate(&mut of, tolerance);
+    let (found, mut left, mut right) = solved(&of, &kept, tolerance, ulp);
+    // Kept ones ascend, and so do deflated ones: both together.
+    let mut places: Vec<(R, usize)> = found.into_iter().zip(0..).collect();
+    places.extend(deflated.iter().enumerate().map(|(i, &j)| (of.values[j], kept.len() + i)));
+    places.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
+    let (mut u, mut v) = (Matrix::zeros(n, n), Matrix::zeros(m, m));
+    for (to, &(_, from)) in places.iter().enumerate() {
+        let (x, y) = match from.checked_sub(kept.len()) {
+            Some(i) => (of.u.column(deflated[i]), of.v.column(deflated[i])),
+            None => (&*left.column_mut(from), &*right.column_mut(from)),
+        };
+        u.column_mut(to).copy_from_slice(x);
+        v.column_mut(to).copy_from_slice(y);
+    }
+    if let Some(none) = none {
+        v.column_mut(n).copy_from_slice(&none);
+    }
+    Solved { values: places.into_iter().map(|p| p.0 * norm).collect(), u, v }
+}
+
+/// The values that z touches, first the row's own, and the others; both ascend.
+fn deflate<R: Real>(of: &mut Halves<R>, tolerance: R) -> (Vec<usize>, Vec<usize>) {
+    // Of equal ones those of the first half first.
+    let mut order: Vec<usize> = (1..of.values.len()).collect();
+    order.sort_by(|&a, &b| of.values[a].partial_cmp(&of.values[b]).unwrap_or(std::cmp::Ordering::Equal));
+    let (mut kept, mut deflated) = (vec![0], Vec::new());
+    let mut last: Option<usize> = None;
+    for j in order {
+        if abs(of.z[j]) <= tolerance {
+            deflated.push(j);
+            continue;
+        }
+        if let Some(i) = last {
+            if abs(of.values[j] - of.values[i]) <= tolerance {
+                let length = hypotenuse(of.z[j], of.z[i]);
+                let (c, s) = (of.z[j] / length, -(of.z[i] / length));
+                of.z[j] = length;
+                of.z[i] = R::default();
+                of.u.turn(i, j, c, s);
+                of.v.turn(i, j, c, s);
+                deflated.push(i);
+            } else {
+                kept.push(i);
+            }
+        }
+        last = Some(j);
+    }
+    kept.extend(last);
+    (kept, deflated)
+}
+
+/// The singular values of what was kept, and left and right vectors.
+fn solved<R: Real>(of: &Halves<R>, kept: &[usize], tolerance: R, ulp: f64) -> (Vec<R>, Matrix<R>, Matrix<R>) {
+    let mut d: Vec<R> = kept.iter().map(|&j| of.values[j]).collect();
+    let z: Vec<R> = kept.iter().map(|&j| of.z[j]).collect();
+    if let &[z] = &z[..] {
+        let one = Matrix::identity(1, 1);
+        let (mut u, v) = (of.u.times(kept, &one), of.v.times(kept, &one));
+        if z <= R::default() {
+            negate(u.column_mut(0));
+        }
+        return (vec![abs(z)], u, v);
+    }
+    let least = tolerance / R::from_f64(2.0);
+    d[1] = if d[1] <= least { least } else { d[1] };
+    let (values, mut right) = Roots { d: d.clone(), z, rho: R::one(), poles: Poles::Squares, ulp }.solve();
+    let mut left = Matrix::zeros(d.len(), d.len());
+    for j in 0..d.len() {
+        let (x, y) = (left.column_mut(j), right.column_mut(j));
+        x.iter_mut().zip(&*y).zip(&d).for_each(|((x, &y), &d)| *x = d * y);
+        x[0] = -R::one();
+        normalize(x);
+        normalize(y);
+    }
+    (values, of.u.times(kept, &left), of.v.times(kept, &right))
+}

@@ -1,0 +1,290 @@
+//! What merging two solved halves takes: the roots of a rational function, the vectors that belong to them, and the product of those
+//! with the halves' own. Dividing tridiagonal matrices ([`super::divide`]) and bidiagonal ones ([`super::divide_bidiagonal`]) do the same.
+//!
+//! **Invariant:** differences of poles and of poles and roots are never taken from rounded roots: a root is known by its distance from the
+//! pole nearest to it, so that the vectors are orthogonal however close roots are (Gu and Eisenstat).
+
+use super::Matrix;
+use super::matrix::{norm, total};
+use super::product::{COLUMNS, Left};
+use crate::scalar::wide::{Real, abs};
+
+/// Which rows of a column are not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    First,
+    Both,
+    Second,
+}
+
+/// The columns of both halves, by which of the rows before and after `split` are not 0.
+#[derive(Debug)]
+pub(crate) struct Columns<R> {
+    height: usize,
+    split: usize,
+    rows: Vec<Rows>,
+    /// Full columns, one after the other.
+    elements: Vec<R>,
+}
+
+impl<R: Real> Columns<R> {
+    /// No columns yet.
+    pub(crate) fn new(height: usize, split: usize) -> Self {
+        Self { height, split, rows: Vec::new(), elements: Vec::with_capacity(height * height) }
+    }
+
+    /// One more, of which `elements` are those of the rows named; fewer than these have 0 after them.
+    pub(crate) fn push(&mut self, rows: Rows, elements: &[R]) {
+        let at = self.elements.len() + if rows == Rows::Second { self.split } else { 0 };
+        self.elements.resize(self.elements.len() + self.height, R::default());
+        self.elements[at..at + elements.len()].copy_from_slice(elements);
+        self.rows.push(rows);
+    }
+
+    pub(crate) fn column(&self, j: usize) -> &[R] {
+        &self.elements[j * self.height..][..self.height]
+    }
+
+    /// Columns x, y = i, j become c x + s y, c y - s x; the first is then left out.
+    pub(crate) fn turn(&mut self, i: usize, j: usize, c: R, s: R) {
+        let (low, high) = (i.min(j), i.max(j));
+        let (before, after) = self.elements.split_at_mut(high * self.height);
+        let (a, b) = (&mut before[low * self.height..][..self.height], &mut after[..self.height]);
+        let (x, y) = if i < j { (a, b) } else { (b, a) };
+        for (x, y) in x.iter_mut().zip(y) {
+            (*x, *y) = (*x * c + *y * s, *y * c - *x * s);
+        }
+        if self.rows[i] != self.rows[j] {
+            self.rows[j] = Rows::Both;
+        }
+    }
+
+    /// The columns `kept` times a matrix.
+    pub(crate) fn times(&self, kept: &[usize], s: &Matrix<R>) -> Matrix<R> {
+        let n = self.height;
+        let mut out = Matrix::zeros(n, s.columns());
+        for (first, count, none) in [(0, self.split, Rows::Second), (self.split, n - self.split, Rows::First)]
+        {
+            let some: Vec<usize> = (0..kept.len()).filter(|&k| self.rows[kept[k]] != none).collect();
+            // It subtracts.
+            let left = Left::new(count, some.len(), |row, k, out| {
+                let from = &self.column(kept[some[k]])[first + row..];
+                out.iter_mut().zip(from).for_each(|(out, &x)| *out = -x);
+            });
+            let mut right = vec![[R::default(); COLUMNS]; some.len()];
+            for (group, columns) in out.elements_mut().chunks_mut(COLUMNS * n).enumerate() {
+                for (right, &k) in right.iter_mut().zip(&some) {
+                    for (c, x) in right[..columns.len() / n].iter_mut().enumerate() {
+                        *x = s[(k, group * COLUMNS + c)];
+                    }
+                }
+                left.subtract(&right, columns, n, first);
+            }
+        }
+        out
+    }
+}
+
+/// A vector of length 1.
+pub(crate) fn normalize<R: Real>(column: &mut [R]) {
+    let length = norm(column);
+    column.iter_mut().for_each(|x| *x = *x / length);
+}
+
+/// What the values are whose rank-one change is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poles {
+    /// Eigenvalues.
+    Values,
+    /// Singular values: the poles are their squares.
+    Squares,
+}
+
+/// The diagonal matrix of poles of `d`, which ascends, and rho z z^T, rho being positive: 1 / rho + sum z^2 / (pole - x) has its
+/// eigenvalues as roots.
+#[derive(Debug)]
+pub(crate) struct Roots<R> {
+    pub(crate) d: Vec<R>,
+    pub(crate) z: Vec<R>,
+    pub(crate) rho: R,
+    pub(crate) poles: Poles,
+    pub(crate) ulp: f64,
+}
+
+/// Sums of a part of the function, and of its derivative.
+const SUMS: usize = 8;
+
+impl<R: Real> Roots<R> {
+    /// Pole i minus pole j.
+    fn apart(&self, i: usize, j: usize) -> R {
+        let (a, b) = (self.d[i], self.d[j]);
+        match self.poles {
+            Poles::Values => a - b,
+            Poles::Squares => (a - b) * (a + b),
+        }
+    }
+
+    /// The new values, and eigenvectors as columns of any length.
+    pub(crate) fn solve(&self) -> (Vec<R>, Matrix<R>) {
+        let k = self.d.len();
+        let mut values = Vec::with_capacity(k);
+        // Column j: d - x of root j.
+        let mut s = Matrix::zeros(k, k);
+        if k == 1 {
+            s[(0, 0)] = R::one();
+            return (vec![self.value(0, self.rho * self.z[0] * self.z[0])], s);
+        }
+        for j in 0..k {
+            values.push(self.root(j, s.column_mut(j)));
+        }
+        // The z that has exactly these roots.
+        let mut squares: Vec<R> = (0..k).map(|i| s[(i, i)]).collect();
+        for j in 0..k {
+            let column = s.column(j);
+            let (before, after) = squares.split_at_mut(j);
+            let part = |squares: &mut [R], first: usize| {
+                for (i, (x, &delta)) in (first..).zip(squares.iter_mut().zip(&column[first..])) {
+                    *x = *x * (delta / self.apart(i, j));
+                }
+            };
+            part(before, 0);
+            part(&mut after[1..], j + 1);
+        }
+        let z: Vec<R> = squares.iter().zip(&self.z).map(|(&x, &z)| abs(x).root().with_sign_of(z)).collect();
+        for j in 0..k {
+            let column = s.column_mut(j);
+            column.iter_mut().zip(&z).for_each(|(x, &z)| *x = z / *x);
+        }
+        (values, s)
+    }
+
+    /// The value whose pole is `x` more than that of value `j`.
+    fn value(&self, j: usize, x: R) -> R {
+        let d = self.d[j];
+        match self.poles {
+            Poles::Values => d + x,
+            Poles::Squares if d.is_zero() => x.root(),
+            Poles::Squares => d + x / (d + (d * d + x).root()),
+        }
+    }
+
+    /// Sums of z^2 / delta and z^2 / delta^2 over some terms.
+    fn sums(z: &[R], delta: &[R]) -> (R, R) {
+        let mut lanes = [[R::default(); SUMS]; 2];
+        let mut add = |z: &[R], delta: &[R]| {
+            let [value, slope] = &mut lanes;
+            for (((value, slope), &z), &delta) in value.iter_mut().zip(slope).zip(z).zip(delta) {
+                let t = z / delta;
+                *value = value.plus_product(z, t);
+                *slope = slope.plus_product(t, t);
+            }
+        };
+        let ((zs, z_rest), (deltas, rest)) = (z.as_chunks::<SUMS>(), delta.as_chunks::<SUMS>());
+        zs.iter().zip(deltas).for_each(|(z, delta)| add(z, delta));
+        add(z_rest, rest);
+        (total(lanes[0]), total(lanes[1]))
+    }
+
+    /// The value of root j, and all poles minus the root.
+    fn root(&self, j: usize, delta: &mut [R]) -> R {
+        let z = &self.z[..];
+        let (k, zero, two) = (z.len(), R::default(), R::from_f64(2.0));
+        let four = two * two;
+        let inverse = R::one() / self.rho;
+        let last = j + 1 == k;
+        // The two poles beside the root, or before it.
+        let (low, high) = if last { (j - 1, j) } else { (j, j + 1) };
+        let gap = self.apart(high, low);
+        let reach = if last {
+            let sum = z.iter().fold(zero, |sum, &z| sum + z * z);
+            self.rho * (sum + sum * R::from_f64(16.0 * R::ULP))
+        } else {
+            gap
+        };
+        // In the middle of where the root can be.
+        let middle = reach / two;
+        let from = if last { high } else { low };
+        let fill = |delta: &mut [R], origin: usize, x: R| {
+            delta.iter_mut().enumerate().for_each(|(i, delta)| *delta = self.apart(i, origin) - x);
+        };
+        fill(delta, from, middle);
+        let (before, after) =
+            (Self::sums(&z[..low], &delta[..low]).0, Self::sums(&z[high + 1..], &delta[high + 1..]).0);
+        let c = inverse + before + after;
+        let (zl, zh) = (z[low] * z[low], z[high] * z[high]);
+        let there = c + zl / delta[low] + zh / delta[high];
+        // From the pole that the root is nearer to: x, and what it is between.
+        let (origin, mut x, mut least, mut most);
+        let root_of = |x: R| if x > zero { x.root() } else { zero };
+        if last {
+            origin = high;
+            let (a, b) = (zl + zh - c * gap, zh * gap);
+            let root = root_of(a * a + four * b * c);
+            let guess = if a < zero { (two * b) / (root - a) } else { (a + root) / (two * c) };
+            (least, most) = if there > zero { (zero, middle) } else { (middle, reach) };
+            x = guess;
+        } else if there > zero {
+            origin = low;
+            let (a, b) = (c * gap + zl + zh, zl * gap);
+            let root = root_of(a * a - four * b * c);
+            x = if a > zero { (two * b) / (a + root) } else { (a - root) / (two * c) };
+            (least, most) = (zero, middle);
+        } else {
+            origin = high;
+            let (a, b) = (c * gap - zl - zh, zh * gap);
+            let root = root_of(a * a + four * b * c);
+            x = if a < zero { (two * b) / (a - root) } else { -((a + root) / (two * c)) };
+            (least, most) = (-middle, zero);
+        }
+        let inside = |x: R, least: R, most: R| x > least && x < most;
+        if !inside(x, least, most) {
+            x = (least + most) / two;
+        }
+        let epsilon = R::from_f64(self.ulp / 2.0);
+        for _ in 0..MOST {
+            fill(delta, origin, x);
+            let ((psi, dpsi), (phi, dphi)) =
+                (Self::sums(&z[..high], &delta[..high]), Self::sums(&z[high..], &delta[high..]));
+            let f = inverse + psi + phi;
+            let slope = dpsi + dphi;
+            let size = inverse + abs(psi) + abs(phi);
+            if abs(f) <= epsilon * (R::from_f64(8.0) * size + abs(x) * slope) {
+                break;
+            }
+            if f < zero {
+                least = x
+            } else {
+                most = x
+            }
+            let (dl, dh) = (delta[low], delta[high]);
+            let c = f - dl * dpsi - dh * dphi;
+            let a = (dl + dh) * f - dl * dh * slope;
+            let b = dl * dh * f;
+            let root = root_of(a * a - four * b * c);
+            let mut step = if last == (a < zero) {
+                (two * b) / if last { a - root } else { a + root }
+            } else if c.is_zero() {
+                zero
+            } else {
+                (if last { a + root } else { a - root }) / (two * c)
+            };
+            // Always towards the root, never beyond what is known.
+            let towards = f * step < zero;
+            if !towards {
+                step = -(f / slope);
+            }
+            let mut next = x + step;
+            if !inside(next, least, most) {
+                next = (least + most) / two;
+            }
+            if next == x || !inside(next, least, most) {
+                break;
+            }
+            x = next;
+        }
+        self.value(origin, x)
+    }
+}
+
+/// The most steps towards a root; halving alone would take fewer.
+const MOST: usize = 200;
