@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::kinds::{Role, dims, programs};
-use super::maps::{Maps, pads_between, read, through};
+use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
@@ -399,19 +399,10 @@ impl Planner<'_> {
             }
             // A user is named once for each operand that it is; that is the same map each time, or one of its own.
             for slot in (0..user.operands.len()).filter(|&slot| user.operands[slot] == n) {
-                for (map, w) in used.maps.iter() {
-                    match user.role {
-                        Role::Reduce => maps.look(map, node.elements),
-                        _ if opcode.is_elementwise() => {
-                            maps.look(map, if node.elements == 1.0 { w.min(1.0) } else { w });
-                        }
-                        _ => {
-                            let elements = self.moved(n, u, slot, w, alternates);
-                            for term in 0..terms as usize {
-                                maps.look(through(self.module, user.id, slot, term, map), elements);
-                            }
-                        }
-                    }
+                if user.role == Role::Reduce {
+                    used.maps.iter().for_each(|(map, _)| maps.look(map, node.elements));
+                } else {
+                    maps.look_from(self.module, user.id, slot, &used.maps, terms as usize, alternates);
                 }
             }
         }
@@ -422,16 +413,6 @@ impl Planner<'_> {
             && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
         let fits = same || work.maps.count() <= 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
         fits.then_some(work)
-    }
-
-    /// How many elements of a value its user, which is not elementwise, reads as this operand for `w` of its own.
-    fn moved(&self, n: NodeId, user: NodeId, slot: usize, w: f64, alternates: bool) -> f64 {
-        let (node, user) = (self.graph.node(n), self.graph.node(user));
-        match user.role {
-            Role::Update if slot == 1 => node.elements,
-            Role::Update => 1.0,
-            _ => read(self.module, user.id, slot, w, alternates),
-        }
     }
 
     /// Whether an instruction is a reshape to longer rows.

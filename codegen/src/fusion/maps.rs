@@ -53,6 +53,29 @@ impl Maps {
         others.iter().for_each(|(map, elements)| self.look(map, elements));
     }
 
+    /// Looks where an operand is read by a user that is looked at by `of` and is an expression of its elements: `terms` of them for each
+    /// result of a reduction within a loop.
+    pub(super) fn look_from(
+        &mut self,
+        module: &Module,
+        user: InstrId,
+        slot: usize,
+        of: &Maps,
+        terms: usize,
+        alternates: bool,
+    ) {
+        let instr = module.instr(user);
+        let single = count(module, instr.operands()[slot]) == 1.0;
+        for &(map, w) in &of.0 {
+            if instr.opcode.is_elementwise() {
+                self.look(map, if single { w.min(1.0) } else { w });
+            } else {
+                let w = read(module, user, slot, w, alternates);
+                (0..terms).for_each(|term| self.look(through(module, user, slot, term, map), w));
+            }
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (Map, f64)> + '_ {
         self.0.iter().copied()
     }
@@ -70,7 +93,7 @@ impl Maps {
 
 /// By which map an operand is looked at where its user, which is not elementwise, is looked at by `from`; for reductions within a
 /// loop, `term` of each result.
-pub(super) fn through(module: &Module, user: InstrId, slot: usize, term: usize, from: Map) -> Map {
+fn through(module: &Module, user: InstrId, slot: usize, term: usize, from: Map) -> Map {
     let instr = module.instr(user);
     let operand = instr.operands()[slot];
     let own = dims(module, operand);
@@ -99,7 +122,7 @@ pub(super) fn through(module: &Module, user: InstrId, slot: usize, term: usize, 
 
 /// How many elements of an operand an instruction that is not elementwise reads for `w` of its own. Where it `alternates` from one
 /// element to the next which operand it takes, all of them are computed for each.
-pub(super) fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -> f64 {
+fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -> f64 {
     let instr = module.instr(user);
     let elements = count(module, instr.operands()[slot]);
     let share = (elements / count(module, user).max(1.0)).min(1.0);
@@ -107,6 +130,9 @@ pub(super) fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternat
         Opcode::Concatenate | Opcode::Pad if alternates => w,
         Opcode::Concatenate | Opcode::Pad => w * share,
         Opcode::DynamicSlice if slot > 0 => 1.0,
+        // Updates are made in place.
+        Opcode::DynamicUpdateSlice if slot == 1 => elements,
+        Opcode::DynamicUpdateSlice => 1.0,
         Opcode::Gather if slot > 0 => {
             // An index is for all elements of a slice.
             let sizes = instr.attrs.ints_or_empty(AttrKey::SliceSizes);
@@ -164,14 +190,7 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
                 alternating.insert(operand);
             }
             let operand = maps.entry(operand).or_insert_with(Maps::none);
-            for (map, w) in own.iter() {
-                if instr.opcode.is_elementwise() {
-                    operand.look(map, w.min(elements.max(1.0)));
-                } else {
-                    let w = read(module, id, slot, w, alternates);
-                    (0..terms).for_each(|term| operand.look(through(module, id, slot, term, map), w));
-                }
-            }
+            operand.look_from(module, id, slot, &own, terms, alternates);
         }
     }
     (all, once)

@@ -223,6 +223,12 @@ impl<'m> Edit<'m> {
         self.slice(x, &slices)
     }
 
+    /// Element `n` of one dimension, which is left out: `kept` are the others.
+    pub fn part(&mut self, x: InstrId, dim: usize, n: i64, kept: &[i64]) -> Option<InstrId> {
+        let one = self.cut(x, dim, n, n + 1)?;
+        self.reshape(one, kept)
+    }
+
     /// Adds or cuts elements.
     pub fn pad(&mut self, x: InstrId, value: InstrId, padding: &[PaddingDim]) -> Option<InstrId> {
         let attrs = Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into()));

@@ -191,6 +191,16 @@ pub fn pattern_type(ty: ElementType) -> Option<ElementType> {
     }
 }
 
+/// The signed integers that the bits of a type of [`is_ieee`] are.
+pub fn signed_pattern_type(ty: ElementType) -> Option<ElementType> {
+    match ty {
+        ElementType::F16 | ElementType::BF16 => Some(ElementType::S16),
+        ElementType::F32 => Some(ElementType::S32),
+        ElementType::F64 => Some(ElementType::S64),
+        _ => None,
+    }
+}
+
 /// Whether a value of a type of [`is_ieee`] holds no NaN but the canonical one, because arithmetic made it (SEMANTICS.md, "The canonical NaN").
 /// Then `x * 1` is `x`, bit for bit.
 pub fn nan_is_canonical(module: &Module, id: InstrId) -> bool {

@@ -191,10 +191,7 @@ fn beside_slices(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let mut folded = e.fill_dims(init, kept)?;
     for n in 0..last {
-        let mut slices: Vec<SliceDim> = dims.iter().map(|&d| whole(d)).collect();
-        *slices.last_mut()? = SliceDim { start: n, limit: n + 1, ..whole(last) };
-        let element = e.slice(x, &slices)?;
-        let element = e.reshape(element, kept)?;
+        let element = e.part(x, kept.len(), n, kept)?;
         folded = *lanes(e, callee, &[folded, element], kept)?.first()?;
     }
     Some(folded)

@@ -13,8 +13,9 @@ use rustc_hash::FxHashMap;
 use super::Fuel;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::counts_along;
+use super::facts;
 use super::reduce::result;
+use super::stacks::known_part;
 use crate::runtime::native::sort::is_order;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -145,16 +146,11 @@ fn network(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut all: Vec<Vec<InstrId>> = Vec::with_capacity(operands.len());
     for &x in &operands {
         let mut elements = Vec::with_capacity(count);
-        let counted = counts_along(e.module, x, dim);
-        let ty = e.array(x)?.element_type;
         for n in 0..count as i64 {
-            if counted {
-                let number = e.scalar_bits(ty, n as u128);
-                elements.push(e.fill_dims(number, &kept)?);
-                continue;
-            }
-            let one = e.cut(x, dim, n, n + 1)?;
-            elements.push(e.reshape(one, &kept)?);
+            elements.push(match known_part(e, x, dim, n, &kept) {
+                Some(known) => known,
+                None => e.part(x, dim, n, &kept)?,
+            });
         }
         all.push(elements);
     }
@@ -213,13 +209,10 @@ fn key(e: &Edit<'_>, comparator: ComputationId) -> Option<(Direction, bool)> {
 /// Integers in the order of a key: of floats that of TOTALORDER.
 fn integer_key(e: &mut Edit<'_>, key: InstrId, kept: &[i64]) -> Option<InstrId> {
     let ty = e.array(key)?.element_type;
-    let of = match ty {
-        ElementType::F64 => ElementType::S64,
-        ElementType::F32 => ElementType::S32,
-        ElementType::F16 | ElementType::BF16 => ElementType::S16,
-        _ if ty.is_float() => return None,
-        _ => return Some(key),
-    };
+    if !ty.is_float() {
+        return Some(key);
+    }
+    let of = facts::signed_pattern_type(ty)?;
     let bits = e.bits_as(key, of)?;
     let filled = |e: &mut Edit<'_>, bits: u128| {
         let scalar = e.scalar_bits(of, bits);

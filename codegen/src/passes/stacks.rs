@@ -124,15 +124,14 @@ impl Stack {
         if let Some(&known) = self.of.get(&(x, n)) {
             return Some(known);
         }
+        if let Some(part) = known_part(e, x, self.dim, n as i64, &self.kept) {
+            self.of.insert((x, n), part);
+            return Some(part);
+        }
         let ty = e.array(x)?.element_type;
-        let same = splat(e.module, x).map(|(_, bits)| bits);
         let instr = e.instr(x);
         let (opcode, operands, attrs) = (instr.opcode, instr.operands().to_vec(), instr.attrs.clone());
         let part = match opcode {
-            _ if same.is_some() || counts_along(e.module, x, self.dim) => {
-                let one = e.scalar_bits(ty, same.unwrap_or(n as u128));
-                e.fill_dims(one, &self.kept)?
-            }
             Opcode::Concatenate => e.reshape(*operands.get(n)?, &self.kept)?,
             Opcode::ReduceWindow => {
                 let before = match n.checked_sub(1) {
@@ -151,4 +150,14 @@ impl Stack {
         self.of.insert((x, n), part);
         Some(part)
     }
+}
+
+/// Element `n` of one dimension, as [`Edit::part`], of an array that is one constant everywhere or counts along the dimension.
+pub(super) fn known_part(e: &mut Edit<'_>, x: InstrId, dim: usize, n: i64, kept: &[i64]) -> Option<InstrId> {
+    let bits = match splat(e.module, x) {
+        Some((_, bits)) => bits,
+        None => u128::try_from(n).ok().filter(|_| counts_along(e.module, x, dim))?,
+    };
+    let one = e.scalar_bits(e.array(x)?.element_type, bits);
+    e.fill_dims(one, kept)
 }
