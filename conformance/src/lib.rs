@@ -50,4 +50,3 @@ pub mod watch;
 /// decomposition, and each evaluation of a large instruction, would pay for fresh pages again: up to half of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-

@@ -16,6 +16,7 @@ mod reduce_window;
 mod region;
 mod scatter;
 mod select_and_scatter;
+mod selection;
 mod simd;
 pub(crate) mod sort;
 #[cfg(test)]

@@ -158,7 +158,8 @@ pub(super) fn native(
     run(module, &op, arguments, regions, threads)
 }
 
-fn run(
+/// What an operation gives that stands for the root of a module's entry.
+pub(super) fn run(
     module: &Module,
     op: &Native,
     arguments: &[Literal],

@@ -1,19 +1,13 @@
-//! `topk`: a scan for elements that are better than the k-th best so far. Those are collected; when there are enough, all but the best k are dropped, and
-//! the bar is raised. What is collected is ordered once at the end.
+//! `topk`: the best keys of each row are selected ([`selection`]) and ordered once at the end.
 
 use hlo::{AttrKey, InstrId, Module};
 
 use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
+use super::selection::{self, Item};
 use super::sort::{FloatOrder, Key};
 use super::{Call, Operation};
 use crate::Unsupported;
-
-/// Elements that are compared with the bar together.
-const BLOCK: usize = 128;
-
-/// Elements among which one that is better is searched for one by one.
-const STRIP: usize = 16;
 
 /// Tasks that rows are cut into.
 const TASKS: usize = 64;
@@ -59,14 +53,13 @@ impl TopK {
             return Err(unsupported("of complex numbers"));
         };
         let rows = shape.elements().checked_div(len).unwrap_or(0);
-        let room = k.saturating_mul(2).max(k.saturating_add(512)).min(len);
         Ok(TopK {
             key,
             rows,
             len,
             k,
             bytes: shape.element_type.storage_bytes(),
-            room,
+            room: selection::room(k, len),
             tasks: rows.min(TASKS),
         })
     }
@@ -84,52 +77,18 @@ impl TopK {
         let (k, first) = (self.k, row * self.len);
         // SAFETY: the workspace has this much room.
         let room = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.room) };
-        // SAFETY: the row is in the operand.
-        let load = |range: std::ops::Range<usize>, sink: &mut dyn FnMut(usize, u64)| unsafe {
-            self.key.load(x.pointer(), range, |i| first + i, sink);
-        };
-        load(0..self.room, &mut |i, key| room[i] = I::new(key, i as u32));
-        let mut count = self.room;
-        if self.room < self.len {
-            room.select_nth_unstable(k - 1);
-            count = k;
-            let mut bar = room[k - 1].key();
-            let mut keys = [I::Key::default(); BLOCK];
-            let mut at = self.room;
-            while at < self.len {
-                let n = BLOCK.min(self.len - at);
-                // SAFETY: the row is in the operand.
-                unsafe {
-                    self.key.load(x.pointer(), 0..n, |i| first + at + i, |i, key| keys[i] = I::narrow(key))
-                };
-                // What is left from an earlier block is not looked at.
-                if n < BLOCK {
-                    keys[n..].fill(bar);
-                }
-                if any_below(&keys, bar) {
-                    for (strip, keys) in keys.chunks_exact(STRIP).enumerate() {
-                        if !any_below(keys, bar) {
-                            continue;
-                        }
-                        for (i, &key) in keys.iter().enumerate() {
-                            if key < bar {
-                                room[count] = I::with(key, (at + strip * STRIP + i) as u32);
-                                count += 1;
-                                if count == self.room {
-                                    room.select_nth_unstable(k - 1);
-                                    count = k;
-                                    bar = room[k - 1].key();
-                                }
-                            }
-                        }
-                    }
-                }
-                at += n;
-            }
-        }
-        if k < count {
-            room[..count].select_nth_unstable(k - 1);
-        }
+        selection::best(room, k, 0..self.len, |range, keys| {
+            let at = range.start;
+            // SAFETY: the row is in the operand.
+            unsafe {
+                self.key.load(
+                    x.pointer(),
+                    0..range.len(),
+                    |i| first + at + i,
+                    |i, key| keys[i] = I::narrow(key),
+                )
+            };
+        });
         room[..k].sort_unstable();
         // SAFETY: the row of the results, which no other task writes.
         let indices = unsafe { Shared::<i32>::new(indices.pointer()).slice_mut(row * k, k) };
@@ -142,72 +101,6 @@ impl TopK {
             let (x, values) = unsafe { (x.slice(first, self.len), values.slice_mut(row * k, k)) };
             values.iter_mut().zip(&*indices).for_each(|(out, &i)| *out = x[i as usize]);
         });
-    }
-}
-
-#[inline(always)]
-fn any_below<K: Copy + PartialOrd>(keys: &[K], bar: K) -> bool {
-    keys.iter().fold(false, |any, &key| any | (key < bar))
-}
-
-/// A key and the place of its element, in the order of the results.
-trait Item: Copy + Ord {
-    /// The key's integer.
-    type Key: Copy + PartialOrd + Default;
-    fn new(key: u64, place: u32) -> Self;
-    fn with(key: Self::Key, place: u32) -> Self;
-    fn narrow(key: u64) -> Self::Key;
-    fn key(self) -> Self::Key;
-    fn place(self) -> u32;
-}
-
-impl Item for u64 {
-    type Key = u32;
-
-    fn new(key: u64, place: u32) -> Self {
-        key << 32 | u64::from(place)
-    }
-
-    fn with(key: u32, place: u32) -> Self {
-        u64::from(key) << 32 | u64::from(place)
-    }
-
-    #[inline(always)]
-    fn narrow(key: u64) -> u32 {
-        key as u32
-    }
-
-    fn key(self) -> u32 {
-        (self >> 32) as u32
-    }
-
-    fn place(self) -> u32 {
-        self as u32
-    }
-}
-
-impl Item for (u64, u32) {
-    type Key = u64;
-
-    fn new(key: u64, place: u32) -> Self {
-        (key, place)
-    }
-
-    fn with(key: u64, place: u32) -> Self {
-        (key, place)
-    }
-
-    #[inline(always)]
-    fn narrow(key: u64) -> u64 {
-        key
-    }
-
-    fn key(self) -> u64 {
-        self.0
-    }
-
-    fn place(self) -> u32 {
-        self.1
     }
 }
 

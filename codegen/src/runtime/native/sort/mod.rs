@@ -3,12 +3,15 @@
 //! A comparator that orders by keys, one after the other, is recognized: keys become unsigned integers, which are sorted by their digits together with
 //! places in the line; a single operand whose keys say all about it is sorted without places. Where NaNs do not compare and there is one, and for every other
 //! comparator, lines are merge sorted literally.
+//!
+//! Where nobody looks at more than the first or last few elements of a line by one key ([`wanted`]), these are selected, and the others' memory holds anything.
 
 mod keys;
 mod merge;
 mod radix;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,9 +19,11 @@ use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 
 use self::merge::{Column, Comparator, LANES};
 use self::radix::{Item, Items, Narrow, PARALLEL, Wide, each_piece};
+use self::wanted::Wanted;
 use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
+use super::selection;
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
 
@@ -90,6 +95,7 @@ pub(crate) struct Sort {
     operands: Vec<Operand>,
     lines: Lines,
     by: By,
+    wanted: Wanted,
     /// Lines of a group: those that are handled together.
     group: usize,
     tasks: usize,
@@ -162,10 +168,14 @@ impl Sort {
             counts: counts(module, o, dimension),
         };
         let operands = instr.operands().iter().zip(&types).map(operand).collect();
-        Ok(Sort::new(operands, lines, by))
+        let wanted = match &by {
+            By::Keys(keys) if keys.len() == 1 => Wanted::of(module, id, dimension, len),
+            By::Keys(_) | By::Comparator { .. } => Wanted::All,
+        };
+        Ok(Sort::new(operands, lines, by, wanted))
     }
 
-    fn new(operands: Vec<Operand>, lines: Lines, by: By) -> Sort {
+    fn new(operands: Vec<Operand>, lines: Lines, by: By, wanted: Wanted) -> Sort {
         let group = match &by {
             By::Keys(_) if lines.stride == 1 => 1,
             By::Keys(_) => NEIGHBOURS.min(lines.stride),
@@ -180,6 +190,7 @@ impl Sort {
             By::Keys(keys)
                 if operands.len() == 1
                     && lines.stride == 1
+                    && wanted == Wanted::All
                     && matches!(&keys[..], [key] if key.is_decoded() && !key.is_partial()) =>
             {
                 if lines.len < PARALLEL {
@@ -212,7 +223,16 @@ impl Sort {
         while tasks > 8 && layout.bytes().saturating_mul(tasks as u64) > MUCH {
             tasks /= 2;
         }
-        Sort { operands, lines, by, group, tasks: tasks.max(1), scratch: at, task_bytes: layout.bytes() }
+        Sort {
+            operands,
+            lines,
+            by,
+            wanted,
+            group,
+            tasks: tasks.max(1),
+            scratch: at,
+            task_bytes: layout.bytes(),
+        }
     }
 
     /// Sorts the lines `first..first + count`, which are neighbours.
@@ -231,7 +251,7 @@ impl Sort {
                     // SAFETY: as the caller says.
                     unsafe {
                         let order = order.offset(i * len);
-                        if stride == 1 && self.bare(call, keys, scratch, line) {
+                        if stride == 1 && self.wanted == Wanted::All && self.bare(call, keys, scratch, line) {
                             return;
                         }
                         self.order(call, keys, scratch, line, order);
@@ -288,8 +308,9 @@ impl Sort {
                 let lines = if interleaved { 1 } else { count };
                 for line in 0..lines {
                     let start = self.lines.start(first + line);
-                    each_piece(call.pool, len, &|_, range| {
-                        for i in range {
+                    let wanted = self.wanted.range(len);
+                    each_piece(call.pool, wanted.len(), &|_, range| {
+                        for i in range.start + wanted.start..range.end + wanted.start {
                             let columns = if interleaved { 0..count } else { line..line + 1 };
                             for column in columns {
                                 let to_place = start + i * stride + column - line;
@@ -422,11 +443,17 @@ impl Sort {
         let bits: u32 = keys.iter().map(Key::bits).sum();
         // SAFETY: as the caller says.
         let compared = unsafe {
-            match bits {
-                0..=32 => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
-                33..=64 => self.order_of::<Wide>(call, keys, scratch, line, order, true),
+            match (bits, self.wanted) {
+                (0..=32, Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<u64>(call, keys, scratch, line, order)
+                }
+                (_, Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<(u64, u32)>(call, keys, scratch, line, order)
+                }
+                (0..=32, Wanted::All) => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
+                (33..=64, Wanted::All) => self.order_of::<Wide>(call, keys, scratch, line, order, true),
                 // The last key first: each later sorting keeps what the earlier ones left undecided.
-                _ => keys.iter().rev().enumerate().all(|(i, key)| {
+                (_, Wanted::All) => keys.iter().rev().enumerate().all(|(i, key)| {
                     self.order_of::<Wide>(call, std::slice::from_ref(key), scratch, line, order, i == 0)
                 }),
             }
@@ -435,6 +462,79 @@ impl Sort {
             // SAFETY: as the caller says.
             unsafe { self.order_literally(call, keys, scratch, line, order) };
         }
+    }
+
+    /// Orders the places of a line by its only key as far as somebody looks at them; false if some element does not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn select<T: selection::Item + Send>(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+    ) -> bool {
+        let [key] = keys else { return false };
+        let (len, wanted) = (line.len, self.wanted.range(line.len));
+        let k = wanted.len();
+        // Of the last ones those come first that are sorted last: everything is the other way round.
+        let last = matches!(self.wanted, Wanted::Last(_));
+        let place = |i: usize| if last { len - 1 - i } else { i };
+        let from = Shared::<u8>::new(call.arguments[key.operand]);
+        let incomparable = AtomicBool::new(false);
+        let scan = |room: &mut [T], range: std::ops::Range<usize>| {
+            let mut nan = false;
+            let count = selection::best(room, k, range, |range, keys| {
+                let first = range.start;
+                // SAFETY: the line is in the operand.
+                let met = unsafe {
+                    key.load(
+                        from.pointer(),
+                        range,
+                        |i| line.element(place(i)),
+                        |i, key| keys[i - first] = T::narrow(if last { !key } else { key }),
+                    )
+                };
+                nan |= met.nan;
+            });
+            incomparable.fetch_or(nan && key.is_partial(), Ordering::Relaxed);
+            count
+        };
+        let room = selection::room(k, len);
+        let put = |best: &mut [T]| {
+            best.sort_unstable();
+            // SAFETY: there is room for the line.
+            let order = unsafe { order.slice_mut(0, len) };
+            best.iter()
+                .enumerate()
+                .for_each(|(i, item)| order[place(i)] = place(item.place() as usize) as u32);
+        };
+        if len < PARALLEL {
+            // SAFETY: the layout has room for items of all places.
+            let room =
+                unsafe { Shared::<T>::new(scratch.add(self.scratch.items[0] as usize)).slice_mut(0, room) };
+            super::simd::vectorized(|| scan(room, 0..len));
+            put(&mut room[..k]);
+        } else {
+            let all = std::sync::Mutex::new(Vec::new());
+            each_piece(call.pool, len, &|_, range| {
+                with_workspace(room * size_of::<T>(), |workspace| {
+                    // SAFETY: the workspace is as large.
+                    let room = unsafe { Shared::<T>::new(workspace).slice_mut(0, room) };
+                    let count = super::simd::vectorized(|| scan(room, range));
+                    let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    all.extend_from_slice(&room[..count]);
+                });
+            });
+            let mut all = all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if k < all.len() {
+                all.select_nth_unstable(k - 1);
+            }
+            put(&mut all[..k]);
+        }
+        !incomparable.into_inner()
     }
 
     /// Orders the places of a line (all of them, or as `order` has them) by keys of together at most 64 bits; false if some element does not compare.

@@ -1,11 +1,12 @@
 //! Sorting against the interpreter.
 
-use hlo::{ElementType, TypeClass};
+use hlo::{Bits, ElementType, TypeClass, with_buffer};
 
-use crate::runtime::native::testing::{check, parse};
+use crate::runtime::native::testing::{Random, arguments, check, interpreted, parse, run};
 use crate::runtime::native::{Kind, Native};
 
 use super::By;
+use super::wanted::Wanted;
 
 /// A module that sorts arrays of these types and dimensions.
 fn module(types: &[ElementType], dims: &str, dimension: usize, comparator: &str) -> String {
@@ -212,4 +213,94 @@ fn arrays_without_elements() {
             &[not_larger],
         );
     }
+}
+
+/// Sorts of which slices take `start..limit` of each line: what they take is the interpreter's, and anything else was not looked for if `wanted` says so.
+fn ends(
+    (types, dims, dimension): (&[ElementType], &[usize], usize),
+    comparator: &str,
+    specials: bool,
+    (start, limit): (usize, usize),
+    wanted: Wanted,
+) {
+    let named = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let text = module(types, &named(dims), dimension, comparator);
+    let mut cut = dims.to_vec();
+    cut[dimension] = limit - start;
+    let slices: Vec<String> = (0..dims.len())
+        .map(|d| if d == dimension { format!("[{start}:{limit}]") } else { format!("[0:{}]", dims[d]) })
+        .collect();
+    let slice = |k: usize, of: &str| {
+        format!(
+            "  c{k} = {}[{}] slice({of}), slice={{{}}}\n",
+            types[k].name(),
+            named(&cut),
+            slices.join(", ")
+        )
+    };
+    let mut sliced = text.replace("ROOT s =", "s =").trim_end().trim_end_matches('}').to_owned();
+    if types.len() == 1 {
+        sliced += &slice(0, "s").replace("c0", "ROOT c0");
+    } else {
+        for (k, ty) in types.iter().enumerate() {
+            sliced += &format!("  e{k} = {}[{}] get-tuple-element(s), index={k}\n", ty.name(), named(dims));
+            sliced += &slice(k, &format!("e{k}"));
+        }
+        let all: Vec<String> = (0..types.len()).map(|k| format!("c{k}")).collect();
+        let shapes: Vec<String> = types.iter().map(|ty| format!("{}[{}]", ty.name(), named(&cut))).collect();
+        sliced += &format!("  ROOT t = ({}) tuple({})\n", shapes.join(", "), all.join(", "));
+    }
+    let sliced = parse(&(sliced + "}\n"));
+    let sort = sliced.instructions(sliced.entry()).find(|&i| *sliced.instr(i).name == *"s").unwrap();
+    let native = Native::of(&sliced, sort).unwrap().unwrap();
+    let found = matches!(&native, Native(Kind::Sort(s)) if s.wanted == wanted);
+    assert!(found, "{wanted:?}, not {native:?}\n{text}");
+    let whole = parse(&text);
+    let stride: usize = dims[dimension + 1..].iter().product();
+    for seed in 0..3 {
+        let arguments = arguments(&whole, &Random::new(seed), specials);
+        let expected = interpreted(&whole, &arguments);
+        for threads in 1..=3 {
+            let got = run(&whole, &native, &arguments, &[], threads);
+            for (got, expected) in got.iter().zip(&expected) {
+                let bits = |b: &hlo::Buffer| -> Vec<u128> {
+                    with_buffer!(b, v => v.iter().map(|x| x.bits()).collect())
+                };
+                let taken = |i: &usize| (start..limit).contains(&(i / stride % dims[dimension]));
+                let (got, expected) = (bits(got), bits(expected));
+                let differs = (0..got.len()).filter(taken).find(|&i| got[i] != expected[i]);
+                assert_eq!(differs, None, "seed {seed}, {threads} threads, {start}..{limit}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ends_of_lines_are_selected() {
+    use ElementType::{BF16, F32, F64, S8, S32, U64};
+    let total = |operand, direction| less(operand, direction, ", type=TOTALORDER");
+    let jax = |ty, direction: &str| {
+        merged(ty, &format!("  ROOT l = pred[] compare(am, bm), direction={direction}, type=TOTALORDER\n"))
+    };
+    let (first, last) = (Wanted::First(5), Wanted::Last(5));
+    for (range, wanted) in [((0, 5), first), ((195, 200), last)] {
+        ends((&[F32], &[200], 0), &total(0, "LT"), true, range, wanted);
+        ends((&[F32, S32], &[3, 200], 1), &jax(F32, "LT"), true, range, wanted);
+        ends((&[F64, S32], &[3, 200], 1), &jax(F64, "GT"), true, range, wanted);
+        ends((&[BF16], &[200, 5], 0), &jax(BF16, "LT"), true, range, wanted);
+        ends((&[S8, F32, U64], &[2, 200, 3], 1), &less(0, "GT", ""), true, range, wanted);
+        ends((&[F32, U64], &[2, 200, 3], 1), &less(1, "LT", ""), true, range, wanted);
+        // Without NaNs, and where there are some.
+        ends((&[F32, S32], &[4, 200], 1), &less(0, "GT", ""), false, range, wanted);
+        ends((&[F32, S32], &[4, 200], 1), &less(0, "GT", ""), true, range, wanted);
+    }
+    ends((&[F32, S32], &[2, 3000], 1), &jax(F32, "LT"), true, (0, 300), Wanted::First(300));
+    ends((&[F32, S32], &[2, 3000], 1), &jax(F32, "LT"), true, (2500, 2600), Wanted::Last(500));
+    ends((&[F32, S32], &[100_000], 0), &jax(F32, "GT"), true, (2, 40), Wanted::First(40));
+    ends((&[S8], &[100_000], 0), &less(0, "LT", ""), true, (99_990, 100_000), Wanted::Last(10));
+    ends((&[F64], &[100_000], 0), &less(0, "LT", ""), true, (0, 10), Wanted::First(10));
+    // Too many, too short, in the middle.
+    ends((&[F32], &[200], 0), &total(0, "LT"), true, (0, 51), Wanted::All);
+    ends((&[F32], &[63], 0), &total(0, "LT"), true, (0, 1), Wanted::All);
+    ends((&[F32], &[200], 0), &total(0, "LT"), true, (100, 101), Wanted::All);
 }
