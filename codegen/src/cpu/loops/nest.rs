@@ -276,9 +276,23 @@ const PART: i64 = 2048;
 /// The least elements of the innermost dimension that are worth a nest.
 const WIDE: i64 = 64;
 
+/// How many times as wide as its edges together the middle of the innermost dimension is, at least, that is a nest of its own.
+const MOSTLY: i64 = 4;
+
+/// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
+const LIGHTER: usize = 2;
+
 /// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
 /// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
-pub(super) fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> Vec<Vec<(i64, i64)>> {
+///
+/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions.
+pub(super) fn boxes(
+    tape: &Tape<'_>,
+    known: usize,
+    dims: &[i64],
+    first: u32,
+    mut lighter: impl FnMut(&[(i64, i64)]) -> bool,
+) -> Vec<Vec<(i64, i64)>> {
     let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
     for condition in tape.guards[known..].iter().flatten() {
         let [(atom, 1)] = condition.value.terms[..] else { continue };
@@ -297,7 +311,18 @@ pub(super) fn boxes(tape: &Tape<'_>, known: usize, dims: &[i64], first: u32) -> 
     for (d, cuts) in cuts.iter_mut().enumerate() {
         cuts.sort_unstable();
         cuts.dedup();
-        let narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
+        let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
+        if let Some(middle) = cuts.windows(2).max_by_key(|w| w[1] - w[0]).filter(|_| narrow) {
+            let (low, high) = (middle[0], middle[1]);
+            let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+            piece[d] = (low, high);
+            if high - low >= MOSTLY * (dims[d] - (high - low)).max(1) && high - low >= WIDE && lighter(&piece)
+            {
+                *cuts = vec![0, low, high, dims[d]];
+                cuts.dedup();
+                narrow = false;
+            }
+        }
         let pieces = boxes.len() * (cuts.len() - 1);
         // As many as there are parts to put together, if each is worth a function.
         let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
@@ -364,9 +389,15 @@ pub(super) fn roots(
         let number = |nests: &[Nest]| first + 100 * nests.len() as u32;
         let boxes = if pieces {
             let mut trial = tape.clone();
-            let known = trial.guards.len();
+            let (known, before) = (trial.guards.len(), trial.nodes.len());
             Root::nest(roots, &mut trial, dims, &whole, number(&nests))?;
-            boxes(&trial, known, dims, number(&nests))
+            let decided = trial.nodes.len() - before;
+            let lighter = |piece: &[(i64, i64)]| {
+                let mut trial = tape.clone();
+                let made = Root::nest(roots, &mut trial, dims, piece, number(&nests));
+                made.is_ok() && (trial.nodes.len() - before) * LIGHTER <= decided
+            };
+            boxes(&trial, known, dims, number(&nests), lighter)
         } else {
             vec![whole]
         };

@@ -118,6 +118,30 @@ fn quotients_by_constants() {
     }
 }
 
+/// Elements around a circle, several times: edges that are too narrow to be nests of their own stay together where the middle is less work.
+#[test]
+fn rolls_of_rolls() {
+    for (dims, rows) in [("500", ""), ("3,130", "[0:3], ")] {
+        let n: usize = if rows.is_empty() { 500 } else { 130 };
+        let of = |k: usize| format!("f32[{}{k}]", if rows.is_empty() { "" } else { "3," });
+        let mut body =
+            format!("  c = f32[] constant(0.25)\n  w = f32[{dims}] broadcast(c), dimensions={{}}\n");
+        for (step, last) in [(0, "p0"), (1, "s0"), (2, "s1"), (3, "s2"), (4, "s3")] {
+            let (by, at) = (step % 2 + 1, n - step % 2 - 1);
+            let (edge, rest) = (of(by), of(at));
+            let along = usize::from(!rows.is_empty());
+            body += &format!(
+                "  a{step} = {edge} slice({last}), slice={{{rows}[{at}:{n}]}}\n  b{step} = {rest} slice({last}), slice={{{rows}[0:{at}]}}\n  \
+                 r{step} = f32[{dims}] concatenate(a{step}, b{step}), dimensions={{{along}}}\n  m{step} = f32[{dims}] multiply(r{step}, w)\n  \
+                 {}s{step} = f32[{dims}] add({last}, m{step})\n",
+                if step == 4 { "ROOT " } else { "" }
+            );
+        }
+        let shape = format!("f32[{dims}]");
+        check(&loop_of(&[&shape], &shape, &body));
+    }
+}
+
 /// Sides of concatenations and edges of paddings are nests of their own.
 #[test]
 fn pieces_of_a_space() {

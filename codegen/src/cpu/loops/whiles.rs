@@ -228,7 +228,7 @@ fn parts(
     let (mut trial, known) = (tape.clone(), tape.guards.len());
     let (index, _) = variables(&mut trial, dims, first);
     trial.node(at, leaf, &index)?;
-    let parts = nest::boxes(&trial, known, dims, first);
+    let parts = nest::boxes(&trial, known, dims, first, |_| false);
     if parts.len() * dims.len() > 100 {
         return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
     }
