@@ -1,13 +1,11 @@
 //! `batch-norm-training`, `-inference` and `-grad` as the arithmetic that they are, step by step as the interpreter does it: in f64, each result
-//! rounded once. Its sums are literal ones, in order, which a reduction by `a - -x` is too (`a + x` to the bit, but no sum, which would be exact).
-//! Operands of f64 are computed in wider arithmetic, for which there is no type; they stay.
+//! rounded once. Operands of f64 are computed in wider arithmetic, for which there is no type; they stay.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs};
-use hlo::builder::ComputationBuilder;
-use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, SliceDim};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
 use super::Fuel;
-use super::edit::{Edit, each_outside_folds, ints};
+use super::edit::{Edit, each_outside_folds, ints, whole};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -22,7 +20,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 struct Steps {
     dims: Vec<i64>,
     feature: i64,
-    fold: Option<ComputationId>,
+    add: Option<ComputationId>,
 }
 
 impl Steps {
@@ -36,7 +34,7 @@ impl Steps {
         (fits && !dims.contains(&0) && e.at().operands().iter().all(narrow)).then_some(Steps {
             dims,
             feature,
-            fold: None,
+            add: None,
         })
     }
 
@@ -45,28 +43,32 @@ impl Steps {
         e.broadcast(x, &self.dims, &[self.feature])
     }
 
-    /// The literal sum of the elements of each feature.
+    /// The sum of the elements of each feature.
     fn sum(&mut self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
-        let fold = match self.fold {
-            Some(fold) => fold,
-            None => {
-                let mut b = ComputationBuilder::new(e.module, "literal_sum");
-                let scalar = || Shape::scalar(ElementType::F64);
-                let (sum, x) = (b.parameter("sum", scalar()), b.parameter("x", scalar()));
-                let negative = b.unary(Opcode::Negate, x).ok()?;
-                b.binary(Opcode::Subtract, sum, negative).ok()?;
-                let fold = b.finish();
-                e.first(fold);
-                fold
-            }
+        let add = match self.add {
+            Some(add) => add,
+            None => e.region(Opcode::Add, ElementType::F64)?,
         };
-        self.fold = Some(fold);
+        self.add = Some(add);
         let zero = number(e, 0.0);
         let dims: Vec<i64> = (0..self.dims.len() as i64).filter(|&d| d != self.feature).collect();
         let attrs = Attrs::new()
             .with(AttrKey::Dimensions, ints(&dims))
-            .with(AttrKey::ToApply, AttrValue::Computation(fold));
+            .with(AttrKey::ToApply, AttrValue::Computation(add));
         e.add(Opcode::Reduce, &[x, zero], attrs)
+    }
+
+    /// The first element of each feature, or 0 if that is not finite.
+    fn first(&self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+        let feature = usize::try_from(self.feature).ok()?;
+        let slices: Vec<SliceDim> =
+            (0..self.dims.len()).map(|d| if d == feature { whole(self.dims[d]) } else { whole(1) }).collect();
+        let first = e.slice(x, &slices)?;
+        let first = e.reshape(first, &[*self.dims.get(feature)?])?;
+        let zero = number(e, 0.0);
+        let zeros = e.fill(zero, first)?;
+        let finite = e.unary(Opcode::IsFinite, first)?;
+        e.select(finite, first, zeros)
     }
 
     /// How many elements a feature has.
@@ -86,7 +88,7 @@ impl Steps {
         e.unary(Opcode::Sqrt, sum)
     }
 
-    /// `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
+    /// `(x - mean) * (scale / sqrt(variance + epsilon)) + offset`.
     fn normalized(
         &self,
         e: &mut Edit<'_>,
@@ -95,9 +97,9 @@ impl Steps {
         [scale, offset]: [InstrId; 2],
     ) -> Option<InstrId> {
         let deviation = self.deviation(e, variance)?;
-        let [deviation, scale, offset] = [deviation, scale, offset].map(|x| self.spread(e, x));
-        let quotient = e.binary(Opcode::Divide, centered, deviation?)?;
-        let scaled = e.binary(Opcode::Multiply, quotient, scale?)?;
+        let factor = e.binary(Opcode::Divide, scale, deviation)?;
+        let [factor, offset] = [factor, offset].map(|x| self.spread(e, x));
+        let scaled = e.binary(Opcode::Multiply, centered, factor?)?;
         e.binary(Opcode::Add, scaled, offset?)
     }
 }
@@ -139,13 +141,22 @@ fn centered(e: &mut Edit<'_>, s: &Steps, x: InstrId, mean: InstrId) -> Option<In
 fn training(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut s = Steps::of(e)?;
     let [x, scale, offset] = wide(e)?;
-    let sum = s.sum(e, x)?;
-    let n = s.count(e, sum)?;
-    let mean = e.binary(Opcode::Divide, sum, n)?;
-    let centered = centered(e, &s, x, mean)?;
-    let square = e.binary(Opcode::Multiply, centered, centered)?;
+    let first = s.first(e, x)?;
+    let left = centered(e, &s, x, first)?;
+    let sum = s.sum(e, left)?;
+    let square = e.binary(Opcode::Multiply, left, left)?;
     let squares = s.sum(e, square)?;
-    let variance = e.binary(Opcode::Divide, squares, n)?;
+    let n = s.count(e, sum)?;
+    let from_first = e.binary(Opcode::Divide, sum, n)?;
+    let mean = e.binary(Opcode::Add, first, from_first)?;
+    let mean_square = e.binary(Opcode::Divide, squares, n)?;
+    let square = e.binary(Opcode::Multiply, from_first, from_first)?;
+    let variance = e.binary(Opcode::Subtract, mean_square, square)?;
+    let zero = number(e, 0.0);
+    let zeros = e.fill(zero, variance)?;
+    let negative = e.compare(Direction::Lt, variance, zeros)?;
+    let variance = e.select(negative, zeros, variance)?;
+    let centered = centered(e, &s, x, mean)?;
     let out = s.normalized(e, centered, variance, [scale, offset])?;
     results(e, &[out, mean, variance])
 }
@@ -167,12 +178,11 @@ fn gradients(e: &mut Edit<'_>) -> Option<InstrId> {
     let product = e.binary(Opcode::Multiply, gradient, centered)?;
     let correlation = s.sum(e, product)?;
     let of_scale = e.binary(Opcode::Divide, correlation, deviation)?;
-    // centered * correlation / deviation^2
-    let spread = s.spread(e, correlation)?;
-    let product = e.binary(Opcode::Multiply, centered, spread)?;
+    // centered * (correlation / deviation^2)
     let square = e.binary(Opcode::Multiply, deviation, deviation)?;
-    let square = s.spread(e, square)?;
-    let from_variance = e.binary(Opcode::Divide, product, square)?;
+    let by_variance = e.binary(Opcode::Divide, correlation, square)?;
+    let spread = s.spread(e, by_variance)?;
+    let from_variance = e.binary(Opcode::Multiply, centered, spread)?;
     // n * gradient - sum(gradient) - that
     let n = s.count(e, gradient)?;
     let sum = e.binary(Opcode::Multiply, n, gradient)?;

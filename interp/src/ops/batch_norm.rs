@@ -1,6 +1,9 @@
 //! `batch-norm-training`, `batch-norm-inference`, `batch-norm-grad`: computed as mathematics has them, in arithmetic wider than
-//! the element types ([`crate::scalar::wide`]), each element of the results rounded once. The variance is the mean square deviation
-//! from the mean (XLA's expansion takes the mean of squares minus the square of the mean, and rounds each).
+//! the element types ([`crate::scalar::wide`]), each element of the results rounded once.
+//!
+//! Mean and variance are those of what is left of the elements of a feature less its first one, K: the sums of (x - K) and of (x - K)^2 need one
+//! look at the array, and as K is one of n elements, (mean - K)^2 is at most n times the variance, so that subtracting it costs no more than
+//! log2(n) bits. (XLA's expansion takes the mean of squares minus the square of the mean in the element type, and rounds each.)
 
 use hlo::{AttrKey, ElementType};
 
@@ -11,6 +14,7 @@ use crate::error::Result;
 use crate::parallel;
 use crate::scalar::dd::Dd;
 use crate::scalar::wide::Real;
+use crate::sum;
 use crate::value::{Tensor, Value};
 
 /// `batch-norm-training(operand, scale, offset)`: (normalized operand, mean, variance).
@@ -91,17 +95,13 @@ impl<'a> Input<'a> {
         i / self.inner % self.features
     }
 
-    /// For each feature what `sum` makes of the indices of its elements, in order.
-    fn each_feature<R: Send>(
-        &self,
-        n: usize,
-        sum: &(dyn Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync),
-    ) -> Vec<R> {
+    /// For each feature the sum of what `term` makes of it and of the index of each of its elements.
+    fn sums<R: Summed>(&self, n: usize, term: &(dyn Fn(usize, usize) -> R + Sync)) -> Vec<R> {
         let plane = self.features * self.inner;
         parallel::collect(self.features, &|feature| {
             let first = feature * self.inner;
             let runs = (0..n.checked_div(plane).unwrap_or(0)).map(|outer| outer * plane + first);
-            sum(feature, &mut runs.flat_map(|run| run..run + self.inner))
+            R::sum(&mut runs.flat_map(|run| run..run + self.inner).map(|i| term(feature, i)))
         })
     }
 
@@ -115,6 +115,25 @@ impl<'a> Input<'a> {
             values.push(convert(self.cx, out, shape.expect_array().element_type)?.into());
         }
         Ok(super::common::results(self.cx, values))
+    }
+}
+
+/// Arithmetic in which features are summed.
+trait Summed: Real + Send {
+    fn sum(terms: &mut dyn Iterator<Item = Self>) -> Self;
+}
+
+/// The exact sum, rounded once, as that of a `reduce`.
+impl Summed for f64 {
+    fn sum(terms: &mut dyn Iterator<Item = f64>) -> f64 {
+        sum::fast::sum(0.0, &terms.collect::<Vec<f64>>())
+    }
+}
+
+/// In order.
+impl Summed for Dd {
+    fn sum(terms: &mut dyn Iterator<Item = Dd>) -> Dd {
+        terms.fold(Dd::default(), |sum, x| sum + x)
     }
 }
 
@@ -138,14 +157,18 @@ fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
     R::from_f64(n.checked_div(input.features).unwrap_or(0) as f64)
 }
 
-fn train<R: Real>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
+fn train<R: Summed>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
-    let mean: Vec<R> = input.each_feature(x.len(), &|_, elements| {
-        elements.fold(R::default(), |sum, i| sum + R::from_f64(x[i])) / n
-    });
-    let variance: Vec<R> = input.each_feature(x.len(), &|feature, elements| {
-        elements.fold(R::default(), |sum, i| sum + (R::from_f64(x[i]) - mean[feature]).norm()) / n
-    });
+    // Of no elements, or of an infinite one, nothing is left.
+    let first = |feature: usize| x.get(feature * input.inner).copied().filter(|k| k.is_finite());
+    let first: Vec<R> = (0..input.features).map(|f| R::from_f64(first(f).unwrap_or(0.0))).collect();
+    let left = |feature: usize, i: usize| R::from_f64(x[i]) - first[feature];
+    let sums = input.sums(x.len(), &left);
+    let squares = input.sums(x.len(), &|feature, i| left(feature, i).norm());
+    let from_first: Vec<R> = sums.iter().map(|&sum| sum / n).collect();
+    let mean: Vec<R> = first.iter().zip(&from_first).map(|(&k, &x)| k + x).collect();
+    let variance = squares.iter().zip(&from_first).map(|(&sum, &x)| sum / n - x * x);
+    let variance: Vec<R> = variance.map(|v| if v < R::default() { R::default() } else { v }).collect();
     let normalized = normalize(input, x, scale, offset, &mean, &variance);
     vec![normalized, narrowed(mean), narrowed(variance)]
 }
@@ -158,11 +181,11 @@ fn normalize<R: Real>(
     mean: &[R],
     variance: &[R],
 ) -> Vec<f64> {
-    let deviation = deviations(input, variance);
+    let factor: Vec<R> =
+        deviations(input, variance).into_iter().zip(scale).map(|(d, &s)| R::from_f64(s) / d).collect();
     each(x.len(), &|i| {
         let f = input.feature(i);
-        let centered = R::from_f64(x[i]) - mean[f];
-        (centered / deviation[f] * R::from_f64(scale[f]) + R::from_f64(offset[f])).to_f64()
+        ((R::from_f64(x[i]) - mean[f]) * factor[f] + R::from_f64(offset[f])).to_f64()
     })
 }
 
@@ -171,7 +194,7 @@ fn deviations<R: Real>(input: &Input<'_>, variance: &[R]) -> Vec<R> {
     variance.iter().map(|&v| (v + R::from_f64(input.epsilon)).root()).collect()
 }
 
-fn gradients<R: Real>(
+fn gradients<R: Summed>(
     input: &Input<'_>,
     x: &[f64],
     scale: &[f64],
@@ -182,19 +205,16 @@ fn gradients<R: Real>(
     let n: R = count(input, x.len());
     let mean: Vec<R> = widened(mean);
     let deviation = deviations(input, &widened::<R>(variance));
-    let centered = |i: usize| R::from_f64(x[i]) - mean[input.feature(i)];
-    let of_offset: Vec<R> = input.each_feature(x.len(), &|_, elements| {
-        elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]))
-    });
-    let correlation: Vec<R> = input.each_feature(x.len(), &|_, elements| {
-        elements.fold(R::default(), |sum, i| sum + R::from_f64(gradient[i]) * centered(i))
-    });
+    let centered = |feature: usize, i: usize| R::from_f64(x[i]) - mean[feature];
+    let of_offset = input.sums(x.len(), &|_, i| R::from_f64(gradient[i]));
+    let correlation = input.sums(x.len(), &|feature, i| R::from_f64(gradient[i]) * centered(feature, i));
     let of_scale: Vec<R> = correlation.iter().zip(&deviation).map(|(&c, &d)| c / d).collect();
+    let by_variance: Vec<R> = correlation.iter().zip(&deviation).map(|(&c, &d)| c / d.norm()).collect();
+    let factor: Vec<R> = deviation.iter().zip(scale).map(|(&d, &s)| R::from_f64(s) / d / n).collect();
     let of_operand = each(x.len(), &|i| {
         let f = input.feature(i);
-        let from_variance = centered(i) * correlation[f] / deviation[f].norm();
-        let sum = n * R::from_f64(gradient[i]) - of_offset[f] - from_variance;
-        (R::from_f64(scale[f]) / deviation[f] / n * sum).to_f64()
+        let sum = n * R::from_f64(gradient[i]) - of_offset[f] - centered(f, i) * by_variance[f];
+        (factor[f] * sum).to_f64()
     });
     vec![of_operand, narrowed(of_scale), narrowed(of_offset)]
 }
