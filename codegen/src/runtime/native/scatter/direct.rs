@@ -47,15 +47,21 @@ const IN_ORDER: [u32; BLOCK] = {
 /// No place.
 const NOWHERE: u32 = u32::MAX;
 
-/// The places of a block of index vectors, and which of them are kept.
+/// The places of a block of index vectors, which of them are kept, and the runs of their windows.
 struct Block {
     found: [u32; BLOCK],
     to: [u32; BLOCK + LANES],
     from: [u32; BLOCK + LANES],
+    runs: [[u32; BLOCK]; 2],
 }
 
 impl Block {
-    const EMPTY: Block = Block { found: [NOWHERE; BLOCK], to: [0; BLOCK + LANES], from: [0; BLOCK + LANES] };
+    const EMPTY: Block = Block {
+        found: [NOWHERE; BLOCK],
+        to: [0; BLOCK + LANES],
+        from: [0; BLOCK + LANES],
+        runs: [[0; BLOCK]; 2],
+    };
 }
 
 /// A dimension of operand, indices and updates that divides the work: its size, and its strides in them.
@@ -149,6 +155,12 @@ impl Direct {
             return None;
         }
         join(&mut batch);
+        // Places in the updates of a block are numbers of 32 bits.
+        let reach = window.iter().map(|d| d.size.saturating_sub(1).saturating_mul(d.strides[1]));
+        let step = batch.last().map_or(0, |d| d.strides[1].saturating_mul(BLOCK));
+        if u32::try_from(reach.fold(step, usize::saturating_add)).is_err() && !window.is_empty() {
+            return None;
+        }
         let updates = size(&batch).checked_mul(run)?;
         // Powers of two: as many for each thread of most machines.
         let number = updates / elements.saturating_mul(4).max(4 * LARGE);
@@ -247,7 +259,7 @@ impl Direct {
         places: Range<u32>,
         at: [usize; 3],
         [indices, updates, result]: [*mut u8; 3],
-        Block { found, to, from }: &mut Block,
+        Block { found, to, from, runs: [runs_to, runs_from] }: &mut Block,
     ) {
         let index_bytes = self.index_type.storage_bytes();
         let one = Dimension { size: 1, strides: [0, 0] };
@@ -291,12 +303,26 @@ impl Direct {
                     (self.rows)(result, updates, list);
                     continue;
                 }
+                // All runs of one window after those of another.
+                let mut count = 0;
                 for i in 0..kept {
-                    let one = List { to: &to[i..=i], from: &from[i..=i], ..list };
+                    let start = [to[i] as usize, from[i] as usize * list.stride];
                     odometer(&self.window, &mut |_, [to, from]| {
-                        (self.rows)(result.add(to * self.bytes), updates.add(from * self.bytes), one);
+                        runs_to[count] = (start[0] + to) as u32;
+                        runs_from[count] = (start[1] + from) as u32;
+                        count += 1;
+                        if count == BLOCK {
+                            (self.rows)(
+                                result,
+                                updates,
+                                List { to: runs_to, from: runs_from, stride: 1, ..list },
+                            );
+                            count = 0;
+                        }
                     });
                 }
+                let (to, from) = (&runs_to[..count], &runs_from[..count]);
+                (self.rows)(result, updates, List { to, from, stride: 1, ..list });
             }
         }
     }
