@@ -60,10 +60,10 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
                 }
                 solve(&d[start..end], &e[start..end - 1], depth, ulp)?
             };
-            for j in start..end {
-                d[j] = of.values[j - start] * norm;
-                u.column_mut(j)[start..end].copy_from_slice(of.u.column(j - start));
-                v.column_mut(j)[start..end].copy_from_slice(of.v.column(j - start));
+            for (j, &value) in of.values.iter().enumerate() {
+                d[start + j] = value * norm;
+                u.column_mut(start + j)[start..end].copy_from_slice(of.u.column(j));
+                v.column_mut(start + j)[start..end].copy_from_slice(of.v.column(j));
             }
             start = end;
         }
