@@ -170,6 +170,7 @@ pub fn compile_watched(
     }
     fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
     let module = module.compact();
+    // From here on no instruction gets another reader: a sort computes only what its readers take.
     clock.lap("order");
     let mut lowered = Lowered::new(&module, options.fallback)?;
     stages.lowered(&module, &lowered);

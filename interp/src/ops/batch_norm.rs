@@ -14,13 +14,14 @@ use crate::error::Result;
 use crate::parallel;
 use crate::scalar::dd::Dd;
 use crate::scalar::wide::Real;
-use crate::sum;
+use crate::sum::{self, Accumulate};
 use crate::value::{Tensor, Value};
 
 /// `batch-norm-training(operand, scale, offset)`: (normalized operand, mean, variance).
 pub(super) fn training(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let input = Input::new(cx, args)?;
     let [x, scale, offset] = input.take()?;
+    input.reserve_terms(x.len())?;
     let outputs = if input.wide {
         train::<Dd>(&input, x, scale, offset)
     } else {
@@ -45,6 +46,7 @@ pub(super) fn inference(cx: &Cx<'_>, args: Args) -> Result<Value> {
 pub(super) fn grad(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let input = Input::new(cx, args)?;
     let [x, scale, mean, variance, gradient] = input.take()?;
+    input.reserve_terms(x.len())?;
     let outputs = if input.wide {
         gradients::<Dd>(&input, x, scale, mean, variance, gradient)
     } else {
@@ -95,13 +97,21 @@ impl<'a> Input<'a> {
         i / self.inner % self.features
     }
 
+    /// Asks for the memory in which [`Input::sums`] has terms.
+    fn reserve_terms(&self, n: usize) -> Result<()> {
+        self.cx.reserve::<f64>(if self.wide { n.saturating_mul(2) } else { n })
+    }
+
     /// For each feature the sum of what `term` makes of it and of the index of each of its elements.
     fn sums<R: Summed>(&self, n: usize, term: &(dyn Fn(usize, usize) -> R + Sync)) -> Vec<R> {
         let plane = self.features * self.inner;
         parallel::collect(self.features, &|feature| {
             let first = feature * self.inner;
             let runs = (0..n.checked_div(plane).unwrap_or(0)).map(|outer| outer * plane + first);
-            R::sum(&mut runs.flat_map(|run| run..run + self.inner).map(|i| term(feature, i)))
+            let terms = runs.flat_map(|run| run..run + self.inner).map(|i| term(feature, i));
+            let mut sized = Vec::with_capacity(n.checked_div(self.features).unwrap_or(0));
+            sized.extend(terms);
+            R::sum(sized, self.cx.accumulate())
         })
     }
 
@@ -120,20 +130,23 @@ impl<'a> Input<'a> {
 
 /// Arithmetic in which features are summed.
 trait Summed: Real + Send {
-    fn sum(terms: &mut dyn Iterator<Item = Self>) -> Self;
+    fn sum(terms: Vec<Self>, accumulate: Accumulate) -> Self;
 }
 
-/// The exact sum, rounded once, as that of a `reduce`.
+/// As a `reduce` sums.
 impl Summed for f64 {
-    fn sum(terms: &mut dyn Iterator<Item = f64>) -> f64 {
-        sum::fast::sum(0.0, &terms.collect::<Vec<f64>>())
+    fn sum(terms: Vec<f64>, accumulate: Accumulate) -> f64 {
+        match accumulate {
+            Accumulate::Exact => sum::fast::sum(0.0, &terms),
+            Accumulate::Region => terms.into_iter().fold(0.0, |sum, x| sum + x),
+        }
     }
 }
 
 /// In order.
 impl Summed for Dd {
-    fn sum(terms: &mut dyn Iterator<Item = Dd>) -> Dd {
-        terms.fold(Dd::default(), |sum, x| sum + x)
+    fn sum(terms: Vec<Dd>, _accumulate: Accumulate) -> Dd {
+        terms.into_iter().fold(Dd::default(), |sum, x| sum + x)
     }
 }
 
@@ -159,7 +172,7 @@ fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
 
 fn train<R: Summed>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
-    // Of no elements, or of an infinite one, nothing is left.
+    // K is 0 where there is no element, or the first is not finite.
     let first = |feature: usize| x.get(feature * input.inner).copied().filter(|k| k.is_finite());
     let first: Vec<R> = (0..input.features).map(|f| R::from_f64(first(f).unwrap_or(0.0))).collect();
     let left = |feature: usize, i: usize| R::from_f64(x[i]) - first[feature];

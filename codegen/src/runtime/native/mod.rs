@@ -222,7 +222,7 @@ impl Native {
         self.0.operation().cost()
     }
 
-    /// Executes it.
+    /// Executes it. Of a sort, elements that the module's instructions do not look at may be left as they were.
     ///
     /// # Safety
     /// The pointers of `call` are valid for the arrays of the instruction that this was made of, results overlap neither operands nor each other (but as

@@ -1,7 +1,7 @@
 //! The best few keys of a line, in order: a scan for keys that are better than the k-th best so far. Those are collected; when there are enough, all but the
 //! best k are dropped, and the bar is raised.
 //!
-//! **Invariant:** of equal keys those met first are the better ones, so that what is selected does not depend on how a line is cut into pieces.
+//! **Invariant:** of equal keys those of lower places are the better ones, so that what is selected does not depend on how a line is cut into pieces.
 
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub(super) fn room(k: usize, len: usize) -> usize {
     k.saturating_mul(2).max(k.saturating_add(512)).min(len)
 }
 
-/// Puts the best `k` of the places of a range in front of `room`, which holds as many as [`room`] says for the range or more, in any order; fewer if there
+/// Puts the best `k` of the places of a range in front of `room`, which holds as many as [`room()`] says for the range or more, in any order; fewer if there
 /// are fewer. Says how many there are. `keys` gives those of a range of places.
 #[inline(always)]
 pub(super) fn best<I: Item>(

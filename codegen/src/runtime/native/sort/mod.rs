@@ -202,9 +202,14 @@ impl Sort {
                 at.order = layout.add(all, 4);
                 let bits: u32 = keys.iter().map(Key::bits).sum();
                 let size = if bits <= 32 { 8 } else { 16 };
-                at.items = [layout.add(len, size), layout.add(len, size)];
-                let counters = radix::counters(lines.len).max(radix::bare_counters(lines.len));
-                at.counts = layout.add(counters as u64, 4);
+                if wanted == Wanted::All {
+                    at.items = [layout.add(len, size), layout.add(len, size)];
+                    let counters = radix::counters(lines.len).max(radix::bare_counters(lines.len));
+                    at.counts = layout.add(counters as u64, 4);
+                } else if lines.len < PARALLEL {
+                    let room = selection::room(wanted.range(lines.len).len(), lines.len);
+                    at.items = [layout.add(room as u64, size); 2];
+                }
                 if keys.iter().any(Key::is_partial) {
                     at.spare = layout.add(len, 4);
                     at.keys = layout.add(len, 8 * keys.len() as u64);
@@ -297,7 +302,7 @@ impl Sort {
     /// Moves the elements of lines into their order.
     ///
     /// # Safety
-    /// `order` has a permutation for each line.
+    /// `order` has places of each line for all of its elements that are wanted.
     unsafe fn permute(&self, call: &Call<'_>, order: Shared<u32>, first: usize, count: usize) {
         let Lines { len, stride, .. } = self.lines;
         let n = self.operands.len();
@@ -443,17 +448,17 @@ impl Sort {
         let bits: u32 = keys.iter().map(Key::bits).sum();
         // SAFETY: as the caller says.
         let compared = unsafe {
-            match (bits, self.wanted) {
-                (0..=32, Wanted::First(_) | Wanted::Last(_)) => {
-                    self.select::<u64>(call, keys, scratch, line, order)
+            match (bits, keys, self.wanted) {
+                (0..=32, [key], Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<u64>(call, key, scratch, line, order)
                 }
-                (_, Wanted::First(_) | Wanted::Last(_)) => {
-                    self.select::<(u64, u32)>(call, keys, scratch, line, order)
+                (_, [key], Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<(u64, u32)>(call, key, scratch, line, order)
                 }
-                (0..=32, Wanted::All) => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
-                (33..=64, Wanted::All) => self.order_of::<Wide>(call, keys, scratch, line, order, true),
+                (0..=32, ..) => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
+                (33..=64, ..) => self.order_of::<Wide>(call, keys, scratch, line, order, true),
                 // The last key first: each later sorting keeps what the earlier ones left undecided.
-                (_, Wanted::All) => keys.iter().rev().enumerate().all(|(i, key)| {
+                _ => keys.iter().rev().enumerate().all(|(i, key)| {
                     self.order_of::<Wide>(call, std::slice::from_ref(key), scratch, line, order, i == 0)
                 }),
             }
@@ -471,12 +476,11 @@ impl Sort {
     unsafe fn select<T: selection::Item + Send>(
         &self,
         call: &Call<'_>,
-        keys: &[Key],
+        key: &Key,
         scratch: *mut u8,
         line: Line,
         order: Shared<u32>,
     ) -> bool {
-        let [key] = keys else { return false };
         let (len, wanted) = (line.len, self.wanted.range(line.len));
         let k = wanted.len();
         // Of the last ones those come first that are sorted last: everything is the other way round.
@@ -502,7 +506,6 @@ impl Sort {
             incomparable.fetch_or(nan && key.is_partial(), Ordering::Relaxed);
             count
         };
-        let room = selection::room(k, len);
         let put = |best: &mut [T]| {
             best.sort_unstable();
             // SAFETY: there is room for the line.
@@ -512,14 +515,17 @@ impl Sort {
                 .for_each(|(i, item)| order[place(i)] = place(item.place() as usize) as u32);
         };
         if len < PARALLEL {
-            // SAFETY: the layout has room for items of all places.
-            let room =
-                unsafe { Shared::<T>::new(scratch.add(self.scratch.items[0] as usize)).slice_mut(0, room) };
+            // SAFETY: the layout has this place.
+            let room = unsafe {
+                Shared::<T>::new(scratch.add(self.scratch.items[0] as usize))
+                    .slice_mut(0, selection::room(k, len))
+            };
             super::simd::vectorized(|| scan(room, 0..len));
             put(&mut room[..k]);
         } else {
             let all = std::sync::Mutex::new(Vec::new());
             each_piece(call.pool, len, &|_, range| {
+                let room = selection::room(k, range.len());
                 with_workspace(room * size_of::<T>(), |workspace| {
                     // SAFETY: the workspace is as large.
                     let room = unsafe { Shared::<T>::new(workspace).slice_mut(0, room) };

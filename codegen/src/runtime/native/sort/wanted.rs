@@ -1,4 +1,6 @@
 //! Which elements of sorted lines anybody looks at.
+//!
+//! **Invariant:** this is asked of the module that is lowered, in which no instruction gets another reader: the elements that nobody looks at are not written.
 
 use std::ops::Range;
 
@@ -7,7 +9,7 @@ use hlo::{AttrKey, InstrId, Module, Opcode};
 /// Lines of fewer elements are sorted.
 const LEAST: usize = 64;
 
-/// The part of a line that is sorted rather than selected.
+/// At most one in so many elements of a line is selected; for more, all are sorted.
 const SHARE: usize = 4;
 
 /// Which elements, along the sorted dimension.
