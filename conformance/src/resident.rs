@@ -17,7 +17,7 @@ impl Mark {
         Some(Self { resident: field("VmRSS:")? })
     }
 
-    /// The most bytes by which the resident set has grown since.
+    /// The most bytes by which the resident set has grown since. Pages that the allocator keeps from before are no growth.
     pub fn growth(self) -> Option<u64> {
         Some(field("VmHWM:")?.saturating_sub(self.resident))
     }
