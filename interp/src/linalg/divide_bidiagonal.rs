@@ -8,9 +8,8 @@
 use super::Matrix;
 use super::eigen_symmetric::BY_ITERATION;
 use super::matrix::{hypotenuse, negate};
-use super::rotation::rotation;
-use super::secular::{Columns, Poles, Roots, Rows, normalize};
-use super::svd::{diagonalize, exchange};
+use super::secular::{Columns, Poles, Roots, Rows, ascending, deflate, largest, normalize};
+use super::svd::{diagonalize, exchange, other_side};
 use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
@@ -29,10 +28,8 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
     let n = d.len();
     let (mut d, mut e) = (d.to_vec(), e.to_vec());
     let mut turns = Vec::new();
-    for i in (0..n.saturating_sub(1)).filter(|_| lower) {
-        let turned = rotation(d[i], e[i]);
-        (d[i], e[i], d[i + 1]) = (turned.r, turned.s * d[i + 1], turned.c * d[i + 1]);
-        turns.push((turned.c, turned.s));
+    if lower {
+        other_side(&mut d, &mut e, |_, c, s| turns.push((c, s)));
     }
     let (mut u, mut v) = (Matrix::identity(n, n), Matrix::identity(n, n));
     let norm = largest(d.iter().chain(&e));
@@ -68,23 +65,21 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
             start = end;
         }
     }
-    for i in 0..n {
-        let most = (i..n).fold(i, |most, j| if d[j] > d[most] { j } else { most });
-        d.swap(i, most);
-        u.swap_columns(i, most);
-        v.swap_columns(i, most);
-    }
-    for column in u.elements_mut().chunks_exact_mut(n.max(1)).filter(|_| lower) {
+    exchange(
+        &mut d,
+        |x, most| x > most,
+        |i, j| {
+            u.swap_columns(i, j);
+            v.swap_columns(i, j);
+        },
+    );
+    for column in u.elements_mut().chunks_exact_mut(n.max(1)) {
         for (i, &(c, s)) in turns.iter().enumerate().rev() {
             let (x, y) = (column[i], column[i + 1]);
             (column[i], column[i + 1]) = (x * c - y * s, y * c + x * s);
         }
     }
     Ok(Solved { values: d, u, v })
-}
-
-fn largest<'a, R: Real + 'a>(x: impl Iterator<Item = &'a R>) -> R {
-    x.fold(R::default(), |most, &x| if abs(x) > most { abs(x) } else { most })
 }
 
 /// Values ascend. With as many elements above the diagonal as on it, the matrix has one column more than rows.
@@ -106,18 +101,18 @@ fn small<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
     let (mut u, mut v) = (Turns::identity(n, n), Turns::identity(m, m));
     if wide {
         // The last column goes, and what was above the diagonal is below it.
-        for i in 0..n {
-            let turned = rotation(d[i], e[i]);
-            v.turn(i, turned.c, turned.s);
-            d[i] = turned.r;
-            if i + 1 < n {
-                (e[i], d[i + 1]) = (turned.s * d[i + 1], turned.c * d[i + 1]);
-            }
-        }
+        other_side(&mut d, &mut e, |i, c, s| v.turn(i, c, s));
         e.truncate(n - 1);
     }
     diagonalize(&mut d, &mut e, wide, &mut u, &mut v, ulp)?;
-    exchange(&mut d, &mut u, &mut v, |x, least| x < least);
+    exchange(
+        &mut d,
+        |x, least| x < least,
+        |i, j| {
+            u.swap(i, j);
+            v.swap(i, j);
+        },
+    );
     Ok(Solved { values: d, u: u.finish(), v: v.finish() })
 }
 
@@ -134,18 +129,18 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
     let row = first.values.len();
     let n = row + 1 + second.values.len();
     let m = row + 1 + second.v.columns();
+    // Not 0: no element of the diagonal is.
     let norm = largest(first.values.iter().chain(&second.values).chain(&[alpha, beta]));
-    let norm = if norm.is_zero() { R::one() } else { norm };
     let (alpha, beta) = (alpha / norm, beta / norm);
     let mut of = Halves {
         values: vec![R::default()],
         z: vec![R::default()],
-        u: Columns::new(n, row + 1),
-        v: Columns::new(m, row + 1),
+        u: Columns::new(n, n, row + 1),
+        v: Columns::new(m, n, row + 1),
     };
     of.values.extend(first.values.iter().chain(&second.values).map(|&x| x / norm));
-    let greatest = largest(of.values.iter().chain(&[alpha, beta]));
-    let tolerance = R::from_f64(8.0 * (ulp / 2.0)) * greatest;
+    // Times the largest of all these, which is 1.
+    let tolerance = R::from_f64(8.0 * (ulp / 2.0));
 
     // The row is alpha and beta times these, besides what z of both halves is.
     let here = first.v.column(row);
@@ -180,56 +175,30 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
         of.u.push(Rows::Second, second.u.column(j));
         of.v.push(Rows::Second, second.v.column(j));
     }
-    let (kept, deflated) = deflate(&mut of, tolerance);
-    let (found, mut left, mut right) = solved(&of, &kept, tolerance, ulp);
+    // The row's own is always kept; of equal values those of the first half come first.
+    let (mut kept, deflated) = deflate(
+        &ascending(&of.values)[1..],
+        &mut of.z,
+        |z| abs(z) <= tolerance,
+        |i, j, c, s| {
+            let close = abs(of.values[j] - of.values[i]) <= tolerance;
+            if close {
+                of.u.turn(i, j, c, s);
+                of.v.turn(i, j, c, s);
+            }
+            close
+        },
+    );
+    kept.insert(0, 0);
+    let (mut found, left, right) = solved(&of, &kept, tolerance, ulp);
     // Kept ones ascend, and so do deflated ones: both together.
-    let mut places: Vec<(R, usize)> = found.into_iter().zip(0..).collect();
-    places.extend(deflated.iter().enumerate().map(|(i, &j)| (of.values[j], kept.len() + i)));
-    places.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
-    let (mut u, mut v) = (Matrix::zeros(n, n), Matrix::zeros(m, m));
-    for (to, &(_, from)) in places.iter().enumerate() {
-        let (x, y) = match from.checked_sub(kept.len()) {
-            Some(i) => (of.u.column(deflated[i]), of.v.column(deflated[i])),
-            None => (&*left.column_mut(from), &*right.column_mut(from)),
-        };
-        u.column_mut(to).copy_from_slice(x);
-        v.column_mut(to).copy_from_slice(y);
-    }
+    found.extend(deflated.iter().map(|&j| of.values[j]));
+    let order = ascending(&found);
+    let (u, mut v) = (of.u.ordered(&left, &deflated, &order), of.v.ordered(&right, &deflated, &order));
     if let Some(none) = none {
         v.column_mut(n).copy_from_slice(&none);
     }
-    Solved { values: places.into_iter().map(|p| p.0 * norm).collect(), u, v }
-}
-
-/// The values that z touches, first the row's own, and the others; both ascend.
-fn deflate<R: Real>(of: &mut Halves<R>, tolerance: R) -> (Vec<usize>, Vec<usize>) {
-    // Of equal ones those of the first half first.
-    let mut order: Vec<usize> = (1..of.values.len()).collect();
-    order.sort_by(|&a, &b| of.values[a].partial_cmp(&of.values[b]).unwrap_or(std::cmp::Ordering::Equal));
-    let (mut kept, mut deflated) = (vec![0], Vec::new());
-    let mut last: Option<usize> = None;
-    for j in order {
-        if abs(of.z[j]) <= tolerance {
-            deflated.push(j);
-            continue;
-        }
-        if let Some(i) = last {
-            if abs(of.values[j] - of.values[i]) <= tolerance {
-                let length = hypotenuse(of.z[j], of.z[i]);
-                let (c, s) = (of.z[j] / length, -(of.z[i] / length));
-                of.z[j] = length;
-                of.z[i] = R::default();
-                of.u.turn(i, j, c, s);
-                of.v.turn(i, j, c, s);
-                deflated.push(i);
-            } else {
-                kept.push(i);
-            }
-        }
-        last = Some(j);
-    }
-    kept.extend(last);
-    (kept, deflated)
+    Solved { values: order.into_iter().map(|i| found[i] * norm).collect(), u, v }
 }
 
 /// The singular values of what was kept, and left and right vectors.

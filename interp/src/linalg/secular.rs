@@ -5,8 +5,9 @@
 //! pole nearest to it, so that the vectors are orthogonal however close roots are (Gu and Eisenstat).
 
 use super::Matrix;
-use super::matrix::{norm, total};
+use super::matrix::{hypotenuse, norm, total};
 use super::product::{COLUMNS, Left};
+use super::rotation::rotate;
 use crate::scalar::wide::{Real, abs};
 
 /// Which rows of a column are not 0.
@@ -20,40 +21,28 @@ pub(crate) enum Rows {
 /// The columns of both halves, by which of the rows before and after `split` are not 0.
 #[derive(Debug)]
 pub(crate) struct Columns<R> {
-    height: usize,
     split: usize,
     rows: Vec<Rows>,
-    /// Full columns, one after the other.
-    elements: Vec<R>,
+    all: Matrix<R>,
 }
 
 impl<R: Real> Columns<R> {
-    /// No columns yet.
-    pub(crate) fn new(height: usize, split: usize) -> Self {
-        Self { height, split, rows: Vec::new(), elements: Vec::with_capacity(height * height) }
+    /// No columns yet, of at most `count`.
+    pub(crate) fn new(height: usize, count: usize, split: usize) -> Self {
+        Self { split, rows: Vec::with_capacity(count), all: Matrix::zeros(height, count) }
     }
 
     /// One more, of which `elements` are those of the rows named; fewer than these have 0 after them.
     pub(crate) fn push(&mut self, rows: Rows, elements: &[R]) {
-        let at = self.elements.len() + if rows == Rows::Second { self.split } else { 0 };
-        self.elements.resize(self.elements.len() + self.height, R::default());
-        self.elements[at..at + elements.len()].copy_from_slice(elements);
+        let at = if rows == Rows::Second { self.split } else { 0 };
+        self.all.column_mut(self.rows.len())[at..at + elements.len()].copy_from_slice(elements);
         self.rows.push(rows);
-    }
-
-    pub(crate) fn column(&self, j: usize) -> &[R] {
-        &self.elements[j * self.height..][..self.height]
     }
 
     /// Columns x, y = i, j become c x + s y, c y - s x; the first is then left out.
     pub(crate) fn turn(&mut self, i: usize, j: usize, c: R, s: R) {
-        let (low, high) = (i.min(j), i.max(j));
-        let (before, after) = self.elements.split_at_mut(high * self.height);
-        let (a, b) = (&mut before[low * self.height..][..self.height], &mut after[..self.height]);
-        let (x, y) = if i < j { (a, b) } else { (b, a) };
-        for (x, y) in x.iter_mut().zip(y) {
-            (*x, *y) = (*x * c + *y * s, *y * c - *x * s);
-        }
+        let (a, b) = self.all.two_columns_mut(i.min(j), i.max(j));
+        rotate(if i < j { (a, b) } else { (b, a) }, c, s);
         if self.rows[i] != self.rows[j] {
             self.rows[j] = Rows::Both;
         }
@@ -61,14 +50,14 @@ impl<R: Real> Columns<R> {
 
     /// The columns `kept` times a matrix.
     pub(crate) fn times(&self, kept: &[usize], s: &Matrix<R>) -> Matrix<R> {
-        let n = self.height;
+        let n = self.all.rows();
         let mut out = Matrix::zeros(n, s.columns());
         for (first, count, none) in [(0, self.split, Rows::Second), (self.split, n - self.split, Rows::First)]
         {
             let some: Vec<usize> = (0..kept.len()).filter(|&k| self.rows[kept[k]] != none).collect();
             // It subtracts.
             let left = Left::new(count, some.len(), |row, k, out| {
-                let from = &self.column(kept[some[k]])[first + row..];
+                let from = &self.all.column(kept[some[k]])[first + row..];
                 out.iter_mut().zip(from).for_each(|(out, &x)| *out = -x);
             });
             let mut right = vec![[R::default(); COLUMNS]; some.len()];
@@ -83,6 +72,62 @@ impl<R: Real> Columns<R> {
         }
         out
     }
+
+    /// A square matrix whose first columns are, in that `order`, those of `products` and then those `deflated`.
+    pub(crate) fn ordered(&self, products: &Matrix<R>, deflated: &[usize], order: &[usize]) -> Matrix<R> {
+        let n = self.all.rows();
+        let mut out = Matrix::zeros(n, n);
+        for (to, &from) in order.iter().enumerate() {
+            let column = match from.checked_sub(products.columns()) {
+                Some(i) => self.all.column(deflated[i]),
+                None => products.column(from),
+            };
+            out.column_mut(to).copy_from_slice(column);
+        }
+        out
+    }
+}
+
+/// Takes the columns in an `order` of ascending values apart: those that z touches, and those that it does not or that are `negligible`. Of
+/// two whose values hardly differ, `turned` makes one that z does not touch, by a rotation of (c, s), where it says so.
+pub(crate) fn deflate<R: Real>(
+    order: &[usize],
+    z: &mut [R],
+    negligible: impl Fn(R) -> bool,
+    mut turned: impl FnMut(usize, usize, R, R) -> bool,
+) -> (Vec<usize>, Vec<usize>) {
+    let (mut kept, mut deflated) = (Vec::new(), Vec::new());
+    let mut last: Option<usize> = None;
+    for &j in order {
+        if negligible(z[j]) {
+            deflated.push(j);
+            continue;
+        }
+        if let Some(i) = last {
+            let length = hypotenuse(z[j], z[i]);
+            if turned(i, j, z[j] / length, -(z[i] / length)) {
+                (z[i], z[j]) = (R::default(), length);
+                deflated.push(i);
+            } else {
+                kept.push(i);
+            }
+        }
+        last = Some(j);
+    }
+    kept.extend(last);
+    (kept, deflated)
+}
+
+/// The places of values as these ascend; equal ones as they come.
+pub(crate) fn ascending<R: Real>(values: &[R]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].partial_cmp(&values[b]).unwrap_or(std::cmp::Ordering::Equal));
+    order
+}
+
+/// The largest magnitude.
+pub(crate) fn largest<'a, R: Real + 'a>(x: impl IntoIterator<Item = &'a R>) -> R {
+    x.into_iter().fold(R::default(), |most, &x| if abs(x) > most { abs(x) } else { most })
 }
 
 /// A vector of length 1.

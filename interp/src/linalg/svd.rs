@@ -226,8 +226,12 @@ fn iterate<R: Real>(
     diagonalize(d, e, lower, u, v, ulp)?;
     if driver == Driver::DivideAndConquer {
         // Once more in each direction: that changes the order of equal ones.
-        exchange(d, u, v, |x, least| x < least);
-        exchange(d, u, v, |x, largest| x > largest);
+        let mut swap = |i, j| {
+            u.swap(i, j);
+            v.swap(i, j);
+        };
+        exchange(d, |x, least| x < least, &mut swap);
+        exchange(d, |x, largest| x > largest, &mut swap);
     }
     Ok(())
 }
@@ -242,13 +246,8 @@ pub(super) fn diagonalize<R: Real>(
     v: &mut Turns<R>,
     ulp: f64,
 ) -> Result<(), usize> {
-    let n = d.len();
     if lower {
-        for i in 0..n.saturating_sub(1) {
-            let turned = rotation(d[i], e[i]);
-            (d[i], e[i], d[i + 1]) = (turned.r, turned.s * d[i + 1], turned.c * d[i + 1]);
-            u.turn(i, turned.c, turned.s);
-        }
+        other_side(d, e, |i, c, s| u.turn(i, c, s));
     }
     Iteration { d: &mut *d, e, u: &mut *u, v: &mut *v, ulp }.run()?;
     for (i, x) in d.iter_mut().enumerate() {
@@ -259,7 +258,7 @@ pub(super) fn diagonalize<R: Real>(
             *x = R::default();
         }
     }
-    for end in (1..n).rev() {
+    for end in (1..d.len()).rev() {
         let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
         d.swap(least, end);
         u.swap(least, end);
@@ -268,18 +267,34 @@ pub(super) fn diagonalize<R: Real>(
     Ok(())
 }
 
-/// Sorts by exchanging each value with that which comes before all that follow it.
+/// Turns the second diagonal of a bidiagonal matrix to the other side of the first, and says by which rotation (c, s) of each element and
+/// the next. With as many elements as the first, its last one becomes 0.
+pub(super) fn other_side<R: Real>(d: &mut [R], e: &mut [R], mut turned: impl FnMut(usize, R, R)) {
+    for i in 0..e.len() {
+        let by = rotation(d[i], e[i]);
+        d[i] = by.r;
+        e[i] = match d.get_mut(i + 1) {
+            Some(next) => {
+                let off = by.s * *next;
+                *next = by.c * *next;
+                off
+            }
+            None => R::default(),
+        };
+        turned(i, by.c, by.s);
+    }
+}
+
+/// Sorts by exchanging each value with that which comes before all that follow it, and says which.
 pub(super) fn exchange<R: Real>(
     d: &mut [R],
-    u: &mut Turns<R>,
-    v: &mut Turns<R>,
     before: impl Fn(R, R) -> bool,
+    mut swapped: impl FnMut(usize, usize),
 ) {
     for i in 0..d.len() {
         let first = (i..d.len()).fold(i, |first, j| if before(d[j], d[first]) { j } else { first });
         d.swap(i, first);
-        u.swap(i, first);
-        v.swap(i, first);
+        swapped(i, first);
     }
 }
 

@@ -173,8 +173,8 @@ fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
 fn train<R: Summed>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
     // K is 0 where there is no element, or the first is not finite.
-    let first = |feature: usize| x.get(feature * input.inner).copied().filter(|k| k.is_finite());
-    let first: Vec<R> = (0..input.features).map(|f| R::from_f64(first(f).unwrap_or(0.0))).collect();
+    let finite = |feature: usize| x.get(feature * input.inner).copied().filter(|k| k.is_finite());
+    let first: Vec<R> = (0..input.features).map(|f| R::from_f64(finite(f).unwrap_or(0.0))).collect();
     let left = |feature: usize, i: usize| R::from_f64(x[i]) - first[feature];
     let sums = input.sums(x.len(), &left);
     let squares = input.sums(x.len(), &|feature, i| left(feature, i).norm());

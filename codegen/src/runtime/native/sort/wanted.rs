@@ -25,6 +25,9 @@ pub(super) enum Wanted {
 impl Wanted {
     /// Of a `sort` along a dimension of `len` elements: by the slices that its users are, in the end.
     pub(super) fn of(module: &Module, sort: InstrId, dimension: usize, len: usize) -> Wanted {
+        if len < LEAST {
+            return Wanted::All;
+        }
         let read = if module.instr(sort).operands().len() == 1 {
             read_of(module, sort, dimension, len)
         } else if module.root(module.instr(sort).parent()) == sort {
@@ -35,7 +38,7 @@ impl Wanted {
                 element.then(|| read_of(module, u.user, dimension, len)).flatten()
             }))
         };
-        let Some(Range { start, end: limit }) = read.filter(|r| len >= LEAST && !r.is_empty()) else {
+        let Some(Range { start, end: limit }) = read.filter(|r| !r.is_empty()) else {
             return Wanted::All;
         };
         if limit <= len / SHARE {
