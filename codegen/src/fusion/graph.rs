@@ -92,6 +92,8 @@ pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
     let opcode = instr.opcode;
     if !opcode.is_elementwise() {
         return match opcode {
+            // Elements that are each somewhere else are loaded one by one.
+            Opcode::Gather if instr.attrs.ints_or_empty(AttrKey::SliceSizes).last() == Some(&1) => 16.0,
             Opcode::Gather | Opcode::DynamicSlice | Opcode::Concatenate | Opcode::Pad => 2.0,
             Opcode::Iota | Opcode::Broadcast | Opcode::Reshape => 0.0,
             Opcode::Reduce => crate::passes::facts::few_terms(module, id).map_or(1.0, |terms| terms as f64),

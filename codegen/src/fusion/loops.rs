@@ -4,11 +4,14 @@
 //! arithmetic that is done again; what is left begins a group of its own, and groups over the same space that read the same values (or a value that several
 //! groups read and the group that could compute it) become one group of several roots.
 
+use std::cell::RefCell;
+
 use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
-use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
+use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
+use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
 use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
@@ -49,6 +52,7 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             busy: Vec::new(),
             places: Vec::new(),
             closed: Vec::new(),
+            forms: RefCell::new(Forms::new(module, true)),
             graph,
         };
         planner.plan();
@@ -70,6 +74,8 @@ struct Planner<'m> {
     places: Vec<f64>,
     /// For each group: nothing may join it.
     closed: Vec<bool>,
+    /// The index maps met so far.
+    forms: RefCell<Forms<'m>>,
 }
 
 /// What a group does of a member.
@@ -79,9 +85,11 @@ struct Work {
     maps: Maps,
     /// All at the index of the loop.
     aligned: bool,
-    /// Below a padding between elements: what decides where an element comes from alternates from one element to the next, so that loops are not divided
-    /// where it changes but every side is computed for every element.
+    /// Below a padding between elements, or a concatenation of which a gather picks elements: what decides where an element comes from alternates from one element to the next, so that loops are not
+    /// divided where it changes but every side is computed for every element.
     alternates: bool,
+    /// Below a gather.
+    picked: bool,
     /// Below a reshape that cuts the innermost dimension: neighbouring lanes are no neighbours there, so each element is gathered.
     gathered: bool,
 }
@@ -89,13 +97,18 @@ struct Work {
 impl Work {
     /// Of a root: each element once, where the loop is.
     fn of_root(elements: f64, aligned: bool) -> Self {
-        Self { maps: Maps::here(elements), aligned, alternates: false, gathered: false }
+        Self { maps: Maps::here(elements), aligned, alternates: false, picked: false, gathered: false }
     }
 
     /// The code that it becomes, in expressions of neighbours.
     fn size(&self) -> f64 {
         self.maps.count() * if self.gathered { GATHERED } else { 1.0 }
     }
+}
+
+/// Whether elements of a result come from one of several places.
+fn puts_together(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Concatenate | Opcode::Pad)
 }
 
 /// Of the groups that read a value, so many are tried to be joined.
@@ -181,13 +194,13 @@ impl Planner<'_> {
                     let root = self.graph.node(r);
                     root.role == Role::Loop && dims(self.module, root.id) == own
                 })
-                && self.is_aligned(n, g)
+                && self.is_aligned(n, &self.work[g as usize])
         };
         groups.iter().filter(fits).copied().collect()
     }
 
-    fn is_aligned(&self, n: NodeId, g: u32) -> bool {
-        let work = &self.work[g as usize];
+    /// Whether those users that are members of a group look at a value at the index of the loop alone.
+    fn is_aligned(&self, n: NodeId, work: &FxHashMap<NodeId, Work>) -> bool {
         self.graph.node(n).users.iter().all(|u| {
             work.get(u).is_none_or(|w| {
                 w.aligned && self.module.instr(self.graph.node(*u).id).opcode.is_elementwise()
@@ -205,10 +218,17 @@ impl Planner<'_> {
     }
 
     fn merge(&mut self, a: u32, b: u32) -> bool {
-        if !self.graph.merge(a, b) {
+        let around = self.looks_around(a, b) || self.looks_around(b, a);
+        let again = if around { self.together(a, b) } else { None };
+        if around && again.is_none() || !self.graph.merge(a, b) {
             return false;
         }
         let other = std::mem::take(&mut self.work[b as usize]);
+        if let Some(work) = again {
+            (self.busy[a as usize], self.places[a as usize]) = self.cost(&work);
+            self.work[a as usize] = work;
+            return true;
+        }
         for (n, w) in other {
             let Some(mine) = self.work[a as usize].get_mut(&n) else {
                 self.work[a as usize].insert(n, w);
@@ -217,11 +237,57 @@ impl Planner<'_> {
             mine.maps.include(&w.maps);
             mine.aligned &= w.aligned;
             mine.alternates |= w.alternates;
+            mine.picked |= w.picked;
             mine.gathered |= w.gathered;
         }
         self.busy[a as usize] += self.busy[b as usize];
         self.places[a as usize] += self.places[b as usize];
         true
+    }
+
+    /// Whether a group reads what the other computes elsewhere than at its own index. As one group, it computes that again by each map, with all that it
+    /// is made of: maps of maps, which can be as many as those of both multiplied.
+    fn looks_around(&self, reader: u32, other: u32) -> bool {
+        let read = &self.graph.drafts[reader as usize].operands;
+        let work = &self.work[reader as usize];
+        self.graph.drafts[other as usize]
+            .roots
+            .iter()
+            .any(|&r| read.contains(&r) && !self.is_aligned(r, work))
+    }
+
+    /// What two groups do of their members as one, one reading what the other computes; `None` if that is not worth it.
+    fn together(&self, a: u32, b: u32) -> Option<FxHashMap<NodeId, Work>> {
+        let (x, y) = (&self.graph.drafts[a as usize], &self.graph.drafts[b as usize]);
+        let is_root = |n: NodeId| x.roots.contains(&n) || y.roots.contains(&n);
+        let mut members: Vec<NodeId> = x.members.iter().chain(&y.members).copied().collect();
+        members.sort_unstable();
+        members.dedup();
+        let mut work: FxHashMap<NodeId, Work> = FxHashMap::default();
+        for &n in members.iter().rev() {
+            let mut own = self.asked(n, &work, &is_root)?;
+            if is_root(n) {
+                own.maps.include(&Maps::here(self.graph.node(n).elements));
+            }
+            work.insert(n, own);
+        }
+        let (busy, places) = self.cost(&work);
+        let apart = |of: &[f64]| of[a as usize] + of[b as usize];
+        let extra = busy - apart(&self.busy) + (places - apart(&self.places)).max(0.0) * EXPRESSION;
+        // What both read, and what one reads of the other.
+        let of_other = |n: &NodeId, other: &Draft| other.operands.contains(n);
+        let both = x.operands.iter().filter(|n| of_other(n, y));
+        let between =
+            x.roots.iter().filter(|n| of_other(n, y)).chain(y.roots.iter().filter(|n| of_other(n, x)));
+        let saved: f64 = both.chain(between).map(|&n| self.graph.node(n).bytes).sum();
+        (places <= MAX_PLACES && extra <= saved * OPS_PER_BYTE + KERNEL).then_some(work)
+    }
+
+    /// The arithmetic of all members and their expressions.
+    fn cost(&self, work: &FxHashMap<NodeId, Work>) -> (f64, f64) {
+        work.iter().fold((0.0, 0.0), |(busy, places), (&n, w)| {
+            (busy + w.maps.elements() * self.graph.node(n).flops, places + w.size())
+        })
     }
 
     /// Groups that read the same large value in the same way become one.
@@ -321,7 +387,8 @@ impl Planner<'_> {
         let node = self.graph.node(n);
         let count = groups.len() as f64;
         let demand: f64 = works.iter().map(|w| w.maps.elements()).sum();
-        let apart = works.iter().any(|w| w.alternates || w.gathered);
+        let chooses = puts_together(self.module.instr(node.id).opcode);
+        let apart = works.iter().any(|w| w.alternates || w.gathered || w.picked && chooses);
         let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0)
             * node.flops
             * if apart { APART } else { 1.0 };
@@ -377,22 +444,40 @@ impl Planner<'_> {
         if node.role == Role::Reduce && !self.is_epilogue(n, g) {
             return None;
         }
+        let own = self.asked(n, work, &|u| draft.roots.contains(&u))?;
+        // What is the same everywhere is no expression of its own.
+        let same = self.module.instr(node.id).opcode == Opcode::Broadcast
+            && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
+        let fits = same || own.maps.count() <= 1.0 || self.places[g as usize] + own.size() <= MAX_PLACES;
+        fits.then_some(own)
+    }
+
+    /// What the users of a value that are members of a group, of which these are roots, ask of it; `None` if it would be too many expressions.
+    fn asked(
+        &self,
+        n: NodeId,
+        work: &FxHashMap<NodeId, Work>,
+        is_root: &dyn Fn(NodeId) -> bool,
+    ) -> Option<Work> {
+        let node = self.graph.node(n);
         let mut maps = Maps::none();
-        let (mut alternating, mut gathered) = (false, false);
+        let (mut alternating, mut picked, mut gathered) = (false, false, false);
         for &u in &node.users {
             let Some(used) = work.get(&u) else { continue };
             let user = self.graph.node(u);
             gathered |= used.gathered || self.cuts_lanes(user.id);
-            let alternates = used.alternates || pads_between(self.module, user.id);
-            alternating |= alternates;
             let opcode = self.module.instr(user.id).opcode;
+            picked |= used.picked || opcode == Opcode::Gather && user.operands[0] == n;
+            let alternates =
+                used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
+            alternating |= alternates;
             // How many elements one result of a reduction is made of.
             let terms = if opcode == Opcode::Reduce && user.role != Role::Reduce && user.operands[0] == n {
                 (node.elements / user.elements.max(1.0)).max(1.0)
             } else {
                 1.0
             };
-            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !draft.roots.contains(&u)
+            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !is_root(u)
                 || used.maps.count() * terms > MAX_PLACES
             {
                 return None;
@@ -402,17 +487,13 @@ impl Planner<'_> {
                 if user.role == Role::Reduce {
                     used.maps.iter().for_each(|(map, _)| maps.look(map, node.elements));
                 } else {
-                    maps.look_from(self.module, user.id, slot, &used.maps, terms as usize, alternates);
+                    let forms = &mut self.forms.borrow_mut();
+                    maps.look_from(forms, user.id, slot, &used.maps, terms as usize, alternates);
                 }
             }
         }
-        let aligned = self.is_aligned(n, g);
-        let work = Work { maps, aligned, alternates: alternating, gathered };
-        // What is the same everywhere is no expression of its own.
-        let same = self.module.instr(node.id).opcode == Opcode::Broadcast
-            && node.operands.iter().all(|&o| self.graph.node(o).role == Role::Scalar);
-        let fits = same || work.maps.count() <= 1.0 || self.places[g as usize] + work.size() <= MAX_PLACES;
-        fits.then_some(work)
+        let aligned = self.is_aligned(n, work);
+        Some(Work { maps, aligned, alternates: alternating, picked, gathered })
     }
 
     /// Whether an instruction is a reshape to longer rows.
@@ -478,3 +559,61 @@ impl Planner<'_> {
 
 /// Operand and reduced dimensions.
 type Space = (Vec<i64>, Vec<i64>);
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::fusion::maps::again;
+
+    /// A network that sorts: each step looks at its operand here and by another map, so that steps put together look at the first by powers of two.
+    fn network(n: i64) -> String {
+        let mut text = format!(
+            "HloModule m\nENTRY e {{ x0 = f32[{n}] parameter(0)\n i = s32[{n}] iota(), iota_dimension=0\n z = s32[] constant(0)\n zb = s32[{n}] broadcast(z), dimensions={{}}\n"
+        );
+        let (mut step, mut k) = (0, 2);
+        while k <= n {
+            let mut j = k / 2;
+            while j > 0 {
+                let next = step + 1;
+                for (name, bit) in [("k", k), ("j", j)] {
+                    let _ = write!(
+                        text,
+                        " {name}c{next} = s32[] constant({bit})\n {name}b{next} = s32[{n}] broadcast({name}c{next}), dimensions={{}}\n \
+                         {name}a{next} = s32[{n}] and(i, {name}b{next})\n {name}{next} = pred[{n}] compare({name}a{next}, zb), direction=EQ\n"
+                    );
+                }
+                let _ = write!(
+                    text,
+                    " s{next} = pred[{n}] compare(k{next}, j{next}), direction=EQ\n a{next} = f32[{0},2,{j}] reshape(x{step})\n \
+                     b{next} = f32[{0},2,{j}] reverse(a{next}), dimensions={{1}}\n c{next} = f32[{n}] reshape(b{next})\n \
+                     l{next} = f32[{n}] minimum(x{step}, c{next})\n h{next} = f32[{n}] maximum(x{step}, c{next})\n \
+                     x{next} = f32[{n}] select(s{next}, l{next}, h{next})\n",
+                    n / 2 / j
+                );
+                (step, j) = (next, j / 2);
+            }
+            k *= 2;
+        }
+        let _ = write!(text, " ROOT r = f32[{n}] negate(x{step}) }}");
+        text
+    }
+
+    #[test]
+    fn groups_that_read_each_other_by_many_maps_stay_apart() {
+        let parsed = hlo_parser::parse_module(&network(4096), &hlo_parser::ParseOptions::default());
+        let mut module = parsed.module.expect("the text above is a module");
+        let cse = crate::passes::by_name("cse").expect("a pass");
+        let mut fuel = Fuel::UNLIMITED;
+        crate::passes::Pipeline::new().then(cse, None).run(&mut module, &mut fuel).expect("no pass fails");
+        assert!(run(&mut module, &mut fuel) > 0);
+        let calls = |id: InstrId| module.instr(id).attrs.computation(hlo::AttrKey::Calls);
+        let fusions: Vec<_> = module.instructions(module.entry()).filter_map(calls).collect();
+        assert!(!fusions.is_empty());
+        for c in fusions {
+            let (all, once) = again(&module, c);
+            assert!(all <= once * 20.0, "{} times", all / once);
+        }
+    }
+}

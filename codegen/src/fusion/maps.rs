@@ -3,26 +3,15 @@
 //! A value is an expression for each of its maps, and arithmetic for each of their elements. Chains of slices and paddings double
 //! the maps with each step, so that a few dozen instructions can be thousands of expressions.
 //!
-//! **Invariant:** maps that differ may count as two where they are one (a slice of a padding), never the other way round but for a
-//! collision of 64 bits.
-
-use std::hash::{Hash, Hasher};
+//! **Invariant:** a value has each map once ([`super::index_map`]).
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::graph::flops;
-use super::kinds::dims;
-
-/// An index map, by what it consists of.
-pub(super) type Map = u64;
-
-/// The index of the loop itself.
-const HERE: Map = 0;
-/// Of a value of one element all maps are this one.
-const ONE: Map = 1;
+use super::index_map::{Forms, HERE, Map};
 /// With more maps of one value, an expression is too large.
 const MAX_MAPS: f64 = 400.0;
 
@@ -57,21 +46,28 @@ impl Maps {
     /// result of a reduction within a loop.
     pub(super) fn look_from(
         &mut self,
-        module: &Module,
+        forms: &mut Forms<'_>,
         user: InstrId,
         slot: usize,
         of: &Maps,
         terms: usize,
         alternates: bool,
     ) {
+        let module = forms.module;
         let instr = module.instr(user);
         let single = count(module, instr.operands()[slot]) == 1.0;
         for &(map, w) in &of.0 {
             if instr.opcode.is_elementwise() {
                 self.look(map, if single { w.min(1.0) } else { w });
             } else {
-                let w = read(module, user, slot, w, alternates);
-                (0..terms).for_each(|term| self.look(through(module, user, slot, term, map), w));
+                for term in 0..terms {
+                    let Some(look) = forms.through(user, slot, term, map, alternates) else { continue };
+                    let read = match look.share {
+                        Some(share) => w * share,
+                        None => read(module, user, slot, w, alternates),
+                    };
+                    self.look(look.map, read);
+                }
             }
         }
     }
@@ -89,35 +85,6 @@ impl Maps {
     pub(super) fn elements(&self) -> f64 {
         self.0.iter().map(|m| m.1).sum()
     }
-}
-
-/// By which map an operand is looked at where its user, which is not elementwise, is looked at by `from`; for reductions within a
-/// loop, `term` of each result.
-fn through(module: &Module, user: InstrId, slot: usize, term: usize, from: Map) -> Map {
-    let instr = module.instr(user);
-    let operand = instr.operands()[slot];
-    let own = dims(module, operand);
-    if own.iter().all(|&n| n == 1) {
-        return ONE;
-    }
-    let mut hasher = FxHasher::default();
-    (from, instr.opcode).hash(&mut hasher);
-    match instr.opcode {
-        Opcode::Slice => instr.attrs.slices().hash(&mut hasher),
-        Opcode::Pad => instr.attrs.padding().hash(&mut hasher),
-        Opcode::Reshape => (own, dims(module, user)).hash(&mut hasher),
-        Opcode::Broadcast | Opcode::Transpose | Opcode::Reverse => {
-            instr.attrs.ints(AttrKey::Dimensions).hash(&mut hasher);
-        }
-        Opcode::Concatenate => {
-            let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
-            let size = |&o: &InstrId| along.and_then(|d| dims(module, o).get(d).copied()).unwrap_or(0);
-            let start: i64 = instr.operands()[..slot].iter().map(size).sum();
-            (along, start).hash(&mut hasher);
-        }
-        _ => (user, slot, term).hash(&mut hasher),
-    }
-    hasher.finish()
 }
 
 /// How many elements of an operand an instruction that is not elementwise reads for `w` of its own. Where it `alternates` from one
@@ -166,6 +133,7 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
         maps.entry(result).or_insert_with(Maps::none).include(&Maps::here(count(module, result)));
     }
     let (mut all, mut once) = (0.0, 0.0);
+    let mut forms = Forms::new(module, false);
     let mut alternating: FxHashSet<InstrId> = FxHashSet::default();
     for id in module.instructions(c).collect::<Vec<_>>().into_iter().rev() {
         let Some(own) = maps.remove(&id) else { continue };
@@ -190,37 +158,8 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
                 alternating.insert(operand);
             }
             let operand = maps.entry(operand).or_insert_with(Maps::none);
-            operand.look_from(module, id, slot, &own, terms, alternates);
+            operand.look_from(&mut forms, id, slot, &own, terms, alternates);
         }
     }
     (all, once)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn maps_are_told_apart_by_what_they_do() {
-        let text = "HloModule m\nENTRY e { x = f32[8] parameter(0)\n a = f32[4] slice(x), slice={[0:8:2]}\n b = f32[4] slice(x), slice={[1:8:2]}\n \
-                    y = f32[8] negate(x)\n c = f32[4] slice(y), slice={[0:8:2]}\n d = f32[8] concatenate(a, b), dimensions={0}\n \
-                    e = f32[8] concatenate(c, a), dimensions={0}\n f = f32[8] add(d, e)\n z = f32[1] slice(f), slice={[3:4]}\n ROOT w = f32[8] broadcast(z), dimensions={0} }";
-        let module = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default())
-            .module
-            .expect("the text above is a module");
-        let at = |name: &str| {
-            let found = module.instructions(module.entry()).find(|&i| *module.instr(i).name == *name);
-            found.expect("one of the names above")
-        };
-        let map = |user: &str, slot| through(&module, at(user), slot, 0, HERE);
-        assert!(map("a", 0) == map("c", 0) && map("a", 0) != map("b", 0));
-        assert!(map("d", 0) == map("e", 0) && map("d", 1) == map("e", 1) && map("d", 0) != map("d", 1));
-        assert_eq!(map("w", 0), ONE);
-        assert_ne!(through(&module, at("a"), 0, 0, map("d", 0)), map("a", 0));
-        let mut maps = Maps::here(4.0);
-        maps.look(map("a", 0), 2.0);
-        maps.look(map("c", 0), 3.0);
-        maps.include(&Maps::here(5.0));
-        assert_eq!((maps.count(), maps.elements()), (2.0, 8.0));
-    }
 }

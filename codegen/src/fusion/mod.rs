@@ -11,6 +11,7 @@
 //! holds no fusion, and stands before its caller in the text.
 
 mod graph;
+mod index_map;
 pub mod kinds;
 mod loops;
 mod maps;

@@ -11,6 +11,7 @@
 mod abreast;
 mod access;
 mod argmax;
+mod boxes;
 mod code;
 mod cost;
 mod index;

@@ -6,6 +6,7 @@
 use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
+use super::boxes::{LIGHTER, boxes, together};
 use super::code::Code;
 use super::index::{Affine, AtomId, Def, Index, components};
 use super::lanes::{LONGEST, lanes, over_lanes, registers};
@@ -257,7 +258,7 @@ impl Root<'_> {
 /// The most columns that are computed at once.
 const MOST_COLUMNS: i64 = 4;
 
-/// The same of rows that are put together from several places: three vectors of three, say.
+/// The same of rows that are put together from several places: three vectors of three, say. So many rows of an array, too, are computed side by side.
 const MOST_ASSEMBLED: i64 = 9;
 
 /// The same of the results of a contraction, which are nearby and computed by rows.
@@ -265,79 +266,6 @@ const MOST_OF_HERO: i64 = 8;
 
 /// The least rows whose columns are worth lanes: a register full of f32.
 const MANY_ROWS: i64 = 16;
-
-/// The most nests that a space is divided into.
-const MOST_PIECES: usize = 6;
-
-/// The same along one dimension, if the pieces have so many elements.
-const MOST_PARTS: usize = 64;
-const PART: i64 = 2048;
-
-/// The least elements of the innermost dimension that are worth a nest.
-const WIDE: i64 = 64;
-
-/// How many times as wide as its edges together the middle of the innermost dimension is, at least, that is a nest of its own.
-const MOSTLY: i64 = 4;
-
-/// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
-const LIGHTER: usize = 2;
-
-/// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
-/// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
-///
-/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions.
-pub(super) fn boxes(
-    tape: &Tape<'_>,
-    known: usize,
-    dims: &[i64],
-    first: u32,
-    mut lighter: impl FnMut(&[(i64, i64)]) -> bool,
-) -> Vec<Vec<(i64, i64)>> {
-    let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
-    for condition in tape.guards[known..].iter().flatten() {
-        let [(atom, 1)] = condition.value.terms[..] else { continue };
-        let Def::Var(v) = tape.space.atom(atom).def else { continue };
-        let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
-        for end in [condition.low, condition.high] {
-            let at = end.saturating_sub(condition.value.constant);
-            if at > 0 && at < dims[d] {
-                cuts[d].push(at);
-            }
-        }
-    }
-    let elements = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
-    let mut boxes = vec![Vec::new()];
-    let inner = dims.iter().rposition(|&n| n != 1);
-    for (d, cuts) in cuts.iter_mut().enumerate() {
-        cuts.sort_unstable();
-        cuts.dedup();
-        let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
-        if let Some(middle) = cuts.windows(2).max_by_key(|w| w[1] - w[0]).filter(|_| narrow) {
-            let (low, high) = (middle[0], middle[1]);
-            let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
-            piece[d] = (low, high);
-            if high - low >= MOSTLY * (dims[d] - (high - low)).max(1) && high - low >= WIDE && lighter(&piece)
-            {
-                *cuts = vec![0, low, high, dims[d]];
-                cuts.dedup();
-                narrow = false;
-            }
-        }
-        let pieces = boxes.len() * (cuts.len() - 1);
-        // As many as there are parts to put together, if each is worth a function.
-        let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
-        if narrow || pieces > MOST_PIECES && !worth {
-            *cuts = vec![0, dims[d]];
-        }
-        boxes = boxes
-            .iter()
-            .flat_map(|b: &Vec<(i64, i64)>| {
-                cuts.windows(2).map(|w| b.iter().copied().chain([(w[0], w[1])]).collect())
-            })
-            .collect();
-    }
-    boxes
-}
 
 /// The nests of a loop fusion: one for each group of roots of the same dimensions, or for each part of these.
 pub(super) fn fusion(
@@ -412,6 +340,19 @@ pub(super) fn roots(
         if let Some(inner) = inner {
             let nest = Root::columns(roots, tape, dims, number(&nests), inner)?;
             nests.push(nest);
+            continue;
+        }
+        let first = number(&nests);
+        let of_all = |n: usize| n * roots.len() <= MOST_ASSEMBLED as usize;
+        let shared = match of_all(boxes.len()) {
+            true => together(tape, &boxes, |tape, piece| Root::nest(roots, tape, dims, piece, first))?,
+            false => None,
+        };
+        if let Some(shared) = shared {
+            nests.extend(shared.into_iter().reduce(|mut all, more| {
+                all.outputs.extend(more.outputs);
+                all
+            }));
             continue;
         }
         for piece in boxes {

@@ -10,6 +10,7 @@ use std::mem::offset_of;
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
 
+use super::boxes::{boxes, together};
 use super::code::Code;
 use super::index::{Affine, Index, components};
 use super::lanes::{self, over_lanes};
@@ -194,11 +195,24 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         tape.arrays[scratch as usize].offset = offset;
         let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
         offset += bytes.next_multiple_of(64);
-        for (number, part) in (0..).zip(parts(&tape, (at, at_leaf), dims, first)?) {
-            let (index, vars) = nest::variables_of(&mut tape, &part, first + number * dims.len() as u32);
+        let made = |tape: &mut Tape<'_>, part: &[(i64, i64)], first: u32| {
+            let (index, vars) = nest::variables_of(tape, part, first);
             let node = tape.node(at, at_leaf, &index)?;
             let linear = tape.space.linear(&index, &shape.dims);
-            plan.fresh.push(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] });
+            Ok(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] })
+        };
+        let parts = parts(&tape, (at, at_leaf), dims, first)?;
+        match together(&mut tape, &parts, |tape, part| made(tape, part, first))? {
+            Some(shared) => plan.fresh.extend(shared.into_iter().reduce(|mut all, more| {
+                all.outputs.extend(more.outputs);
+                all
+            })),
+            None => {
+                for (number, part) in (0..).zip(parts) {
+                    let piece = made(&mut tape, &part, first + number * dims.len() as u32)?;
+                    plan.fresh.push(piece);
+                }
+            }
         }
         plan.copies.push((scratch, to, i64::try_from(bytes).unwrap_or(0)));
     }
@@ -228,7 +242,7 @@ fn parts(
     let (mut trial, known) = (tape.clone(), tape.guards.len());
     let (index, _) = variables(&mut trial, dims, first);
     trial.node(at, leaf, &index)?;
-    let parts = nest::boxes(&trial, known, dims, first, |_| false);
+    let parts = boxes(&trial, known, dims, first, |_| false);
     if parts.len() * dims.len() > 100 {
         return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
     }

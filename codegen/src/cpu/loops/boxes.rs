@@ -1,0 +1,109 @@
+//! Boxes that a space of elements is divided into, so that in each of them nothing is decided about where elements come from; and which of them are
+//! computed side by side.
+
+use super::index::Def;
+use super::tape::Tape;
+use crate::Unsupported;
+
+/// The most nests that a space is divided into.
+const MOST_PIECES: usize = 6;
+
+/// The same along one dimension, if the pieces have so many elements.
+const MOST_PARTS: usize = 64;
+const PART: i64 = 2048;
+
+/// The least elements of the innermost dimension that are worth a nest.
+const WIDE: i64 = 64;
+
+/// How many times as wide as its edges together the middle of the innermost dimension is, at least, that is a nest of its own.
+const MOSTLY: i64 = 4;
+
+/// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
+pub(super) const LIGHTER: usize = 2;
+
+/// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
+/// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
+///
+/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions.
+pub(super) fn boxes(
+    tape: &Tape<'_>,
+    known: usize,
+    dims: &[i64],
+    first: u32,
+    mut lighter: impl FnMut(&[(i64, i64)]) -> bool,
+) -> Vec<Vec<(i64, i64)>> {
+    let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
+    for condition in tape.guards[known..].iter().flatten() {
+        let [(atom, 1)] = condition.value.terms[..] else { continue };
+        let Def::Var(v) = tape.space.atom(atom).def else { continue };
+        let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
+        for end in [condition.low, condition.high] {
+            let at = end.saturating_sub(condition.value.constant);
+            if at > 0 && at < dims[d] {
+                cuts[d].push(at);
+            }
+        }
+    }
+    let elements = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
+    let mut boxes = vec![Vec::new()];
+    let inner = dims.iter().rposition(|&n| n != 1);
+    for (d, cuts) in cuts.iter_mut().enumerate() {
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
+        if let Some(middle) = cuts.windows(2).max_by_key(|w| w[1] - w[0]).filter(|_| narrow) {
+            let (low, high) = (middle[0], middle[1]);
+            let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
+            piece[d] = (low, high);
+            if high - low >= MOSTLY * (dims[d] - (high - low)).max(1) && high - low >= WIDE && lighter(&piece)
+            {
+                *cuts = vec![0, low, high, dims[d]];
+                cuts.dedup();
+                narrow = false;
+            }
+        }
+        let pieces = boxes.len() * (cuts.len() - 1);
+        // As many as there are parts to put together, if each is worth a function.
+        let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
+        if narrow || pieces > MOST_PIECES && !worth {
+            *cuts = vec![0, dims[d]];
+        }
+        boxes = boxes
+            .iter()
+            .flat_map(|b: &Vec<(i64, i64)>| {
+                cuts.windows(2).map(|w| b.iter().copied().chain([(w[0], w[1])]).collect())
+            })
+            .collect();
+    }
+    boxes
+}
+
+/// What is to be stored in each of several boxes, on one tape: if they are of the same sizes and what they are made of is mostly the same, so that an element
+/// of each is computed in a run. Boxes are `made` with the same variables: what several look at is on the tape once.
+pub(super) fn together<'m, T>(
+    tape: &mut Tape<'m>,
+    boxes: &[Vec<(i64, i64)>],
+    made: impl Fn(&mut Tape<'m>, &[(i64, i64)]) -> std::result::Result<T, Unsupported>,
+) -> std::result::Result<Option<Vec<T>>, Unsupported> {
+    let sizes = |piece: &[(i64, i64)]| piece.iter().map(|(low, high)| high - low).collect::<Vec<_>>();
+    let Some((first, rest)) = boxes.split_first() else { return Ok(None) };
+    if rest.is_empty() || rest.iter().any(|piece| sizes(piece) != sizes(first)) {
+        return Ok(None);
+    }
+    let before = tape.nodes.len();
+    let (mut all, mut apart, mut side_by_side) = (Vec::new(), 0, tape.clone());
+    for piece in boxes {
+        let mut alone = tape.clone();
+        made(&mut alone, piece)?;
+        apart += alone.nodes.len() - before;
+        all.push(made(&mut side_by_side, piece)?);
+    }
+    if (side_by_side.nodes.len() - before) * SAVED.1 > apart * SAVED.0 {
+        return Ok(None);
+    }
+    *tape = side_by_side;
+    Ok(Some(all))
+}
+
+/// Boxes are computed side by side if that is at most this share of what they take one after the other.
+const SAVED: (usize, usize) = (3, 4);

@@ -1,0 +1,349 @@
+//! Index maps: where an element of a value is, by the index of a loop. Slices, paddings, concatenations, transposes, broadcasts, reversals and reshapes that
+//! cut nothing are arithmetic on each coordinate, within a part of the loop; maps of these are one where they lead to the same place for the same part, however
+//! they are put together. All others are told apart by what they consist of.
+//!
+//! **Invariant:** maps that differ may count as two where they are one, never the other way round but for a collision of 64 bits.
+
+use std::hash::{Hash, Hasher};
+
+use hlo::attrs::AttrKey;
+use hlo::{InstrId, Module, Opcode};
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::kinds::dims;
+
+/// An index map, by what it consists of.
+pub(super) type Map = u64;
+
+/// The index of the loop itself.
+pub(super) const HERE: Map = 0;
+/// Of a value of one element all maps are this one.
+const ONE: Map = 1;
+
+/// The most columns, and rows of an array, that are computed side by side.
+const FEW: i64 = 9;
+/// Along the innermost dimension, loops are not divided into less.
+const WIDE: i64 = 64;
+
+/// `stride` times the index of the loop along a dimension, plus `offset`.
+#[derive(Clone, Copy, Hash, PartialEq, Debug)]
+struct Coordinate {
+    along: usize,
+    stride: i64,
+    offset: i64,
+}
+
+impl Coordinate {
+    fn fixed(offset: i64) -> Self {
+        Self { along: 0, stride: 0, offset }
+    }
+
+    /// Multiplied and moved.
+    fn scaled(self, by: i64, offset: i64) -> Self {
+        let stride = self.stride.saturating_mul(by);
+        Self { stride, offset: self.offset.saturating_mul(by).saturating_add(offset), ..self }
+    }
+}
+
+/// A map that is arithmetic on coordinates.
+#[derive(Clone, Hash, PartialEq, Debug)]
+struct Form {
+    /// First index and end of the part of the loop, along each of its dimensions; (0, 1) where all coordinates are the same for a part of one index: such parts
+    /// of a few are computed side by side, with what they have in common.
+    part: SmallVec<[(i64, i64); 4]>,
+    /// The dimensions of the loop.
+    dims: SmallVec<[i64; 4]>,
+    /// The coordinates of the value.
+    at: SmallVec<[Coordinate; 4]>,
+}
+
+impl Form {
+    /// The index of a loop over these dimensions itself.
+    fn here(dims: &[i64]) -> Self {
+        let part = dims.iter().map(|&n| (0, n)).collect();
+        let at = (0..dims.len()).map(|along| Coordinate { along, stride: 1, offset: 0 }).collect();
+        let mut form = Self { part, at, dims: dims.into() };
+        form.settle(dims);
+        form
+    }
+
+    /// The elements of the part.
+    fn elements(&self) -> f64 {
+        self.part.iter().map(|(first, end)| (end - first) as f64).product()
+    }
+
+    /// Leaves of the part what goes to coordinates from `first` up to `end`, if there is any. `None`: loops are not divided so.
+    fn restrict(&mut self, coordinate: Coordinate, first: i64, end: i64, columns: bool) -> Option<bool> {
+        let Coordinate { along, stride, offset } = coordinate;
+        let (low, high) = (first.saturating_sub(offset), end.saturating_sub(offset));
+        if stride == 0 {
+            return Some(low <= 0 && 0 < high);
+        }
+        // The least x with stride x >= a is that with x >= a / stride, or with x <= a / stride if the stride is negative.
+        let floor = |a: i64, by: i64| a.div_euclid(by);
+        let ceiling = |a: i64, by: i64| -floor(-a, by);
+        let (low, high) = match stride > 0 {
+            true => (ceiling(low, stride), ceiling(high, stride)),
+            false => (floor(-high, -stride) + 1, floor(-low, -stride) + 1),
+        };
+        let part = &mut self.part[along];
+        *part = (part.0.max(low), part.1.min(high));
+        let (part, size) = (*part, self.dims[along]);
+        let inner = self.dims[along + 1..].iter().all(|&n| n == 1);
+        let cut = [part.0, part.1 - part.0, size - part.1].into_iter().any(|n| (1..WIDE).contains(&n));
+        if inner && cut && part != (0, size) && !(columns && size <= FEW) {
+            return None;
+        }
+        Some(part.0 < part.1)
+    }
+
+    /// Coordinates that are the same everywhere in the part, or of a dimension of one element, as such.
+    fn settle(&mut self, dims: &[i64]) {
+        for (c, &n) in self.at.iter_mut().zip(dims) {
+            if n == 1 {
+                *c = Coordinate::fixed(0);
+            } else if c.stride != 0 && self.part[c.along].1 - self.part[c.along].0 == 1 {
+                *c = Coordinate::fixed(c.offset.saturating_add(c.stride * self.part[c.along].0));
+            }
+        }
+        let alone = |(part, n): &(&mut (i64, i64), &i64)| part.1 - part.0 == 1 && **n <= FEW;
+        self.part.iter_mut().zip(&self.dims).filter(alone).for_each(|(part, _)| *part = (0, 1));
+    }
+
+    /// Where the operand of an instruction is looked at where the instruction is looked at by this; `None`: that is no arithmetic on coordinates.
+    fn through(&self, module: &Module, user: InstrId, slot: usize, columns: bool) -> Option<Option<Form>> {
+        let instr = module.instr(user);
+        let own = dims(module, instr.operands()[slot]);
+        let mut form = self.clone();
+        let along = |d: i64| usize::try_from(d).ok();
+        match instr.opcode {
+            Opcode::Slice => {
+                for (c, slice) in form.at.iter_mut().zip(instr.attrs.slices()?) {
+                    *c = c.scaled(slice.stride, slice.start);
+                }
+            }
+            Opcode::Pad if slot == 0 => {
+                for (d, p) in instr.attrs.padding()?.iter().enumerate() {
+                    if p.interior != 0 {
+                        return None;
+                    }
+                    let moved = form.at[d].scaled(1, -p.low);
+                    if !form.restrict(moved, 0, own[d], columns)? {
+                        return Some(None);
+                    }
+                    form.at[d] = moved;
+                }
+            }
+            Opcode::Concatenate => {
+                let d = along(*instr.attrs.ints(AttrKey::Dimensions)?.first()?)?;
+                let start: i64 = instr.operands()[..slot].iter().map(|&o| dims(module, o)[d]).sum();
+                let moved = form.at[d].scaled(1, -start);
+                if !form.restrict(moved, 0, own[d], columns)? {
+                    return Some(None);
+                }
+                form.at[d] = moved;
+            }
+            Opcode::Reverse => {
+                for &d in instr.attrs.ints(AttrKey::Dimensions)? {
+                    let d = along(d)?;
+                    form.at[d] = form.at[d].scaled(-1, own[d] - 1);
+                }
+            }
+            Opcode::Transpose => {
+                let permutation = instr.attrs.ints(AttrKey::Dimensions)?;
+                for (&c, &d) in self.at.iter().zip(permutation) {
+                    form.at[along(d)?] = c;
+                }
+            }
+            Opcode::Broadcast => {
+                let from = instr.attrs.ints(AttrKey::Dimensions)?;
+                form.at = from.iter().map(|&d| along(d).map(|d| self.at[d])).collect::<Option<_>>()?;
+            }
+            Opcode::Reshape => {
+                let given = dims(module, user);
+                let mut rest = self.at.iter().zip(given).filter(|(_, n)| **n != 1);
+                form.at.clear();
+                for &n in own {
+                    form.at.push(if n == 1 {
+                        Coordinate::fixed(0)
+                    } else {
+                        *rest.next().filter(|(_, given)| **given == n)?.0
+                    });
+                }
+            }
+            _ => return None,
+        }
+        form.settle(own);
+        Some(Some(form))
+    }
+}
+
+/// The maps of a module's values, of which those that are arithmetic on coordinates are known.
+#[derive(Debug)]
+pub(super) struct Forms<'m> {
+    pub(super) module: &'m Module,
+    known: FxHashMap<Map, Form>,
+    /// Whether lanes may hold columns of short rows, each of which is then a part of its own.
+    columns: bool,
+}
+
+/// A value that is looked at by a map.
+pub(super) struct Look {
+    pub(super) map: Map,
+    /// The share of the indices by which its user is looked at; `None` if that is not known.
+    pub(super) share: Option<f64>,
+}
+
+impl<'m> Forms<'m> {
+    pub(super) fn new(module: &'m Module, columns: bool) -> Self {
+        Self { module, known: FxHashMap::default(), columns }
+    }
+
+    /// By which map an operand is looked at where its user, which is not elementwise, is looked at by `from`; for reductions within a
+    /// loop, `term` of each result. `None`: by none. Where it `alternates` from one element to the next what is looked at, no part of a loop
+    /// is one of the operand alone.
+    pub(super) fn through(
+        &mut self,
+        user: InstrId,
+        slot: usize,
+        term: usize,
+        from: Map,
+        alternates: bool,
+    ) -> Option<Look> {
+        let module = self.module;
+        let instr = module.instr(user);
+        let operand = instr.operands()[slot];
+        let own = dims(module, operand);
+        if own.iter().all(|&n| n == 1) {
+            return Some(Look { map: ONE, share: None });
+        }
+        let here = (from == HERE).then(|| Form::here(dims(module, user)));
+        // A reduction looks at its operand as it is looked at, by coordinates of fewer dimensions.
+        let fits = |form: &&Form| !alternates && form.at.len() == dims(module, user).len();
+        let known = here.as_ref().or_else(|| self.known.get(&from)).filter(fits);
+        if let Some(known) = known
+            && let Some(form) = known.through(module, user, slot, self.columns)
+        {
+            let form = form?;
+            let share = Some(form.elements() / known.elements().max(1.0));
+            if form == Form::here(own) {
+                return Some(Look { map: HERE, share });
+            }
+            let mut hasher = FxHasher::default();
+            form.hash(&mut hasher);
+            let map = hasher.finish();
+            self.known.insert(map, form);
+            return Some(Look { map, share });
+        }
+        let mut hasher = FxHasher::default();
+        (from, instr.opcode).hash(&mut hasher);
+        match instr.opcode {
+            Opcode::Slice => instr.attrs.slices().hash(&mut hasher),
+            Opcode::Pad => instr.attrs.padding().hash(&mut hasher),
+            Opcode::Reshape => (own, dims(module, user)).hash(&mut hasher),
+            Opcode::Broadcast | Opcode::Transpose | Opcode::Reverse => {
+                instr.attrs.ints(AttrKey::Dimensions).hash(&mut hasher);
+            }
+            Opcode::Concatenate => {
+                let along =
+                    instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+                let size = |&o: &InstrId| along.and_then(|d| dims(module, o).get(d).copied()).unwrap_or(0);
+                let start: i64 = instr.operands()[..slot].iter().map(size).sum();
+                (along, start).hash(&mut hasher);
+            }
+            _ => (user, slot, term).hash(&mut hasher),
+        }
+        Some(Look { map: hasher.finish(), share: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(text: &str) -> Module {
+        hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default())
+            .module
+            .expect("the texts here are modules")
+    }
+
+    /// By which map the first operands of instructions, one after the other, are looked at, and what share of the first.
+    fn chain(forms: &mut Forms<'_>, path: &[(&str, usize)]) -> Option<(Map, f64)> {
+        let at = |name: &str| {
+            let module = forms.module;
+            let found = module.instructions(module.entry()).find(|&i| *module.instr(i).name == *name);
+            found.expect("a name of the text")
+        };
+        let path: Vec<(InstrId, usize)> = path.iter().map(|&(user, slot)| (at(user), slot)).collect();
+        path.into_iter().try_fold((HERE, 1.0), |(map, all), (user, slot)| {
+            let look = forms.through(user, slot, 0, map, false)?;
+            Some((look.map, all * look.share.unwrap_or(1.0)))
+        })
+    }
+
+    #[test]
+    fn maps_are_told_apart_by_what_they_do() {
+        let m = module(
+            "HloModule m\nENTRY e { x = f32[8] parameter(0)\n a = f32[4] slice(x), slice={[0:8:2]}\n b = f32[4] slice(x), slice={[1:8:2]}\n \
+             y = f32[8] negate(x)\n c = f32[4] slice(y), slice={[0:8:2]}\n d = f32[8] concatenate(a, b), dimensions={0}\n \
+             e = f32[8] concatenate(c, a), dimensions={0}\n f = f32[8] add(d, e)\n z = f32[1] slice(f), slice={[3:4]}\n ROOT w = f32[8] broadcast(z), dimensions={0} }",
+        );
+        let mut forms = Forms::new(&m, true);
+        let mut map = |path: &[(&str, usize)]| chain(&mut forms, path).map(|x| x.0);
+        assert!(map(&[("a", 0)]) == map(&[("c", 0)]) && map(&[("a", 0)]) != map(&[("b", 0)]));
+        assert!(map(&[("d", 0)]) == map(&[("e", 0)]) && map(&[("d", 1)]) == map(&[("e", 1)]));
+        assert_ne!(map(&[("d", 0)]), map(&[("d", 1)]));
+        assert_eq!(map(&[("w", 0)]), Some(ONE));
+        assert_ne!(map(&[("d", 0), ("a", 0)]), map(&[("a", 0)]));
+    }
+
+    #[test]
+    fn what_leads_to_the_same_place_is_one_map() {
+        let m = module(
+            "HloModule m\nENTRY e { x = f32[3,8] parameter(0)\n p = f32[1,8] slice(x), slice={[1:2], [0:8]}\n q = f32[1,8] slice(x), slice={[2:3], [0:8]}\n \
+             s = f32[8] reshape(p)\n t = f32[1,8] reshape(s)\n c = f32[3,8] concatenate(p, q, p), dimensions={0}\n \
+             l = f32[2,8] slice(c), slice={[1:3], [0:8]}\n r = f32[1,8] slice(c), slice={[2:3], [0:8]}\n v = f32[3,8] reverse(c), dimensions={0,1}\n \
+             u = f32[8,3] transpose(v), dimensions={1,0}\n z = f32[] constant(0)\n g = f32[5,9] pad(x, z), padding=1_1x-2_3\n \
+             h = f32[3,6] slice(g), slice={[1:4], [0:6]}\n k = f32[1,9] slice(g), slice={[4:5], [0:9]}\n ROOT w = f32[8,8] broadcast(s), dimensions={1} }",
+        );
+        let mut forms = Forms::new(&m, true);
+        let mut look = |path: &[(&str, usize)]| chain(&mut forms, path);
+        // A row of a row as a row.
+        assert_eq!(look(&[("t", 0), ("s", 0)]), Some((HERE, 1.0)));
+        // Of a concatenation of slices, each part by what is left of it.
+        assert_eq!(look(&[("r", 0), ("c", 2), ("p", 0)]), look(&[("p", 0)]));
+        assert_eq!(look(&[("r", 0), ("c", 0)]), None);
+        assert_eq!(look(&[("l", 0), ("c", 1)]).map(|x| x.1), Some(0.5));
+        // Turned over and back.
+        let turned = look(&[("u", 0), ("v", 0), ("c", 0)]).expect("some of it is the first part");
+        assert!((turned.1 - 1.0 / 3.0).abs() < 1e-12);
+        // Two rows of a few that are the same are computed once.
+        assert_eq!(Some(turned), look(&[("u", 0), ("v", 0), ("c", 2)]));
+        assert_ne!(Some(turned.0), look(&[("v", 0), ("c", 2)]).map(|x| x.0));
+        // Beyond the edges of a padding there is nothing.
+        assert_eq!(look(&[("h", 0), ("g", 0)]).map(|x| x.1), Some(1.0));
+        assert_eq!(look(&[("k", 0), ("g", 0)]), None);
+        assert_eq!(look(&[("g", 0)]).map(|x| x.1), Some(3.0 * 6.0 / 45.0));
+    }
+
+    #[test]
+    fn parts_are_those_indices_that_lead_there() {
+        for stride in [-3i64, -2, -1, 1, 2, 3] {
+            for offset in -7..7 {
+                for (first, end) in [(0, 4), (-2, 1), (3, 9)] {
+                    let coordinate = Coordinate { along: 0, stride, offset };
+                    let mut form = Form::here(&[10, 2]);
+                    let some = form.restrict(coordinate, first, end, true) == Some(true);
+                    let inside = |x: &i64| (first..end).contains(&(stride * x + offset));
+                    let expected: Vec<i64> = (0..10).filter(inside).collect();
+                    assert_eq!(some, !expected.is_empty(), "{stride} {offset} {first} {end}");
+                    if some {
+                        let (low, high) = form.part[0];
+                        assert_eq!((low..high).collect::<Vec<_>>(), expected);
+                    }
+                }
+            }
+        }
+    }
+}
