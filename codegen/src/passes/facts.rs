@@ -311,6 +311,22 @@ fn dot(module: &Module, id: InstrId) -> Option<([&ArrayShape; 3], i64)> {
     Some((shapes, terms))
 }
 
+/// So many elements take longer to fold than a kernel takes to start.
+const MUCH: i64 = 1 << 15;
+
+/// Whether an instruction folds or contracts much, many elements for each result: with what follows it is no single loop, and it takes long.
+pub(crate) fn folds_much(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let many = match instr.opcode {
+        Opcode::Reduce => few_terms(module, id).is_none(),
+        Opcode::Dot => dot(module, id).is_none_or(|(_, terms)| terms > FEW_TERMS),
+        Opcode::ReduceWindow | Opcode::Convolution => true,
+        _ => false,
+    };
+    let elements = |&o: &InstrId| module.instr(o).shape.as_array()?.checked_elements();
+    many && instr.operands().iter().filter_map(elements).any(|n| n >= MUCH)
+}
+
 /// Whether each element of a `dot` is one product, of a type that holds the elements of both operands: an expression of theirs, however many there are.
 pub(crate) fn is_product(module: &Module, id: InstrId) -> bool {
     use ElementType::{BF16, F16, F32, F64};

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Fuel;
 use super::calls::inline;
 use super::edit::{Edit, Survey, each_outside_folds, has_effect, ints, removable, same_but_layout};
-use super::facts::literal;
+use super::facts::{folds_much, literal};
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
 /// A result that is larger than everything that it was made of is moved out of a loop only up to this size: it is held as long as the loop runs.
@@ -481,7 +481,7 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
     };
     if size.saturating_mul(turns) > MAX_UNROLLED
         || has_effect(e.module, e.id())
-        || e.module.instructions(body).any(calls)
+        || e.module.instructions(body).any(|i| calls(i) || folds_much(e.module, i))
     {
         return None;
     }
