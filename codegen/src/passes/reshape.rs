@@ -1,10 +1,12 @@
 //! Reshapes, transpositions, copies, bitcasts and conversions that do nothing, or that two in a row do as one.
 //!
-//! All of them but conversions move elements and never look at them. A conversion to the same type copies; what else is said of conversions is
+//! Arithmetic on a reshape of rows that are put together from short parts is done on the rows.
+//!
+//! All of them but conversions (and that arithmetic, which is the same on each element) move elements and never look at them. A conversion to the same type copies; what else is said of conversions is
 //! at [`convert`].
 
 use hlo::attrs::AttrKey;
-use hlo::{ElementType, InstrId, Module, Opcode, TypeClass};
+use hlo::{ElementType, InstrId, Module, Opcode, Shape, TypeClass};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
@@ -17,9 +19,72 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         Opcode::Copy => Some(e.operand(0)?),
         Opcode::Bitcast => bitcast(e),
         Opcode::BitcastConvert => bits(e),
-        Opcode::Convert => convert(e),
+        Opcode::Convert => convert(e).or_else(|| of_rows(e)),
+        opcode if opcode.is_elementwise() => of_rows(e),
         _ => None,
     })
+}
+
+/// Parts that are shorter are put together with others in a register.
+const SHORT_PART: i64 = 64;
+/// So many elementwise instructions are looked through.
+const DEPTH: usize = 16;
+
+/// Arithmetic on elements of rows that were put together from short parts and then reshaped to longer rows: done on the rows, where lanes can hold the same
+/// part of each, and reshaped then.
+fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
+    if e.at().opcode == Opcode::BitcastConvert {
+        return None;
+    }
+    let operands = e.at().operands().to_vec();
+    let &reshaped = operands.iter().find(|&&o| e.instr(o).opcode == Opcode::Reshape)?;
+    let rows = *e.instr(reshaped).operands().first()?;
+    let dims = e.array(rows)?.dims.clone();
+    let (own, ty) = (e.array(e.id())?.dims.clone(), e.at().shape.element_type()?);
+    let row = |dims: &[i64]| dims.iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
+    let everywhere = e.module.users(reshaped).iter().all(|u| e.instr(u.user).opcode.is_elementwise());
+    let same_type = e.array(rows)?.element_type == e.array(reshaped)?.element_type;
+    if !everywhere || !same_type || row(&own) <= row(&dims) || !is_put_together(e, rows, DEPTH) {
+        return None;
+    }
+    let mut all = Vec::with_capacity(operands.len());
+    for o in operands {
+        let instr = e.instr(o);
+        all.push(match instr.opcode {
+            Opcode::Reshape => {
+                let from = *instr.operands().first()?;
+                let same =
+                    e.array(from)?.dims == dims && e.array(from)?.element_type == e.array(o)?.element_type;
+                same.then_some(from)?
+            }
+            _ if instr.shape.is_scalar() => o,
+            Opcode::Broadcast => {
+                let scalar = *instr.operands().first().filter(|&&s| e.instr(s).shape.is_scalar())?;
+                e.fill_dims(scalar, &dims)?
+            }
+            _ => return None,
+        });
+    }
+    let (opcode, attrs) = (e.at().opcode, e.at().attrs.clone());
+    let made = e.shaped(opcode, Shape::array(ty, &dims), &all, attrs)?;
+    e.reshape(made, &own)
+}
+
+/// Whether rows are a concatenation of short parts, or arithmetic on one.
+fn is_put_together(e: &Edit<'_>, rows: InstrId, depth: usize) -> bool {
+    let instr = e.instr(rows);
+    let Some(array) = e.array(rows).filter(|_| depth > 0) else { return false };
+    if instr.opcode != Opcode::Concatenate {
+        let same = |&&o: &&InstrId| e.array(o).is_some_and(|a| a.dims == array.dims);
+        return instr.opcode.is_elementwise()
+            && instr.operands().iter().filter(same).any(|&o| is_put_together(e, o, depth - 1));
+    }
+    let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+    let inner = array.dims.iter().rposition(|&n| n != 1);
+    let part = |&o: &InstrId| e.array(o).and_then(|a| a.dims.get(along?).copied());
+    along.is_some()
+        && along == inner
+        && instr.operands().iter().all(|o| part(o).is_some_and(|n| n < SHORT_PART))
 }
 
 fn reshape(e: &mut Edit<'_>) -> Option<InstrId> {

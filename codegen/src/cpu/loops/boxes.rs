@@ -15,6 +15,9 @@ const PART: i64 = 2048;
 /// The least elements of the innermost dimension that are worth a nest.
 const WIDE: i64 = 64;
 
+/// Elements of a register.
+const LANES: i64 = 16;
+
 /// How many times as wide as its edges together the middle of the innermost dimension is, at least, that is a nest of its own.
 const MOSTLY: i64 = 4;
 
@@ -61,6 +64,10 @@ pub(super) fn boxes(
                 cuts.dedup();
                 narrow = false;
             }
+            // Rows of short parts take hardly more registers part by part.
+            let registers = |n: i64| (n + LANES - 1) / LANES;
+            let apart: i64 = cuts.windows(2).map(|w| registers(w[1] - w[0])).sum();
+            narrow &= high - low >= WIDE || apart > registers(dims[d]) + 1;
         }
         let pieces = boxes.len() * (cuts.len() - 1);
         // As many as there are parts to put together, if each is worth a function.
