@@ -5,6 +5,7 @@
 //! | columns of the right one are neighbours | rows of the result are vectors of columns, a few rows at a time |
 //! | terms are neighbours in both | sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then turned over and added |
 //! | of a vector of a few terms | one element after the other, the vector in registers |
+//! | matrices are neighbours in one of them | sixteen matrices at a time, one a lane |
 //! | anywhere, of a few products | one element after the other, from lists of places |
 //!
 //! **Invariant:** how an element is summed depends on the shape alone.
@@ -31,6 +32,8 @@ const FLAT_TERMS: usize = 64;
 const FEW: usize = 8;
 /// Multiplications of a matrix, at most, whose places are listed.
 const LISTED: usize = 1024;
+/// Elements from a matrix to the next, at most, for lanes to hold one each.
+const NEAR: usize = 1 << 24;
 /// Multiplications of a chunk.
 const CHUNK: usize = 1 << 16;
 
@@ -40,6 +43,8 @@ enum Form {
     Columns,
     Terms,
     Vectors,
+    /// Steps from a matrix to the next.
+    Lanes([isize; 2]),
     /// Places of rows and terms of the left operand, of columns and terms of the right one.
     Listed(Box<[Vec<isize>; 4]>),
 }
@@ -129,7 +134,12 @@ impl Little {
         } else if terms && m * n <= ELEMENTS {
             Form::Terms
         } else {
-            return None;
+            let steps = [lhs.batch.single()?, rhs.batch.single()?];
+            let near = |step: &isize| step.unsigned_abs() <= NEAR;
+            if m * n > ELEMENTS || k > FLAT_TERMS || !steps.contains(&1) || !steps.iter().all(near) {
+                return None;
+            }
+            Form::Lanes(if swapped { [steps[1], steps[0]] } else { steps })
         };
         Some(Little { extents, form, left, right, swapped })
     }
@@ -162,6 +172,7 @@ impl Little {
                 }
                 Form::Terms => wide::terms(self, matrices, operands, to),
                 Form::Vectors => wide::vectors(self, matrices, operands, to),
+                &Form::Lanes(steps) => wide::lanes(self, steps, matrices, operands, to),
                 Form::Listed(lists) => wide::listed(lists, matrices, operands, to),
             }
         }
@@ -175,7 +186,7 @@ mod wide {
     use std::arch::x86_64::*;
     use std::ops::Range;
 
-    use super::{Extents, Little, Operands};
+    use super::{Extents, FLAT_TERMS, Little, Operands};
 
     /// The first `n` lanes of a vector, all if there are more.
     fn first(n: usize) -> __mmask16 {
@@ -383,6 +394,78 @@ mod wide {
                 }
                 // SAFETY: the caller's.
                 unsafe { *to.add(number * m + row) = sum };
+            }
+        }
+    }
+
+    /// An element of each of sixteen matrices.
+    #[derive(Clone, Copy)]
+    struct Lanes {
+        step: isize,
+        /// In elements, from that of the first matrix.
+        places: __m512i,
+    }
+
+    impl Lanes {
+        #[target_feature(enable = "avx512f")]
+        #[inline]
+        fn new(step: isize) -> Self {
+            let number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            Self { step, places: _mm512_mullo_epi32(number, _mm512_set1_epi32(step as i32)) }
+        }
+
+        /// # Safety
+        /// Elements of the lanes that `some` names are there, at least one.
+        #[target_feature(enable = "avx512f")]
+        #[inline]
+        unsafe fn load(self, some: __mmask16, first: *const f32) -> __m512 {
+            // SAFETY: the caller's; what is masked is not touched.
+            unsafe {
+                match self.step {
+                    0 => _mm512_set1_ps(*first),
+                    1 => _mm512_maskz_loadu_ps(some, first),
+                    _ => _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), some, self.places, first),
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Little::run`].
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn lanes(
+        little: &Little,
+        steps: [isize; 2],
+        matrices: Range<usize>,
+        operands: Operands<'_>,
+        to: *mut f32,
+    ) {
+        let Extents { m, n, k, .. } = little.extents;
+        let [left, right] = [Lanes::new(steps[0]), Lanes::new(steps[1])];
+        let results = Lanes::new((m * n) as isize);
+        let mut row = [_mm512_setzero_ps(); FLAT_TERMS];
+        for matrix in matrices.clone().step_by(16) {
+            let some = first(matrices.end - matrix);
+            let [a, b] = operands.of(matrix);
+            let to = to.wrapping_add((matrix - matrices.start) * m * n);
+            for i in 0..m {
+                let a = a.wrapping_offset(i as isize * little.left[0]);
+                for (term, x) in (0..).zip(&mut row[..k]) {
+                    // SAFETY: the caller's: the row is there in each of these matrices.
+                    *x = unsafe { left.load(some, a.wrapping_offset(term * little.left[1])) };
+                }
+                for j in 0..n {
+                    let b = b.wrapping_offset(j as isize * little.right[0]);
+                    let mut sum = _mm512_setzero_ps();
+                    for (term, &x) in (0..).zip(&row[..k]) {
+                        // SAFETY: the caller's: the column is there in each of these matrices.
+                        let y = unsafe { right.load(some, b.wrapping_offset(term * little.right[1])) };
+                        sum = _mm512_fmadd_ps(x, y, sum);
+                    }
+                    let to = to.wrapping_add(i * n + j);
+                    // SAFETY: the caller's: there is room for the results of these matrices.
+                    unsafe { _mm512_mask_i32scatter_ps::<4>(to, some, results.places, sum) };
+                }
             }
         }
     }

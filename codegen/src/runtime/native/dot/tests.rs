@@ -534,6 +534,30 @@ fn little_matrices_of_listed_places() {
     }
 }
 
+/// Batches in the last dimension of an operand, or of both.
+#[test]
+fn little_matrices_of_neighbouring_batches() {
+    use ElementType::*;
+    let mut r = Random(11);
+    for (lhs, rhs, out, terms, attrs) in [
+        (vec![103, 4], vec![4, 4, 103], vec![103, 4], 4, ("0", "1", "2", "1")),
+        (vec![5, 3, 40], vec![2, 5, 40], vec![40, 3, 2], 5, ("2", "0", "2", "1")),
+        (vec![7, 20, 3], vec![20, 7, 2], vec![20, 3, 2], 7, ("1", "0", "0", "1")),
+        (vec![3, 64, 17], vec![17, 64, 5], vec![17, 3, 5], 64, ("2", "1", "0", "1")),
+        (vec![6, 9, 21], vec![21, 9], vec![21, 6], 9, ("2", "1", "0", "1")),
+    ] {
+        let (left, left_terms, right, right_terms) = attrs;
+        let attrs = format!(
+            "lhs_batch_dims={{{left}}}, lhs_contracting_dims={{{left_terms}}}, rhs_batch_dims={{{right}}}, rhs_contracting_dims={{{right_terms}}}"
+        );
+        for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
+            let case =
+                Case { lhs: lhs.clone(), rhs: rhs.clone(), out: out.clone(), attrs: attrs.clone(), terms };
+            case.check(F32, F32, F32, floats, &mut r);
+        }
+    }
+}
+
 /// Small integers as floats: every sum is exact.
 fn integers(dims: &[usize], r: &mut Random) -> Tensor {
     let n = dims.iter().product();
