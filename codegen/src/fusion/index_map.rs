@@ -12,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::kinds::dims;
+use crate::passes::facts::{MOST_ASSEMBLED, WIDE};
 
 /// An index map, by what it consists of.
 pub(super) type Map = u64;
@@ -20,11 +21,6 @@ pub(super) type Map = u64;
 pub(super) const HERE: Map = 0;
 /// Of a value of one element all maps are this one.
 const ONE: Map = 1;
-
-/// The most columns, and rows of an array, that are computed side by side.
-const FEW: i64 = 9;
-/// Along the innermost dimension, loops are not divided into less.
-const WIDE: i64 = 64;
 
 /// `stride` times the index of the loop along a dimension, plus `offset`.
 #[derive(Clone, Copy, Hash, PartialEq, Debug)]
@@ -82,17 +78,21 @@ impl Form {
         }
         // The least x with stride x >= a is that with x >= a / stride, or with x <= a / stride if the stride is negative.
         let floor = |a: i64, by: i64| a.div_euclid(by);
-        let ceiling = |a: i64, by: i64| -floor(-a, by);
+        let ceiling = |a: i64, by: i64| floor(a.saturating_neg(), by).saturating_neg();
         let (low, high) = match stride > 0 {
             true => (ceiling(low, stride), ceiling(high, stride)),
-            false => (floor(-high, -stride) + 1, floor(-low, -stride) + 1),
+            false => {
+                let above = |a: i64| floor(a.saturating_neg(), stride.saturating_neg()).saturating_add(1);
+                (above(high), above(low))
+            }
         };
         let part = &mut self.part[along];
         *part = (part.0.max(low), part.1.min(high));
         let (part, size) = (*part, self.dims[along]);
         let inner = self.dims[along + 1..].iter().all(|&n| n == 1);
-        let cut = [part.0, part.1 - part.0, size - part.1].into_iter().any(|n| (1..WIDE).contains(&n));
-        if inner && cut && part != (0, size) && !(columns && size <= FEW) {
+        let pieces = [part.0, part.1.saturating_sub(part.0), size.saturating_sub(part.1)];
+        let cut = pieces.into_iter().any(|n| (1..WIDE).contains(&n));
+        if inner && cut && part != (0, size) && !(columns && size <= MOST_ASSEMBLED) {
             return None;
         }
         Some(part.0 < part.1)
@@ -104,14 +104,16 @@ impl Form {
             if n == 1 {
                 *c = Coordinate::fixed(0);
             } else if c.stride != 0 && self.part[c.along].1 - self.part[c.along].0 == 1 {
-                *c = Coordinate::fixed(c.offset.saturating_add(c.stride * self.part[c.along].0));
+                let there = c.stride.saturating_mul(self.part[c.along].0);
+                *c = Coordinate::fixed(c.offset.saturating_add(there));
             }
         }
-        let alone = |(part, n): &(&mut (i64, i64), &i64)| part.1 - part.0 == 1 && **n <= FEW;
+        let alone = |(part, n): &(&mut (i64, i64), &i64)| part.1 - part.0 == 1 && **n <= MOST_ASSEMBLED;
         self.part.iter_mut().zip(&self.dims).filter(alone).for_each(|(part, _)| *part = (0, 1));
     }
 
-    /// Where the operand of an instruction is looked at where the instruction is looked at by this; `None`: that is no arithmetic on coordinates.
+    /// Where the operand of an instruction is looked at where the instruction is looked at by this; `Some(None)`: nowhere; `None`: that is no arithmetic on
+    /// coordinates, or loops are not divided so.
     fn through(&self, module: &Module, user: InstrId, slot: usize, columns: bool) -> Option<Option<Form>> {
         let instr = module.instr(user);
         let own = dims(module, instr.operands()[slot]);
@@ -128,7 +130,7 @@ impl Form {
                     if p.interior != 0 {
                         return None;
                     }
-                    let moved = form.at[d].scaled(1, -p.low);
+                    let moved = form.at[d].scaled(1, p.low.saturating_neg());
                     if !form.restrict(moved, 0, own[d], columns)? {
                         return Some(None);
                     }

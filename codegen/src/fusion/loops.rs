@@ -224,6 +224,7 @@ impl Planner<'_> {
             return false;
         }
         let other = std::mem::take(&mut self.work[b as usize]);
+        // All of it was looked at anew.
         if let Some(work) = again {
             (self.busy[a as usize], self.places[a as usize]) = self.cost(&work);
             self.work[a as usize] = work;

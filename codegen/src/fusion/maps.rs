@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::graph::flops;
 use super::index_map::{Forms, HERE, Map};
+
 /// With more maps of one value, an expression is too large.
 const MAX_MAPS: f64 = 400.0;
 

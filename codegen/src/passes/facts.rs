@@ -261,6 +261,12 @@ fn follow(module: &Module, id: InstrId, depth: u32) -> bool {
 /// The most elements of a row, or terms of a reduction, that are expressions and no loop.
 pub(crate) const SHORT: i64 = 4;
 
+/// Along the innermost dimension, parts of fewer elements are too narrow for loops of their own, unless they are hardly more registers than the row.
+pub(crate) const WIDE: i64 = 64;
+
+/// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: three vectors of three, say.
+pub(crate) const MOST_ASSEMBLED: i64 = 9;
+
 /// Both operands' shapes and the result's, if all are arrays without dynamic dimensions.
 fn arrays(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
     let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());

@@ -2,15 +2,16 @@
 //!
 //! Arithmetic on a reshape of rows that are put together from short parts is done on the rows.
 //!
-//! All of them but conversions (and that arithmetic, which is the same on each element) move elements and never look at them. A conversion to the same type copies; what else is said of conversions is
-//! at [`convert`].
+//! All of them but conversions (and that arithmetic, which is the same on each element) move elements and never look at them. A conversion to
+//! the same type copies; what else is said of conversions is at [`convert`].
 
 use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode, Shape, TypeClass};
+use rustc_hash::FxHashSet;
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::{is_ieee, nan_is_canonical};
+use super::facts::{WIDE, is_ieee, nan_is_canonical};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -25,10 +26,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     })
 }
 
-/// Parts that are shorter are put together with others in a register.
-const SHORT_PART: i64 = 64;
-/// So many elementwise instructions are looked through.
-const DEPTH: usize = 16;
+/// So many instructions are looked through.
+const MOST_SEEN: usize = 64;
 
 /// Arithmetic on elements of rows that were put together from short parts and then reshaped to longer rows: done on the rows, where lanes can hold the same
 /// part of each, and reshaped then.
@@ -36,17 +35,17 @@ fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode == Opcode::BitcastConvert {
         return None;
     }
-    let operands = e.at().operands().to_vec();
-    let &reshaped = operands.iter().find(|&&o| e.instr(o).opcode == Opcode::Reshape)?;
+    let &reshaped = e.at().operands().iter().find(|&&o| e.instr(o).opcode == Opcode::Reshape)?;
     let rows = *e.instr(reshaped).operands().first()?;
     let dims = e.array(rows)?.dims.clone();
     let (own, ty) = (e.array(e.id())?.dims.clone(), e.at().shape.element_type()?);
     let row = |dims: &[i64]| dims.iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
     let everywhere = e.module.users(reshaped).iter().all(|u| e.instr(u.user).opcode.is_elementwise());
     let same_type = e.array(rows)?.element_type == e.array(reshaped)?.element_type;
-    if !everywhere || !same_type || row(&own) <= row(&dims) || !is_put_together(e, rows, DEPTH) {
+    if !everywhere || !same_type || row(&own) <= row(&dims) || !is_put_together(e, rows) {
         return None;
     }
+    let operands = e.at().operands().to_vec();
     let mut all = Vec::with_capacity(operands.len());
     for o in operands {
         let instr = e.instr(o);
@@ -71,20 +70,25 @@ fn of_rows(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// Whether rows are a concatenation of short parts, or arithmetic on one.
-fn is_put_together(e: &Edit<'_>, rows: InstrId, depth: usize) -> bool {
-    let instr = e.instr(rows);
-    let Some(array) = e.array(rows).filter(|_| depth > 0) else { return false };
-    if instr.opcode != Opcode::Concatenate {
-        let same = |&&o: &&InstrId| e.array(o).is_some_and(|a| a.dims == array.dims);
-        return instr.opcode.is_elementwise()
-            && instr.operands().iter().filter(same).any(|&o| is_put_together(e, o, depth - 1));
+fn is_put_together(e: &Edit<'_>, rows: InstrId) -> bool {
+    let Some(dims) = e.array(rows).map(|a| &a.dims) else { return false };
+    let inner = dims.iter().rposition(|&n| n != 1);
+    let (mut pending, mut seen) = (vec![rows], FxHashSet::default());
+    while let Some(at) = pending.pop().filter(|_| seen.len() < MOST_SEEN) {
+        let instr = e.instr(at);
+        if instr.opcode.is_elementwise() {
+            let same = |o: &InstrId| e.array(*o).is_some_and(|a| a.dims == *dims);
+            pending.extend(instr.operands().iter().copied().filter(|o| same(o) && seen.insert(*o)));
+        } else if instr.opcode == Opcode::Concatenate {
+            let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+            let short =
+                |&o: &InstrId| along.and_then(|d| e.array(o)?.dims.get(d).copied()).is_some_and(|n| n < WIDE);
+            if along == inner && instr.operands().iter().all(short) {
+                return true;
+            }
+        }
     }
-    let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
-    let inner = array.dims.iter().rposition(|&n| n != 1);
-    let part = |&o: &InstrId| e.array(o).and_then(|a| a.dims.get(along?).copied());
-    along.is_some()
-        && along == inner
-        && instr.operands().iter().all(|o| part(o).is_some_and(|n| n < SHORT_PART))
+    false
 }
 
 fn reshape(e: &mut Edit<'_>) -> Option<InstrId> {

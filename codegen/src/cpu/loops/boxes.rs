@@ -2,8 +2,10 @@
 //! computed side by side.
 
 use super::index::Def;
+use super::nest::Output;
 use super::tape::Tape;
 use crate::Unsupported;
+use crate::passes::facts::WIDE;
 
 /// The most nests that a space is divided into.
 const MOST_PIECES: usize = 6;
@@ -11,9 +13,6 @@ const MOST_PIECES: usize = 6;
 /// The same along one dimension, if the pieces have so many elements.
 const MOST_PARTS: usize = 64;
 const PART: i64 = 2048;
-
-/// The least elements of the innermost dimension that are worth a nest.
-const WIDE: i64 = 64;
 
 /// Elements of a register.
 const LANES: i64 = 16;
@@ -24,10 +23,14 @@ const MOSTLY: i64 = 4;
 /// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
 pub(super) const LIGHTER: usize = 2;
 
+/// Boxes are computed side by side if that is at most this share of what they take one after the other.
+const SAVED: (usize, usize) = (3, 4);
+
 /// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
 /// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
 ///
-/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions.
+/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions; rows of short
+/// parts are divided if they take hardly more registers part by part.
 pub(super) fn boxes(
     tape: &Tape<'_>,
     known: usize,
@@ -64,7 +67,6 @@ pub(super) fn boxes(
                 cuts.dedup();
                 narrow = false;
             }
-            // Rows of short parts take hardly more registers part by part.
             let registers = |n: i64| (n + LANES - 1) / LANES;
             let apart: i64 = cuts.windows(2).map(|w| registers(w[1] - w[0])).sum();
             narrow &= high - low >= WIDE || apart > registers(dims[d]) + 1;
@@ -85,25 +87,30 @@ pub(super) fn boxes(
     boxes
 }
 
-/// What is to be stored in each of several boxes, on one tape: if they are of the same sizes and what they are made of is mostly the same, so that an element
-/// of each is computed in a run. Boxes are `made` with the same variables: what several look at is on the tape once.
-pub(super) fn together<'m, T>(
+/// Variables of loops, and what is stored in the innermost.
+pub(super) type Body = (Vec<(u32, i64)>, Vec<Output>);
+
+/// The loops of several boxes as one, in which an element of each is computed in a run: if they are of the same sizes and what they are made of is mostly the
+/// same. Boxes are `made` with the same variables: what several look at is on the tape once.
+pub(super) fn together<'m>(
     tape: &mut Tape<'m>,
     boxes: &[Vec<(i64, i64)>],
-    made: impl Fn(&mut Tape<'m>, &[(i64, i64)]) -> std::result::Result<T, Unsupported>,
-) -> std::result::Result<Option<Vec<T>>, Unsupported> {
+    made: impl Fn(&mut Tape<'m>, &[(i64, i64)]) -> std::result::Result<Body, Unsupported>,
+) -> std::result::Result<Option<Body>, Unsupported> {
     let sizes = |piece: &[(i64, i64)]| piece.iter().map(|(low, high)| high - low).collect::<Vec<_>>();
     let Some((first, rest)) = boxes.split_first() else { return Ok(None) };
     if rest.is_empty() || rest.iter().any(|piece| sizes(piece) != sizes(first)) {
         return Ok(None);
     }
     let before = tape.nodes.len();
-    let (mut all, mut apart, mut side_by_side) = (Vec::new(), 0, tape.clone());
+    let (mut all, mut apart, mut side_by_side) = (Body::default(), 0, tape.clone());
     for piece in boxes {
         let mut alone = tape.clone();
         made(&mut alone, piece)?;
         apart += alone.nodes.len() - before;
-        all.push(made(&mut side_by_side, piece)?);
+        let (vars, outputs) = made(&mut side_by_side, piece)?;
+        all.0 = vars;
+        all.1.extend(outputs);
     }
     if (side_by_side.nodes.len() - before) * SAVED.1 > apart * SAVED.0 {
         return Ok(None);
@@ -111,6 +118,3 @@ pub(super) fn together<'m, T>(
     *tape = side_by_side;
     Ok(Some(all))
 }
-
-/// Boxes are computed side by side if that is at most this share of what they take one after the other.
-const SAVED: (usize, usize) = (3, 4);

@@ -16,6 +16,7 @@ use super::tile::Tiles;
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
+use crate::passes::facts::MOST_ASSEMBLED;
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -45,6 +46,14 @@ pub(super) struct Nest {
     pub(super) space: i64,
     /// So many outputs each are columns next to each other, that lanes of rows hold.
     pub(super) columns: usize,
+}
+
+impl Nest {
+    /// Of arrays of these dimensions, or of a part of them.
+    fn over(vars: Vec<(u32, i64)>, outputs: Vec<Output>, dims: &[i64], columns: usize) -> Self {
+        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
+        Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns }
+    }
 }
 
 /// Bytes of results above which they are written past the caches.
@@ -181,8 +190,7 @@ impl Root<'_> {
             let at = tape.space.linear(&to, &root.shape.dims);
             outputs.push(Output { node, array: root.array, at });
         }
-        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
-        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns: 1 })
+        Ok(Nest::over(vars, outputs, dims, 1))
     }
 
     /// The inner dimensions (so many) that make rows so short that lanes do better to hold a column of many rows: unless they are one with the others.
@@ -250,16 +258,12 @@ impl Root<'_> {
             (0..roots.len()).flat_map(|r| all.iter().map(move |nest| nest.outputs[r].clone())).collect();
         let columns = all.len();
         let vars = all.pop().map(|nest| nest.vars).unwrap_or_default();
-        let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
-        Ok(Nest { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns })
+        Ok(Nest::over(vars, outputs, dims, columns))
     }
 }
 
 /// The most columns that are computed at once.
 const MOST_COLUMNS: i64 = 4;
-
-/// The same of rows that are put together from several places: three vectors of three, say. So many rows of an array, too, are computed side by side.
-const MOST_ASSEMBLED: i64 = 9;
 
 /// The same of the results of a contraction, which are nearby and computed by rows.
 const MOST_OF_HERO: i64 = 8;
@@ -343,16 +347,13 @@ pub(super) fn roots(
             continue;
         }
         let first = number(&nests);
-        let of_all = |n: usize| n * roots.len() <= MOST_ASSEMBLED as usize;
-        let shared = match of_all(boxes.len()) {
-            true => together(tape, &boxes, |tape, piece| Root::nest(roots, tape, dims, piece, first))?,
-            false => None,
+        let made = |tape: &mut Tape<'_>, piece: &[(i64, i64)]| {
+            Root::nest(roots, tape, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
         };
-        if let Some(shared) = shared {
-            nests.extend(shared.into_iter().reduce(|mut all, more| {
-                all.outputs.extend(more.outputs);
-                all
-            }));
+        if boxes.len() * roots.len() <= MOST_ASSEMBLED as usize
+            && let Some((vars, outputs)) = together(tape, &boxes, made)?
+        {
+            nests.push(Nest::over(vars, outputs, dims, 1));
             continue;
         }
         for piece in boxes {

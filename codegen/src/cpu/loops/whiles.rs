@@ -199,18 +199,15 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             let (index, vars) = nest::variables_of(tape, part, first);
             let node = tape.node(at, at_leaf, &index)?;
             let linear = tape.space.linear(&index, &shape.dims);
-            Ok(Piece { vars, outputs: vec![Output { node, array: scratch, at: linear }] })
+            Ok((vars, vec![Output { node, array: scratch, at: linear }]))
         };
         let parts = parts(&tape, (at, at_leaf), dims, first)?;
         match together(&mut tape, &parts, |tape, part| made(tape, part, first))? {
-            Some(shared) => plan.fresh.extend(shared.into_iter().reduce(|mut all, more| {
-                all.outputs.extend(more.outputs);
-                all
-            })),
+            Some((vars, outputs)) => plan.fresh.push(Piece { vars, outputs }),
             None => {
                 for (number, part) in (0..).zip(parts) {
-                    let piece = made(&mut tape, &part, first + number * dims.len() as u32)?;
-                    plan.fresh.push(piece);
+                    let (vars, outputs) = made(&mut tape, &part, first + number * dims.len() as u32)?;
+                    plan.fresh.push(Piece { vars, outputs });
                 }
             }
         }

@@ -43,8 +43,8 @@ enum Form {
     Columns,
     Terms,
     Vectors,
-    /// Steps from a matrix to the next.
-    Lanes([isize; 2]),
+    /// There is one step from a matrix to the next, in both operands.
+    Lanes,
     /// Places of rows and terms of the left operand, of columns and terms of the right one.
     Listed(Box<[Vec<isize>; 4]>),
 }
@@ -139,7 +139,7 @@ impl Little {
             if m * n > ELEMENTS || k > FLAT_TERMS || !steps.contains(&1) || !steps.iter().all(near) {
                 return None;
             }
-            Form::Lanes(if swapped { [steps[1], steps[0]] } else { steps })
+            Form::Lanes
         };
         Some(Little { extents, form, left, right, swapped })
     }
@@ -172,7 +172,7 @@ impl Little {
                 }
                 Form::Terms => wide::terms(self, matrices, operands, to),
                 Form::Vectors => wide::vectors(self, matrices, operands, to),
-                &Form::Lanes(steps) => wide::lanes(self, steps, matrices, operands, to),
+                Form::Lanes => wide::lanes(self, matrices, operands, to),
                 Form::Listed(lists) => wide::listed(lists, matrices, operands, to),
             }
         }
@@ -435,12 +435,12 @@ mod wide {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn lanes(
         little: &Little,
-        steps: [isize; 2],
         matrices: Range<usize>,
         operands: Operands<'_>,
         to: *mut f32,
     ) {
         let Extents { m, n, k, .. } = little.extents;
+        let steps = operands.steps.expect("invariant: this form is of single steps");
         let [left, right] = [Lanes::new(steps[0]), Lanes::new(steps[1])];
         let results = Lanes::new((m * n) as isize);
         let mut row = [_mm512_setzero_ps(); FLAT_TERMS];

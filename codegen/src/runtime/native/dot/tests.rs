@@ -513,33 +513,14 @@ fn little_matrices() {
     }
 }
 
-/// Traces of products: terms of two dimensions.
+/// Terms of two dimensions (traces of products), and batches in the last dimension of an operand, or of both.
 #[test]
-fn little_matrices_of_listed_places() {
+fn little_matrices_that_lie_in_other_ways() {
     use ElementType::*;
     let mut r = Random(10);
     for (lhs, rhs, out, terms, attrs) in [
         (vec![40, 3, 5], vec![40, 5, 3], vec![40], 15, ("0", "1,2", "0", "2,1")),
         (vec![9, 2, 3, 2], vec![3, 2, 9, 4], vec![9, 2, 4], 6, ("0", "3,2", "2", "1,0")),
-    ] {
-        let (left, left_terms, right, right_terms) = attrs;
-        let attrs = format!(
-            "lhs_batch_dims={{{left}}}, lhs_contracting_dims={{{left_terms}}}, rhs_batch_dims={{{right}}}, rhs_contracting_dims={{{right_terms}}}"
-        );
-        for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
-            let case =
-                Case { lhs: lhs.clone(), rhs: rhs.clone(), out: out.clone(), attrs: attrs.clone(), terms };
-            case.check(F32, F32, F32, floats, &mut r);
-        }
-    }
-}
-
-/// Batches in the last dimension of an operand, or of both.
-#[test]
-fn little_matrices_of_neighbouring_batches() {
-    use ElementType::*;
-    let mut r = Random(11);
-    for (lhs, rhs, out, terms, attrs) in [
         (vec![103, 4], vec![4, 4, 103], vec![103, 4], 4, ("0", "1", "2", "1")),
         (vec![5, 3, 40], vec![2, 5, 40], vec![40, 3, 2], 5, ("2", "0", "2", "1")),
         (vec![7, 20, 3], vec![20, 7, 2], vec![20, 3, 2], 7, ("1", "0", "0", "1")),
