@@ -3,7 +3,7 @@
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
 //! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches ([`slab`]). A convolution of a dilated
 //! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
-//! a group it is [`depthwise`].
+//! (or, as gradients of kernels are, examples) a group it is [`depthwise`].
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
@@ -31,7 +31,7 @@ use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
 use super::{Call, Operation};
 use crate::Unsupported;
-use depthwise::Depthwise;
+use depthwise::{Depthwise, Gradient as DepthwiseGradient};
 use patches::{Axis, Digit, Patches, Shape};
 use slab::{Arrays, Few, Forward, Gradient};
 
@@ -51,7 +51,7 @@ pub(super) struct Convolution {
     rows: u64,
     /// Whether the rows of the (only) product are rows of the result in order.
     in_order: bool,
-    depthwise: Option<Depthwise>,
+    grouped: Option<Grouped>,
     work: u64,
 }
 
@@ -147,6 +147,13 @@ impl Slab {
             Slab::Gradient(_) => false,
         }
     }
+}
+
+/// How a convolution of few channels (or examples) a group is computed.
+#[derive(Clone, Debug)]
+enum Grouped {
+    Forward(Box<Depthwise>),
+    Gradient(Box<DepthwiseGradient>),
 }
 
 /// One spatial axis with the strides of kernel and result.
@@ -369,9 +376,13 @@ impl Convolution {
         let complex = if ty.is_complex() { 8 } else { 2 };
         let same = [left.memory, right.memory, lhs_ty, rhs_ty].iter().all(|&other| other == ty);
         let plain = same && left.offset == 0 && right.offset == 0;
-        let depthwise = (plain && parts.len() == 1 && outer.batch_groups == 1)
-            .then(|| Depthwise::new(&lanes, &outer, ty))
-            .flatten();
+        let grouped = match plain && parts.len() == 1 {
+            true if outer.batch_groups > 1 => {
+                DepthwiseGradient::new(&lanes, &outer, ty).map(|g| Grouped::Gradient(Box::new(g)))
+            }
+            true => Depthwise::new(&lanes, &outer, ty).map(|d| Grouped::Forward(Box::new(d))),
+            false => None,
+        };
         Ok(Convolution {
             field,
             lhs,
@@ -383,7 +394,7 @@ impl Convolution {
             elements,
             rows: elements.checked_div(last).unwrap_or(0) as u64,
             in_order,
-            depthwise,
+            grouped,
             work: work.fold(complex, |work: u64, n| work.saturating_mul(n as u64)),
         })
     }
@@ -528,7 +539,7 @@ impl Operation for Convolution {
             }
             part.schedule.scratch(part.extents(self.patches_left))
         };
-        let kernel = if self.depthwise.is_some() { 4 * self.rhs.elements } else { 0 };
+        let kernel = if let Some(Grouped::Forward(_)) = self.grouped { 4 * self.rhs.elements } else { 0 };
         let parts = self.parts.iter().map(product).max().unwrap_or(0);
         (self.lhs.scratch() + self.rhs.scratch() + parts.max(kernel)) as u64
     }
@@ -586,14 +597,17 @@ impl Convolution {
             let rhs = self.rhs.base(call.arguments[1], rhs_scratch, call);
             let literally = self.holes && !self.kernel_is_finite(rhs, finite);
             let result = call.arguments[2];
-            if let (Some(depthwise), false) = (&self.depthwise, literally) {
-                let kernel: *const f32 = if self.result_type == ElementType::F32 {
-                    rhs.cast()
-                } else {
-                    slab::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
-                    scratch.cast_const().cast()
-                };
-                depthwise.run(lhs, kernel, result, call.pool);
+            if let (Some(grouped), false) = (&self.grouped, literally) {
+                match grouped {
+                    Grouped::Forward(depthwise) if self.result_type == ElementType::F32 => {
+                        depthwise.run(lhs, rhs.cast(), result, call.pool);
+                    }
+                    Grouped::Forward(depthwise) => {
+                        slab::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
+                        depthwise.run(lhs, scratch.cast_const().cast(), result, call.pool);
+                    }
+                    Grouped::Gradient(gradient) => gradient.run(lhs, rhs, result, call.pool),
+                }
                 return self.report_all(call);
             }
             let bytes = self.result_type.storage_bytes();

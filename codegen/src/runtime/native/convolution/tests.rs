@@ -297,3 +297,80 @@ fn gradients_of_few_channels() {
         }
     }
 }
+
+/// Gradients of the kernels of depthwise convolutions: examples, groups, examples and features of a group; vectors of groups, or of places along the last axis.
+#[test]
+fn gradients_of_depthwise() {
+    use ElementType::{BF16, F16, F32};
+    let mut r = Random(19);
+    for [n, groups, b, f] in [[3, 19, 1, 1], [1, 40, 1, 1], [2, 3, 2, 2], [2, 9, 1, 3]] {
+        for (window, input, out) in [
+            ("size=5x28 pad=1_1x1_1", [5, 28], [3, 3]),
+            ("size=3x35 pad=0_0x3_3", [3, 35], [1, 7]),
+            ("size=4x17 pad=1_1x1_1 rhs_dilate=2x2", [8, 34], [4, 4]),
+            ("size=4x9 pad=1_0x2_4 rhs_dilate=1x3 stride=2x3", [6, 30], [2, 4]),
+            ("size=6x12 pad=-1_0x-2_-1 rhs_reversal=1x0", [9, 17], [3, 3]),
+            ("size=6x5 pad=0_0x2_0 rhs_reversal=1x1", [7, 7], [2, 5]),
+        ] {
+            let size = sizes(window);
+            let neighbours = Case {
+                lhs: vec![n, input[0], input[1], groups * b],
+                rhs: vec![n, size[0], size[1], groups * f],
+                out: vec![out[0], out[1], b, groups * f],
+                attrs: format!("window={{{window}}}, dim_labels=f01b_i01o->01bf, batch_group_count={groups}"),
+                terms: n * size[0] * size[1],
+            };
+            let apart = Case {
+                lhs: vec![n, groups * b, input[0], input[1]],
+                rhs: vec![n, groups * f, size[0], size[1]],
+                out: vec![groups * f, b, out[0], out[1]],
+                attrs: format!("window={{{window}}}, dim_labels=fb01_io01->fb01, batch_group_count={groups}"),
+                terms: neighbours.terms,
+            };
+            for case in [neighbours, apart] {
+                for (ty, floats) in [
+                    (F32, Floats::Plain),
+                    (F32, Floats::Special),
+                    (BF16, Floats::Plain),
+                    (F16, Floats::Special),
+                ] {
+                    case.check(ty, ty, ty, floats, &mut r);
+                }
+            }
+        }
+    }
+}
+
+/// Positions of many channels, each by itself, whose lines are short or long, and whose strides are not 1.
+#[test]
+fn depthwise_of_positions() {
+    use ElementType::{BF16, F16, F32};
+    let mut r = Random(20);
+    for (window, input, out) in [
+        ("size=3x3 pad=1_1x1_1", [7, 7], [7, 7]),
+        ("size=3x3 pad=1_1x1_1", [3, 300], [3, 300]),
+        ("size=3x3 pad=1_1x1_1 stride=2x2", [14, 14], [7, 7]),
+        ("size=5x5 pad=2_2x2_2 stride=2x2", [6, 97], [3, 49]),
+        ("size=3x3 pad=0_1x0_1 stride=3x3", [9, 60], [3, 20]),
+        ("size=3x4 pad=2_2x3_3 rhs_dilate=2x2 rhs_reversal=0x1", [5, 40], [5, 40]),
+        ("size=1x40 pad=0_0x39_0", [1, 90], [1, 90]),
+    ] {
+        let size = sizes(window);
+        for (groups, f) in [(5, 1), (2, 3)] {
+            let case = Case {
+                lhs: vec![2, groups, input[0], input[1]],
+                rhs: vec![groups * f, 1, size[0], size[1]],
+                out: vec![2, groups * f, out[0], out[1]],
+                attrs: format!(
+                    "window={{{window}}}, dim_labels=bf01_oi01->bf01, feature_group_count={groups}"
+                ),
+                terms: size[0] * size[1],
+            };
+            for (ty, floats) in
+                [(F32, Floats::Plain), (F32, Floats::Special), (BF16, Floats::Plain), (F16, Floats::Special)]
+            {
+                case.check(ty, ty, ty, floats, &mut r);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Vectors of channels: positions along the last axis that see the same places of the window, several at a time.
+
+use super::WIDTH;
+use super::element::Element;
+
+/// Positions along the last axis that have the same taps.
+pub(super) struct Strip<'a, E> {
+    pub(super) lhs: *const E,
+    pub(super) rhs: *const f32,
+    pub(super) out: *mut E,
+    /// The places that they see: offsets in the input and in the kernel.
+    pub(super) taps: &'a [(isize, isize)],
+    pub(super) count: usize,
+    pub(super) step: isize,
+    pub(super) result_step: isize,
+    /// Features of all groups.
+    pub(super) features: usize,
+    /// Channels and features of a group.
+    pub(super) group: [usize; 2],
+    pub(super) kernel_channel_stride: isize,
+}
+
+impl<E: Element> Strip<'_, E> {
+    /// # Safety
+    /// What taps say is there, and so is the result.
+    pub(super) unsafe fn plain(&self) {
+        let [channels, features] = self.group;
+        for position in 0..self.count as isize {
+            for feature in 0..self.features {
+                let mut sum = 0f32;
+                // SAFETY: the caller's.
+                unsafe {
+                    for &(input, kernel) in self.taps {
+                        for channel in 0..channels {
+                            let from = self.lhs.offset(input + position * self.step);
+                            let x = *from.add(feature / features * channels + channel);
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            sum = x.f32().mul_add(*self.rhs.offset(kernel).add(feature), sum);
+                        }
+                    }
+                    *self.out.offset(position * self.result_step).add(feature) = E::of(sum);
+                }
+            }
+        }
+    }
+
+    /// `GROUPED`: a group has several channels or features.
+    ///
+    /// # Safety
+    /// As of [`Self::plain`]; the machine has AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    pub(super) unsafe fn wide<const GROUPED: bool>(&self) {
+        use std::arch::x86_64::*;
+        /// Positions at a time.
+        const P: usize = 8;
+        let [channels, features] = if GROUPED { self.group } else { [1, 1] };
+        // Which channel of those that a vector of features sees each feature's first one is.
+        let places: [i32; WIDTH] = std::array::from_fn(|lane| (lane / features * channels) as i32);
+        for feature in (0..self.features).step_by(WIDTH) {
+            let n = (self.features - feature).min(WIDTH);
+            let mask = ((1u32 << n) - 1) as __mmask16;
+            let seen = ((1u32 << (n / features * channels)) - 1) as __mmask16;
+            // SAFETY: the caller's; masked lanes are not touched.
+            unsafe {
+                let places = _mm512_loadu_epi32(places.as_ptr());
+                let (lhs, rhs) = (self.lhs.add(feature / features * channels), self.rhs.add(feature));
+                let out = self.out.add(feature);
+                let mut position = 0;
+                while position + P <= self.count {
+                    let mut sums = [_mm512_setzero_ps(); P];
+                    for &(input, kernel) in self.taps {
+                        let from = lhs.offset(input + position as isize * self.step);
+                        for channel in 0..channels {
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
+                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
+                            for p in 0..P {
+                                let mut x = E::load(seen, from.offset(p as isize * self.step));
+                                if GROUPED {
+                                    x = _mm512_permutexvar_ps(places, x);
+                                }
+                                sums[p] = _mm512_fmadd_ps(x, w, sums[p]);
+                            }
+                        }
+                    }
+                    for p in 0..P {
+                        let to = out.offset((position + p) as isize * self.result_step);
+                        E::store(to, mask, sums[p]);
+                    }
+                    position += P;
+                }
+                for position in position as isize..self.count as isize {
+                    let mut sum = _mm512_setzero_ps();
+                    for &(input, kernel) in self.taps {
+                        for channel in 0..channels {
+                            let kernel = kernel + channel as isize * self.kernel_channel_stride;
+                            let w = _mm512_maskz_loadu_ps(mask, rhs.offset(kernel));
+                            let places = _mm512_add_epi32(places, _mm512_set1_epi32(channel as i32));
+                            let mut x = E::load(seen, lhs.offset(input + position * self.step));
+                            if GROUPED {
+                                x = _mm512_permutexvar_ps(places, x);
+                            }
+                            sum = _mm512_fmadd_ps(x, w, sum);
+                        }
+                    }
+                    E::store(out.offset(position * self.result_step), mask, sum);
+                }
+            }
+        }
+    }
+}
