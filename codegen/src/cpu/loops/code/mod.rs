@@ -77,7 +77,8 @@ struct Known<'ctx> {
     lanes: Val<'ctx>,
     /// One lane for all.
     uniform: bool,
-    splat: Option<Val<'ctx>>,
+    /// In all lanes, and how many those were.
+    splat: Option<(u32, Val<'ctx>)>,
     level: usize,
 }
 

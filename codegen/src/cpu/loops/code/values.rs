@@ -47,13 +47,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if !known.uniform || self.lanes == 1 {
             return Ok(known.lanes);
         }
-        if let Some(splat) = known.splat {
+        let lanes = self.lanes;
+        if let Some((_, splat)) = known.splat.filter(|splat| splat.0 == lanes) {
             return Ok(splat);
         }
-        let lanes = self.lanes;
         let splat = self.at(known.level, |c| known.lanes.splat(&c.e.with_lanes(lanes)))?;
         if let Some(known) = &mut self.nodes[node as usize] {
-            known.splat = Some(splat);
+            known.splat = Some((lanes, splat));
         }
         Ok(splat)
     }
