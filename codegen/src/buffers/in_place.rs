@@ -3,7 +3,8 @@
 //! A result that shares memory with an operand holds the same number of elements of the same width, and the kernel reads each element of that operand
 //! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
 //! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
-//! computed twice (no overlapping tails). Where [`Sharing::Must`] is said, the kernel writes the changed part of the
+//! computed twice (no overlapping tails). Results of the same dimensions are computed together: what all of them load at a place precedes what any of them
+//! stores there, so that each may lie where any operand lies that they read place by place. Where [`Sharing::Must`] is said, the kernel writes the changed part of the
 //! result alone, which holds the operand already. Natives say themselves ([`Native::in_place`]; [`Native::of_scatter`] looks whether the operand is where its result is.)
 
 use hlo::attrs::{AttrKey, FusionKind};
@@ -89,7 +90,7 @@ fn roots(module: &Module, computation: ComputationId) -> SmallVec<[InstrId; 2]> 
 enum Reading {
     /// Not at all.
     Never,
-    /// For an element of one root, at the same place alone.
+    /// For elements of roots of one space, at the same place alone; the first of these roots.
     Same(u32),
     /// Otherwise.
     Other,
@@ -133,19 +134,41 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
     if kind != Some(FusionKind::Loop) {
         return pairs;
     }
-    let readings = readings(module, c, &roots);
-    for (slot, &p) in module.computation(c).parameters().iter().enumerate() {
-        let Some(p) = p else { continue };
-        if updated.contains(&p) {
-            continue;
-        }
-        if let Some(&Reading::Same(k)) = readings.get(&p)
-            && same_places(module.instr(p), module.instr(roots[k as usize]))
-        {
-            pairs.push(Pair { slot: slot as u32, leaf: 0, result: k, sharing: Sharing::May });
-        }
+    let spaces = spaces(module, &roots);
+    let readings = readings(module, c, &roots, &spaces);
+    let parameters = module.computation(c).parameters();
+    let many = parameters.len().saturating_mul(roots.len()) > MANY_PAIRS;
+    for (slot, &p) in parameters.iter().enumerate() {
+        let Some(p) = p.filter(|p| !updated.contains(p)) else { continue };
+        let Some(&Reading::Same(space)) = readings.get(&p) else { continue };
+        let there = (0..).zip(&roots).zip(&spaces).filter(|&((k, &root), &of)| {
+            of == Some(space) && (!many || k == space) && same_places(module.instr(p), module.instr(root))
+        });
+        pairs.extend(there.map(|((result, _), _)| Pair {
+            slot: slot as u32,
+            leaf: 0,
+            result,
+            sharing: Sharing::May,
+        }));
     }
     pairs
+}
+
+/// With more pairs, only the first result of a space lies where operands lie.
+const MANY_PAIRS: usize = 1024;
+
+/// For each root the first of those that are computed together with it, place by place: none for one that is a window of its result.
+fn spaces(module: &Module, roots: &[InstrId]) -> SmallVec<[Option<u32>; 2]> {
+    let dims = |root: InstrId| {
+        let instr = module.instr(root);
+        let window = instr.opcode == Opcode::DynamicUpdateSlice;
+        instr.shape.as_array().filter(|_| !window).map(|a| &a.dims)
+    };
+    let first = |&root: &InstrId| {
+        let own = dims(root)?;
+        roots.iter().position(|&other| dims(other) == Some(own)).map(|k| k as u32)
+    };
+    roots.iter().map(first).collect()
 }
 
 /// The parameter that a root `dynamic-update-slice` or `scatter` updates, if nothing else looks at it.
@@ -157,11 +180,16 @@ fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
 }
 
 /// How a fusion that computes its roots element by element reads what is in it.
-fn readings(module: &Module, c: ComputationId, roots: &[InstrId]) -> FxHashMap<InstrId, Reading> {
+fn readings(
+    module: &Module,
+    c: ComputationId,
+    roots: &[InstrId],
+    spaces: &[Option<u32>],
+) -> FxHashMap<InstrId, Reading> {
     let mut readings: FxHashMap<InstrId, Reading> = FxHashMap::default();
-    for (k, &root) in roots.iter().enumerate() {
+    for (&root, space) in roots.iter().zip(spaces) {
         let r = readings.entry(root).or_insert(Reading::Never);
-        *r = r.and(Reading::Same(k as u32));
+        *r = r.and(space.map_or(Reading::Other, Reading::Same));
     }
     let order: Vec<InstrId> = module.instructions(c).collect();
     for &id in order.iter().rev() {
