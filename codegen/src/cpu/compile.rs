@@ -145,6 +145,7 @@ pub fn compile_watched(
 ) -> Result<Compiled, CompileError> {
     let mut clock = Clock::default();
     let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
+    passes::check_size(module)?;
     let mut module = module.clone();
     clock.lap("target");
     let run_time_sizes = static_shapes(&mut module);

@@ -8,12 +8,16 @@ use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
+use crate::Unsupported;
+
 use super::Fuel;
-use super::edit::{Edit, each_outside_folds, has_effect, layout_seen, same_but_layout};
+use super::edit::{
+    Edit, callees_first, each_from_callers, each_outside_folds, has_effect, layout_seen, same_but_layout,
+};
 use super::facts::is_elided;
 
 /// No call is inlined that makes a module larger than this, so that calls of calls of calls do not explode.
-const MAX_INSTRUCTIONS: usize = 1 << 18;
+const MAX_INSTRUCTIONS: usize = MAX_EXPANDED as usize;
 
 /// Until nothing is left to do: what was inlined may hold more.
 fn repeated(
@@ -30,8 +34,40 @@ fn repeated(
     }
 }
 
+/// The most instructions of a program each of whose calls has a copy of what it calls.
+const MAX_EXPANDED: u64 = 1 << 20;
+
+/// Refuses a program that is too large once each of its calls, loops and branches has a copy of what it calls, as it must in the end: each level of calls may
+/// double it.
+pub(crate) fn check_size(module: &Module) -> Result<(), Unsupported> {
+    let mut sizes: FxHashMap<ComputationId, u64> = FxHashMap::default();
+    let called = |sizes: &FxHashMap<ComputationId, u64>, id: InstrId| {
+        let instr = module.instr(id);
+        let control = matches!(instr.opcode, Opcode::Call | Opcode::While | Opcode::Conditional);
+        let called = if control { instr.attrs.called_computations() } else { Default::default() };
+        called.iter().filter_map(|c| sizes.get(c)).fold(0, |n: u64, &more| n.saturating_add(more))
+    };
+    for c in callees_first(module) {
+        let size = module.instructions(c).map(|id| called(&sizes, id).saturating_add(1));
+        let size = size.fold(0, u64::saturating_add);
+        sizes.insert(c, size);
+    }
+    if sizes.get(&module.entry()).is_none_or(|&n| n <= MAX_EXPANDED) {
+        return Ok(());
+    }
+    match module.instructions(module.entry()).max_by_key(|&id| called(&sizes, id)) {
+        Some(id) if called(&sizes, id) > 0 => {
+            let reason =
+                format!("what it calls is more than {MAX_EXPANDED} instructions, a copy for each call of it");
+            Err(Unsupported::new(module, id, reason))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 pub(super) fn inline_calls(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    repeated(module, fuel, |e| {
+    // From callers on: what is called by what is called is copied once for each caller that stays, not once for each on the way.
+    each_from_callers(module, fuel, |e| {
         let callee =
             (e.at().opcode == Opcode::Call).then(|| e.at().attrs.computation(AttrKey::ToApply)).flatten()?;
         let operands = e.at().operands().to_vec();
@@ -221,4 +257,43 @@ pub(super) fn lanes(
         map.insert(id, made);
     }
     roots.iter().map(|r| map.get(r).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Computations each of which calls the one before so many times, one after the other.
+    fn tower(levels: usize, calls: usize) -> Module {
+        let mut text =
+            "HloModule m\nc0 {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] sine(p)\n}\n".to_owned();
+        for level in 1..=levels {
+            let head = if level == levels { "ENTRY e".to_owned() } else { format!("c{level}") };
+            text += &format!("{head} {{\n  p = f32[4] parameter(0)\n");
+            let mut last = "p".to_owned();
+            for k in 0..calls {
+                let root = if k + 1 == calls { "ROOT " } else { "" };
+                text += &format!("  {root}q{k} = f32[4] call({last}), to_apply=c{}\n", level - 1);
+                last = format!("q{k}");
+            }
+            text += "}\n";
+        }
+        let parsed = hlo_parser::parse_module(&text, &hlo_parser::ParseOptions::default());
+        parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics))
+    }
+
+    #[test]
+    fn calls_of_calls_are_one_computation() {
+        let mut module = tower(1000, 1);
+        assert_eq!(inline_calls(&mut module, &mut Fuel::UNLIMITED.clone()), 1000);
+        let opcodes = module.instructions(module.entry()).map(|id| module.instr(id).opcode);
+        assert_eq!(opcodes.collect::<Vec<_>>(), [Opcode::Parameter, Opcode::Sine]);
+    }
+
+    #[test]
+    fn calls_that_double_at_each_level_are_refused() {
+        assert!(check_size(&tower(10, 2)).is_ok());
+        let refused = check_size(&tower(100, 2)).unwrap_err();
+        assert_eq!(refused.opcode, Opcode::Call);
+    }
 }

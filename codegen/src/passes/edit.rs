@@ -524,29 +524,89 @@ fn sweep_over(
     let computations = module.computations().iter().filter(|c| !survey.folds.contains(c));
     let all: Vec<InstrId> = computations.flat_map(|&c| module.instructions(c)).collect();
     let mut applied = 0;
-    let mut next: Vec<InstrId> = Vec::new();
     for id in all {
-        let mut follow = follow;
-        next.push(id);
-        while let Some(id) = next.pop() {
-            if fuel.is_empty() {
-                return applied;
+        applied += settle(module, fuel, survey, (id, follow), &mut rewrite);
+    }
+    applied
+}
+
+/// [`each_outside_folds`], but from callers to those that they call, looking at all that a rewriting added, and not at computations that nobody calls any
+/// more. The rewriting comes to an end by itself.
+pub fn each_from_callers(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    mut rewrite: impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    let survey = Survey::of(module);
+    if survey.run_time_sizes {
+        return 0;
+    }
+    let mut reached: FxHashSet<ComputationId> = [module.entry()].into_iter().collect();
+    let mut applied = 0;
+    for c in callees_first(module).into_iter().rev().filter(|c| !survey.folds.contains(c)) {
+        if !reached.contains(&c) {
+            continue;
+        }
+        for id in module.instructions(c).collect::<Vec<_>>() {
+            applied += settle(module, fuel, &survey, (id, usize::MAX), &mut rewrite);
+        }
+        let called = module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations());
+        reached.extend(called);
+    }
+    applied
+}
+
+/// All computations: callees before callers, otherwise as in the text.
+pub fn callees_first(module: &Module) -> Vec<ComputationId> {
+    let old = module.computations();
+    let mut done: FxHashSet<ComputationId> = FxHashSet::default();
+    let mut order = Vec::with_capacity(old.len());
+    for &c in old {
+        let mut pending = vec![(c, false)];
+        while let Some((c, left)) = pending.pop() {
+            if left {
+                order.push(c);
+            } else if done.insert(c) {
+                pending.push((c, true));
+                let called: Vec<ComputationId> = module
+                    .instructions(c)
+                    .flat_map(|id| module.instr(id).attrs.called_computations())
+                    .filter(|c| !done.contains(c))
+                    .collect();
+                pending.extend(called.into_iter().rev().map(|c| (c, false)));
             }
-            if module.is_removed(id) || survey.pinned.contains(&id) {
-                continue;
-            }
-            let mut edit = Edit::before(module, id);
-            match rewrite(&mut edit) {
-                Some(new) if edit.may_take_over(new) && fuel.take() => {
-                    if follow > 0 {
-                        follow -= 1;
-                        next.extend(edit.made.iter().rev());
-                    }
-                    edit.finish(new, &survey.pinned);
-                    applied += 1;
+        }
+    }
+    order
+}
+
+/// Rewrites an instruction, and then what that added, so many times.
+fn settle(
+    module: &mut Module,
+    fuel: &mut Fuel,
+    survey: &Survey,
+    (id, mut follow): (InstrId, usize),
+    rewrite: &mut impl FnMut(&mut Edit<'_>) -> Option<InstrId>,
+) -> u64 {
+    let (mut applied, mut next) = (0, vec![id]);
+    while let Some(id) = next.pop() {
+        if fuel.is_empty() {
+            return applied;
+        }
+        if module.is_removed(id) || survey.pinned.contains(&id) {
+            continue;
+        }
+        let mut edit = Edit::before(module, id);
+        match rewrite(&mut edit) {
+            Some(new) if edit.may_take_over(new) && fuel.take() => {
+                if follow > 0 {
+                    follow -= 1;
+                    next.extend(edit.made.iter().rev());
                 }
-                Some(_) | None => edit.abandon(),
+                edit.finish(new, &survey.pinned);
+                applied += 1;
             }
+            Some(_) | None => edit.abandon(),
         }
     }
     applied

@@ -7,7 +7,7 @@ use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
-use super::edit::has_effect;
+use super::edit::{callees_first, has_effect};
 
 /// Nothing is copied that makes a module larger than this: computations that call one another twice, ten levels deep, are a thousand.
 const MAX_INSTRUCTIONS: usize = 1 << 18;
@@ -58,7 +58,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         }
     }
     if !copies.is_empty() {
-        order(module);
+        module.set_computation_order(callees_first(module));
     }
     applied
 }
@@ -103,28 +103,4 @@ fn copied(module: &mut Module, c: ComputationId, copies: &mut Vec<ComputationId>
         module.set_root(copy, map[&module.root(c)]);
     }
     first.expect("invariant: the first computation that is copied is the one that was asked for")
-}
-
-/// Callees before callers, otherwise as it was.
-fn order(module: &mut Module) {
-    let old = module.computations().to_vec();
-    let mut done: FxHashSet<ComputationId> = FxHashSet::default();
-    let mut order = Vec::with_capacity(old.len());
-    for c in old {
-        let mut pending = vec![(c, false)];
-        while let Some((c, left)) = pending.pop() {
-            if left {
-                order.push(c);
-            } else if done.insert(c) {
-                pending.push((c, true));
-                let called: Vec<ComputationId> = module
-                    .instructions(c)
-                    .flat_map(|id| module.instr(id).attrs.called_computations())
-                    .filter(|c| !done.contains(c))
-                    .collect();
-                pending.extend(called.into_iter().rev().map(|c| (c, false)));
-            }
-        }
-    }
-    module.set_computation_order(order);
 }

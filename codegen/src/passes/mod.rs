@@ -48,6 +48,7 @@ mod while_loop;
 mod while_motion;
 mod windows;
 
+pub(crate) use self::calls::check_size;
 pub use self::fast_math::is_library;
 
 use std::fmt;

@@ -419,7 +419,7 @@ impl Lowered {
                 let decision = decide(module, id, fallback)?;
                 if matches!(decision, Lowering::While | Lowering::Conditional | Lowering::Call) {
                     if depth == MAX_DEPTH {
-                        let reason = format!("loops and branches nested deeper than {MAX_DEPTH}");
+                        let reason = format!("calls, loops and branches nested deeper than {MAX_DEPTH}");
                         return Err(Unsupported::new(module, id, reason));
                     }
                     stack.extend(control_computations(module, id).into_iter().map(|c| (c, depth + 1)));
