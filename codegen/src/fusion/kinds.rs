@@ -42,6 +42,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,
+        Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => Role::Outside,
         Opcode::BitcastConvert
         | Opcode::Broadcast
         | Opcode::Concatenate

@@ -267,6 +267,49 @@ pub(crate) const WIDE: i64 = 64;
 /// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: three vectors of three, say.
 pub(crate) const MOST_ASSEMBLED: i64 = 9;
 
+/// So many parts of an array are loops of their own, if each has so many elements.
+pub(crate) const MOST_PARTS: usize = 64;
+pub(crate) const PART: i64 = 2048;
+
+/// Whether a concatenation is of so many parts that they are copied: loops would decide for each element which part it is from, or be very many. Where they
+/// are large, and some are computed for it alone, they are computed where they belong.
+pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
+    let (parts, Some(result)) = (instr.operands(), array(id)) else { return false };
+    if instr.opcode != Opcode::Concatenate || parts.len() as i64 <= MOST_ASSEMBLED {
+        return false;
+    }
+    let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+    let (Some(along), Some(elements)) = (along, result.checked_elements()) else { return false };
+    if parts.iter().any(|&o| array(o).is_none()) {
+        return false;
+    }
+    let inner = result.dims.iter().rposition(|&n| n != 1) <= Some(along);
+    let wide = |&o: &InstrId| array(o).is_some_and(|a| a.dims[along] >= WIDE);
+    let computed = |&o: &InstrId| {
+        let opcode = module.instr(o).opcode;
+        opcode.is_elementwise() || MOVES.contains(&opcode)
+    };
+    let loops = parts.len() <= MOST_PARTS
+        && elements / parts.len() as i64 >= PART
+        && (!inner || parts.iter().all(wide))
+        && parts.iter().any(computed);
+    !loops
+}
+
+/// What is computed in the loops that read it.
+const MOVES: [Opcode; 8] = [
+    Opcode::Broadcast,
+    Opcode::Concatenate,
+    Opcode::DynamicSlice,
+    Opcode::Gather,
+    Opcode::Pad,
+    Opcode::Reverse,
+    Opcode::Slice,
+    Opcode::Transpose,
+];
+
 /// Both operands' shapes and the result's, if all are arrays without dynamic dimensions.
 fn arrays(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
     let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());

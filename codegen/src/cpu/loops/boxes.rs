@@ -5,14 +5,10 @@ use super::index::Def;
 use super::nest::Output;
 use super::tape::Tape;
 use crate::Unsupported;
-use crate::passes::facts::WIDE;
+use crate::passes::facts::{MOST_PARTS, PART, WIDE};
 
-/// The most nests that a space is divided into.
+/// The most nests that a space is divided into; along one dimension [`MOST_PARTS`], if the pieces have [`PART`] elements.
 const MOST_PIECES: usize = 6;
-
-/// The same along one dimension, if the pieces have so many elements.
-const MOST_PARTS: usize = 64;
-const PART: i64 = 2048;
 
 /// Elements of a register.
 const LANES: i64 = 16;

@@ -4,6 +4,7 @@
 //! One file (or folder) a family. **Invariants:** the result is the same to the bit whatever the number of threads (work is split by shapes alone); an
 //! operation allocates nothing while it runs but takes the scratch memory that it asked for, where a library that it calls allows that.
 
+mod concatenate;
 mod convolution;
 mod dot;
 mod fft;
@@ -93,6 +94,7 @@ pub struct Native(Kind);
 /// The operations, by family.
 #[derive(Clone, Debug)]
 enum Kind {
+    Concatenate(concatenate::Concatenate),
     Convolution(Box<convolution::Convolution>),
     Dot(Box<dot::Dot>),
     RaggedDot(Box<dot::ragged::RaggedDot>),
@@ -112,6 +114,7 @@ enum Kind {
 impl Kind {
     fn operation(&self) -> &dyn Operation {
         match self {
+            Kind::Concatenate(op) => op,
             Kind::Convolution(op) => &**op,
             Kind::Dot(op) => &**op,
             Kind::RaggedDot(op) => &**op,
@@ -135,6 +138,9 @@ impl Native {
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Native, Unsupported>> {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
+            Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => {
+                concatenate::Concatenate::of(module, id).map(Kind::Concatenate)
+            }
             Opcode::Convolution => {
                 convolution::Convolution::of(module, id).map(|op| Kind::Convolution(Box::new(op)))
             }

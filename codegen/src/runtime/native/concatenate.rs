@@ -1,0 +1,194 @@
+//! `concatenate` of many parts: copies, a block of rows at a time, part by part.
+//!
+//! What is put together from few parts is a kernel, which may compute them too; of many, deciding for each element which part it is from, or a loop for
+//! each of them, takes longer than to copy ([`is_assembled`](crate::passes::facts::is_assembled)).
+
+use hlo::{AttrKey, InstrId, Module};
+
+use super::{Call, Operation, Sent};
+use crate::Unsupported;
+use crate::program::array_bytes;
+
+/// Bytes of a task, about: what is written part by part stays in a core's own cache meanwhile.
+const TASK: usize = 64 << 10;
+
+/// A concatenation: each row of the result is a row of each part, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Concatenate {
+    /// Bytes of a row of each part.
+    parts: Vec<usize>,
+    /// Bytes of a row of the result.
+    row: usize,
+    rows: usize,
+}
+
+impl Concatenate {
+    /// Of a `concatenate`.
+    pub(super) fn of(module: &Module, id: InstrId) -> Result<Concatenate, Unsupported> {
+        let refuse = |reason: &str| Unsupported::new(module, id, reason);
+        let instr = module.instr(id);
+        let result = instr.shape.expect_array();
+        let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+        let along = along.ok_or_else(|| refuse("a concatenation along no dimension"))?;
+        let whole = array_bytes(result).ok_or_else(|| refuse("an array larger than memory can be"))? as usize;
+        // Dimensions before the one along which it is are the rows.
+        let rows: i64 = result.dims[..along].iter().product();
+        let rows = usize::try_from(rows).unwrap_or(0);
+        let part = |&o: &InstrId| {
+            let bytes = module.instr(o).shape.as_array().and_then(array_bytes);
+            bytes.map(|bytes| bytes as usize / rows.max(1)).ok_or_else(|| refuse("a part that is no array"))
+        };
+        let parts = instr.operands().iter().map(part).collect::<Result<_, _>>()?;
+        Ok(Concatenate { parts, row: whole / rows.max(1), rows })
+    }
+
+    /// Bytes `from..to` of each row, of these rows.
+    ///
+    /// # Safety
+    /// As [`Operation::run`]; no other task writes there.
+    unsafe fn copy(&self, arguments: &[*mut u8], rows: std::ops::Range<usize>, from: usize, to: usize) {
+        let Some((result, parts)) = arguments.split_last() else { return };
+        let mut first = 0;
+        for (part, &bytes) in parts.iter().zip(&self.parts) {
+            let (low, high) = (from.max(first), to.min(first + bytes));
+            if low < high {
+                let steps = Steps { rows: rows.len(), part: bytes, result: self.row };
+                // SAFETY: the rows of the part and of the result are there.
+                unsafe {
+                    let part = part.add(rows.start * bytes + low - first).cast_const();
+                    steps.copy(part, result.add(rows.start * self.row + low), high - low);
+                }
+            }
+            first += bytes;
+            if first >= to {
+                return;
+            }
+        }
+    }
+}
+
+/// Rows, and the bytes from each to the next.
+struct Steps {
+    rows: usize,
+    part: usize,
+    result: usize,
+}
+
+impl Steps {
+    /// Copies so many bytes of each row.
+    unsafe fn copy(&self, part: *const u8, result: *mut u8, n: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match n {
+                1 => self.whole::<u8>(part, result),
+                2 => self.whole::<u16>(part, result),
+                4 => self.whole::<u32>(part, result),
+                8 => self.whole::<u64>(part, result),
+                16 => self.whole::<u128>(part, result),
+                32 => self.whole::<[u64; 4]>(part, result),
+                3 => self.ends::<u16>(part, result, n),
+                5..=7 => self.ends::<u32>(part, result, n),
+                9..=15 => self.ends::<u64>(part, result, n),
+                17..=31 => self.ends::<u128>(part, result, n),
+                33..=64 => self.ends::<[u64; 4]>(part, result, n),
+                _more => {
+                    for row in 0..self.rows {
+                        let (part, result) = (part.add(row * self.part), result.add(row * self.result));
+                        std::ptr::copy_nonoverlapping(part, result, n);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies a `T` from each row to each row.
+    #[inline(always)]
+    unsafe fn whole<T: Copy>(&self, part: *const u8, result: *mut u8) {
+        for row in 0..self.rows {
+            // SAFETY: the caller's; neither place need be aligned.
+            unsafe {
+                let value = part.add(row * self.part).cast::<T>().read_unaligned();
+                result.add(row * self.result).cast::<T>().write_unaligned(value);
+            }
+        }
+    }
+
+    /// Copies the first and the last `T` of so many bytes, which are all of them.
+    #[inline(always)]
+    unsafe fn ends<T: Copy>(&self, part: *const u8, result: *mut u8, n: usize) {
+        let last = n - size_of::<T>();
+        for row in 0..self.rows {
+            // SAFETY: the caller's; no place need be aligned.
+            unsafe {
+                let (part, result) = (part.add(row * self.part), result.add(row * self.result));
+                let (head, tail) =
+                    (part.cast::<T>().read_unaligned(), part.add(last).cast::<T>().read_unaligned());
+                result.cast::<T>().write_unaligned(head);
+                result.add(last).cast::<T>().write_unaligned(tail);
+            }
+        }
+    }
+}
+
+impl Operation for Concatenate {
+    fn cost(&self) -> (u64, u64) {
+        ((2 * self.rows * self.row) as u64, 0)
+    }
+
+    unsafe fn run(&self, call: Call<'_>) {
+        if self.rows * self.row == 0 {
+            return;
+        }
+        // Long rows are divided, short ones are done together.
+        let (long, each) = (self.row.div_ceil(TASK), (TASK / self.row).max(1));
+        let sent = Sent(call);
+        call.pool.run(self.rows.div_ceil(each) * long, &|task| {
+            let (rows, piece) = (task / long * each, task % long);
+            let (from, to) = (self.row * piece / long, self.row * (piece + 1) / long);
+            // SAFETY: the caller's; tasks have rows, or parts of rows, of their own.
+            unsafe { self.copy(sent.get().arguments, rows..(rows + each).min(self.rows), from, to) };
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlo::ElementType;
+
+    use crate::runtime::native::testing::check;
+
+    #[test]
+    fn many_parts() {
+        for (ty, widths, outer, inner) in [
+            (ElementType::F32, vec![1, 4, 16, 3, 8, 32, 5, 1, 0, 12, 7, 2], 50, 1),
+            (ElementType::U8, (1..70).collect::<Vec<i64>>(), 33, 1),
+            (ElementType::F64, vec![1; 40], 300, 1),
+            (ElementType::C128, vec![2, 1, 3, 1, 2, 5, 1, 1, 1, 1], 7, 3),
+            (ElementType::S16, vec![900, 1, 70_000, 3, 2, 5000, 1, 1, 12, 40_000], 2, 1),
+            (ElementType::F32, vec![3, 0, 11, 1, 1, 1, 1, 1, 1, 1], 0, 2),
+        ] {
+            let all: i64 = widths.iter().sum();
+            let shape = |n: i64| format!("{}[{outer},{n},{inner}]", ty.name());
+            let mut text = "HloModule m
+ENTRY e {
+"
+            .to_owned();
+            for (k, &n) in widths.iter().enumerate() {
+                text += &format!(
+                    "  p{k} = {} parameter({k})
+",
+                    shape(n)
+                );
+            }
+            let names: Vec<String> = (0..widths.len()).map(|k| format!("p{k}")).collect();
+            text += &format!(
+                "  ROOT c = {} concatenate({}), dimensions={{1}}
+}}
+",
+                shape(all),
+                names.join(", ")
+            );
+            check(&text, 1, true, true, &[]);
+        }
+    }
+}
