@@ -271,34 +271,59 @@ pub(crate) const MOST_ASSEMBLED: i64 = 9;
 pub(crate) const MOST_PARTS: usize = 64;
 pub(crate) const PART: i64 = 2048;
 
-/// Whether a concatenation is of so many parts that they are copied: loops would decide for each element which part it is from, or be very many. Where they
-/// are large, and some are computed for it alone, they are computed where they belong.
+/// Whether a concatenation is put together by copies of its parts, not by loops that may compute these: loops would decide for each element which part it is
+/// from, or be very many. Where parts are large, and some are computed for it alone, they are computed where they belong; and few are read through by what
+/// reads the whole.
 pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
-    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
-    let (parts, Some(result)) = (instr.operands(), array(id)) else { return false };
-    if instr.opcode != Opcode::Concatenate || parts.len() as i64 <= MOST_ASSEMBLED {
-        return false;
-    }
+    let (parts, Some(result)) = (instr.operands(), fixed(module, id)) else { return false };
     let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
     let (Some(along), Some(elements)) = (along, result.checked_elements()) else { return false };
-    if parts.iter().any(|&o| array(o).is_none()) {
+    if instr.opcode != Opcode::Concatenate || parts.iter().any(|&o| fixed(module, o).is_none()) {
         return false;
     }
     let inner = result.dims.iter().rposition(|&n| n != 1) <= Some(along);
-    let wide = |&o: &InstrId| array(o).is_some_and(|a| a.dims[along] >= WIDE);
-    let computed = |&o: &InstrId| {
-        let opcode = module.instr(o).opcode;
-        opcode.is_elementwise() || MOVES.contains(&opcode)
-    };
-    let loops = parts.len() <= MOST_PARTS
-        && elements / parts.len() as i64 >= PART
-        && (!inner || parts.iter().all(wide))
-        && parts.iter().any(computed);
-    !loops
+    let narrow = inner && parts.iter().any(|&o| fixed(module, o).is_some_and(|a| a.dims[along] < WIDE));
+    let computed = parts.iter().any(|&o| is_computed(module, o));
+    if parts.len() as i64 > MOST_ASSEMBLED {
+        let loops = parts.len() <= MOST_PARTS && elements / parts.len() as i64 >= PART && !narrow && computed;
+        return !loops;
+    }
+    let row: i64 = result.dims[along..].iter().product();
+    narrow && row > MOST_ASSEMBLED && !computed && !is_read_in_loops(module, id)
 }
 
-/// What is computed in the loops that read it.
+/// The shape of an array without dynamic dimensions.
+fn fixed(module: &Module, id: InstrId) -> Option<&ArrayShape> {
+    module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())
+}
+
+/// Whether something is computed in the loops that read it, or is such a thing by another name.
+fn is_computed(module: &Module, mut id: InstrId) -> bool {
+    while let (Opcode::Reshape, &[of]) = (module.instr(id).opcode, module.instr(id).operands()) {
+        id = of;
+    }
+    let opcode = module.instr(id).opcode;
+    opcode.is_elementwise() || MOVES.contains(&opcode)
+}
+
+/// Whether what reads something, perhaps by another name, are loops.
+fn is_read_in_loops(module: &Module, id: InstrId) -> bool {
+    let mut pending = vec![id];
+    while let Some(id) = pending.pop() {
+        for user in module.users(id) {
+            let opcode = module.instr(user.user).opcode;
+            if opcode == Opcode::Reshape {
+                pending.push(user.user);
+            } else if opcode.is_elementwise() || MOVES.contains(&opcode) || opcode == Opcode::Reduce {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// What moves elements in the loops that read it.
 const MOVES: [Opcode; 8] = [
     Opcode::Broadcast,
     Opcode::Concatenate,

@@ -28,6 +28,10 @@ impl Concatenate {
         let refuse = |reason: &str| Unsupported::new(module, id, reason);
         let instr = module.instr(id);
         let result = instr.shape.expect_array();
+        let arrays = instr.operands().iter().chain([&id]);
+        if arrays.filter_map(|&o| module.instr(o).shape.as_array()).any(|a| a.is_dynamic()) {
+            return Err(refuse("sizes known only at run time"));
+        }
         let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
         let along = along.ok_or_else(|| refuse("a concatenation along no dimension"))?;
         let whole = array_bytes(result).ok_or_else(|| refuse("an array larger than memory can be"))? as usize;

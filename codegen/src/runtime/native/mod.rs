@@ -138,9 +138,7 @@ impl Native {
     pub fn of(module: &Module, id: InstrId) -> Option<Result<Native, Unsupported>> {
         // Not a dispatch: whatever is not here is executed in other ways.
         let kind = match module.instr(id).opcode {
-            Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => {
-                concatenate::Concatenate::of(module, id).map(Kind::Concatenate)
-            }
+            Opcode::Concatenate => concatenate::Concatenate::of(module, id).map(Kind::Concatenate),
             Opcode::Convolution => {
                 convolution::Convolution::of(module, id).map(|op| Kind::Convolution(Box::new(op)))
             }
