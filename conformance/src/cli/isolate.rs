@@ -9,7 +9,7 @@ use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Module, Opcode};
 
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, passes_of, with_timeout};
@@ -75,8 +75,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NPZ")]
     infeed: Option<String>,
     /// The most seconds of a run of another program
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
-    timeout: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = values::time)]
+    timeout: Duration,
     /// Write a page with the program's graph to this file
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
@@ -106,9 +106,8 @@ struct Task {
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let task = task(options, ui)?;
     let module = &task.program.module;
-    let timeout = Duration::try_from_secs_f64(options.timeout)
-        .map_err(|_| Failure::usage(format!("--timeout {}: not a time", options.timeout)))?;
-    let engines = task.engines.iter().map(|n| with_timeout(n, timeout)).collect::<Result<Vec<_>, _>>()?;
+    let engines =
+        task.engines.iter().map(|n| with_timeout(n, options.timeout)).collect::<Result<Vec<_>, _>>()?;
     let chosen = isolate::Options {
         settings: task.settings,
         max_executions: options.max_executions,

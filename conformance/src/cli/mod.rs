@@ -19,6 +19,7 @@ mod run;
 mod stage;
 mod test;
 pub mod ui;
+pub(crate) mod values;
 mod verify;
 mod watch;
 
@@ -62,8 +63,8 @@ struct Global {
     /// One JSON object a line instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Threads of one program's run; 0 is all
-    #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    /// Threads of one program's run, at most 1,024; 0 is all
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     threads: usize,
 }
 
