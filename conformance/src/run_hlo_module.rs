@@ -260,11 +260,10 @@ pub fn main() -> u8 {
         guarded("running the command", || run(std::env::args().skip(1), &ui))
     });
     let exit = result.unwrap_or_else(|failure| {
-        ui.error(&failure.message);
+        ui.failure(&failure);
         failure.exit
     });
-    ui::flush();
-    exit.code()
+    ui::finish(exit.code())
 }
 
 fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
@@ -307,7 +306,7 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
             run_file(file, &program, &flags, &*platform, reference.as_deref(), ui)
         });
         let (n, bad, e) = result.unwrap_or_else(|failure| {
-            ui.error(&failure.message);
+            ui.failure(&failure);
             (1, 1, failure.exit)
         });
         runs += n;

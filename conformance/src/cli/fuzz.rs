@@ -237,7 +237,7 @@ fn bases(paths: &[String], limit: u64, seed: u64) -> Result<Vec<crate::fuzz::Bas
     for path in paths {
         let at = Path::new(path);
         if at.is_file() {
-            let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+            let program = frontend::load(path).map_err(|r| r.failure(false))?;
             let inputs = crate::generate::inputs(&program.module, seed);
             bases.push((path.clone(), program.module, inputs));
             continue;

@@ -1,6 +1,5 @@
 //! `hlo isolate`: which instruction an engine computes wrongly.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,8 +15,8 @@ use crate::engine::spec::{names_of, passes_of, with_timeout};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
-use crate::files::write_whole;
-use crate::frontend::{Program, instruction_count, load, signature};
+use crate::files::write_text;
+use crate::frontend::{Program, instruction_count, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
@@ -165,7 +164,7 @@ fn isolate_on(
     let next = next_commands(&found, options);
     if let Some(path) = &options.html {
         let page = Page { file: &options.file, module: subject.module, found: &found, next: &next }.write();
-        write_whole(Path::new(path), |file| file.write_all(page.as_bytes()))?;
+        write_text(Path::new(path), &page)?;
         ui.detail(format!("  written  {path}"));
     }
     if ui.json {
@@ -184,7 +183,7 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
         let loaded = artifact::load(path, limit)?;
         (loaded.program, loaded.inputs, loaded.finding, Some(loaded.devices))
     } else {
-        let program = load(&options.file).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+        let program = super::load(&options.file, ui)?;
         (program, None, None, None)
     };
     let replicas = options.replicas.or(devices.map(|d| d.replicas()));

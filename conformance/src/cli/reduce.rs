@@ -13,7 +13,6 @@ use crate::artifact;
 use crate::differential::Settings;
 use crate::engine::{Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
-use crate::frontend::load;
 use crate::inputs;
 use crate::npz::Npz;
 use crate::reduce::{self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step};
@@ -80,7 +79,7 @@ Examples:
 Ends with 0 if there is a result, 1 if the program does not fail. Run it again to go on where it was stopped.";
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let original = read(options)?;
+    let original = read(options, ui)?;
     let out = options.out.clone().unwrap_or_else(|| default_out(&options.program));
     for (written, read) in
         [("module.hlo", program_file(&options.program)), ("inputs.npz", inputs_file(options))]
@@ -158,10 +157,10 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
 }
 
 /// The program and its inputs.
-fn read(options: &Options) -> Result<Candidate, Failure> {
+fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
-    let loaded = load(&program).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let loaded = super::load(&program, ui)?;
     let module = loaded.module;
     let devices = Devices::new(module.replica_count(), module.num_partitions())
         .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;

@@ -198,7 +198,7 @@ fn report_failure(ui: &Ui, file: &str, failure: &Failure) {
         }];
         ui.object(&Object { errors, ..Object::new(file, stage, failure.exit) });
     } else {
-        ui.error(&failure.message);
+        ui.failure(failure);
     }
 }
 
