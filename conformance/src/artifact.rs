@@ -315,8 +315,7 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
     if !program.is_file() {
         return Err(Failure::usage(format!("{}: is a folder without {MODULE}", folder.display())));
     }
-    let program =
-        frontend::load(&program.to_string_lossy()).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let program = frontend::load(&program.to_string_lossy()).map_err(|r| r.failure(false))?;
     let finding = finding(folder)?;
     let devices = match &finding {
         Some(f) => engine::devices(&program.module, Some(f.replicas), Some(f.partitions))?,

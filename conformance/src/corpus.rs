@@ -162,7 +162,7 @@ fn run_limited(item: &Item, options: &CorpusOptions) -> CaseReport {
     let mut report = match spawned {
         Err(e) => failed(item, "error", format!("no thread: {e}")),
         Ok(_) => receiver.recv_timeout(options.time_limit).unwrap_or_else(|_| {
-            failed(item, "timeout", format!("not done after {} s", options.time_limit.as_secs()))
+            failed(item, "timeout", format!("not done after {} s", options.time_limit.as_secs_f64()))
         }),
     };
     report.ms = start.elapsed().as_secs_f64() * 1e3;

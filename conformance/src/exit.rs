@@ -12,7 +12,7 @@ pub enum Exit {
     Ok = 0,
     /// Results differ, too much is undecided, or a case failed.
     Differs = 1,
-    /// Wrong usage: flags, paths, inputs that do not fit the program.
+    /// Wrong usage: flags, paths, inputs that do not fit the program, what cannot be read or written.
     Usage = 2,
     /// The program cannot be parsed.
     Parse = 3,
@@ -44,14 +44,21 @@ impl Exit {
 pub struct Failure {
     /// How the process ends.
     pub exit: Exit,
-    /// What went wrong; may have several lines (rendered diagnostics).
+    /// What went wrong; may have several lines.
     pub message: String,
+    /// Whether the message is rendered diagnostics, which say themselves that they are errors and where.
+    pub rendered: bool,
 }
 
 impl Failure {
     /// A failure.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: message.into(), rendered: false }
+    }
+
+    /// A failure whose message is rendered diagnostics.
+    pub fn rendered(exit: Exit, message: impl Into<String>) -> Self {
+        Self { rendered: true, ..Self::new(exit, message) }
     }
 
     /// Wrong usage.

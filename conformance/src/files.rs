@@ -1,9 +1,10 @@
 //! Reading programs and writing results.
 //!
 //! **Invariants:** a file is written under a temporary name beside its own and renamed when it is complete, so nobody ever
-//! sees half of one; what cannot be read gives one error that names the path.
+//! sees half of one, unless its folder takes no other files: then it is written in place. A path that leads to something else
+//! (a device, a pipe) is written to, never replaced; links are followed, and stay. What cannot be read gives one error that names the path.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,9 @@ use crate::exit::{Exit, Failure};
 
 /// The longest program text that is read: spans are 32-bit byte offsets.
 pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
+
+/// What editors of Windows write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The text of a program and the name to show for it.
 #[derive(Clone, Debug)]
@@ -21,12 +25,12 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads a program; `-` is standard input.
+/// Reads a program; `-` is standard input. A byte order mark before it is no part of it.
 ///
 /// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is not UTF-8 (with the offset of the first
 /// bad byte) or too long.
 pub fn read_source(path: &str) -> Result<Source, Failure> {
-    let (name, bytes) = if path == "-" {
+    let (name, mut bytes) = if path == "-" {
         ("<stdin>".to_owned(), read_limited(io::stdin().lock(), "<stdin>", 0)?)
     } else {
         let meta = fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
@@ -36,6 +40,9 @@ pub fn read_source(path: &str) -> Result<Source, Failure> {
         let file = File::open(path).map_err(|e| cannot_read(path, &e))?;
         (path.to_owned(), read_limited(file, path, meta.len())?)
     };
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text }),
         Err(e) => {
@@ -100,23 +107,95 @@ fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Writes a file whole or not at all: `write` fills a temporary file in the same folder, which then takes the name.
+/// Writes a file whole or not at all: `write` fills a temporary file in the same folder, which then takes the name. What that cannot be done
+/// for is written in place: devices and pipes, and files in folders that take no new ones.
 pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let fail =
-        |e: &io::Error| Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(e)));
-    let temporary = Temporary::beside(path).map_err(|e| fail(&e))?;
-    let result = (|| {
-        let mut file = BufWriter::new(File::create_new(&temporary.path)?);
-        write(&mut file)?;
-        file.flush()?;
-        file.stream_position()?;
-        drop(file);
-        fs::rename(&temporary.path, path)
-    })();
-    result.map_err(|e| fail(&e))
+    let written = match fs::metadata(path) {
+        Ok(there) if there.is_file() => replace(path, &there, write),
+        Ok(_) => write_through(path, write),
+        Err(_) => match linked(path) {
+            Ok(target) => create(&target, write),
+            Err(e) => Err(e),
+        },
+    };
+    written.map_err(|e| Failure::usage(format!("{}: cannot be written: {}", path.display(), describe(&e))))
+}
+
+/// The same of a text.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    write_whole(path, |file| file.write_all(text.as_bytes()))
+}
+
+type Written = io::Result<()>;
+
+fn create(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
+    let temporary = Temporary::beside(path)?;
+    fill(File::create_new(&temporary.path)?, write)?;
+    fs::rename(&temporary.path, path)
+}
+
+/// Replaces a file, where links lead to it; it stays readable to those to whom it was.
+fn replace(path: &Path, there: &Metadata, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
+    // A name below /proc may lead to a file that has none any more, or another one.
+    let Ok(path) = fs::canonicalize(path) else { return fill(in_place(path)?, write) };
+    let temporary = Temporary::beside(&path)?;
+    let file = match File::create_new(&temporary.path) {
+        Ok(file) => file,
+        Err(e) if is_refusal(&e) => return fill(in_place(&path)?, write),
+        Err(e) => return Err(e),
+    };
+    fill(file, write)?;
+    // Not worth failing for, on file systems without permissions.
+    let _ = fs::set_permissions(&temporary.path, there.permissions());
+    match fs::rename(&temporary.path, &path) {
+        // The file belongs to somebody else, or something is mounted on it.
+        Err(e) if is_refusal(&e) || e.kind() == io::ErrorKind::ResourceBusy => {
+            io::copy(&mut File::open(&temporary.path)?, &mut in_place(&path)?).map(drop)
+        }
+        renamed => renamed,
+    }
+}
+
+/// Whether a folder does not let us make or rename files.
+fn is_refusal(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Writes to what is no file. It may not be able to seek, which `write` may want: a nameless file takes the bytes first.
+fn write_through(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
+    let mut sink = OpenOptions::new().write(true).open(path)?;
+    let mut spool = tempfile::tempfile()?;
+    fill(spool.try_clone()?, write)?;
+    spool.rewind()?;
+    io::copy(&mut spool, &mut sink)?;
+    sink.flush()
+}
+
+fn in_place(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).truncate(true).open(path)
+}
+
+fn fill(file: File, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.flush()
+}
+
+/// Where a link to nothing leads; a path that is no link is itself.
+fn linked(path: &Path) -> io::Result<PathBuf> {
+    /// As many as Linux follows.
+    const MOST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.with_file_name("").join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 /// A temporary name; the file of that name, if still there, goes with it.
@@ -161,6 +240,64 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_stay() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, far, lost, made] =
+            ["file", "link", "far", "lost", "made"].map(|n| dir.path().join(n));
+        fs::write(&file, "old and longer").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("file", &link).unwrap();
+        symlink(&link, &far).unwrap();
+        symlink("made", &lost).unwrap();
+        write_text(&far, "new").unwrap();
+        write_text(&lost, "made").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), fs::read(&made).unwrap()), (b"new".to_vec(), b"made".to_vec()));
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert!([&link, &far, &lost].iter().all(|l| l.is_symlink()));
+        let round = dir.path().join("round");
+        symlink("round", &round).unwrap();
+        let failure = write_text(&round, "").unwrap_err();
+        assert!(failure.message.ends_with("too many levels of symbolic links"), "{}", failure.message);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 6, "no temporary file is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_are_written_to_and_stay() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, link) = (dir.path().join("pipe"), dir.path().join("link"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        symlink(&pipe, &link).unwrap();
+        for path in [&pipe, &link] {
+            let reader = std::thread::spawn({
+                let pipe = pipe.clone();
+                move || fs::read(pipe).unwrap()
+            });
+            // Zip files are made by going back and forth.
+            write_whole(path, |f| {
+                f.write_all(b"..cd")?;
+                f.rewind()?;
+                f.write_all(b"ab")
+            })
+            .unwrap();
+            assert_eq!(reader.join().unwrap(), b"abcd");
+            assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        }
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn folders_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let failure = write_text(dir.path(), "").unwrap_err();
+        assert!(failure.message.ends_with("cannot be written: is a directory"), "{}", failure.message);
+    }
+
     #[test]
     fn bad_sources_are_refused_with_their_exit_code() {
         let dir = tempfile::tempdir().unwrap();
@@ -178,5 +315,13 @@ mod tests {
         assert_eq!(binary.message, format!("{name}: not HLO text: byte 0xff at offset 12 is not UTF-8"));
         fs::write(&path, b"PK\x03\x04\x99").unwrap();
         assert!(read_source(name).unwrap_err().message.ends_with("(it looks like a zip or .npz file)"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.hlo");
+        fs::write(&path, "\u{FEFF}HloModule m\n").unwrap();
+        assert_eq!(read_source(path.to_str().unwrap()).unwrap().text, "HloModule m\n");
     }
 }

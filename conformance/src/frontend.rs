@@ -73,6 +73,14 @@ impl Rejected {
         render_all(&self.diagnostics, &self.file, &self.text, color)
     }
 
+    /// The same as a failure.
+    pub fn failure(&self, color: bool) -> Failure {
+        if self.diagnostics.is_empty() {
+            return Failure::new(self.exit, &*self.message);
+        }
+        Failure::rendered(self.exit, self.render(color))
+    }
+
     /// `2 errors`.
     pub fn summary(&self) -> String {
         match self.diagnostics.error_count() {

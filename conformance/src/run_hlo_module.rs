@@ -10,6 +10,7 @@ use hlo_interp::Devices;
 
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
+use crate::cli::values;
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use crate::exit::{Exit, Failure};
@@ -196,13 +197,16 @@ impl Flags {
         fn number<T: std::str::FromStr>(flag: &str, value: &str) -> Result<T, Failure> {
             value.parse().map_err(|_| Failure::usage(format!("--{flag}: `{value}` is not a number")))
         }
+        let bound = |flag: &str, value: &str| {
+            values::bound(value).map_err(|why| Failure::usage(format!("--{flag}: {why}")))
+        };
         match flag {
             "platform" => self.platform = value,
             "reference_platform" => self.reference_platform = value,
             "output_literals_file" => self.output = value,
             "input_literals_file" => self.input = value,
-            "abs_error_bound" => self.bounds.abs = number(flag, &value)?,
-            "rel_error_bound" => self.bounds.rel = number(flag, &value)?,
+            "abs_error_bound" => self.bounds.abs = bound(flag, &value)?,
+            "rel_error_bound" => self.bounds.rel = bound(flag, &value)?,
             "input_format" => self.input_format = value,
             "iterations" => self.iterations = number(flag, &value)?,
             "debug_options_file" => self.debug_options_file = value,
@@ -256,11 +260,10 @@ pub fn main() -> u8 {
         guarded("running the command", || run(std::env::args().skip(1), &ui))
     });
     let exit = result.unwrap_or_else(|failure| {
-        ui.error(&failure.message);
+        ui.failure(&failure);
         failure.exit
     });
-    ui::flush();
-    exit.code()
+    ui::finish(exit.code())
 }
 
 fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
@@ -303,7 +306,7 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
             run_file(file, &program, &flags, &*platform, reference.as_deref(), ui)
         });
         let (n, bad, e) = result.unwrap_or_else(|failure| {
-            ui.error(&failure.message);
+            ui.failure(&failure);
             (1, 1, failure.exit)
         });
         runs += n;

@@ -14,6 +14,7 @@
 mod ast;
 mod attr;
 mod cursor;
+mod foreign;
 mod literal;
 mod log_prefix;
 mod lower;
@@ -80,8 +81,10 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
     };
     let lex_errors = lexer.errors;
     let (ast, errors) = builder.finish();
+    let mut foreign = if errors.is_empty() { None } else { foreign::what(text) };
     for e in &errors {
-        diagnostics.push(syntax_error::diagnose(text, e, &lex_errors));
+        let d = syntax_error::diagnose(text, e, &lex_errors);
+        diagnostics.push(foreign.take().into_iter().fold(d, Diagnostic::note));
     }
     let module = lower::lower(text, &ast, options, !complete, &mut diagnostics);
     diagnostics.sort();

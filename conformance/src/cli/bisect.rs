@@ -12,7 +12,7 @@ use crate::differential::{Settings, Subject};
 use crate::engine::{self, Allowances, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
-use crate::{artifact, frontend, inputs, variants};
+use crate::{artifact, inputs, variants};
 
 /// Options of `hlo bisect`.
 #[derive(Args, Debug)]
@@ -81,7 +81,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let loaded = artifact::load(Path::new(path), limit)?;
         (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
     } else {
-        let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+        let program = super::load(path, ui)?;
         let devices = engine::devices(&program.module, None, None)?;
         (program, None, None, devices)
     };

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::ui::Ui;
 use crate::exit::{Exit, Failure};
-use crate::files::{read_source, write_whole};
+use crate::files::{read_source, write_text};
 use crate::filetest::run_file;
 
 /// Options of `hlo filetest`.
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                 passed += 1;
                 match blessed {
                     Some(text) if options.bless => {
-                        write_whole(Path::new(file), |f| std::io::Write::write_all(f, text.as_bytes()))?;
+                        write_text(Path::new(file), &text)?;
                         ui.detail(format!("{file}: {}, blessed", ui.good("ok")));
                     }
                     _ => ui.detail(format!("{file}: {}", ui.good("ok"))),

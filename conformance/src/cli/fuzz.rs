@@ -9,7 +9,7 @@ use hlo_interp::Accumulate;
 use serde::Serialize;
 
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, values};
 use crate::differential::{Kind, Settings};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
@@ -57,25 +57,25 @@ pub(crate) struct Options {
     #[arg(long)]
     no_reduce: bool,
     /// Seconds for the reduction of a finding
-    #[arg(long, default_value_t = 120, value_name = "S")]
-    reduce_time: u64,
+    #[arg(long, default_value = "120", value_name = "S", value_parser = values::time)]
+    reduce_time: Duration,
     /// Stop after so many seconds
-    #[arg(long, value_name = "S")]
-    max_time: Option<u64>,
+    #[arg(long, value_name = "S", value_parser = values::time)]
+    max_time: Option<Duration>,
     /// The largest share of undecided elements that passes
-    #[arg(long, default_value_t = 0.01, value_name = "X")]
+    #[arg(long, default_value_t = 0.01, value_name = "X", value_parser = values::bound)]
     max_undecided: f64,
     /// What engines may do besides (`all`; the names are in docs/harness.md)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
     /// Seconds for a run of a program
-    #[arg(long, default_value_t = 60.0, value_name = "S")]
-    timeout: f64,
+    #[arg(long, default_value = "60", value_name = "S", value_parser = values::time)]
+    timeout: Duration,
     /// How sums of floats round in the reference
     #[arg(long, value_enum, value_name = "MODE")]
     accumulate: Option<AccumulateOption>,
-    /// Programs at once; 0 is one for each processor
-    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    /// Programs at once, at most 1,024; 0 is one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     jobs: usize,
     /// Where findings and totals go
     #[arg(long, default_value = "fuzz-findings", value_name = "DIR")]
@@ -117,8 +117,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if !options.merge.is_empty() {
         return merge(options, ui);
     }
-    let timeout = Duration::try_from_secs_f64(options.timeout)
-        .map_err(|_| Failure::usage("--timeout: a positive number of seconds"))?;
+    let timeout = options.timeout;
     let names = if options.every_pass { every_pass() } else { engine::names_of(&options.engines) };
     let engines: Vec<Arc<dyn Engine>> =
         names.iter().map(|e| engine::with_timeout(e, timeout)).collect::<Result<_, _>>()?;
@@ -164,7 +163,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         count,
         shard: options.shard.unwrap_or((0, 1)),
         max_findings: options.max_findings,
-        max_time: options.max_time.map(Duration::from_secs),
+        max_time: options.max_time,
         timeout,
         jobs,
         settings,
@@ -238,7 +237,7 @@ fn bases(paths: &[String], limit: u64, seed: u64) -> Result<Vec<crate::fuzz::Bas
     for path in paths {
         let at = Path::new(path);
         if at.is_file() {
-            let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+            let program = frontend::load(path).map_err(|r| r.failure(false))?;
             let inputs = crate::generate::inputs(&program.module, seed);
             bases.push((path.clone(), program.module, inputs));
             continue;
@@ -325,7 +324,7 @@ impl Keeper<'_> {
         let oracle = Differential { reference, engine, settings: finding.settings };
         let options = reduce::Options {
             jobs: self.jobs,
-            max_time: Some(Duration::from_secs(self.options.reduce_time)),
+            max_time: Some(self.options.reduce_time),
             ..reduce::Options::default()
         };
         let program = &finding.program;
@@ -363,8 +362,8 @@ fn every_fault(
     let effort = acceptance::Effort {
         source,
         count: options.count,
-        hunt_time: Duration::from_secs(options.max_time.unwrap_or(600)),
-        reduce_time: Duration::from_secs(options.reduce_time),
+        hunt_time: options.max_time.unwrap_or(Duration::from_secs(600)),
+        reduce_time: options.reduce_time,
         jobs,
         settings,
     };

@@ -1,6 +1,5 @@
 //! `hlo isolate`: which instruction an engine computes wrongly.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,15 +8,15 @@ use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Module, Opcode};
 
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, passes_of, with_timeout};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
-use crate::files::write_whole;
-use crate::frontend::{Program, instruction_count, load, signature};
+use crate::files::write_text;
+use crate::frontend::{Program, instruction_count, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
@@ -75,8 +74,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NPZ")]
     infeed: Option<String>,
     /// The most seconds of a run of another program
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
-    timeout: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = values::time)]
+    timeout: Duration,
     /// Write a page with the program's graph to this file
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
@@ -106,9 +105,8 @@ struct Task {
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let task = task(options, ui)?;
     let module = &task.program.module;
-    let timeout = Duration::try_from_secs_f64(options.timeout)
-        .map_err(|_| Failure::usage(format!("--timeout {}: not a time", options.timeout)))?;
-    let engines = task.engines.iter().map(|n| with_timeout(n, timeout)).collect::<Result<Vec<_>, _>>()?;
+    let engines =
+        task.engines.iter().map(|n| with_timeout(n, options.timeout)).collect::<Result<Vec<_>, _>>()?;
     let chosen = isolate::Options {
         settings: task.settings,
         max_executions: options.max_executions,
@@ -166,7 +164,7 @@ fn isolate_on(
     let next = next_commands(&found, options);
     if let Some(path) = &options.html {
         let page = Page { file: &options.file, module: subject.module, found: &found, next: &next }.write();
-        write_whole(Path::new(path), |file| file.write_all(page.as_bytes()))?;
+        write_text(Path::new(path), &page)?;
         ui.detail(format!("  written  {path}"));
     }
     if ui.json {
@@ -185,7 +183,7 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
         let loaded = artifact::load(path, limit)?;
         (loaded.program, loaded.inputs, loaded.finding, Some(loaded.devices))
     } else {
-        let program = load(&options.file).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+        let program = super::load(&options.file, ui)?;
         (program, None, None, None)
     };
     let replicas = options.replicas.or(devices.map(|d| d.replicas()));

@@ -19,12 +19,14 @@ mod run;
 mod stage;
 mod test;
 pub mod ui;
+pub(crate) mod values;
 mod verify;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
+use crate::frontend::{self, Program};
 use crate::guard::{check_machine, guarded, on_deep_stack};
 use crate::report::parse_bytes;
 use ui::Ui;
@@ -62,8 +64,8 @@ struct Global {
     /// One JSON object a line instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Threads of one program's run; 0 is all
-    #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    /// Threads of one program's run, at most 1,024; 0 is all
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     threads: usize,
 }
 
@@ -139,14 +141,15 @@ pub fn main() -> u8 {
     let code = match Cli::try_parse() {
         Ok(cli) => run_cli(&cli).code(),
         Err(e) => {
-            // Help and version are no errors; both go where clap sends them, and a closed pipe is nobody's fault.
-            let code = u8::try_from(e.exit_code()).unwrap_or(2);
-            let _ = e.print();
-            code
+            // Help and version are no errors, and go to standard output.
+            let printed = e.print();
+            if !e.use_stderr() {
+                ui::written(printed);
+            }
+            u8::try_from(e.exit_code()).unwrap_or(2)
         }
     };
-    ui::flush();
-    code
+    ui::finish(code)
 }
 
 fn run_cli(cli: &Cli) -> Exit {
@@ -200,9 +203,14 @@ pub(crate) fn report_failure(ui: &Ui, failure: &Failure) {
             exit: u8,
             message: &'a str,
         }
-        ui.object(&Object { ok: false, exit: failure.exit.code(), message: &failure.message });
+        ui.object(&Object { ok: false, exit: failure.exit.code(), message: failure.message.trim_end() });
     }
-    ui.error(&failure.message);
+    ui.failure(failure);
+}
+
+/// Reads, parses and verifies a program. Errors: why it is rejected, rendered for standard error.
+pub(crate) fn load(path: &str, ui: &Ui) -> Result<Program, Failure> {
+    frontend::load(path).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))
 }
 
 /// The definition of the command line, for tests and completions.

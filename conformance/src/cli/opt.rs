@@ -14,8 +14,8 @@ use super::ui::Ui;
 use crate::engine::cpu::CpuOptions;
 use crate::engine::spec;
 use crate::exit::{Exit, Failure};
-use crate::files::describe;
-use crate::{frontend, report, variants};
+use crate::files::{describe, write_text};
+use crate::{report, variants};
 
 /// Options of `hlo opt`.
 #[derive(Args, Debug)]
@@ -143,17 +143,12 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     if options.verify_each {
         pipeline = pipeline.verified();
     }
-    let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(ui.color_errors)))?;
+    let program = super::load(path, ui)?;
     #[cfg(feature = "llvm")]
     if let Some(stage) = options.stage {
         let compiler = CpuOptions { opt_level: options.opt_level, fallback: false }.compiler();
         let text = super::stage::text(&program.module, stage, &compiler)?;
-        match &options.output {
-            Some(file) => std::fs::write(file, &text)
-                .map_err(|e| Failure::usage(format!("{}: {}", file.display(), describe(&e))))?,
-            None => ui.raw(&text),
-        }
-        return Ok(Exit::Ok);
+        return print_stage(path, stage, &text, options.output.as_deref(), ui);
     }
     let (module, rows) = optimized(options, program.module, &pipeline)?;
     let found = hlo::verify::verify(&module);
@@ -163,8 +158,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     let text = print_module(&module, &PrintOptions::source(&module));
     if let Some(file) = &options.output {
-        std::fs::write(file, &text)
-            .map_err(|e| Failure::usage(format!("{}: {}", file.display(), describe(&e))))?;
+        write_text(file, &text)?;
     }
     if ui.json {
         #[derive(Serialize)]
@@ -186,6 +180,35 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         }
         let total: u64 = rows.iter().map(|r| r.applications).sum();
         ui.line(format!("{path}: {total} applications of {} passes", rows.len()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints what the compiler made, or writes it to a file.
+#[cfg(feature = "llvm")]
+fn print_stage(
+    path: &str,
+    stage: super::stage::Stage,
+    text: &str,
+    output: Option<&Path>,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        file: &'a str,
+        ok: bool,
+        stage: super::stage::Stage,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<&'a str>,
+    }
+    if let Some(file) = output {
+        write_text(file, text)?;
+    }
+    let text = output.is_none().then_some(text);
+    if ui.json {
+        ui.object(&Object { file: path, ok: true, stage, text });
+    } else {
+        ui.raw(text.unwrap_or_default());
     }
     Ok(Exit::Ok)
 }

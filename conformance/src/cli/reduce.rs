@@ -8,11 +8,11 @@ use hlo_interp::Devices;
 use serde::Serialize;
 
 use super::ui::Ui;
+use super::values;
 use crate::artifact;
 use crate::differential::Settings;
 use crate::engine::{Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
-use crate::frontend::load;
 use crate::inputs;
 use crate::npz::Npz;
 use crate::reduce::{self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step};
@@ -43,11 +43,11 @@ pub(crate) struct Options {
     /// Where the result goes, and what a later run goes on from [default: PROGRAM.reduced]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Candidates that are tried at once; 0 is as many as there are processors
-    #[arg(short, long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    /// Candidates that are tried at once, at most 1,024; 0 is as many as there are processors
+    #[arg(short, long, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     jobs: usize,
     /// Stop after this time, such as 90s or 5m
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     max_time: Option<Duration>,
     /// Stop after so many candidates
     #[arg(long, value_name = "N")]
@@ -56,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// The most time for one run of a command or another program
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time)]
     timeout: Duration,
     /// NaNs must have the same bits
     #[arg(long)]
@@ -79,7 +79,7 @@ Examples:
 Ends with 0 if there is a result, 1 if the program does not fail. Run it again to go on where it was stopped.";
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
-    let original = read(options)?;
+    let original = read(options, ui)?;
     let out = options.out.clone().unwrap_or_else(|| default_out(&options.program));
     for (written, read) in
         [("module.hlo", program_file(&options.program)), ("inputs.npz", inputs_file(options))]
@@ -157,10 +157,10 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
 }
 
 /// The program and its inputs.
-fn read(options: &Options) -> Result<Candidate, Failure> {
+fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
-    let loaded = load(&program).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+    let loaded = super::load(&program, ui)?;
     let module = loaded.module;
     let devices = Devices::new(module.replica_count(), module.num_partitions())
         .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;
@@ -305,33 +305,12 @@ fn clock(t: Duration) -> String {
     format!("{}:{:02}", s / 60, s % 60)
 }
 
-/// Reads `90s`, `5m`, `1.5h`, `250ms`; a number alone is seconds.
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{unit}` is no unit of time: use ms, s, m or h")),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time such as 90s"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_shown() {
-        assert_eq!(parse_time("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(parse_time("2"), Ok(Duration::from_secs(2)));
-        assert!(parse_time("2 weeks").is_err() && parse_time("1e40").is_err() && parse_time("").is_err());
+    fn times_are_shown() {
         assert_eq!(clock(Duration::from_secs(67)), "1:07");
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use super::LimitOptions;
 use super::fuzz::parse_shard;
 use super::ui::Ui;
+use super::values;
 use crate::case::{Form, find};
 use crate::corpus::{
     CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, items, run_all, short_name,
@@ -37,12 +38,12 @@ pub(crate) struct Options {
     /// Only cases I, I + N, I + 2 N, ... in the order of their paths
     #[arg(long, value_name = "I/N", value_parser = parse_shard)]
     shard: Option<(u64, u64)>,
-    /// Cases at once; 0 is one for each processor
-    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
+    /// Cases at once, at most 1,024; 0 is one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     jobs: usize,
     /// Seconds for one case
-    #[arg(long, default_value_t = 120, value_name = "S")]
-    time_limit: u64,
+    #[arg(long, default_value = "120", value_name = "S", value_parser = values::time)]
+    time_limit: Duration,
     /// A list of cases known to fail: `form path  reason`
     #[arg(long, value_name = "FILE")]
     expected_failures: Option<String>,
@@ -94,7 +95,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             limits: Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
             ..RunOptions::default()
         },
-        time_limit: Duration::from_secs(options.time_limit),
+        time_limit: options.time_limit,
         jobs: options.jobs,
         nan_bits: options.nan_bits,
     };

@@ -1,16 +1,20 @@
 //! What commands print, and how.
 //!
 //! **Invariants:** standard output has results, standard error has progress and errors; colour and progress appear only on a
-//! terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output quietly, without a panic.
+//! terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output quietly, without a panic. Whatever else standard
+//! output cannot take is one error at the end ([`finish`]), never a success: all that commands print goes through here.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// Set when nobody reads standard output any more.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+use crate::exit::{Exit, Failure};
+use crate::files::describe;
+
+/// Why standard output takes no more: its reader is gone, or its disk is full.
+static BROKEN: OnceLock<io::Error> = OnceLock::new();
 
 /// How a command talks.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +81,16 @@ impl Ui {
         err(&format!("{on}error{off}: {}\n", text.as_ref()));
     }
 
+    /// Why a command failed, on standard error.
+    pub fn failure(&self, failure: &Failure) {
+        if failure.rendered {
+            // Diagnostics begin with their own `error[CODE]`.
+            err(&failure.message);
+        } else {
+            self.error(&failure.message);
+        }
+    }
+
     /// Something to know, on standard error.
     pub fn warn(&self, text: impl AsRef<str>) {
         if !self.quiet {
@@ -120,12 +134,16 @@ impl Ui {
 }
 
 fn out(text: &str) {
-    if CLOSED.load(Ordering::Relaxed) {
-        return;
+    if !closed() {
+        written(io::stdout().lock().write_all(text.as_bytes()));
     }
-    let mut stdout = io::stdout().lock();
-    if stdout.write_all(text.as_bytes()).is_err() {
-        CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// Remembers that standard output failed. For what others print there.
+pub(super) fn written(result: io::Result<()>) {
+    if let Err(e) = result {
+        // The first error says why; later ones follow from it.
+        let _ = BROKEN.set(e);
     }
 }
 
@@ -134,13 +152,24 @@ fn err(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Pushes out what is buffered, before the process ends.
-pub fn flush() {
-    let _ = io::stdout().lock().flush();
+/// Pushes out what is buffered, before the process ends with `code`, and returns the code that it ends with: another one if that was
+/// success and standard output did not take everything.
+pub fn finish(code: u8) -> u8 {
+    if !closed() {
+        written(io::stdout().lock().flush());
+    }
+    let code = match BROKEN.get() {
+        Some(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            err(&format!("error: standard output cannot be written: {}\n", describe(e)));
+            if code == Exit::Ok.code() { Exit::Usage.code() } else { code }
+        }
+        _ => code,
+    };
     let _ = io::stderr().lock().flush();
+    code
 }
 
-/// Whether the reader of standard output is gone.
+/// Whether standard output takes no more, so that further results reach nobody.
 pub fn closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+    BROKEN.get().is_some()
 }

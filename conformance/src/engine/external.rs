@@ -334,6 +334,10 @@ impl Server {
         match answer {
             Ok(line) => match serde_json::from_str::<Answer>(&line) {
                 Ok(Answer { ok: true, .. }) => Ok(()),
+                Ok(Answer { error, .. }) if error.is_empty() => {
+                    let line: String = line.chars().take(120).collect();
+                    Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
+                }
                 Ok(Answer { error, kind, .. }) => Err(match &*kind {
                     "unsupported" => {
                         Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))

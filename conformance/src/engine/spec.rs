@@ -70,7 +70,7 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
         }
         ("cpu" | "host", options) => cpu(name, options)?,
         ("form", Some(path)) => {
-            let program = frontend::load(path).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+            let program = frontend::load(path).map_err(|r| r.failure(false))?;
             Arc::new(FormEngine::new(name.to_owned(), program.module))
         }
         ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),

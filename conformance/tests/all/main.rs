@@ -19,6 +19,7 @@ mod fuzz;
 mod generated;
 mod isolate;
 mod mutated;
+mod output;
 mod passes;
 mod reduce;
 mod robust;
@@ -49,6 +50,7 @@ fn main() {
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
     trials.extend(cli::trials());
+    trials.extend(output::trials());
     trials.extend(reduce::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());

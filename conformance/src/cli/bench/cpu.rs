@@ -1,6 +1,6 @@
 //! Times of the compiler for this machine: compiling, running, steps.
 
-use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use hlo_codegen::runtime::limits::Limits;
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use serde_json::json;
 
+use super::profile::{self, Profile};
 use super::{Options, Timed, median, repeat};
-use crate::cli::ui::Ui;
 use crate::engine::cpu::{CpuOptions, ended, failed, pool};
 use crate::exit::Failure;
+use crate::files::write_text;
 use crate::frontend::parse_text;
-use crate::report;
 use crate::resident::{Mark, processor_time};
 
 /// Compiled before anything is timed, so that what a process needs once is there.
@@ -57,7 +57,6 @@ pub(super) fn time(
     how: CpuOptions,
     options: &Options,
     arrays: Vec<ArrayLiteral>,
-    ui: &Ui,
 ) -> Result<Timed, Failure> {
     if let Some(trivial) = parse_text(TRIVIAL).0 {
         compile(&trivial, how, u64::MAX)?;
@@ -95,19 +94,17 @@ pub(super) fn time(
     let (run, runs) = repeat(options.min_time, || drop(once(&limits)));
     let processor = processor_time().zip(processor).map(|(after, before)| after.saturating_sub(before));
 
+    let mut where_time_goes = None;
     if options.profile || options.trace.is_some() {
         let profiled = RunOptions { profile: true, ..limits };
         let runs: Result<Vec<Finished>, _> = (0..runs.clamp(3, 50)).map(|_| once(&profiled)).collect();
         let runs = runs.map_err(|e| ended(e).failure())?;
         if options.profile {
             let limits = Limits::measure(executable.pool()).map_err(|e| ended(e.into()).failure())?;
-            ui.line(table(executable.steps(), &runs, &stages, limits));
+            where_time_goes = Some(profile(executable.steps(), &runs, &stages, limits));
         }
         if let Some(path) = &options.trace {
-            let trace = trace(executable.steps(), runs.last(), &stages);
-            let failed =
-                |e| Failure::usage(format!("{path}: cannot be written: {}", crate::files::describe(&e)));
-            std::fs::write(path, trace).map_err(failed)?;
+            write_text(Path::new(path), &trace(executable.steps(), runs.last(), &stages))?;
         }
     }
     Ok(Timed {
@@ -118,54 +115,38 @@ pub(super) fn time(
         peak_bytes,
         live_bytes,
         results: vec![results],
+        profile: where_time_goes,
     })
 }
 
-/// Time of each step, the longest first, with what the machine could do at most.
-fn table(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limits) -> String {
-    let mut text = String::new();
-    let total: Duration = stages.iter().map(|s| s.2).sum();
-    let _ = writeln!(text, "compilation {}", report::time(total));
-    let mut by_time: Vec<&Stage> = stages.iter().filter(|s| s.2 * 100 > total).collect();
-    by_time.sort_by_key(|s| std::cmp::Reverse(s.2));
-    for (name, _, took) in by_time {
-        let share = took.as_secs_f64() / total.as_secs_f64() * 100.0;
-        let _ = writeln!(text, "  {:>9} {share:5.1}%  {name}", report::time(*took));
-    }
-    let (gb, gflop) = (limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
-    let _ = writeln!(text, "steps of a run; this machine: {gb:.1} GB/s, {gflop:.0} GFLOP/s");
+/// Times of stages and steps, the longest first.
+fn profile(steps: &[StepInfo], runs: &[Finished], stages: &[Stage], limits: Limits) -> Profile {
+    let us = |t: Duration| t.as_secs_f64() * 1e6;
+    let mut compile: Vec<profile::Stage> =
+        stages.iter().map(|(name, _, took)| profile::Stage { name: name.clone(), us: us(*took) }).collect();
+    compile.sort_by(|a, b| b.us.total_cmp(&a.us));
     let median_of = |i: usize| {
         let mut times: Vec<(Duration, u64)> = runs.iter().map(|r| (r.times[i].1, r.times[i].0)).collect();
         times.sort_unstable();
         times[times.len() / 2]
     };
-    // What a loop or branch holds is counted there.
-    let mut rows: Vec<(Duration, u64, &StepInfo)> = steps
-        .iter()
-        .enumerate()
-        .map(|(i, step)| (median_of(i).0, median_of(i).1, step))
-        .filter(|(_, count, _)| *count > 0)
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.0));
-    let all: Duration =
-        rows.iter().filter(|r| r.2.kind != "while" && r.2.kind != "conditional").map(|r| r.0).sum();
-    let _ = writeln!(text, "       time  share   count      GB/s  GFLOP/s  limit  step");
-    for (time, count, step) in rows.into_iter().take(40) {
-        let seconds = time.as_secs_f64().max(1e-9);
-        let rate = |n: u64| n as f64 * count as f64 / seconds / 1e9;
-        let (bytes, flops) = (rate(step.bytes), rate(step.flops));
-        let limit = (bytes / gb).max(flops / gflop) * 100.0;
-        let share = seconds / all.as_secs_f64().max(1e-9) * 100.0;
-        let _ = writeln!(
-            text,
-            "  {:>9} {share:5.1}% {count:7} {bytes:9.2} {flops:8.2} {limit:5.0}%  {} {}",
-            report::time(time),
-            step.kind,
-            step.name
-        );
-    }
-    text.truncate(text.trim_end().len());
-    text
+    let step = |(i, step): (usize, &StepInfo)| {
+        let (time, count) = median_of(i);
+        let rate = |n: u64| n as f64 * count as f64 / time.as_secs_f64().max(1e-9) / 1e9;
+        profile::Step {
+            name: step.name.clone(),
+            kind: step.kind,
+            us: us(time),
+            count,
+            gb_per_s: rate(step.bytes),
+            gflop_per_s: rate(step.flops),
+        }
+    };
+    let mut steps: Vec<profile::Step> =
+        steps.iter().enumerate().map(step).filter(|step| step.count > 0).collect();
+    steps.sort_by(|a, b| b.us.total_cmp(&a.us));
+    let (gb_per_s, gflop_per_s) = (limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
+    Profile { gb_per_s, gflop_per_s, compile, steps }
 }
 
 /// The stages of compilation and the steps of a run, as Chrome's `about:tracing` and Perfetto read them.

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "llvm")]
 mod cpu;
+#[cfg_attr(not(feature = "llvm"), expect(dead_code, reason = "engines other than `cpu` have no profile"))]
+mod profile;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,15 +13,17 @@ use hlo::{ArrayLiteral, Module};
 use hlo_interp::{Accumulate, Devices, Interpreter, Options as RunOptions, Value};
 use serde::Serialize;
 
-use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::ui::{Ui, closed};
+use super::{AccumulateOption, LimitOptions, values};
 use crate::engine::{self, flatten, named};
 use crate::engine::{Inputs, Outcome};
 use crate::exit::{Exit, Failure};
-use crate::frontend::{load, parse_text};
+use crate::frontend::{JsonError, Program, Rejected, load, parse_text};
+use crate::guard::guarded;
 use crate::npz::{self, Npz};
 use crate::resident::{Mark, processor_time};
 use crate::{inputs, report};
+use profile::Profile;
 
 /// Options of `hlo bench`.
 #[derive(Args, Debug)]
@@ -32,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long, alias = "platform", default_value = DEFAULT_ENGINE, value_name = "NAME")]
     engine: String,
     /// Print the time of each step of a run, beside what the machine can do at most
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     profile: bool,
     /// Write stages of compilation and steps of a run as a Chrome trace
     #[arg(long, value_name = "FILE")]
@@ -44,8 +48,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NPZ")]
     output: Option<String>,
     /// Repeat runs for at least so many seconds
-    #[arg(long, default_value_t = 0.5, value_name = "S")]
-    min_time: f64,
+    #[arg(long, default_value = "0.5", value_name = "S", value_parser = values::time)]
+    min_time: Duration,
     /// Seed of made inputs and of rng
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -81,6 +85,18 @@ struct Object<'a> {
     runs: usize,
     peak_bytes: Option<u64>,
     live_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<Profile>,
+}
+
+/// A program that could not be timed.
+#[derive(Serialize)]
+struct Failed<'a> {
+    module: &'a str,
+    engine: &'a str,
+    ok: bool,
+    exit: u8,
+    errors: Vec<JsonError>,
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
@@ -90,19 +106,56 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Ok;
     for file in &options.files {
-        match bench(file, engine.name(), options, ui) {
-            Ok(found) if ui.json => ui.object(&found),
-            Ok(found) => print(&found, ui),
-            Err(failure) => {
-                ui.error(format!("{file}: {}", failure.message.trim_end()));
-                exit = exit.first_failure(failure.exit);
+        let result = guarded(&format!("timing {file}"), || {
+            let program = match load(file) {
+                Ok(program) => program,
+                Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
+            };
+            let found = bench(file, &program, engine.name(), options)?;
+            if ui.json {
+                ui.object(&found);
+            } else {
+                print(&found, ui);
             }
+            Ok(Exit::Ok)
+        });
+        exit = exit.first_failure(result.unwrap_or_else(|failure| fail(file, engine.name(), failure, ui)));
+        if closed() {
+            break;
         }
     }
     Ok(exit)
 }
 
+/// Reports a program that is none.
+fn reject(file: &str, engine: &str, rejected: &Rejected, ui: &Ui) -> Exit {
+    if ui.json {
+        print_failed(file, engine, rejected.exit, rejected.json_errors(), ui);
+    }
+    ui.failure(&rejected.failure(ui.color_errors));
+    rejected.exit
+}
+
+/// Reports a program that could not be timed.
+fn fail(file: &str, engine: &str, failure: Failure, ui: &Ui) -> Exit {
+    if ui.json {
+        let message = failure.message.clone();
+        let error = JsonError { code: String::new(), line: None, column: None, message };
+        print_failed(file, engine, failure.exit, vec![error], ui);
+    }
+    let message = format!("{file}: {}", failure.message);
+    ui.failure(&Failure { message, ..failure });
+    failure.exit
+}
+
+fn print_failed(module: &str, engine: &str, exit: Exit, errors: Vec<JsonError>, ui: &Ui) {
+    ui.object(&Failed { module, engine, ok: false, exit: exit.code(), errors });
+}
+
 fn print(found: &Object<'_>, ui: &Ui) {
+    if let Some(profile) = &found.profile {
+        ui.line(profile.text());
+    }
     let time = |us: f64| report::time(Duration::from_secs_f64(us / 1e6));
     let peak = found.peak_bytes.map_or_else(String::new, |b| format!("peak {}, ", report::bytes(b)));
     ui.line(format!(
@@ -126,17 +179,23 @@ struct Timed {
     live_bytes: u64,
     /// By device; empty if nobody asked for them.
     results: Vec<Vec<ArrayLiteral>>,
+    /// Where the time goes, if that was asked for.
+    profile: Option<Profile>,
 }
 
-fn bench<'a>(file: &'a str, engine: &'a str, options: &Options, ui: &Ui) -> Result<Object<'a>, Failure> {
-    let program = load(file).map_err(|r| Failure::new(r.exit, r.render(false)))?;
+fn bench<'a>(
+    file: &'a str,
+    program: &Program,
+    engine: &'a str,
+    options: &Options,
+) -> Result<Object<'a>, Failure> {
     let (parse, _) = median(5, || parse_text(&program.source.text));
     let module = &program.module;
     let devices = engine::devices(module, None, None)?;
     if options.files.len() > 1 && options.trace.is_some() {
         return Err(Failure::usage("--trace takes one program"));
     }
-    let timed = time(module, file, engine, options, devices, ui)?;
+    let timed = time(module, file, engine, options, devices)?;
     if let Some(path) = &options.output {
         npz::write(Path::new(path), &named("out", &timed.results))?;
     }
@@ -151,6 +210,7 @@ fn bench<'a>(file: &'a str, engine: &'a str, options: &Options, ui: &Ui) -> Resu
         runs: timed.runs,
         peak_bytes: timed.peak_bytes,
         live_bytes: timed.live_bytes,
+        profile: timed.profile,
     })
 }
 
@@ -160,14 +220,12 @@ fn time(
     engine: &str,
     options: &Options,
     devices: Devices,
-    ui: &Ui,
 ) -> Result<Timed, Failure> {
     #[cfg(feature = "llvm")]
     if let (Some(how), 1) = (engine::cpu_options(engine)?, devices.count()) {
         let mut arrays = arrays(module, file, options, devices)?;
-        return cpu::time(module, how, options, arrays.pop().unwrap_or_default(), ui);
+        return cpu::time(module, how, options, arrays.pop().unwrap_or_default());
     }
-    let _ = ui;
     if options.profile || options.trace.is_some() {
         return Err(Failure::usage(format!("the engine `{engine}` has no profile of this program")));
     }
@@ -203,7 +261,7 @@ fn time_engine(
     let first = executable.run(inputs.clone(), &run, None).finished()?;
     let mut times = Vec::new();
     let start = Instant::now();
-    while times.len() < 3 || start.elapsed().as_secs_f64() < options.min_time {
+    while times.len() < 3 || start.elapsed() < options.min_time {
         times.push(executable.run(inputs.clone(), &run, None).finished()?.time);
     }
     times.sort_unstable();
@@ -215,6 +273,7 @@ fn time_engine(
         peak_bytes: None,
         live_bytes: first.peak_bytes,
         results: first.results,
+        profile: None,
     })
 }
 
@@ -263,14 +322,15 @@ fn time_interpreter(
         peak_bytes,
         live_bytes,
         results,
+        profile: None,
     })
 }
 
-/// The median time of calls for at least so many seconds, and three at least; and how many these were.
-fn repeat(min_time: f64, mut f: impl FnMut()) -> (Duration, usize) {
+/// The median time of calls for at least so long, and three at least; and how many these were.
+fn repeat(min_time: Duration, mut f: impl FnMut()) -> (Duration, usize) {
     let mut times = Vec::new();
     let start = Instant::now();
-    while times.len() < 3 || start.elapsed().as_secs_f64() < min_time {
+    while times.len() < 3 || start.elapsed() < min_time {
         let start = Instant::now();
         f();
         times.push(start.elapsed());

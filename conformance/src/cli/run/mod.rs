@@ -13,7 +13,7 @@ use hlo_interp::{Accumulate, Devices};
 
 use super::ui::{Ui, closed};
 use super::watch::{WatchOptions, Watched};
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, values};
 use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
@@ -78,10 +78,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", conflicts_with_all = ["abs_error_bound", "rel_error_bound"])]
     max_ulp: Option<u64>,
     /// An element is wrong if it exceeds this and the relative bound
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = values::bound)]
     abs_error_bound: Option<f64>,
     /// An element is wrong if it exceeds this and the absolute bound
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = values::bound)]
     rel_error_bound: Option<f64>,
     /// NaNs must have the same bits too
     #[arg(long)]
@@ -90,7 +90,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
     allow: Vec<String>,
     /// The largest share of undecided elements that passes
-    #[arg(long, default_value_t = 0.01, value_name = "X", hide_short_help = true)]
+    #[arg(long, default_value_t = 0.01, value_name = "X", value_parser = values::bound, hide_short_help = true)]
     max_undecided: f64,
     /// Where a folder that repeats a mismatch goes, or `none`
     #[arg(long, default_value = ".", value_name = "DIR", hide_short_help = true)]
@@ -198,7 +198,7 @@ fn report_failure(ui: &Ui, file: &str, failure: &Failure) {
         }];
         ui.object(&Object { errors, ..Object::new(file, stage, failure.exit) });
     } else {
-        ui.error(&failure.message);
+        ui.failure(failure);
     }
 }
 

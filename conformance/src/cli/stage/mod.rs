@@ -12,11 +12,13 @@ use hlo_codegen::cpu::{CompileError, Options, Stages, compile_watched};
 use hlo_codegen::passes::{Pipeline, Steps};
 use hlo_codegen::plan::lower::Lowered;
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 
 /// A stage of the compiler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
     /// The program as it was read
     Hlo,

@@ -1,0 +1,91 @@
+//! Where the time of a program goes: stages of its compilation, steps of its runs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::report;
+
+/// Times of stages and steps, the longest first. The names of fields are documented in docs/compiler.md and do not change.
+#[derive(Serialize)]
+pub(super) struct Profile {
+    /// What this machine reaches.
+    pub(super) gb_per_s: f64,
+    pub(super) gflop_per_s: f64,
+    pub(super) compile: Vec<Stage>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// A stage of compilation.
+#[derive(Serialize)]
+pub(super) struct Stage {
+    pub(super) name: String,
+    pub(super) us: f64,
+}
+
+/// A step of a run. What a loop or branch holds is counted there.
+#[derive(Serialize)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    /// All its executions in a run together: the median over runs.
+    pub(super) us: f64,
+    pub(super) count: u64,
+    pub(super) gb_per_s: f64,
+    pub(super) gflop_per_s: f64,
+}
+
+impl Step {
+    /// Whether the time of other steps is in its own.
+    fn holds_others(&self) -> bool {
+        matches!(self.kind, "while" | "conditional")
+    }
+}
+
+/// Steps shown as text; all are in JSON.
+const SHOWN: usize = 40;
+
+impl Profile {
+    /// As a table, with shares of the whole and of what the machine could do at most.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        self.write_stages(&mut text);
+        self.write_steps(&mut text);
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn write_stages(&self, text: &mut String) {
+        let total: f64 = self.compile.iter().map(|s| s.us).sum();
+        let _ = writeln!(text, "compilation {}", time(total));
+        for Stage { name, us } in self.compile.iter().filter(|s| s.us * 100.0 > total) {
+            let _ = writeln!(text, "  {:>9} {:5.1}%  {name}", time(*us), us / total * 100.0);
+        }
+    }
+
+    fn write_steps(&self, text: &mut String) {
+        let Self { gb_per_s: gb, gflop_per_s: gflop, .. } = self;
+        let _ = writeln!(text, "steps of a run; this machine: {gb:.1} GB/s, {gflop:.0} GFLOP/s");
+        let all: f64 = self.steps.iter().filter(|s| !s.holds_others()).map(|s| s.us).sum();
+        let _ = writeln!(text, "       time  share   count      GB/s  GFLOP/s  limit  step");
+        for step in self.steps.iter().take(SHOWN) {
+            let _ = writeln!(
+                text,
+                "  {:>9} {:5.1}% {:7} {:9.2} {:8.2} {:5.0}%  {} {}",
+                time(step.us),
+                step.us / all.max(1e-3) * 100.0,
+                step.count,
+                step.gb_per_s,
+                step.gflop_per_s,
+                (step.gb_per_s / gb).max(step.gflop_per_s / gflop) * 100.0,
+                step.kind,
+                step.name
+            );
+        }
+    }
+}
+
+fn time(us: f64) -> String {
+    report::time(Duration::from_secs_f64(us / 1e6))
+}
