@@ -39,6 +39,7 @@ use hlo_interp::{Accumulate, Devices, ErrorKind, Observer, RunError};
 
 use crate::exit::{Exit, Failure};
 use crate::inputs::to_parameters;
+use crate::room::{self, Room};
 
 pub use allowances::Allowances;
 pub use form::Form;
@@ -89,6 +90,21 @@ impl Inputs {
     pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
         let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
         Ok(Self { arguments, host: Arc::new(NoHost) })
+    }
+
+    /// The memory for each device of a run that takes these over.
+    pub(crate) fn room(&self, options: &RunOptions) -> Room {
+        let devices = options.devices.count();
+        let bytes: u64 = self.arguments.iter().flatten().map(literal_bytes).sum();
+        room::within(options.limits.memory_bytes, bytes / u64::from(devices), devices)
+    }
+}
+
+fn literal_bytes(literal: &Literal) -> u64 {
+    match literal {
+        Literal::Array(a) => a.buffer.len() as u64 * a.buffer.element_type().storage_bytes() as u64,
+        Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
+        Literal::Token => 0,
     }
 }
 
@@ -187,6 +203,16 @@ impl Outcome {
     pub(crate) fn timed_out(engine: &str, limit: Duration) -> Outcome {
         let message = format!("{engine} took longer than {} s", limit.as_secs_f64());
         Outcome::TimedOut(Diagnostic::error(codes::ENGINE_TIMED_OUT, Span::NONE, message))
+    }
+
+    /// There is not enough memory, or no thread.
+    pub(crate) fn exhausted(message: impl Into<String>) -> Outcome {
+        Outcome::Trap(Diagnostic::error(codes::OUT_OF_MEMORY, Span::NONE, message))
+    }
+
+    /// Whether memory or threads did not suffice, which says nothing of the engine.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        matches!(self, Outcome::Trap(d) if d.code == codes::OUT_OF_MEMORY)
     }
 
     /// What an error of the interpreter means.
