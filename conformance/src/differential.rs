@@ -11,8 +11,11 @@ use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
 use crate::certify::{Bounds, certify};
-use crate::engine::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name};
+use crate::engine::{
+    Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, arrays_bytes,
+};
 use crate::replay::replay;
+use crate::room;
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
 /// How a comparison ended.
@@ -120,7 +123,7 @@ impl<'a> Subject<'a> {
 
     /// What a run takes. Errors: the arrays do not fit the program.
     pub fn inputs(&self) -> Result<Inputs, Outcome> {
-        let inputs = Inputs::new(self.module, self.inputs).map_err(|f| Outcome::crashed(f.message))?;
+        let inputs = Inputs::new(self.module, self.inputs).map_err(Outcome::before)?;
         Ok(Inputs { host: self.host.host(), ..inputs })
     }
 }
@@ -329,6 +332,9 @@ fn compare(
         Class::Wrong => Kind::Wrong,
     };
     difference.actual = Some(actual);
+    if let Err(failure) = room::ask(arrays_bytes(&expected.results), "the results of the reference") {
+        return failed(Outcome::before(failure));
+    }
     difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
     if settings.replay && says_little && executable.form().is_some() {

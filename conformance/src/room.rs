@@ -49,6 +49,21 @@ pub fn check() -> Result<(), Failure> {
     Err(Failure::new(Exit::Trap, message))
 }
 
+/// What is less is there, or nothing is: not worth asking the kernel for.
+const SMALL: u64 = 64 << 20;
+
+/// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
+pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let room = within(u64::MAX, 0, 1);
+    if bytes <= room.bytes {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", room.describe())))
+}
+
 /// Whether stacks of so many bytes leave most of the addresses to others.
 pub fn is_modest(stacks: u64) -> bool {
     addresses().is_none_or(|left| stacks <= left / 4)
@@ -124,6 +139,16 @@ mod tests {
         assert_eq!(of(5000, 0, 1), (700, "machine"));
         assert_eq!(of(5000, 100, 2), (450, "machine"));
         assert_eq!(of(710, 100, 1), (710, "--memory-limit"));
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        assert!(ask(1, "nothing").is_ok());
+        if cfg!(target_os = "linux") {
+            let refused = ask(1 << 60, "arrays").unwrap_err();
+            assert_eq!(refused.exit, Exit::Trap);
+            assert!(refused.message.starts_with("arrays want 1152921504606846976 bytes; the limit is "));
+        }
     }
 
     #[test]

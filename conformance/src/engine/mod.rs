@@ -86,8 +86,10 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays.
+    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays, [`Exit::Trap`] if
+    /// there is no memory for a copy of them.
     pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
+        room::ask(arrays_bytes(arrays), "the arguments of a run")?;
         let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
         Ok(Self { arguments, host: Arc::new(NoHost) })
     }
@@ -100,9 +102,18 @@ impl Inputs {
     }
 }
 
+/// Bytes of the arrays of all devices.
+pub(crate) fn arrays_bytes(arrays: &[Vec<ArrayLiteral>]) -> u64 {
+    arrays.iter().flatten().map(array_bytes).sum()
+}
+
+fn array_bytes(array: &ArrayLiteral) -> u64 {
+    array.buffer.len() as u64 * array.buffer.element_type().storage_bytes() as u64
+}
+
 fn literal_bytes(literal: &Literal) -> u64 {
     match literal {
-        Literal::Array(a) => a.buffer.len() as u64 * a.buffer.element_type().storage_bytes() as u64,
+        Literal::Array(a) => array_bytes(a),
         Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
         Literal::Token => 0,
     }
@@ -208,6 +219,14 @@ impl Outcome {
     /// There is not enough memory, or no thread.
     pub(crate) fn exhausted(message: impl Into<String>) -> Outcome {
         Outcome::Trap(Diagnostic::error(codes::OUT_OF_MEMORY, Span::NONE, message))
+    }
+
+    /// What a failure before a run means.
+    pub(crate) fn before(failure: Failure) -> Outcome {
+        match failure.exit {
+            Exit::Trap => Outcome::exhausted(failure.message),
+            _ => Outcome::crashed(failure.message),
+        }
     }
 
     /// Whether memory or threads did not suffice, which says nothing of the engine.
