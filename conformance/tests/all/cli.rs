@@ -349,7 +349,8 @@ fn limits_of_the_process() {
     ] {
         let o = within(3_000_000, &args);
         ends(&o, 6);
-        assert!(err(&o).contains("`ulimit -v`") || err(&o).contains("no memory"), "{args}: {}", err(&o));
+        let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), err(&o));
+        assert!(said.contains("`ulimit -v`") || said.contains("no memory"), "{args}: {said}");
     }
     // Stacks are smaller where there is little room, and results the same.
     ends(&within(1_500_000, &format!("run {small} -q")), 0);
