@@ -4,7 +4,7 @@
 //! any), `finding.json` ([`Finding`]) and `command.txt` (what repeats it). HASH is of the program, the inputs and the engine.
 //!
 //! **Invariants:** nothing is overwritten: a folder of the same content is left as it is, another gets a number; a folder is written under a
-//! temporary name and renamed when it is complete. Loading takes recorded cases of the corpus as well.
+//! temporary name and renamed when it is complete, and what was left of one that was not is removed by the next. Loading takes recorded cases of the corpus as well.
 
 use std::fs;
 use std::io;
@@ -190,8 +190,10 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         None => print_module(artifact.module, &PrintOptions::source(artifact.module)),
     };
     fs::create_dir_all(parent).map_err(|e| fail(parent, &e))?;
+    remove_left_over(parent);
+    let prefix = format!("{TEMPORARY}{}-", std::process::id());
     let temporary =
-        tempfile::Builder::new().prefix(".hlo-finding-").tempdir_in(parent).map_err(|e| fail(parent, &e))?;
+        tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|e| fail(parent, &e))?;
     let at = temporary.path();
     let hash = hash(&text, artifact);
     let write = |name: &str, text: &str| {
@@ -232,6 +234,27 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
         }
     }
     Err(Failure::usage(format!("{}: has too many folders {stem}-{hash}-N", parent.display())))
+}
+
+/// What temporary folders begin with; the number of the process that writes them follows.
+const TEMPORARY: &str = ".hlo-finding-";
+
+/// Removes what processes left that were ended while they wrote.
+fn remove_left_over(parent: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|n| n.strip_prefix(TEMPORARY)?.split_once('-'));
+        let owner = owner.and_then(|(process, _)| process.parse::<u32>().ok());
+        if owner.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            // Another one may be at it.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Temporary folders are for their owner alone; a finding is for everybody whom the surrounding folder is for.
@@ -331,4 +354,25 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
     let results = |name: &str| open(name)?.map(|mut npz| read_results(module, &mut npz, devices)).transpose();
     let (expected, actual) = (results(EXPECTED)?, results(ACTUAL)?);
     Ok(Loaded { folder: folder.to_owned(), devices, inputs, expected, actual, finding, program })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_ended_processes_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        // No process has so great a number.
+        let names = [format!("{TEMPORARY}4294967295-a"), format!("{TEMPORARY}{}-b", std::process::id())];
+        let [left, own] = names.map(|name| parent.path().join(name));
+        let other = parent.path().join(".hlo-finding-x");
+        for folder in [&left, &own, &other] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join(MODULE), "").unwrap();
+        }
+        remove_left_over(parent.path());
+        assert!(own.exists() && other.exists());
+        assert_eq!(left.exists(), !Path::new("/proc/self").exists());
+    }
 }

@@ -119,8 +119,8 @@ pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(Cas
     let (sender, receiver) = mpsc::channel::<(usize, CaseReport)>();
     let sender = Mutex::new(sender);
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
+        for job in 0..jobs {
+            let started = std::thread::Builder::new().spawn_scoped(scope, || {
                 let sender = match sender.lock() {
                     Ok(s) => s.clone(),
                     Err(_) => return,
@@ -133,6 +133,14 @@ pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(Cas
                     }
                 }
             });
+            // Those that there are do the work of all.
+            if started.is_err() {
+                if job == 0 {
+                    items.iter().for_each(|item| done(run_limited(item, options)));
+                    return;
+                }
+                break;
+            }
         }
         // The workers' copies count; this one would keep the channel open.
         let mut waiting: FxHashMap<usize, CaseReport> = FxHashMap::default();

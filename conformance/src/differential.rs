@@ -11,8 +11,11 @@ use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
 use crate::certify::{Bounds, certify};
-use crate::engine::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name};
+use crate::engine::{
+    Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, arrays_bytes,
+};
 use crate::replay::replay;
+use crate::room;
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
 /// How a comparison ended.
@@ -27,6 +30,8 @@ pub enum Kind {
     Undecided,
     /// The engine does not support the program.
     Unsupported,
+    /// Memory or threads did not suffice for the engine or for the check: nothing is said of the engine.
+    Exhausted,
     /// The engine trapped where the reference did not.
     Trap,
     /// The engine took too long.
@@ -44,7 +49,12 @@ impl Kind {
     pub fn is_failure(self) -> bool {
         match self {
             Kind::Trap | Kind::Timeout | Kind::Crash | Kind::Wrong => true,
-            Kind::Same | Kind::Explained | Kind::Undecided | Kind::Unsupported | Kind::NoReference => false,
+            Kind::Same
+            | Kind::Explained
+            | Kind::Undecided
+            | Kind::Unsupported
+            | Kind::Exhausted
+            | Kind::NoReference => false,
         }
     }
 
@@ -55,6 +65,7 @@ impl Kind {
             Kind::Explained => "explained by rounding",
             Kind::Undecided => "undecided",
             Kind::Unsupported => "unsupported",
+            Kind::Exhausted => "out of memory",
             Kind::Trap => "trap",
             Kind::Timeout => "timeout",
             Kind::Crash => "crash",
@@ -112,7 +123,7 @@ impl<'a> Subject<'a> {
 
     /// What a run takes. Errors: the arrays do not fit the program.
     pub fn inputs(&self) -> Result<Inputs, Outcome> {
-        let inputs = Inputs::new(self.module, self.inputs).map_err(|f| Outcome::crashed(f.message))?;
+        let inputs = Inputs::new(self.module, self.inputs).map_err(Outcome::before)?;
         Ok(Inputs { host: self.host.host(), ..inputs })
     }
 }
@@ -178,6 +189,7 @@ impl Difference {
             Kind::Same | Kind::Explained => true,
             Kind::Undecided => self.tally.undecided_share() <= max_undecided,
             Kind::Unsupported
+            | Kind::Exhausted
             | Kind::Trap
             | Kind::Timeout
             | Kind::Crash
@@ -244,10 +256,13 @@ pub fn differ_compiled(
     compare(expected, actual, engine, executable, subject, settings)
 }
 
+/// What an engine that left no results comes to.
 fn failed(outcome: Outcome) -> Difference {
+    let exhausted = outcome.is_exhausted();
     match outcome {
         Outcome::Finished(_) => Difference::ended(Kind::Same, None),
         Outcome::Unsupported(d) => Difference::ended(Kind::Unsupported, Some(d)),
+        Outcome::Trap(d) if exhausted => Difference::ended(Kind::Exhausted, Some(d)),
         Outcome::Trap(d) => Difference::ended(Kind::Trap, Some(d)),
         Outcome::WrongInputs(d) | Outcome::Crashed(d) => Difference::ended(Kind::Crash, Some(d)),
         Outcome::TimedOut(d) => Difference::ended(Kind::Timeout, Some(d)),
@@ -287,7 +302,13 @@ fn compare(
     // The reference ran already: if it cannot be run again with bounds, nothing is known.
     let certified = subject
         .inputs()
-        .and_then(|inputs| certify(subject.module, &inputs, &settings.run, allowances, &mut ()));
+        .and_then(|inputs| certify(subject.module, inputs, &settings.run, allowances, &mut ()));
+    // Without bounds for want of memory nothing is known of the engine, and nothing may be said of it.
+    if let Err(outcome) = certified.as_ref()
+        && outcome.is_exhausted()
+    {
+        return failed(outcome.clone());
+    }
     for (device, i) in differing {
         let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
         let name = array_name(count, device, "out", i);
@@ -311,6 +332,9 @@ fn compare(
         Class::Wrong => Kind::Wrong,
     };
     difference.actual = Some(actual);
+    if let Err(failure) = room::ask(arrays_bytes(&expected.results), "the results of the reference") {
+        return failed(Outcome::before(failure));
+    }
     difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
     if settings.replay && says_little && executable.form().is_some() {

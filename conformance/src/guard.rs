@@ -6,12 +6,17 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::room;
 
 /// Stack of the threads that run programs: virtual memory, touched only as far as it is used.
 pub const STACK_BYTES: usize = 512 << 20;
+
+/// The same where there are fewer addresses.
+const STACKS: [usize; 3] = [STACK_BYTES, 64 << 20, 8 << 20];
 
 /// Where the last panic was, for the message.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
@@ -40,12 +45,13 @@ fn install_hook() {
     });
 }
 
-/// Refuses a machine that lacks instructions which parts of this program were compiled to.
+/// Refuses a machine that lacks instructions which parts of this program were compiled to, or memory.
 pub fn check_machine() -> Result<(), Failure> {
+    room::check()?;
     hlo_interp::baseline::check().map_err(|feature| {
         let baseline = hlo_interp::baseline::BASELINE.unwrap_or("this machine");
         Failure::new(
-            crate::exit::Exit::Unsupported,
+            Exit::Unsupported,
             format!(
                 "this program was built for {baseline}, and this machine lacks {feature}; \
                  build it with `make demo` there, or with TARGET_CPU=x86-64 and RUSTFLAGS=\"-C target-cpu=x86-64\" in the environment (results are the same)"
@@ -80,28 +86,94 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
 
 /// Runs `f` on a thread with a stack of [`STACK_BYTES`], or of what the system gives.
 pub fn on_deep_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    let cell = Mutex::new(Some(f));
-    let run = || cell.lock().ok().and_then(|mut f| f.take()).map(|f| f());
-    for bytes in [STACK_BYTES, 64 << 20, 8 << 20] {
-        let joined = std::thread::scope(|scope| {
-            let builder = std::thread::Builder::new().name("hlo".into()).stack_size(bytes);
-            builder.spawn_scoped(scope, run).ok().map(std::thread::ScopedJoinHandle::join)
-        });
-        match joined {
-            Some(Ok(Some(value))) => return value,
-            Some(Ok(None)) => unreachable!("the closure is taken only by the thread that returns its value"),
-            Some(Err(payload)) => std::panic::resume_unwind(payload),
-            None => {}
+    std::thread::scope(|scope| match spawn_deep(scope, Some("hlo"), f) {
+        Ok(thread) => thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)),
+        // No thread at all: the stack of this one has to do.
+        Err(f) => f(),
+    })
+}
+
+/// Stacks of the threads of the pool that operations are spread over, the less the fewer addresses there are.
+const POOL_STACKS: [usize; 3] = [64 << 20, 16 << 20, 2 << 20];
+
+/// Threads that a run starts beside the pool: its own, the compiler's, the one with bounds.
+const SPARE_THREADS: usize = 4;
+
+/// Starts the pool that operations are spread over, of `threads` threads (0: one a core) or of as many as the system gives. Later calls
+/// change nothing. Errors: [`Exit::Trap`] if it gives none.
+pub fn start_pool(threads: usize) -> Result<(), Failure> {
+    let wanted =
+        if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
+    let (mut count, mut stack) = (0, 0);
+    for smaller in POOL_STACKS {
+        let stacks = (wanted + SPARE_THREADS) as u64 * smaller as u64;
+        if smaller > POOL_STACKS[2] && !room::is_modest(stacks) {
+            continue;
+        }
+        let more = startable(wanted + SPARE_THREADS, smaller);
+        if more > count {
+            (count, stack) = (more, smaller);
+        }
+        if count == wanted + SPARE_THREADS {
+            break;
         }
     }
-    // No thread at all: the stack of this one has to do.
-    run().expect("invariant: no thread took the closure")
+    if count == 0 {
+        let what =
+            "the system gives this process no thread (`ulimit -u`, `ulimit -v`, the pids of its group)";
+        return Err(Failure::new(Exit::Trap, what));
+    }
+    let threads = count.saturating_sub(SPARE_THREADS).clamp(1, wanted);
+    // Fails only if a pool exists already, which then serves.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(stack).build_global();
+    Ok(())
+}
+
+/// How many threads with such a stack can live at once, at most `wanted`. The pool is made once or never: whether it can be is tried
+/// beforehand.
+fn startable(wanted: usize, stack: usize) -> usize {
+    let gate = Mutex::new(());
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        let wait = || drop(gate.lock());
+        let start = |_| Builder::new().stack_size(stack).spawn_scoped(scope, wait).ok();
+        let count = (0..wanted).map_while(start).count();
+        drop(closed);
+        count
+    })
+}
+
+/// Starts `f` on a thread with a stack of [`STACK_BYTES`], or of less where there is less room for it. `Err`: the system gives no thread, and
+/// `f` was not called.
+pub fn spawn_deep<'s, T: Send + 's, F: FnOnce() -> T + Send + 's>(
+    scope: &'s Scope<'s, '_>,
+    name: Option<&str>,
+    f: F,
+) -> Result<ScopedJoinHandle<'s, T>, F> {
+    let cell = Arc::new(Mutex::new(Some(f)));
+    let taken = |cell: &Mutex<Option<F>>| {
+        let f = cell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        f.expect("invariant: only the thread that was started, or else its starter, takes the closure")
+    };
+    for bytes in STACKS {
+        if bytes > STACKS[2] && !room::is_modest(bytes as u64) {
+            continue;
+        }
+        let mut builder = Builder::new().stack_size(bytes);
+        if let Some(name) = name {
+            builder = builder.name(name.to_owned());
+        }
+        let cell = cell.clone();
+        if let Ok(thread) = builder.spawn_scoped(scope, move || taken(&cell)()) {
+            return Ok(thread);
+        }
+    }
+    Err(taken(&cell))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
 
     #[test]
     fn a_panic_is_reported_with_what_was_being_done() {
@@ -113,6 +185,12 @@ mod tests {
             failure.message
         );
         assert!(failure.message.contains("guard.rs:"), "{}", failure.message);
+    }
+
+    #[test]
+    fn threads_that_the_system_does_not_give_are_not_counted() {
+        assert_eq!(startable(3, 1 << 20), 3);
+        assert_eq!(startable(3, usize::MAX >> 2), 0);
     }
 
     #[test]

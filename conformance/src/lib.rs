@@ -41,6 +41,7 @@ pub mod replay;
 pub mod report;
 pub mod resident;
 pub mod residual;
+pub mod room;
 pub mod run_hlo_module;
 pub mod variants;
 pub mod verdict;

@@ -17,6 +17,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::exit::{Exit, Failure};
 use crate::files::{describe, write_whole};
+use crate::room;
 
 /// The longest header of a `.npy` file that is read.
 const MAX_HEADER: usize = 1 << 16;
@@ -116,6 +117,8 @@ impl Npz {
         if bytes > limit {
             return Err(too_large());
         }
+        // The bytes, while they grow, and the elements.
+        room::ask(bytes.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
         // Grows with what is really there, so that a header that lies costs nothing.
         let mut data = Vec::with_capacity(bytes.min(16 << 20) as usize);
         entry.by_ref().take(bytes).read_to_end(&mut data).map_err(|e| usage(format!("is damaged: {e}")))?;

@@ -254,11 +254,11 @@ impl Flags {
 /// Runs the program with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
     let ui = Ui::new(false, false, false);
-    set_threads(0);
-    let result = on_deep_stack(|| {
+    let command = || {
         check_machine()?;
         guarded("running the command", || run(std::env::args().skip(1), &ui))
-    });
+    };
+    let result = set_threads(0).and_then(|()| on_deep_stack(command));
     let exit = result.unwrap_or_else(|failure| {
         ui.failure(&failure);
         failure.exit

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use hlo::diag::codes;
-use hlo::{Buffer, ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape};
+use hlo::{
+    Buffer, BufferOf, ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, Shape,
+    with_element_type,
+};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -18,7 +21,7 @@ use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
 use crate::device::{Device, Devices, Peers};
 use crate::error::{ErrorKind, Result, RunError};
-use crate::memory::{Meter, Pool};
+use crate::memory::{self, Beside, Meter, Pool};
 use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Looks, Plan, Step};
@@ -38,6 +41,10 @@ pub struct Options {
     pub fuel: Option<u64>,
     /// The most bytes of values that are alive at once.
     pub memory_limit_bytes: u64,
+    /// What that limit is, for messages; may be empty.
+    pub memory_limit_of: &'static str,
+    /// What somebody else holds, which counts against the limit of each device.
+    pub beside: Beside,
     /// Seed of `rng`.
     pub seed: u64,
     /// What feeds the devices and takes what they send out.
@@ -54,6 +61,8 @@ impl Default for Options {
             accumulate: Accumulate::Exact,
             fuel: None,
             memory_limit_bytes: 8 << 30,
+            memory_limit_of: "",
+            beside: Beside::default(),
             seed: 0,
             host: Arc::new(NoHost),
             custom_calls: Registry::default(),
@@ -151,7 +160,7 @@ impl<'m> Interpreter<'m> {
             peers,
             traffic: Traffic::default(),
             fuel: AtomicU64::new(0),
-            meter: Meter::new(self.options.memory_limit_bytes, &pool),
+            meter: Meter::new(self.options.memory_limit_bytes, &self.options.beside, &pool),
             random: ops::rng::States::default(),
             watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
         }
@@ -379,7 +388,10 @@ impl<'m> Session<'m> {
                 let n = n.ok_or_else(unknown)?;
                 let bytes = (n as u64).checked_mul(a.element_type.storage_bytes() as u64);
                 self.check_memory(instr, bytes)?;
-                Ok(Tensor::new(a.dims.clone(), Buffer::zeros(a.element_type, n)).into())
+                let zeros: Option<Buffer> =
+                    with_element_type!(a.element_type, T => memory::zeros::<T>(n).map(BufferOf::wrap));
+                let zeros = zeros.ok_or_else(|| self.refused(instr, bytes))?;
+                Ok(Tensor::new(a.dims.clone(), zeros).into())
             }
             Shape::Tuple(parts) => {
                 let parts = parts.iter().map(|part| self.zeros(instr, part));
@@ -418,17 +430,27 @@ impl<'m> Session<'m> {
             return Ok(());
         }
         let wanted = bytes.map_or_else(|| "more than 2^63".to_owned(), |b| b.to_string());
-        Err(RunError::at(
-            instr,
-            ErrorKind::OutOfMemory,
-            codes::OUT_OF_MEMORY,
-            format!(
-                "{} wants {wanted} bytes; {} are alive and the limit is {}",
-                instr.opcode,
-                self.meter.live(),
-                self.meter.limit()
-            ),
-        ))
+        let (opcode, live, limit) = (instr.opcode, self.meter.live(), self.meter.limit());
+        let beside = match self.meter.beside() {
+            0 => String::new(),
+            bytes => format!(", {bytes} are kept beside them"),
+        };
+        let of = match self.interpreter.options.memory_limit_of {
+            "" => String::new(),
+            of => format!(" ({of})"),
+        };
+        let message =
+            format!("{opcode} wants {wanted} bytes; {live} are alive{beside} and the limit is {limit}{of}");
+        Err(RunError::at(instr, ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message))
+    }
+
+    /// The error that the system gives no memory, although the limit would allow it.
+    pub(crate) fn refused(&self, instr: &Instruction, bytes: Option<u64>) -> RunError {
+        let (opcode, live) = (instr.opcode, self.meter.live());
+        let wanted = bytes.unwrap_or(u64::MAX);
+        let message =
+            format!("{opcode} wants {wanted} bytes, which the system does not give; {live} are alive");
+        RunError::at(instr, ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message)
     }
 }
 

@@ -42,6 +42,7 @@ pub mod value;
 pub use device::{Device, Devices};
 pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, RunError};
+pub use memory::{Beside, Held};
 pub use observe::{Flow, Observer};
 pub use parallel::{Threads, with_threads};
 pub use region::binary_of;

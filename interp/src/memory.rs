@@ -11,23 +11,75 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hlo::literal::{Buffer, BufferOf};
 use hlo::with_buffer;
 
+/// Bytes that an observer holds for as long as it wants. They count against the limit of the run that it watches, as values do.
+#[derive(Clone, Debug, Default)]
+pub struct Beside(Arc<AtomicU64>);
+
+impl Beside {
+    /// How many there are.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// So many more, until that is dropped.
+    pub fn hold(&self, bytes: u64) -> Held {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Held { beside: self.clone(), bytes }
+    }
+}
+
+/// Bytes that are held, see [`Beside::hold`].
+#[derive(Debug)]
+pub struct Held {
+    beside: Beside,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.beside.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Storage of so many bytes may be refused by the system; what is less is there, or nothing is.
+const LARGE: usize = 1 << 26;
+
+/// `n` elements of zero; `None` if the system refuses them.
+pub(crate) fn zeros<T: BufferOf>(n: usize) -> Option<Vec<T>> {
+    if n.saturating_mul(size_of::<T>()) < LARGE {
+        return Some(vec![T::default(); n]);
+    }
+    let mut storage = Vec::new();
+    storage.try_reserve_exact(n).ok()?;
+    storage.resize(n, T::default());
+    Some(storage)
+}
+
 /// Live bytes of one run, and their limit.
 #[derive(Debug)]
 pub(crate) struct Meter {
     live: AtomicU64,
     peak: AtomicU64,
     limit: u64,
+    beside: Beside,
     pool: Arc<Pool>,
 }
 
 impl Meter {
-    pub(crate) fn new(limit: u64, pool: &Arc<Pool>) -> Arc<Self> {
-        Arc::new(Self { live: AtomicU64::new(0), peak: AtomicU64::new(0), limit, pool: pool.clone() })
+    pub(crate) fn new(limit: u64, beside: &Beside, pool: &Arc<Pool>) -> Arc<Self> {
+        let (live, peak) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { live, peak, limit, beside: beside.clone(), pool: pool.clone() })
     }
 
     /// Whether `bytes` more fit.
     pub(crate) fn check(&self, bytes: u64) -> bool {
-        self.live.load(Ordering::Relaxed).checked_add(bytes).is_some_and(|total| total <= self.limit)
+        let alive = self.live().saturating_add(self.beside());
+        alive.checked_add(bytes).is_some_and(|total| total <= self.limit)
+    }
+
+    /// Bytes that count besides those that are alive.
+    pub(crate) fn beside(&self) -> u64 {
+        self.beside.bytes()
     }
 
     pub(crate) fn live(&self) -> u64 {
@@ -156,11 +208,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_beside_counts() {
+        let beside = Beside::default();
+        let meter = Meter::new(100, &beside, &Arc::default());
+        let held = beside.hold(60);
+        assert!(meter.check(40) && !meter.check(41));
+        let _charge = Charge::new(&meter, 30);
+        assert!(meter.check(10) && !meter.check(11));
+        drop(held);
+        assert!(meter.check(70) && !meter.check(71));
+    }
+
+    #[test]
+    fn storage_that_the_system_refuses_is_no_abort() {
+        assert!(zeros::<f64>(usize::MAX / 16).is_none());
+        assert_eq!(zeros::<f32>(3), Some(vec![0.0; 3]));
+    }
+
+    #[test]
     fn storage_is_used_again_within_what_was_alive_before() {
         const N: usize = 1 << 16;
         const BYTES: u64 = 4 * N as u64;
         let pool = Arc::new(Pool::default());
-        let meter = Meter::new(u64::MAX, &pool);
+        let meter = Meter::new(u64::MAX, &Beside::default(), &pool);
         let (first, second) = (Charge::new(&meter, BYTES), Charge::new(&meter, BYTES));
         first.give_back(buffer(N));
         assert_eq!((meter.live(), meter.peak()), (BYTES, 2 * BYTES));

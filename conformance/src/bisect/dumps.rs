@@ -336,7 +336,7 @@ fn begin(module: &Module, source: &Source<'_>, options: &RunOptions) -> Result<(
         .map(|(i, r)| tolerance(r, &disturbed.iter().filter_map(|d| d.get(i)).collect::<Vec<_>>()))
         .collect();
     // What is certified counts too, where it says something: through long chains it grows to bounds that would explain anything.
-    if let Ok(certified) = certify(module, &given()?, &options, Allowances::LOOSE, &mut ()) {
+    if let Ok(certified) = certify(module, given()?, &options, Allowances::LOOSE, &mut ()) {
         for (tolerance, (array, bounds)) in all.iter_mut().zip(certified.results.iter().flatten()) {
             let parts = (tolerance.len() / array.buffer.len().max(1)).max(1);
             for (i, (t, x)) in tolerance.iter_mut().zip(noise::numbers(array)).enumerate() {

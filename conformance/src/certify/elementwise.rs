@@ -190,7 +190,7 @@ impl<'a> Corners<'a> {
 
     /// Runs the instruction at the corners of the box.
     fn corners(&self, hull: &mut Hull) -> Option<()> {
-        let probe = Probe::retyped(self.case.module, self.case.instr, &|t| t)?;
+        let probe = Probe::on(self.case)?;
         let ends: Vec<[Tensor; 3]> = self
             .operands
             .iter()

@@ -191,7 +191,7 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
                 soft: put_radii(&old.soft, &lanes, &new.soft, terms.results),
                 hard: put_radii(&old.hard, &lanes, &new.hard, terms.results),
             };
-            accumulated.1[j] = Arc::new(Leaf { bounds, product: false });
+            accumulated.1[j] = Arc::new(Leaf::new(bounds, false));
         }
     }
     Some(accumulated.1.iter().map(|leaf| leaf.bounds.clone()).collect())
@@ -206,10 +206,11 @@ fn taken(t: &Tensor, places: &[usize]) -> Tensor {
 fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
     let at = |radii: &Radii| match radii {
         Radii::Zero => Radii::Zero,
+        Radii::Unknown => Radii::unknown(places.len()),
         Radii::Each(each) => Radii::new(places.iter().map(|&i| each[i]).collect()),
     };
     let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard) };
-    Leaf { bounds, product: leaf.product }
+    Leaf::new(bounds, leaf.product)
 }
 
 /// A list with other elements at these places.
@@ -249,7 +250,8 @@ impl Lifted<'_> {
                 limits: self.case.settings.options.limits,
                 seed: 0,
             },
-            ..*self.case.settings
+            nested: true,
+            ..self.case.settings.clone()
         };
         let trees = args.1.into_iter().map(Tree::Array).collect();
         let values = args.0.into_iter().map(Value::Array).collect();

@@ -26,7 +26,13 @@
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `devices` | collectives | one of the above, on all participants |
+//!
+//! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
+//! hard radii are the same and 16 where not, until its last use; and what a rule takes while it works, which is asked for before. `blocks`
+//! keeps the latter small for elementwise instructions. What would pass the limit ends the certification as out of memory.
 
+mod account;
+mod blocks;
 mod complex;
 mod devices;
 mod elementwise;
@@ -46,12 +52,14 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
+use hlo::diag::codes;
 use hlo::{ArrayLiteral, InstrId, Module};
 use hlo_interp::observe::Call;
-use hlo_interp::{Device, ErrorKind, Interpreter, Options, RunError, Value};
+use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
 
 use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
-use crate::guard::STACK_BYTES;
+use crate::guard::spawn_deep;
+use account::Account;
 
 /// How far an array's elements may be off; of complex elements, each part.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -59,29 +67,35 @@ pub enum Radii {
     /// Not at all.
     #[default]
     Zero,
-    /// At most so much, element by element in row-major order: at least 0, perhaps infinite.
-    Each(Vec<f64>),
+    /// Nothing is known of any element.
+    Unknown,
+    /// At most so much, element by element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all infinite.
+    Each(Arc<Vec<f64>>),
 }
 
 impl Radii {
-    /// These, as [`Radii::Zero`] if they are. NaN, which arithmetic on infinities gives, says as little as infinity.
+    /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, which arithmetic on infinities gives, says as little as infinity.
     pub fn new(mut each: Vec<f64>) -> Radii {
         if each.iter().all(|&r| r == 0.0) {
             return Radii::Zero;
         }
         each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
-        Radii::Each(each)
+        if each.iter().all(|&r| r == f64::INFINITY) {
+            return Radii::Unknown;
+        }
+        Radii::Each(Arc::new(each))
     }
 
     /// Of `n` elements, nothing is known.
     pub fn unknown(n: usize) -> Radii {
-        Radii::new(vec![f64::INFINITY; n])
+        if n == 0 { Radii::Zero } else { Radii::Unknown }
     }
 
     /// That of an element.
     pub fn at(&self, i: usize) -> f64 {
         match self {
             Radii::Zero => 0.0,
+            Radii::Unknown => f64::INFINITY,
             Radii::Each(each) => each[i],
         }
     }
@@ -96,10 +110,20 @@ impl Radii {
         match (self, other) {
             (Radii::Zero, other) => other.clone(),
             (radii, Radii::Zero) => radii,
-            (Radii::Each(mut a), Radii::Each(b)) => {
-                a.iter_mut().zip(b).for_each(|(a, &b)| *a = a.max(b));
-                Radii::Each(a)
+            (Radii::Unknown, _) | (_, Radii::Unknown) => Radii::Unknown,
+            (Radii::Each(a), Radii::Each(b)) => {
+                let mut a = Arc::unwrap_or_clone(a);
+                a.iter_mut().zip(b.iter()).for_each(|(a, &b)| *a = a.max(b));
+                Radii::Each(Arc::new(a))
             }
+        }
+    }
+
+    /// What they take.
+    fn bytes(&self) -> u64 {
+        match self {
+            Radii::Zero | Radii::Unknown => 0,
+            Radii::Each(each) => size_of_val(&each[..]) as u64,
         }
     }
 }
@@ -117,6 +141,22 @@ impl Bounds {
     /// Of `n` elements, nothing is known.
     pub fn unknown(n: usize) -> Bounds {
         Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n) }
+    }
+
+    /// The same, held once where soft and hard radii do not differ.
+    fn shared(self) -> Bounds {
+        let Bounds { soft, hard } = self;
+        let hard = if hard == soft { soft.clone() } else { hard };
+        Bounds { soft, hard }
+    }
+
+    /// What they take.
+    fn bytes(&self) -> u64 {
+        let shared = match (&self.soft, &self.hard) {
+            (Radii::Each(soft), Radii::Each(hard)) => Arc::ptr_eq(soft, hard),
+            (_, _) => false,
+        };
+        self.soft.bytes() + if shared { 0 } else { self.hard.bytes() }
     }
 
     /// Whether the array is the reference's to the bit.
@@ -139,15 +179,43 @@ pub enum Tree {
 }
 
 /// What is known of an array.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Leaf {
     /// How far it may be off.
     pub bounds: Bounds,
     /// It holds products, moved about perhaps: contraction may leave out their rounding where they are added.
     product: bool,
+    /// That the account counts it.
+    held: Option<Arc<Held>>,
+}
+
+impl Leaf {
+    fn new(bounds: Bounds, product: bool) -> Leaf {
+        Leaf { bounds, product, held: None }
+    }
 }
 
 impl Tree {
+    /// Counts what is new in it.
+    fn charge(&mut self, account: &Account) {
+        match self {
+            Tree::Array(leaf) => {
+                if let Some(leaf) = Arc::get_mut(leaf)
+                    && leaf.held.is_none()
+                    && leaf.bounds.bytes() > 0
+                {
+                    leaf.held = Some(Arc::new(account.hold(leaf.bounds.bytes())));
+                }
+            }
+            // What is shared was counted where it was new.
+            Tree::Tuple(parts) => {
+                let parts = Arc::get_mut(parts).into_iter().flatten();
+                parts.for_each(|part| part.charge(account));
+            }
+            Tree::Token | Tree::Promise(..) => {}
+        }
+    }
+
     /// The bounds of all arrays, in the order of [`Value::arrays`].
     pub fn arrays(&self) -> Vec<&Bounds> {
         self.leaves().into_iter().map(|leaf| &leaf.bounds).collect()
@@ -211,49 +279,61 @@ pub struct Certified {
 }
 
 /// What rules know besides their instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Settings {
     allowances: Allowances,
     options: RunOptions,
+    account: Arc<Account>,
+    /// This is a run that a rule makes, beside the one that is certified.
+    nested: bool,
 }
+
+/// What to do where there is not the memory.
+const WITHOUT: &str = "this is the run of the reference with bounds, by which results with other bits are judged; it takes some times \
+                       the memory of the program: `--reference-platform none` does without, `--max-ulp N` compares without bounds";
 
 /// Runs the reference on a verified program, and bounds what an engine with these allowances may give. The calling thread tells the
 /// visitor; the run has a thread of its own. Errors: how the reference run ends without results.
 pub fn certify(
     module: &Module,
-    inputs: &Inputs,
+    inputs: Inputs,
     options: &RunOptions,
     allowances: Allowances,
     visitor: &mut dyn Visitor,
 ) -> Result<Certified, Outcome> {
-    let settings = Settings { allowances, options: *options };
+    let account = Arc::new(Account::new(inputs.room(options), options.devices.count()));
+    let settings = Settings { allowances, options: *options, account, nested: false };
+    let Inputs { arguments, host } = inputs;
+    // Moved, so that what nothing needs any more is gone at its last use.
     let arguments: Vec<Vec<Value>> =
-        inputs.arguments.iter().map(|a| a.iter().cloned().map(Value::from_literal).collect()).collect();
+        arguments.into_iter().map(|a| a.into_iter().map(Value::from_literal).collect()).collect();
     let trees = arguments.iter().map(|a| a.iter().map(exact_tree).collect()).collect();
     let (ask, asked) = mpsc::channel();
     let (answer, answered) = mpsc::channel();
     let link = visitor.wants().then(|| walk::Link::new(ask, answered));
-    let host = inputs.host.clone();
     let ended = thread::scope(|scope| {
+        let visited = link.is_some();
         let run = move || evaluate(module, arguments, trees, settings, host, link);
-        let spawned = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
-        for (at, value, tree) in asked {
-            // The run waits for the answer; if it has ended it needs none.
-            let _ = answer.send(visitor.value(&at, &value, &tree));
+        let spawned = spawn_deep(scope, None, run);
+        if spawned.is_ok() {
+            for (at, value, tree) in asked {
+                // The run waits for the answer; if it has ended it needs none.
+                let _ = answer.send(visitor.value(&at, &value, &tree));
+            }
         }
         match spawned {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(e) => {
-                let message = format!("no thread for the run: {e}");
-                let code = hlo::diag::codes::OUT_OF_MEMORY;
-                Err(RunError::outside(ErrorKind::OutOfMemory, code, message))
+            // Who tells nobody can as well run here.
+            Err(run) if !visited => run(),
+            Err(_) => {
+                let message = "no thread for the run of the reference with bounds";
+                Err(RunError::outside(ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message))
             }
         }
     });
-    let devices = ended.map_err(|e| match e.kind {
-        ErrorKind::Unsupported => Outcome::Unsupported(e.to_diagnostic()),
-        ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory => Outcome::Trap(e.to_diagnostic()),
-        ErrorKind::Arguments => Outcome::WrongInputs(e.to_diagnostic()),
+    let devices = ended.map_err(|e| match Outcome::of_interpreter(&e) {
+        Outcome::Trap(d) if e.kind == ErrorKind::OutOfMemory => Outcome::Trap(d.note(WITHOUT)),
+        outcome => outcome,
     })?;
     let results = devices.into_iter().map(|(value, tree)| {
         let mut arrays = Vec::new();
@@ -272,21 +352,25 @@ fn evaluate(
     host: Arc<dyn hlo_interp::device::host::Host>,
     link: Option<walk::Link>,
 ) -> Result<Vec<(Value, Tree)>, RunError> {
+    let (options, account) = (settings.options, settings.account.clone());
     let watcher = Arc::new(walk::Watcher::new(module, trees, settings, link));
-    let options = settings.options;
     let interpreter = Interpreter::new(
         module,
-        Options {
+        account.bound(Options {
             accumulate: options.accumulate,
             fuel: options.limits.fuel,
-            memory_limit_bytes: options.limits.memory_bytes,
             seed: options.seed,
             observer: Some(watcher.clone()),
             host,
             ..Options::default()
-        },
+        }),
     );
-    let finished = interpreter.run_devices(options.devices, arguments)?;
+    let finished = interpreter.run_devices(options.devices, arguments);
+    // The run was stopped where bounds failed.
+    if let Some(error) = account.failure() {
+        return Err(error);
+    }
+    let finished = finished.inspect_err(|e| account.fail(e.clone()))?;
     let results = finished.into_iter().enumerate();
     Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
 }
@@ -303,7 +387,7 @@ fn exact_tree(value: &Value) -> Tree {
 /// The bounds of a value of which nothing is known. What is only promised has the shape `shape`.
 fn unknown_tree(value: &Value) -> Tree {
     match value {
-        Value::Array(t) => Tree::Array(Arc::new(Leaf { bounds: Bounds::unknown(t.len()), product: false })),
+        Value::Array(t) => Tree::Array(Arc::new(Leaf::new(Bounds::unknown(t.len()), false))),
         Value::Tuple(parts) => Tree::Tuple(parts.iter().map(unknown_tree).collect()),
         Value::Token | Value::Pending(_) => Tree::Token,
     }
@@ -314,7 +398,7 @@ fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
     match (value, tree) {
         (Value::Array(t), Tree::Array(leaf)) => {
             let bounds = Bounds { soft: leaf.bounds.soft.clone(), hard: Radii::unknown(t.len()) };
-            Tree::Array(Arc::new(Leaf { bounds, product: leaf.product }))
+            Tree::Array(Arc::new(Leaf::new(bounds, leaf.product)))
         }
         (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {
             Tree::Tuple(parts.iter().zip(trees.iter()).map(|(v, t)| undecided_tree(v, t)).collect())

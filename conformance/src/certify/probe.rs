@@ -9,10 +9,11 @@ use hlo::{
     Shape, Span,
 };
 use hlo_interp::device::host::NoHost;
-use hlo_interp::{Accumulate, Devices, Interpreter, Options, Value};
+use hlo_interp::{Accumulate, Devices, Interpreter, Options, Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::Settings;
+use super::rules::Case;
 
 /// A module of one instruction whose operands are the parameters.
 pub(super) struct Probe {
@@ -112,6 +113,14 @@ impl Probe {
         Some(())
     }
 
+    /// An elementwise instruction on these operands and this result.
+    pub(super) fn on(case: &Case<'_>) -> Option<Probe> {
+        let shape = |t: &Tensor| Shape::Array(t.shape());
+        let operands: Vec<Shape> = case.args.iter().map(|a| shape(a.tensor)).collect();
+        let regions = Regions::Retyped(&|t| t);
+        Probe::new(case.module, case.instr, &operands, shape(case.results.first()?), &regions)
+    }
+
     /// The result on one device; `None` if the interpreter refuses or the program traps.
     pub(super) fn run(&self, settings: &Settings, args: Vec<Value>) -> Option<Value> {
         self.run_devices(settings, Devices::ONE, vec![args])?.pop()
@@ -124,14 +133,14 @@ impl Probe {
         devices: Devices,
         args: Vec<Vec<Value>>,
     ) -> Option<Vec<Value>> {
-        let options = Options {
+        let options = settings.account.bound(Options {
             accumulate: Accumulate::Exact,
-            memory_limit_bytes: settings.options.limits.memory_bytes,
             seed: settings.options.seed,
             host: Arc::new(NoHost),
             ..Options::default()
-        };
-        let results = Interpreter::new(&self.module, options).run_devices(devices, args).ok()?;
+        });
+        let results = Interpreter::new(&self.module, options).run_devices(devices, args);
+        let results = results.inspect_err(|e| settings.account.fail(e.clone())).ok()?;
         Some(results.into_iter().map(|(value, _)| value).collect())
     }
 }

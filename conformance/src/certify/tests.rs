@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use crate::engine::Limits;
 use crate::frontend::parse_text;
 
 /// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and values.
@@ -21,7 +22,7 @@ fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(Arra
     });
     let inputs =
         Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) };
-    let mut all = certify(&module, &inputs, &RunOptions::default(), allowances, &mut ()).unwrap();
+    let mut all = certify(&module, inputs.clone(), &RunOptions::default(), allowances, &mut ()).unwrap();
     all.results.pop().unwrap()
 }
 
@@ -31,6 +32,48 @@ fn one(text: &str, inputs: &[&[f32]]) -> Bounds {
 }
 
 const U: f64 = f32::EPSILON as f64;
+
+/// The run with bounds of a chain of elementwise functions on so many elements, within so many bytes.
+fn chain(n: usize, memory_bytes: u64) -> Result<Certified, Outcome> {
+    let text = format!(
+        "HloModule m\nENTRY e {{ x = f32[{n}] parameter(0)\n y = f32[{n}] exponential(x)\n z = f32[{n}] tanh(y)\n ROOT r = f32[{n}] multiply(y, z) }}"
+    );
+    let (module, found) = parse_text(&text);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    let x: Vec<f32> = (0..n).map(|i| (i % 97) as f32 / 64.0 - 0.5).collect();
+    let x = Value::Array(hlo_interp::Tensor::from_vec([n as i64].as_slice(), x)).into_literal();
+    let inputs = Inputs { arguments: vec![vec![x]], host: Arc::new(hlo_interp::device::host::NoHost) };
+    let limits = Limits { fuel: None, memory_bytes };
+    let options = RunOptions { limits, ..RunOptions::default() };
+    certify(&module, inputs, &options, Allowances::STRICT, &mut ())
+}
+
+/// Elements of an array that is worked on in blocks have the bounds that they have in a small one.
+#[test]
+fn blocks_change_no_bound() {
+    let of = |n: usize| chain(n, 1 << 30).unwrap().results.remove(0).remove(0).1;
+    let (small, large) = (of(97), of((2 << 16) + 5));
+    for i in 0..(2 << 16) + 5 {
+        assert_eq!(
+            (large.soft.at(i), large.hard.at(i)),
+            (small.soft.at(i % 97), small.hard.at(i % 97)),
+            "{i}"
+        );
+    }
+}
+
+/// Values of 4 bytes and radii of 8: of three arrays at once 36 bytes an element, and a little more while a rule works.
+#[test]
+fn bounds_count_against_the_limit() {
+    const N: usize = 100_000;
+    assert!(chain(N, 56 * N as u64).is_ok());
+    for each in [12, 20, 30] {
+        let ended = chain(N, each * N as u64).map(|_| ()).unwrap_err();
+        assert!(ended.is_exhausted(), "{each}: {ended:?}");
+        let diagnostic = ended.diagnostic().unwrap();
+        assert!(diagnostic.message.contains("--memory-limit"), "{}", diagnostic.message);
+    }
+}
 
 #[test]
 fn exact_operations_have_no_radius() {
@@ -45,7 +88,7 @@ fn exact_operations_have_no_radius() {
 fn elementary_functions_have_ulps_that_arithmetic_carries() {
     // exp(0) = 1 within 2 ulp of 2^-23; times 3 that and a rounding.
     let b = one("HloModule m\nENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] exponential(x) }", &[&[0.0]]);
-    assert_eq!(b.soft, Radii::Each(vec![(2.0 * U).next_up()]));
+    assert_eq!(b.soft, Radii::new(vec![(2.0 * U).next_up()]));
     assert_eq!(b.hard, b.soft);
     let b = one(
         "HloModule m\nENTRY e { x = f32[] parameter(0)\n c = f32[] constant(3)\n y = f32[] exponential(x)\n ROOT z = f32[] multiply(y, c) }",
@@ -170,7 +213,7 @@ fn a_visitor_sees_every_value_and_resets_bounds() {
     let run = |name: &str| {
         let mut visitor = Named(&module, Reset(Vec::new(), name.to_owned()));
         let options = RunOptions::default();
-        let c = certify(&module, &inputs, &options, Allowances::STRICT, &mut visitor).unwrap();
+        let c = certify(&module, inputs.clone(), &options, Allowances::STRICT, &mut visitor).unwrap();
         (c.results[0][0].1.soft.at(0), visitor.1.0)
     };
     let (carried, seen) = run("");

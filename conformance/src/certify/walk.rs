@@ -129,6 +129,13 @@ impl Watcher {
         device as usize
     }
 
+    /// What the values of the run take.
+    fn saw(&self, site: &Site<'_>) {
+        if !self.settings.nested {
+            self.settings.account.saw(site.live_bytes);
+        }
+    }
+
     fn state(&self, site: &Site<'_>) -> MutexGuard<'_, State> {
         lock(&self.devices[self.number(site)])
     }
@@ -152,7 +159,7 @@ impl Watcher {
         let instr = site.module.instr(id);
         let bounds =
             devices::bounds(site.module, instr, &self.settings, self.number(site), &deposits, value)?;
-        let mut leaves = bounds.into_iter().map(|bounds| Leaf { bounds, product: false });
+        let mut leaves = bounds.into_iter().map(|bounds| Leaf::new(bounds, false));
         rebuild(value, &mut leaves)
     }
 }
@@ -170,7 +177,7 @@ fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
             if allowances.excess_precision && narrow {
                 return tree.clone();
             }
-            Tree::Array(Arc::new(Leaf { bounds: Bounds::default(), product: leaf.product }))
+            Tree::Array(Arc::new(Leaf::new(Bounds::default(), leaf.product)))
         }
         (value, _) => exact_tree(value),
     }
@@ -194,6 +201,7 @@ impl Observer for Watcher {
         if site.nesting > 0 {
             return;
         }
+        self.saw(site);
         let mut state = self.state(site);
         state.arrive(site);
         let trees: Vec<Tree> = state
@@ -217,6 +225,7 @@ impl Observer for Watcher {
         if site.nesting > 0 {
             return Flow::Continue;
         }
+        self.saw(site);
         let mut state = self.state(site);
         let parameter = site.instr().opcode == Opcode::Parameter;
         if parameter {
@@ -239,6 +248,7 @@ impl Observer for Watcher {
                 tree = reset(result, &tree, &self.settings.allowances);
             }
         }
+        tree.charge(&self.settings.account);
         let last_uses = self.last_uses.get(&site.id);
         if let Some(frame) = state.frames.last_mut() {
             last_uses.into_iter().flatten().for_each(|operand| {
@@ -246,7 +256,7 @@ impl Observer for Watcher {
             });
             frame.known.insert(site.id, tree);
         }
-        Flow::Continue
+        if self.settings.account.failure().is_some() { Flow::Stop } else { Flow::Continue }
     }
 }
 

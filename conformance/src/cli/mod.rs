@@ -27,7 +27,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program};
-use crate::guard::{check_machine, guarded, on_deep_stack};
+use crate::guard::{check_machine, guarded, on_deep_stack, start_pool};
 use crate::report::parse_bytes;
 use ui::Ui;
 
@@ -154,29 +154,7 @@ pub fn main() -> u8 {
 
 fn run_cli(cli: &Cli) -> Exit {
     let ui = Ui::new(cli.global.quiet, cli.global.verbose, cli.global.json);
-    set_threads(cli.global.threads);
-    let result = on_deep_stack(|| {
-        check_machine()?;
-        guarded("running the command", || match &cli.command {
-            Command::Run(o) => run::run(o, &ui),
-            Command::Verify(o) => verify::run(o, &ui),
-            Command::Print(o) => print::run(o, &ui),
-            Command::Test(o) => test::run(o, &ui),
-            Command::Opt(o) => opt::run(o, &ui),
-            Command::Bisect(o) => bisect::run(o, &ui),
-            Command::Bench(o) => bench::run(o, &ui),
-            Command::DiffTrace(o) => diff_trace::run(o, &ui),
-            Command::Isolate(o) => isolate::run(o, &ui),
-            Command::Filetest(o) => filetest::run(o, &ui),
-            Command::Fuzz(o) => fuzz::run(o, &ui),
-            Command::Reduce(o) => reduce::run(o, &ui),
-            Command::Exhaustive(o) => exhaustive::run(o, &ui),
-            Command::Prove(o) => prove::run(o, &ui),
-            Command::Coverage(o) => coverage::run(o, &ui),
-            Command::Explain(o) => explain::run(o, &ui),
-            Command::Completions(o) => completions::run(o, &ui),
-        })
-    });
+    let result = set_threads(cli.global.threads).and_then(|()| on_deep_stack(|| command_of(cli, &ui)));
     match result {
         Ok(exit) => exit,
         Err(failure) => {
@@ -186,12 +164,34 @@ fn run_cli(cli: &Cli) -> Exit {
     }
 }
 
-/// Sets up the threads that one program's run is spread over. Later calls change nothing.
-pub fn set_threads(threads: usize) {
+fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
+    check_machine()?;
+    guarded("running the command", || match &cli.command {
+        Command::Run(o) => run::run(o, ui),
+        Command::Verify(o) => verify::run(o, ui),
+        Command::Print(o) => print::run(o, ui),
+        Command::Test(o) => test::run(o, ui),
+        Command::Opt(o) => opt::run(o, ui),
+        Command::Bisect(o) => bisect::run(o, ui),
+        Command::Bench(o) => bench::run(o, ui),
+        Command::DiffTrace(o) => diff_trace::run(o, ui),
+        Command::Isolate(o) => isolate::run(o, ui),
+        Command::Filetest(o) => filetest::run(o, ui),
+        Command::Fuzz(o) => fuzz::run(o, ui),
+        Command::Reduce(o) => reduce::run(o, ui),
+        Command::Exhaustive(o) => exhaustive::run(o, ui),
+        Command::Prove(o) => prove::run(o, ui),
+        Command::Coverage(o) => coverage::run(o, ui),
+        Command::Explain(o) => explain::run(o, ui),
+        Command::Completions(o) => completions::run(o, ui),
+    })
+}
+
+/// Sets up the threads that one program's run is spread over. Later calls change nothing. Errors: [`Exit::Trap`] if there are none.
+pub fn set_threads(threads: usize) -> Result<(), Failure> {
     #[cfg(feature = "llvm")]
     crate::engine::cpu::set_threads(threads);
-    // Fails only if a pool exists already, which then serves.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(64 << 20).build_global();
+    start_pool(threads)
 }
 
 /// Prints a failure: JSON on standard output where that was asked for, text on standard error.

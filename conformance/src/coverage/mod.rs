@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::files::read_source;
 use crate::filetest::run_file_watched;
 use crate::frontend::parse_text;
-use crate::guard::on_deep_stack;
+use crate::guard::spawn_deep;
 
 /// What was found of all pairs.
 #[derive(Debug)]
@@ -93,8 +93,11 @@ fn run_all(files: &[PathBuf]) -> Vec<Result<Found, Failure>> {
         mine.collect::<Vec<_>>()
     };
     let mut ran: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| on_deep_stack(work))).collect();
-        workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+        let workers: Vec<_> = (0..jobs).map_while(|_| spawn_deep(scope, Some("hlo"), &work).ok()).collect();
+        // Where there are no threads for it this one does it all.
+        let here = if workers.is_empty() { work() } else { Vec::new() };
+        let there = workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        here.into_iter().chain(there.flatten()).collect()
     });
     ran.sort_by_key(|(i, _)| *i);
     ran.into_iter().map(|(_, r)| r).collect()

@@ -4,7 +4,7 @@
 //! [`Fleet`], instruction by instruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use hlo_interp::{Devices, Interpreter, Observer, Options};
 
 use super::{Compilation, Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
 use crate::guard::panic_message;
+use crate::room::{self, Room};
 
 /// How programs are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +110,8 @@ impl Engine for CpuEngine {
             temporary_bytes: executable.temporary_bytes(),
             io_bytes: executable.io_bytes(),
         };
-        Ok(Box::new(Loaded { name: &self.name, executable, module: program_module, peak_bytes, compilation }))
+        let (name, ran) = (&*self.name, AtomicBool::new(false));
+        Ok(Box::new(Loaded { name, executable, module: program_module, peak_bytes, compilation, ran }))
     }
 }
 
@@ -145,6 +147,8 @@ struct Loaded<'e> {
     module: Option<Arc<Module>>,
     peak_bytes: u64,
     compilation: Compilation,
+    /// A run has ended with results.
+    ran: AtomicBool,
 }
 
 /// What one device leaves.
@@ -155,6 +159,29 @@ struct Ran {
 }
 
 impl Loaded<'_> {
+    /// Whether there is the memory for a run. A run keeps what it took for the next one.
+    fn fits(&self, options: &RunOptions) -> Result<(), Outcome> {
+        let (peak, limit) = (self.peak_bytes, options.limits.memory_bytes);
+        if peak > limit {
+            let limit = Room { bytes: limit, of: "--memory-limit" }.describe();
+            return Err(Outcome::exhausted(format!("the program wants {peak} bytes; the limit is {limit}")));
+        }
+        if self.ran.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Arguments come in arrays of their own, and results go out so.
+        let shares = if self.module.is_some() { options.devices.count() } else { 1 };
+        let wanted = peak.saturating_add(self.compilation.io_bytes);
+        let room = room::within(u64::MAX, 0, shares);
+        if wanted > room.bytes {
+            let limit = room.describe();
+            return Err(Outcome::exhausted(format!(
+                "the program wants {wanted} bytes; the limit is {limit}"
+            )));
+        }
+        Ok(())
+    }
+
     fn run_one(
         &self,
         arguments: &[Literal],
@@ -169,11 +196,13 @@ impl Loaded<'_> {
 
     /// On several devices, or with a host.
     fn run_fleet(&self, module: &Module, inputs: Inputs, options: &RunOptions) -> Result<Vec<Ran>, Outcome> {
+        let room = inputs.room(options);
         let interpreter = Interpreter::new(
             module,
             Options {
                 accumulate: options.accumulate,
-                memory_limit_bytes: options.limits.memory_bytes,
+                memory_limit_bytes: room.bytes,
+                memory_limit_of: room.of,
                 seed: options.seed,
                 host: inputs.host,
                 ..Options::default()
@@ -208,8 +237,8 @@ impl Executable for Loaded<'_> {
         if observer.is_some() {
             return not_observable(self.name);
         }
-        if self.peak_bytes > options.limits.memory_bytes {
-            return ended(RunError::OutOfMemory(self.peak_bytes));
+        if let Err(outcome) = self.fits(options) {
+            return outcome;
         }
         if inputs.arguments.len() != options.devices.count() as usize {
             let (given, devices) = (inputs.arguments.len(), options.devices.count());
@@ -223,16 +252,19 @@ impl Executable for Loaded<'_> {
             None => inputs.arguments.iter().map(|a| self.run_one(a, options, None)).collect(),
         };
         match ran {
-            Ok(ran) => Outcome::Finished(Finished {
-                fuel: ran.iter().map(|r| r.steps).sum(),
-                peak_bytes: self.peak_bytes,
-                time: match &self.module {
-                    Some(_) => ran.iter().map(|r| r.time).max().unwrap_or_default(),
-                    None => ran.iter().map(|r| r.time).sum(),
-                },
-                compiled: Some(self.compilation.clone()),
-                results: ran.into_iter().map(|r| r.results).collect(),
-            }),
+            Ok(ran) => {
+                self.ran.store(true, Ordering::Relaxed);
+                Outcome::Finished(Finished {
+                    fuel: ran.iter().map(|r| r.steps).sum(),
+                    peak_bytes: self.peak_bytes,
+                    time: match &self.module {
+                        Some(_) => ran.iter().map(|r| r.time).max().unwrap_or_default(),
+                        None => ran.iter().map(|r| r.time).sum(),
+                    },
+                    compiled: Some(self.compilation.clone()),
+                    results: ran.into_iter().map(|r| r.results).collect(),
+                })
+            }
             Err(outcome) => outcome,
         }
     }

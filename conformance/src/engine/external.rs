@@ -10,7 +10,7 @@
 //! `"error"`).
 
 use std::fmt::Debug;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -177,12 +177,18 @@ impl External<'_> {
     fn command(&self, mut command: Command) -> Result<(), Outcome> {
         let name = &self.engine.name;
         process::grouped(&mut command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child =
-            command.spawn().map_err(|e| Outcome::crashed(format!("{name} cannot be started: {e}")))?;
+        let mut child = command.spawn().map_err(|e| {
+            let message = format!("{name} cannot be started: {e}");
+            match e.kind() {
+                ErrorKind::WouldBlock | ErrorKind::OutOfMemory => Outcome::exhausted(message),
+                _ => Outcome::crashed(message),
+            }
+        })?;
         let errors = child.stderr.take().map(|stderr| {
             // Read aside, so that neither a full pipe nor a grandchild that keeps it open can hold this up.
             let (send, receive) = channel();
-            std::thread::spawn(move || {
+            // Without a thread it is not read, and nothing is quoted of it.
+            let _ = std::thread::Builder::new().spawn(move || {
                 let mut text = Vec::new();
                 let _ = stderr.take(1 << 20).read_to_end(&mut text);
                 let _ = send.send(text);
@@ -283,14 +289,14 @@ impl Server {
             .spawn()?;
         let (send, answers) = channel();
         if let Some(stdout) = process.stdout.take() {
-            std::thread::spawn(move || {
+            std::thread::Builder::new().spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                     // Whatever the program prints besides answers is not for us.
                     if line.starts_with('{') && send.send(line).is_err() {
                         break;
                     }
                 }
-            });
+            })?;
         }
         Ok(Server { process, answers })
     }

@@ -50,12 +50,14 @@ pub fn interpret(
     options: &RunOptions,
     observer: Option<Arc<dyn Observer>>,
 ) -> Outcome {
+    let room = inputs.room(options);
     let interpreter = Interpreter::new(
         module,
         Options {
             accumulate: options.accumulate,
             fuel: options.limits.fuel,
-            memory_limit_bytes: options.limits.memory_bytes,
+            memory_limit_bytes: room.bytes,
+            memory_limit_of: room.of,
             seed: options.seed,
             observer,
             host: inputs.host,

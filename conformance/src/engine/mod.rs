@@ -39,6 +39,7 @@ use hlo_interp::{Accumulate, Devices, ErrorKind, Observer, RunError};
 
 use crate::exit::{Exit, Failure};
 use crate::inputs::to_parameters;
+use crate::room::{self, Room};
 
 pub use allowances::Allowances;
 pub use form::Form;
@@ -85,10 +86,36 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays.
+    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays, [`Exit::Trap`] if
+    /// there is no memory for a copy of them.
     pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
+        room::ask(arrays_bytes(arrays), "the arguments of a run")?;
         let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
         Ok(Self { arguments, host: Arc::new(NoHost) })
+    }
+
+    /// The memory for each device of a run that takes these over.
+    pub(crate) fn room(&self, options: &RunOptions) -> Room {
+        let devices = options.devices.count();
+        let bytes: u64 = self.arguments.iter().flatten().map(literal_bytes).sum();
+        room::within(options.limits.memory_bytes, bytes / u64::from(devices), devices)
+    }
+}
+
+/// Bytes of the arrays of all devices.
+pub(crate) fn arrays_bytes(arrays: &[Vec<ArrayLiteral>]) -> u64 {
+    arrays.iter().flatten().map(array_bytes).sum()
+}
+
+fn array_bytes(array: &ArrayLiteral) -> u64 {
+    array.buffer.len() as u64 * array.buffer.element_type().storage_bytes() as u64
+}
+
+fn literal_bytes(literal: &Literal) -> u64 {
+    match literal {
+        Literal::Array(a) => array_bytes(a),
+        Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
+        Literal::Token => 0,
     }
 }
 
@@ -187,6 +214,24 @@ impl Outcome {
     pub(crate) fn timed_out(engine: &str, limit: Duration) -> Outcome {
         let message = format!("{engine} took longer than {} s", limit.as_secs_f64());
         Outcome::TimedOut(Diagnostic::error(codes::ENGINE_TIMED_OUT, Span::NONE, message))
+    }
+
+    /// There is not enough memory, or no thread.
+    pub(crate) fn exhausted(message: impl Into<String>) -> Outcome {
+        Outcome::Trap(Diagnostic::error(codes::OUT_OF_MEMORY, Span::NONE, message))
+    }
+
+    /// What a failure before a run means.
+    pub(crate) fn before(failure: Failure) -> Outcome {
+        match failure.exit {
+            Exit::Trap => Outcome::exhausted(failure.message),
+            _ => Outcome::crashed(failure.message),
+        }
+    }
+
+    /// Whether memory or threads did not suffice, which says nothing of the engine.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        matches!(self, Outcome::Trap(d) if d.code == codes::OUT_OF_MEMORY)
     }
 
     /// What an error of the interpreter means.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::artifact::Signature;
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::{Engine, Outcome, devices};
-use crate::guard::{guarded, on_deep_stack};
+use crate::guard::{guarded, spawn_deep};
 use crate::isolate::blame;
 
 use clock::{Clock, Step};
@@ -109,10 +109,21 @@ pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
     std::thread::scope(|scope| {
         let (over, going_on) = channel::<()>();
         let clock = &clock;
-        scope.spawn(move || watch(hunt, clock, &going_on, tell));
+        // Without a thread for it nobody looks at the clock, which only matters where an engine hangs.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || watch(hunt, clock, &going_on, tell));
         let work = &work;
-        let workers: Vec<_> =
-            (0..jobs).map(|worker| scope.spawn(move || on_deep_stack(|| work(worker)))).collect();
+        let mut workers = Vec::new();
+        for worker in 0..jobs {
+            match spawn_deep(scope, Some("hlo"), move || work(worker)) {
+                Ok(thread) => workers.push(thread),
+                Err(work) if worker == 0 => {
+                    all.add(&work());
+                    break;
+                }
+                // Those that there are do the work of all.
+                Err(_) => break,
+            }
+        }
         for worker in workers {
             all.add(&worker.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)));
         }

@@ -51,7 +51,7 @@ impl EngineTotals {
                     *self.reasons.entry(why).or_default() += 1;
                 }
             }
-            Kind::NoReference => {}
+            Kind::Exhausted | Kind::NoReference => {}
         }
         self.replayed += u64::from(difference.replayed);
         self.elements.add(&difference.tally);

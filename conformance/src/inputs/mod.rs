@@ -17,6 +17,7 @@ use crate::element::int_limits;
 use crate::engine::array_name;
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
+use crate::room;
 
 pub use fill::{Fill, draw, fill_array, key};
 
@@ -112,10 +113,11 @@ pub fn generate(
         n.checked_add(Shape::Array(l.shape.clone()).checked_bytes()?.try_into().ok()?)
     });
     let all = bytes.and_then(|b| b.checked_mul(u64::from(devices.count())));
-    if all.is_none_or(|b| b > memory_limit) {
+    let room = room::within(memory_limit, 0, 1);
+    if all.is_none_or(|b| b > room.bytes) {
         return Err(Failure::new(
             Exit::Trap,
-            format!("the inputs alone need more memory than the limit of {memory_limit} bytes"),
+            format!("the inputs alone need more memory than the limit of {}", room.describe()),
         ));
     }
     let array = |l: &LeafPlan, device: u64| {

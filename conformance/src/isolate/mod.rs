@@ -110,6 +110,10 @@ impl Status {
                 let why = difference.failure.map(|d| d.message.clone()).unwrap_or_default();
                 Status::Skipped(format!("unsupported: {why}"))
             }
+            Kind::Exhausted => {
+                let why = difference.failure.map(|d| d.message.clone()).unwrap_or_default();
+                Status::Skipped(format!("out of memory: {why}"))
+            }
             Kind::NoReference => {
                 let why = difference.failure.map(|d| d.message.clone()).unwrap_or_default();
                 Status::Skipped(format!("the reference has no result: {why}"))

@@ -327,19 +327,15 @@ impl<'a> Replayer<'a> {
             outcome
         };
         let (expected, actual) = if lockstep {
-            std::thread::scope(|scope| {
-                let builder = std::thread::Builder::new().name("hlo".into());
-                let spawned = builder.stack_size(crate::guard::STACK_BYTES).spawn_scoped(scope, reference);
-                match spawned {
-                    Ok(thread) => {
-                        let actual = engine();
-                        let expected = thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-                        (expected, actual)
-                    }
-                    Err(e) => {
-                        let outcome = || Outcome::crashed(format!("no thread for the reference: {e}"));
-                        (outcome(), outcome())
-                    }
+            std::thread::scope(|scope| match crate::guard::spawn_deep(scope, Some("hlo"), reference) {
+                Ok(thread) => {
+                    let actual = engine();
+                    let expected = thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+                    (expected, actual)
+                }
+                Err(_) => {
+                    let outcome = || Outcome::exhausted("no thread for the reference beside the engine");
+                    (outcome(), outcome())
                 }
             })
         } else {
@@ -388,9 +384,12 @@ impl<'a> Replayer<'a> {
             let run = &self.settings.run;
             let devices = run.devices;
             let mut judge = Judge { findings: &mut findings, differing, injected, devices, nan_bits };
-            let bounds = certify(source, &self.subject.inputs()?, run, self.allowances, &mut judge);
-            // Where there are no bounds everything that differs is undecided.
-            certified = bounds.ok();
+            certified = match certify(source, self.subject.inputs()?, run, self.allowances, &mut judge) {
+                Ok(bounds) => Some(bounds),
+                Err(outcome) if outcome.is_exhausted() => return Err(outcome),
+                // Where there are no bounds everything that differs is undecided.
+                Err(_) => None,
+            };
             for (key, differs) in std::mem::take(&mut judge.differing) {
                 without_bounds(&mut findings, key, &differs, nan_bits);
             }

@@ -25,6 +25,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("cli/run reads and writes npz", run_npz),
         function("cli/run refuses npz that do not fit", run_bad_npz),
         function("cli/run stops at limits", run_limits),
+        function("cli/a check without memory is no mismatch", check_without_memory),
+        function("cli/limits of the process", limits_of_the_process),
         function("cli/run json", run_json),
         function("cli/made inputs do not depend on threads", threads),
         function("cli/cases", cases),
@@ -300,6 +302,60 @@ fn run_limits() {
         d.file("inputs.hlo", "HloModule l\n\nENTRY e {\n  ROOT b = f32[1048576,1024]{1,0} parameter(0)\n}\n");
     ends(&hlo(&["run", &inputs, "--memory-limit", "1GiB"]), 6);
     ends(&hlo(&["run", &inputs, "--memory-limit", "much"]), 2);
+}
+
+/// The program fits, the bounds that its results are judged by do not.
+fn check_without_memory() {
+    let d = Dir::new();
+    let n = 100_000;
+    let text = format!(
+        "HloModule c\n\nENTRY e {{\n  x = f32[{n}]{{0}} parameter(0)\n  y = f32[{n}]{{0}} exponential(x)\n  z = f32[{n}]{{0}} tanh(y)\n  ROOT r = f32[{n}]{{0}} multiply(y, z)\n}}\n"
+    );
+    let chain = d.file("chain.hlo", text);
+    let saved = d.path("saved");
+    let save = ["--save-mismatch", saved.to_str().unwrap()];
+    let run = |limit: &str| hlo(&[&["run", &chain, "-q", "--memory-limit", limit], &save[..]].concat());
+    if cfg!(feature = "llvm") {
+        let o = run("1800KiB");
+        ends(&o, 6);
+        let text = err(&o);
+        assert!(
+            text.contains("R0002") && text.contains("bounds") && text.contains("--memory-limit"),
+            "{text}"
+        );
+        assert!(!saved.exists());
+    }
+    ends(&run("8MiB"), 0);
+}
+
+/// Whoever asks for more than the process may have is told so, whatever `--memory-limit` says.
+fn limits_of_the_process() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let d = Dir::new();
+    let large =
+        d.file("large.hlo", "HloModule l\n\nENTRY e {\n  c = f32[] constant(1)\n  ROOT b = f32[1000000000]{0} broadcast(c), dimensions={}\n}\n");
+    let inputs = d.file("inputs.hlo", "HloModule l\n\nENTRY e {\n  p = f32[1000000000]{0} parameter(0)\n  ROOT r = f32[1000000000]{0} negate(p)\n}\n");
+    let small = d.file("add.hlo", ADD);
+    let within = |kib: u32, args: &str| {
+        let command = format!("ulimit -v {kib}; exec {} {args}", env!("CARGO_BIN_EXE_hlo"));
+        Command::new("sh").args(["-c", &command]).current_dir(d.path("")).output().unwrap()
+    };
+    for args in [
+        format!("run {large} --memory-limit 64GiB"),
+        format!("bench {inputs}"),
+        format!("run {inputs} --json"),
+    ] {
+        let o = within(3_000_000, &args);
+        ends(&o, 6);
+        let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), err(&o));
+        assert!(said.contains("`ulimit -v`") || said.contains("no memory"), "{args}: {said}");
+    }
+    // Stacks are smaller where there is little room, and results the same.
+    ends(&within(1_500_000, &format!("run {small} -q")), 0);
+    let left: Vec<_> = fs::read_dir(d.path("")).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
 }
 
 fn run_json() {

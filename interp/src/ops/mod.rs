@@ -145,14 +145,23 @@ impl<'a> Cx<'a> {
             storage.fill(T::default());
             return Ok(storage);
         }
-        Ok(vec![T::default(); n])
+        self.zeros(n)
+    }
+
+    /// New storage.
+    fn zeros<T: BufferOf>(&self, n: usize) -> Result<Vec<T>> {
+        let bytes = (n as u64).checked_mul(size_of::<T>() as u64);
+        crate::memory::zeros(n).ok_or_else(|| self.session.refused(self.instr, bytes))
     }
 
     /// `n` elements that the caller overwrites, each of them, if the memory limit allows. What they are before depends on
     /// what ran before.
     pub(crate) fn overwritten<T: BufferOf>(&self, n: usize) -> Result<Vec<T>> {
         self.reserve::<T>(n)?;
-        let mut storage = self.session.meter.reuse(n).unwrap_or_else(|| vec![T::default(); n]);
+        let mut storage = match self.session.meter.reuse(n) {
+            Some(storage) => storage,
+            None => self.zeros(n)?,
+        };
         if cfg!(debug_assertions) {
             // So that tests find out who relies on zeros.
             storage.fill(T::from_bits(u128::MAX >> 1));

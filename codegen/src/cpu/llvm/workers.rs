@@ -3,7 +3,8 @@
 //! Where LLVM cannot go on ("Cannot select ...") it calls a handler that may neither return, or LLVM ends the process, nor unwind, for LLVM's frames are in
 //! the way. So whatever is asked of LLVM is done by threads of our own: the handler tells the waiting side what happened and stays where it is for
 //! ever, and what the thread holds is lost with it. The threads live as long as the process, since what LLVM needs to begin is made once a thread, and
-//! have room for LLVM's recursion over long expressions.
+//! have room for LLVM's recursion over long expressions. Where the system gives no thread, not even with little room, the caller does its jobs
+//! itself; only there LLVM's giving up ends the process.
 //!
 //! **Invariant:** a job is touched only between being taken and being told of as finished or failed; its owner waits for that. So it may borrow.
 
@@ -17,9 +18,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 
 use super::Error;
+use crate::runtime::arena::Memory;
 
-/// Addresses for the stack of a thread; memory is used as it is touched.
-const STACK: usize = 1 << 28;
+/// Addresses for the stack of a thread, the less the fewer there are; memory is used as it is touched.
+const STACKS: [usize; 3] = [1 << 28, 1 << 26, 1 << 23];
 
 /// Calls `job` with each number below `jobs`, on at most as many threads as there are cores. Errors: what LLVM said where it could not go on. A panic is resumed here.
 pub(crate) fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Vec<Result<T, Error>> {
@@ -67,6 +69,20 @@ struct Task {
 // SAFETY: the function is `Sync`, and outlives the task (see `run`).
 unsafe impl Send for Task {}
 
+impl Task {
+    /// Calls the function, and tells of the end.
+    fn run(&self) {
+        // SAFETY: who made the task waits for its end.
+        let work = unsafe { &*self.work };
+        let panic = catch_unwind(AssertUnwindSafe(|| work(self.index))).err();
+        self.batch.end(|ends| {
+            if let Some(panic) = panic {
+                ends.panic.get_or_insert(panic);
+            }
+        });
+    }
+}
+
 /// What was asked for together.
 struct Batch {
     ends: Mutex<Ends>,
@@ -109,10 +125,18 @@ static QUEUE: Queue =
     Queue { state: Mutex::new(State { tasks: VecDeque::new(), idle: 0, threads: 0 }), news: Condvar::new() };
 
 impl Queue {
+    /// Has tasks done by the threads, or does them if there are none.
     fn add(&self, tasks: impl Iterator<Item = Task>) {
         let mut state = lock(&self.state);
         state.tasks.extend(tasks);
         self.staff(&mut state);
+        while state.threads == 0
+            && let Some(task) = state.tasks.pop_front()
+        {
+            drop(state);
+            task.run();
+            state = lock(&self.state);
+        }
     }
 
     /// Wakes or starts threads for the tasks that there are.
@@ -125,16 +149,10 @@ impl Queue {
             if state.threads >= cores {
                 break;
             }
-            let thread = std::thread::Builder::new().name("hlo-llvm".to_owned()).stack_size(STACK);
-            match thread.spawn(|| QUEUE.serve()) {
-                Ok(_) => state.threads += 1,
-                Err(_) => break,
+            if !start() {
+                break;
             }
-        }
-        if state.threads == 0 {
-            for task in state.tasks.drain(..) {
-                task.batch.end(|_| {});
-            }
+            state.threads += 1;
         }
     }
 
@@ -150,18 +168,23 @@ impl Queue {
             };
             drop(state);
             CURRENT.with(|c| *c.borrow_mut() = Some((Arc::clone(&task.batch), task.index)));
-            // SAFETY: who made the task waits for its end.
-            let work = unsafe { &*task.work };
-            let panic = catch_unwind(AssertUnwindSafe(|| work(task.index))).err();
+            task.run();
             CURRENT.with(|c| *c.borrow_mut() = None);
-            task.batch.end(|ends| {
-                if let Some(panic) = panic {
-                    ends.panic.get_or_insert(panic);
-                }
-            });
             state = lock(&self.state);
         }
     }
+}
+
+/// Starts a thread that takes tasks, if the system gives one. Its stack may take a quarter of what addresses there are: the rest is for LLVM,
+/// which ends the process where it has none.
+fn start() -> bool {
+    STACKS.iter().any(|&stack| {
+        if stack > STACKS[2] && Memory::new(4 * stack as u64).is_err() {
+            return false;
+        }
+        let thread = std::thread::Builder::new().name("hlo-llvm".to_owned()).stack_size(stack);
+        thread.spawn(|| QUEUE.serve()).is_ok()
+    })
 }
 
 thread_local! {
@@ -181,6 +204,10 @@ extern "C" fn fatal(reason: *const c_char) {
         let mut state = lock(&QUEUE.state);
         state.threads -= 1;
         QUEUE.staff(&mut state);
+        if state.threads == 0 {
+            // Nobody comes by who could do them.
+            state.tasks.drain(..).for_each(|task| task.batch.end(|_| {}));
+        }
     }
     batch.end(|ends| ends.failed.push((index, reason)));
     drop(batch);

@@ -22,7 +22,7 @@ use crate::frontend::{JsonError, Program, Rejected, load, parse_text};
 use crate::guard::guarded;
 use crate::npz::{self, Npz};
 use crate::resident::{Mark, processor_time};
-use crate::{inputs, report};
+use crate::{inputs, report, room};
 use profile::Profile;
 
 /// Options of `hlo bench`.
@@ -283,10 +283,12 @@ fn time_interpreter(
     options: &Options,
     devices: Devices,
 ) -> Result<Timed, Failure> {
+    let room = room::within(options.limits.memory_limit, 0, devices.count());
     let how = || RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         fuel: options.limits.fuel,
-        memory_limit_bytes: options.limits.memory_limit,
+        memory_limit_bytes: room.bytes,
+        memory_limit_of: room.of,
         seed: options.seed,
         ..RunOptions::default()
     };

@@ -58,7 +58,7 @@ impl Compared<'_> {
     pub(super) fn exit(&self) -> Exit {
         match self.difference.kind {
             Kind::Unsupported => Exit::Unsupported,
-            Kind::Trap | Kind::Timeout => Exit::Trap,
+            Kind::Trap | Kind::Timeout | Kind::Exhausted => Exit::Trap,
             _ if self.difference.passes(self.max_undecided) => Exit::Ok,
             _ => Exit::Differs,
         }

@@ -37,6 +37,7 @@ fn kind(found: differential::Kind) -> Option<Kind> {
         differential::Kind::Same
         | differential::Kind::Explained
         | differential::Kind::Undecided
+        | differential::Kind::Exhausted
         | differential::Kind::NoReference => None,
     }
 }

@@ -1,0 +1,170 @@
+//! How much memory there is: what a limit comes to on this machine, in this process, now.
+//!
+//! A limit that somebody asks for may be more than there is, and whoever allocates beyond that is aborted or killed. So whatever allocates
+//! for values asks [`within`] when it begins. **Invariant:** what is in force is the least of what was asked for and what the kernel says
+//! is left ([`SOURCES`]), less a margin for what nobody counts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Exit, Failure};
+
+/// The memory that may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Bytes.
+    pub bytes: u64,
+    /// What bounds them, for people.
+    pub of: &'static str,
+}
+
+impl Room {
+    /// As a limit in a message.
+    pub fn describe(&self) -> String {
+        format!("{} bytes ({})", self.bytes, self.of)
+    }
+}
+
+/// Something that the kernel bounds: what is left of it, if that is known, and its name.
+type Source = (fn() -> Option<u64>, &'static str);
+
+const SOURCES: [Source; 3] = [
+    (machine, "what is free on this machine"),
+    (group, "what is left of the group's `memory.max`"),
+    (addresses, "what is left of the process's addresses, `ulimit -v`"),
+];
+
+/// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where memory ends.
+const LEAST: u64 = 96 << 20;
+
+/// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
+pub fn check() -> Result<(), Failure> {
+    let room = within(u64::MAX, 0, 1);
+    if room.bytes >= LEAST {
+        return Ok(());
+    }
+    let least = LEAST >> 20;
+    let message =
+        format!("too little memory to begin with: {}, and at least {least} MiB are needed", room.describe());
+    Err(Failure::new(Exit::Trap, message))
+}
+
+/// What is less is there, or nothing is: not worth asking the kernel for.
+const SMALL: u64 = 64 << 20;
+
+/// Refuses to take so many bytes more for `what`, if there are not as many. Errors: [`Exit::Trap`].
+pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let room = within(u64::MAX, 0, 1);
+    if bytes <= room.bytes {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Trap, format!("{what} want {bytes} bytes; the limit is {}", room.describe())))
+}
+
+/// Whether stacks of so many bytes leave most of the addresses to others.
+pub fn is_modest(stacks: u64) -> bool {
+    addresses().is_none_or(|left| stacks <= left / 4)
+}
+
+/// What `limit` comes to for each of `shares` that run at once. `held` is what each has already and counts against its limit.
+pub fn within(limit: u64, held: u64, shares: u32) -> Room {
+    let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
+    least(limit, left, held, shares)
+}
+
+fn least(limit: u64, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
+    let asked = Room { bytes: limit, of: "--memory-limit" };
+    left.map(|(bytes, of)| {
+        // An eighth is for what is beside values: code, stacks, what allocators keep.
+        let bytes = (bytes - bytes / 8) / u64::from(shares.max(1));
+        Room { bytes: bytes.saturating_add(held), of }
+    })
+    .fold(asked, |least, room| if room.bytes < least.bytes { room } else { least })
+}
+
+/// What the kernel can give without taking it from others.
+fn machine() -> Option<u64> {
+    bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// What the limits of the process's group, and of those around it, leave. What files take of it is given back when it is needed.
+fn group() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let read = |folder: &Path, name: &str| fs::read_to_string(folder.join(name)).ok();
+    let left = |folder: &Path| {
+        let limit: u64 = read(folder, "memory.max")?.trim().parse().ok()?;
+        let used: u64 = read(folder, "memory.current")?.trim().parse().ok()?;
+        let files = read(folder, "memory.stat").and_then(|text| number_after(&text, "inactive_file"));
+        Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
+    };
+    let own: PathBuf = root.join(path);
+    own.ancestors().take_while(|folder| folder.starts_with(root)).filter_map(left).min()
+}
+
+/// What the limit on addresses leaves.
+fn addresses() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let limit = number_after(&limits, "Max address space")?;
+    let used = bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "VmSize:")?;
+    Some(limit.saturating_sub(used))
+}
+
+/// The number after a name at the beginning of a line; none where there is a word.
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// The same of a number of KiB.
+fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    number_after(text, name)?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_in_force_and_named() {
+        let left = [(800, "machine"), (1600, "addresses")];
+        let of = |limit, held, shares| {
+            let room = least(limit, left.into_iter(), held, shares);
+            (room.bytes, room.of)
+        };
+        assert_eq!(of(500, 0, 1), (500, "--memory-limit"));
+        assert_eq!(of(5000, 0, 1), (700, "machine"));
+        assert_eq!(of(5000, 100, 2), (450, "machine"));
+        assert_eq!(of(710, 100, 1), (710, "--memory-limit"));
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        assert!(ask(1, "nothing").is_ok());
+        if cfg!(target_os = "linux") {
+            let refused = ask(1 << 60, "arrays").unwrap_err();
+            assert_eq!(refused.exit, Exit::Trap);
+            assert!(refused.message.starts_with("arrays want 1152921504606846976 bytes; the limit is "));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_read() {
+        let meminfo =
+            "MemTotal:       24683928 kB\nMemFree:        23429292 kB\nMemAvailable:   23905280 kB\n";
+        assert_eq!(bytes_of(meminfo, "MemAvailable:"), Some(23_905_280 << 10));
+        let limits = "Max stack size            8388608              unlimited            bytes\n\
+                      Max address space         3072000000           unlimited            bytes\n";
+        assert_eq!(number_after(limits, "Max address space"), Some(3_072_000_000));
+        assert_eq!(
+            number_after("Max address space         unlimited  unlimited\n", "Max address space"),
+            None
+        );
+        if cfg!(target_os = "linux") {
+            assert!(machine().is_some_and(|bytes| bytes > 0));
+        }
+    }
+}
