@@ -117,8 +117,9 @@ impl Npz {
         if bytes > limit {
             return Err(too_large());
         }
-        // The bytes, while they grow, and the elements.
-        room::ask(bytes.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
+        // The bytes that the file says it has, while they grow, and the elements.
+        let there = bytes.min(entry.size());
+        room::ask(there.saturating_mul(3), &format!("{name}: {array}: its elements"))?;
         // Grows with what is really there, so that a header that lies costs nothing.
         let mut data = Vec::with_capacity(bytes.min(16 << 20) as usize);
         entry.by_ref().take(bytes).read_to_end(&mut data).map_err(|e| usage(format!("is damaged: {e}")))?;

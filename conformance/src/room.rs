@@ -35,7 +35,7 @@ const SOURCES: [Source; 3] = [
 ];
 
 /// A process with less than this has too little to begin with: what it runs on, LLVM above all, ends it where memory ends.
-const LEAST: u64 = 96 << 20;
+const LEAST: u64 = 32 << 20;
 
 /// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
 pub fn check() -> Result<(), Failure> {
