@@ -72,6 +72,47 @@ pub(super) fn swapping(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     })
 }
 
+/// Arrays of one shape but of wider and narrower types, made of each other, of the counter, and of the same numbers in every place.
+pub(super) fn of_many_types(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
+    use ElementType::{BF16, F16, F32, S8, S16, S32, U8, U32};
+    const TYPES: &[ElementType] = &[U8, S32, BF16, F32, S8, S16, F16, U32];
+    const DIMS: &[&[i64]] = &[&[18], &[2, 9], &[64], &[70], &[33], &[3, 40], &[5]];
+    let dims = g.choices.pick(DIMS);
+    let scalar = ArrayShape::new(g.choices.pick(TYPES), &[]);
+    let mut values = vec![g.of_shape(body, &scalar)];
+    for _ in 0..2 + g.choices.below(2) {
+        let ty = g.choices.pick(TYPES);
+        values.push(g.of_shape(body, &ArrayShape::new(ty, dims)));
+    }
+    let kinds: Vec<usize> = values.iter().map(|_| g.choices.below(4)).collect();
+    let count = g.count();
+    g.counted(body, &values, count, |g, b, counter, parts| {
+        let mut next = vec![parts[0]];
+        for (k, &part) in parts.iter().enumerate().skip(1) {
+            let ty = g.array(part).element_type;
+            let number = g.at(b).convert(parts[0], ty).ok()?;
+            let number = super::elementwise::broadcast_to(g, b, number, dims)?;
+            next.push(match kinds[k] {
+                0 => number,
+                1 => {
+                    let ramp = Shape::array(count.ty, dims);
+                    let ramp = g.at(b).iota(ramp, dims.len() as i64 - 1).ok()?;
+                    let counter = super::elementwise::broadcast_to(g, b, counter, dims)?;
+                    let ramp = g.plain(b, Opcode::Add, &[ramp, counter])?;
+                    let ramp = g.at(b).convert(ramp, ty).ok()?;
+                    changed(g, b, ramp, number)
+                }
+                2 => changed(g, b, part, number),
+                _ => {
+                    let other = g.at(b).convert(parts[1 + k % (parts.len() - 1)], ty).ok()?;
+                    changed(g, b, part, other)
+                }
+            });
+        }
+        Some(next)
+    })
+}
+
 /// As many iterations as data says.
 pub(super) fn counted_by_data(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.any(body);

@@ -215,6 +215,7 @@ const FAMILIES: &[(u32, Family)] = &[
     (3, control::while_loop),
     (3, loops::in_place),
     (2, loops::swapping),
+    (2, loops::of_many_types),
     (1, loops::counted_by_data),
     (3, control::conditional),
     (1, structure::iota),

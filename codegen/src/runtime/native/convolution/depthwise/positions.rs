@@ -6,7 +6,7 @@ use super::{Line, WIDTH};
 /// Vectors of a line for which the lanes that are there are found at once.
 const SECTION: usize = 16;
 
-/// Bytes of workspace that [`Plane::rows`] wants.
+/// Bytes of workspace that [`Plane::rows_wide`] wants.
 pub(super) fn workspace(fast: &Line) -> usize {
     4 * fast.kernel * SECTION
 }
