@@ -136,11 +136,12 @@ impl Depthwise {
         let by_feature = neighbours && groups > 1 && grouped;
         let along = fast.result_stride == 1 && fast.input_stride == 1 && fast.output > 1;
         let taps: usize = lanes.iter().map(|lane| lane.axis.kernel).product();
-        // Without groups it is a product with few columns, and patches of it are not much more than it has to read.
-        let few = |n: usize| groups > 1 || features <= 4 && n >= WIDTH / 2 && taps <= 4 * n;
+        // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to read.
+        let alone = groups > 1 && features <= 4;
+        let long = (groups > 1 || features <= 4) && fast.output >= WIDTH / 2 && taps <= 4 * fast.output;
         // A vector's offsets are of 32 bits; those of halves are far from free.
         let near = fast.stride < if ty == ElementType::F32 { 1 << 20 } else { 3 };
-        let by_position = along && channels <= 4 && few(fast.output) && near;
+        let by_position = along && channels <= 4 && (alone || long) && near;
         let narrow = groups * features < WIDTH / 2;
         (by_feature || by_position).then_some(Depthwise {
             ty,
