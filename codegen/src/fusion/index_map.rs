@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::kinds::dims;
-use crate::passes::facts::{MOST_ASSEMBLED, WIDE};
+use crate::passes::facts::{MOST_ASSEMBLED, WIDE, dimension};
 
 /// An index map, by what it consists of.
 pub(super) type Map = u64;
@@ -248,8 +248,7 @@ impl<'m> Forms<'m> {
                 instr.attrs.ints(AttrKey::Dimensions).hash(&mut hasher);
             }
             Opcode::Concatenate => {
-                let along =
-                    instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+                let along = dimension(instr);
                 let size = |&o: &InstrId| along.and_then(|d| dims(module, o).get(d).copied()).unwrap_or(0);
                 let start: i64 = instr.operands()[..slot].iter().map(size).sum();
                 (along, start).hash(&mut hasher);

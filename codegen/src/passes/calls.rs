@@ -16,9 +16,6 @@ use super::edit::{
 };
 use super::facts::is_elided;
 
-/// No call is inlined that makes a module larger than this, so that calls of calls of calls do not explode.
-const MAX_INSTRUCTIONS: usize = MAX_EXPANDED as usize;
-
 /// Until nothing is left to do: what was inlined may hold more.
 fn repeated(
     module: &mut Module,
@@ -34,7 +31,7 @@ fn repeated(
     }
 }
 
-/// The most instructions of a program each of whose calls has a copy of what it calls.
+/// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined that makes a module larger.
 const MAX_EXPANDED: u64 = 1 << 20;
 
 /// Refuses a program that is too large once each of its calls, loops and branches has a copy of what it calls, as it must in the end: each level of calls may
@@ -92,7 +89,7 @@ pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrI
     if c.execution_thread.is_some()
         || has_effect(module, e.id())
         || c.parameters().len() != operands.len()
-        || module.instruction_capacity() + c.len() > MAX_INSTRUCTIONS
+        || (module.instruction_capacity() + c.len()) as u64 > MAX_EXPANDED
         || !passes(module, root, &e.at().shape)
     {
         return None;

@@ -277,8 +277,7 @@ pub(crate) const PART: i64 = 2048;
 pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let (parts, Some(result)) = (instr.operands(), fixed(module, id)) else { return false };
-    let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
-    let (Some(along), Some(elements)) = (along, result.checked_elements()) else { return false };
+    let (Some(along), Some(elements)) = (dimension(instr), result.checked_elements()) else { return false };
     if instr.opcode != Opcode::Concatenate || parts.iter().any(|&o| fixed(module, o).is_none()) {
         return false;
     }
@@ -291,6 +290,11 @@ pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
     }
     let row: i64 = result.dims[along..].iter().product();
     narrow && row > MOST_ASSEMBLED && !computed && !is_read_in_loops(module, id)
+}
+
+/// The dimension that a concatenation is along, or the first of those that another instruction names.
+pub(crate) fn dimension(instr: &hlo::Instruction) -> Option<usize> {
+    usize::try_from(*instr.attrs.ints(AttrKey::Dimensions)?.first()?).ok()
 }
 
 /// The shape of an array without dynamic dimensions.
@@ -337,9 +341,8 @@ const MOVES: [Opcode; 8] = [
 
 /// Both operands' shapes and the result's, if all are arrays without dynamic dimensions.
 fn arrays(module: &Module, id: InstrId) -> Option<[&ArrayShape; 3]> {
-    let array = |id: InstrId| module.instr(id).shape.as_array().filter(|a| !a.is_dynamic());
     let &[lhs, rhs] = module.instr(id).operands() else { return None };
-    Some([array(lhs)?, array(rhs)?, array(id)?])
+    Some([fixed(module, lhs)?, fixed(module, rhs)?, fixed(module, id)?])
 }
 
 /// Elements along some dimensions; `None` if there are no such, or too many.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::{WIDE, is_ieee, nan_is_canonical};
+use super::facts::{WIDE, dimension, is_ieee, nan_is_canonical};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -80,7 +80,7 @@ fn is_put_together(e: &Edit<'_>, rows: InstrId) -> bool {
             let same = |o: &InstrId| e.array(*o).is_some_and(|a| a.dims == *dims);
             pending.extend(instr.operands().iter().copied().filter(|o| same(o) && seen.insert(*o)));
         } else if instr.opcode == Opcode::Concatenate {
-            let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
+            let along = dimension(instr);
             let short =
                 |&o: &InstrId| along.and_then(|d| e.array(o)?.dims.get(d).copied()).is_some_and(|n| n < WIDE);
             if along == inner && instr.operands().iter().all(short) {

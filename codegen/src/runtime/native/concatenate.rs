@@ -3,10 +3,11 @@
 //! What is put together from few parts is a kernel, which may compute them too; of many, deciding for each element which part it is from, or a loop for
 //! each of them, takes longer than to copy ([`is_assembled`](crate::passes::facts::is_assembled)).
 
-use hlo::{AttrKey, InstrId, Module};
+use hlo::{InstrId, Module};
 
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
+use crate::passes::facts::dimension;
 use crate::program::array_bytes;
 
 /// Bytes of a task, about: what is written part by part stays in a core's own cache meanwhile.
@@ -32,8 +33,7 @@ impl Concatenate {
         if arrays.filter_map(|&o| module.instr(o).shape.as_array()).any(|a| a.is_dynamic()) {
             return Err(refuse("sizes known only at run time"));
         }
-        let along = instr.attrs.ints(AttrKey::Dimensions).and_then(|d| usize::try_from(*d.first()?).ok());
-        let along = along.ok_or_else(|| refuse("a concatenation along no dimension"))?;
+        let along = dimension(instr).ok_or_else(|| refuse("a concatenation along no dimension"))?;
         let whole = array_bytes(result).ok_or_else(|| refuse("an array larger than memory can be"))? as usize;
         // Dimensions before the one along which it is are the rows.
         let rows: i64 = result.dims[..along].iter().product();

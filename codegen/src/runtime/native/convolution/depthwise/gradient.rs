@@ -6,7 +6,7 @@ use hlo::half::{bf16, f16};
 
 use super::super::{Lane, Outer};
 use super::element::Element;
-use super::{Line, WIDTH, lines};
+use super::{Arrays, Line, WIDTH, lines};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::tile::Features;
 use crate::runtime::pool::Pool;
@@ -55,23 +55,6 @@ struct Sums<'a, E> {
     out: *mut E,
     /// The place along the slow axes.
     at: [usize; 2],
-}
-
-/// The arrays, for all threads.
-#[derive(Clone, Copy)]
-struct Arrays<E> {
-    lhs: *const E,
-    rhs: *const E,
-    out: *mut E,
-}
-
-// SAFETY: threads write disjoint parts of the result.
-unsafe impl<E> Sync for Arrays<E> {}
-
-impl<E: Copy> Arrays<E> {
-    fn get(&self) -> Self {
-        *self
-    }
 }
 
 impl Gradient {
@@ -137,7 +120,7 @@ impl Gradient {
         }
     }
 
-    unsafe fn run_in<E: Element>(&self, arrays: Arrays<E>, pool: &Pool) {
+    unsafe fn run_in<E: Element>(&self, arrays: Arrays<E, E>, pool: &Pool) {
         let [z, y] = &self.slow;
         let units = match self.by_group {
             true => self.groups.div_ceil(WIDTH),
@@ -156,7 +139,7 @@ impl Gradient {
         });
     }
 
-    unsafe fn task<E: Element>(&self, unit: usize, at: [usize; 2], arrays: Arrays<E>) {
+    unsafe fn task<E: Element>(&self, unit: usize, at: [usize; 2], arrays: Arrays<E, E>) {
         // The first example and feature of the whole operands.
         let (example, feature) = match self.by_group {
             true => (unit * WIDTH, unit * WIDTH),

@@ -210,7 +210,7 @@ impl Depthwise {
         &self,
         plane: usize,
         rows: std::ops::Range<usize>,
-        (lhs, rhs, out): (*const E, *const f32, *mut E),
+        Arrays { lhs, rhs, out }: Arrays<E, f32>,
     ) {
         let features = self.groups * self.features;
         let (example, feature) = ((plane / features) as isize, plane % features);
@@ -240,7 +240,7 @@ impl Depthwise {
         &self,
         example: usize,
         at: [usize; 2],
-        (lhs, rhs, out): (*const E, *const f32, *mut E),
+        Arrays { lhs, rhs, out }: Arrays<E, f32>,
     ) {
         let ([z, y], fast) = (&self.slow, &self.fast);
         let mut slow: Taps = SmallVec::new();
@@ -301,17 +301,18 @@ impl Depthwise {
 
 /// The arrays, for all threads.
 #[derive(Clone, Copy)]
-struct Arrays<E> {
+struct Arrays<E, W> {
     lhs: *const E,
-    rhs: *const f32,
+    rhs: *const W,
     out: *mut E,
 }
 
 // SAFETY: threads write disjoint parts of the result.
-unsafe impl<E> Sync for Arrays<E> {}
+unsafe impl<E, W> Sync for Arrays<E, W> {}
 
-impl<E: Copy> Arrays<E> {
-    fn get(&self) -> (*const E, *const f32, *mut E) {
-        (self.lhs, self.rhs, self.out)
+impl<E: Copy, W: Copy> Arrays<E, W> {
+    /// As a whole: so that closures capture what may be sent.
+    fn get(&self) -> Self {
+        *self
     }
 }
