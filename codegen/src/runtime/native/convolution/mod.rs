@@ -3,7 +3,7 @@
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
 //! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches ([`slab`]). A convolution of a dilated
 //! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
-//! (or, as gradients of kernels are, examples) a group it is [`depthwise`].
+//! (or, as gradients of kernels are, examples) a group it is [`depthwise`]. Integers of a byte or two are multiplied in [`pairs`] of channels.
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
@@ -12,6 +12,7 @@
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 mod depthwise;
+mod pairs;
 mod patches;
 mod slab;
 
@@ -24,7 +25,7 @@ use smallvec::SmallVec;
 use super::dot::convert::{self, Conversion};
 use super::dot::operand::Field;
 use super::dot::product::{Extents, Finished, Narrow, Product, Right, Schedule, Target, with_workspace};
-use super::dot::source::{self, Choose, Load, Readable, Source, Strided, Typed};
+use super::dot::source::{self, Choose, Load, Readable, Reader, Source, Strided, Typed};
 use super::dot::steps::Steps;
 use super::dot::tile::{self, Arithmetic, Tile};
 use super::dot::view::View;
@@ -45,6 +46,8 @@ pub(super) struct Convolution {
     holes: bool,
     patches_left: bool,
     parts: Vec<Part>,
+    /// Whether words are pairs of channels, as 16-bit integers.
+    pairs: bool,
     result_type: ElementType,
     elements: usize,
     /// All rows of the result.
@@ -111,6 +114,8 @@ struct Part {
     positions: usize,
     features: usize,
     terms: usize,
+    /// Terms of a word.
+    group: usize,
     schedule: Schedule,
     slab: Option<Slab>,
 }
@@ -349,17 +354,22 @@ impl Convolution {
                 return Err(refuse("more than 4096 phases of dilation"));
             }
         }
-        let (lhs, rhs) = (side(&left)?, side(&right)?);
+        let (mut lhs, rhs) = (side(&left)?, side(&right)?);
+        let pairs = field == Field::I32 && patches_left && pairs::suit([&lhs, &rhs], &lanes, &outer);
+        if pairs {
+            lhs.conversion = pairs::widened(lhs.ty);
+        }
         let direct = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
         let types = (left.memory, right.memory, ty.storage_bytes());
         let of_lanes = |lanes: &SmallVec<[Lane; 3]>| {
             let part = match field {
-                Field::F32 => part::<tile::F32>(lanes, &outer, patches_left),
-                Field::F64 => part::<tile::F64>(lanes, &outer, patches_left),
-                Field::I32 => part::<tile::I32>(lanes, &outer, patches_left),
-                Field::I64 => part::<tile::I64>(lanes, &outer, patches_left),
-                Field::C64 => part::<tile::C64>(lanes, &outer, patches_left),
-                Field::C128 => part::<tile::C128>(lanes, &outer, patches_left),
+                Field::F32 => part::<tile::F32>(lanes, &outer, patches_left, 1),
+                Field::F64 => part::<tile::F64>(lanes, &outer, patches_left, 1),
+                Field::I32 if pairs => part::<tile::I16>(lanes, &outer, patches_left, 2),
+                Field::I32 => part::<tile::I32>(lanes, &outer, patches_left, 1),
+                Field::I64 => part::<tile::I64>(lanes, &outer, patches_left, 1),
+                Field::C64 => part::<tile::C64>(lanes, &outer, patches_left, 1),
+                Field::C128 => part::<tile::C128>(lanes, &outer, patches_left, 1),
             };
             Part { slab: direct.then(|| Slab::new(lanes, &outer, types)).flatten(), ..part }
         };
@@ -390,6 +400,7 @@ impl Convolution {
             holes: parts.iter().any(|part| part.patches.has_holes()),
             patches_left,
             parts,
+            pairs,
             result_type: ty,
             elements,
             rows: elements.checked_div(last).unwrap_or(0) as u64,
@@ -400,8 +411,8 @@ impl Convolution {
     }
 }
 
-/// One product.
-fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Part {
+/// One product, of words of `group` terms.
+fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool, group: usize) -> Part {
     let groups = outer.feature_groups * outer.batch_groups;
     // What a group adds to the offsets of the operands and of the result.
     let group_stride = if outer.batch_groups > 1 {
@@ -447,12 +458,13 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Par
     let positions = Steps::new(digits.iter().map(|&(n, _, _, stride)| (n, stride)));
     let count = positions.size();
     let k = terms.size();
+    let words = k.div_ceil(group);
     let total = patch_batch.size();
     let schedule = if patches_left {
-        let extents = Extents { batch: total, m: count, n: outer.features, k };
+        let extents = Extents { batch: total, m: count, n: outer.features, k: words };
         Schedule::new::<A>(extents, None, false, None)
     } else {
-        let extents = Extents { batch: total, m: outer.features, n: count, k };
+        let extents = Extents { batch: total, m: outer.features, n: count, k: words };
         Schedule::new::<A>(extents, None, false, Some(Right::Own))
     };
     Part {
@@ -470,6 +482,7 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool) -> Par
         positions: count,
         features: outer.features,
         terms: k,
+        group,
         schedule,
         slab: None,
     }
@@ -479,7 +492,7 @@ impl Part {
     fn extents(&self, patches_left: bool) -> Extents {
         let (m, n) =
             if patches_left { (self.positions, self.features) } else { (self.features, self.positions) };
-        Extents { batch: self.result[0].size(), m, n, k: self.terms }
+        Extents { batch: self.result[0].size(), m, n, k: self.terms.div_ceil(self.group) }
     }
 }
 
@@ -497,6 +510,23 @@ impl<W: Copy + Default + Sync> Choose<W> for Packs {
             let patches = Patches::<T> { base: base.cast(), shape };
             // SAFETY: the caller's.
             unsafe { patches.pack(batch, first, count, word, words, out, width) };
+        }
+    }
+}
+
+/// How both operands are packed.
+struct Packers<W> {
+    patches: PackPatches<W>,
+    kernel: Reader<W>,
+}
+
+impl<W: Readable> Packers<W> {
+    /// As words of one term.
+    fn of(convolution: &Convolution) -> Packers<W> {
+        const PACKED: &str = "invariant: what cannot be packed is converted";
+        Packers {
+            patches: W::choose::<Packs>(convolution.lhs.packed_type()).expect(PACKED),
+            kernel: source::reader::<W>(convolution.rhs.packed_type()).expect(PACKED),
         }
     }
 }
@@ -556,12 +586,16 @@ impl Operation for Convolution {
         // SAFETY: the caller's.
         unsafe {
             match self.field {
-                Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(ty), finite_f32),
-                Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(ty), finite_f64),
-                Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(ty), |_, _| true),
-                Field::I64 => self.run_in::<tile::I64>(call, convert::saturating(ty), |_, _| true),
-                Field::C64 => self.run_in::<tile::C64>(call, None, |x, n| finite_f32(x, 2 * n)),
-                Field::C128 => self.run_in::<tile::C128>(call, None, |x, n| finite_f64(x, 2 * n)),
+                Field::F32 => self.run_words::<tile::F32>(call, convert::from_f32(ty), finite_f32),
+                Field::F64 => self.run_words::<tile::F64>(call, convert::from_f64(ty), finite_f64),
+                Field::I32 if self.pairs => {
+                    let packers = pairs::packers(self.rhs.ty);
+                    self.run_in::<tile::I16>(call, convert::from_i32(ty), |_, _| true, packers);
+                }
+                Field::I32 => self.run_words::<tile::I32>(call, convert::from_i32(ty), |_, _| true),
+                Field::I64 => self.run_words::<tile::I64>(call, convert::saturating(ty), |_, _| true),
+                Field::C64 => self.run_words::<tile::C64>(call, None, |x, n| finite_f32(x, 2 * n)),
+                Field::C128 => self.run_words::<tile::C128>(call, None, |x, n| finite_f64(x, 2 * n)),
             }
         }
     }
@@ -582,12 +616,24 @@ unsafe fn finite_f64(x: *const u8, n: usize) -> bool {
 }
 
 impl Convolution {
-    /// `finite` says whether so many elements of the word's type are.
-    unsafe fn run_in<A: Arithmetic<Word: Readable>>(
+    /// In words of one term.
+    unsafe fn run_words<A: Arithmetic<Word: Readable>>(
         &self,
         call: Call<'_>,
         narrow: Option<Narrow<A::Sum>>,
         finite: unsafe fn(*const u8, usize) -> bool,
+    ) {
+        // SAFETY: the caller's.
+        unsafe { self.run_in::<A>(call, narrow, finite, Packers::of(self)) };
+    }
+
+    /// `finite` says whether so many elements of the word's type are.
+    unsafe fn run_in<A: Arithmetic>(
+        &self,
+        call: Call<'_>,
+        narrow: Option<Narrow<A::Sum>>,
+        finite: unsafe fn(*const u8, usize) -> bool,
+        packers: Packers<A::Word>,
     ) {
         // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
         unsafe {
@@ -612,15 +658,11 @@ impl Convolution {
             }
             let bytes = self.result_type.storage_bytes();
             let kernel_type = self.rhs.packed_type();
-            let reader = source::reader::<A::Word>(kernel_type)
-                .expect("invariant: what cannot be packed is converted");
-            let pack = A::Word::choose::<Packs>(self.lhs.packed_type())
-                .expect("invariant: what cannot be packed is converted");
             let mut reported = self.in_order && !literally;
             for part in &self.parts {
                 let lhs =
                     lhs.wrapping_offset(self.lhs.offset * self.lhs.packed_type().storage_bytes() as isize);
-                let patches = TypedPatches { base: lhs, shape: &part.patches, pack };
+                let patches = TypedPatches { base: lhs, shape: &part.patches, pack: packers.patches };
                 if let (Some(slab), false) = (&part.slab, literally) {
                     let rhs = rhs.wrapping_offset(self.rhs.offset * kernel_type.storage_bytes() as isize);
                     let narrow = convert::from_f32(self.result_type);
@@ -630,8 +672,8 @@ impl Convolution {
                 }
                 let offset = (part.kernel_offset + self.rhs.offset) * kernel_type.storage_bytes() as isize;
                 let [batch, rows, terms] = &part.kernel;
-                let kernel =
-                    Typed { view: Strided { base: rhs.wrapping_offset(offset), batch, rows, terms }, reader };
+                let view = Strided { base: rhs.wrapping_offset(offset), batch, rows, terms };
+                let kernel = Typed { view, reader: packers.kernel };
                 let [batch, positions, features] = &part.result;
                 let (rows, columns) =
                     if self.patches_left { (positions, features) } else { (features, positions) };
@@ -724,7 +766,7 @@ impl Convolution {
     }
 
     /// A product for kernels with infinities or NaN: each sum by itself, of the terms that are there.
-    unsafe fn literally<A: Arithmetic<Word: Readable>>(
+    unsafe fn literally<A: Arithmetic>(
         &self,
         part: &Part,
         patches: &dyn Source<A::Word>,

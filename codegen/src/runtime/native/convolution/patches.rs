@@ -232,10 +232,13 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                 all &= from[i].is_some();
             }
             let words = (segment.end - segment.first).div_ceil(T::GROUP);
+            // What is absent of a merged row may be a part of it.
+            let whole = from[..count].iter().flatten().next().filter(|_| all || !merged);
             // SAFETY: the caller's; located terms are inside of the operand.
             unsafe {
-                if all {
-                    let rows = from.map(|from| from.unwrap_or(0));
+                if let Some(&there) = whole {
+                    // Absent rows are packed as another one, and then zeroed.
+                    let rows = from.map(|from| from.unwrap_or(there));
                     let offset = segment.first as isize * shape.channel_stride;
                     let run = Run {
                         base: self.base.wrapping_offset(offset),
@@ -245,6 +248,11 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                         width,
                     };
                     run.pack(out);
+                    for i in (0..count).filter(|&i| from[i].is_none()) {
+                        for word in 0..words {
+                            *out.add(word * width + i) = W::default();
+                        }
+                    }
                 } else {
                     for i in 0..count {
                         if from[i].is_none() && merged {
@@ -258,7 +266,8 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                                 at[rank - 1] = place / shape.channels;
                                 let origins = &origins[i * rank..(i + 1) * rank];
                                 let from = shape.locate(origins, &at).map(|offset| offsets[i] + offset);
-                                self.line(from, part, out.add((place - segment.first) * width + i), width);
+                                let word = (place - segment.first) / T::GROUP;
+                                self.line(from, part, out.add(word * width + i), width);
                                 place = next;
                             }
                             at[rank - 1] = 0;

@@ -374,3 +374,32 @@ fn depthwise_of_positions() {
         }
     }
 }
+
+/// Two channels a word, with groups, holes and channels enough or too odd for it.
+#[test]
+fn integers_in_pairs() {
+    use ElementType::{S8, S16, S32, U8};
+    let mut r = Random(23);
+    for (window, out) in [
+        ("size=3x3 pad=1_1x1_1", [9, 11]),
+        ("size=1x1", [9, 11]),
+        ("size=2x3 stride=2x1 pad=3_0x2_4 rhs_dilate=1x2 rhs_reversal=1x0", [6, 13]),
+        ("size=3x2 lhs_dilate=2x2 pad=1_1x1_0", [17, 21]),
+    ] {
+        for (groups, channels, features) in [(1, 32, 33), (2, 6, 16), (1, 6, 18), (1, 7, 40)] {
+            let size = sizes(window);
+            let case = Case {
+                lhs: vec![2, 9, 11, channels * groups],
+                rhs: vec![size[0], size[1], channels, features * groups],
+                out: vec![2, out[0], out[1], features * groups],
+                attrs: format!(
+                    "window={{{window}}}, dim_labels=b01f_01io->b01f, feature_group_count={groups}"
+                ),
+                terms: size[0] * size[1] * channels,
+            };
+            for (lhs, rhs) in [(S8, S8), (U8, S8), (S8, U8), (U8, U8), (S8, S16), (S16, U8), (S16, S16)] {
+                case.check(lhs, rhs, S32, Floats::Plain, &mut r);
+            }
+        }
+    }
+}

@@ -115,6 +115,17 @@ impl Conversion {
     }
 
     unsafe fn chunk(&self, from: *const u8, n: usize, to: *mut u8) {
+        // What a loop of one instruction does needs no carrier.
+        if self.to == ElementType::S16 && self.through == ElementType::S16 {
+            // SAFETY: the caller's.
+            unsafe {
+                if self.from == ElementType::S8 {
+                    return widen(from.cast::<i8>(), n, to.cast());
+                } else if self.from == ElementType::U8 {
+                    return widen(from, n, to.cast());
+                }
+            }
+        }
         let mut carried = Carried {
             signed: [0; BLOCK],
             unsigned: [0; BLOCK],
@@ -138,6 +149,15 @@ impl Conversion {
                 with_element_type!(self.to, T => leave::<T>(&mut carried, entered, count, to));
             }
         }
+    }
+}
+
+/// Bytes as integers of 16 bits.
+unsafe fn widen<T: Copy + Into<i16>>(from: *const T, n: usize, to: *mut i16) {
+    // SAFETY: the caller's: `n` elements are there, and room for as many.
+    let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = (*from).into();
     }
 }
 
