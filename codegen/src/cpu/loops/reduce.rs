@@ -229,6 +229,9 @@ fn join_alike(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], 
 /// Bytes that come from memory rather than from caches.
 const FAR: u64 = 8 << 20;
 
+/// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
+const SHORT_ROW: i64 = 8 << 10;
+
 /// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
 const AHEAD: u64 = 1024;
 
@@ -508,6 +511,12 @@ impl<'m> Reduction<'m> {
         self.folds.copies_of(tape, lanes, n)
     }
 
+    /// Whether rows of so many columns come from memory and are short.
+    fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
+        let bytes = self.folds.types().iter().map(|ty| ty.storage_bytes() as i64).max().unwrap_or(1);
+        columns.saturating_mul(bytes) <= SHORT_ROW && self.cost(tape).bytes > FAR
+    }
+
     /// A unit of a reduction over columns.
     fn columns<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let e = c.e;
@@ -542,7 +551,7 @@ impl<'m> Reduction<'m> {
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
         let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
             let (first, end, length) = self.range(c, last)?;
-            let mut copies = self.folds.copies(c.tape);
+            let mut copies = if self.has_short_rows(c.tape, n) { 1 } else { self.folds.copies(c.tape) };
             while copies > 1 && length.is_none_or(|n| n % copies != 0) {
                 copies /= 2;
             }
