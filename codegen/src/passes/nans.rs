@@ -1,13 +1,14 @@
-//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions, windows, scans): it leaves NaNs of any sign and payload, which is seen
-//! where a program looks at bits. Only in such programs anything is added; values are what they were, for of these operations the canonical NaN is
-//! the only one (SEMANTICS.md, "The canonical NaN"). Signs are flipped and cleared on bits there: kernels leave the sign of a NaN open up to where bits are seen.
+//! Canonical NaNs from operations that the runtime computes by the processor's arithmetic (contractions, transforms, systems of equations, and windows and scans
+//! of arithmetic): it leaves NaNs of any sign and payload, which is seen where a program looks at bits. Only in such programs anything is added; values are what they were, for
+//! of these operations the canonical NaN is the only one (SEMANTICS.md, "The canonical NaN"). What only moves some elements keeps their bits, and is not touched. Signs are flipped and cleared on bits there: kernels leave the sign of a NaN open up to where bits are seen.
 
 use hlo::attrs::{CompareType, Direction};
-use hlo::{ElementType, InstrId, Module, Opcode, Shape};
+use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
 use super::edit::{Edit, each};
 use super::facts::{is_ieee, pattern_type};
+use super::reduce::operation;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
@@ -18,18 +19,11 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if matches!(e.at().opcode, Opcode::Negate | Opcode::Abs) {
             return on_bits(e);
         }
-        let leaves_any = matches!(
-            e.at().opcode,
-            Opcode::Convolution
-                | Opcode::Dot
-                | Opcode::RaggedDot
-                | Opcode::ReduceWindow
-                | Opcode::ScaledDot
-                | Opcode::Scan
-                | Opcode::SelectAndScatter
-        );
         let shapes = e.at().shape.leaves().iter().filter_map(|s| s.element_type()).collect::<Vec<_>>();
-        if !leaves_any || !shapes.iter().any(|&ty| is_ieee(ty.real_part())) || done(e.module, e.id()) {
+        if !leaves_any(e.module, e.id())
+            || !shapes.iter().any(|&ty| is_ieee(ty.real_part()))
+            || done(e.module, e.id())
+        {
             return None;
         }
         let operands = e.at().operands().to_vec();
@@ -44,15 +38,46 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     })
 }
 
+/// Whether the processor's arithmetic makes the elements of the result, all of them.
+fn leaves_any(module: &Module, id: InstrId) -> bool {
+    let arithmetic = |key| {
+        let callee = module.instr(id).attrs.computation(key);
+        callee.is_some_and(|c| operation(module, c).is_some())
+    };
+    // Not a dispatch: of others the compiler keeps account itself.
+    match module.instr(id).opcode {
+        Opcode::Cholesky
+        | Opcode::Convolution
+        | Opcode::Dot
+        | Opcode::Fft
+        | Opcode::RaggedDot
+        | Opcode::ScaledDot
+        | Opcode::TriangularSolve => true,
+        Opcode::ReduceWindow | Opcode::Scan => arithmetic(AttrKey::ToApply),
+        Opcode::SelectAndScatter => arithmetic(AttrKey::Scatter),
+        _other => false,
+    }
+}
+
 /// A change of the sign bit as what it is, unless the operand was there before.
 fn on_bits(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = e.operand(0)?;
     let ty = e.array(x)?.element_type;
-    let bits = pattern_type(ty)?;
     let given = matches!(e.instr(x).opcode, Opcode::Parameter | Opcode::Constant);
     if given || e.array(e.id())?.element_type != ty {
         return None;
     }
+    if !ty.is_complex() {
+        return sign_on_bits(e, x, ty);
+    }
+    let (re, im) = (e.unary(Opcode::Real, x)?, e.unary(Opcode::Imag, x)?);
+    let (re, im) = (sign_on_bits(e, re, ty.real_part())?, sign_on_bits(e, im, ty.real_part())?);
+    e.binary(Opcode::Complex, re, im)
+}
+
+/// The sign bit of floats flipped or cleared, as what is edited does it.
+fn sign_on_bits(e: &mut Edit<'_>, x: InstrId, ty: ElementType) -> Option<InstrId> {
+    let bits = pattern_type(ty)?;
     let sign = 1u128 << (bits.bits() - 1);
     let (opcode, mask) = match e.at().opcode {
         Opcode::Negate => (Opcode::Xor, sign),

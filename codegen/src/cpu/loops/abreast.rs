@@ -6,7 +6,7 @@
 use super::code::{Code, Mask};
 use super::lanes;
 use super::reduce::Reduction;
-use super::region::{narrowed, registers, values, widened};
+use super::region::{Carried, narrowed, registers, values, widened};
 use super::tile::turned;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
@@ -57,9 +57,9 @@ impl<'m> Reduction<'m> {
             return c.for_var(row.0, first, end, 1, false, 1, |c| self.row(c, target));
         }
         let vars = self.reduced_vars();
-        let types = self.folds.types();
+        let kinds = self.folds.carried();
         let mut places = Lanes::new();
-        for &ty in &types {
+        for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
                 places.push((prim, e.stack(prim, ROWS as u32)?.into()));
@@ -81,13 +81,13 @@ impl<'m> Reduction<'m> {
             let at = e.sub(c.var(row.0)?, first)?;
             let mut all = Vec::new();
             let mut parts = places.iter();
-            for &ty in &types {
+            for &Carried { ty, .. } in &kinds {
                 for &(prim, place) in parts.by_ref().take(1 + usize::from(ty.is_complex())) {
                     let address = e.address(place, e.mul(at, e.i64(prim.bytes() as i64))?)?;
                     all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
                 }
             }
-            self.finish(c, &values(&types, &all))
+            self.finish(c, &values(&kinds, &all))
         })?;
         c.lanes = lanes;
         Ok(())
@@ -147,7 +147,7 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         let (e, lanes) = (c.e, c.lanes);
         let wide = e.with_lanes(lanes);
         let folds = &self.reduction.folds;
-        let types = folds.types();
+        let kinds = folds.carried();
         // Rows of all registers of elements, in memory: those that several folds read once.
         let mut memory: Lanes<'ctx> = Vec::new();
         let mut found: Vec<Value<'ctx>> = Vec::new();
@@ -165,6 +165,9 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
                 let end = begin + f.types.len();
                 all.extend(f.elements(c, &self.start[begin..end])?);
                 begin = end;
+            }
+            for (x, kind) in all.iter_mut().zip(&kinds) {
+                *x = x.settled_if(&wide, kind.moved)?;
             }
             for x in registers(&all) {
                 if let Some(before) = found.iter().position(|&y| y == x) {
@@ -193,16 +196,16 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
             turned_rows.push(rows);
         }
         let squares: Vec<&Vec<Value<'ctx>>> = numbers.iter().map(|&n| &turned_rows[n]).collect();
-        let mut all = values(&types, carried);
+        let mut all = values(&kinds, carried);
         for column in 0..count {
             let mut elements = Vec::new();
             let mut parts = squares.iter().copied();
-            for &ty in &types {
+            for &Carried { ty, .. } in &kinds {
                 for square in parts.by_ref().take(1 + usize::from(ty.is_complex())) {
                     elements.push(narrowed(&wide, ty, square[column])?);
                 }
             }
-            all = folds.joined(c, lanes, &all, &values(&types, &elements))?;
+            all = folds.joined(c, lanes, &all, &values(&kinds, &elements))?;
         }
         Ok(registers(&all))
     }

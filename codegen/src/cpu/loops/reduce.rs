@@ -13,7 +13,7 @@ use super::code::Code;
 use super::index::{Affine, Def, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
-use super::region::{narrowed, registers, values, widened};
+use super::region::{Carried, narrowed, registers, values, widened};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::tape::{Bound, Tape, array_leaves};
 use super::{Cost, Function};
@@ -513,14 +513,14 @@ impl<'m> Reduction<'m> {
 
     /// Whether rows of so many columns come from memory and are short.
     fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
-        let bytes = self.folds.types().iter().map(|ty| ty.storage_bytes() as i64).max().unwrap_or(1);
-        columns.saturating_mul(bytes) <= SHORT_ROW && self.cost(tape).bytes > FAR
+        columns.saturating_mul(i64::from(self.folds.widest() / 8).max(1)) <= SHORT_ROW
+            && self.cost(tape).bytes > FAR
     }
 
     /// A unit of a reduction over columns.
     fn columns<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
         let e = c.e;
-        let types = self.folds.types();
+        let kinds = self.folds.carried();
         let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
         let w = i64::from(c.lanes);
         let (low, high, count) = if n <= COLUMNS {
@@ -534,7 +534,7 @@ impl<'m> Reduction<'m> {
         // A place for each register of an accumulator, a column each.
         let room = u32::try_from(n.min(COLUMNS) + w).unwrap_or(0);
         let mut places = Vec::new();
-        for &ty in &types {
+        for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
             for _ in 0..parts {
                 let start: Value<'ctx> = e.stack(prim, room)?.into();
@@ -560,7 +560,7 @@ impl<'m> Reduction<'m> {
                 // What depends on it is known for one copy at a time.
                 c.hide_var(last.0);
                 over_lanes(c, target, column, low, high, count, w, &|c| {
-                    let mut all = accumulators.load(c, &types)?;
+                    let mut all = accumulators.load(c, &kinds)?;
                     let start = self.folds.starts(c)?;
                     for copy in 0..copies {
                         c.enter()?;
@@ -586,7 +586,7 @@ impl<'m> Reduction<'m> {
             loops(c, outer, &body)?;
         }
         over_lanes(c, target, column, low, high, count, w, &|c| {
-            let all = accumulators.load(c, &types)?;
+            let all = accumulators.load(c, &kinds)?;
             if self.chunks.is_some() { self.store_partial(c, &all) } else { self.finish(c, &all) }
         })
     }
@@ -616,9 +616,9 @@ impl<'m> Reduction<'m> {
         target: &Target,
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
-        let types = self.folds.types();
+        let kinds = self.folds.carried();
         let kept = self.kept_vars();
-        let bits = types.iter().map(|&ty| lanes::lane_bits(ty, true)).max().unwrap_or(32);
+        let bits = self.folds.widest();
         let lanes = lanes::lanes(tape, target, self.outputs.iter().map(|o| o.node));
         let lanes = lanes.min(target.vector_bytes() * 8 / bits);
         let lanes = if kept.last().is_none_or(|v| v.1 <= 2) { 1 } else { lanes };
@@ -631,7 +631,7 @@ impl<'m> Reduction<'m> {
             let start = self.folds.starts(c)?;
             let ends =
                 c.fold_var(CHUNK, e.i64(0), e.i64(count), 1, false, 1, &registers(&start), |c, carried| {
-                    let mine = values(&types, carried);
+                    let mine = values(&kinds, carried);
                     let mut elements = Vec::new();
                     for &array in &self.partial {
                         elements.push(c.load(array, &at)?);
@@ -639,7 +639,7 @@ impl<'m> Reduction<'m> {
                     let lanes = c.lanes;
                     Ok(registers(&self.folds.joined(c, lanes, &mine, &elements)?))
                 })?;
-            self.finish(c, &values(&types, &ends))
+            self.finish(c, &values(&kinds, &ends))
         };
         match kept.split_last() {
             None => body(c)?,
@@ -677,14 +677,14 @@ impl<'ctx> Accumulators<'ctx> {
         Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
     }
 
-    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, types: &[ElementType]) -> Result<Vec<Val<'ctx>>> {
+    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, kinds: &[Carried]) -> Result<Vec<Val<'ctx>>> {
         let mut all = Vec::new();
         for &(ty, prim, place) in &self.places {
             let address = self.address(c, place, prim)?;
             let e = c.e.with_lanes(c.lanes);
             all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
         }
-        Ok(values(types, &all))
+        Ok(values(kinds, &all))
     }
 
     fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, all: &[Val<'ctx>]) -> Result<()> {

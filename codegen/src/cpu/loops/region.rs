@@ -88,6 +88,14 @@ impl<'m> Combine<'m> {
         }
     }
 
+    /// Whether an accumulator may be a value that was only moved. (That of an extreme has a value that nobody reads.)
+    pub(super) fn moves(&self, accumulator: usize) -> bool {
+        match self {
+            Combine::Sum | Combine::Binary(..) | Combine::Extreme { .. } => false,
+            Combine::General { tape, results } => tape.moves(results[accumulator]),
+        }
+    }
+
     /// The type in which a value of a type is accumulated.
     pub(super) fn accumulator(&self, ty: ElementType) -> ElementType {
         if matches!(self, Combine::Sum) && ty.bits() < 32 { ElementType::F32 } else { ty }
@@ -146,7 +154,7 @@ impl<'m> Combine<'m> {
             Combine::Sum => {
                 let parts = a[0].registers().into_iter().zip(b[0].registers());
                 let sums = parts.map(|(x, y)| e.fadd(x, y)).collect::<Result<Vec<_>>>()?;
-                Ok(vec![Val::of_registers(a[0].ty(), &sums)])
+                Ok(vec![Val::of_registers(a[0].ty(), &sums, false)])
             }
             Combine::Binary(op, _) => {
                 let result = scalar::binary(e, *op, &a[0], &b[0])?;
@@ -158,10 +166,19 @@ impl<'m> Combine<'m> {
                 for (i, x) in a.iter().chain(b).enumerate() {
                     code.give(i as u32, *x, false);
                 }
-                results.iter().map(|&r| code.value(r)).collect()
+                let all = results.iter().map(|&r| code.value(r)?.settled_if(e, tape.moves(r)));
+                all.collect()
             }
         }
     }
+}
+
+/// What loops carry, or memory holds, of an accumulator.
+#[derive(Clone, Copy)]
+pub(super) struct Carried {
+    pub(super) ty: ElementType,
+    /// Whether it may be a value that was only moved. What is carried is settled then.
+    pub(super) moved: bool,
 }
 
 /// Values as registers that loops carry.
@@ -169,16 +186,16 @@ pub(super) fn registers<'ctx>(values: &[Val<'ctx>]) -> Vec<Value<'ctx>> {
     values.iter().flat_map(Val::registers).collect()
 }
 
-/// Registers that hold values of types, repeated.
-pub(super) fn values<'ctx>(types: &[ElementType], registers: &[Value<'ctx>]) -> Vec<Val<'ctx>> {
+/// The values in registers, one kind after the other, repeated.
+pub(super) fn values<'ctx>(kinds: &[Carried], registers: &[Value<'ctx>]) -> Vec<Val<'ctx>> {
     let mut rest = registers;
     let mut all = Vec::new();
-    for &ty in types.iter().cycle() {
+    for &Carried { ty, moved } in kinds.iter().cycle() {
         if rest.is_empty() {
             break;
         }
         let (mine, more) = rest.split_at(1 + usize::from(ty.is_complex()));
-        all.push(Val::of_registers(ty, mine));
+        all.push(Val::of_registers(ty, mine, moved));
         rest = more;
     }
     all
@@ -197,15 +214,8 @@ pub(super) fn across<'ctx>(
         lanes /= 2;
         let half = |from: u32| -> Result<Vec<Val<'ctx>>> {
             let pick: Vec<u32> = (from..from + lanes).collect();
-            all.iter()
-                .map(|v| {
-                    let parts = v
-                        .registers()
-                        .into_iter()
-                        .map(|r| if lanes == 1 { e.extract(r, from) } else { e.shuffle(r, r, &pick) });
-                    Ok(Val::of_registers(v.ty(), &parts.collect::<Result<Vec<_>>>()?))
-                })
-                .collect()
+            let part = |r| if lanes == 1 { e.extract(r, from) } else { e.shuffle(r, r, &pick) };
+            all.iter().map(|v| v.map(part)).collect()
         };
         let (low, high) = (half(0)?, half(lanes)?);
         all = combine.apply(&e.with_lanes(lanes), arguments, &low, &high)?;

@@ -219,6 +219,8 @@ pub(super) struct Buffer<'ctx> {
     places: Vec<(Prim, Value<'ctx>)>,
     /// Lanes hold an element each of several rows, not several elements of one.
     across: bool,
+    /// Whether values may be such that were only moved: they are settled then.
+    moved: bool,
 }
 
 impl<'ctx> Buffer<'ctx> {
@@ -234,7 +236,7 @@ impl<'ctx> Buffer<'ctx> {
             let e = c.e.with_lanes(c.lanes);
             all.push(narrowed(&e, self.ty, e.load(prim, address, prim.bytes() as u32)?)?);
         }
-        Ok(Val::of_registers(self.ty, &all))
+        Ok(Val::of_registers(self.ty, &all, self.moved))
     }
 
     pub(super) fn put(
@@ -243,9 +245,10 @@ impl<'ctx> Buffer<'ctx> {
         place: &Affine,
         value: &Val<'ctx>,
     ) -> Result<()> {
+        let e = c.e.with_lanes(c.lanes);
+        let value = value.settled_if(&e, self.moved)?;
         for (x, &(prim, start)) in value.registers().into_iter().zip(&self.places) {
             let address = self.address(c, start, prim, place)?;
-            let e = c.e.with_lanes(c.lanes);
             e.store(widened(&e, x)?, address, prim.bytes() as u32)?;
         }
         Ok(())
@@ -381,7 +384,7 @@ impl<'m> Chain<'m> {
         for _ in 0..1 + u32::from(ty.is_complex()) {
             places.push((prim, c.e.stack(prim, room)?.into()));
         }
-        Ok(Buffer { node, ty, sweep, places, across })
+        Ok(Buffer { node, ty, sweep, places, across, moved: c.tape.moves(node) })
     }
 
     /// A unit: a row.

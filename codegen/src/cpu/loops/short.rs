@@ -5,7 +5,7 @@
 //! nothing is stored before all loads of the same rows.
 
 use hlo::attrs::AttrKey;
-use hlo::{ElementType, InstrId, Module};
+use hlo::{InstrId, Module};
 
 use super::access::{self, storage};
 use super::code::{Code, Table};
@@ -47,8 +47,7 @@ pub(super) fn rows(
     elements: &[Output],
 ) -> Option<(u32, i64)> {
     let complex = |o: &Output| tape.nodes[o.node as usize].ty.is_complex();
-    let complex =
-        elements.iter().any(complex) || sweeps.iter().flat_map(Folds::types).any(ElementType::is_complex);
+    let complex = elements.iter().any(complex) || sweeps.iter().any(Folds::any_complex);
     let single = sweeps.iter().flat_map(|s| &s.all).all(|f| f.types.len() == 1);
     let short = (2..=MOST).contains(&length) && !(single && length == FULL);
     rows.last().copied().filter(|&(_, n)| n >= MANY_ROWS && short && !complex)
@@ -121,13 +120,13 @@ impl<'m> Chain<'m> {
             let start = folds.starts(c)?;
             let total = self.columns(c, &self.inner, &registers(&start), &|c, carried| {
                 self.load(c, buffers, number)?;
-                let next = folds.step(c, &start, &values(&folds.types(), carried))?;
+                let next = folds.step(c, &start, &values(&folds.carried(), carried))?;
                 for b in buffers.iter().filter(|b| b.sweep == Some(number)) {
                     b.store(c, &self.place)?;
                 }
                 Ok(registers(&next))
             })?;
-            folds.give(c, &values(&folds.types(), &total))?;
+            folds.give(c, &values(&folds.carried(), &total))?;
         }
         let singles = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
         self.block_results(c, buffers, results)?;

@@ -6,7 +6,7 @@ use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 use super::code::{Code, Mask};
 use super::index::Affine;
 use super::lanes;
-use super::region::{Combine, across, registers, values};
+use super::region::{Carried, Combine, across, registers, values};
 use super::tape::{NodeId, Op, Tape, array_leaves};
 use crate::Unsupported;
 use crate::cpu::llvm::{Result, Target, Value};
@@ -101,7 +101,8 @@ impl<'m> Fold<'m> {
         let mut all = Vec::new();
         for (&node, &ty) in self.initial.iter().zip(&self.types) {
             if literal || self.combine.idempotent(ty) {
-                all.push(c.value(node)?);
+                let e = c.e.with_lanes(c.lanes);
+                all.push(c.value(node)?.settled_if(&e, self.combine.moves(all.len()))?);
             } else {
                 all.push(self.combine.neutral(&c.e.with_lanes(c.lanes), ty));
             }
@@ -191,9 +192,28 @@ impl<'m> Folds<'m> {
         Self { all, literal }
     }
 
+    /// What loops carry of all accumulators.
+    pub(super) fn carried(&self) -> Vec<Carried> {
+        let of = |f: &Fold<'m>| {
+            let kinds = f.types.iter().enumerate().map(|(i, &ty)| Carried { ty, moved: f.combine.moves(i) });
+            kinds.collect::<Vec<_>>()
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
     /// Types of all accumulators.
-    pub(super) fn types(&self) -> Vec<ElementType> {
-        self.all.iter().flat_map(|f| f.types.iter().copied()).collect()
+    fn types(&self) -> impl Iterator<Item = ElementType> {
+        self.all.iter().flat_map(|f| f.types.iter().copied())
+    }
+
+    /// Bits of a lane of the widest accumulator.
+    pub(super) fn widest(&self) -> u32 {
+        self.types().map(|ty| lanes::lane_bits(ty, true)).max().unwrap_or(8)
+    }
+
+    /// Whether an accumulator is complex.
+    pub(super) fn any_complex(&self) -> bool {
+        self.types().any(ElementType::is_complex)
     }
 
     /// With what all accumulators begin.
@@ -298,8 +318,7 @@ impl<'m> Folds<'m> {
     /// The number of lanes if each lane is a fold of its own.
     pub(super) fn lanes_of_columns(&self, tape: &Tape<'_>, target: &Target) -> u32 {
         let nodes = self.all.iter().flat_map(|f| &f.operands).copied();
-        let widest = self.types().iter().map(|&ty| lanes::lane_bits(ty, true)).max().unwrap_or(8);
-        lanes::lanes(tape, target, nodes).min(target.vector_bytes() * 8 / widest)
+        lanes::lanes(tape, target, nodes).min(target.vector_bytes() * 8 / self.widest())
     }
 }
 
@@ -353,7 +372,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
 
     /// Emits it; gives the accumulators of all elements.
     pub(super) fn emit(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<Vec<Val<'ctx>>> {
-        let types = self.folds.types();
+        let kinds = self.folds.carried();
         let lanes = c.lanes;
         let start = self.folds.starts(c)?;
         let copies = self.copies;
@@ -376,17 +395,17 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
         } else {
             self.fold_rows(c, self.vars, copies, (&start, &scalars), initial)?
         };
-        let mut total = values(&types, &ends[..wide]);
-        while total.len() > types.len() {
-            let more = total.split_off(total.len() - types.len());
-            let at = total.len() - types.len();
+        let mut total = values(&kinds, &ends[..wide]);
+        while total.len() > kinds.len() {
+            let more = total.split_off(total.len() - kinds.len());
+            let at = total.len() - kinds.len();
             let joined = self.folds.joined(c, lanes, &total[at..], &more)?;
             total.truncate(at);
             total.extend(joined);
         }
         let mut one = self.folds.across(c, lanes, &total)?;
         if apart {
-            one = self.folds.joined(c, 1, &one, &values(&types, &ends[wide..]))?;
+            one = self.folds.joined(c, 1, &one, &values(&kinds, &ends[wide..]))?;
         }
         Ok(one)
     }
@@ -406,7 +425,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
                 self.fold_rows(c, rest, copies, start, carried.to_vec())
             });
         }
-        let types = self.folds.types();
+        let kinds = self.folds.carried();
         let w = i64::from(c.lanes);
         let n = registers(start.0).len();
         let e = c.e;
@@ -433,7 +452,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
                     let i = if copy == 0 { i } else { e.add(i, e.i64(copy * w))? };
                     c.set_var(first.0, i, true, w);
                     let at = copy as usize * n;
-                    let mine = values(&types, &carried[at..at + n]);
+                    let mine = values(&kinds, &carried[at..at + n]);
                     next.extend(registers(&self.step(c, start.0, &mine)?));
                     c.leave();
                 }
@@ -443,7 +462,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
         }
         if copies > 1 && count.is_none_or(|n| n % block >= w) {
             let more = c.fold_var(first.0, whole, main, w, w > 1, w, &carried[..n], |c, carried| {
-                let mine = values(&types, carried);
+                let mine = values(&kinds, carried);
                 Ok(registers(&self.step(c, start.0, &mine)?))
             })?;
             carried.splice(..n, more);
@@ -457,7 +476,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
             c.set_var(first.0, main, true, w);
             let value = lanes::enabled(c, main, high, count)?;
             c.active = Some(Mask { value, level: c.level() });
-            let mine = values(&types, &carried[..n]);
+            let mine = values(&kinds, &carried[..n]);
             let next = registers(&self.step(c, start.0, &mine)?);
             c.active = None;
             c.leave();
@@ -468,7 +487,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
         let wide = n * copies as usize;
         let lanes = std::mem::replace(&mut c.lanes, 1);
         let tail = c.fold_var(first.0, main, high, 1, false, 1, &carried[wide..], |c, carried| {
-            let mine = values(&types, carried);
+            let mine = values(&kinds, carried);
             Ok(registers(&self.step(c, start.1, &mine)?))
         })?;
         c.lanes = lanes;

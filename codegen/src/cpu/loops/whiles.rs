@@ -15,7 +15,7 @@ use super::code::Code;
 use super::index::{Affine, Index, components};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, leaf_root, loops, store_all, variables};
-use super::region::{registers, values};
+use super::region::{Carried, registers, values};
 use super::tape::{ALWAYS, Bound, NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
@@ -367,7 +367,13 @@ impl While {
         let c = &mut code;
         let e = c.e;
         let [arguments, begin, end] = f.parameters;
-        let types: Vec<ElementType> = self.scalars.iter().map(|s| s.1).collect();
+        // Before the first iteration the state is what it was; what is then made by arithmetic in each need not be settled in each.
+        let kinds: Vec<Carried> = self
+            .scalars
+            .iter()
+            .zip(&self.next)
+            .map(|(&(_, ty), &next)| Carried { ty, moved: tape.moves(next) })
+            .collect();
         let begins = e.icmp(IntPredicate::EQ, begin, e.i64(0))?;
         let mut initial = Vec::new();
         for &(leaf, ty) in &self.scalars {
@@ -404,7 +410,9 @@ impl While {
                 carried.extend([begin, e.bool(true)]);
                 let last = e.do_while(&carried, |carried| {
                     c.enter()?;
-                    let state = values(&types, &carried[..wide]);
+                    let later = e.icmp(IntPredicate::NE, carried[wide], begin)?;
+                    let state = values(&kinds, &carried[..wide]);
+                    let state: Vec<Val<'ctx>> = state.into_iter().map(|x| x.computed_where(later)).collect();
                     self.give(c, &state);
                     c.written = c.level();
                     let next = self.next.iter().map(|&n| c.value(n)).collect::<Result<Vec<_>>>()?;
@@ -421,11 +429,12 @@ impl While {
                     let more = self.goes_on(c, &next)?;
                     let done = e.add(carried[wide], e.i64(1))?;
                     let again = e.and(more, e.icmp(IntPredicate::SLT, done, end)?)?;
-                    let mut next = registers(&next);
+                    let settled = next.iter().zip(&kinds).map(|(x, kind)| x.settled_if(&e, kind.moved));
+                    let mut next = registers(&settled.collect::<Result<Vec<_>>>()?);
                     next.extend([done, more]);
                     Ok((again, next))
                 })?;
-                store(&values(&types, &last[..wide]))?;
+                store(&values(&kinds, &last[..wide]))?;
                 Ok(last[wide..].to_vec())
             },
             || {

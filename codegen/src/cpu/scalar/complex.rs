@@ -5,7 +5,7 @@ use hlo::{ElementType, Opcode};
 
 use super::float::select;
 use super::functions;
-use super::value::{Val, register};
+use super::value::{Computed, Val, register};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
 use hlo::elementwise::{Binary, Function, Unary};
@@ -96,7 +96,7 @@ fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Va
         Ok(vec![e.select(odd, exact[0], re)?, e.select(odd, exact[1], im)?])
     };
     let parts = e.if_else(e.any(odd)?, careful, || Ok(vec![re, im]))?;
-    Ok(Val::of_registers(x.ty, &parts))
+    Ok(Val::of_registers(x.ty, &parts, false))
 }
 
 /// The product of `c64` numbers by way of `f64`.
@@ -130,7 +130,7 @@ fn lexicographic<'ctx>(
     let chosen = select(e, e.or(re, e.and(tie, im)?)?, y, x)?;
     let any = e.or(e.fcmp(FloatPredicate::UNO, a, b)?, e.fcmp(FloatPredicate::UNO, c, d)?)?;
     let nan = e.float(register(x.ty), f64::NAN);
-    select(e, any, &Val::complex(x.ty, nan, nan), &Val { computed: false, ..chosen })
+    select(e, any, &Val::complex(x.ty, nan, nan), &Val { computed: Computed::Everywhere, ..chosen })
 }
 
 /// `minimum(high, maximum(x, low))`.

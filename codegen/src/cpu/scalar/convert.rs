@@ -4,7 +4,7 @@ use hlo::{ElementType, TypeClass};
 
 use super::int::wrap;
 use super::narrow::{format_of, round, round_f64, wide_prim, widen};
-use super::value::{Val, register};
+use super::value::{Computed, Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 
 /// HLO's `convert`; a type converted to itself is the same value.
@@ -36,7 +36,7 @@ pub fn convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Resul
             Ok(Val::of_bool(e.or(not_zero(e, re)?, not_zero(e, im)?)?))
         }
         TypeClass::Complex => {
-            let re = Val { computed: true, ..Val::one(x.ty.real_part(), x.single()) };
+            let re = Val { computed: Computed::Everywhere, ..Val::one(x.ty.real_part(), x.single()) };
             convert(e, re, to)
         }
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => from_int(e, x, to),
@@ -206,7 +206,7 @@ pub fn of_pattern<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, bits: Value<'ctx>) 
             let high = e.lshr(bits, e.int(whole, u64::from(half)))?;
             let re = e.bitcast(e.trunc(bits, part)?, register(ty))?;
             let im = e.bitcast(e.trunc(high, part)?, register(ty))?;
-            Ok(Val { computed: false, ..Val::complex(ty, re, im) })
+            Ok(Val { computed: Computed::Nowhere, ..Val::complex(ty, re, im) })
         }
     }
 }

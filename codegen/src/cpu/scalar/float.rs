@@ -10,7 +10,7 @@ use super::convert::convert;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
 use super::narrow::{format_of, narrowed, round, round_arithmetic, widen};
-use super::value::{Val, register};
+use super::value::{Computed, Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo::elementwise::{Binary, Unary};
 
@@ -388,7 +388,7 @@ pub fn select<'ctx>(
             return Err(Error::Llvm("selection between a real and a complex number".into()));
         }
     };
-    Ok(Val { ty: a.ty, parts, computed: a.computed || b.computed })
+    Ok(Val { ty: a.ty, parts, computed: Computed::select(e, condition, a.computed, b.computed)? })
 }
 
 /// `stochastic-convert`: the magnitude truncated, plus one if the random bits are less than the fraction, scaled.

@@ -73,13 +73,21 @@ pub fn elementwise<'ctx>(
         Kind::Convert => Some(convert(e, x, ty)?),
         Kind::StochasticConvert => Some(float::stochastic_convert(e, &x, &operand(1)?, ty)?),
         Kind::Compare => compare(e, instr, x, operand(1)?)?,
-        Kind::Complex => match (x.parts, operand(1)?.parts) {
-            (value::Parts::One(re), value::Parts::One(im)) if ty.is_complex() => {
-                let computed = x.computed || operand(1)?.computed;
-                Some(Val { computed, ..Val::complex(ty, re, im) })
+        Kind::Complex => {
+            let y = operand(1)?;
+            // One mark of both parts.
+            let alike = matches!(
+                (x.computed, y.computed),
+                (value::Computed::Everywhere, value::Computed::Everywhere)
+            );
+            let (x, y) = if alike { (x, y) } else { (x.settled(e)?, y.settled(e)?) };
+            match (x.parts, y.parts) {
+                (value::Parts::One(re), value::Parts::One(im)) if ty.is_complex() => {
+                    Some(Val { computed: x.computed, ..Val::complex(ty, re, im) })
+                }
+                (_, _) => None,
             }
-            (_, _) => None,
-        },
+        }
         Kind::Clamp => clamp(e, &coerced(0)?, &coerced(1)?, &coerced(2)?)?,
         Kind::Select => Some(float::select(e, x.to_bool(), &coerced(1)?, &coerced(2)?)?),
     };

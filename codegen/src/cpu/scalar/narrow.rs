@@ -8,7 +8,7 @@
 use hlo::small_float::{FloatFormat, Specials};
 use hlo::{ElementType, small_float as sf};
 
-use super::value::Val;
+use super::value::{Computed, Val};
 use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
 
 /// The format of a float type narrower than `f32`.
@@ -146,7 +146,7 @@ pub(super) fn round_arithmetic<'ctx>(
         return round(e, ty, x);
     }
     let bits = upper_half(e, rounded_bf16(e, x)?)?;
-    Ok(Val { computed: true, ..Val::one(ty, bits) })
+    Ok(Val { computed: Computed::Everywhere, ..Val::one(ty, bits) })
 }
 
 /// Whether `bf16` numbers are halves of registers that one instruction moves as it likes.

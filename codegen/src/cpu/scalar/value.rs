@@ -24,8 +24,47 @@ use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 pub struct Val<'ctx> {
     pub(super) ty: ElementType,
     pub(super) parts: Parts<'ctx>,
-    /// A NaN in it may have any sign and payload.
-    pub(super) computed: bool,
+    pub(super) computed: Computed<'ctx>,
+}
+
+/// Where arithmetic made a value: a NaN there may have any sign and payload.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Computed<'ctx> {
+    Nowhere,
+    Everywhere,
+    /// Where this holds: an `i1` of each lane, or of all.
+    Where(Value<'ctx>),
+}
+
+impl<'ctx> Computed<'ctx> {
+    /// Of a selection by a condition.
+    pub(super) fn select(
+        e: &Emit<'_, 'ctx>,
+        condition: Value<'ctx>,
+        a: Computed<'ctx>,
+        b: Computed<'ctx>,
+    ) -> Result<Computed<'ctx>> {
+        let e = e.with_lanes(e.lanes_of(condition));
+        let mask = |computed| match computed {
+            Computed::Nowhere => Ok(e.bool(false)),
+            Computed::Everywhere => Ok(e.bool(true)),
+            Computed::Where(mask) if e.lanes_of(mask) < e.lanes => e.splat(mask),
+            Computed::Where(mask) => Ok(mask),
+        };
+        Ok(match (a, b) {
+            (Computed::Nowhere, Computed::Nowhere) => Computed::Nowhere,
+            (Computed::Everywhere, Computed::Everywhere) => Computed::Everywhere,
+            (Computed::Everywhere, Computed::Nowhere) => Computed::Where(condition),
+            (Computed::Nowhere, Computed::Everywhere) => Computed::Where(e.not(condition)?),
+            (Computed::Where(mask), _) | (_, Computed::Where(mask)) if e.lanes_of(mask) > e.lanes => {
+                let e = e.with_lanes(e.lanes_of(mask));
+                return Self::select(&e, e.splat(condition)?, a, b);
+            }
+            (Computed::Where(_), _) | (_, Computed::Where(_)) => {
+                Computed::Where(e.select(condition, mask(a)?, mask(b)?)?)
+            }
+        })
+    }
 }
 
 /// The registers of a value.
@@ -78,24 +117,19 @@ pub fn storage(ty: ElementType) -> Prim {
 impl<'ctx> Val<'ctx> {
     /// Of one register.
     pub(super) fn one(ty: ElementType, value: Value<'ctx>) -> Self {
-        Self { ty, parts: Parts::One(value), computed: false }
+        Self { ty, parts: Parts::One(value), computed: Computed::Nowhere }
     }
 
     /// That arithmetic made.
     pub(super) fn arithmetic(ty: ElementType, value: Value<'ctx>) -> Self {
-        Self {
-            ty,
-            parts: Parts::One(value),
-            computed: matches!(
-                ty,
-                ElementType::F32 | ElementType::F64 | ElementType::F16 | ElementType::BF16
-            ),
-        }
+        let wide = matches!(ty, ElementType::F32 | ElementType::F64 | ElementType::F16 | ElementType::BF16);
+        let computed = if wide { Computed::Everywhere } else { Computed::Nowhere };
+        Self { ty, parts: Parts::One(value), computed }
     }
 
     /// A complex number that arithmetic made.
     pub(super) fn complex(ty: ElementType, re: Value<'ctx>, im: Value<'ctx>) -> Self {
-        Self { ty, parts: Parts::Two(re, im), computed: true }
+        Self { ty, parts: Parts::Two(re, im), computed: Computed::Everywhere }
     }
 
     /// The element type.
@@ -103,7 +137,7 @@ impl<'ctx> Val<'ctx> {
         self.ty
     }
 
-    /// Its registers: two for complex types, otherwise one. For values that pass through control flow; see [`Val::of_registers`].
+    /// Its registers: two for complex types, otherwise one. For values that pass through control flow or memory; see [`Val::of_registers`].
     pub fn registers(&self) -> Vec<Value<'ctx>> {
         match self.parts {
             Parts::One(x) => vec![x],
@@ -111,16 +145,38 @@ impl<'ctx> Val<'ctx> {
         }
     }
 
-    /// The value of such registers, as far as is known made by arithmetic.
+    /// The value of such registers. `moved`: it was [`Val::settled`]; otherwise all of it was made by arithmetic.
     ///
     /// # Panics
     /// If their number is not that of `registers`.
-    pub fn of_registers(ty: ElementType, registers: &[Value<'ctx>]) -> Self {
-        match *registers {
+    pub fn of_registers(ty: ElementType, registers: &[Value<'ctx>], moved: bool) -> Self {
+        let made = match *registers {
             [x] if !ty.is_complex() => Self::arithmetic(ty, x),
             [re, im] if ty.is_complex() => Self::complex(ty, re, im),
             _ => panic!("invariant: {} registers hold no {ty}", registers.len()),
+        };
+        if moved { Self { computed: Computed::Nowhere, ..made } } else { made }
+    }
+
+    /// The same, made by arithmetic only where a condition holds.
+    pub fn computed_where(self, condition: Value<'ctx>) -> Self {
+        match self.computed {
+            Computed::Everywhere => Self { computed: Computed::Where(condition), ..self },
+            Computed::Nowhere | Computed::Where(_) => self,
         }
+    }
+
+    /// With registers (and what is known of their lanes) mapped.
+    pub fn map(&self, f: impl Fn(Value<'ctx>) -> Result<Value<'ctx>>) -> Result<Self> {
+        let parts = match self.parts {
+            Parts::One(x) => Parts::One(f(x)?),
+            Parts::Two(re, im) => Parts::Two(f(re)?, f(im)?),
+        };
+        let computed = match self.computed {
+            Computed::Where(mask) => Computed::Where(f(mask)?),
+            known @ (Computed::Nowhere | Computed::Everywhere) => known,
+        };
+        Ok(Self { ty: self.ty, parts, computed })
     }
 
     /// The only register.
@@ -157,28 +213,33 @@ impl<'ctx> Val<'ctx> {
                 e.icmp(IntPredicate::NE, stored[0], e.with_lanes(e.lanes_of(stored[0])).int(Prim::I8, 0))?;
             return Ok(Self::one(ty, bits));
         }
-        Ok(Self { computed: false, ..Self::of_registers(ty, stored) })
+        Ok(Self::of_registers(ty, stored, true))
     }
 
     /// With every NaN that arithmetic made canonical.
     pub fn settled(&self, e: &Emit<'_, 'ctx>) -> Result<Self> {
-        if !self.computed {
-            return Ok(*self);
-        }
-        let parts = match self.parts {
-            Parts::One(x) => Parts::One(canonical(e, self.ty, x)?),
-            Parts::Two(re, im) => Parts::Two(canonical(e, self.ty, re)?, canonical(e, self.ty, im)?),
+        let within = match self.computed {
+            Computed::Nowhere => return Ok(*self),
+            Computed::Everywhere => None,
+            Computed::Where(mask) => Some(mask),
         };
-        Ok(Self { ty: self.ty, parts, computed: false })
+        let parts = match self.parts {
+            Parts::One(x) => Parts::One(canonical(e, self.ty, x, within)?),
+            Parts::Two(re, im) => {
+                Parts::Two(canonical(e, self.ty, re, within)?, canonical(e, self.ty, im, within)?)
+            }
+        };
+        Ok(Self { ty: self.ty, parts, computed: Computed::Nowhere })
+    }
+
+    /// The same if asked for.
+    pub fn settled_if(&self, e: &Emit<'_, 'ctx>, wanted: bool) -> Result<Self> {
+        if wanted { self.settled(e) } else { Ok(*self) }
     }
 
     /// Of scalars, on all lanes.
     pub fn splat(&self, e: &Emit<'_, 'ctx>) -> Result<Self> {
-        let parts = match self.parts {
-            Parts::One(x) => Parts::One(e.splat(x)?),
-            Parts::Two(re, im) => Parts::Two(e.splat(re)?, e.splat(im)?),
-        };
-        Ok(Self { parts, ..*self })
+        self.map(|x| e.splat(x))
     }
 
     /// Consecutive elements from memory, one a lane. `align` is what the address is known to be a multiple of, in bytes.
@@ -262,7 +323,7 @@ impl<'ctx> Val<'ctx> {
             | ElementType::F6E3M2FN
             | ElementType::F6E2M3FN => Parts::One(e.int(register(ty), low)),
         };
-        Self { ty, parts, computed: false }
+        Self { ty, parts, computed: Computed::Nowhere }
     }
 
     /// An integer (an index, an iota) of a scalar or lanes of `i64`, converted to a type as `convert` of `s64` does.
@@ -291,9 +352,14 @@ impl<'ctx> Val<'ctx> {
     }
 }
 
-/// A register of a float with every NaN the canonical one. Decided on integers: LLVM takes the sign and payload of a NaN for undetermined and would
+/// A register of a float with every NaN (`within` where a condition holds) the canonical one. Decided on integers: LLVM takes the sign and payload of a NaN for undetermined and would
 /// drop a selection between floats.
-fn canonical<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Value<'ctx>> {
+fn canonical<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    x: Value<'ctx>,
+    within: Option<Value<'ctx>>,
+) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let (bits, infinity, nan) = match prim {
         Prim::F32 => (Prim::I32, 0x7f80_0000, 0x7fc0_0000),
@@ -307,6 +373,11 @@ fn canonical<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Resul
     let raw = e.bitcast(x, bits)?;
     let magnitude = e.and(raw, e.int(bits, u64::MAX >> (65 - bits.bits())))?;
     let is_nan = e.icmp(IntPredicate::UGT, magnitude, e.int(bits, infinity))?;
+    let is_nan = match within {
+        None => is_nan,
+        Some(mask) if e.lanes_of(mask) < e.lanes_of(x) => e.and(is_nan, e.splat(mask)?)?,
+        Some(mask) => e.and(is_nan, mask)?,
+    };
     let settled = e.select(is_nan, e.int(bits, nan), raw)?;
     e.bitcast(settled, prim)
 }

@@ -1,6 +1,7 @@
 //! Analyses of a tape.
 
 use hlo::Opcode;
+use hlo::elementwise::{Kind, Unary, kind};
 
 use super::{GuardId, NodeId, Op, Tape};
 use crate::cpu::loops::index::{Affine, Def};
@@ -29,6 +30,50 @@ impl Tape<'_> {
             }
             Op::Given { .. } => {}
         }
+    }
+
+    /// Whether a value may be a NaN that no arithmetic made: with a sign and payload that are to be kept.
+    pub(in crate::cpu::loops) fn moves(&self, node: NodeId) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut pending = vec![node];
+        while let Some(n) = pending.pop() {
+            let node = &self.nodes[n as usize];
+            if !(node.ty.is_float() || node.ty.is_complex()) || !seen.insert(n) {
+                continue;
+            }
+            match &node.op {
+                Op::Load { .. }
+                | Op::Constant { .. }
+                | Op::Given { .. }
+                | Op::Bits { .. }
+                | Op::Pack { .. }
+                | Op::Unpack { .. } => return true,
+                Op::Iota { .. } | Op::Convert { .. } | Op::Products { .. } => {}
+                Op::Select { yes, no, .. } => pending.extend([*yes, *no]),
+                Op::Elementwise { instr, operands } => match kind(self.module.instr(*instr).opcode) {
+                    Some(Kind::Select) => pending.extend(operands.iter().skip(1)),
+                    Some(
+                        Kind::Complex
+                        | Kind::Convert
+                        | Kind::Imag
+                        | Kind::Real
+                        | Kind::ReducePrecision
+                        | Kind::Unary(Unary::Abs | Unary::Negate),
+                    ) => pending.extend(operands),
+                    Some(
+                        Kind::Binary(_)
+                        | Kind::Clamp
+                        | Kind::Compare
+                        | Kind::Function(_)
+                        | Kind::IsFinite
+                        | Kind::StochasticConvert
+                        | Kind::Unary(_),
+                    ) => {}
+                    None => return true,
+                },
+            }
+        }
+        false
     }
 
     /// These nodes and all that they need, operands first.

@@ -1,5 +1,7 @@
 //! What updates do to the elements of one operand, one function a type and operation.
 
+use std::marker::PhantomData;
+
 use hlo::half::bf16;
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
@@ -51,6 +53,52 @@ macro_rules! complexes {
     )*};
 }
 complexes!(f32, f64);
+
+/// A function whose NaNs are all the canonical one: the processor leaves any, and elements that no update meets keep theirs.
+struct Canonical<F>(PhantomData<F>);
+
+/// A number of which there is a canonical NaN.
+trait Number: Copy {
+    /// That instead of any other.
+    fn canonical(self) -> Self;
+}
+
+/// Decided on integers: of floats the compiler takes one NaN for another.
+macro_rules! numbers {
+    ($($t:ty: $infinity:literal, $nan:literal;)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn canonical(self) -> Self {
+                let bits = self.to_bits();
+                <$t>::from_bits(if bits << 1 > $infinity << 1 { $nan } else { bits })
+            }
+        }
+    )*};
+}
+numbers! {
+    f32: 0x7f80_0000, 0x7fc0_0000;
+    f64: 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000;
+    bf16: 0x7f80, 0x7fc0;
+}
+
+impl<T: Number> Number for Complex<T> {
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        Complex::new(self.re.canonical(), self.im.canonical())
+    }
+}
+
+impl<T: Number, F: Function<T>> Function<T> for Canonical<F> {
+    #[inline(always)]
+    fn of(a: T, b: T) -> T {
+        F::of(a, b).canonical()
+    }
+
+    #[inline(always)]
+    fn keeps(a: T, b: T) -> bool {
+        F::keeps(a, b)
+    }
+}
 
 fn widen(x: bf16) -> f32 {
     f32::from_bits(u32::from(x.to_bits()) << 16)
@@ -230,9 +278,9 @@ pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
     macro_rules! float {
         ($t:ty) => {
             match op {
-                Opcode::Add => rows::<$t, Add>,
-                Opcode::Maximum => rows::<$t, Maximum>,
-                Opcode::Minimum => rows::<$t, Minimum>,
+                Opcode::Add => rows::<$t, Canonical<Add>>,
+                Opcode::Maximum => rows::<$t, Canonical<Maximum>>,
+                Opcode::Minimum => rows::<$t, Canonical<Minimum>>,
                 _other => return None,
             }
         };
@@ -247,15 +295,15 @@ pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
             _ => integer!(u64),
         },
         TypeClass::Float => match ty {
-            ElementType::F32 if op == Opcode::Multiply => rows::<f32, Multiply>,
-            ElementType::F64 if op == Opcode::Multiply => rows::<f64, Multiply>,
+            ElementType::F32 if op == Opcode::Multiply => rows::<f32, Canonical<Multiply>>,
+            ElementType::F64 if op == Opcode::Multiply => rows::<f64, Canonical<Multiply>>,
             ElementType::F32 => float!(f32),
             ElementType::F64 => float!(f64),
             ElementType::BF16 => float!(bf16),
             _narrower => return None,
         },
         TypeClass::Complex if op != Opcode::Add => return None,
-        TypeClass::Complex if ty == ElementType::C64 => rows::<Complex<f32>, Add>,
-        TypeClass::Complex => rows::<Complex<f64>, Add>,
+        TypeClass::Complex if ty == ElementType::C64 => rows::<Complex<f32>, Canonical<Add>>,
+        TypeClass::Complex => rows::<Complex<f64>, Canonical<Add>>,
     })
 }
