@@ -65,7 +65,7 @@ impl CompileError {
                 Diagnostic::error(codes::UNSUPPORTED_OPCODE, hlo::Span::NONE, message.clone())
             }
             CompileError::Defect(message) => {
-                Diagnostic::error(codes::ENGINE_FAILED, hlo::Span::NONE, message.clone())
+                Diagnostic::error(codes::COMPILER_DEFECT, hlo::Span::NONE, message.clone())
             }
         }
     }
