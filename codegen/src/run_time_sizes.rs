@@ -10,10 +10,9 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, ArrayShape, ElementType, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 use hlo_interp::{ErrorKind, RunError};
-use rustc_hash::FxHashSet;
 
 use crate::passes::dynamic_padder::is_call_of;
-use crate::passes::edit::{has_run_time_sizes, sweep};
+use crate::passes::edit::{Survey, has_run_time_sizes, sweep};
 use crate::runtime::raw::{buffer_of, bytes_of};
 
 /// What of a program's arguments and results has sizes that the run says.
@@ -57,7 +56,7 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
         return None;
     }
     let entry = module.entry();
-    let none = FxHashSet::default();
+    let none = Survey::default();
     let given: Vec<InstrId> = module.computation(entry).parameters().iter().flatten().copied().collect();
     let mut parameters = Vec::new();
     for &p in &given {

@@ -24,9 +24,7 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     let branches = e.at().attrs.called_computations();
     let only = branches.len() == 1;
     // A branch with an effect stays where its order is written.
-    if e.module.computation(*branches.first()?).execution_thread.is_some()
-        || super::edit::has_effect(e.module, e.id())
-    {
+    if e.module.computation(*branches.first()?).execution_thread.is_some() || e.has_effect() {
         return None;
     }
     let value = if only { 0 } else { integer(e.module, index)? };

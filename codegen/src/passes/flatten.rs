@@ -7,7 +7,8 @@ use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
-use super::edit::{callees_first, has_effect};
+use super::edit::callees_first;
+use super::effects::Effects;
 
 /// Nothing is copied that makes a module larger than this: computations that call one another twice, ten levels deep, are a thousand.
 const MAX_INSTRUCTIONS: usize = 1 << 18;
@@ -21,6 +22,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending = vec![module.entry()];
     let mut copies: Vec<ComputationId> = Vec::new();
+    let effects = Effects::default();
     let mut applied = 0;
     while let Some(c) = pending.pop() {
         for id in module.instructions(c).collect::<Vec<_>>() {
@@ -36,7 +38,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 continue;
             }
             let size: usize = called.iter().map(|&c| module.computation(c).len()).sum();
-            let whole = module.instruction_capacity() + size <= MAX_INSTRUCTIONS && !has_effect(module, id);
+            let whole = module.instruction_capacity() + size <= MAX_INSTRUCTIONS && !effects.has(module, id);
             if !whole || !fuel.take() {
                 // Shared as it is; who runs into it again does not go through it again.
                 pending.extend(called.into_iter().filter(|&c| seen.insert(c)));

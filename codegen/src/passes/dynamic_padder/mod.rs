@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::calls::inline;
-use super::edit::{Edit, Survey, removable, sweep};
+use super::edit::{Edit, Survey, sweep};
 use super::{Fuel, facts};
 
 /// For each dimension its size, an `s32`, if that is not the bound.
@@ -44,21 +44,25 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     // What a loop or branch needs stands in its computations only after it was rewritten.
     loop {
         let before = applied;
-        let pinned = Survey::of(module).pinned;
-        for id in needed(module) {
+        let survey = Survey::of(module);
+        for id in needed(module, &survey) {
             if fuel.is_empty() {
                 return applied;
             }
-            if module.is_removed(id) || pinned.contains(&id) || done.contains(&id) || !concerned(module, id) {
+            if module.is_removed(id)
+                || survey.pinned.contains(&id)
+                || done.contains(&id)
+                || !concerned(module, id)
+            {
                 continue;
             }
-            let mut e = Edit::before(module, id);
+            let mut e = Edit::before(module, &survey, id);
             match rewrite(&mut e) {
                 Some(new) if e.may_stand_for(new) && fuel.take() => {
-                    e.finish(new, &pinned);
+                    e.finish(new);
                     // A library call that nothing uses any more.
                     if !module.is_removed(id) {
-                        sweep(module, id, &pinned);
+                        sweep(module, id, &survey);
                     }
                     done.insert(id);
                     applied += 1;
@@ -73,7 +77,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 /// The instructions that a result or an effect needs, in order: what is not needed does not run, and its sizes may be any.
-fn needed(module: &Module) -> Vec<InstrId> {
+fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     let mut needed = Vec::new();
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();
     for &c in module.computations() {
@@ -81,7 +85,7 @@ fn needed(module: &Module) -> Vec<InstrId> {
         let all: Vec<InstrId> = module.instructions(c).collect();
         for &id in all.iter().rev() {
             let used = || module.users(id).iter().any(|u| seen.contains(&u.user));
-            if module.root(c) == id || !removable(module, id) || used() {
+            if module.root(c) == id || !survey.effects.removable(module, id) || used() {
                 seen.insert(id);
                 needed.push(id);
             }
