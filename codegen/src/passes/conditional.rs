@@ -9,7 +9,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, each_outside_folds};
+use super::edit::{Edit, each, each_outside_folds};
 use super::facts::integer;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -44,8 +44,9 @@ const MAX_BRANCHES: usize = 4;
 const MAX_INSTRUCTIONS: usize = 32;
 const MAX_ELEMENTS: i64 = 4096;
 
+/// In computations that fold values too: neither what branches is an addition nor what selects.
 pub(super) fn selections(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, selected)
+    each(module, fuel, selected)
 }
 
 fn selected(e: &mut Edit<'_>) -> Option<InstrId> {
