@@ -30,7 +30,7 @@ fn repeated(
 }
 
 /// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined that makes a module larger.
-const MAX_EXPANDED: u64 = 1 << 20;
+pub(super) const MAX_EXPANDED: u64 = 1 << 20;
 
 /// Refuses a program that is too large once each of its calls, loops and branches has a copy of what it calls, as it must in the end: each level of calls may
 /// double it.
