@@ -10,10 +10,10 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs};
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, ArrayShape, ElementType, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 use hlo_interp::{ErrorKind, RunError};
-use rustc_hash::FxHashSet;
 
 use crate::passes::dynamic_padder::is_call_of;
-use crate::passes::edit::{has_run_time_sizes, sweep};
+use crate::passes::edit::{Survey, has_run_time_sizes, sweep};
+use crate::passes::facts;
 use crate::runtime::raw::{buffer_of, bytes_of};
 
 /// What of a program's arguments and results has sizes that the run says.
@@ -21,8 +21,16 @@ use crate::runtime::raw::{buffer_of, bytes_of};
 pub struct RunTimeSizes {
     parameters: Vec<ArrayShape>,
     results: Vec<ArrayShape>,
-    /// Bounds of sizes that are only checked.
-    checks: Vec<i64>,
+    /// Of sizes that are only checked.
+    checks: Vec<Check>,
+}
+
+/// Of a size that stops the program if it is below 0 or above a bound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Check {
+    bound: i64,
+    /// If it is how many elements a dimension has fewer than its bound: what needs them, and that bound.
+    lacking: Option<(String, i64)>,
 }
 
 /// Makes a program of static shapes of one whose edge alone has run-time sizes. `None`, and nothing happens: there are others, or none.
@@ -57,7 +65,7 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
         return None;
     }
     let entry = module.entry();
-    let none = FxHashSet::default();
+    let none = Survey::default();
     let given: Vec<InstrId> = module.computation(entry).parameters().iter().flatten().copied().collect();
     let mut parameters = Vec::new();
     for &p in &given {
@@ -125,7 +133,15 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
     let checked: Vec<InstrId> = module.instructions(entry).filter(|&id| is_check(module, id)).collect();
     for &check in &checked {
         sizes.push(*module.instr(check).operands().get(1)?);
-        checks.push(module.instr(check).shape.as_array()?.dims[0]);
+        let size = module.instr(*module.instr(check).operands().get(1)?);
+        let lacking = match module.instr(check).attrs.get(AttrKey::BackendConfig) {
+            Some(AttrValue::BackendConfig(config)) => {
+                let bound = facts::integer(module, *size.operands().first()?)?;
+                Some((config.text().to_owned(), i64::try_from(bound).ok()?))
+            }
+            _ => None,
+        };
+        checks.push(Check { bound: module.instr(check).shape.as_array()?.dims[0], lacking });
     }
     elements.extend(sizes);
     let shape = Shape::tuple(elements.iter().map(|&e| module.instr(e).shape.clone()).collect::<Vec<_>>());
@@ -207,24 +223,27 @@ impl RunTimeSizes {
             hlo::Buffer::S32(ref v) => v.first().map_or(-1, |&n| i64::from(n)),
             _ => -1,
         });
-        let mut checked = |d: usize, bound: i64| {
+        let mut checked = |d: usize, bound: i64, lacking: Option<&(String, i64)>| {
             let size = sizes.next().unwrap_or(-1);
             if (0..=bound).contains(&size) {
                 return Ok(size);
             }
-            let message = format!("size {size} of dimension {d}, whose bound is {bound}");
+            let message = match lacking {
+                Some((what, bound)) => format!("{what}, whose run-time size is {}", bound - size),
+                None => format!("size {size} of dimension {d}, whose bound is {bound}"),
+            };
             Err(RunError::outside(ErrorKind::Trap, codes::BAD_DYNAMIC_SIZE, message))
         };
         let mut cut = Vec::new();
         for (array, shape) in results.into_iter().zip(&self.results) {
             let mut dims = shape.dims.clone();
             for d in (0..shape.rank()).filter(|&d| shape.is_dynamic_dim(d)) {
-                dims[d] = checked(d, shape.dims[d])?;
+                dims[d] = checked(d, shape.dims[d], None)?;
             }
             cut.push(if shape.is_dynamic() { resized(&array, &dims) } else { array });
         }
-        for &bound in &self.checks {
-            checked(0, bound)?;
+        for check in &self.checks {
+            checked(0, check.bound, check.lacking.as_ref())?;
         }
         Ok(cut)
     }

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::buffers::{alias_of, control_computations, element_starts, for_each_array};
 use crate::lists::Lists;
 use crate::passes::Fuel;
-use crate::passes::edit::has_effect;
+use crate::passes::effects::Effects;
 
 /// A place in the order of a computation's text.
 type Node = u32;
@@ -40,9 +40,10 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let order: Vec<ComputationId> =
         module.computations().iter().copied().filter(|c| seen.contains(c)).collect();
     let mut inner: FxHashMap<ComputationId, u64> = FxHashMap::default();
+    let effects = Effects::default();
     let mut applied = 0;
     for c in order {
-        let graph = Graph::new(module, c, &inner);
+        let graph = Graph::new(module, c, &inner, &effects);
         let (best, peak) = graph.best();
         inner.insert(c, peak);
         if let Some(order) = best {
@@ -86,7 +87,12 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(module: &Module, c: ComputationId, inner: &FxHashMap<ComputationId, u64>) -> Graph {
+    fn new(
+        module: &Module,
+        c: ComputationId,
+        inner: &FxHashMap<ComputationId, u64>,
+        effects: &Effects,
+    ) -> Graph {
         let ids: Vec<InstrId> = module.instructions(c).collect();
         let n = ids.len();
         let node: FxHashMap<InstrId, Node> = ids.iter().zip(0..).map(|(&id, i)| (id, i)).collect();
@@ -103,7 +109,7 @@ impl Graph {
                 // Control edges to other computations mean nothing here.
                 edges.extend(node.get(before).map(|&b| (b, i)));
             }
-            if has_effect(module, id) {
+            if effects.has(module, id) {
                 edges.extend(effect.map(|e| (e, i)));
                 effect = Some(i);
             }

@@ -92,9 +92,26 @@ fn calls(n: usize) -> String {
     text
 }
 
+/// Each computation calls the one before.
+fn nested(n: usize) -> String {
+    let mut text =
+        String::from("HloModule m\nf0 {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] sine(p)\n}\n");
+    for i in 1..n {
+        writeln!(text, "f{i} {{\n  p = f32[8] parameter(0)\n  q = f32[8] call(p), to_apply=f{}\n  ROOT r = f32[8] negate(q)\n}}", i - 1).unwrap();
+    }
+    writeln!(
+        text,
+        "ENTRY main {{\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] call(x), to_apply=f{}\n}}",
+        n - 1
+    )
+    .unwrap();
+    text
+}
+
 #[test]
 fn large_programs_cost_about_as_much_more_as_they_are_larger() {
-    for (name, make) in [("chain", chain as fn(usize) -> String), ("wide tuple", wide), ("calls", calls)] {
+    let chain = ("chain", chain as fn(usize) -> String);
+    for (name, make) in [chain, ("wide tuple", wide), ("calls", calls), ("nested calls", nested)] {
         let (small, large) = (cost(name, &make(1000)), cost(name, &make(8000)));
         // Eight times the size: quadratic would be 64.
         assert!(large < small * 32 + Duration::from_millis(50), "{name}: {small:?} and {large:?}");
@@ -107,6 +124,7 @@ fn cost_of_large_programs() {
     cost("chain of 100,000", &chain(100_000));
     cost("tuple of 20,000", &wide(20_000));
     cost("10,000 calls", &calls(10_000));
+    cost("calls nested 10,000 deep", &nested(10_000));
     let bench = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/bench");
     let Ok(folder) = std::fs::read_dir(bench) else { return };
     for path in folder.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "hlo")) {

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hlo::diag::codes;
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Module};
 use hlo_interp::{Accumulate, Devices};
@@ -68,7 +69,7 @@ impl std::fmt::Display for Signature {
 /// numbers, which differ from program to program.
 pub fn code_of(d: &hlo::Diagnostic) -> String {
     let code = d.code.as_str();
-    if d.code != hlo::diag::codes::ENGINE_FAILED {
+    if ![codes::ENGINE_FAILED, codes::COMPILER_DEFECT].contains(&d.code) {
         return code.to_owned();
     }
     let mut words = String::new();

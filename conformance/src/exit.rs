@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+use hlo::Diagnostic;
+use hlo::diag::codes;
+
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -30,6 +33,11 @@ impl Exit {
     /// The number that the process ends with.
     pub fn code(self) -> u8 {
         self as u8
+    }
+
+    /// What it means that an engine crashed: an engine that is examined has failed like one that is wrong, our own compiler is a bug of ours.
+    pub(crate) fn of_crash(said: &Diagnostic) -> Exit {
+        if said.code == codes::COMPILER_DEFECT { Exit::Internal } else { Exit::Differs }
     }
 
     /// The more serious of two ends, when a command handled several files: the first failure wins.

@@ -5,9 +5,11 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::exit::{Exit, Failure};
 use crate::room;
@@ -101,46 +103,78 @@ const SPARE_THREADS: usize = 4;
 
 /// Starts the pool that operations are spread over, of `threads` threads (0: one a core) or of as many as the system gives. Later calls
 /// change nothing. Errors: [`Exit::Trap`] if it gives none.
+///
+/// The pool is made once or never, and with it none of its threads may fail: they are started before, and the spare ones beside them.
 pub fn start_pool(threads: usize) -> Result<(), Failure> {
     let wanted =
         if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
-    let (mut count, mut stack) = (0, 0);
+    let all = wanted + SPARE_THREADS;
+    let (mut count, mut stack, mut started) = (0, 0, Vec::new());
     for smaller in POOL_STACKS {
-        let stacks = (wanted + SPARE_THREADS) as u64 * smaller as u64;
-        if smaller > POOL_STACKS[2] && !room::is_modest(stacks) {
+        if smaller > POOL_STACKS[2] && !room::is_modest(all as u64 * smaller as u64) {
             continue;
         }
-        let more = startable(wanted + SPARE_THREADS, smaller);
-        if more > count {
-            (count, stack) = (more, smaller);
-        }
-        if count == wanted + SPARE_THREADS {
+        started = Waiting::start(all, smaller);
+        if started.len() == all {
             break;
         }
+        // These make room for more that are smaller.
+        if started.len() > count {
+            (count, stack) = (started.len(), smaller);
+        }
+        started.clear();
     }
-    if count == 0 {
+    if started.is_empty() {
+        started = Waiting::start(count, stack);
+    }
+    if started.is_empty() {
         let what =
             "the system gives this process no thread (`ulimit -u`, `ulimit -v`, the pids of its group)";
         return Err(Failure::new(Exit::Trap, what));
     }
-    let threads = count.saturating_sub(SPARE_THREADS).clamp(1, wanted);
+    let threads = started.len().saturating_sub(SPARE_THREADS).clamp(1, wanted);
+    let none = || io::Error::other("more threads than were started");
+    let spawn = |worker| started.pop().ok_or_else(none).and_then(|thread| thread.work(worker));
     // Fails only if a pool exists already, which then serves.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(stack).build_global();
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).spawn_handler(spawn).build_global();
     Ok(())
 }
 
-/// How many threads with such a stack can live at once, at most `wanted`. The pool is made once or never: whether it can be is tried
-/// beforehand.
-fn startable(wanted: usize, stack: usize) -> usize {
-    let gate = Mutex::new(());
-    std::thread::scope(|scope| {
-        let closed = gate.lock();
-        let wait = || drop(gate.lock());
-        let start = |_| Builder::new().stack_size(stack).spawn_scoped(scope, wait).ok();
-        let count = (0..wanted).map_while(start).count();
-        drop(closed);
-        count
-    })
+/// A thread that waits to become one of the pool's. It ends where it is dropped.
+struct Waiting {
+    /// `None`: it has got its work, or ends.
+    work: Option<Sender<rayon::ThreadBuilder>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// So many with such a stack at once, or as many as the system gives.
+    fn start(wanted: usize, stack: usize) -> Vec<Waiting> {
+        let start = |_| {
+            let (work, worker) = mpsc::channel::<rayon::ThreadBuilder>();
+            let run = move || worker.recv().into_iter().for_each(rayon::ThreadBuilder::run);
+            let thread = Builder::new().stack_size(stack).spawn(run).ok()?;
+            Some(Waiting { work: Some(work), thread: Some(thread) })
+        };
+        (0..wanted).map_while(start).collect()
+    }
+
+    fn work(mut self, worker: rayon::ThreadBuilder) -> io::Result<()> {
+        // The pool's threads are waited for by nobody.
+        self.thread = None;
+        let sent = self.work.take().map(|work| work.send(worker).is_ok());
+        if sent == Some(true) { Ok(()) } else { Err(io::Error::other("a thread that has ended")) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            // It has done nothing that could have failed.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Starts `f` on a thread with a stack of [`STACK_BYTES`], or of less where there is less room for it. `Err`: the system gives no thread, and
@@ -189,8 +223,18 @@ mod tests {
 
     #[test]
     fn threads_that_the_system_does_not_give_are_not_counted() {
-        assert_eq!(startable(3, 1 << 20), 3);
-        assert_eq!(startable(3, usize::MAX >> 2), 0);
+        assert_eq!(Waiting::start(3, 1 << 20).len(), 3);
+        assert_eq!(Waiting::start(3, usize::MAX >> 2).len(), 0);
+    }
+
+    #[test]
+    fn the_pool_runs_on_threads_that_waited() {
+        let mut started = Waiting::start(3, 1 << 20);
+        let spawn = |worker| started.pop().expect("three wait").work(worker);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).spawn_handler(spawn).build().unwrap();
+        assert_eq!(pool.broadcast(|context| context.index()), [0, 1]);
+        drop(pool);
+        assert_eq!(started.len(), 1);
     }
 
     #[test]

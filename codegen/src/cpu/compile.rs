@@ -65,7 +65,7 @@ impl CompileError {
                 Diagnostic::error(codes::UNSUPPORTED_OPCODE, hlo::Span::NONE, message.clone())
             }
             CompileError::Defect(message) => {
-                Diagnostic::error(codes::ENGINE_FAILED, hlo::Span::NONE, message.clone())
+                Diagnostic::error(codes::COMPILER_DEFECT, hlo::Span::NONE, message.clone())
             }
         }
     }
@@ -148,7 +148,7 @@ pub fn compile_watched(
     passes::check_size(module)?;
     let mut module = module.clone();
     clock.lap("target");
-    let run_time_sizes = static_shapes(&mut module);
+    let run_time_sizes = static_shapes(&mut module)?;
     for step in 0..pipeline.passes().len() {
         let mut forward = Forward(stages);
         let ran = pipeline.step(step, &mut module, &mut Fuel::UNLIMITED.clone(), &mut forward);
@@ -214,19 +214,26 @@ pub fn compile_watched(
     Ok(Compiled { program, target: target.describe(), times: clock.laps })
 }
 
-/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any and all can be. What is left is refused where it is lowered.
-fn static_shapes(module: &mut Module) -> Option<RunTimeSizes> {
+/// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any. Errors: the first instruction for which there is no rule. What
+/// is left otherwise is refused where it is lowered.
+fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupported> {
     let asked = |id: InstrId| module.instr(id).opcode == Opcode::GetDimensionSize;
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     if !all.any(asked) && !passes::edit::has_run_time_sizes(module) {
-        return None;
+        return Ok(None);
     }
     for name in ["dce", "dynamic-padder", "dce"] {
         if let Some(pass) = passes::by_name(name) {
             pass.run(module, &mut Fuel::UNLIMITED.clone());
         }
     }
-    run_time_sizes::lift(module)
+    match (run_time_sizes::lift(module), passes::dynamic_padder::left(module)) {
+        (None, Some(left)) => {
+            let why = "there is no rule for an array whose size is known only at run time";
+            Err(Unsupported::new(module, left, why))
+        }
+        (sizes, _) => Ok(sizes),
+    }
 }
 
 /// The buffers of larger modules are not checked.

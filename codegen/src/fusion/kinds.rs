@@ -32,7 +32,8 @@ pub fn role(module: &Module, id: InstrId) -> Role {
     }
     if !is_static_array(&instr.shape) {
         let all = instr.shape.as_tuple().is_some_and(|t| t.iter().all(is_static_array));
-        return if instr.opcode == Opcode::Reduce && all { Role::Reduce } else { Role::Outside };
+        let folds = instr.opcode == Opcode::Reduce && all && !applies_control(module, id);
+        return if folds { Role::Reduce } else { Role::Outside };
     }
     match instr.opcode {
         Opcode::Constant => {
@@ -40,6 +41,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
             if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
         }
         Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
+        Opcode::Reduce if applies_control(module, id) => Role::Outside,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,
         Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => Role::Outside,
@@ -60,6 +62,24 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }
+}
+
+/// Whether there are loops or branches in what an instruction applies to elements, which no kernel has: they end elsewhere for each element.
+pub fn applies_control(module: &Module, id: InstrId) -> bool {
+    let mut pending = module.instr(id).attrs.called_computations();
+    let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
+    while let Some(c) = pending.pop() {
+        if !seen.insert(c) {
+            continue;
+        }
+        for id in module.instructions(c) {
+            if matches!(module.instr(id).opcode, Opcode::While | Opcode::Conditional) {
+                return true;
+            }
+            pending.extend(module.instr(id).attrs.called_computations());
+        }
+    }
+    false
 }
 
 /// Whether what a map applies are expressions of scalars, in what it calls too.

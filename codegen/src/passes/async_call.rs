@@ -7,13 +7,14 @@ use hlo::attrs::{AttrKey, AttrValue};
 use hlo::{InstrId, Module, NewInstruction, Opcode};
 
 use super::Fuel;
-use super::edit::{has_effect, has_run_time_sizes, pinned, same_but_layout};
+use super::edit::{Survey, same_but_layout};
+use super::effects::Effects;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    if has_run_time_sizes(module) {
+    let survey = Survey::of(module);
+    if survey.run_time_sizes {
         return 0;
     }
-    let pinned = pinned(module);
     let starts: Vec<InstrId> = module
         .computations()
         .iter()
@@ -23,7 +24,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for start in starts {
         let Some(chain) = chain(module, start) else { continue };
-        if chain.iter().any(|id| pinned.contains(id)) || !alone(module, start) {
+        if chain.iter().any(|id| survey.pinned.contains(id)) || !alone(module, &survey.effects, start) {
             continue;
         }
         let Some(new) = synchronous(module, start, &chain) else { continue };
@@ -67,9 +68,9 @@ fn chain(module: &Module, start: InstrId) -> Option<Vec<InstrId>> {
 }
 
 /// Whether what is started concerns nobody else.
-fn alone(module: &Module, start: InstrId) -> bool {
+fn alone(module: &Module, effects: &Effects, start: InstrId) -> bool {
     let called = module.instr(start).attrs.called_computations();
-    called.iter().all(|&c| module.instructions(c).all(|id| !has_effect(module, id)))
+    called.iter().all(|&c| module.instructions(c).all(|id| !effects.has(module, id)))
 }
 
 /// What computes the result of the done in one step.

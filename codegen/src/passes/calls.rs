@@ -11,9 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::Unsupported;
 
 use super::Fuel;
-use super::edit::{
-    Edit, callees_first, each_from_callers, each_outside_folds, has_effect, layout_seen, same_but_layout,
-};
+use super::edit::{Edit, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout};
 use super::facts::is_elided;
 
 /// Until nothing is left to do: what was inlined may hold more.
@@ -32,7 +30,7 @@ fn repeated(
 }
 
 /// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined that makes a module larger.
-const MAX_EXPANDED: u64 = 1 << 20;
+pub(super) const MAX_EXPANDED: u64 = 1 << 20;
 
 /// Refuses a program that is too large once each of its calls, loops and branches has a copy of what it calls, as it must in the end: each level of calls may
 /// double it.
@@ -87,7 +85,7 @@ pub(super) fn inline(e: &mut Edit<'_>, callee: ComputationId, operands: &[InstrI
     let c = module.computation(callee);
     let root = module.root(callee);
     if c.execution_thread.is_some()
-        || has_effect(module, e.id())
+        || e.has_effect()
         || c.parameters().len() != operands.len()
         || (module.instruction_capacity() + c.len()) as u64 > MAX_EXPANDED
         || !passes(module, root, &e.at().shape)

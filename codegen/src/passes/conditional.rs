@@ -9,7 +9,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, each_outside_folds};
+use super::edit::{Edit, each, each_outside_folds};
 use super::facts::integer;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -24,9 +24,7 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     let branches = e.at().attrs.called_computations();
     let only = branches.len() == 1;
     // A branch with an effect stays where its order is written.
-    if e.module.computation(*branches.first()?).execution_thread.is_some()
-        || super::edit::has_effect(e.module, e.id())
-    {
+    if e.module.computation(*branches.first()?).execution_thread.is_some() || e.has_effect() {
         return None;
     }
     let value = if only { 0 } else { integer(e.module, index)? };
@@ -46,8 +44,9 @@ const MAX_BRANCHES: usize = 4;
 const MAX_INSTRUCTIONS: usize = 32;
 const MAX_ELEMENTS: i64 = 4096;
 
+/// In computations that fold values too: neither what branches is an addition nor what selects.
 pub(super) fn selections(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    each_outside_folds(module, fuel, selected)
+    each(module, fuel, selected)
 }
 
 fn selected(e: &mut Edit<'_>) -> Option<InstrId> {

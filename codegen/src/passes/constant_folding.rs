@@ -13,7 +13,7 @@ use hlo_interp::{Accumulate, Interpreter, Options};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
-use super::edit::{Edit, each_outside_folds, has_effect};
+use super::edit::{Edit, each_outside_folds};
 use super::facts::literal;
 
 /// The most elements of a result, of all operands, and the most instructions that may run for it.
@@ -39,7 +39,7 @@ fn folded(e: &mut Edit<'_>) -> Option<InstrId> {
         sizes.fold(0usize, usize::saturating_add) <= MAX_OPERANDS && (1..=MAX_RESULT).contains(&elements);
     // A scalar that is repeated says more than an array.
     let repeats = instr.opcode == Opcode::Broadcast && e.instr(operands[0]).shape.is_scalar();
-    if !in_bounds || repeats || instr.opcode == Opcode::CustomCall || has_effect(e.module, e.id()) {
+    if !in_bounds || repeats || instr.opcode == Opcode::CustomCall || e.has_effect() {
         return None;
     }
     let alone = extracted(e.module, e.id())?;
@@ -128,7 +128,7 @@ pub(super) fn empty(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 | Opcode::CustomCall
                 | Opcode::GetTupleElement
         );
-        if stays || array.checked_elements() != Some(0) || has_effect(e.module, e.id()) {
+        if stays || array.checked_elements() != Some(0) || e.has_effect() {
             return None;
         }
         let literal = ArrayLiteral { dims: array.dims.clone(), buffer: Buffer::zeros(array.element_type, 0) };

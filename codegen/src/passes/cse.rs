@@ -9,7 +9,7 @@ use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, wi
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Fuel;
-use super::edit::{Edit, each_outside_folds, has_effect};
+use super::edit::{Edit, each_outside_folds};
 use super::facts::is_elided;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -27,7 +27,7 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     let (module, id) = (&*e.module, e.id());
     if e.at().opcode == Opcode::Parameter
         || is_elided(module, id)
-        || has_effect(module, id)
+        || e.has_effect()
         // States and promises are of the instruction itself.
         || e.at().opcode.flags().side_effect
     {

@@ -5,10 +5,10 @@ use hlo::{ComputationId, InstrId, Module};
 use rustc_hash::FxHashSet;
 
 use super::Fuel;
-use super::edit::{pinned, removable};
+use super::edit::Survey;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let pinned = pinned(module);
+    let survey = Survey::of(module);
     let mut applied = 0;
     for c in module.computations().to_vec() {
         // Users come after operands.
@@ -16,8 +16,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         for id in ids.into_iter().rev() {
             if module.users(id).is_empty()
                 && module.root(c) != id
-                && !pinned.contains(&id)
-                && removable(module, id)
+                && !survey.pinned.contains(&id)
+                && survey.effects.removable(module, id)
             {
                 if !fuel.take() {
                     return applied;

@@ -12,6 +12,7 @@ use hlo::{
 };
 use rustc_hash::FxHashSet;
 
+use super::effects::Effects;
 use super::{Fuel, replace};
 
 /// Builds instructions before another one, of which they may take the place.
@@ -19,6 +20,7 @@ use super::{Fuel, replace};
 pub struct Edit<'m> {
     /// The module.
     pub module: &'m mut Module,
+    survey: &'m Survey,
     at: InstrId,
     made: Vec<InstrId>,
     computations: Vec<ComputationId>,
@@ -36,8 +38,8 @@ pub fn whole(size: i64) -> SliceDim {
 
 impl<'m> Edit<'m> {
     /// Builds before `at`.
-    pub fn before(module: &'m mut Module, at: InstrId) -> Self {
-        Self { module, at, made: Vec::new(), computations: Vec::new() }
+    pub fn before(module: &'m mut Module, survey: &'m Survey, at: InstrId) -> Self {
+        Self { module, survey, at, made: Vec::new(), computations: Vec::new() }
     }
 
     /// The instruction that it is about.
@@ -48,6 +50,16 @@ impl<'m> Edit<'m> {
     /// Its id.
     pub fn id(&self) -> InstrId {
         self.at
+    }
+
+    /// What is known of the module.
+    pub fn survey(&self) -> &'m Survey {
+        self.survey
+    }
+
+    /// Whether the instruction does more than give a result ([`Effects::has`]).
+    pub fn has_effect(&self) -> bool {
+        self.survey.effects.has(self.module, self.at)
     }
 
     /// Any instruction.
@@ -296,8 +308,8 @@ impl<'m> Edit<'m> {
     }
 
     /// Puts `new` in the place of the instruction, and removes what nothing uses any more. False, and nothing happens, if it may not stand there.
-    pub fn finish(self, new: InstrId, pinned: &FxHashSet<InstrId>) -> bool {
-        let Edit { module, at, made, .. } = self;
+    pub fn finish(self, new: InstrId) -> bool {
+        let Edit { module, survey, at, made, .. } = self;
         let operands: Vec<InstrId> = module.instr(at).operands().to_vec();
         let made_here = made.contains(&new);
         if made_here {
@@ -320,7 +332,7 @@ impl<'m> Edit<'m> {
             (instr.name, instr.span) = own;
         }
         for id in made.into_iter().rev().chain(operands) {
-            sweep(module, id, pinned);
+            sweep(module, id, survey);
         }
         true
     }
@@ -362,6 +374,8 @@ pub struct Survey {
     /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
     /// inside that changes no value of the computation may still change the bits of what applies it.
     pub folds: FxHashSet<ComputationId>,
+    /// What has effects.
+    pub effects: Effects,
     /// Whether a shape has dynamic dimensions: there a declared shape does not say what a value's dimensions are.
     pub run_time_sizes: bool,
 }
@@ -428,53 +442,16 @@ pub fn folds(module: &Module) -> FxHashSet<ComputationId> {
     Survey::of(module).folds
 }
 
-/// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it calls.
-pub fn removable(module: &Module, id: InstrId) -> bool {
-    module.instr(id).opcode != Opcode::Parameter && !has_effect(module, id)
-}
-
-/// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
-/// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
-pub fn has_effect(module: &Module, id: InstrId) -> bool {
-    let own = |id: InstrId| {
-        let instr = module.instr(id);
-        let flags = instr.opcode.flags();
-        let pure_call =
-            instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
-        flags.collective || flags.side_effect && !pure_call
-    };
-    if own(id) {
-        return true;
-    }
-    let called = module.instr(id).attrs.called_computations();
-    if called.is_empty() {
-        return false;
-    }
-    let mut seen: FxHashSet<ComputationId> = called.iter().copied().collect();
-    let mut pending: Vec<InstrId> = seen.iter().flat_map(|&c| module.instructions(c)).collect();
-    while let Some(id) = pending.pop() {
-        if own(id) {
-            return true;
-        }
-        for c in module.instr(id).attrs.called_computations() {
-            if seen.insert(c) {
-                pending.extend(module.instructions(c));
-            }
-        }
-    }
-    false
-}
-
 /// Removes an instruction that nothing uses, and then its operands that nothing uses any more.
-pub fn sweep(module: &mut Module, id: InstrId, pinned: &FxHashSet<InstrId>) -> usize {
+pub fn sweep(module: &mut Module, id: InstrId, survey: &Survey) -> usize {
     let mut pending = vec![id];
     let mut removed = 0;
     while let Some(id) = pending.pop() {
         if module.is_removed(id)
             || !module.users(id).is_empty()
             || module.root(module.instr(id).parent()) == id
-            || pinned.contains(&id)
-            || !removable(module, id)
+            || survey.pinned.contains(&id)
+            || !survey.effects.removable(module, id)
         {
             continue;
         }
@@ -596,14 +573,14 @@ fn settle(
         if module.is_removed(id) || survey.pinned.contains(&id) {
             continue;
         }
-        let mut edit = Edit::before(module, id);
+        let mut edit = Edit::before(module, survey, id);
         match rewrite(&mut edit) {
             Some(new) if edit.may_take_over(new) && fuel.take() => {
                 if follow > 0 {
                     follow -= 1;
                     next.extend(edit.made.iter().rev());
                 }
-                edit.finish(new, &survey.pinned);
+                edit.finish(new);
                 applied += 1;
             }
             Some(_) | None => edit.abandon(),

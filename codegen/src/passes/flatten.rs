@@ -7,10 +7,13 @@ use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
-use super::edit::{callees_first, has_effect};
+use super::calls::MAX_EXPANDED;
+use super::edit::callees_first;
+use super::effects::Effects;
 
-/// Nothing is copied that makes a module larger than this: computations that call one another twice, ten levels deep, are a thousand.
-const MAX_INSTRUCTIONS: usize = 1 << 18;
+/// Nothing is copied that makes a module larger. Lowering has made some instructions of one of the program's, and what [`super::check_size`] accepts is
+/// still to fit.
+const MAX_INSTRUCTIONS: u64 = 4 * MAX_EXPANDED;
 
 /// Whether what an instruction calls is run as control flow.
 fn calls_control(opcode: Opcode) -> bool {
@@ -21,6 +24,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending = vec![module.entry()];
     let mut copies: Vec<ComputationId> = Vec::new();
+    let effects = Effects::default();
+    let mut size: usize = module.computations().iter().map(|&c| module.computation(c).len()).sum();
     let mut applied = 0;
     while let Some(c) = pending.pop() {
         for id in module.instructions(c).collect::<Vec<_>>() {
@@ -35,14 +40,15 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 pending.extend(called);
                 continue;
             }
-            let size: usize = called.iter().map(|&c| module.computation(c).len()).sum();
-            let whole = module.instruction_capacity() + size <= MAX_INSTRUCTIONS && !has_effect(module, id);
+            let more: usize = called.iter().map(|&c| module.computation(c).len()).sum();
+            let whole = (size + more) as u64 <= MAX_INSTRUCTIONS && !effects.has(module, id);
             if !whole || !fuel.take() {
                 // Shared as it is; who runs into it again does not go through it again.
                 pending.extend(called.into_iter().filter(|&c| seen.insert(c)));
                 continue;
             }
             applied += 1;
+            let before = module.instruction_capacity();
             let mut attrs = module.instr(id).attrs.clone();
             attrs.map_computations(|c| {
                 if seen.insert(c) {
@@ -55,6 +61,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 copy
             });
             module.instr_mut(id).attrs = attrs;
+            size += module.instruction_capacity() - before;
         }
     }
     if !copies.is_empty() {

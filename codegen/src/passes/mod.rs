@@ -15,6 +15,7 @@
 //! Instructions with control edges stay as they are, and so do modules with run-time sizes, but for what is not used.
 
 pub mod edit;
+pub mod effects;
 pub mod facts;
 pub mod loops;
 

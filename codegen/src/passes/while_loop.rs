@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, Survey, each_outside_folds, has_effect, removable};
+use super::edit::{Edit, Survey, each_outside_folds};
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -29,7 +29,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if !module.is_removed(id)
             && module.instr(id).opcode == Opcode::While
             && !survey.folds.contains(&module.instr(id).parent())
-            && drop_unused(module, id, &survey.pinned, &calls, fuel)
+            && drop_unused(module, id, &survey, &calls, fuel)
         {
             applied += 1;
         }
@@ -39,7 +39,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 /// A loop that runs not at all or once.
 fn short(e: &mut Edit<'_>) -> Option<InstrId> {
-    if has_effect(e.module, e.id()) {
+    if e.has_effect() {
         return None;
     }
     let [_, body] = parts(e.module, e.id())?;
@@ -77,23 +77,17 @@ fn only_elements(module: &Module, id: InstrId) -> bool {
 }
 
 /// Drops the elements of a loop's state that neither its users, nor its condition, nor an effect, nor a carried value among these look at.
-fn drop_unused(
-    module: &mut Module,
-    id: InstrId,
-    pinned: &FxHashSet<InstrId>,
-    calls: &Calls,
-    fuel: &mut Fuel,
-) -> bool {
-    let Some(keep) = kept(module, id, pinned, calls) else { return false };
+fn drop_unused(module: &mut Module, id: InstrId, survey: &Survey, calls: &Calls, fuel: &mut Fuel) -> bool {
+    let Some(keep) = kept(module, id, survey, calls) else { return false };
     if !fuel.take() {
         return false;
     }
-    apply(module, id, &keep, pinned);
+    apply(module, id, &keep, survey);
     true
 }
 
 /// The elements to keep; `None` if those are all, or if the loop cannot be changed.
-fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>, calls: &Calls) -> Option<Vec<usize>> {
+fn kept(module: &Module, id: InstrId, survey: &Survey, calls: &Calls) -> Option<Vec<usize>> {
     let [condition, body] = parts(module, id)?;
     let instr = module.instr(id);
     let n = instr.shape.as_tuple()?.len();
@@ -102,9 +96,10 @@ fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>, calls: &Calls
     let mut inside = [condition, body].into_iter().flat_map(|c| module.instructions(c));
     if !calls.own([condition, body])
         || instr.attrs.get(AttrKey::Sharding).is_some()
-        || pinned.contains(&id)
-        || module.users(id).iter().any(|u| pinned.contains(&u.user))
-        || inside.any(|i| pinned.contains(&i) || module.instr(i).attrs.get(AttrKey::Sharding).is_some())
+        || survey.pinned.contains(&id)
+        || module.users(id).iter().any(|u| survey.pinned.contains(&u.user))
+        || inside
+            .any(|i| survey.pinned.contains(&i) || module.instr(i).attrs.get(AttrKey::Sharding).is_some())
         || module.instr(root).opcode != Opcode::Tuple
         || !module.users(root).is_empty()
         || ![id, in_condition, in_body].iter().all(|&i| only_elements(module, i))
@@ -124,7 +119,7 @@ fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>, calls: &Calls
     // What is needed of the body, from its effects and the live elements.
     let mut needed: FxHashSet<InstrId> = FxHashSet::default();
     let mut pending: Vec<InstrId> =
-        module.instructions(body).filter(|&i| i != in_body && !removable(module, i)).collect();
+        module.instructions(body).filter(|&i| i != in_body && !survey.effects.removable(module, i)).collect();
     pending.extend((0..n).filter(|&i| live[i]).map(|i| module.instr(root).operands()[i]));
     while let Some(i) = pending.pop() {
         if !needed.insert(i) {
@@ -143,7 +138,7 @@ fn kept(module: &Module, id: InstrId, pinned: &FxHashSet<InstrId>, calls: &Calls
     (keep.len() < n && !keep.is_empty()).then_some(keep)
 }
 
-fn apply(module: &mut Module, id: InstrId, keep: &[usize], pinned: &FxHashSet<InstrId>) {
+fn apply(module: &mut Module, id: InstrId, keep: &[usize], survey: &Survey) {
     let [condition, body] = parts(module, id).expect("invariant: asked before");
     let root = module.root(body);
     let only = |shape: &Shape| {
@@ -176,7 +171,7 @@ fn apply(module: &mut Module, id: InstrId, keep: &[usize], pinned: &FxHashSet<In
     // What nothing needs any more, which is all that looks at an element that is not kept.
     let dead: Vec<InstrId> = module.instructions(body).collect();
     for i in dead.into_iter().rev() {
-        if i != root && module.users(i).is_empty() && removable(module, i) {
+        if i != root && module.users(i).is_empty() && survey.effects.removable(module, i) {
             module.remove(i);
         }
     }
@@ -200,5 +195,5 @@ fn apply(module: &mut Module, id: InstrId, keep: &[usize], pinned: &FxHashSet<In
     for c in [condition, body] {
         module.computation_mut(c).declared = None;
     }
-    super::edit::sweep(module, init, pinned);
+    super::edit::sweep(module, init, survey);
 }

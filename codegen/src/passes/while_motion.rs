@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
 use super::calls::inline;
-use super::edit::{Edit, Survey, each_outside_folds, has_effect, ints, removable, same_but_layout};
+use super::edit::{Edit, Survey, each_outside_folds, ints, same_but_layout};
+use super::effects::Effects;
 use super::facts::{folds_much, literal};
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
@@ -27,8 +28,8 @@ const INTEGER_QUOTIENT: u64 = 8;
 
 /// A loop whose state may get other elements: a tuple that is only looked at element by element, and computations that nothing else calls.
 struct Loop<'s> {
-    /// Instructions with control edges.
-    pinned: &'s FxHashSet<InstrId>,
+    /// Of the module.
+    survey: &'s Survey,
     id: InstrId,
     body: ComputationId,
     in_condition: InstrId,
@@ -54,7 +55,7 @@ impl<'s> Loop<'s> {
             && module.instr(root).opcode == Opcode::Tuple
             && module.users(root).is_empty()
             && [id, in_condition, in_body].iter().all(only_elements);
-        holds.then_some(Loop { pinned: &survey.pinned, id, body, in_condition, in_body, root })
+        holds.then_some(Loop { survey, id, body, in_condition, in_body, root })
     }
 
     /// What an element of the state is at first.
@@ -84,7 +85,7 @@ impl<'s> Loop<'s> {
         let span = module.instr(self.id).span;
         let state = module.insert_before(self.id, NewInstruction { name, span, ..new });
         module.set_operand(self.id, 0, state);
-        super::edit::sweep(module, init, self.pinned);
+        super::edit::sweep(module, init, self.survey);
         let mut inside = Vec::with_capacity(values.len());
         for (i, &value) in values.iter().enumerate() {
             let (shape, span) = (module.instr(value).shape.clone(), module.instr(value).span);
@@ -165,7 +166,7 @@ fn is_cheap(opcode: Opcode) -> bool {
 }
 
 /// Whether an instruction of a loop may run before it.
-fn may_move(module: &Module, id: InstrId) -> bool {
+fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
     let instr = module.instr(id);
     let stays = matches!(
         instr.opcode,
@@ -187,7 +188,7 @@ fn may_move(module: &Module, id: InstrId) -> bool {
     !stays
         && instr.control_predecessors.is_empty()
         && !super::facts::is_elided(module, id)
-        && removable(module, id)
+        && effects.removable(module, id)
         && instr.shape.leaves().iter().all(|s| s.as_array().is_some())
         && instr.attrs.called_computations().into_iter().all(plain)
 }
@@ -209,7 +210,7 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> Option<u64>
         }
         if instr.operands().iter().all(|o| same.contains(o))
             && (!instr.operands().is_empty() || is_cheap(instr.opcode))
-            && may_move(module, id)
+            && may_move(module, &l.survey.effects, id)
         {
             same.insert(id);
         }
@@ -268,7 +269,7 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> Option<u64>
         module.replace_all_uses(old, new);
     }
     for &old in roots.iter().rev() {
-        super::edit::sweep(module, old, l.pinned);
+        super::edit::sweep(module, old, l.survey);
     }
     Some(roots.len() as u64)
 }
@@ -345,7 +346,7 @@ impl Product {
             && instr.operands().len() == 2
             && instr.attrs.get(AttrKey::SparsityConfig).is_none()
             && instr.attrs.get(AttrKey::Sharding).is_none()
-            && !l.pinned.contains(&dot);
+            && !l.survey.pinned.contains(&dot);
         let result = instr.shape.as_array()?;
         let bytes = Shape::Array(result.without_layout()).checked_bytes()?.checked_mul(places)?;
         let fits = sizes.first() == Some(&1)
@@ -367,12 +368,12 @@ impl Product {
             attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|d| d + 1).collect::<Vec<_>>();
         attrs.set(AttrKey::LhsContractingDims, ints(&contracting));
         let dims: Vec<i64> = std::iter::once(self.places).chain(result.dims.iter().copied()).collect();
-        let mut outside = Edit::before(module, l.id);
+        let mut outside = Edit::before(module, l.survey, l.id);
         let shape = Shape::array(result.element_type, &dims);
         let all = outside.shaped(Opcode::Dot, shape, &[inputs, weights], attrs)?;
         let all = *l.carry(module, &[all])?.first()?;
         let ty = module.instr(self.index).shape.element_type()?;
-        let mut inside = Edit::before(module, self.dot);
+        let mut inside = Edit::before(module, l.survey, self.dot);
         let zero = inside.scalar_bits(ty, 0);
         let mut operands = vec![all, self.index];
         operands.resize(dims.len() + 1, zero);
@@ -381,7 +382,7 @@ impl Product {
         let attrs = Attrs::new().with(AttrKey::DynamicSliceSizes, ints(&sizes));
         let one = inside.add(Opcode::DynamicSlice, &operands, attrs)?;
         let one = inside.reshape(one, &result.dims)?;
-        inside.finish(one, l.pinned);
+        inside.finish(one);
         Some(())
     }
 }
@@ -414,7 +415,7 @@ fn sink_into(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> u64 {
                     module.set_operand(u.user, u.operand as usize, new);
                 }
             }
-            super::edit::sweep(module, element, l.pinned);
+            super::edit::sweep(module, element, l.survey);
             applied += 1;
         }
     }
@@ -480,7 +481,7 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
         matches!(instr.opcode, Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::CustomCall)
     };
     if size.saturating_mul(turns) > MAX_UNROLLED
-        || has_effect(e.module, e.id())
+        || e.has_effect()
         || e.module.instructions(body).any(|i| calls(i) || folds_much(e.module, i))
     {
         return None;

@@ -137,6 +137,17 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         None => refuse(otherwise),
     };
     match module.instr(id).opcode {
+        // As it does maps of these.
+        Opcode::Reduce
+        | Opcode::ReduceWindow
+        | Opcode::Scan
+        | Opcode::Scatter
+        | Opcode::SelectAndScatter
+        | Opcode::Sort
+            if crate::fusion::applies_control(module, id) =>
+        {
+            interpret(module, id)
+        }
         Opcode::Parameter
         | Opcode::Constant
         | Opcode::Tuple

@@ -100,7 +100,7 @@ impl RunError {
             RunError::OutOfMemory(_) => codes::OUT_OF_MEMORY,
             RunError::OutOfFuel(_) => codes::OUT_OF_FUEL,
             RunError::TimedOut => codes::ENGINE_TIMED_OUT,
-            RunError::Load(_) => codes::ENGINE_FAILED,
+            RunError::Load(_) => codes::COMPILER_DEFECT,
         };
         Diagnostic::error(code, Span::NONE, self.to_string())
     }

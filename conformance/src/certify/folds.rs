@@ -1,27 +1,19 @@
-//! Applied computations that are no sums: the computation on whole arrays ("lifted"), certified like any other, step by step.
+//! Applied computations that are no sums: the computation on whole arrays ([`Lifted`]), certified like any other, step by step.
 //!
 //! A fold of `n` elements into `m` results is `n` runs of the lifted computation on arrays of `m`. That is only done within [`BUDGET`].
 
 use std::sync::Arc;
 
 use hlo::attrs::Window;
-use hlo::{
-    AttrKey, AttrValue, BufferOf, ComputationId, InstrId, Module, NewInstruction, Opcode, Shape, Span,
-    with_buffer,
-};
-use hlo_interp::device::host::NoHost;
-use hlo_interp::{Accumulate, Devices, Tensor, Value};
-use rustc_hash::FxHashMap;
+use hlo::{AttrKey, BufferOf, ComputationId, Opcode, with_buffer};
+use hlo_interp::Tensor;
 
+use super::lifted::{Known, Lifted, leaf_at, taken};
 use super::rules::Case;
-use super::{Bounds, Leaf, Radii, Settings, Tree, evaluate};
-use crate::engine::RunOptions;
+use super::{Bounds, Leaf, Radii};
 
 /// The most runs of a lifted computation for an instruction, and the most elements in all of them.
 const BUDGET: (usize, usize) = (600, 4_000_000);
-
-/// Arrays with their bounds.
-type Known = (Vec<Tensor>, Vec<Arc<Leaf>>);
 
 /// The bounds of the results of `map`, and of folds by any computation; `None`: they are not worked out.
 pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
@@ -36,7 +28,7 @@ pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
             if lanes.checked_mul(size)? > BUDGET.1 || case.args.iter().any(|a| a.tensor.len() != lanes) {
                 return None;
             }
-            let lifted = Lifted { case, computation };
+            let mut lifted = Lifted::new(case, computation);
             let (_, leaves) =
                 lifted.run(case.args.iter().map(|a| (flat(a.tensor), a.leaf.clone())).unzip())?;
             Some(leaves.iter().map(|leaf| leaf.bounds.clone()).collect())
@@ -154,7 +146,7 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
     {
         return None;
     }
-    let lifted = Lifted { case, computation };
+    let mut lifted = Lifted::new(case, computation);
     let initial = case.args[k..].iter().map(|a| {
         let places = vec![0; terms.results];
         (taken(a.tensor, &places), Arc::new(leaf_at(&a.leaf, &places)))
@@ -197,22 +189,6 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
     Some(accumulated.1.iter().map(|leaf| leaf.bounds.clone()).collect())
 }
 
-/// The elements at these places, as a list.
-fn taken(t: &Tensor, places: &[usize]) -> Tensor {
-    let buffer = with_buffer!(t.buffer(), v => BufferOf::wrap(places.iter().map(|&i| v[i]).collect()));
-    Tensor::new([places.len() as i64].as_slice(), buffer)
-}
-
-fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
-    let at = |radii: &Radii| match radii {
-        Radii::Zero => Radii::Zero,
-        Radii::Unknown => Radii::unknown(places.len()),
-        Radii::Each(each) => Radii::new(places.iter().map(|&i| each[i]).collect()),
-    };
-    let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard) };
-    Leaf::new(bounds, leaf.product)
-}
-
 /// A list with other elements at these places.
 fn put(t: &Tensor, places: &[usize], elements: &Tensor) -> Option<Tensor> {
     fn of<T: BufferOf>(v: &[T], places: &[usize], new: &hlo::Buffer) -> Option<hlo::Buffer> {
@@ -229,113 +205,4 @@ fn put_radii(old: &Radii, places: &[usize], new: &Radii, n: usize) -> Radii {
     let mut each: Vec<f64> = (0..n).map(|i| old.at(i)).collect();
     places.iter().enumerate().for_each(|(j, &i)| each[i] = new.at(j));
     Radii::new(each)
-}
-
-/// A computation on scalars, to be run on lists.
-struct Lifted<'a> {
-    case: &'a Case<'a>,
-    computation: ComputationId,
-}
-
-impl Lifted<'_> {
-    fn run(&self, args: Known) -> Option<Known> {
-        let lanes = args.0.first()?.len() as i64;
-        let mut module = Module::new("lifted");
-        let entry = lift(self.case.module, &mut module, self.computation, lanes, &mut FxHashMap::default())?;
-        module.set_entry(entry);
-        let settings = Settings {
-            options: RunOptions {
-                accumulate: Accumulate::Exact,
-                devices: Devices::ONE,
-                limits: self.case.settings.options.limits,
-                seed: 0,
-            },
-            nested: true,
-            ..self.case.settings.clone()
-        };
-        let trees = args.1.into_iter().map(Tree::Array).collect();
-        let values = args.0.into_iter().map(Value::Array).collect();
-        let (value, tree) =
-            evaluate(&module, vec![values], vec![trees], settings, Arc::new(NoHost), None).ok()?.pop()?;
-        let tensors = value.arrays().into_iter().cloned().collect();
-        Some((tensors, tree.leaves().into_iter().cloned().collect()))
-    }
-}
-
-fn lifted_shape(shape: &Shape, lanes: i64) -> Option<Shape> {
-    Some(match shape {
-        Shape::Array(a) if a.dims.is_empty() => Shape::array(a.element_type, &[lanes]),
-        Shape::Tuple(parts) => {
-            let parts: Option<Vec<Shape>> = parts.iter().map(|p| lifted_shape(p, lanes)).collect();
-            Shape::tuple(parts?)
-        }
-        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => return None,
-    })
-}
-
-/// A copy of a computation whose scalars are lists. Only what works element by element.
-fn lift(
-    source: &Module,
-    target: &mut Module,
-    computation: ComputationId,
-    lanes: i64,
-    copies: &mut FxHashMap<ComputationId, ComputationId>,
-) -> Option<ComputationId> {
-    if let Some(&copy) = copies.get(&computation) {
-        return Some(copy);
-    }
-    let mut calls: FxHashMap<InstrId, ComputationId> = FxHashMap::default();
-    for id in source.instructions(computation) {
-        let instr = source.instr(id);
-        let key = match instr.opcode {
-            Opcode::Call => AttrKey::ToApply,
-            Opcode::Fusion => AttrKey::Calls,
-            opcode => {
-                let plain = matches!(
-                    opcode,
-                    Opcode::Parameter
-                        | Opcode::Constant
-                        | Opcode::Tuple
-                        | Opcode::GetTupleElement
-                        | Opcode::Copy
-                );
-                if !(plain || opcode.is_elementwise()) || !instr.control_predecessors.is_empty() {
-                    return None;
-                }
-                continue;
-            }
-        };
-        calls.insert(id, lift(source, target, instr.attrs.computation(key)?, lanes, copies)?);
-    }
-    let name = target.unique_computation_name("lifted");
-    let copy = target.add_computation(name, Span::NONE);
-    let mut instructions: FxHashMap<InstrId, InstrId> = FxHashMap::default();
-    for id in source.instructions(computation) {
-        let instr = source.instr(id);
-        let shape = lifted_shape(&instr.shape, lanes)?;
-        let operands: Option<Vec<InstrId>> =
-            instr.operands().iter().map(|o| instructions.get(o).copied()).collect();
-        let mut attrs = instr.attrs.clone();
-        if let Some(&callee) = calls.get(&id) {
-            attrs.map_computations(|_| callee);
-        }
-        let new = if instr.opcode == Opcode::Constant {
-            let scalar =
-                NewInstruction { attrs, ..NewInstruction::new(Opcode::Constant, instr.shape.clone(), &[]) };
-            let scalar = target.append(copy, scalar.named(target_name(&instr.name)));
-            NewInstruction::new(Opcode::Broadcast, shape, &[scalar])
-                .attr(AttrKey::Dimensions, AttrValue::Ints(hlo::attrs::Ints::new()))
-        } else {
-            NewInstruction { attrs, ..NewInstruction::new(instr.opcode, shape, &operands?) }
-        };
-        let new = new.named(instr.name.clone());
-        instructions.insert(id, target.append(copy, new));
-    }
-    target.set_root(copy, *instructions.get(&source.root(computation))?);
-    copies.insert(computation, copy);
-    Some(copy)
-}
-
-fn target_name(name: &str) -> String {
-    format!("{name}.scalar")
 }

@@ -21,7 +21,7 @@
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
-//! | `folds` | other applied computations | the computation on whole arrays, step by step |
+//! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
@@ -39,6 +39,7 @@ mod elementwise;
 mod factors;
 mod folds;
 mod lapack;
+mod lifted;
 mod linear;
 mod movement;
 mod number;

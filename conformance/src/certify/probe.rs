@@ -146,7 +146,7 @@ impl Probe {
 }
 
 /// A copy of a computation in another module. Constants have no other types.
-fn copied(
+pub(super) fn copied(
     source: &Module,
     target: &mut Module,
     computation: ComputationId,

@@ -314,6 +314,48 @@ ENTRY e { x = f32[3] parameter(0)\n y = f32[3] map(x), dimensions={0}, to_apply=
     assert!(all[1].1.soft.is_zero() && all[1].1.hard.at(0) >= 1.0);
 }
 
+/// Each lane takes its own branch, and ends its own loop.
+#[test]
+fn branches_and_loops_of_applied_computations_are_followed() {
+    // The selector is exact: lanes have 2 ulp of 2^-24 and 2^-23 by exp and tanh; those of 0 and infinity give what is exact.
+    let text = "HloModule m
+yes { t = (f32[], s32[]) parameter(0)\n x = f32[] get-tuple-element(t), index=0\n y = f32[] exponential(x)\n i = s32[] get-tuple-element(t), index=1\n ROOT r = (f32[], s32[]) tuple(y, i) }
+no { x = f32[] parameter(0)\n y = f32[] negate(x)\n i = s32[] constant(7)\n ROOT r = (f32[], s32[]) tuple(y, i) }
+f { x = f32[] parameter(0)\n z = f32[] constant(0)\n p = pred[] compare(x, z), direction=GE\n i = s32[] constant(3)\n t = (f32[], s32[]) tuple(x, i)\n c = (f32[], s32[]) conditional(p, t, x), true_computation=yes, false_computation=no\n y = f32[] get-tuple-element(c), index=0\n j = s32[] get-tuple-element(c), index=1\n k = f32[] convert(j)\n ROOT m = f32[] multiply(y, k) }
+ENTRY e { x = f32[3] parameter(0)\n ROOT y = f32[3] map(x), dimensions={0}, to_apply=f }";
+    let b = one(text, &[&[0.0, -1.0, 1.0]]);
+    assert!((6.0 * U..9.0 * U).contains(&b.soft.at(0)) && b.soft == b.hard, "{b:?}");
+    assert_eq!(b.soft.at(1), 0.0);
+    // An index that may be another: the branches of both, and no third. Of one out of range it is the last one's turn.
+    let text = "HloModule m
+a { x = f32[] parameter(0)\n ROOT r = f32[] constant(10) }
+b { x = f32[] parameter(0)\n ROOT r = f32[] constant(20) }
+c { x = f32[] parameter(0)\n ROOT r = f32[] constant(40) }
+f { s = f32[] parameter(0)\n x = f32[] parameter(1)\n y = f32[] exponential(x)\n i = s32[] convert(y)\n c = f32[] conditional(i, x, x, x), branch_computations={a, b, c}\n ROOT m = f32[] maximum(s, c) }
+ENTRY e { x = f32[3,1] parameter(0)\n z = f32[] constant(0)\n ROOT y = f32[3] reduce(x, z), dimensions={1}, to_apply=f }";
+    let b = one(text, &[&[0.0, 0.5, 5.0]]);
+    assert!(b.soft.is_zero());
+    assert!((10.0..=60.0).contains(&b.hard.at(0)) && [1, 2].iter().all(|&i| b.hard.at(i) == 0.0), "{b:?}");
+    // Loops of as many turns as the lane says; of one whose end hangs on a rounding nothing is sure.
+    let text = "HloModule m
+cond { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n z = f32[] constant(1)\n ROOT p = pred[] compare(i, z), direction=GE }
+body { t = (f32[], f32[]) parameter(0)\n i = f32[] get-tuple-element(t), index=0\n one = f32[] constant(1)\n j = f32[] subtract(i, one)\n x = f32[] get-tuple-element(t), index=1\n y = f32[] exponential(x)\n ROOT r = (f32[], f32[]) tuple(j, y) }
+f { n = f32[] parameter(0)\n z = f32[] constant(0)\n t = (f32[], f32[]) tuple(n, z)\n w = (f32[], f32[]) while(t), condition=cond, body=body\n ROOT r = f32[] get-tuple-element(w), index=1 }
+ENTRY e { x = f32[3] parameter(0)\n y = f32[3] FUNCTION\n ROOT r = f32[3] map(y), dimensions={0}, to_apply=f }";
+    let b = one(&text.replace("FUNCTION", "copy(x)"), &[&[0.0, 1.0, 2.0]]);
+    // exp(0) = 1 within 2 ulp, and e of that.
+    assert!(b.soft == b.hard && b.soft.at(0) == 0.0, "{b:?}");
+    assert!(b.soft.at(1) == (2.0 * U).next_up() && (9.0 * U..14.0 * U).contains(&b.soft.at(2)), "{b:?}");
+    let b = one(&text.replace("FUNCTION", "exponential(x)"), &[&[0.0, 0.5, -0.5]]);
+    assert_eq!([0, 1, 2].map(|i| b.hard.at(i).is_infinite()), [true, false, false]);
+    assert!((0..3).all(|i| b.soft.at(i) < 1e-6), "{b:?}");
+    // Numbers that are drawn are others in each run.
+    let text = "HloModule m
+f { x = f32[] parameter(0)\n z = f32[] constant(0)\n r = f32[] rng(z, x), distribution=rng_uniform\n s = f32[1] reshape(r)\n ROOT t = f32[] reshape(s) }
+ENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] map(x), dimensions={0}, to_apply=f }";
+    assert_eq!(one(text, &[&[1.0, 2.0]]).soft, Radii::Unknown);
+}
+
 #[test]
 fn complex_arithmetic_is_bounded_by_the_modulus() {
     let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n ROOT r = c64[] multiply(z, z) }";

@@ -136,7 +136,7 @@ pub(crate) fn ended(error: RunError) -> Outcome {
 }
 
 fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
-    Outcome::crashed(format!("{what} panicked: {}", panic_message(panic).unwrap_or("no message")))
+    Outcome::defect(format!("{what} panicked: {}", panic_message(panic).unwrap_or("no message")))
 }
 
 /// A compiled program.
@@ -267,5 +267,25 @@ impl Executable for Loaded<'_> {
             }
             Err(outcome) => outcome,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    /// Neither the program nor its results are at fault.
+    #[test]
+    fn defects_of_the_compiler_are_bugs_of_ours() {
+        let refused = failed(&CompileError::Defect("LLVM: type mismatch".to_owned()));
+        let unloadable = ended(RunError::Load("no object defines the kernel `k`".to_owned()));
+        for outcome in [refused, unloadable, panicked("the compiler", &"index out of bounds")] {
+            let (exit, diagnostic) = outcome.into_results().expect_err("a crash");
+            assert_eq!(exit, Exit::Internal, "{diagnostic:?}");
+        }
+        let unsupported = failed(&CompileError::Target("no such processor".to_owned()));
+        assert_eq!(unsupported.into_results().expect_err("unsupported").0, Exit::Unsupported);
+        assert_eq!(Outcome::crashed("signal 11").into_results().expect_err("a crash").0, Exit::Differs);
     }
 }

@@ -210,6 +210,11 @@ impl Outcome {
         Outcome::Crashed(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message))
     }
 
+    /// This project's compiler failed as it should never.
+    pub(crate) fn defect(message: impl Into<String>) -> Outcome {
+        Outcome::Crashed(Diagnostic::error(codes::COMPILER_DEFECT, Span::NONE, message))
+    }
+
     /// The engine took longer than it may.
     pub(crate) fn timed_out(engine: &str, limit: Duration) -> Outcome {
         let message = format!("{engine} took longer than {} s", limit.as_secs_f64());
@@ -262,7 +267,7 @@ impl Outcome {
             Outcome::Unsupported(d) => Err((Exit::Unsupported, d)),
             Outcome::Trap(d) => Err((Exit::Trap, d)),
             Outcome::WrongInputs(d) => Err((Exit::Usage, d)),
-            Outcome::Crashed(d) => Err((Exit::Differs, d)),
+            Outcome::Crashed(d) => Err((Exit::of_crash(&d), d)),
             Outcome::TimedOut(d) => Err((Exit::Trap, d)),
         }
     }

@@ -230,7 +230,7 @@ fn run_prints() {
     ends(&o, 0);
     assert_eq!(out(&o), "ok\n");
     // What is not compiled says so, and what to do.
-    let sizes = d.file("sizes.hlo", "HloModule s\n\nENTRY e {\n  a = s32[<=6] parameter(0)\n  ROOT r = s32[1] slice(a), slice={[0:1]}\n}\n");
+    let sizes = d.file("sizes.hlo", "HloModule s\n\nENTRY e {\n  a = s32[<=6] parameter(0)\n  i = s32[] constant(0)\n  ROOT r = s32[<=6] dynamic-update-slice(a, a, i)\n}\n");
     let o = hlo(&["run", &sizes]);
     ends(&o, 5);
     assert!(err(&o).contains("`--platform interpreter` runs it"), "{}", err(&o));

@@ -234,12 +234,13 @@ ENTRY e {
 ";
     let found = compare("cpu", text, RunOptions::default());
     assert_eq!(found.kind, Kind::Same, "{:?}", found.failure);
-    // Where a slice must fit is known only at run time.
+    // What an update of so many elements replaces is known only at run time.
     let text = "HloModule dynamic
 
 ENTRY e {
   x = f32[<=4] parameter(0)
-  ROOT s = f32[1] slice(x), slice={[2:3]}
+  i = s32[] constant(0)
+  ROOT s = f32[<=4] dynamic-update-slice(x, x, i)
 }
 ";
     assert_eq!(compare("cpu", text, RunOptions::default()).kind, Kind::Unsupported);

@@ -3,11 +3,10 @@
 use hlo::attrs::{AttrKey, AttrValue};
 use hlo::builder::ComputationBuilder;
 use hlo::{ArrayShape, Attrs, ComputationId, ElementType, InstrId, Module, Opcode, Shape};
-use rustc_hash::FxHashSet;
 
 use super::{Sizes, View, together, view};
 use crate::passes::calls::inline;
-use crate::passes::edit::Edit;
+use crate::passes::edit::{Edit, Survey};
 
 /// How a value goes in or out.
 enum Form {
@@ -109,6 +108,7 @@ impl Form {
 /// A computation that does what `inner` does, to a value and with a result that are taken apart.
 fn around(
     module: &mut Module,
+    survey: &Survey,
     inner: ComputationId,
     parameter: &Form,
     result: &Form,
@@ -118,18 +118,18 @@ fn around(
     let end = b.tuple(&[given]).ok()?;
     let outer = b.finish();
     let called = {
-        let mut e = Edit::before(module, end);
+        let mut e = Edit::before(module, survey, end);
         let value = parameter.whole(&mut e, given)?;
         let attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(inner));
         e.add(Opcode::Call, &[value], attrs)?
     };
     // What is the result stays, though nothing uses it yet.
     module.set_root(outer, called);
-    let mut e = Edit::before(module, called);
+    let mut e = Edit::before(module, survey, called);
     let operands = e.at().operands().to_vec();
     let body = inline(&mut e, inner, &operands)?;
-    e.finish(body, &FxHashSet::default());
-    let root = result.apart(&mut Edit::before(module, end), body)?;
+    e.finish(body);
+    let root = result.apart(&mut Edit::before(module, survey, end), body)?;
     module.set_root(outer, root);
     module.remove(end);
     Some(outer)
@@ -137,7 +137,8 @@ fn around(
 
 /// The same, remembered as made here, and put before what calls it.
 fn wrapped(e: &mut Edit<'_>, inner: ComputationId, parameter: &Form, result: &Form) -> Option<ComputationId> {
-    let outer = around(e.module, inner, parameter, result)?;
+    let survey = e.survey();
+    let outer = around(e.module, survey, inner, parameter, result)?;
     e.before_caller(outer);
     Some(outer)
 }

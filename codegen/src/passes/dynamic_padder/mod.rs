@@ -9,16 +9,17 @@
 //! which is an effect: the program stops as before.
 
 mod control;
+mod folds;
 mod masks;
 mod rules;
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, BackendConfig};
 use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::calls::inline;
-use super::edit::{Edit, Survey, removable, sweep};
+use super::edit::{Edit, Survey, sweep};
 use super::{Fuel, facts};
 
 /// For each dimension its size, an `s32`, if that is not the bound.
@@ -44,21 +45,25 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     // What a loop or branch needs stands in its computations only after it was rewritten.
     loop {
         let before = applied;
-        let pinned = Survey::of(module).pinned;
-        for id in needed(module) {
+        let survey = Survey::of(module);
+        for id in needed(module, &survey) {
             if fuel.is_empty() {
                 return applied;
             }
-            if module.is_removed(id) || pinned.contains(&id) || done.contains(&id) || !concerned(module, id) {
+            if module.is_removed(id)
+                || survey.pinned.contains(&id)
+                || done.contains(&id)
+                || !concerned(module, id)
+            {
                 continue;
             }
-            let mut e = Edit::before(module, id);
+            let mut e = Edit::before(module, &survey, id);
             match rewrite(&mut e) {
                 Some(new) if e.may_stand_for(new) && fuel.take() => {
-                    e.finish(new, &pinned);
+                    e.finish(new);
                     // A library call that nothing uses any more.
                     if !module.is_removed(id) {
-                        sweep(module, id, &pinned);
+                        sweep(module, id, &survey);
                     }
                     done.insert(id);
                     applied += 1;
@@ -73,7 +78,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 /// The instructions that a result or an effect needs, in order: what is not needed does not run, and its sizes may be any.
-fn needed(module: &Module) -> Vec<InstrId> {
+fn needed(module: &Module, survey: &Survey) -> Vec<InstrId> {
     let mut needed = Vec::new();
     let mut seen: FxHashSet<InstrId> = FxHashSet::default();
     for &c in module.computations() {
@@ -81,7 +86,7 @@ fn needed(module: &Module) -> Vec<InstrId> {
         let all: Vec<InstrId> = module.instructions(c).collect();
         for &id in all.iter().rev() {
             let used = || module.users(id).iter().any(|u| seen.contains(&u.user));
-            if module.root(c) == id || !removable(module, id) || used() {
+            if module.root(c) == id || !survey.effects.removable(module, id) || used() {
                 seen.insert(id);
                 needed.push(id);
             }
@@ -113,6 +118,16 @@ fn concerned(module: &Module, id: InstrId) -> bool {
     (reads || makes || asks) && !is_call_of(module, id, "SliceToDynamic")
 }
 
+/// The first instruction that is left as it was although its sizes are known only at run time: there is no rule for it.
+pub(crate) fn left(module: &Module) -> Option<InstrId> {
+    let hands_on = |id: InstrId| {
+        let opcode = module.instr(id).opcode;
+        matches!(opcode, Opcode::Tuple | Opcode::GetTupleElement | Opcode::GetDimensionSize)
+            || is_call_of(module, id, "PadToStatic")
+    };
+    needed(module, &Survey::of(module)).into_iter().find(|&id| concerned(module, id) && !hands_on(id))
+}
+
 pub(crate) fn is_call_of(module: &Module, id: InstrId, target: &str) -> bool {
     let instr = module.instr(id);
     instr.opcode == Opcode::CustomCall && instr.attrs.str(AttrKey::CustomCallTarget) == Some(target)
@@ -131,7 +146,7 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
             let (callee, operands) = (e.at().attrs.computation(AttrKey::Calls)?, e.at().operands().to_vec());
             return inline(e, callee, &operands);
         }
-        Opcode::Reduce if e.at().shape.as_tuple().is_some() => return rules::reductions(e),
+        Opcode::Reduce if e.at().shape.as_tuple().is_some() => return folds::reductions(e),
         Opcode::Scatter => return rules::scatter(e),
         Opcode::GetTupleElement => return element(e),
         Opcode::GetDimensionSize => return size_of(e),
@@ -296,17 +311,34 @@ fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> 
         return None;
     }
     if !within(e.module, size, bound, 8) {
-        // Only the program itself can hand its sizes to whoever checks them.
-        if e.at().parent() != e.module.entry() {
-            return None;
-        }
-        let flags = e.scalar_bits(ElementType::Pred, 0);
-        let flags = e.fill_dims(flags, &[bound])?;
-        let mut shape = ArrayShape::new(ElementType::Pred, &[bound]);
-        shape.dynamic = 1;
-        call(e, "SliceToDynamic", Shape::Array(shape), &[flags, size], true)?;
+        check(e, size, bound)?;
     }
     Some(size)
+}
+
+/// Stops the program if an `s32` is not in `0..=bound`.
+fn check(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> {
+    // Only the program itself can hand its sizes to whoever checks them.
+    if e.at().parent() != e.module.entry() {
+        return None;
+    }
+    let flags = e.scalar_bits(ElementType::Pred, 0);
+    let flags = e.fill_dims(flags, &[bound])?;
+    let mut shape = ArrayShape::new(ElementType::Pred, &[bound]);
+    shape.dynamic = 1;
+    call(e, "SliceToDynamic", Shape::Array(shape), &[flags, size], true)
+}
+
+/// Stops the program if dimension `d` of an array, whose size and bound these are, has fewer than `limit` elements. What is checked is how many the bound
+/// has more than the size.
+fn must_reach(e: &mut Edit<'_>, d: usize, size: InstrId, bound: i64, limit: i64) -> Option<()> {
+    let all = number(e, bound)?;
+    let lacking = e.binary(Opcode::Subtract, all, size)?;
+    let check = check(e, lacking, bound.checked_sub(limit).filter(|&n| n >= 0)?)?;
+    let says = format!("{} to {limit} of dimension {d}", e.at().opcode.name());
+    let says = AttrValue::BackendConfig(Box::new(BackendConfig::Str(says.into())));
+    e.module.instr_mut(check).attrs.set(AttrKey::BackendConfig, says);
+    Some(())
 }
 
 /// Whether a size is in `0..=bound` whatever the inputs.
@@ -333,5 +365,20 @@ fn within(module: &Module, size: InstrId, bound: i64, depth: u32) -> bool {
             }
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is the program's own, not what was made of it, nor its parameter.
+    #[test]
+    fn what_has_no_rule_is_named() {
+        let text = "HloModule m\nENTRY e {\n  x = f32[1,<=8,2] parameter(0)\n  k = f32[3,2,2] parameter(1)\n  y = f32[1,<=8,2] add(x, x)\n  c = f32[1,<=6,2] convolution(y, k), window={size=3}, dim_labels=b0f_0io->b0f\n  n = f32[1,<=6,2] negate(c)\n  ROOT t = (f32[1,<=6,2], f32[1,<=8,2]) tuple(n, y)\n}\n";
+        let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+        let mut module = parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        assert!(run(&mut module, &mut Fuel::UNLIMITED.clone()) > 0);
+        assert_eq!(left(&module).map(|id| &*module.instr(id).name), Some("c"));
     }
 }

@@ -2,11 +2,12 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim};
 use hlo::builder::ComputationBuilder;
-use hlo::{ComputationId, Dims, ElementType, InstrId, Opcode, Shape};
+use hlo::{Dims, ElementType, InstrId, Opcode, Shape};
 use smallvec::SmallVec;
 
+use super::folds::{reduce, reduce_window};
 use super::masks::{behind, iota, repeated, shared, valid, zeros_behind};
-use super::{Sizes, View, checked_size, number, view};
+use super::{Sizes, View, checked_size, must_reach, number, view};
 use crate::passes::edit::{Edit, ints};
 use crate::passes::facts;
 
@@ -25,6 +26,7 @@ pub(super) fn padded(e: &mut Edit<'_>) -> Option<View> {
         Opcode::Pad => pad(e),
         Opcode::Concatenate => concatenate(e),
         Opcode::Reduce => reduce(e),
+        Opcode::ReduceWindow => reduce_window(e),
         Opcode::Dot => dot(e),
         Opcode::Sort => sort(e),
         Opcode::Gather => gather(e),
@@ -34,21 +36,21 @@ pub(super) fn padded(e: &mut Edit<'_>) -> Option<View> {
     }
 }
 
-fn views(e: &mut Edit<'_>) -> Option<Vec<View>> {
+pub(super) fn views(e: &mut Edit<'_>) -> Option<Vec<View>> {
     let operands = e.at().operands().to_vec();
     operands.into_iter().map(|o| view(e, o)).collect()
 }
 
-fn arrays(views: &[View]) -> Vec<InstrId> {
+pub(super) fn arrays(views: &[View]) -> Vec<InstrId> {
     views.iter().map(|v| v.array).collect()
 }
 
-fn places(values: &[i64]) -> Option<Vec<usize>> {
+pub(super) fn places(values: &[i64]) -> Option<Vec<usize>> {
     values.iter().map(|&v| usize::try_from(v).ok()).collect()
 }
 
 /// The instruction itself on other operands, its result of its bounds.
-fn again(e: &mut Edit<'_>, operands: &[InstrId]) -> Option<InstrId> {
+pub(super) fn again(e: &mut Edit<'_>, operands: &[InstrId]) -> Option<InstrId> {
     let shape = e.at().shape.as_array()?;
     let shape = Shape::array(shape.element_type, &shape.dims.clone());
     let (opcode, attrs) = (e.at().opcode, e.at().attrs.clone());
@@ -138,19 +140,25 @@ fn reverse(e: &mut Edit<'_>) -> Option<View> {
 }
 
 /// `max(n, 0)`
-fn positive(e: &mut Edit<'_>, n: InstrId) -> Option<InstrId> {
+pub(super) fn positive(e: &mut Edit<'_>, n: InstrId) -> Option<InstrId> {
     let zero = number(e, 0)?;
     e.binary(Opcode::Maximum, n, zero)
 }
 
-/// What there is of the box.
+/// What there is of the box; in a static dimension all of it is.
 fn slice(e: &mut Edit<'_>) -> Option<View> {
     let slices = e.at().attrs.slices()?.to_vec();
     let view = view(e, e.operand(0)?)?;
+    let shape = e.at().shape.as_array()?.clone();
+    let bounds = e.array(view.array)?.dims.clone();
     let mut sizes = Sizes::new();
-    for (s, &size) in slices.iter().zip(&view.sizes) {
+    for (d, (s, &size)) in slices.iter().zip(&view.sizes).enumerate() {
         sizes.push(match size {
             None => None,
+            Some(size) if !shape.is_dynamic_dim(d) => {
+                must_reach(e, d, size, bounds[d], s.limit)?;
+                None
+            }
             Some(size) => {
                 let (start, limit) = (number(e, s.start)?, number(e, s.limit)?);
                 let (before, stride) = (number(e, s.stride - 1)?, number(e, s.stride)?);
@@ -253,151 +261,6 @@ fn concatenate(e: &mut Edit<'_>) -> Option<View> {
     }
     sizes[along] = Some(end);
     Some(View { array, sizes })
-}
-
-/// The type of the sums that a computation is.
-fn added(e: &Edit<'_>, region: ComputationId) -> Option<ElementType> {
-    let root = e.instr(e.module.root(region));
-    let parameter = |id: InstrId| e.instr(id).parameter_number();
-    let &[a, b] = root.operands() else { return None };
-    let both = matches!((parameter(a), parameter(b)), (Some(0), Some(1)) | (Some(1), Some(0)));
-    let ty = root.shape.as_array()?.element_type;
-    (root.opcode == Opcode::Add && both).then_some(ty)
-}
-
-/// The bits of what an addition leaves as it is: -0 + x is x for every x; 0 + -0 is 0.
-fn neutral(ty: ElementType) -> Option<u128> {
-    if ty.is_integer() {
-        Some(0)
-    } else if ty.is_float() && facts::is_ieee(ty) {
-        facts::float_bits(ty, -0.0)
-    } else {
-        None
-    }
-}
-
-/// A reduction of arrays with run-time sizes. Elements behind these are not folded: they are neutral, or come with a flag that says so.
-struct Folds {
-    arrays: Vec<InstrId>,
-    inits: Vec<InstrId>,
-    region: ComputationId,
-    /// With the sizes of the dimensions that are folded.
-    folded: View,
-    /// The sizes of the others.
-    kept: Sizes,
-}
-
-impl Folds {
-    fn of(e: &mut Edit<'_>) -> Option<Folds> {
-        let dims = places(e.at().attrs.ints_or_empty(AttrKey::Dimensions))?;
-        let region = e.at().attrs.computation(AttrKey::ToApply)?;
-        let mut views = views(e)?;
-        let inits = arrays(&views.split_off(views.len() / 2));
-        let rank = views.first()?.sizes.len();
-        let mut sizes = Sizes::new();
-        for d in 0..rank {
-            let all: Vec<Option<InstrId>> = views.iter().map(|v| v.sizes[d]).collect();
-            sizes.push(shared(e, &all, false)?);
-        }
-        let kept: Sizes = (0..rank).filter(|d| !dims.contains(d)).map(|d| sizes[d]).collect();
-        let mut folded = View { array: views.first()?.array, sizes: SmallVec::from_elem(None, rank) };
-        for &d in &dims {
-            folded.sizes[d] = *sizes.get(d)?;
-        }
-        Some(Folds { arrays: arrays(&views), inits, region, folded, kept })
-    }
-
-    /// A sum of floats that have no -0, or are otherwise unlike others: added in `f32`, as sums of them are.
-    fn wide_sum(&self, e: &mut Edit<'_>) -> Option<InstrId> {
-        let wide = ElementType::F32;
-        let ty = e.at().shape.as_array()?.element_type;
-        let mut b = ComputationBuilder::new(e.module, "sum");
-        let [u, v] = ["u", "v"].map(|name| b.parameter(name, Shape::scalar(wide)));
-        b.binary(Opcode::Add, u, v).ok()?;
-        let sum = b.finish();
-        e.before_caller(sum);
-        let array = e.convert(self.folded.array, wide)?;
-        let fill = e.scalar_bits(wide, facts::float_bits(wide, -0.0)?);
-        let masked = behind(e, &View { array, sizes: self.folded.sizes.clone() }, fill)?;
-        let init = e.convert(*self.inits.first()?, wide)?;
-        let attrs = e.at().attrs.clone().with(AttrKey::ToApply, AttrValue::Computation(sum));
-        let total = e.add(Opcode::Reduce, &[masked, init], attrs)?;
-        e.convert(total, ty)
-    }
-
-    /// The tuple of the results and a flag that nobody asks for.
-    fn flagged(&self, e: &mut Edit<'_>) -> Option<InstrId> {
-        let flags = valid(e, &self.folded)??;
-        let types: Vec<ElementType> =
-            self.inits.iter().map(|&i| e.array(i).map(|a| a.element_type)).collect::<Option<_>>()?;
-        let n = types.len();
-        let root = e.instr(e.module.root(self.region)).shape.clone();
-        let made: Vec<&Shape> = root.leaves();
-        let same = |i: usize| {
-            let x = e.array(self.arrays[i]).map(|a| a.element_type);
-            x == Some(types[i]) && made.get(i).and_then(|s| s.element_type()) == Some(types[i])
-        };
-        if made.len() != n || !(0..n).all(same) {
-            return None;
-        }
-        let mut b = ComputationBuilder::new(e.module, "flagged");
-        let flag = || Shape::scalar(ElementType::Pred);
-        let side = |b: &mut ComputationBuilder<'_>, name: &str| -> (Vec<InstrId>, InstrId) {
-            let values = types.iter().map(|&ty| b.parameter(name, Shape::scalar(ty))).collect();
-            (values, b.parameter("flag", flag()))
-        };
-        let ((u, p), (v, q)) = (side(&mut b, "u"), side(&mut b, "v"));
-        let both = b.call(self.region, &[&u[..], &v].concat()).ok()?;
-        let mut results = Vec::new();
-        for i in 0..n {
-            let both = if root.as_tuple().is_some() { b.get(both, i as i64).ok()? } else { both };
-            let second = b.select(p, both, v[i]).ok()?;
-            results.push(b.select(q, second, u[i]).ok()?);
-        }
-        results.push(b.binary(Opcode::Or, p, q).ok()?);
-        b.tuple(&results).ok()?;
-        let fold = b.finish();
-        e.before_caller(fold);
-        let given = e.scalar_bits(ElementType::Pred, 1);
-        let attrs = e.at().attrs.clone().with(AttrKey::ToApply, AttrValue::Computation(fold));
-        let operands = [&self.arrays[..], &[flags], &self.inits, &[given]].concat();
-        e.add(Opcode::Reduce, &operands, attrs)
-    }
-}
-
-fn reduce(e: &mut Edit<'_>) -> Option<View> {
-    let f = Folds::of(e)?;
-    let array = if f.folded.is_static() {
-        again(e, &[f.folded.array, *f.inits.first()?])?
-    } else {
-        match added(e, f.region).map(|ty| (ty, neutral(ty))) {
-            Some((ty, Some(bits))) => {
-                let fill = e.scalar_bits(ty, bits);
-                let masked = behind(e, &f.folded, fill)?;
-                again(e, &[masked, *f.inits.first()?])?
-            }
-            Some((ty, None)) if ty.is_float() => f.wide_sum(e)?,
-            _ => {
-                let results = f.flagged(e)?;
-                e.get(results, 0)?
-            }
-        }
-    };
-    Some(View { array, sizes: f.kept })
-}
-
-/// The same of several arrays at once, to results of static shapes.
-pub(super) fn reductions(e: &mut Edit<'_>) -> Option<InstrId> {
-    let f = Folds::of(e)?;
-    if f.kept.iter().any(Option::is_some) {
-        return None;
-    }
-    if f.folded.is_static() {
-        return e.again(&[&f.arrays[..], &f.inits].concat());
-    }
-    let results = f.flagged(e)?;
-    let parts: Option<Vec<InstrId>> = (0..f.arrays.len() as i64).map(|i| e.get(results, i)).collect();
-    e.tuple(&parts?)
 }
 
 /// Products of what is behind the sizes are -0, which no sum shows; one of nothing at all is 0.
@@ -563,6 +426,15 @@ fn reshape(e: &mut Edit<'_>) -> Option<View> {
             continue;
         }
         if from.clone().all(|d| view.sizes[d].is_none()) {
+            continue;
+        }
+        // Elements that nobody may lack.
+        if to.clone().all(|d| shape.dims[d] == 1 && !shape.is_dynamic_dim(d)) {
+            for d in from {
+                if let Some(size) = view.sizes[d] {
+                    must_reach(e, d, size, bounds[d], bounds[d])?;
+                }
+            }
             continue;
         }
         let only = |wanted: &dyn Fn(usize) -> bool| {

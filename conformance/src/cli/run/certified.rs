@@ -59,6 +59,7 @@ impl Compared<'_> {
         match self.difference.kind {
             Kind::Unsupported => Exit::Unsupported,
             Kind::Trap | Kind::Timeout | Kind::Exhausted => Exit::Trap,
+            Kind::Crash => self.difference.failure.as_ref().map_or(Exit::Differs, Exit::of_crash),
             _ if self.difference.passes(self.max_undecided) => Exit::Ok,
             _ => Exit::Differs,
         }

@@ -49,6 +49,10 @@ super::codes! {
          like wrong results; `hlo reduce` finds the smallest program with the same one.",
     ENGINE_TIMED_OUT = "R0041" "engine took too long"
         "The engine was stopped because the run took longer than `--timeout`.",
+    COMPILER_DEFECT = "R0042" "defect of the compiler"
+        "This project's compiler went wrong: what a pass left does not verify, what was emitted LLVM refuses, what was compiled cannot\n\
+         be loaded, or something panicked. The program is not at fault, and exit code 70 says so. `hlo reduce` finds the\n\
+         smallest program with the same failure: that is what to report.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"

@@ -1,0 +1,68 @@
+//! Which instructions do more than give a result.
+
+use std::cell::RefCell;
+
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, InstrId, Module, Opcode};
+use rustc_hash::FxHashMap;
+
+/// What has effects, remembered by computation, so that callers that are asked about one after the other do not go through what they call again and
+/// again. It holds while no called computation comes to have an effect that it had not: what is new is looked at when it is asked about first, and
+/// what has lost an effect may still count as having it.
+#[derive(Debug, Default)]
+pub struct Effects {
+    known: RefCell<FxHashMap<ComputationId, bool>>,
+}
+
+/// Whether an instruction has an effect of its own.
+fn own(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let flags = instr.opcode.flags();
+    let pure_call = instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
+    flags.collective || flags.side_effect && !pure_call
+}
+
+impl Effects {
+    /// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
+    /// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
+    pub fn has(&self, module: &Module, id: InstrId) -> bool {
+        own(module, id)
+            || module.instr(id).attrs.called_computations().into_iter().any(|c| self.within(module, c))
+    }
+
+    /// Whether an instruction may go when nothing uses it: it has no effect of its own and none in what it calls.
+    pub fn removable(&self, module: &Module, id: InstrId) -> bool {
+        module.instr(id).opcode != Opcode::Parameter && !self.has(module, id)
+    }
+
+    /// Whether something in a computation has an effect.
+    fn within(&self, module: &Module, computation: ComputationId) -> bool {
+        let mut known = self.known.borrow_mut();
+        let mut pending = vec![computation];
+        // What it calls comes first: calls form no cycle.
+        while let Some(&c) = pending.last() {
+            if known.contains_key(&c) {
+                pending.pop();
+                continue;
+            }
+            let (mut effect, waiting) = (false, pending.len());
+            for id in module.instructions(c) {
+                effect |= own(module, id);
+                for called in module.instr(id).attrs.called_computations() {
+                    match known.get(&called) {
+                        Some(has) => effect |= has,
+                        None => pending.push(called),
+                    }
+                }
+                if effect {
+                    break;
+                }
+            }
+            if effect || pending.len() == waiting {
+                pending.truncate(waiting - 1);
+                known.insert(c, effect);
+            }
+        }
+        known[&computation]
+    }
+}
