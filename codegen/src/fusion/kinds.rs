@@ -4,6 +4,8 @@ use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
+use crate::passes::facts::few_terms;
+
 /// How an instruction may take part in fusions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -32,7 +34,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
     }
     if !is_static_array(&instr.shape) {
         let all = instr.shape.as_tuple().is_some_and(|t| t.iter().all(is_static_array));
-        let folds = instr.opcode == Opcode::Reduce && all && !applies_control(module, id);
+        let folds = instr.opcode == Opcode::Reduce && all && !applies_loops(module, id);
         return if folds { Role::Reduce } else { Role::Outside };
     }
     match instr.opcode {
@@ -41,7 +43,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
             if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
         }
         Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
-        Opcode::Reduce if applies_control(module, id) => Role::Outside,
+        Opcode::Reduce if applies_loops(module, id) => Role::Outside,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,
         Opcode::Concatenate if crate::passes::facts::is_assembled(module, id) => Role::Outside,
@@ -64,8 +66,9 @@ pub fn role(module: &Module, id: InstrId) -> Role {
     }
 }
 
-/// Whether there are loops or branches in what an instruction applies to elements, which no kernel has: they end elsewhere for each element.
-pub fn applies_control(module: &Module, id: InstrId) -> bool {
+/// Whether there are loops or branches in what an instruction applies to elements, which no kernel has (they end elsewhere for each element), or reductions of
+/// more than a few terms.
+pub fn applies_loops(module: &Module, id: InstrId) -> bool {
     let mut pending = module.instr(id).attrs.called_computations();
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
     while let Some(c) = pending.pop() {
@@ -73,7 +76,9 @@ pub fn applies_control(module: &Module, id: InstrId) -> bool {
             continue;
         }
         for id in module.instructions(c) {
-            if matches!(module.instr(id).opcode, Opcode::While | Opcode::Conditional) {
+            let opcode = module.instr(id).opcode;
+            let many = opcode == Opcode::Reduce && few_terms(module, id).is_none();
+            if many || matches!(opcode, Opcode::While | Opcode::Conditional) {
                 return true;
             }
             pending.extend(module.instr(id).attrs.called_computations());

@@ -23,7 +23,7 @@ mod wrapper;
 
 use crate::passes::{Pipeline, by_name};
 
-pub use kinds::applies_control;
+pub use kinds::applies_loops;
 pub use small::small_loop;
 
 pub(crate) use loops::run as fuse_loops;

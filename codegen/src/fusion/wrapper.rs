@@ -4,7 +4,7 @@ use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode, Shape};
 
 use super::graph::{Graph, NodeId, Places};
-use super::kinds::{Role, applies_control, programs};
+use super::kinds::{Role, applies_loops, programs};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
@@ -40,7 +40,7 @@ fn is_scatter(module: &Module, id: InstrId) -> bool {
     let fixed = |shape: &Shape| shape.leaves().iter().all(|s| s.as_array().is_some_and(|a| !a.is_dynamic()));
     let instr = module.instr(id);
     instr.opcode == Opcode::Scatter
-        && !applies_control(module, id)
+        && !applies_loops(module, id)
         && fixed(&instr.shape)
         && instr.operands().iter().all(|&o| fixed(&module.instr(o).shape))
 }

@@ -144,7 +144,7 @@ fn lowering(module: &Module, id: InstrId) -> Result<Lowering, Unsupported> {
         | Opcode::Scatter
         | Opcode::SelectAndScatter
         | Opcode::Sort
-            if crate::fusion::applies_control(module, id) =>
+            if crate::fusion::applies_loops(module, id) =>
         {
             interpret(module, id)
         }
