@@ -214,7 +214,12 @@ pub(super) fn across<'ctx>(
         lanes /= 2;
         let half = |from: u32| -> Result<Vec<Val<'ctx>>> {
             let pick: Vec<u32> = (from..from + lanes).collect();
-            let part = |r| if lanes == 1 { e.extract(r, from) } else { e.shuffle(r, r, &pick) };
+            let part = |r| match lanes {
+                // What is known of all lanes.
+                _ if e.lanes_of(r) == 1 => Ok(r),
+                1 => e.extract(r, from),
+                _more => e.shuffle(r, r, &pick),
+            };
             all.iter().map(|v| v.map(part)).collect()
         };
         let (low, high) = (half(0)?, half(lanes)?);
