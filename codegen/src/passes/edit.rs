@@ -436,13 +436,24 @@ pub fn removable(module: &Module, id: InstrId) -> bool {
 /// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
 /// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
 pub fn has_effect(module: &Module, id: InstrId) -> bool {
-    let own = |id: InstrId| {
-        let instr = module.instr(id);
-        let flags = instr.opcode.flags();
-        let pure_call =
-            instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
-        flags.collective || flags.side_effect && !pure_call
-    };
+    in_what_runs(module, id, |id| own_effect(module, id))
+}
+
+/// Whether it has an effect other than to draw random numbers, whose state goes by the ordinals that copies keep.
+pub fn cannot_be_copied(module: &Module, id: InstrId) -> bool {
+    let draws = |id| matches!(module.instr(id).opcode, Opcode::Rng | Opcode::RngGetAndUpdateState);
+    in_what_runs(module, id, |id| own_effect(module, id) && !draws(id))
+}
+
+fn own_effect(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let flags = instr.opcode.flags();
+    let pure_call = instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
+    flags.collective || flags.side_effect && !pure_call
+}
+
+/// Whether something holds of an instruction or of one in a computation that it calls.
+fn in_what_runs(module: &Module, id: InstrId, own: impl Fn(InstrId) -> bool) -> bool {
     if own(id) {
         return true;
     }

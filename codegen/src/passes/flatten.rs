@@ -1,13 +1,13 @@
 //! Every computation that control flow calls has one caller, so that its values can have places in memory of their own.
 //!
-//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do ordinals of random numbers. What
-//! exchanges values with hosts or other devices is not copied: its channels are its own.
+//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do ordinals of random numbers, by which
+//! copies share a state. What exchanges values with hosts or other devices is not copied: its channels are its own.
 
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
-use super::edit::{callees_first, has_effect};
+use super::edit::{callees_first, cannot_be_copied};
 
 /// Nothing is copied that makes a module larger than this: computations that call one another twice, ten levels deep, are a thousand.
 const MAX_INSTRUCTIONS: usize = 1 << 18;
@@ -36,7 +36,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
                 continue;
             }
             let size: usize = called.iter().map(|&c| module.computation(c).len()).sum();
-            let whole = module.instruction_capacity() + size <= MAX_INSTRUCTIONS && !has_effect(module, id);
+            let whole =
+                module.instruction_capacity() + size <= MAX_INSTRUCTIONS && !cannot_be_copied(module, id);
             if !whole || !fuel.take() {
                 // Shared as it is; who runs into it again does not go through it again.
                 pending.extend(called.into_iter().filter(|&c| seen.insert(c)));
