@@ -1,5 +1,7 @@
 //! Element types of arrays: one table, from which names, numbers, widths, storage types and literals follow.
 
+use crate::small_float::{self as sf, FloatFormat};
+
 /// Calls `$callback!` with the table of element types: variant, text name, number in XLA's `PrimitiveType`, bits, class,
 /// Rust type that stores one element.
 #[macro_export]
@@ -306,6 +308,79 @@ impl ElementType {
             Some(ElementType::C128)
         } else {
             None
+        }
+    }
+
+    /// The format of a float of at most 32 bits.
+    pub const fn float_format(self) -> Option<FloatFormat> {
+        match self {
+            ElementType::F32 => Some(FloatFormat::F32),
+            ElementType::F16 => Some(FloatFormat::F16),
+            ElementType::BF16 => Some(FloatFormat::BF16),
+            ElementType::F8E5M2 => Some(sf::F8E5M2::FORMAT),
+            ElementType::F8E4M3 => Some(sf::F8E4M3::FORMAT),
+            ElementType::F8E4M3FN => Some(sf::F8E4M3FN::FORMAT),
+            ElementType::F8E4M3B11FNUZ => Some(sf::F8E4M3B11FNUZ::FORMAT),
+            ElementType::F8E3M4 => Some(sf::F8E3M4::FORMAT),
+            ElementType::F8E5M2FNUZ => Some(sf::F8E5M2FNUZ::FORMAT),
+            ElementType::F8E4M3FNUZ => Some(sf::F8E4M3FNUZ::FORMAT),
+            ElementType::F8E8M0FNU => Some(sf::F8E8M0FNU::FORMAT),
+            ElementType::F4E2M1FN => Some(sf::F4E2M1FN::FORMAT),
+            ElementType::F6E3M2FN => Some(sf::F6E3M2FN::FORMAT),
+            ElementType::F6E2M3FN => Some(sf::F6E2M3FN::FORMAT),
+            ElementType::F64
+            | ElementType::Pred
+            | ElementType::S1
+            | ElementType::S2
+            | ElementType::S4
+            | ElementType::S8
+            | ElementType::S16
+            | ElementType::S32
+            | ElementType::S64
+            | ElementType::U1
+            | ElementType::U2
+            | ElementType::U4
+            | ElementType::U8
+            | ElementType::U16
+            | ElementType::U32
+            | ElementType::U64
+            | ElementType::C64
+            | ElementType::C128 => None,
+        }
+    }
+
+    /// Whether every value of another type of the same kind (integers, floats, complex numbers) is one of this type, so that a
+    /// conversion to this type changes nothing but bits of NaNs. More bits do not say so: `f16` holds neither the numbers of
+    /// `bf16` nor those of `f8e8m0fnu`.
+    pub fn holds(self, other: ElementType) -> bool {
+        if self == other {
+            return true;
+        }
+        if self.is_complex() || other.is_complex() {
+            return self.is_complex() && other.is_complex() && self.real_part().holds(other.real_part());
+        }
+        if self.is_float() && other.is_float() {
+            return match (self.float_format(), other.float_format()) {
+                (Some(own), Some(other)) => own.holds(other),
+                // `f64`.
+                (own, _) => own.is_none(),
+            };
+        }
+        match (self.integer_limits(), other.integer_limits()) {
+            (Some(own), Some(other)) => own.0 <= other.0 && other.1 <= own.1,
+            (_, _) => false,
+        }
+    }
+
+    /// The type in which values of two types of the same kind are compared: one of them, or `f32` where neither float holds the
+    /// other, as it holds all that are narrower.
+    pub fn holding(self, other: ElementType) -> ElementType {
+        if self.holds(other) {
+            self
+        } else if other.holds(self) || !(self.is_float() && other.is_float()) {
+            other
+        } else {
+            ElementType::F32
         }
     }
 

@@ -255,8 +255,8 @@ pub struct Module {
     order: Vec<ComputationId>,
     entry: Option<ComputationId>,
     names: crate::names::NameTable,
-    /// More than the ordinal of any `rng`.
-    next_rng: i64,
+    /// More than any [ordinal](crate::rng_ordinal), for each opcode that has such.
+    next_rng: [i64; 2],
 }
 
 impl Module {
@@ -273,7 +273,7 @@ impl Module {
             order: Vec::new(),
             entry: None,
             names: crate::names::NameTable::default(),
-            next_rng: 0,
+            next_rng: [0; 2],
         }
     }
 
@@ -455,11 +455,12 @@ impl Module {
         let id = InstrId::from_index(self.instructions.len());
         self.names.reserve_instruction(&new.name);
         let mut attrs = new.attrs;
-        if new.opcode == Opcode::Rng {
+        if let Some(counted) = crate::rng_ordinal::COUNTED.iter().position(|&opcode| opcode == new.opcode) {
             // A copy keeps its ordinal.
-            let ordinal = attrs.int(AttrKey::RngOrdinal).unwrap_or(self.next_rng);
+            let next = &mut self.next_rng[counted];
+            let ordinal = attrs.int(AttrKey::RngOrdinal).unwrap_or(*next);
             attrs.set(AttrKey::RngOrdinal, AttrValue::Int(ordinal));
-            self.next_rng = self.next_rng.max(ordinal.saturating_add(1));
+            *next = (*next).max(ordinal.saturating_add(1));
         }
         let parameter =
             if new.opcode == Opcode::Parameter { attrs.int(AttrKey::ParameterNumber) } else { None };

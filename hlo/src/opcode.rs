@@ -280,7 +280,7 @@ macro_rules! for_each_opcode {
             /// Random bits from a counter-based generator, and its new state.
             RngBitGenerator "rng-bit-generator" Exactly(1) Exact [] [!RngAlgorithm],
             /// Returns and advances a global counter.
-            RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Exact [side_effect] [!Delta],
+            RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Exact [side_effect] [!Delta, RngOrdinal],
             /// The first operand, after the token.
             AddDependency "add-dependency" Exactly(2) Exact [] [],
             /// A token after all operands.

@@ -1,9 +1,9 @@
-//! The ordinals of `rng` instructions.
+//! The ordinals of `rng` and `rng-get-and-update-state` instructions.
 //!
-//! The numbers of an `rng` depend on which one of its module it is. That is its rank among the module's `rng` instructions, in
-//! the order of the text, when it first gets a number, and stays with it as [`AttrKey::RngOrdinal`] however a pass moves or
-//! copies it, so that a compiled program draws the numbers of the text. XLA's texts have no such attribute: where rank and
-//! ordinal differ, the ordinal stands as the frontend attribute [`NAME`], which XLA carries along.
+//! The numbers that one draws, and the state that it draws them from, depend on which of its opcode in its module it is. That is its rank
+//! among these, in the order of the text, when it first gets a number, and stays with it as [`AttrKey::RngOrdinal`] however a pass moves or
+//! copies it, so that a compiled program draws the numbers of the text: copies share a state. XLA's texts have no such attribute: where rank
+//! and ordinal differ, the ordinal stands as the frontend attribute [`NAME`], which XLA carries along.
 
 use rustc_hash::FxHashMap;
 
@@ -15,16 +15,21 @@ use crate::opcode::Opcode;
 /// The frontend attribute.
 pub const NAME: &str = "rng_ordinal";
 
-/// The `rng` instructions of a module in the order of the text.
-fn instructions(module: &Module) -> impl Iterator<Item = InstrId> {
-    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    all.filter(|&id| module.instr(id).opcode == Opcode::Rng)
+/// What has ordinals; each opcode counts its own.
+pub(crate) const COUNTED: [Opcode; 2] = [Opcode::Rng, Opcode::RngGetAndUpdateState];
+
+/// These instructions of a module in the order of the text, with their ranks.
+fn ranked(module: &Module) -> Vec<(i64, InstrId)> {
+    let of = |opcode: Opcode| {
+        let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+        (0..).zip(all.filter(move |&id| module.instr(id).opcode == opcode))
+    };
+    COUNTED.into_iter().flat_map(of).collect()
 }
 
-/// Gives every `rng` of a module that was just read its ordinal: what its frontend attribute says, else its rank.
+/// Gives each of a module that was just read its ordinal: what its frontend attribute says, else its rank.
 pub fn assign(module: &mut Module) {
-    let found: Vec<InstrId> = instructions(module).collect();
-    for (rank, id) in (0..).zip(found) {
+    for (rank, id) in ranked(module) {
         let attrs = &mut module.instr_mut(id).attrs;
         let written = attrs.frontend_attributes().and_then(|f| f.get(NAME)).and_then(|n| n.parse().ok());
         if written.is_some() {
@@ -34,11 +39,11 @@ pub fn assign(module: &mut Module) {
     }
 }
 
-/// The `rng` instructions whose ordinal is not their rank.
+/// Those whose ordinal is not their rank.
 pub(crate) fn moved(module: &Module) -> FxHashMap<InstrId, i64> {
     let ordinal = |id: InstrId| module.instr(id).attrs.int(AttrKey::RngOrdinal);
-    (0..)
-        .zip(instructions(module))
+    ranked(module)
+        .into_iter()
         .filter_map(|(rank, id)| Some((id, ordinal(id).filter(|&n| n != rank)?)))
         .collect()
 }

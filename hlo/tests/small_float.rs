@@ -254,3 +254,33 @@ fn comparison_is_by_value() {
     assert_eq!(F4E2M1FN::from_bits(0xf7).to_bits(), 7);
     assert_eq!(format!("{} {:?}", F8E4M3FN::from_f32(-1.5), F8E4M3FN::from_f32(-1.5)), "-1.5 -1.5_f8e4m3fn");
 }
+
+/// Against the definition: every value of the one, encoded in the other, comes back with its sign.
+#[test]
+fn what_a_format_holds_comes_back() {
+    let formats: Vec<FloatFormat> =
+        types().iter().map(|t| t.format).chain([FloatFormat::F16, FloatFormat::BF16]).collect();
+    for (i, &to) in formats.iter().chain(&[FloatFormat::F32]).enumerate() {
+        for (j, &from) in formats.iter().enumerate() {
+            let comes_back = |bits: u32| {
+                let x = from.decode(bits);
+                let y = to.decode(to.encode(x));
+                x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan()
+            };
+            assert_eq!(to.holds(from), (0..1 << from.bits()).all(comes_back), "{i} of {j}");
+        }
+    }
+    use hlo::ElementType::{BF16, C64, C128, F8E8M0FNU, F16, F32, F64, Pred, S8, S16, U8, U16};
+    for (a, b, holding) in [
+        (F16, BF16, F32),
+        (F16, F8E8M0FNU, F32),
+        (BF16, F8E8M0FNU, BF16),
+        (F32, F64, F64),
+        (C128, C64, C128),
+        (U8, S16, S16),
+        (Pred, Pred, Pred),
+    ] {
+        assert_eq!((a.holding(b), b.holding(a)), (holding, holding), "{a} {b}");
+    }
+    assert!(!U8.holds(S8) && !U16.holds(S8) && !S8.holds(U8) && !F64.holds(S8) && !F32.holds(F64));
+}

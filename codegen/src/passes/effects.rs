@@ -9,9 +9,17 @@ use rustc_hash::FxHashMap;
 /// What has effects, remembered by computation, so that callers that are asked about one after the other do not go through what they call again and
 /// again. It holds while no called computation comes to have an effect that it had not: what is new is looked at when it is asked about first, and
 /// what has lost an effect may still count as having it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Effects {
+    /// What counts as one.
+    own: fn(&Module, InstrId) -> bool,
     known: RefCell<FxHashMap<ComputationId, bool>>,
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self { own, known: RefCell::default() }
+    }
 }
 
 /// Whether an instruction has an effect of its own.
@@ -22,11 +30,21 @@ fn own(module: &Module, id: InstrId) -> bool {
     flags.collective || flags.side_effect && !pure_call
 }
 
+/// Whether it has one other than to draw random numbers, whose state goes by the ordinals that copies keep.
+fn own_beyond_drawing(module: &Module, id: InstrId) -> bool {
+    own(module, id) && !matches!(module.instr(id).opcode, Opcode::Rng | Opcode::RngGetAndUpdateState)
+}
+
 impl Effects {
+    /// Those that copies of an instruction would have twice.
+    pub fn beyond_drawing() -> Self {
+        Self { own: own_beyond_drawing, known: RefCell::default() }
+    }
+
     /// Whether an instruction does more than give a result, or something that it calls does. Random numbers are given by counters of the
     /// instruction itself, so that `rng` has an effect on itself alone, but it is counted. Asynchronous pairs stay together.
     pub fn has(&self, module: &Module, id: InstrId) -> bool {
-        own(module, id)
+        (self.own)(module, id)
             || module.instr(id).attrs.called_computations().into_iter().any(|c| self.within(module, c))
     }
 
@@ -47,7 +65,7 @@ impl Effects {
             }
             let (mut effect, waiting) = (false, pending.len());
             for id in module.instructions(c) {
-                effect |= own(module, id);
+                effect |= (self.own)(module, id);
                 for called in module.instr(id).attrs.called_computations() {
                     match known.get(&called) {
                         Some(has) => effect |= has,

@@ -406,14 +406,10 @@ pub(crate) fn folds_much(module: &Module, id: InstrId) -> bool {
 
 /// Whether each element of a `dot` is one product, of a type that holds the elements of both operands: an expression of theirs, however many there are.
 pub(crate) fn is_product(module: &Module, id: InstrId) -> bool {
-    use ElementType::{BF16, F16, F32, F64};
     let Some(([lhs, rhs, result], 1)) = dot(module, id) else { return false };
     let ty = result.element_type;
-    let holds = |of: ElementType| match ty {
-        F64 => matches!(of, F64 | F32 | F16 | BF16),
-        F32 => matches!(of, F32 | F16 | BF16),
-        F16 | BF16 => ty == of,
-        _ => ty == of && ty.is_integer() && ty.bits() >= 8,
+    let holds = |of: ElementType| {
+        if is_ieee(ty) { is_ieee(of) && ty.holds(of) } else { ty == of && ty.is_integer() && ty.bits() >= 8 }
     };
     holds(lhs.element_type) && holds(rhs.element_type)
 }

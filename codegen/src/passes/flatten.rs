@@ -1,7 +1,7 @@
 //! Every computation that control flow calls has one caller, so that its values can have places in memory of their own.
 //!
-//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do ordinals of random numbers. What
-//! exchanges values with hosts or other devices is not copied: its channels are its own.
+//! A copy computes what the original does: names stay, so that elided constants keep their values, and so do ordinals of random numbers, by which
+//! copies share a state. What exchanges values with hosts or other devices is not copied: its channels are its own.
 
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,7 +24,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
     let mut pending = vec![module.entry()];
     let mut copies: Vec<ComputationId> = Vec::new();
-    let effects = Effects::default();
+    let effects = Effects::beyond_drawing();
     let mut size: usize = module.computations().iter().map(|&c| module.computation(c).len()).sum();
     let mut applied = 0;
     while let Some(c) = pending.pop() {

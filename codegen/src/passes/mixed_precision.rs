@@ -66,12 +66,7 @@ fn operand_types(module: &Module, id: InstrId) -> Option<Vec<ElementType>> {
     if let Some(kind) = kind(instr.opcode) {
         return match kind {
             Kind::Function(_) | Kind::Unary(_) | Kind::Binary(_) | Kind::Clamp | Kind::Select => all(result?),
-            // Of two types the wider one holds both operands' values; of two that are as wide, the first.
-            Kind::Compare => {
-                let mut types = operands.iter().filter_map(of);
-                let first = types.next()?;
-                all(types.fold(first, |widest, ty| if ty.bits() > widest.bits() { ty } else { widest }))
-            }
+            Kind::Compare => all(operands.iter().filter_map(of).reduce(ElementType::holding)?),
             Kind::Convert if instr.opcode == Opcode::Copy => all(result?),
             Kind::Complex => all(result?.real_part()),
             Kind::Real

@@ -6,7 +6,7 @@
 //! the same type copies; what else is said of conversions is at [`convert`].
 
 use hlo::attrs::AttrKey;
-use hlo::{ElementType, InstrId, Module, Opcode, Shape, TypeClass};
+use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 use rustc_hash::FxHashSet;
 
 use super::Fuel;
@@ -189,35 +189,16 @@ fn convert(e: &mut Edit<'_>) -> Option<InstrId> {
     let whole = |ty: ElementType| ty.is_integer();
     if [a, b, c].iter().all(|&ty| whole(ty)) {
         let low_bits = b.bits() >= a.bits() && c.bits() <= b.bits();
-        if !low_bits && !holds_integers(a, b) {
+        if !low_bits && !b.holds(a) {
             return None;
         }
         return if a == c { Some(y) } else { e.convert(y, c) };
     }
-    if [a, b, c].iter().all(|&ty| is_ieee(ty)) && holds_floats(a, b) {
+    if [a, b, c].iter().all(|&ty| is_ieee(ty)) && b.holds(a) {
         if a == c {
             return nan_is_canonical(e.module, y).then_some(y);
         }
         return e.convert(y, c);
     }
     None
-}
-
-fn holds_integers(a: ElementType, b: ElementType) -> bool {
-    match (a.class(), b.class()) {
-        (TypeClass::Signed, TypeClass::Signed) | (TypeClass::Unsigned, TypeClass::Unsigned) => {
-            b.bits() >= a.bits()
-        }
-        (TypeClass::Unsigned, TypeClass::Signed) => b.bits() > a.bits(),
-        (_, _) => false,
-    }
-}
-
-fn holds_floats(a: ElementType, b: ElementType) -> bool {
-    a == b
-        || matches!(
-            (a, b),
-            (ElementType::F16 | ElementType::BF16, ElementType::F32 | ElementType::F64)
-                | (ElementType::F32, ElementType::F64)
-        )
 }

@@ -91,8 +91,9 @@ fn widened(e: &mut Edit<'_>, side: usize) -> Option<InstrId> {
         (Opcode::Convert, &[y]) => e.array(y)?.element_type,
         _ => other,
     };
-    let widening = from.is_float() && ty.is_float() && !from.is_complex() && from.bits() < ty.bits();
+    let widening = from.is_float() && ty.is_float() && from.bits() < ty.bits();
     if !widening
+        || !ty.holds(from)
         || e.array(operands[side])?.element_type != ty
         || twin_from != from
         || e.at().attrs.precisions().is_some_and(|p| p.contains(&hlo::attrs::Precision::PackedNibble))

@@ -21,6 +21,7 @@
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
+//! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
@@ -42,6 +43,7 @@ mod lapack;
 mod lifted;
 mod linear;
 mod movement;
+mod multiplied;
 mod number;
 mod order;
 mod probe;

@@ -14,7 +14,8 @@ use hlo_interp::{Devices, Tensor, Value};
 use super::blocks::in_blocks;
 use super::number::{Format, Numbers};
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, movement, order, sums,
+    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, movement, multiplied,
+    order, sums,
 };
 use crate::engine::RunOptions;
 
@@ -44,6 +45,9 @@ pub(super) enum Mode {
 
 /// What a rule finds: the radii of the result's arrays. `None`: nothing.
 pub(super) type Found = Option<Vec<Radii>>;
+
+/// A rule.
+type Rule = fn(&Case<'_>, &[Radii], Mode) -> Found;
 
 impl Case<'_> {
     pub(super) fn opcode(&self) -> Opcode {
@@ -207,11 +211,15 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     if let Some(bounds) = in_blocks(case) {
         return vec![leaf(bounds)];
     }
-    let (Some(soft), Some(hard)) = (found(case, Mode::Soft), found(case, Mode::Hard)) else {
-        let applied = if kind(case.opcode()) == Kind::Region { folds::applied(case) } else { None };
-        let applied = applied.filter(|all| all.len() == case.results.len());
-        return applied.map_or_else(unknown, |all| all.into_iter().map(leaf).collect());
-    };
+    let both = |by: Rule| found(case, by, Mode::Soft).zip(found(case, by, Mode::Hard));
+    let mut radii = both(rule);
+    if radii.is_none() && kind(case.opcode()) == Kind::Region {
+        if let Some(all) = folds::applied(case).filter(|all| all.len() == case.results.len()) {
+            return all.into_iter().map(leaf).collect();
+        }
+        radii = both(multiplied::fold);
+    }
+    let Some((soft, hard)) = radii else { return unknown() };
     if soft.len() != case.results.len() || hard.len() != soft.len() {
         return unknown();
     }
@@ -300,9 +308,9 @@ fn known(radii: Radii) -> Radii {
     }
 }
 
-fn found(case: &Case<'_>, mode: Mode) -> Found {
+fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     let radii = case.radii(mode);
-    let mut found = rule(case, &radii, mode)?;
+    let mut found = by(case, &radii, mode)?;
     if case.settings.allowances.excess_precision && !moves(case.opcode()) {
         for (radii, t) in found.iter_mut().zip(&case.results) {
             *radii = unrounded(t, std::mem::take(radii), mode);

@@ -11,7 +11,7 @@ use hlo_interp::{Accumulate, Tensor, Value};
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement};
+use super::{Radii, Settings, elementwise, movement, multiplied};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -22,7 +22,7 @@ fn is_number(ty: ElementType) -> bool {
     Format::of(ty).is_some()
 }
 
-fn to_f64(ty: ElementType) -> ElementType {
+pub(super) fn to_f64(ty: ElementType) -> ElementType {
     if is_number(ty) { ElementType::F64 } else { ty }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![concluded(case, result, &terms, &manner, literal_mode, complex, mode)])
 }
 
-fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Shape> {
+pub(super) fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Shape> {
     case.instr.operands().iter().map(|&o| &case.module.instr(o).shape)
 }
 
@@ -373,12 +373,16 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(Opcode::Add) if number => sum(case, radii, mode),
         Some(Opcode::Maximum | Opcode::Minimum) => extremes(case, radii, mode),
         Some(Opcode::And | Opcode::Or) if predicate => extremes(case, radii, mode),
+        // Of the others each step is followed, if these are not too many.
+        Some(Opcode::Multiply) if !matches!(case.opcode(), Opcode::Reduce | Opcode::ReduceWindow) => {
+            multiplied::fold(case, radii, mode)
+        }
         Some(_) | None => None,
     }
 }
 
 /// Of an operation that applies a computation, which operands say where elements go.
-fn is_place(case: &Case<'_>, k: usize) -> bool {
+pub(super) fn is_place(case: &Case<'_>, k: usize) -> bool {
     match case.opcode() {
         Opcode::Scatter => !is_number(case.args[k].tensor.element_type()) && k == case.args.len() / 2,
         Opcode::SelectAndScatter => k == 0,
@@ -387,7 +391,7 @@ fn is_place(case: &Case<'_>, k: usize) -> bool {
 }
 
 /// Whether a place may be another.
-fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
+pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     let flushed = |t: &Tensor| {
         let Some(f) = Format::of(t.element_type()) else { return false };
         let x = Numbers::of(t);

@@ -366,6 +366,43 @@ fn complex_arithmetic_is_bounded_by_the_modulus() {
     assert!(one(text, &[&[1.0], &[0.1]]).is_exact());
 }
 
+/// Complex products are rounded each, however they are folded; real ones of exact factors are exact where each step is.
+#[test]
+fn products_of_many_are_rounded_at_each_step() {
+    let scatter = |ty: &str| {
+        format!(
+            "HloModule m
+mul {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] multiply(a, b) }}
+ENTRY e {{ x = f32[3] parameter(0)\n y = f32[4] parameter(1)\n i = s32[4,1] constant({{ {{0}}, {{1}}, {{1}}, {{7}} }})
+ p = {ty}[3] convert(x)\n q = {ty}[4] convert(y)
+ ROOT s = {ty}[3] scatter(p, i, q), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=mul }}"
+        )
+    };
+    let inputs: [&[f32]; 2] = [&[1.0, 1.5, 3.0], &[2.0, 0.5, 3.0, 5.0]];
+    let b = one(&scatter("c64"), &inputs);
+    // 2 and 2.25, each step within 5 units of 2^-22; the last is no product.
+    assert!((2.0 * 5.0 * U..64.0 * U).contains(&b.soft.at(0)), "{}", b.soft.at(0));
+    assert!((4.0 * 5.0 * U..128.0 * U).contains(&b.soft.at(1)), "{}", b.soft.at(1));
+    assert!(b.soft.at(2) == 0.0 && b.hard == b.soft);
+    assert!(one(&scatter("f32"), &inputs).is_exact());
+    // Factors that are off: e^0 within 2 units each, of which there are three.
+    let text = "HloModule m
+mul { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] multiply(a, b) }
+ENTRY e { x = f32[1] parameter(0)\n y = f32[3] parameter(1)\n z = f32[3] exponential(y)\n i = s32[3,1] constant({ {0}, {0}, {0} })
+ ROOT s = f32[1] scatter(x, i, z), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mul }";
+    let r = one(text, &[&[3.0], &[0.0, 0.0, 0.0]]).soft.at(0);
+    assert!((18.0 * U..32.0 * U).contains(&r), "{r}");
+    // What may be too large on the way is open.
+    let b = one(&scatter("c64"), &[&[1.0, 1e-30, 3.0], &[2.0, 1e38, 10.0, 5.0]]);
+    assert!(b.soft.at(1).is_finite() && b.hard.at(1) == f64::INFINITY && b.hard.at(0).is_finite());
+    // More steps than are followed.
+    let text = "HloModule m
+mul { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] multiply(a, b) }
+ENTRY e { x = f32[] parameter(0)\n b = f32[1000] broadcast(x), dimensions={}\n z = c64[1000] complex(b, b)\n i = c64[] constant((1, 0))\n ROOT r = c64[] reduce(z, i), dimensions={0}, to_apply=mul }";
+    let r = one(text, &[&[0.5f32.sqrt()]]).soft.at(0);
+    assert!((1e3 * U..2e4 * U).contains(&r), "{r}");
+}
+
 #[test]
 fn open_numbers_have_no_bounds() {
     let text = "HloModule m\nENTRY e { a = f32[] constant(0)\n b = f32[] constant(1)\n ROOT r = f32[4] rng(a, b), distribution=rng_uniform }";

@@ -319,7 +319,7 @@ define_attrs! {
     MantissaBits = "mantissa_bits" : Int,
     /// `rng`
     Distribution = "distribution" : RngDistribution,
-    /// `rng`: which of the module's it is, for its random numbers. Texts do not have it: see [`crate::rng_ordinal`].
+    /// `rng`, `rng-get-and-update-state`: which of the module's it is, for its random numbers. Texts do not have it: see [`crate::rng_ordinal`].
     RngOrdinal = "rng_ordinal" : Int,
     /// `rng-get-and-update-state`
     Delta = "delta" : Int,

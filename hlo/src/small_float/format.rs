@@ -154,6 +154,19 @@ impl FloatFormat {
         power_of_two(-(self.mantissa_bits as i32))
     }
 
+    /// Whether every value of `other` is one of this format: its numbers (all whole multiples of its smallest, of no more
+    /// significant bits than it has), its zeros, its infinities, and that there is a NaN.
+    pub const fn holds(self, other: Self) -> bool {
+        self.precision() >= other.precision()
+            && self.decode(self.max_bits()) >= other.decode(other.max_bits())
+            && self.decode(self.min_positive_bits()) <= other.decode(other.min_positive_bits())
+            && (self.has_sign() || !other.has_sign())
+            && (self.has_zero() || !other.has_zero())
+            && (self.has_negative_zero() || !other.has_negative_zero())
+            && (self.has_infinity() || !other.has_infinity())
+            && (self.has_nan() || !other.has_nan())
+    }
+
     /// Whether `bits` is a NaN.
     #[inline]
     pub const fn is_nan(self, bits: u32) -> bool {

@@ -48,7 +48,12 @@ impl Indexing {
     ) -> Vec<Option<usize>> {
         let operand_strides = strides(operand);
         let index_dims = indices.sizes();
-        let index_strides = strides(&index_dims);
+        // Of vectors without components positions are apart all the same.
+        let mut apart = index_dims.clone();
+        if let Some(components) = apart.get_mut(self.index_vector_dim) {
+            *components = (*components).max(1);
+        }
+        let index_strides = strides(&apart);
         let batch = others(index_dims.len(), &[&[self.index_vector_dim]]);
         let component_stride = index_strides.get(self.index_vector_dim).copied().unwrap_or(0);
         let values = integers(indices);

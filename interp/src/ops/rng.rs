@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use crate::parallel;
 use hlo::attrs::RngDistribution;
 use hlo::literal::{Bits, Buffer, BufferOf};
-use hlo::{AttrKey, ElementType, InstrId, TypeClass, with_element_type};
+use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_element_type};
 use rustc_hash::FxHashMap;
 
 use super::common::{arrays, dims};
@@ -28,19 +28,24 @@ use crate::error::Result;
 use crate::scalar::{Elementary, Float, Number, Scalar, convert};
 use crate::value::{Tensor, Value};
 
-/// The random states of a run: for each instruction that has one, where it stands.
+/// The random states of a run: for each opcode and ordinal that has one, where it stands. Copies of an instruction have the same.
 #[derive(Debug, Default)]
-pub(crate) struct States(Mutex<FxHashMap<InstrId, u128>>);
+pub(crate) struct States(Mutex<FxHashMap<(Opcode, i64), u128>>);
 
 impl States {
     /// The state of an instruction, which then advances.
-    pub(super) fn next(&self, id: InstrId, delta: u128) -> u128 {
+    pub(super) fn next(&self, cx: &Cx<'_>, delta: u128) -> u128 {
         let mut states = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let state = states.entry(id).or_insert(FIRST_STATE);
+        let state = states.entry((cx.instr.opcode, ordinal(cx))).or_insert(FIRST_STATE);
         let now = *state;
         *state = now.wrapping_add(delta);
         now
     }
+}
+
+/// Which of its opcode in the module an instruction is.
+fn ordinal(cx: &Cx<'_>) -> i64 {
+    cx.attrs().int(AttrKey::RngOrdinal).unwrap_or(0)
 }
 
 /// `rng(a, b)`: uniform in [a, b), or normal of mean a and standard deviation b.
@@ -53,10 +58,9 @@ pub(super) fn rng(cx: &Cx<'_>, args: Args) -> Result<Value> {
     cx.session.check_memory(cx.instr, (n as u64).checked_mul(16 + ty.storage_bytes() as u64))?;
 
     let words = n as u64 * u64::from(ty.bits().div_ceil(32));
-    let counter = cx.session.random.next(cx.id, u128::from(words));
+    let counter = cx.session.random.next(cx, u128::from(words));
     let (device, seed) = (cx.session.device, cx.options().seed);
-    let ordinal = cx.attrs().int(AttrKey::RngOrdinal).unwrap_or(0) as u64;
-    let ordinal = ordinal.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let ordinal = (ordinal(cx) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let key = seed ^ ordinal ^ u64::from(device.replica) ^ u64::from(device.partition) << 32;
     let philox = Philox { key, counter };
 

@@ -85,10 +85,10 @@ fn from_words<W: Copy + Into<u128>>(ty: ElementType, words: Vec<W>) -> Buffer {
 }
 
 /// `rng-get-and-update-state`: a counter of 128 bits, low half first, which each execution of this instruction in a run
-/// advances by `delta`.
+/// (or copies of it) advances by `delta`.
 pub(super) fn rng_get_and_update_state(cx: &Cx<'_>) -> Result<Value> {
     let delta = cx.attrs().int(AttrKey::Delta).ok_or_else(|| cx.unsupported("without delta"))?;
-    let state = cx.session.random.next(cx.id, delta as i128 as u128);
+    let state = cx.session.random.next(cx, delta as i128 as u128);
     let (ty, sizes) = (cx.array_shape().element_type, list_of(cx));
     if ty != ElementType::U64 || sizes[..] != [2] {
         return Err(cx.unsupported(&format!("of shape {}", cx.array_shape())));

@@ -361,7 +361,7 @@ impl Tape {
                     Some(step2(T::compare(direction, total)?, a, b, o))
                 }
                 let how = comparison(attrs)?;
-                let ty = if self.ty(b).bits() > self.ty(a).bits() { self.ty(b) } else { self.ty(a) };
+                let ty = self.ty(a).holding(self.ty(b));
                 let (a, b) = (self.converted(a, ty), self.converted(b, ty));
                 let what = What::Compare(how.0, how.1, a, b);
                 self.step(to, what, |o| with_element_type!(ty, T => of::<T>(how, a, b, o)))

@@ -163,8 +163,7 @@ fn compare<'ctx>(
 ) -> Result<Option<Val<'ctx>>> {
     let Some(&direction) = instr.attrs.direction() else { return Ok(None) };
     let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
-    // Of two float types, the wider one holds both operands' values.
-    let ty = if y.ty.bits() > x.ty.bits() { y.ty } else { x.ty };
+    let ty = x.ty.holding(y.ty);
     let (x, y) = (convert(e, x, ty)?, convert(e, y, ty)?);
     let bit = match ty.class() {
         TypeClass::Pred | TypeClass::Unsigned => int::compare(e, direction, false, x.single(), y.single())?,

@@ -5,48 +5,15 @@
 //! half way between subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
 //! steps are no rounding to nearest and which has no room below, is computed in `f64`.
 
+use hlo::ElementType;
 use hlo::small_float::{FloatFormat, Specials};
-use hlo::{ElementType, small_float as sf};
 
 use super::value::{Computed, Val};
 use crate::cpu::llvm::{Emit, FloatPredicate, IntPredicate, Prim, Result, Value};
 
 /// The format of a float type narrower than `f32`.
-pub(super) const fn format_of(ty: ElementType) -> Option<FloatFormat> {
-    match ty {
-        ElementType::F16 => Some(FloatFormat::F16),
-        ElementType::BF16 => Some(FloatFormat::BF16),
-        ElementType::F8E5M2 => Some(sf::F8E5M2::FORMAT),
-        ElementType::F8E4M3 => Some(sf::F8E4M3::FORMAT),
-        ElementType::F8E4M3FN => Some(sf::F8E4M3FN::FORMAT),
-        ElementType::F8E4M3B11FNUZ => Some(sf::F8E4M3B11FNUZ::FORMAT),
-        ElementType::F8E3M4 => Some(sf::F8E3M4::FORMAT),
-        ElementType::F8E5M2FNUZ => Some(sf::F8E5M2FNUZ::FORMAT),
-        ElementType::F8E4M3FNUZ => Some(sf::F8E4M3FNUZ::FORMAT),
-        ElementType::F8E8M0FNU => Some(sf::F8E8M0FNU::FORMAT),
-        ElementType::F4E2M1FN => Some(sf::F4E2M1FN::FORMAT),
-        ElementType::F6E3M2FN => Some(sf::F6E3M2FN::FORMAT),
-        ElementType::F6E2M3FN => Some(sf::F6E2M3FN::FORMAT),
-        ElementType::F32
-        | ElementType::F64
-        | ElementType::Pred
-        | ElementType::S1
-        | ElementType::S2
-        | ElementType::S4
-        | ElementType::S8
-        | ElementType::S16
-        | ElementType::S32
-        | ElementType::S64
-        | ElementType::U1
-        | ElementType::U2
-        | ElementType::U4
-        | ElementType::U8
-        | ElementType::U16
-        | ElementType::U32
-        | ElementType::U64
-        | ElementType::C64
-        | ElementType::C128 => None,
-    }
+pub(super) fn format_of(ty: ElementType) -> Option<FloatFormat> {
+    ty.float_format().filter(|_| ty != ElementType::F32)
 }
 
 /// The float that a real float type is computed in.

@@ -105,17 +105,14 @@ fn concerned(module: &Module, id: InstrId) -> bool {
     if is_call_of(module, id, "PadToStatic") {
         return reads && is_call_of(module, instr.operands()[0], "SliceToDynamic");
     }
+    // One of a static result says at most that the size is the bound.
+    let sets = instr.opcode == Opcode::SetDimensionSize;
     let makes = matches!(
         instr.opcode,
-        Opcode::SetDimensionSize
-            | Opcode::DynamicReshape
-            | Opcode::While
-            | Opcode::Conditional
-            | Opcode::Call
-            | Opcode::Fusion
+        Opcode::DynamicReshape | Opcode::While | Opcode::Conditional | Opcode::Call | Opcode::Fusion
     ) && dynamic(&instr.shape);
     let asks = instr.opcode == Opcode::GetDimensionSize;
-    (reads || makes || asks) && !is_call_of(module, id, "SliceToDynamic")
+    (reads || makes || sets || asks) && !is_call_of(module, id, "SliceToDynamic")
 }
 
 /// The first instruction that is left as it was although its sizes are known only at run time: there is no rule for it.

@@ -57,12 +57,7 @@ pub(super) fn eval(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
         Kind::StochasticConvert => convert::stochastic(cx, a, next())?,
         Kind::Compare => {
             let b = next();
-            // Of two float types, the wider one holds both operands' values.
-            let ty = if b.element_type().bits() > a.element_type().bits() {
-                b.element_type()
-            } else {
-                a.element_type()
-            };
+            let ty = a.element_type().holding(b.element_type());
             let (a, b) = (convert(cx, a, ty)?, convert(cx, b, ty)?);
             same_dims(cx, &a, &b)?;
             with_element_type!(ty, T => compare::<T>(cx, a, b))?

@@ -61,9 +61,7 @@ pub(super) struct Convolution {
 /// The greatest magnitude of what an operand holds, if it is integers of a byte or two, perhaps widened.
 fn greatest(view: &View) -> Option<u64> {
     let (memory, ty) = (view.memory, view.ty);
-    let widened =
-        memory == ty || memory.bits() < ty.bits() && (ty.is_signed_integer() || !memory.is_signed_integer());
-    if !memory.is_integer() || !ty.is_integer() || !widened || memory.bits() > 16 {
+    if !memory.is_integer() || !ty.holds(memory) || memory.bits() > 16 {
         return None;
     }
     memory.integer_limits().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) as u64)

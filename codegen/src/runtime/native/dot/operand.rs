@@ -10,7 +10,7 @@ use super::steps::Steps;
 pub(in crate::runtime::native) enum Field {
     /// Floats of at most 32 bits.
     F32,
-    /// Floats of which one is `f64`.
+    /// Floats of which one is `f64`; those that become `f8e8m0fnu`, where what is too small for `f32` is no zero but the least number.
     F64,
     /// Integers modulo 2^32.
     I32,
@@ -34,7 +34,7 @@ impl Field {
             if lhs.is_float() && rhs.is_float() && result.is_integer() { ElementType::F32 } else { result };
         let field = match ty.class() {
             TypeClass::Float => {
-                let wide = [ty, lhs, rhs].contains(&ElementType::F64);
+                let wide = [ty, lhs, rhs].contains(&ElementType::F64) || ty == ElementType::F8E8M0FNU;
                 if wide { Field::F64 } else { Field::F32 }
             }
             TypeClass::Pred => Field::I32,

@@ -125,17 +125,10 @@ impl View {
     }
 }
 
-/// Whether every value of a type is one of another, so that taking the first for the second changes nothing.
+/// Whether taking the elements of a type for those of another changes nothing, and products are computed in the other.
 fn exact(from: ElementType, to: ElementType) -> bool {
-    let wide = |ty| ty == ElementType::F32 || ty == ElementType::F64;
-    if from.is_float() {
-        from.bits() < to.bits() && wide(to)
-    } else {
-        from.is_integer()
-            && to.is_integer()
-            && from.bits() < to.bits()
-            && (from.is_unsigned_integer() || to.is_signed_integer())
-    }
+    let wide = to == ElementType::F32 || to == ElementType::F64 || to.is_integer();
+    wide && to.holds(from)
 }
 
 /// The strides of a reshaped array, if it needs no copy: dimensions are split, and joined where they are one after the other.

@@ -1,0 +1,122 @@
+//! Folds by a multiplication, of real and of complex numbers.
+//!
+//! A product of `n` factors, in any order, goes through `n - 1` multiplications. Each is within some units of the exact product of what it is
+//! given, or within a least number where that is too small for units, and is multiplied by the factors that are left: by no more than all
+//! magnitudes above 1. So the computed value is within `gamma` times the product of magnitudes, and `n` least numbers times that of the magnitudes
+//! above 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products are the same instruction in f64
+//! on other operands.
+
+use hlo::opcode::Numeric;
+use hlo::{ElementType, Opcode, Shape};
+use hlo_interp::Value;
+use hlo_interp::scalar::Elementary;
+
+use super::Radii;
+use super::number::{Format, Numbers, tensor};
+use super::probe::{Probe, Regions, retyped};
+use super::rules::{self, Case, Found, Mode};
+use super::sums::{Factor, gamma, is_place, misplaced, operand_shapes, to_f64};
+
+/// What factors are counted by: so many times itself, until that is too large for f64. The logarithm of that, rounded, is the number.
+const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
+
+/// The radii of such a fold.
+pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
+    const UNKNOWN: f64 = f64::INFINITY;
+    let number = case.results.iter().all(|t| Format::of(t.element_type()).is_some());
+    let by = rules::folds_by(case) == Some(Opcode::Multiply) && case.opcode() != Opcode::Map;
+    if !number || !by || case.settings.allowances.reorder_regions {
+        return None;
+    }
+    if mode == Mode::Hard && misplaced(case, radii) {
+        return Some(case.results.iter().map(|t| Radii::unknown(t.len())).collect());
+    }
+    let ty = case.results.first()?.element_type();
+    let format = Format::of(ty)?;
+    let shapes: Vec<Shape> = operand_shapes(case).map(|shape| retyped(shape, &to_f64)).collect();
+    let regions = Regions::Retyped(&to_f64);
+    let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
+    let xs: Vec<Factor> =
+        case.args.iter().zip(radii).map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty)).collect();
+    let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
+        let args = case.args.iter().enumerate().map(|(k, a)| {
+            let ty = a.tensor.element_type();
+            Value::Array(if Format::of(ty).is_none() {
+                a.tensor.clone()
+            } else if is_place(case, k) {
+                tensor(ElementType::F64, a.tensor.dims(), &Numbers::of(a.tensor).re)
+            } else {
+                tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k]))
+            })
+        });
+        let value = probe.run(case.settings, args.collect())?;
+        Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
+    };
+    let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
+    let all_largest = run(&|x| x.largest.clone())?;
+    let all_above = run(&|x| x.largest.iter().map(|m| m.max(1.0)).collect())?;
+    let all_counts = run(&|x| vec![COUNTED; x.off.len()])?;
+    let all_magnitudes = if off { Some(run(&|x| x.magnitude.clone())?) } else { None };
+
+    let complex = ty.is_complex();
+    let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
+    let relative = 2.0 * root * units(ty) * format.unit();
+    let mut absolute = root * units(ty).max(1.0) * format.least();
+    if case.settings.allowances.flush_denormals {
+        absolute += 4.0 * format.min_normal();
+    }
+    let arrays = case.results.iter().enumerate();
+    arrays
+        .map(|(k, result)| {
+            let v = Numbers::of(result);
+            let (largest, above, counts) = (all_largest.get(k)?, all_above.get(k)?, all_counts.get(k)?);
+            let magnitudes = match &all_magnitudes {
+                Some(all) => Some(all.get(k)?),
+                None => None,
+            };
+            let lengths = [largest.len(), above.len(), counts.len()];
+            if lengths.iter().any(|&n| n != v.len()) || magnitudes.is_some_and(|m| m.len() != v.len()) {
+                return None;
+            }
+            let radius = |i: usize| {
+                let (count, largest, above) = (counted(counts[i]), largest[i], above[i]);
+                let steps = count - 1.0;
+                let growth = gamma(steps, relative);
+                if !(largest.is_finite() && above.is_finite() && growth.is_finite()) {
+                    return UNKNOWN;
+                }
+                if !v.is_finite(i) {
+                    return if mode == Mode::Soft { 0.0 } else { UNKNOWN };
+                }
+                // What is too large stays infinite or NaN, unless it becomes the greatest number.
+                let overflows = parts * above * (1.0 + growth) >= format.max;
+                if overflows && (mode == Mode::Hard || format.saturates) {
+                    return UNKNOWN;
+                }
+                let moved = magnitudes.map_or(0.0, |m| largest - m[i] + count * f64::EPSILON * largest);
+                // The reference has rounded, too.
+                let roundings = 2.0 * (growth * largest + steps * absolute * above * (1.0 + growth));
+                let r = (moved + roundings) * (1.0 + (count + 16.0) * f64::EPSILON);
+                if r > 0.0 { r.next_up() } else { 0.0 }
+            };
+            Some(Radii::new((0..v.len()).map(radius).collect()))
+        })
+        .collect()
+}
+
+/// Within how many units of its result (of the modulus) a product is.
+fn units(ty: ElementType) -> f64 {
+    match Opcode::Multiply.numeric(ty) {
+        Numeric::Ulp(n) | Numeric::Normwise(n) => f64::from(n) + 1.0,
+        Numeric::Exact | Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => 0.5,
+    }
+}
+
+/// How many factors make so much.
+fn counted(product: f64) -> f64 {
+    if product.is_finite() {
+        (Elementary::log(product) / Elementary::log(COUNTED)).round()
+    } else {
+        f64::INFINITY
+    }
+}
