@@ -1,7 +1,7 @@
 //! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
 //!
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
-//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches ([`slab`]). A convolution of a dilated
+//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches where there are the vectors for that (`slab`). A convolution of a dilated
 //! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
 //! (or, as gradients of kernels are, examples) a group it is [`depthwise`].
 //!
@@ -12,7 +12,11 @@
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 mod depthwise;
+#[cfg(not(target_arch = "x86_64"))]
+mod elsewhere;
 mod patches;
+mod read;
+#[cfg(target_arch = "x86_64")]
 mod slab;
 
 #[cfg(test)]
@@ -32,8 +36,11 @@ use super::dot::{check_precision, sizes, strides};
 use super::{Call, Operation};
 use crate::Unsupported;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
+#[cfg(not(target_arch = "x86_64"))]
+use elsewhere::Slab;
 use patches::{Axis, Digit, Patches, Shape};
-use slab::{Arrays, Few, Forward, Gradient};
+#[cfg(target_arch = "x86_64")]
+use slab::Slab;
 
 /// A convolution.
 #[derive(Clone, Debug)]
@@ -115,39 +122,30 @@ struct Part {
     slab: Option<Slab>,
 }
 
-/// How a product is computed without patches.
-#[derive(Clone, Debug)]
-enum Slab {
-    Forward(Box<Forward>),
-    Few(Box<Few>),
-    Gradient(Box<Gradient>),
+/// The arrays of a convolution.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only `slab` reads them"))]
+struct Arrays {
+    lhs: *const u8,
+    rhs: *const u8,
+    out: *mut u8,
+    scratch: *mut u8,
+    narrow: Option<Narrow<f32>>,
 }
 
-impl Slab {
-    fn new(lanes: &[Lane], outer: &Outer, types: slab::Types) -> Option<Slab> {
-        let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
-        let few = || Few::new(lanes, outer, types).map(|f| Slab::Few(Box::new(f)));
-        let forward = || Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f)));
-        gradient.or_else(few).or_else(forward)
-    }
+// SAFETY: tasks write disjoint parts of the result and of the scratch memory.
+unsafe impl Sync for Arrays {}
 
-    fn scratch_bytes(&self) -> usize {
-        match self {
-            Slab::Forward(forward) => forward.scratch_bytes(),
-            Slab::Few(few) => few.scratch_bytes(),
-            Slab::Gradient(gradient) => gradient.scratch_bytes(),
-        }
-    }
-
-    /// Whether finished rows are reported while others are computed.
-    fn reports(&self) -> bool {
-        match self {
-            Slab::Forward(forward) => forward.reports(),
-            Slab::Few(_) => true,
-            Slab::Gradient(_) => false,
-        }
+impl Arrays {
+    /// All of it: so that closures capture what may be shared.
+    #[cfg(target_arch = "x86_64")]
+    fn get(&self) -> Arrays {
+        *self
     }
 }
+
+/// Element types of the operands and bytes of an element of the result.
+type Types = (ElementType, ElementType, usize);
 
 /// How a convolution of few channels (or examples) a group is computed.
 #[derive(Clone, Debug)]
@@ -603,7 +601,7 @@ impl Convolution {
                         depthwise.run(lhs, rhs.cast(), result, call.pool);
                     }
                     Grouped::Forward(depthwise) => {
-                        slab::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
+                        read::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
                         depthwise.run(lhs, scratch.cast_const().cast(), result, call.pool);
                     }
                     Grouped::Gradient(gradient) => gradient.run(lhs, rhs, result, call.pool),
@@ -675,13 +673,7 @@ impl Convolution {
         });
         let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
         // SAFETY: the caller's.
-        unsafe {
-            match slab {
-                Slab::Forward(forward) => forward.run(arrays, call.pool, finished),
-                Slab::Few(few) => few.run(arrays, call.pool, finished),
-                Slab::Gradient(gradient) => gradient.run(arrays, call.pool),
-            }
-        }
+        unsafe { slab.run(arrays, call.pool, finished) };
     }
 
     /// Whether all elements of the kernel are finite.
