@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint bless bench fuzz fuzz-passes fuzz-build clean
+.PHONY: demo test setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -30,6 +30,13 @@ lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	bash .ci/invariants
+
+# That everything, tests too, compiles without warnings for aarch64. Nothing is linked, so this machine's LLVM will do; the C compiler is for core-math and mimalloc.
+AARCH64 = aarch64-unknown-linux-gnu
+check-aarch64: setup
+	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" || { echo "check-aarch64 needs Rust's standard library for it: rustup target add $(AARCH64)" >&2; exit 1; }
+	@command -v aarch64-linux-gnu-gcc >/dev/null || { echo "check-aarch64 needs a C compiler for it: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross" >&2; exit 1; }
+	env -u RUSTFLAGS CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-D warnings" $(CARGO) check --workspace --all-targets --locked --target $(AARCH64)
 
 # Rewrites golden files from what the program says now; read the diff. Refused in CI.
 bless: setup

@@ -63,8 +63,16 @@ pub struct Target {
     vector_bytes: u32,
 }
 
-/// Features that x86-64-v3 stands for, which generated code rests on (fused multiply-add, conversion of f16).
-const NEEDED: [&str; 7] = ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"];
+/// Processors that have a name here beside "native".
+const NAMED: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64-v3", "x86-64-v4"] } else { &[] };
+
+/// Features that generated code rests on (fused multiply-add, conversion of f16). On x86-64 what x86-64-v3 stands for; every aarch64 has what is named here, whether
+/// LLVM finds that out or not.
+const NEEDED: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "popcnt"]
+} else {
+    &["fp-armv8", "neon"]
+};
 
 /// What LLVM is told once a process. Addresses are linear in loop variables as they are emitted, and processors scale them: rewriting them takes a sixth of the
 /// compilation and changes little. The order of instructions is chosen when they are selected; processors choose their own.
@@ -96,18 +104,17 @@ impl Target {
         Self::new("native", "", level)
     }
 
-    /// A processor by LLVM's name ("native", "x86-64-v3", ...), with features added and removed ("+avx512f,-avx512bf16"). Errors: names that
-    /// LLVM does not know, features that this machine lacks, x86 processors below x86-64-v3.
+    /// "native" or a processor by LLVM's name (on x86-64 "x86-64-v3" and "x86-64-v4"), with features added and removed ("+avx512f,-avx512bf16"). Errors: other
+    /// names, features that this machine lacks, x86 processors below x86-64-v3.
     pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
         let Host { name, features: host } = host()?;
         let has = |name: &str| host.split(',').any(|f| f.strip_prefix('+') == Some(name));
         let mut all = match cpu {
             "native" => host.to_owned(),
-            "x86-64-v3" | "x86-64-v4" if cfg!(target_arch = "x86_64") => String::new(),
+            _ if NAMED.contains(&cpu) => String::new(),
             _ => {
-                return Err(Error::Target(format!(
-                    "unknown processor \"{cpu}\": native, x86-64-v3 and x86-64-v4 are known"
-                )));
+                let known = ["native"].iter().chain(NAMED).copied().collect::<Vec<_>>().join(", ");
+                return Err(Error::Target(format!("unknown processor \"{cpu}\": there are {known}")));
             }
         };
         for feature in features.split(',').filter(|f| !f.is_empty()) {
@@ -148,6 +155,13 @@ impl Target {
             other => other.to_owned(),
         };
         Ok(Self { cpu, features: all, level, vector_bytes })
+    }
+
+    /// This processor, and, where vectors may be shorter than its own, one that has those.
+    #[cfg(test)]
+    pub(crate) fn tested(level: Level) -> Vec<Self> {
+        let named = NAMED.first().map(|cpu| Self::new(cpu, "", level).unwrap());
+        [Self::host(level).unwrap()].into_iter().chain(named).collect()
     }
 
     /// For people: the processor and its vectors, such as `znver4, avx512`.

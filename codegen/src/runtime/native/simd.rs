@@ -1,15 +1,13 @@
 //! Hot loops for the vectors of the machine that runs them: the crate is compiled for the oldest machine that is supported.
 
 /// Whether this machine has vectors of 512 bits, with the instructions that [`vectorized`] uses.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn is_wide() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f")
+    is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512cd")
         && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
+        && is_x86_feature_detected!("avx512vl")
 }
 
 /// Calls `f` with its body, and what is inlined into it, compiled for the widest vectors of this machine. Results must not depend on it: nothing in this crate

@@ -1,9 +1,9 @@
 //! `convolution`: any number of spatial dimensions, feature or batch groups, strides, dilations, padding of either sign, reversal, any element types, dimensions in any order.
 //!
 //! A convolution is a product of its patches ([`patches`]) with its kernel; packing makes the patches. Where the features of the result are
-//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches ([`slab`]). A convolution of a dilated
+//! neighbours in memory the patches are the left operand, where the last spatial dimension's are, the right one. In `f32` most need no patches where there are the vectors for that (`slab`). A convolution of a dilated
 //! input (the gradient of a strided one) is several convolutions without, one for each way in which window and holes can meet. Of few channels
-//! (or, as gradients of kernels are, examples) a group it is [`depthwise`]. Integers of a byte or two are multiplied in [`pairs`] of channels.
+//! (or, as gradients of kernels are, examples) a group it is [`depthwise`]. Integers of a byte or two are multiplied in pairs of channels where there is an instruction for that (`pairs`).
 //!
 //! **Numerics** (SEMANTICS.md, "Sums"): as for dots, but integers are summed in 64 bits and saturate. Terms in padding and holes are absent: as packed zeros would make NaN
 //! of an infinity in the kernel, kernels that hold one take a slow path ([`Convolution::literally`]).
@@ -12,8 +12,13 @@
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 mod depthwise;
+#[cfg(not(target_arch = "x86_64"))]
+mod elsewhere;
+#[cfg(target_arch = "x86_64")]
 mod pairs;
 mod patches;
+mod read;
+#[cfg(target_arch = "x86_64")]
 mod slab;
 
 #[cfg(test)]
@@ -33,8 +38,11 @@ use super::dot::{check_precision, sizes, strides};
 use super::{Call, Operation};
 use crate::Unsupported;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
+#[cfg(not(target_arch = "x86_64"))]
+use elsewhere::{Pairs, Slab};
 use patches::{Axis, Digit, Patches, Shape};
-use slab::{Arrays, Few, Forward, Gradient};
+#[cfg(target_arch = "x86_64")]
+use {pairs::Pairs, slab::Slab};
 
 /// A convolution.
 #[derive(Clone, Debug)]
@@ -46,8 +54,8 @@ pub(super) struct Convolution {
     holes: bool,
     patches_left: bool,
     parts: Vec<Part>,
-    /// Whether words are pairs of channels, as 16-bit integers.
-    pairs: bool,
+    /// Words are pairs of channels.
+    pairs: Option<Pairs>,
     result_type: ElementType,
     elements: usize,
     /// All rows of the result.
@@ -118,39 +126,30 @@ struct Part {
     slab: Option<Slab>,
 }
 
-/// How a product is computed without patches.
-#[derive(Clone, Debug)]
-enum Slab {
-    Forward(Box<Forward>),
-    Few(Box<Few>),
-    Gradient(Box<Gradient>),
+/// The arrays of a convolution.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only `slab` reads them"))]
+struct Arrays {
+    lhs: *const u8,
+    rhs: *const u8,
+    out: *mut u8,
+    scratch: *mut u8,
+    narrow: Option<Narrow<f32>>,
 }
 
-impl Slab {
-    fn new(lanes: &[Lane], outer: &Outer, types: slab::Types) -> Option<Slab> {
-        let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
-        let few = || Few::new(lanes, outer, types).map(|f| Slab::Few(Box::new(f)));
-        let forward = || Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f)));
-        gradient.or_else(few).or_else(forward)
-    }
+// SAFETY: tasks write disjoint parts of the result and of the scratch memory.
+unsafe impl Sync for Arrays {}
 
-    fn scratch_bytes(&self) -> usize {
-        match self {
-            Slab::Forward(forward) => forward.scratch_bytes(),
-            Slab::Few(few) => few.scratch_bytes(),
-            Slab::Gradient(gradient) => gradient.scratch_bytes(),
-        }
-    }
-
-    /// Whether finished rows are reported while others are computed.
-    fn reports(&self) -> bool {
-        match self {
-            Slab::Forward(forward) => forward.reports(),
-            Slab::Few(_) => true,
-            Slab::Gradient(_) => false,
-        }
+impl Arrays {
+    /// All of it: so that closures capture what may be shared.
+    #[cfg(target_arch = "x86_64")]
+    fn get(&self) -> Arrays {
+        *self
     }
 }
+
+/// Element types of the operands and bytes of an element of the result.
+type Types = (ElementType, ElementType, usize);
 
 /// How a convolution of few channels (or examples) a group is computed.
 #[derive(Clone, Debug)]
@@ -353,21 +352,22 @@ impl Convolution {
             }
         }
         let (mut lhs, rhs) = (side(&left)?, side(&right)?);
-        let pairs = field == Field::I32 && patches_left && pairs::suit([&lhs, &rhs], &lanes, &outer);
-        if pairs {
-            lhs.conversion = pairs::widened(lhs.ty);
+        let sums = field == Field::I32 && patches_left;
+        let pairs = sums.then(|| Pairs::new([&lhs, &rhs], &lanes, &outer)).flatten();
+        if let Some(pairs) = pairs {
+            lhs.conversion = pairs.widened(lhs.ty);
         }
         let direct = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
         let types = (left.memory, right.memory, ty.storage_bytes());
         let of_lanes = |lanes: &SmallVec<[Lane; 3]>| {
-            let part = match field {
-                Field::F32 => part::<tile::F32>(lanes, &outer, patches_left, 1),
-                Field::F64 => part::<tile::F64>(lanes, &outer, patches_left, 1),
-                Field::I32 if pairs => part::<tile::I16>(lanes, &outer, patches_left, 2),
-                Field::I32 => part::<tile::I32>(lanes, &outer, patches_left, 1),
-                Field::I64 => part::<tile::I64>(lanes, &outer, patches_left, 1),
-                Field::C64 => part::<tile::C64>(lanes, &outer, patches_left, 1),
-                Field::C128 => part::<tile::C128>(lanes, &outer, patches_left, 1),
+            let part = match (field, pairs) {
+                (Field::I32, Some(pairs)) => pairs.part(lanes, &outer),
+                (Field::F32, _) => part::<tile::F32>(lanes, &outer, patches_left, 1),
+                (Field::F64, _) => part::<tile::F64>(lanes, &outer, patches_left, 1),
+                (Field::I32, None) => part::<tile::I32>(lanes, &outer, patches_left, 1),
+                (Field::I64, _) => part::<tile::I64>(lanes, &outer, patches_left, 1),
+                (Field::C64, _) => part::<tile::C64>(lanes, &outer, patches_left, 1),
+                (Field::C128, _) => part::<tile::C128>(lanes, &outer, patches_left, 1),
             };
             Part { slab: direct.then(|| Slab::new(lanes, &outer, types)).flatten(), ..part }
         };
@@ -583,13 +583,12 @@ impl Operation for Convolution {
         let ty = self.result_type;
         // SAFETY: the caller's.
         unsafe {
+            if let Some(pairs) = self.pairs {
+                return pairs.run(self, call);
+            }
             match self.field {
                 Field::F32 => self.run_words::<tile::F32>(call, convert::from_f32(ty), finite_f32),
                 Field::F64 => self.run_words::<tile::F64>(call, convert::from_f64(ty), finite_f64),
-                Field::I32 if self.pairs => {
-                    let packers = pairs::packers(self.rhs.ty);
-                    self.run_in::<tile::I16>(call, convert::from_i32(ty), |_, _| true, packers);
-                }
                 Field::I32 => self.run_words::<tile::I32>(call, convert::from_i32(ty), |_, _| true),
                 Field::I64 => self.run_words::<tile::I64>(call, convert::saturating(ty), |_, _| true),
                 Field::C64 => self.run_words::<tile::C64>(call, None, |x, n| finite_f32(x, 2 * n)),
@@ -647,7 +646,7 @@ impl Convolution {
                         depthwise.run(lhs, rhs.cast(), result, call.pool);
                     }
                     Grouped::Forward(depthwise) => {
-                        slab::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
+                        read::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
                         depthwise.run(lhs, scratch.cast_const().cast(), result, call.pool);
                     }
                     Grouped::Gradient(gradient) => gradient.run(lhs, rhs, result, call.pool),
@@ -715,13 +714,7 @@ impl Convolution {
         });
         let finished = in_order.as_ref().map(|f| f as &(dyn Fn(isize, usize) + Sync));
         // SAFETY: the caller's.
-        unsafe {
-            match slab {
-                Slab::Forward(forward) => forward.run(arrays, call.pool, finished),
-                Slab::Few(few) => few.run(arrays, call.pool, finished),
-                Slab::Gradient(gradient) => gradient.run(arrays, call.pool),
-            }
-        }
+        unsafe { slab.run(arrays, call.pool, finished) };
     }
 
     /// Whether all elements of the kernel are finite.

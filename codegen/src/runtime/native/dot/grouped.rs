@@ -7,9 +7,12 @@
 use hlo::{ElementType, TypeClass};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::lines::Lines;
 use super::operand::{Field, Operand};
 use super::product::{Extents, Left, Schedule};
+use super::source::{Choose, Load, Reader, Reads};
 use super::tile::{self, Features};
+use super::{Call, Dot, convert, typed};
 use crate::runtime::pool::Pool;
 
 /// Which instruction.
@@ -143,6 +146,54 @@ impl Grouped {
             }
         }
     }
+
+    /// Computes the product, if the operands are such that it can be computed so; says whether they are.
+    ///
+    /// # Safety
+    /// As of [`Operation::run`](super::Operation::run) of `dot`, of which this was made.
+    pub(super) unsafe fn run(&self, dot: &Dot, call: Call<'_>) -> bool {
+        let (lhs, rhs) = (call.arguments[0].cast_const(), call.arguments[1].cast_const());
+        // SAFETY: the caller's.
+        unsafe {
+            if !self.suits((lhs, dot.lhs.elements), (rhs, dot.rhs.elements), call.pool) {
+                return false;
+            }
+            let reader = |ty, right: bool| match self.kind {
+                // Bytes of the same sign: the right ones are packed as others.
+                Kind::Bytes(left, other) => bytes(right && left == other),
+                Kind::Bf16 | Kind::I16 => pairs(ty).expect("invariant: its pairs can be packed"),
+            };
+            let (starts, scratch) = (call.scratch.cast::<i32>(), call.scratch.add(self.starts()));
+            if self.starts() > 0 {
+                self.write_starts(&dot.lhs, lhs, starts, call.pool);
+            }
+            let start = if self.starts() > 0 { starts.cast_const() } else { std::ptr::null() };
+            let lhs = typed(&dot.lhs, lhs, reader(dot.lhs.ty, false));
+            let rhs = typed(&dot.rhs, rhs, reader(dot.rhs.ty, true));
+            let (extents, schedule) = (self.extents, self.schedule);
+            match self.kind {
+                Kind::Bf16 => {
+                    let narrow = convert::from_f32(dot.result_type);
+                    let zero = std::ptr::null();
+                    dot.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, zero, scratch, call);
+                }
+                Kind::I16 => {
+                    let narrow = convert::from_i32(dot.result_type);
+                    dot.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                }
+                // The right bytes are signed as they are packed, if the left ones are not.
+                Kind::Bytes(false, _) => {
+                    let narrow = convert::from_i32(dot.result_type);
+                    dot.product::<tile::BytesUS>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                }
+                Kind::Bytes(true, _) => {
+                    let narrow = convert::from_i32(dot.result_type);
+                    dot.product::<tile::BytesSU>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
+                }
+            }
+        }
+        true
+    }
 }
 
 /// How words of `group` terms of a left operand can be read where they lie, if they can: none is cut.
@@ -181,4 +232,68 @@ unsafe fn smallest((x, n): (*const u8, usize), pool: &Pool) -> u32 {
         least.fetch_min(u32::from(small), Ordering::Relaxed);
     });
     least.into_inner().saturating_add(1)
+}
+
+/// Elements that are packed several terms a word.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, $flip:literal, $lines:expr, |$x:ident| $convert:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub(in crate::runtime::native) struct $name($from);
+
+        impl Load<u32> for $name {
+            const GROUP: usize = $group;
+            const SAME: bool = false;
+            const RAW: bool = $raw;
+            const FLIP: u32 = $flip;
+            const LINES: Option<Lines> = Some($lines);
+
+            #[inline(always)]
+            unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
+                let mut word = 0;
+                for i in 0..present {
+                    // SAFETY: the caller's: so many terms are there.
+                    let $x = unsafe { (*from.offset(i as isize * step)).0 };
+                    word |= u32::from($convert) << ($bits * i);
+                }
+                word
+            }
+        }
+    )*};
+}
+
+groups! {
+    /// A `bf16`, two to a word.
+    PairOfBf16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
+    /// A signed byte, two to a word as 16-bit integers.
+    PairOfI8: i8, 2, 16, false, 0, Lines::PairsOfI8, |x| i16::from(x) as u16;
+    /// An unsigned byte, two to a word as 16-bit integers.
+    PairOfU8: u8, 2, 16, false, 0, Lines::PairsOfU8, |x| u16::from(x);
+    /// A byte, four to a word.
+    FourBytes: u8, 4, 8, true, 0, Lines::Bytes(0), |x| x;
+    /// A byte whose sign bit is changed, four to a word: a signed one and 128, or an unsigned one less 128.
+    FourFlipped: u8, 4, 8, true, 0x8080_8080, Lines::Bytes(0x8080_8080), |x| x ^ 0x80;
+    /// A 16-bit integer, two to a word.
+    PairOfI16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
+}
+
+/// What packs pairs of elements of a type.
+pub(in crate::runtime::native) fn pairs(ty: ElementType) -> Option<Reader<u32>> {
+    let all = [
+        (ElementType::BF16, <Reads as Choose<u32>>::of::<PairOfBf16>()),
+        (ElementType::S8, <Reads as Choose<u32>>::of::<PairOfI8>()),
+        (ElementType::U8, <Reads as Choose<u32>>::of::<PairOfU8>()),
+        (ElementType::S16, <Reads as Choose<u32>>::of::<PairOfI16>()),
+    ];
+    all.into_iter().find(|(of, _)| *of == ty).map(|(_, reader)| reader)
+}
+
+/// What packs bytes, four to a word, with sign bits as they are or changed.
+fn bytes(flipped: bool) -> Reader<u32> {
+    if flipped {
+        <Reads as Choose<u32>>::of::<FourFlipped>()
+    } else {
+        <Reads as Choose<u32>>::of::<FourBytes>()
+    }
 }

@@ -16,6 +16,8 @@ use super::operand::{Field, Operand};
 use super::product::Extents;
 use super::steps::Steps;
 use super::tile::Features;
+use super::{Call, Dot};
+use crate::runtime::native::Sent;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.
 const LARGEST: usize = 1 << 15;
@@ -64,14 +66,14 @@ pub(super) struct Little {
 
 /// Where the operands of each matrix begin: those of the first one, and either steps in elements from one to the next or any places.
 #[derive(Clone, Copy)]
-pub(super) struct Operands<'a> {
+struct Operands<'a> {
     first: [*const f32; 2],
     batch: [&'a Steps; 2],
     steps: Option<[isize; 2]>,
 }
 
 impl<'a> Operands<'a> {
-    pub(super) fn new(first: [*const f32; 2], batch: [&'a Steps; 2]) -> Self {
+    fn new(first: [*const f32; 2], batch: [&'a Steps; 2]) -> Self {
         let [a, b] = batch.map(Steps::single);
         Self { first, batch, steps: a.zip(b).map(|(a, b)| [a, b]) }
     }
@@ -150,8 +152,40 @@ impl Little {
         m * n <= FLAT && k <= FLAT_TERMS || self.swapped
     }
 
+    /// Computes the products.
+    ///
+    /// # Safety
+    /// As of [`Operation::run`](super::Operation::run) of `dot`, of which this was made.
+    pub(super) unsafe fn run(&self, dot: &Dot, call: Call<'_>) {
+        let Extents { batch, m, n, .. } = dot.extents;
+        let chunk = self.chunk();
+        let sent = Sent(call);
+        call.pool.run(batch.div_ceil(chunk), &|number| {
+            let call = sent.get();
+            let first = |operand: &Operand, argument: *mut u8| {
+                argument.cast_const().cast::<f32>().wrapping_offset(operand.offset)
+            };
+            let [a, b] = [&dot.lhs, &dot.rhs];
+            let first = [first(a, call.arguments[0]), first(b, call.arguments[1])];
+            let operands = Operands::new(first, [&a.batch, &b.batch]);
+            let matrices = number * chunk..batch.min((number + 1) * chunk);
+            // SAFETY: the caller's; chunks are different parts of the result.
+            unsafe {
+                let to = call.arguments[2].cast::<f32>().add(matrices.start * m * n);
+                self.products(matrices.clone(), operands, to);
+            }
+            if let Some((epilogue, each)) = call.epilogue.zip(dot.result_rows) {
+                let rows = |matrix: usize| (matrix * m) as u64 * each;
+                epilogue(rows(matrices.start), rows(matrices.end));
+            }
+        });
+        if let (Some(epilogue), None) = (call.epilogue, dot.result_rows) {
+            dot.report_all(epilogue, call);
+        }
+    }
+
     /// Matrices of a chunk.
-    pub(super) fn chunk(&self) -> usize {
+    fn chunk(&self) -> usize {
         let Extents { batch, m, n, k } = self.extents;
         (CHUNK / (m * n * k)).clamp(1, batch)
     }
@@ -160,9 +194,8 @@ impl Little {
     ///
     /// # Safety
     /// They are there, and `to`, the place of the first one's result, has room for all results one after the other.
-    pub(super) unsafe fn run(&self, matrices: std::ops::Range<usize>, operands: Operands<'_>, to: *mut f32) {
+    unsafe fn products(&self, matrices: std::ops::Range<usize>, operands: Operands<'_>, to: *mut f32) {
         let operands = if self.swapped { operands.swapped() } else { operands };
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's; the machine has AVX-512, or this would not have been made.
         unsafe {
             match &self.form {
@@ -176,12 +209,9 @@ impl Little {
                 Form::Listed(lists) => wide::listed(lists, matrices, operands, to),
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (matrices, operands, to, &self.form, self.left, self.right);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::*;
     use std::ops::Range;
@@ -194,7 +224,7 @@ mod wide {
     }
 
     /// # Safety
-    /// As [`Little::run`].
+    /// As [`Little::products`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn columns(
         little: &Little,
@@ -271,7 +301,7 @@ mod wide {
     }
 
     /// # Safety
-    /// As [`Little::run`].
+    /// As [`Little::products`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn terms(
         little: &Little,
@@ -306,7 +336,7 @@ mod wide {
     /// Sixteen elements of as many matrices as it takes.
     ///
     /// # Safety
-    /// As [`Little::run`].
+    /// As [`Little::products`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn flat_terms(
         little: &Little,
@@ -348,7 +378,7 @@ mod wide {
     }
 
     /// # Safety
-    /// As [`Little::run`]; there are at most [`super::FEW`] terms, and one column.
+    /// As [`Little::products`]; there are at most [`super::FEW`] terms, and one column.
     #[target_feature(enable = "avx512f,fma")]
     pub(super) unsafe fn vectors(
         little: &Little,
@@ -431,7 +461,7 @@ mod wide {
     }
 
     /// # Safety
-    /// As [`Little::run`].
+    /// As [`Little::products`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn lanes(
         little: &Little,
@@ -471,7 +501,7 @@ mod wide {
     }
 
     /// # Safety
-    /// As [`Little::run`].
+    /// As [`Little::products`].
     #[target_feature(enable = "avx512f,fma")]
     pub(super) unsafe fn listed(
         [rows, left, columns, right]: &[Vec<isize>; 4],

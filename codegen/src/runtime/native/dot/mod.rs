@@ -12,6 +12,7 @@
 //! | `vector` | products of a matrix and a vector |
 //! | `little` | batches of products of little matrices |
 //! | `outer` | products of one term |
+//! | `elsewhere` | that there are none of `grouped`, `little` and `outer` on machines other than x86-64 |
 //! | `long` | products of few rows and columns of very many terms |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
@@ -23,12 +24,17 @@
 #![allow(clippy::needless_range_loop, reason = "lanes and rows of several arrays go together")]
 
 pub(super) mod convert;
-mod grouped;
+#[cfg(not(target_arch = "x86_64"))]
+mod elsewhere;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod grouped;
 #[cfg(target_arch = "x86_64")]
 mod lines;
+#[cfg(target_arch = "x86_64")]
 mod little;
 mod long;
 pub(super) mod operand;
+#[cfg(target_arch = "x86_64")]
 mod outer;
 pub(super) mod product;
 pub(super) mod ragged;
@@ -49,12 +55,18 @@ use hlo::attrs::Precision;
 use hlo::{ArrayShape, AttrKey, ElementType, InstrId, Module};
 use smallvec::SmallVec;
 
-use super::{Call, Operation, Sent};
+use super::{Call, Operation};
 use crate::Unsupported;
+#[cfg(not(target_arch = "x86_64"))]
+use elsewhere::{Grouped, Little, Outer};
+#[cfg(target_arch = "x86_64")]
 use grouped::Grouped;
-use little::{Little, Operands};
+#[cfg(target_arch = "x86_64")]
+use little::Little;
 use long::Long;
 use operand::{Field, Operand};
+#[cfg(target_arch = "x86_64")]
+use outer::Outer;
 use product::{Extents, Finished, Left, Narrow, Product, Schedule, Target};
 use source::{Readable, Reader, Source, Strided, Typed};
 use steps::Steps;
@@ -74,6 +86,8 @@ pub(super) struct Dot {
     vector: Option<Vector>,
     /// If matrices are many and little.
     little: Option<Little>,
+    /// If there is nothing to do but to write products.
+    outer: Option<Outer>,
     /// If terms are so many that they are cut.
     long: Option<Long>,
     lhs: Operand,
@@ -193,6 +207,7 @@ impl Dot {
         let all_rows = batch.wrapping_mul(m).wrapping_mul(n).checked_div(last).unwrap_or(0);
         let little = Little::new(field, extents, &lhs, &rhs, result.element_type);
         let vector = Vector::new(field, extents, &lhs, &rhs, result.element_type);
+        let streamed = field == Field::F32 && result.element_type == ElementType::F32;
         let mut dot = Dot {
             field,
             extents,
@@ -200,6 +215,7 @@ impl Dot {
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: vector.filter(|_| !little.as_ref().is_some_and(Little::is_flat)),
             little,
+            outer: streamed.then(|| Outer::new(extents)).flatten(),
             long: Long::new(field, extents, &lhs, &rhs),
             lhs,
             rhs,
@@ -264,85 +280,6 @@ impl Dot {
         unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
-    unsafe fn run_little(&self, little: &Little, call: Call<'_>) {
-        let Extents { batch, m, n, .. } = self.extents;
-        let chunk = little.chunk();
-        let sent = Sent(call);
-        call.pool.run(batch.div_ceil(chunk), &|number| {
-            let call = sent.get();
-            let first = |operand: &Operand, argument: *mut u8| {
-                argument.cast_const().cast::<f32>().wrapping_offset(operand.offset)
-            };
-            let [a, b] = [&self.lhs, &self.rhs];
-            let first = [first(a, call.arguments[0]), first(b, call.arguments[1])];
-            let operands = Operands::new(first, [&a.batch, &b.batch]);
-            let matrices = number * chunk..batch.min((number + 1) * chunk);
-            // SAFETY: the caller's; chunks are different parts of the result.
-            unsafe {
-                let to = call.arguments[2].cast::<f32>().add(matrices.start * m * n);
-                little.run(matrices.clone(), operands, to);
-            }
-            if let Some((epilogue, each)) = call.epilogue.zip(self.result_rows) {
-                let rows = |matrix: usize| (matrix * m) as u64 * each;
-                epilogue(rows(matrices.start), rows(matrices.end));
-            }
-        });
-        if let (Some(epilogue), None) = (call.epilogue, self.result_rows) {
-            self.report_all(epilogue, call);
-        }
-    }
-
-    /// Whether it was done.
-    unsafe fn run_grouped(&self, grouped: Grouped, call: Call<'_>) -> bool {
-        let (lhs, rhs) = (call.arguments[0].cast_const(), call.arguments[1].cast_const());
-        // SAFETY: the caller's.
-        unsafe {
-            if !grouped.suits((lhs, self.lhs.elements), (rhs, self.rhs.elements), call.pool) {
-                return false;
-            }
-            let reader = |ty, right: bool| match grouped.kind {
-                // Bytes of the same sign: the right ones are packed as others.
-                grouped::Kind::Bytes(left, other) => source::bytes(right && left == other),
-                grouped::Kind::Bf16 | grouped::Kind::I16 => {
-                    source::pairs(ty).expect("invariant: its pairs can be packed")
-                }
-            };
-            let (starts, scratch) = (call.scratch.cast::<i32>(), call.scratch.add(grouped.starts()));
-            if grouped.starts() > 0 {
-                grouped.write_starts(&self.lhs, lhs, starts, call.pool);
-            }
-            let start = if grouped.starts() > 0 { starts.cast_const() } else { std::ptr::null() };
-            let lhs = typed(&self.lhs, lhs, reader(self.lhs.ty, false));
-            let rhs = typed(&self.rhs, rhs, reader(self.rhs.ty, true));
-            let (extents, schedule) = (grouped.extents, grouped.schedule);
-            match grouped.kind {
-                grouped::Kind::Bf16 => {
-                    let narrow = convert::from_f32(self.result_type);
-                    let zero = std::ptr::null();
-                    self.product::<tile::Bf16>(extents, schedule, &lhs, &rhs, narrow, zero, scratch, call);
-                }
-                grouped::Kind::I16 => {
-                    let narrow = convert::from_i32(self.result_type);
-                    self.product::<tile::I16>(extents, schedule, &lhs, &rhs, narrow, start, scratch, call);
-                }
-                // The right bytes are signed as they are packed, if the left ones are not.
-                grouped::Kind::Bytes(false, _) => {
-                    let narrow = convert::from_i32(self.result_type);
-                    self.product::<tile::BytesUS>(
-                        extents, schedule, &lhs, &rhs, narrow, start, scratch, call,
-                    );
-                }
-                grouped::Kind::Bytes(true, _) => {
-                    let narrow = convert::from_i32(self.result_type);
-                    self.product::<tile::BytesSU>(
-                        extents, schedule, &lhs, &rhs, narrow, start, scratch, call,
-                    );
-                }
-            }
-        }
-        true
-    }
-
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
         // SAFETY: the caller's; the scratch memory is cut as `scratch_bytes` added it up.
         unsafe {
@@ -363,11 +300,6 @@ impl Dot {
                 self.source::<A>(&self.rhs, call.arguments[1], scratch, call),
             ]
         }
-    }
-
-    /// Whether there is nothing to do but to write products of one term.
-    fn streams(&self, call: Call<'_>) -> bool {
-        call.epilogue.is_none() && self.result_type == ElementType::F32 && outer::suits(self.extents)
     }
 
     unsafe fn product<A: Arithmetic>(
@@ -494,10 +426,10 @@ impl Operation for Dot {
                 return self.run_vector(vector, call);
             }
             if let Some(little) = &self.little {
-                return self.run_little(little, call);
+                return little.run(self, call);
             }
-            if let Some(grouped) = self.grouped
-                && self.run_grouped(grouped, call)
+            if let Some(grouped) = &self.grouped
+                && grouped.run(self, call)
             {
                 return;
             }
@@ -508,11 +440,11 @@ impl Operation for Dot {
                 }
                 return;
             }
+            if let (Some(outer), None) = (&self.outer, call.epilogue) {
+                let [lhs, rhs] = self.sources::<tile::F32>(call);
+                return outer.run(&lhs, &rhs, call.arguments[2].cast(), call.pool);
+            }
             match self.field {
-                Field::F32 if self.streams(call) => {
-                    let [lhs, rhs] = self.sources::<tile::F32>(call);
-                    outer::run(self.extents, &lhs, &rhs, call.arguments[2].cast(), call.pool);
-                }
                 Field::F32 => self.run_in::<tile::F32>(call, convert::from_f32(self.result_type)),
                 Field::F64 => self.run_in::<tile::F64>(call, convert::from_f64(self.result_type)),
                 Field::I32 => self.run_in::<tile::I32>(call, convert::from_i32(self.result_type)),

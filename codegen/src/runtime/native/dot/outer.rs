@@ -2,7 +2,6 @@
 
 use super::product::{Extents, with_workspace};
 use super::source::{Source, WIDEST};
-#[cfg(target_arch = "x86_64")]
 use super::tile::Features;
 use crate::runtime::pool::Pool;
 
@@ -15,16 +14,33 @@ const COLUMNS: usize = 1 << 16;
 /// Words of the right operand that are there twice. No row is shorter.
 const BEYOND: usize = 16;
 
-/// Whether products of such extents into `f32` are computed here, if no epilogue reads them while they are in a cache.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn suits(extents: Extents) -> bool {
-    extents.k == 1 && (64..=COLUMNS).contains(&extents.n) && Features::here().avx512
-}
+/// A product of one term, of `f32` into `f32`. Only for calls whose epilogue does not want its rows while they are in a cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outer(Extents);
 
-/// Nowhere without vectors of whole cache lines.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn suits(_: Extents) -> bool {
-    false
+impl Outer {
+    /// Of these extents, if it is worth it; the machine has vectors of whole cache lines.
+    pub(super) fn new(extents: Extents) -> Option<Outer> {
+        let fits = extents.k == 1 && (64..=COLUMNS).contains(&extents.n) && Features::here().avx512;
+        fits.then_some(Outer(extents))
+    }
+
+    /// Computes a batch of products: `0 + x * y`, rounded once.
+    ///
+    /// # Safety
+    /// The operands have the extents, and the result, row-major, has room for all products.
+    pub(super) unsafe fn run(
+        &self,
+        left: &dyn Source<f32>,
+        right: &dyn Source<f32>,
+        to: *mut f32,
+        pool: &Pool,
+    ) {
+        let Extents { batch, m, n, .. } = self.0;
+        let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > STREAMED;
+        // SAFETY: the caller's.
+        unsafe { write(self.0, left, right, to, pool, streamed) };
+    }
 }
 
 /// Where the result begins.
@@ -39,24 +55,7 @@ impl To {
     }
 }
 
-/// Computes a batch of products: `0 + x * y`, rounded once.
-///
-/// # Safety
-/// The operands have these extents, which [`suits`], and the result, row-major, has room for all products.
-pub(super) unsafe fn run(
-    extents: Extents,
-    left: &dyn Source<f32>,
-    right: &dyn Source<f32>,
-    to: *mut f32,
-    pool: &Pool,
-) {
-    let Extents { batch, m, n, .. } = extents;
-    let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > STREAMED;
-    // SAFETY: the caller's.
-    unsafe { write(extents, left, right, to, pool, streamed) };
-}
-
-/// [`run`], past the caches or not.
+/// [`Outer::run`], past the caches or not.
 unsafe fn write(
     extents: Extents,
     left: &dyn Source<f32>,
@@ -81,17 +80,10 @@ unsafe fn write(
                 std::ptr::copy_nonoverlapping(y, y.add(n), BEYOND);
                 pack(left, batch, first, rows, x);
                 let to = to.get().add((batch * m + first) * n);
-                #[cfg(target_arch = "x86_64")]
                 if streamed {
                     lines::<true>(x, rows, y, n, to);
                 } else {
                     lines::<false>(x, rows, y, n, to);
-                }
-                #[cfg(not(target_arch = "x86_64"))]
-                let _ = streamed;
-                #[cfg(not(target_arch = "x86_64"))]
-                for i in 0..rows * n {
-                    *to.add(i) = *x.add(i / n) * *y.add(i % n) + 0.0;
                 }
             }
         });
@@ -109,7 +101,6 @@ unsafe fn pack(from: &dyn Source<f32>, batch: usize, first: usize, count: usize,
 
 /// Writes rows of products, `STREAMED` ones past the caches but for what other chunks have a part of. After `y` is its beginning again, so that a cache line of two rows is
 /// written as one.
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn lines<const STREAMED: bool>(x: *const f32, rows: usize, y: *const f32, n: usize, to: *mut f32) {
     use std::arch::x86_64::*;
@@ -162,7 +153,6 @@ mod tests {
 
     /// All places of rows in cache lines, zeros and infinities, and results that begin anywhere.
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn products_of_one_term() {
         if !Features::here().avx512 {
             return;

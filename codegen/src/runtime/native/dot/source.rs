@@ -125,71 +125,6 @@ loads! {
     U4 => i32, false: |x| i32::from(x.get());
 }
 
-/// Elements that are packed several terms a word.
-macro_rules! groups {
-    ($($(#[$doc:meta])* $name:ident: $from:ty, $group:literal, $bits:literal, $raw:literal, $flip:literal, $lines:expr, |$x:ident| $convert:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        #[repr(transparent)]
-        pub(in crate::runtime::native) struct $name($from);
-
-        impl Load<u32> for $name {
-            const GROUP: usize = $group;
-            const SAME: bool = false;
-            const RAW: bool = $raw;
-            const FLIP: u32 = $flip;
-            #[cfg(target_arch = "x86_64")]
-            const LINES: Option<Lines> = Some($lines);
-
-            #[inline(always)]
-            unsafe fn word(from: *const Self, step: isize, present: usize) -> u32 {
-                let mut word = 0;
-                for i in 0..present {
-                    // SAFETY: the caller's: so many terms are there.
-                    let $x = unsafe { (*from.offset(i as isize * step)).0 };
-                    word |= u32::from($convert) << ($bits * i);
-                }
-                word
-            }
-        }
-    )*};
-}
-
-groups! {
-    /// A `bf16`, two to a word.
-    PairOfBf16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
-    /// A signed byte, two to a word as 16-bit integers.
-    PairOfI8: i8, 2, 16, false, 0, Lines::PairsOfI8, |x| i16::from(x) as u16;
-    /// An unsigned byte, two to a word as 16-bit integers.
-    PairOfU8: u8, 2, 16, false, 0, Lines::PairsOfU8, |x| u16::from(x);
-    /// A byte, four to a word.
-    FourBytes: u8, 4, 8, true, 0, Lines::Bytes(0), |x| x;
-    /// A byte whose sign bit is changed, four to a word: a signed one and 128, or an unsigned one less 128.
-    FourFlipped: u8, 4, 8, true, 0x8080_8080, Lines::Bytes(0x8080_8080), |x| x ^ 0x80;
-    /// A 16-bit integer, two to a word.
-    PairOfI16: u16, 2, 16, true, 0, Lines::Pairs, |x| x;
-}
-
-/// What packs pairs of elements of a type.
-pub(in crate::runtime::native) fn pairs(ty: ElementType) -> Option<Reader<u32>> {
-    let all = [
-        (ElementType::BF16, <Reads as Choose<u32>>::of::<PairOfBf16>()),
-        (ElementType::S8, <Reads as Choose<u32>>::of::<PairOfI8>()),
-        (ElementType::U8, <Reads as Choose<u32>>::of::<PairOfU8>()),
-        (ElementType::S16, <Reads as Choose<u32>>::of::<PairOfI16>()),
-    ];
-    all.into_iter().find(|(of, _)| *of == ty).map(|(_, reader)| reader)
-}
-
-/// What packs bytes, four to a word, with sign bits as they are or changed.
-pub(in crate::runtime::native) fn bytes(flipped: bool) -> Reader<u32> {
-    if flipped {
-        <Reads as Choose<u32>>::of::<FourFlipped>()
-    } else {
-        <Reads as Choose<u32>>::of::<FourBytes>()
-    }
-}
-
 /// A strided operand of elements of type `T`.
 pub(in crate::runtime::native) struct Strided<'a, T> {
     pub(in crate::runtime::native) base: *const T,
@@ -435,7 +370,7 @@ pub(in crate::runtime::native) trait Choose<W> {
 }
 
 /// Chooses a [`Reader`].
-struct Reads;
+pub(in crate::runtime::native) struct Reads;
 
 impl<W: Copy + Default> Choose<W> for Reads {
     type Out = Reader<W>;

@@ -54,6 +54,7 @@ impl Steps {
     }
 
     /// Whether all offsets are multiples of this.
+    #[cfg(target_arch = "x86_64")]
     pub(in crate::runtime::native) fn all_multiples_of(&self, n: usize) -> bool {
         self.dims.iter().all(|(_, stride)| stride % n as isize == 0)
     }

@@ -238,8 +238,10 @@ pub(in crate::runtime::native) struct Features {
     /// 512-bit vectors.
     pub(in crate::runtime::native) avx512: bool,
     /// Products of pairs of `bf16`.
+    #[cfg(target_arch = "x86_64")]
     pub(in crate::runtime::native) bf16: bool,
     /// Products of pairs of 16-bit integers.
+    #[cfg(target_arch = "x86_64")]
     pub(in crate::runtime::native) vnni: bool,
 }
 
@@ -265,7 +267,7 @@ impl Features {
 
     #[cfg(not(target_arch = "x86_64"))]
     fn ask() -> Features {
-        Features { avx512: false, bf16: false, vnni: false }
+        Features { avx512: false }
     }
 }
 

@@ -297,13 +297,19 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         // SAFETY: as the caller says.
         unsafe { scan::<T, F>(from, to, n, carry, down) }
     }
+    unsafe fn plain_windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
+        // SAFETY: as the caller says.
+        unsafe { line::windows::<T, F>(line) }
+    }
     let bytes = size_of::<T>();
+    // The sixteen vector registers of x86-64-v3 do not hold a block of neighbours; those of other machines do.
+    let windows = cfg!(not(target_arch = "x86_64")).then_some(plain_windows::<T, F> as unsafe fn(&Line<'_>));
     let plain = Fold {
         bytes,
         rows: plain_rows::<T, F>,
         strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
-        windows: None,
+        windows,
         identity,
     };
     #[cfg(target_arch = "x86_64")]

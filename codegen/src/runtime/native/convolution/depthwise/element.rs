@@ -2,6 +2,7 @@
 
 use hlo::half::{bf16, f16};
 
+#[cfg(target_arch = "x86_64")]
 use super::WIDTH;
 
 /// Elements of input and result, which are computed in `f32`.

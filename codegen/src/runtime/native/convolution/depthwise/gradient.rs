@@ -7,11 +7,14 @@ use hlo::half::{bf16, f16};
 use super::super::{Lane, Outer};
 use super::element::Element;
 use super::{Arrays, Line, WIDTH, lines};
+#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::product::with_workspace;
+#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::tile::Features;
 use crate::runtime::pool::Pool;
 
 /// Results along the last axis that are computed at once, at most.
+#[cfg(target_arch = "x86_64")]
 const RESULTS: usize = 4;
 
 /// Examples and features of a group, at most.

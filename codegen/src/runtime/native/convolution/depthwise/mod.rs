@@ -10,7 +10,9 @@ use hlo::half::{bf16, f16};
 use smallvec::SmallVec;
 
 use super::{Lane, Outer};
+#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::product::with_workspace;
+#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::tile::Features;
 use crate::runtime::pool::Pool;
 use element::Element;

@@ -1,12 +1,16 @@
 //! Vectors of positions: neighbours along the last axis, of one feature.
 
+use super::Line;
+#[cfg(target_arch = "x86_64")]
+use super::WIDTH;
 use super::element::Element;
-use super::{Line, WIDTH};
 
 /// Vectors of a line for which the lanes that are there are found at once.
+#[cfg(target_arch = "x86_64")]
 const SECTION: usize = 16;
 
 /// Bytes of workspace that [`Plane::rows_wide`] wants.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn workspace(fast: &Line) -> usize {
     4 * fast.kernel * SECTION
 }

@@ -1,5 +1,6 @@
 //! Vectors of channels: positions along the last axis that see the same places of the window, several at a time.
 
+#[cfg(target_arch = "x86_64")]
 use super::WIDTH;
 use super::element::Element;
 

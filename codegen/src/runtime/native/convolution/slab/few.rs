@@ -3,10 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::super::{Lane, Outer};
-use super::{Arrays, Common, SLAB, Segment, Sight, Tile, Types, origin, reads};
+use super::super::read::reads;
+use super::super::{Arrays, Lane, Outer, Types};
+use super::{Common, SLAB, Segment, Sight, Tile, origin};
 use crate::runtime::native::dot::product::with_workspace;
-#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;
 
@@ -209,7 +209,6 @@ impl Few {
                     }
                     continue;
                 }
-                #[cfg(target_arch = "x86_64")]
                 for i in (begin..end).step_by(COPIED) {
                     let n = COPIED.min(end - i);
                     let mut rows = [0isize; COPIED];

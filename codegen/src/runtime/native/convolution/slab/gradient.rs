@@ -3,8 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::super::{Axis, Lane, Outer};
-use super::{Arrays, COLUMNS, Common, Read, SLAB, Segment, Tile, Types, WIDTH, extent, reads, tiles};
+use super::super::read::{Read, reads};
+use super::super::{Arrays, Axis, Lane, Outer, Types};
+use super::{COLUMNS, Common, SLAB, Segment, Tile, WIDTH, extent, tiles};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::pool::Pool;
 

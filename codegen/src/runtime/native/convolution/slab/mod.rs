@@ -14,15 +14,13 @@ mod gradient;
 use smallvec::SmallVec;
 
 use hlo::ElementType;
-use hlo::half::slice::HalfFloatSliceExt;
-use hlo::half::{bf16, f16};
 
-pub(super) use self::few::Few;
-pub(super) use self::gradient::Gradient;
-use super::{Axis, Lane, Outer};
-use crate::runtime::native::dot::product::{Narrow, with_workspace};
+use self::few::Few;
+use self::gradient::Gradient;
+use super::read::reads;
+use super::{Arrays, Axis, Lane, Outer, Types};
+use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::tile::Features;
-#[cfg(target_arch = "x86_64")]
 use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;
 
@@ -39,85 +37,58 @@ const SLAB: usize = 96 << 10;
 /// Tasks, about, if there is as much work.
 const TASKS: usize = 32;
 
-/// Reads elements that are so far apart as `f32`.
-type Read = unsafe fn(from: *const u8, at: isize, step: isize, n: usize, to: *mut f32);
-
-unsafe fn read<T: Copy>(
-    from: *const u8,
-    at: isize,
-    step: isize,
-    n: usize,
-    to: *mut f32,
-    f32: impl Fn(T) -> f32,
-) {
-    // SAFETY: the caller says that the elements are there.
-    unsafe {
-        let from = from.cast::<T>().offset(at);
-        if step == 1 {
-            for i in 0..n {
-                *to.add(i) = f32(*from.add(i));
-            }
-        } else {
-            for i in 0..n {
-                *to.add(i) = f32(*from.offset(i as isize * step));
-            }
-        }
-    }
+/// How a product is computed without patches.
+#[derive(Clone, Debug)]
+pub(super) enum Slab {
+    Forward(Box<Forward>),
+    Few(Box<Few>),
+    Gradient(Box<Gradient>),
 }
 
-/// What reads elements of a type.
-fn reads(ty: ElementType) -> Option<Read> {
-    // SAFETY: the caller's, in all three.
-    let f32s: Read = |from, at, step, n, to| unsafe { read::<f32>(from, at, step, n, to, |x| x) };
-    // SAFETY: as above.
-    let bf16s: Read = |from, at, step, n, to| unsafe { read::<bf16>(from, at, step, n, to, bf16::to_f32) };
-    // SAFETY: as above.
-    let f16s: Read = |from, at, step, n, to| unsafe {
-        if step == 1 {
-            let (from, to) = (
-                std::slice::from_raw_parts(from.cast::<f16>().offset(at), n),
-                std::slice::from_raw_parts_mut(to, n),
-            );
-            return from.convert_to_f32_slice(to);
-        }
-        read::<f16>(from, at, step, n, to, f16::to_f32);
-    };
-    match ty {
-        ElementType::F32 => Some(f32s),
-        ElementType::BF16 => Some(bf16s),
-        ElementType::F16 => Some(f16s),
-        _other => None,
+impl Slab {
+    /// If one of them fits.
+    pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Slab> {
+        let gradient = Gradient::new(lanes, outer, types).map(|g| Slab::Gradient(Box::new(g)));
+        let few = || Few::new(lanes, outer, types).map(|f| Slab::Few(Box::new(f)));
+        let forward = || Forward::new(lanes, outer, types).map(|f| Slab::Forward(Box::new(f)));
+        gradient.or_else(few).or_else(forward)
     }
-}
 
-/// Elements of a type as `f32`, if [`Common`] is of such.
-///
-/// # Safety
-/// They are there, and so is room for as many.
-pub(super) unsafe fn widen(ty: ElementType, from: *const u8, n: usize, to: *mut f32) {
-    if let Some(read) = reads(ty) {
+    pub(super) fn scratch_bytes(&self) -> usize {
+        match self {
+            Slab::Forward(forward) => forward.scratch_bytes(),
+            Slab::Few(few) => few.scratch_bytes(),
+            Slab::Gradient(gradient) => gradient.scratch_bytes(),
+        }
+    }
+
+    /// Whether finished rows are reported while others are computed.
+    pub(super) fn reports(&self) -> bool {
+        match self {
+            Slab::Forward(forward) => forward.reports(),
+            Slab::Few(_) => true,
+            Slab::Gradient(_) => false,
+        }
+    }
+
+    /// Computes it. `finished` gets where rows of features begin and how many, if [`Slab::reports`].
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    pub(super) unsafe fn run(
+        &self,
+        arrays: Arrays,
+        pool: &Pool,
+        finished: Option<&(dyn Fn(isize, usize) + Sync)>,
+    ) {
         // SAFETY: the caller's.
-        unsafe { read(from, 0, 1, n, to) };
-    }
-}
-
-/// The arrays of a convolution.
-#[derive(Clone, Copy)]
-pub(super) struct Arrays {
-    pub(super) lhs: *const u8,
-    pub(super) rhs: *const u8,
-    pub(super) out: *mut u8,
-    pub(super) scratch: *mut u8,
-    pub(super) narrow: Option<Narrow<f32>>,
-}
-
-// SAFETY: tasks write disjoint parts of the result and of the scratch memory.
-unsafe impl Sync for Arrays {}
-
-impl Arrays {
-    /// All of it: so that closures capture what may be shared.
-    fn get(&self) -> Arrays {
-        *self
+        unsafe {
+            match self {
+                Slab::Forward(forward) => forward.run(arrays, pool, finished),
+                Slab::Few(few) => few.run(arrays, pool, finished),
+                Slab::Gradient(gradient) => gradient.run(arrays, pool),
+            }
+        }
     }
 }
 
@@ -131,9 +102,6 @@ struct Common {
     rhs: ElementType,
     result_bytes: usize,
 }
-
-/// Element types of the operands and bytes of an element of the result.
-pub(super) type Types = (ElementType, ElementType, usize);
 
 impl Common {
     fn new(lanes: &[Lane], outer: &Outer, (lhs, rhs, result_bytes): Types) -> Option<Common> {
@@ -321,7 +289,6 @@ impl Common {
                     read(lhs, at(position), 1, channels, to.add(position * channels));
                 }
             } else {
-                #[cfg(target_arch = "x86_64")]
                 if axis.input_stride == 1 {
                     return self.turn_row(
                         lhs,
@@ -350,7 +317,6 @@ impl Common {
     ///
     /// # Safety
     /// They are in the input, there is room for the copy, and the machine has AVX-512.
-    #[cfg(target_arch = "x86_64")]
     unsafe fn turn_row(
         &self,
         lhs: *const u8,
@@ -439,7 +405,6 @@ struct Tile<'a> {
     add: bool,
 }
 
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<'_>) {
     use std::arch::x86_64::*;
@@ -483,37 +448,34 @@ impl Tile<'_> {
     /// # Safety
     /// What it points to is there.
     unsafe fn run(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            macro_rules! wide {
-                ($($rows:literal),*) => {
-                    match (self.rows, self.columns.div_ceil(WIDTH)) {
-                        // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
-                        $(($rows, 3) => return unsafe { tile::<$rows, 3, true>(self) },
-                        // SAFETY: as above.
-                        ($rows, 4) => return unsafe { tile::<$rows, 4, true>(self) },)*
-                        (_, columns) => debug_assert!(columns <= 2, "invariant: tiles of many rows have 32 columns"),
-                    }
-                };
-            }
-            wide!(1, 2, 3, 4);
-            macro_rules! rows {
-                ($($rows:literal),*) => {
-                    match (self.rows, self.columns > WIDTH, self.a_row == 1) {
-                        // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
-                        $(($rows, false, false) => unsafe { tile::<$rows, 1, false>(self) },
-                        // SAFETY: as above.
-                        ($rows, false, true) => unsafe { tile::<$rows, 1, true>(self) },
-                        // SAFETY: as above.
-                        ($rows, true, false) => unsafe { tile::<$rows, 2, false>(self) },
-                        // SAFETY: as above.
-                        ($rows, true, true) => unsafe { tile::<$rows, 2, true>(self) },)*
-                        (rows, _, _) => debug_assert_eq!(rows, 0, "invariant: tiles have at most 12 rows"),
-                    }
-                };
-            }
-            rows!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+        macro_rules! wide {
+            ($($rows:literal),*) => {
+                match (self.rows, self.columns.div_ceil(WIDTH)) {
+                    // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                    $(($rows, 3) => return unsafe { tile::<$rows, 3, true>(self) },
+                    // SAFETY: as above.
+                    ($rows, 4) => return unsafe { tile::<$rows, 4, true>(self) },)*
+                    (_, columns) => debug_assert!(columns <= 2, "invariant: tiles of many rows have 32 columns"),
+                }
+            };
         }
+        wide!(1, 2, 3, 4);
+        macro_rules! rows {
+            ($($rows:literal),*) => {
+                match (self.rows, self.columns > WIDTH, self.a_row == 1) {
+                    // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                    $(($rows, false, false) => unsafe { tile::<$rows, 1, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, false, true) => unsafe { tile::<$rows, 1, true>(self) },
+                    // SAFETY: as above.
+                    ($rows, true, false) => unsafe { tile::<$rows, 2, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, true, true) => unsafe { tile::<$rows, 2, true>(self) },)*
+                    (rows, _, _) => debug_assert_eq!(rows, 0, "invariant: tiles have at most 12 rows"),
+                }
+            };
+        }
+        rows!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
     }
 }
 
