@@ -34,10 +34,11 @@ fn a_loop_compiles_at_every_level_without_contraction() {
             let module = kernel(&context, &target);
             target.optimize(&module).unwrap();
             let assembly = target.assembly(&module).unwrap();
-            let (needed, contracted) = match target.vector_bytes() {
-                64 => (["zmm", "vmulps", "vaddps", "vmovntps", "sfence"], "vfmadd"),
-                32 => (["ymm", "vmulps", "vaddps", "vmovntps", "sfence"], "vfmadd"),
-                _ => ([".4s", "fmul", "fadd", "stnp", "dmb"], "fmla"),
+            let (needed, contracted): (&[_], _) = match target.vector_bytes() {
+                64 => (&["zmm", "vmulps", "vaddps", "vmovntps", "sfence"], "vfmadd"),
+                32 => (&["ymm", "vmulps", "vaddps", "vmovntps", "sfence"], "vfmadd"),
+                // NEON stores past the caches only what is two registers.
+                _ => (&[".4s", "fmul", "fadd", "dmb"], "fmla"),
             };
             for text in needed {
                 assert!(assembly.contains(text), "{level:?} {text}:\n{assembly}");

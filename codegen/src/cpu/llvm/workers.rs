@@ -234,17 +234,14 @@ mod tests {
         let target = Target::host(Level::O2)?;
         target.prepare(&module)?;
         let name =
-            if cfg!(target_arch = "x86_64") { "llvm.aarch64.crc32b" } else { "llvm.x86.sse42.crc32.32.8" };
-        let (int, byte) = (context.i32_type(), context.i8_type());
-        let second = if cfg!(target_arch = "x86_64") { int.into() } else { byte.into() };
-        let callee = module.add_function(name, int.fn_type(&[int.into(), second], false), None);
+            if cfg!(target_arch = "x86_64") { "llvm.aarch64.crc32b" } else { "llvm.x86.sse42.crc32.32.32" };
+        let int = context.i32_type();
+        let callee = module.add_function(name, int.fn_type(&[int.into(); 2], false), None);
         let pointer = context.ptr_type(AddressSpace::default());
         let function = module.add_function("f", context.void_type().fn_type(&[pointer.into()], false), None);
         let builder = context.create_builder();
         builder.position_at_end(context.append_basic_block(function, "entry"));
-        let zero = int.const_zero();
-        let second = if cfg!(target_arch = "x86_64") { zero.into() } else { byte.const_zero().into() };
-        let call = builder.build_call(callee, &[zero.into(), second], "")?;
+        let call = builder.build_call(callee, &[int.const_zero().into(); 2], "")?;
         let value = call.try_as_basic_value().unwrap_basic();
         builder.build_store(function.get_first_param().unwrap().into_pointer_value(), value)?;
         builder.build_return(None)?;
