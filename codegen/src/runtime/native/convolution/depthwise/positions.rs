@@ -143,8 +143,7 @@ impl<E: Element> Plane<'_, E> {
                                     let weight = channel * kernel_channel_stride
                                         + z.weight(wz)
                                         + y.weight(wy)
-                                        + fast.weight(w)
-                                        + fast.kernel_offset;
+                                        + fast.weight(w);
                                     let x = (*self.lhs.offset(from)).f32();
                                     sum = x.mul_add(*self.rhs.offset(weight), sum);
                                 }
@@ -221,6 +220,62 @@ pub(super) unsafe fn load<E: Element, const STEP: usize>(
                 _mm512_permutex2var_ps(low, even, high)
             }
             _more => E::apart(mask as u16, from, step),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a window that is read backwards, whose first place is therefore not the first of the kernel; with wide vectors, too, if the machine has them.
+    #[test]
+    fn reversed_windows() {
+        let (input, kernel) = ([1.0f32, 2.0, 4.0, 8.0, 16.0], [1.0f32, 10.0, 100.0]);
+        let one = Line {
+            input: 1,
+            input_stride: 0,
+            kernel: 1,
+            kernel_stride: 0,
+            kernel_offset: 0,
+            output: 1,
+            stride: 1,
+            padding: 0,
+            dilation: 1,
+            result_stride: 0,
+        };
+        let fast = Line {
+            input: 5,
+            input_stride: 1,
+            kernel: 3,
+            kernel_stride: -1,
+            kernel_offset: 2,
+            output: 5,
+            padding: 1,
+            result_stride: 1,
+            ..one
+        };
+        let slow = [one; 2];
+        let plane = |out: &mut [f32; 5]| Plane {
+            lhs: input.as_ptr(),
+            channels: [1, 0, 0],
+            rhs: kernel.as_ptr(),
+            out: out.as_mut_ptr(),
+            slow: &slow,
+            fast: &fast,
+        };
+        let expected = [12.0, 124.0, 248.0, 496.0, 960.0];
+        let mut out = [0f32; 5];
+        // SAFETY: the arrays have these sizes.
+        unsafe { plane(&mut out).rows_plain(0..1) };
+        assert_eq!(out, expected);
+        #[cfg(target_arch = "x86_64")]
+        if crate::runtime::native::dot::tile::Features::here().avx512 {
+            let mut out = [0f32; 5];
+            let mut masks = vec![0u32; workspace(&fast) / 4];
+            // SAFETY: as above, and the machine has such vectors.
+            unsafe { plane(&mut out).rows_wide(0..1, masks.as_mut_ptr()) };
+            assert_eq!(out, expected);
         }
     }
 }
