@@ -8,7 +8,6 @@ use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 use super::Fuel;
 use super::edit::{Edit, each};
 use super::facts::{is_ieee, pattern_type};
-use super::reduce::operation;
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
@@ -38,11 +37,32 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     })
 }
 
+/// Whether an instruction, or each element of a tuple, is arithmetic: a NaN in it is made.
+fn is_arithmetic(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    match instr.opcode {
+        Opcode::Tuple => instr.operands().iter().all(|&o| is_arithmetic(module, o)),
+        Opcode::Convert | Opcode::Copy => is_arithmetic(module, instr.operands()[0]),
+        // Not a dispatch: what is not known to be arithmetic may move something.
+        opcode => matches!(
+            opcode,
+            Opcode::Add
+                | Opcode::Divide
+                | Opcode::Maximum
+                | Opcode::Minimum
+                | Opcode::Multiply
+                | Opcode::Power
+                | Opcode::Remainder
+                | Opcode::Subtract
+        ),
+    }
+}
+
 /// Whether the processor's arithmetic makes the elements of the result, all of them.
 fn leaves_any(module: &Module, id: InstrId) -> bool {
     let arithmetic = |key| {
         let callee = module.instr(id).attrs.computation(key);
-        callee.is_some_and(|c| operation(module, c).is_some())
+        callee.is_some_and(|c| is_arithmetic(module, module.root(c)))
     };
     // Not a dispatch: of others the compiler keeps account itself.
     match module.instr(id).opcode {
