@@ -132,11 +132,11 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
     let mut checks = Vec::new();
     let checked: Vec<InstrId> = module.instructions(entry).filter(|&id| is_check(module, id)).collect();
     for &check in &checked {
-        sizes.push(*module.instr(check).operands().get(1)?);
-        let size = module.instr(*module.instr(check).operands().get(1)?);
+        let size = *module.instr(check).operands().get(1)?;
+        sizes.push(size);
         let lacking = match module.instr(check).attrs.get(AttrKey::BackendConfig) {
             Some(AttrValue::BackendConfig(config)) => {
-                let bound = facts::integer(module, *size.operands().first()?)?;
+                let bound = facts::integer(module, *module.instr(size).operands().first()?)?;
                 Some((config.text().to_owned(), i64::try_from(bound).ok()?))
             }
             _ => None,
