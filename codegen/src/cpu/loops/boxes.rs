@@ -13,7 +13,8 @@ const MOST_PIECES: usize = 6;
 /// Elements of a register.
 const LANES: i64 = 16;
 
-/// How many times as wide as its edges together the middle of the innermost dimension is, at least, that is a nest of its own.
+/// How many times as wide as edges together the parts of the innermost dimension are, at least, that are nests of their own; and how many times as large as
+/// others the pieces that alone are divided further where all would be too many.
 const MOSTLY: i64 = 4;
 
 /// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
@@ -25,7 +26,7 @@ const SAVED: (usize, usize) = (3, 4);
 /// Divides a space (its dimensions have the variables from `first` on) where one variable alone decides on a condition: sides of a concatenation and
 /// edges of a padding are nests of their own, in which nothing is decided. `known` guards are not looked at.
 ///
-/// Along the innermost dimension, edges that are too narrow for that are left together if what is between them is `lighter` without decisions; rows of short
+/// Along the innermost dimension, edges that are too narrow for that are left together if what is beside them is `lighter` without decisions; rows of short
 /// parts are divided if they take hardly more registers part by part.
 pub(super) fn boxes(
     tape: &Tape<'_>,
@@ -47,36 +48,58 @@ pub(super) fn boxes(
         }
     }
     let elements = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
-    let mut boxes = vec![Vec::new()];
+    let size = |piece: &[(i64, i64)]| piece.iter().fold(1i64, |n, (low, high)| n.saturating_mul(high - low));
+    let mut boxes: Vec<Vec<(i64, i64)>> = vec![dims.iter().map(|&n| (0, n)).collect()];
     let inner = dims.iter().rposition(|&n| n != 1);
     for (d, cuts) in cuts.iter_mut().enumerate() {
         cuts.sort_unstable();
         cuts.dedup();
+        let Some(largest) = boxes.iter().max_by_key(|b| size(b)).cloned() else { break };
         let mut narrow = Some(d) == inner && cuts.windows(2).any(|w| w[1] - w[0] < WIDE);
-        if let Some(middle) = cuts.windows(2).max_by_key(|w| w[1] - w[0]).filter(|_| narrow) {
-            let (low, high) = (middle[0], middle[1]);
-            let mut piece: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
-            piece[d] = (low, high);
-            if high - low >= MOSTLY * (dims[d] - (high - low)).max(1) && high - low >= WIDE && lighter(&piece)
-            {
-                *cuts = vec![0, low, high, dims[d]];
+        let wide: Vec<(i64, i64)> =
+            cuts.windows(2).map(|w| (w[0], w[1])).filter(|(low, high)| high - low >= WIDE).collect();
+        if narrow && wide.len() <= MOST_PIECES {
+            let mut plain = wide;
+            plain.retain(|&part| {
+                let mut piece = largest.clone();
+                piece[d] = part;
+                lighter(&piece)
+            });
+            let inside: i64 = plain.iter().map(|(low, high)| high - low).sum();
+            if inside >= MOSTLY * (dims[d] - inside).max(1) {
+                *cuts = plain.into_iter().flat_map(|(low, high)| [low, high]).chain([0, dims[d]]).collect();
+                cuts.sort_unstable();
                 cuts.dedup();
                 narrow = false;
             }
+        }
+        if narrow {
             let registers = |n: i64| (n + LANES - 1) / LANES;
             let apart: i64 = cuts.windows(2).map(|w| registers(w[1] - w[0])).sum();
-            narrow &= high - low >= WIDE || apart > registers(dims[d]) + 1;
+            let widest = cuts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+            narrow = widest >= WIDE || apart > registers(dims[d]) + 1;
         }
-        let pieces = boxes.len() * (cuts.len() - 1);
+        // Of pieces that become too many, little ones stay as they are.
+        let all = boxes.len() * (cuts.len() - 1);
+        let little =
+            |piece: &[(i64, i64)]| all > MOST_PIECES && size(piece).saturating_mul(MOSTLY) < size(&largest);
+        let stay = boxes.iter().filter(|b| little(b)).count();
+        let pieces = all - stay * (cuts.len() - 2);
         // As many as there are parts to put together, if each is worth a function.
         let worth = boxes.len() == 1 && pieces <= MOST_PARTS && elements / pieces as i64 >= PART;
         if narrow || pieces > MOST_PIECES && !worth {
-            *cuts = vec![0, dims[d]];
+            continue;
         }
         boxes = boxes
             .iter()
-            .flat_map(|b: &Vec<(i64, i64)>| {
-                cuts.windows(2).map(|w| b.iter().copied().chain([(w[0], w[1])]).collect())
+            .flat_map(|b| {
+                let parts = cuts.windows(2).map(|w| (w[0], w[1]));
+                let parts: Vec<(i64, i64)> = if little(b) { vec![b[d]] } else { parts.collect() };
+                parts.into_iter().map(|part| {
+                    let mut piece = b.clone();
+                    piece[d] = part;
+                    piece
+                })
             })
             .collect();
     }

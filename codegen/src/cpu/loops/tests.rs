@@ -151,6 +151,10 @@ fn pieces_of_a_space() {
     check(&loop_of(&parameters, "(f32[100,70], s32[100,70])", body));
     let body = "  z = f32[] constant(2)\n  q = f32[9,200] pad(p0, z), padding=1_1x70_66\n  ROOT r = f32[9,200] add(q, p1)";
     check(&loop_of(&["f32[7,64]", "f32[9,200]"], "f32[9,200]", body));
+    // Wide parts between narrow edges, of which only the largest piece is divided into them.
+    let body = "  s = f32[3,40,80] slice(p0), slice={[0:3], [0:40], [0:160:2]}\n  t = f32[3,40,80] slice(p1), slice={[0:3], [0:40], [1:160:2]}\n  \
+                c = f32[3,40,160] concatenate(s, t), dimensions={2}\n  z = f32[] constant(2)\n  ROOT r = f32[5,42,164] pad(c, z), padding=1_1x1_1x2_2";
+    check(&loop_of(&["f32[3,40,160]", "f32[3,40,160]"], "f32[5,42,164]", body));
     // Edges that are narrow in the innermost dimension, one that cuts, and a stencil of more cuts than there may be.
     let body = "  z = f32[] constant(2)\n  ROOT q = f32[9,70] pad(p0, z), padding=1_1x3_-3";
     check(&loop_of(&["f32[7,70]"], "f32[9,70]", body));

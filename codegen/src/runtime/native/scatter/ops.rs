@@ -28,7 +28,7 @@ pub(super) struct List<'a> {
 pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
 /// Updates ahead of which a place is fetched.
-const AHEAD: usize = 12;
+const AHEAD: usize = 32;
 
 /// Elements that are loaded before any is stored.
 const PIECE: usize = 16;
