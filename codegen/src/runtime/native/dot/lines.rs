@@ -51,6 +51,9 @@ pub(super) unsafe fn pack(
     }
 }
 
+/// Words ahead of which lines are asked for: those that are packed next to these (`product::LINES`).
+const AHEAD: usize = 8;
+
 /// A way to make words. Functions are inlined where AVX-512 is.
 trait Words {
     /// Lines of a word.
@@ -87,6 +90,10 @@ unsafe fn each<K: Words>(
             let mut first = 0;
             while first < plain {
                 let words = K::words(line.add(first * K::BYTES), step, 0xffff, K::GROUP);
+                for g in 0..K::GROUP {
+                    let next = line.wrapping_offset((AHEAD * K::GROUP + g) as isize * step);
+                    _mm_prefetch::<{ _MM_HINT_T0 }>(next.wrapping_add(first * K::BYTES).cast());
+                }
                 _mm512_storeu_si512(to.add(first).cast(), words);
                 first += 16;
             }
