@@ -5,6 +5,7 @@
 
 use hlo::num_complex::Complex;
 
+pub use crate::linalg::eigen_symmetric::Eigenvectors;
 use crate::linalg::svd::{Driver, Vectors};
 use crate::linalg::{Matrix, Triangle, eigen_symmetric, lu, qr, svd};
 use crate::parallel;
@@ -54,12 +55,13 @@ pub trait Element: Copy + Sized + 'static {
         side: Side,
         out: &mut [Self],
     );
-    /// `syevd`, `heevd` of n by n, of which one triangle is looked at: eigenvectors, if wanted, eigenvalues, `info`; NaN if that is not 0.
+    /// `syevd`, `heevd` of n by n, of which one triangle is looked at: eigenvectors, if all are wanted, eigenvalues, `info`; NaN if that is not 0.
     fn syevd(
         a: &[Self],
         n: usize,
         lower: bool,
-        vectors: Option<&mut [Self]>,
+        wanted: Eigenvectors,
+        vectors: &mut [Self],
         values: &mut [Self::Real],
     ) -> i32;
     /// `gesdd`, or `gesvd` by iteration, of m by n: singular values, vectors, `info`; NaN if that is not 0. Vectors that are not wanted are 0.
@@ -114,23 +116,24 @@ fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
     a: &[T],
     n: usize,
     lower: bool,
-    vectors: Option<&mut [T]>,
+    wanted: Eigenvectors,
+    vectors: &mut [T],
     values: &mut [R],
     coarse: f64,
 ) -> i32 {
     let triangle = if lower { Triangle::Lower } else { Triangle::Upper };
-    match eigen_symmetric::eigen(Matrix::widened(a, n, n), triangle, vectors.is_some(), coarse) {
+    match eigen_symmetric::eigen(Matrix::widened(a, n, n), triangle, wanted, coarse) {
         Ok(found) => {
             narrow(values, &found.values);
-            if let (Some(out), Some(z)) = (vectors, found.vectors) {
-                z.narrow_to(out);
+            if let Some(z) = found.vectors {
+                z.narrow_to(vectors);
             }
             0
         }
         Err(k) => {
             nan(values);
-            if let Some(z) = vectors {
-                nan(z);
+            if wanted == Eigenvectors::All {
+                nan(vectors);
             }
             k as i32
         }
@@ -213,10 +216,11 @@ macro_rules! elements {
                 a: &[Self],
                 n: usize,
                 lower: bool,
-                vectors: Option<&mut [Self]>,
+                wanted: Eigenvectors,
+                vectors: &mut [Self],
                 values: &mut [$real],
             ) -> i32 {
-                syevd(a, n, lower, vectors, values, f64::from(<$real>::EPSILON))
+                syevd(a, n, lower, wanted, vectors, values, f64::from(<$real>::EPSILON))
             }
 
             fn gesdd(

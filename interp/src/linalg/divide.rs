@@ -11,34 +11,24 @@ use super::secular::{Columns, Poles, Roots, Rows, ascending, deflate, largest, n
 use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
-/// Eigenvalues in ascending order and the eigenvectors.
+/// Eigenvalues in ascending order and the eigenvectors, or of these the first and the last row.
 type Solved<R> = (Vec<R>, Matrix<R>);
+
+/// Which rows of eigenvectors are computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    All,
+    /// The first and the last: what merging looks at.
+    Edges,
+}
 
 /// Diagonalizes, up to what is below `ulp`. The error is that of the iteration on a small part.
 pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
+    let (values, parts) = blocks(d, e, ulp, Reach::All)?;
     let n = d.len();
-    let epsilon = R::from_f64(ulp / 2.0);
-    let (mut values, mut vectors) = (Vec::with_capacity(n), Matrix::zeros(n, n));
-    let mut start = 0;
-    while start < n {
-        // The block up to the next element that is as good as 0.
-        let negligible = |m: &usize| abs(e[*m]) <= abs(d[*m]).root() * abs(d[*m + 1]).root() * epsilon;
-        let end = (start..n - 1).find(negligible).map_or(n, |m| m + 1);
-        let (mut d, mut e) = (d[start..end].to_vec(), e[start..end - 1].to_vec());
-        let norm = largest(d.iter().chain(&e));
-        let (own, part) = if end - start > BY_ITERATION && !norm.is_zero() {
-            d.iter_mut().chain(&mut e).for_each(|x| *x = *x / norm);
-            // All parts are halved as often as the largest is.
-            let (mut depth, mut longest) = (0, end - start);
-            while longest > BY_ITERATION {
-                (depth, longest) = (depth + 1, longest.div_ceil(2));
-            }
-            let (own, part) = solve(&mut d, &mut e, depth, ulp)?;
-            (own.into_iter().map(|x| x * norm).collect(), part)
-        } else {
-            small(&mut d, &mut e, ulp)?
-        };
-        values.extend(own);
+    let (mut vectors, mut start) = (Matrix::zeros(n, n), 0);
+    for part in parts {
+        let end = start + part.columns();
         for j in start..end {
             vectors.column_mut(j)[start..end].copy_from_slice(part.column(j - start));
         }
@@ -55,42 +45,92 @@ pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, us
     Ok((order.into_iter().map(|i| values[i]).collect(), sorted))
 }
 
-fn small<R: Real>(d: &mut [R], e: &mut [R], ulp: f64) -> Result<Solved<R>, usize> {
-    let mut z = Turns::identity(d.len(), d.len());
-    iterate(d, e, &mut z, ulp)?;
-    Ok((d.to_vec(), z.finish()))
+/// The eigenvalues of [`eigen`] alone.
+pub(crate) fn values<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Vec<R>, usize> {
+    let (values, _) = blocks(d, e, ulp, Reach::Edges)?;
+    Ok(ascending(&values).into_iter().map(|i| values[i]).collect())
 }
 
-fn solve<R: Real>(d: &mut [R], e: &mut [R], depth: usize, ulp: f64) -> Result<Solved<R>, usize> {
+/// The eigenvalues of the blocks along the diagonal that nothing joins, one block after the other, and the eigenvectors of each.
+fn blocks<R: Real>(d: &[R], e: &[R], ulp: f64, reach: Reach) -> Result<(Vec<R>, Vec<Matrix<R>>), usize> {
+    let n = d.len();
+    let epsilon = R::from_f64(ulp / 2.0);
+    let (mut values, mut vectors) = (Vec::with_capacity(n), Vec::new());
+    let mut start = 0;
+    while start < n {
+        // The block up to the next element that is as good as 0.
+        let negligible = |m: &usize| abs(e[*m]) <= abs(d[*m]).root() * abs(d[*m + 1]).root() * epsilon;
+        let end = (start..n - 1).find(negligible).map_or(n, |m| m + 1);
+        let (mut d, mut e) = (d[start..end].to_vec(), e[start..end - 1].to_vec());
+        let norm = largest(d.iter().chain(&e));
+        let (own, part) = if end - start > BY_ITERATION && !norm.is_zero() {
+            d.iter_mut().chain(&mut e).for_each(|x| *x = *x / norm);
+            // All parts are halved as often as the largest is.
+            let (mut depth, mut longest) = (0, end - start);
+            while longest > BY_ITERATION {
+                (depth, longest) = (depth + 1, longest.div_ceil(2));
+            }
+            let (own, part) = solve(&mut d, &mut e, depth, ulp, reach)?;
+            (own.into_iter().map(|x| x * norm).collect(), part)
+        } else {
+            small(&mut d, &mut e, ulp, reach)?
+        };
+        values.extend(own);
+        vectors.push(part);
+        start = end;
+    }
+    Ok((values, vectors))
+}
+
+fn small<R: Real>(d: &mut [R], e: &mut [R], ulp: f64, reach: Reach) -> Result<Solved<R>, usize> {
+    let n = d.len();
+    let mut z = Turns::identity(n, n);
+    iterate(d, e, &mut z, ulp)?;
+    let z = z.finish();
+    let z = match reach {
+        Reach::All => z,
+        Reach::Edges => Matrix::from_fn(2, n, |i, j| z[(if i == 0 { 0 } else { n - 1 }, j)]),
+    };
+    Ok((d.to_vec(), z))
+}
+
+fn solve<R: Real>(
+    d: &mut [R],
+    e: &mut [R],
+    depth: usize,
+    ulp: f64,
+    reach: Reach,
+) -> Result<Solved<R>, usize> {
     let n = d.len();
     if depth == 0 {
-        return small(d, e, ulp);
+        return small(d, e, ulp, reach);
     }
     let half = n / 2;
     let rho = e[half - 1];
     d[half - 1] = d[half - 1] - abs(rho);
     d[half] = d[half] - abs(rho);
     let ((left, right), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    let first = solve(left, &mut before[..half - 1], depth - 1, ulp)?;
-    let second = solve(right, after, depth - 1, ulp)?;
-    Ok(merge(first, second, rho, ulp))
+    let first = solve(left, &mut before[..half - 1], depth - 1, ulp, reach)?;
+    let second = solve(right, after, depth - 1, ulp, reach)?;
+    Ok(merge(first, second, rho, ulp, reach))
 }
 
 /// The matrix whose halves are solved, and which has `rho` beside its diagonal between them.
-fn merge<R: Real>(first: Solved<R>, second: Solved<R>, rho: R, ulp: f64) -> Solved<R> {
+fn merge<R: Real>(first: Solved<R>, second: Solved<R>, rho: R, ulp: f64, reach: Reach) -> Solved<R> {
     let (split, n) = (first.0.len(), first.0.len() + second.0.len());
     // Eigenvectors and eigenvalues of both halves, and how far z touches each.
-    let (mut columns, mut values) = (Columns::new(n, n, split), [first.0, second.0].concat());
+    let (height, above) = if reach == Reach::All { (n, split) } else { (2, 1) };
+    let (mut columns, mut values) = (Columns::new(height, n, above), [first.0, second.0].concat());
     let mut z = Vec::with_capacity(n);
     let scale = R::one() / R::from_f64(2.0).root();
     for j in 0..n {
         let touched = if j < split {
             let column = first.1.column(j);
-            columns.push(Rows::First, column);
-            column[split - 1]
+            columns.push(Rows::First, &column[..above]);
+            column[column.len() - 1]
         } else {
             let column = second.1.column(j - split);
-            columns.push(Rows::Second, column);
+            columns.push(Rows::Second, &column[column.len() - (height - above)..]);
             if rho < R::default() { -column[0] } else { column[0] }
         };
         z.push(touched * scale);

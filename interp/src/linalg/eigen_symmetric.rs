@@ -239,6 +239,17 @@ impl<F: Field> Tridiagonal<F> {
     }
 }
 
+/// Which eigenvectors are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eigenvectors {
+    /// None.
+    No,
+    /// All, but nobody reads them: eigenvalues are to the bit those that come with them.
+    Unread,
+    /// All.
+    All,
+}
+
 /// Eigenvalues in ascending order and the eigenvectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Eigen<F: Field> {
@@ -252,7 +263,7 @@ pub(crate) struct Eigen<F: Field> {
 pub(crate) fn eigen<F: Field>(
     mut a: Matrix<F>,
     triangle: Triangle,
-    vectors: bool,
+    vectors: Eigenvectors,
     coarse: f64,
 ) -> Result<Eigen<F>, usize> {
     let n = a.rows();
@@ -274,6 +285,14 @@ pub(crate) fn eigen<F: Field>(
     let exponent = a.tame();
     let reduced = tridiagonal(a, triangle);
     let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
+    if vectors == Eigenvectors::Unread && n > BY_ITERATION {
+        let values = divide::values(&d, &e, F::Real::ULP)?;
+        return Ok(Eigen {
+            values: values.into_iter().map(|x| x.shifted(exponent)).collect(),
+            vectors: None,
+        });
+    }
+    let vectors = vectors == Eigenvectors::All;
     if vectors && n > BY_ITERATION {
         let ulps = [F::Real::ULP, coarse];
         let mut found = parallel::collect(2, &|i| divide::eigen(&d, &e, ulps[i]));

@@ -73,10 +73,9 @@ impl<R: Real> Columns<R> {
         out
     }
 
-    /// A square matrix whose first columns are, in that `order`, those of `products` and then those `deflated`.
+    /// A matrix of as many columns as rows, or more, whose first columns are, in that `order`, those of `products` and then those `deflated`.
     pub(crate) fn ordered(&self, products: &Matrix<R>, deflated: &[usize], order: &[usize]) -> Matrix<R> {
-        let n = self.all.rows();
-        let mut out = Matrix::zeros(n, n);
+        let mut out = Matrix::zeros(self.all.rows(), self.all.rows().max(order.len()));
         for (to, &from) in order.iter().enumerate() {
             let column = match from.checked_sub(products.columns()) {
                 Some(i) => self.all.column(deflated[i]),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::eigen_symmetric::Eigenvectors;
 use super::super::turns::Turns;
 use super::super::{Matrix, Triangle, eigen_symmetric, lu, qr, svd};
 use super::matrices::{distance, minus, random, size, skew, times};
@@ -146,7 +147,8 @@ fn decompositions_are_the_same_on_all_threads() {
     assert!(one.values == three.values && one.vectors == three.vectors);
     let s = Matrix::from_fn(70, 70, |i, j| a[(i, j)] + a[(j, i)]);
     for triangle in [Triangle::Lower, Triangle::Upper] {
-        let [one, three] = on_threads(|| eigen_symmetric::eigen(s.clone(), triangle, true, COARSE).unwrap());
+        let [one, three] =
+            on_threads(|| eigen_symmetric::eigen(s.clone(), triangle, Eigenvectors::All, COARSE).unwrap());
         assert!(one.values == three.values && one.vectors == three.vectors);
         let v = one.vectors.unwrap();
         let scaled = Matrix::from_fn(70, 70, |i, j| v[(i, j)].scaled(f64::from_f64(one.values[j])));

@@ -4,7 +4,7 @@
 mod blocks;
 mod matrices;
 
-use super::eigen_symmetric::{self, tridiagonal};
+use super::eigen_symmetric::{self, Eigenvectors, tridiagonal};
 use super::svd::{Driver, Vectors};
 use super::{
     Matrix, Triangle, balance, cholesky, eigen_general, hessenberg, lu, qr, qr_pivoted, schur, svd,
@@ -331,14 +331,19 @@ fn check_hermitian<F: Field>() {
         }
         let n = a.rows();
         for triangle in [Triangle::Lower, Triangle::Upper] {
-            let eigen = eigen_symmetric::eigen(filled(&a, triangle), triangle, true, COARSE).unwrap();
+            let eigen =
+                eigen_symmetric::eigen(filled(&a, triangle), triangle, Eigenvectors::All, COARSE).unwrap();
             let v = eigen.vectors.unwrap();
             assert!(skew(&v) < limit(&a), "{name}: {}", skew(&v));
             assert!(eigen.values.windows(2).all(|w| w[0] <= w[1]), "{name}");
             let scaled = Matrix::from_fn(n, n, |i, j| v[(i, j)].scaled(eigen.values[j]));
             let error = distance(&times(&a, &v), &scaled, &a);
             assert!(error < limit(&a), "{name}: {error}");
-            let alone = eigen_symmetric::eigen(filled(&a, triangle), triangle, false, COARSE).unwrap();
+            let alone =
+                eigen_symmetric::eigen(filled(&a, triangle), triangle, Eigenvectors::No, COARSE).unwrap();
+            let unread =
+                eigen_symmetric::eigen(filled(&a, triangle), triangle, Eigenvectors::Unread, COARSE).unwrap();
+            assert_eq!(unread.values, eigen.values, "{name}");
             // Beyond some order they are found another way.
             for (&x, &y) in alone.values.iter().zip(&eigen.values) {
                 let error = (x - y).to_f64().abs();
@@ -509,7 +514,7 @@ fn check_not_finite<F: eigen_general::Vectors>() {
                 assert!(svd::svd(a.clone(), Vectors::Thin, Driver::Iteration, COARSE).is_err());
                 assert!(schur::schur(a.clone(), COARSE).is_err());
                 assert!(eigen_general::eigen(a.clone(), true, true, COARSE).is_err());
-                let hermitian = eigen_symmetric::eigen(a.clone(), Triangle::Lower, true, COARSE);
+                let hermitian = eigen_symmetric::eigen(a.clone(), Triangle::Lower, Eigenvectors::All, COARSE);
                 assert!(hermitian.is_err() || at % n < at / n, "{bad} {n} {at}");
                 let part = |k: usize| a.column(k % n)[..n - 1].to_vec();
                 let broken = system::System {
@@ -532,7 +537,7 @@ fn known_values() {
     let close = |x: f64, y: f64| assert!((x - y).abs() <= 1e-14 * y.abs().max(1.0), "{x} {y}");
     // Wilkinson's matrix of order 21 has pairs that agree to 14 digits; its largest two: LAPACK working notes.
     let wilkinson = hermitian::<Dd>().into_iter().find(|(name, _)| *name == "Wilkinson").unwrap().1;
-    let values = eigen_symmetric::eigen(wilkinson, Triangle::Lower, false, COARSE).unwrap().values;
+    let values = eigen_symmetric::eigen(wilkinson, Triangle::Lower, Eigenvectors::No, COARSE).unwrap().values;
     close(values[20].to_f64(), 10.746_194_182_903_393);
     close(values[19].to_f64(), 10.746_194_182_903_322);
     // The determinant of the Hilbert matrix of order 5 is 1/266716800000.
@@ -557,7 +562,7 @@ fn known_values() {
 fn wide_results_are_wide() {
     let expected = [-2.5, 1e-9, 0.25, 1.0, 1.0, 3.75];
     let a = with_eigenvalues::<Dd>(&expected, 9);
-    let eigen = eigen_symmetric::eigen(a, Triangle::Lower, false, COARSE).unwrap();
+    let eigen = eigen_symmetric::eigen(a, Triangle::Lower, Eigenvectors::No, COARSE).unwrap();
     for (value, expected) in eigen.values.iter().zip(expected) {
         assert!((*value - Dd::from(expected)).to_f64().abs() < 1e-28, "{value:?} {expected}");
     }
@@ -601,7 +606,8 @@ fn order_200() {
     let back = times(&times(&schur.z, &schur.t), &schur.z.adjoint());
     assert!(distance(&back, &a, &a) < limit(&a));
     let hermitian = Matrix::from_fn(200, 200, |i, j| a[(i.max(j), i.min(j))]);
-    let eigen = eigen_symmetric::eigen(hermitian.clone(), Triangle::Lower, true, COARSE).unwrap();
+    let eigen =
+        eigen_symmetric::eigen(hermitian.clone(), Triangle::Lower, Eigenvectors::All, COARSE).unwrap();
     let v = eigen.vectors.unwrap();
     let scaled = Matrix::from_fn(200, 200, |i, j| v[(i, j)].scaled(eigen.values[j]));
     assert!(distance(&times(&hermitian, &v), &scaled, &hermitian) < limit(&a));

@@ -13,6 +13,7 @@ use super::shapes::{Core, Job};
 use crate::error::Result;
 use crate::linalg::svd::{Driver, Vectors};
 use crate::linalg::{Matrix, eigen_general, eigen_symmetric, schur, svd};
+use crate::matrices::Eigenvectors;
 use crate::parallel::collect;
 use crate::scalar::wide::{self, Field, Real, Widened};
 use crate::value::{Sizes, Value};
@@ -51,7 +52,8 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let real = <T::Real>::TYPE;
     let count = job.expect(&batch, &[(T::TYPE, matrix), (real, line), (S32, Core::One)])?;
     let (mut z, mut w, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
-    for eigen in collect(count, &|i| eigen_symmetric::eigen(a.get(i), triangle, vectors, T::EPSILON)) {
+    let wanted = if vectors { Eigenvectors::All } else { Eigenvectors::No };
+    for eigen in collect(count, &|i| eigen_symmetric::eigen(a.get(i), triangle, wanted, T::EPSILON)) {
         let found = eigen.as_ref().ok();
         line_or_nan::<T::Real>(&mut w, found.map(|e| &e.values[..]), n);
         if vectors {

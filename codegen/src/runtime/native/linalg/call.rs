@@ -2,6 +2,7 @@
 
 use hlo::attrs::Transpose;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, Shape};
+use hlo_interp::matrices::Eigenvectors;
 use hlo_linalg::{Side, System, Vectors};
 
 use super::{Routine, SIGNED};
@@ -189,7 +190,12 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
             settings.only(&["mode", "uplo"])?;
             let vectors = settings.choice("mode", &[(b'N', false), (b'V', true)])?;
             (square && (own || n > SIGNED) && types(&[ty, ty, part, s32])).then_some(())?;
-            (Routine::Eigen { n, vectors, lower: settings.triangle()? == Triangle::Lower }, &[2, 2, 1, 0])
+            let wanted = match vectors {
+                true if is_read(module, id, 0) => Eigenvectors::All,
+                true => Eigenvectors::Unread,
+                false => Eigenvectors::No,
+            };
+            (Routine::Eigen { n, wanted, lower: settings.triangle()? == Triangle::Lower }, &[2, 2, 1, 0])
         }
         ("gesdd" | "gesvd", _) => {
             settings.only(&["mode"])?;
@@ -215,6 +221,15 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     ranks.iter().enumerate().all(layouts).then_some(())?;
     let given = finish(routine, ty, shapes, &a, ranks)?;
     (given.routine.sizes(&given.arguments) && (!own || routine.is_own())).then_some(Given { own, ..given })
+}
+
+/// Whether anything may read an element of a result.
+fn is_read(module: &Module, id: InstrId, element: i64) -> bool {
+    let reads = |user: InstrId| {
+        let user = module.instr(user);
+        user.opcode != Opcode::GetTupleElement || user.attrs.int(AttrKey::Index) == Some(element)
+    };
+    module.root(module.instr(id).parent()) == id || module.users(id).iter().any(|u| reads(u.user))
 }
 
 /// Whether matrices are column-major and the batch outside row-major, as LAPACK expects; dimensions of size 1 may be anywhere.

@@ -10,6 +10,7 @@ mod own;
 mod routine;
 
 use hlo::{ElementType, InstrId, Module};
+use hlo_interp::matrices::Eigenvectors;
 use hlo_linalg::{Element, StackReq};
 
 use self::call::Given;
@@ -43,7 +44,7 @@ enum Routine {
     /// ormqr: of reflectors of `n` columns, as many as there are taus.
     MultiplyQ { n: usize, taus: usize, rows: usize, columns: usize, side: hlo_linalg::Side },
     /// syevd.
-    Eigen { n: usize, vectors: bool, lower: bool },
+    Eigen { n: usize, wanted: Eigenvectors, lower: bool },
     /// gesdd, or gesvd by iteration. `full`: the shapes of u and vt.
     Svd { m: usize, n: usize, vectors: hlo_linalg::Vectors, full: bool, iteration: bool },
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hlo_interp::Threads;
-use hlo_interp::matrices::{self, Element, Side, Singular};
+use hlo_interp::matrices::{self, Eigenvectors, Element, Side, Singular};
 use hlo_linalg::Vectors;
 
 use super::{Linalg, Routine, TASKS};
@@ -79,12 +79,12 @@ unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize) {
             let order = if side.left { rows } else { columns };
             T::ormqr((read(0), order, n), read(1), (read(2), rows, columns), side, write(3));
         }
-        Routine::Eigen { n, vectors, lower } => {
+        Routine::Eigen { n, wanted, lower } => {
             let z = write(1);
-            if !vectors {
+            if wanted == Eigenvectors::No {
                 z.copy_from_slice(read(0));
             }
-            ints(3)[0] = T::syevd(read(0), n, lower, vectors.then_some(z), real(2));
+            ints(3)[0] = T::syevd(read(0), n, lower, wanted, z, real(2));
         }
         Routine::Svd { m, n, vectors, iteration, .. } => {
             write(1).copy_from_slice(read(0));

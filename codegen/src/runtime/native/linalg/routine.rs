@@ -2,7 +2,7 @@
 
 use hlo_linalg::{Element, MemStack, Part, StackReq, Vectors};
 
-use super::Routine;
+use super::{Eigenvectors, Routine};
 use crate::runtime::native::memory::Shared;
 
 /// The parts of one matrix's arguments.
@@ -75,7 +75,7 @@ impl Routine {
                 let (order, others) = if side.left { (rows, columns) } else { (columns, rows) };
                 T::qr_scratch(order, n, others)
             }
-            Routine::Eigen { n, vectors, .. } => T::eigen_scratch(n, vectors),
+            Routine::Eigen { n, wanted, .. } => T::eigen_scratch(n, wanted == Eigenvectors::All),
             Routine::Svd { m, n, vectors, .. } => T::svd_scratch(m, n, vectors),
         }
     }
@@ -90,7 +90,9 @@ impl Routine {
             Routine::Qr { m, n } => 2.0 * (m * n * m.min(n)) as f64,
             Routine::FormQ { m, n, taus } => 4.0 * (m * n) as f64 * taus as f64,
             Routine::MultiplyQ { taus, rows, columns, .. } => 4.0 * (rows * columns) as f64 * taus as f64,
-            Routine::Eigen { n, vectors, .. } => cube(n) * if vectors { 9.0 } else { 4.0 / 3.0 },
+            Routine::Eigen { n, wanted, .. } => {
+                cube(n) * if wanted == Eigenvectors::All { 9.0 } else { 4.0 / 3.0 }
+            }
             Routine::Svd { m, n, .. } => 8.0 * (m * n * m.min(n)) as f64,
         }
     }
@@ -208,7 +210,8 @@ impl Routine {
                         stack,
                     );
                 }
-                Routine::Eigen { n, vectors, lower } => {
+                Routine::Eigen { n, wanted, lower } => {
+                    let vectors = wanted == Eigenvectors::All;
                     let (a, z, w) = (parts.read::<T>(0), parts.write::<T>(1), parts.write::<T::Part>(2));
                     let found = T::eigen(a, n, lower, w, if vectors { &mut *z } else { &mut [] }, stack);
                     if !found {
