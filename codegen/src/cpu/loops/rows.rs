@@ -15,7 +15,7 @@ use super::nest::{self, Output, bind_parameters, decode, leaf_root, variables};
 use super::region::{narrowed, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
-use super::tape::{NodeId, Op, Tape, array_leaves};
+use super::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
@@ -29,6 +29,11 @@ const MANY: u64 = 64;
 
 /// Bytes of results above which they are written past the caches.
 const STREAMING: i64 = 16 << 20;
+
+/// Bytes of an array from which on the next row of it is not in the nearest caches.
+const DISTANT: i64 = 1 << 20;
+/// Bytes of a row that is asked for while the one before it is computed, at most.
+const NEXT: i64 = 64 << 10;
 
 /// A chain.
 pub(super) struct Chain<'m> {
@@ -52,6 +57,8 @@ pub(super) struct Chain<'m> {
     pub(super) singles: Vec<Output>,
     /// Results are stored past the caches.
     pub(super) streaming: bool,
+    /// Arrays whose next row is asked for during the last sweep: it comes while this one is computed with, not while the first sweep waits for it.
+    next: Vec<u32>,
     /// Rows are short and many: the variable of those that lanes hold.
     short: Option<(u32, i64)>,
 }
@@ -144,11 +151,27 @@ pub(super) fn fusion(
     let short = short::rows(&tape, &vars, length, &sweeps, &elements);
     let keeps = keep(&tape, &sweeps, &elements, length);
     let streaming = streams(&tape, &elements);
+    let next = distant(&tape, &sweeps, &whole, length);
     let rows = vars;
-    Ok((
-        tape,
-        Some(Chain { rows, inner, place, whole, length, sweeps, keeps, elements, singles, streaming, short }),
-    ))
+    let chain =
+        Chain { rows, inner, place, whole, length, sweeps, keeps, elements, singles, streaming, next, short };
+    Ok((tape, Some(chain)))
+}
+
+/// Large arrays that the first sweep reads row by row.
+fn distant(tape: &Tape<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -> Vec<u32> {
+    let first = sweeps.iter().take(1).flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+    let mut arrays: Vec<u32> = Vec::new();
+    for node in tape.needed(first) {
+        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[node as usize].op else { continue };
+        let shape = &tape.arrays[*array as usize].shape;
+        let bytes = |elements: i64| elements.saturating_mul(shape.element_type.storage_bytes() as i64);
+        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= DISTANT) && bytes(length) <= NEXT;
+        if at == whole && large && !arrays.contains(array) {
+            arrays.push(*array);
+        }
+    }
+    arrays
 }
 
 /// Whether results are so large that they are stored past the caches.
@@ -428,6 +451,9 @@ impl<'m> Chain<'m> {
                 buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.place))
             },
             after: &|c| {
+                if self.elements.is_empty() && number > 0 && number + 1 == self.sweeps.len() {
+                    self.ask(c)?;
+                }
                 buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.place))
             },
         };
@@ -435,6 +461,15 @@ impl<'m> Chain<'m> {
         let lanes = std::mem::replace(&mut c.lanes, 1);
         folds.give(c, &total)?;
         c.lanes = lanes;
+        Ok(())
+    }
+
+    /// Asks for what the next row has where the code is.
+    fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        for &array in &self.next {
+            let place = c.place(array, &self.whole.plus(self.length))?;
+            c.e.prefetch_far(place.address)?;
+        }
         Ok(())
     }
 
@@ -446,6 +481,7 @@ impl<'m> Chain<'m> {
     ) -> Result<()> {
         let e = c.e;
         let last = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
+            self.ask(c)?;
             for b in buffers {
                 b.load(c, &self.place)?;
             }
