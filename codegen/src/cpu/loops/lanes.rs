@@ -142,7 +142,7 @@ pub(super) fn registers(
 }
 
 /// Whether what lanes over a variable read there is the same element, or neighbours.
-fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
+pub(super) fn is_plain(tape: &Tape<'_>, at: &Affine, inner: u32) -> bool {
     at.terms.iter().all(|&(atom, factor)| match &tape.space.atom(atom).def {
         Def::Var(var) => *var != inner || factor == 1,
         Def::Div(..) | Def::Mod(..) | Def::Value(_) => is_same(tape, &Affine::atom(atom), inner),

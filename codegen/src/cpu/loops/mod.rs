@@ -14,6 +14,7 @@ mod argmax;
 mod boxes;
 mod code;
 mod cost;
+mod gathered;
 mod index;
 mod lanes;
 mod nest;

@@ -8,6 +8,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::boxes::{LIGHTER, boxes, together};
 use super::code::Code;
+use super::gathered::Gathered;
 use super::index::{Affine, AtomId, Def, Index, components};
 use super::lanes::{LONGEST, lanes, over_lanes, registers};
 use super::sparse::Sparse;
@@ -627,9 +628,14 @@ impl Nest {
             vars => {
                 let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
                 let e = c.e;
+                let roots = self.outputs.iter().map(|o| o.node);
+                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(tape, roots, (inner, n)));
                 c.mark()?;
                 e.for_range(begin, end, e.i64(1), |unit| {
                     c.enter()?;
+                    if let Some(gathered) = &gathered {
+                        gathered.ask(c, (unit, end), outer)?;
+                    }
                     decode(c, unit, &outer[..self.prefix])?;
                     let body = |c: &mut Code<'_, '_, '_, '_>| {
                         let e = c.e;

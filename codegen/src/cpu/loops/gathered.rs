@@ -1,0 +1,111 @@
+//! Rows that indices say where to find: they are asked for some rows ahead of those that are copied or computed with, because no processor foresees them.
+//!
+//! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
+
+use super::code::Code;
+use super::index::Affine;
+use super::lanes::is_plain;
+use super::nest::decode;
+use super::tape::{NodeId, Op, Tape};
+use crate::cpu::llvm::{IntPredicate, Result, Value};
+
+/// Bytes of an array from which on its rows are far away.
+const DISTANT: i64 = 1 << 20;
+/// Bytes of a row, at most: of longer ones the processor foresees the rest itself.
+const ROW: i64 = 1 << 10;
+/// Bytes that are asked for ahead; and the least and the most rows.
+const AHEAD: i64 = 2 << 10;
+const ROWS: (i64, i64) = (4, 32);
+/// Operations that an index may take, since it is computed twice.
+const WORK: u64 = 16;
+/// Bytes of a cache line.
+const LINE: i64 = 64;
+
+/// Rows of large arrays at computed places.
+pub(super) struct Gathered {
+    /// Arrays, and where in them an element is.
+    places: Vec<(u32, Affine)>,
+    /// The variable that counts elements of a row.
+    inner: u32,
+    /// Bytes of a row.
+    bytes: i64,
+}
+
+impl Gathered {
+    /// What the nodes load that way, over all values (so many) of the innermost variable.
+    pub(super) fn of(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
+        let mut found = Self { places: Vec::new(), inner, bytes: 0 };
+        for node in tape.needed(nodes) {
+            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
+            let shape = &tape.arrays[*array as usize].shape;
+            let size = shape.element_type.storage_bytes() as i64;
+            let row = n.saturating_mul(size);
+            let distant = shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= DISTANT);
+            let mut values = Vec::new();
+            tape.values_in(at, &mut |value| values.push(value));
+            let cheap = |values: Vec<NodeId>| {
+                let all = tape.needed(values.into_iter());
+                all.iter().map(|&n| tape.flops(n)).sum::<u64>() <= WORK
+                    && !all.iter().any(|&n| tape.branches(n))
+            };
+            if !values.is_empty() && distant && row <= ROW && is_plain(tape, at, inner) && cheap(values) {
+                found.bytes = found.bytes.max(row);
+                found.places.push((*array, at.clone()));
+            }
+        }
+        found
+    }
+
+    /// Asks for what a later one of the units before `end` needs, which are values of `vars`.
+    pub(super) fn ask<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        (unit, end): (Value<'ctx>, Value<'ctx>),
+        vars: &[(u32, i64)],
+    ) -> Result<()> {
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        let e = c.e;
+        let rows = (AHEAD / self.bytes.max(1)).clamp(ROWS.0, ROWS.1);
+        let (later, last) = (e.add(unit, e.i64(rows))?, e.sub(end, e.i64(1))?);
+        let later = e.select(e.icmp(IntPredicate::SLT, later, last)?, later, last)?;
+        let lanes = std::mem::replace(&mut c.lanes, 1);
+        c.enter()?;
+        decode(c, later, vars)?;
+        c.set_var(self.inner, e.i64(0), false, 1);
+        for (array, at) in &self.places {
+            let place = c.place(*array, at)?;
+            for line in (0..self.bytes).step_by(LINE as usize) {
+                e.prefetch(e.address(place.address, e.i64(line))?)?;
+            }
+        }
+        c.leave();
+        c.lanes = lanes;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fused;
+    use crate::runtime::kernel_tests::check;
+
+    /// Rows of a table that is far away, at places given and computed; also outside of it.
+    #[test]
+    fn rows_of_a_large_table() {
+        let gather = |name: &str, at: &str| {
+            format!(
+                "  {name}i = s32[300,1] reshape({at})\n  {name} = f32[300,40] gather(p0, {name}i), offset_dims={{1}}, collapsed_slice_dims={{0}}, \
+                 start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,40}}\n"
+            )
+        };
+        let body = format!(
+            "  c = s32[] constant(7)\n  b = s32[300] broadcast(c), dimensions={{}}\n  m = s32[300] multiply(p1, b)\n{}{}  \
+             ROOT r = f32[300,40] subtract(g, h)",
+            gather("g", "m"),
+            gather("h", "p1")
+        );
+        check(&fused("kLoop", &["f32[8192,40]", "s32[300]"], "f32[300,40]", &body, ""));
+    }
+}
