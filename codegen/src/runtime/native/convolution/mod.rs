@@ -798,6 +798,7 @@ impl Convolution {
                             accumulate: false,
                             start: std::ptr::null(),
                             far: false,
+                            along: false,
                             next: std::ptr::null(),
                             next_step: 0,
                         });

@@ -26,7 +26,7 @@ use std::thread::LocalKey;
 
 use super::source::Source;
 use super::steps::Steps;
-use super::tile::{Arithmetic, Tile, Tiles};
+use super::tile::{ALONG, Arithmetic, Tile, Tiles};
 use crate::runtime::pool::Pool;
 
 /// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
@@ -97,6 +97,8 @@ pub(in crate::runtime::native) struct Schedule {
     left_cost: usize,
     /// Whether there are so few multiplications that the calling thread does them alone.
     alone: bool,
+    /// Whether the right operand comes from memory, where it lies, for few rows.
+    along: bool,
 }
 
 /// Multiplications below which other threads are not asked.
@@ -120,6 +122,10 @@ const FAR_COST: usize = 8;
 const SUMS: usize = 1024;
 /// Bytes of counters that are kept in the workspace of the calling thread, at most.
 const COUNTERS: usize = 1 << 20;
+
+/// Columns of a chunk of a right operand that comes from memory for few rows, whose sums stay in the nearest caches: at least, and at most.
+const NARROW: usize = 256;
+const STRETCH: usize = 1024;
 
 /// Lines of a right operand that are packed side by side.
 const LINES: usize = 8;
@@ -194,7 +200,11 @@ impl Schedule {
                 }
             }
         }
-        Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone }
+        let along = streamed && m <= ALONG && forced.is_none();
+        if along {
+            columns = n.div_ceil(4).clamp(NARROW, STRETCH).next_multiple_of(tiles.columns).min(n);
+        }
+        Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone, along }
     }
 
     /// The same for so many threads, and whether rows are reported: the number of stripes whose time is least, as far as it can be told.
@@ -550,8 +560,11 @@ impl<A: Arithmetic> Product<'_, A> {
         let right = if s.right == Right::InPlace { self.right.in_place(part.batch) } else { None };
         let direct =
             self.target.narrow.is_none().then(|| self.target.rows.single().zip(self.target.columns.single()));
-        let direct = direct.flatten().filter(|&(_, column)| column == 1 || part.columns == 1);
-        let width = part.columns.next_multiple_of(tiles.columns);
+        let along = s.along && self.start.is_null();
+        // Rows of sums that are added to again and again are not to begin at the same place of pages.
+        let direct = direct.flatten().filter(|&(_, column)| !along && (column == 1 || part.columns == 1));
+        let apart = if along { 64_usize.div_ceil(size_of::<A::Sum>()) } else { 0 };
+        let width = part.columns.next_multiple_of(tiles.columns) + apart;
         let left_bytes = if left.is_some() { 0 } else { ROWS.min(part.rows) * s.depth * word };
         let right_bytes = if s.right == Right::Own { width * s.depth * word } else { 0 };
         let sum_bytes = if direct.is_some() { 0 } else { part.rows * width * size_of::<A::Sum>() };
@@ -605,6 +618,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             accumulate: word > 0,
                             start: std::ptr::null(),
                             far: right.is_some(),
+                            along,
                             next: b.cast(),
                             next_step: 0,
                         };
@@ -619,6 +633,19 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tiles.rows
                             }
                         };
+                        if along {
+                            for (row, count) in panels(rows, most) {
+                                tile.rows = count;
+                                tile.columns = part.columns;
+                                tile.c = c.offset((first + row) as isize * c_row);
+                                if left.is_none() {
+                                    tile.a = packed_left.add(row * words);
+                                    tile.a_term = count as isize;
+                                }
+                                (tiles.run)(&tile);
+                            }
+                            continue;
+                        }
                         for column in (0..part.columns).step_by(tiles.columns) {
                             tile.b = b.add(column / tiles.columns * b_panel);
                             tile.columns = tiles.columns.min(part.columns - column);

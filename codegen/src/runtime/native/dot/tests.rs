@@ -372,6 +372,18 @@ fn blocks() {
     }
 }
 
+/// Few rows by a matrix that comes from memory, of columns and terms that are no multiples of anything.
+#[test]
+fn few_rows_by_much() {
+    use ElementType::*;
+    let mut r = Random(13);
+    for (m, k, n) in [(3, 517, 1030), (24, 515, 777), (25, 300, 900), (8, 1024, 2048)] {
+        for (ty, out) in [(F32, F32), (F32, BF16), (BF16, F32), (S32, S32), (C64, C64)] {
+            Case::matrices(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
+        }
+    }
+}
+
 /// Terms of which a thread cannot keep all words of a few columns, for results that are rounded once.
 #[test]
 fn long_rows() {

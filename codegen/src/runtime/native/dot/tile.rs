@@ -25,7 +25,7 @@ pub(in crate::runtime::native) struct Tile<W, S> {
     pub(in crate::runtime::native) terms: usize,
     /// Rows; any number.
     pub(in crate::runtime::native) rows: usize,
-    /// Columns, at most [`Tiles::columns`].
+    /// Columns, at most [`Tiles::columns`] unless `along`.
     pub(in crate::runtime::native) columns: usize,
     /// The first sum. Columns are neighbours.
     pub(in crate::runtime::native) c: *mut S,
@@ -37,6 +37,8 @@ pub(in crate::runtime::native) struct Tile<W, S> {
     pub(in crate::runtime::native) start: *const S,
     /// Whether the right operand is read where it lies: its terms may be far apart.
     pub(in crate::runtime::native) far: bool,
+    /// Whether it comes from memory: a few terms are read from end to end, of any number of columns, as memory gives them fastest.
+    pub(in crate::runtime::native) along: bool,
     /// What will be read next, as far as it is asked for during this tile: where it begins and how far one is to go with each term.
     pub(in crate::runtime::native) next: *const u8,
     pub(in crate::runtime::native) next_step: usize,
@@ -145,6 +147,63 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
     }
 }
 
+/// The most rows of a tile of a right operand that is read along its rows.
+pub(in crate::runtime::native) const ALONG: usize = 24;
+
+/// Terms that are read side by side: as many streams as the processor follows, and as many lines of one place as the nearest cache holds.
+const STREAMS: usize = 8;
+
+/// Sums any number of columns, a few terms at a time, with rows of the right operand read from end to end. Every load of the innermost loop is of one row, so that
+/// the processor foresees each by itself.
+#[inline(always)]
+unsafe fn along<S: Step>(t: &Tile<S::Word, S::Sum>) {
+    // SAFETY: the caller's: the tile's pointers are valid for its rows, terms and columns.
+    unsafe {
+        let mut some = [[S::Word::default(); STREAMS]; ALONG];
+        for first in (0..t.terms).step_by(STREAMS) {
+            let (terms, accumulate) = (STREAMS.min(t.terms - first), t.accumulate || first > 0);
+            let a = t.a.offset(first as isize * t.a_term);
+            let b = t.b.offset(first as isize * t.b_term);
+            for (row, all) in (0..t.rows as isize).zip(&mut some) {
+                for (term, word) in (0..terms as isize).zip(all) {
+                    *word = *a.offset(row * t.a_row + term * t.a_term);
+                }
+            }
+            for column in (0..t.columns).step_by(S::N) {
+                let n = S::N.min(t.columns - column);
+                let b = b.add(column);
+                let load = |term: usize| {
+                    let from = b.offset(term as isize * t.b_term);
+                    if n == S::N { S::load(from) } else { S::load_part(from, n) }
+                };
+                let mut words = [load(0); STREAMS];
+                if terms == STREAMS {
+                    for term in 1..STREAMS {
+                        words[term] = load(term);
+                    }
+                } else {
+                    for term in 1..terms {
+                        words[term] = load(term);
+                    }
+                }
+                for (row, all) in some.iter().enumerate().take(t.rows) {
+                    let mut sum = S::zero();
+                    if terms == STREAMS {
+                        for term in 0..STREAMS {
+                            sum = S::madd(S::splat(all[term]), words[term], sum);
+                        }
+                    } else {
+                        for term in 0..terms {
+                            sum = S::madd(S::splat(all[term]), words[term], sum);
+                        }
+                    }
+                    S::store(sum, t.c.offset(row as isize * t.c_row).add(column), n, accumulate);
+                }
+            }
+        }
+    }
+}
+
 /// The same tile without its first `rows`.
 #[inline(always)]
 unsafe fn below<W: Copy, S: Copy>(t: &Tile<W, S>, rows: usize) -> Tile<W, S> {
@@ -173,11 +232,19 @@ macro_rules! tiles {
                 // SAFETY: the caller's.
                 unsafe { block::<$step, R, V, P>(t) }
             }
+            $(#[$meta])*
+            unsafe fn from_memory(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+                // SAFETY: the caller's.
+                unsafe { along::<$step>(t) }
+            }
             /// By rows, whether there are two vectors, and whether rows of the left operand are neighbours.
             const BLOCKS: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
                 [$([one::<$rows, 1, false>, one::<$rows, 1, true>, one::<$rows, 2, false>, one::<$rows, 2, true>]),*];
             // SAFETY: the caller's, of the whole tile and so of each part.
             unsafe {
+                if t.along {
+                    return from_memory(t);
+                }
                 let which = usize::from(t.columns > <$step>::N) * 2 + usize::from(t.a_row == 1);
                 if t.rows <= $most {
                     if t.rows > 0 {
