@@ -9,8 +9,8 @@ use super::nest::decode;
 use super::tape::{NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Result, Value};
 
-/// Bytes of an array from which on its rows are far away.
-const DISTANT: i64 = 1 << 20;
+/// Bytes of an array from which on its rows are far away: not in the nearest caches.
+pub(super) const DISTANT: i64 = 1 << 20;
 /// Bytes of a row, at most: of longer ones the processor foresees the rest itself.
 const ROW: i64 = 1 << 10;
 /// Bytes that are asked for ahead; and the least and the most rows.

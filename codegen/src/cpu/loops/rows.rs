@@ -9,6 +9,7 @@ use hlo::{ArrayShape, ElementType, InstrId, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Code;
+use super::gathered::DISTANT;
 use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Output, bind_parameters, decode, leaf_root, variables};
@@ -30,8 +31,6 @@ const MANY: u64 = 64;
 /// Bytes of results above which they are written past the caches.
 const STREAMING: i64 = 16 << 20;
 
-/// Bytes of an array from which on the next row of it is not in the nearest caches.
-const DISTANT: i64 = 1 << 20;
 /// Bytes of a row that is asked for while the one before it is computed, at most.
 const NEXT: i64 = 64 << 10;
 

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use super::product::LINES;
+
 /// How elements become words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::runtime::native) enum Lines {
@@ -51,9 +53,6 @@ pub(super) unsafe fn pack(
     }
 }
 
-/// Words ahead of which lines are asked for: those that are packed next to these (`product::LINES`).
-const AHEAD: usize = 8;
-
 /// A way to make words. Functions are inlined where AVX-512 is.
 trait Words {
     /// Lines of a word.
@@ -91,7 +90,8 @@ unsafe fn each<K: Words>(
             while first < plain {
                 let words = K::words(line.add(first * K::BYTES), step, 0xffff, K::GROUP);
                 for g in 0..K::GROUP {
-                    let next = line.wrapping_offset((AHEAD * K::GROUP + g) as isize * step);
+                    // Of the words that are packed after these.
+                    let next = line.wrapping_offset((LINES * K::GROUP + g) as isize * step);
                     _mm_prefetch::<{ _MM_HINT_T0 }>(next.wrapping_add(first * K::BYTES).cast());
                 }
                 _mm512_storeu_si512(to.add(first).cast(), words);

@@ -128,7 +128,7 @@ const NARROW: usize = 256;
 const STRETCH: usize = 1024;
 
 /// Lines of a right operand that are packed side by side.
-const LINES: usize = 8;
+pub(super) const LINES: usize = 8;
 
 impl Schedule {
     /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles; `forced` says how the right operand is read.
