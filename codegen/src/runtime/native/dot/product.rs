@@ -1,7 +1,8 @@
 //! Batches of matrix products over packed operands.
 //!
 //! The result is cut into chunks of rows and columns (of some matrices of the batch); a chunk is computed by one thread, a block of terms after the other, and register
-//! tiles add up in the result, or in the workspace of the thread if the result has other elements than sums. Where operands are read:
+//! tiles add up in the result, or in the workspace of the thread if the result has other elements than sums or they are added to every few terms (`along`). Where
+//! operands are read:
 //!
 //! | left | when |
 //! |---|---|
@@ -10,7 +11,7 @@
 //!
 //! | right | when |
 //! |---|---|
-//! | [`Right::InPlace`] | there are few rows to multiply it with |
+//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, a few of its rows from end to end, not down its columns (`along`) |
 //! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //!
