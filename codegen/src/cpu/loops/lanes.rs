@@ -84,8 +84,18 @@ pub(super) fn enabled<'ctx>(
 
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.
 pub(super) fn lanes(tape: &Tape<'_>, target: &Target, roots: impl Iterator<Item = NodeId>) -> u32 {
+    lanes_besides(tape, target, roots, &|_| false)
+}
+
+/// The same where some nodes are known.
+pub(super) fn lanes_besides(
+    tape: &Tape<'_>,
+    target: &Target,
+    roots: impl Iterator<Item = NodeId>,
+    known: &dyn Fn(NodeId) -> bool,
+) -> u32 {
     let mut widest = 8;
-    for n in tape.needed(roots) {
+    for n in tape.needed_besides(roots, known) {
         let node = &tape.nodes[n as usize];
         let computes = matches!(node.op, Op::Elementwise { .. } | Op::Convert { .. });
         widest = widest.max(lane_bits(node.ty, computes));
@@ -104,11 +114,12 @@ const MOST: u64 = 1000;
 
 /// How many registers full of lanes are computed at a time in a loop over `inner`, which goes over so many elements. Operations that wait for one another keep a
 /// processor waiting too, unless it finds others to do; what it looks ahead is an iteration or two of a long expression, so others should be
-/// between them.
+/// between them. What is known is loaded.
 pub(super) fn registers(
     tape: &Tape<'_>,
     target: &Target,
     roots: impl Iterator<Item = NodeId>,
+    known: &dyn Fn(NodeId) -> bool,
     (inner, elements): (u32, i64),
     lanes: u32,
 ) -> u32 {
@@ -117,7 +128,7 @@ pub(super) fn registers(
     }
     let mut depths = rustc_hash::FxHashMap::default();
     let (mut all, mut deepest) = (0, 0);
-    for n in tape.needed(roots) {
+    for n in tape.needed_besides(roots, known) {
         if let Op::Load { at, .. } | Op::Constant { at, .. } = &tape.nodes[n as usize].op
             && !is_plain(tape, at, inner)
         {
@@ -139,6 +150,20 @@ pub(super) fn registers(
     };
     let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
     [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
+}
+
+/// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
+/// register.
+pub(super) fn full<I: Iterator<Item = NodeId>>(
+    tape: &Tape<'_>,
+    target: &Target,
+    nodes: &dyn Fn() -> I,
+    known: &dyn Fn(NodeId) -> bool,
+    inner: (u32, i64),
+    most: u32,
+) -> u32 {
+    let lanes = lanes_besides(tape, target, nodes(), known).min(most);
+    lanes * registers(tape, target, nodes(), known, inner, lanes)
 }
 
 /// Whether what lanes over a variable read there is the same element, or neighbours.

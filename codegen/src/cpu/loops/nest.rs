@@ -595,7 +595,7 @@ impl Nest {
         let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
         let together = match self.vars.last() {
             Some(&inner) if self.columns == 1 && lanes > 1 => {
-                registers(tape, target, self.outputs.iter().map(|o| o.node), inner, lanes)
+                registers(tape, target, self.outputs.iter().map(|o| o.node), &|_| false, inner, lanes)
             }
             Some(_) | None => 1,
         };

@@ -181,8 +181,7 @@ pub(super) fn apart(
             tape.arrays[array as usize].offset = scratch;
             let bytes = shape.elements() as u64 * shape.element_type.storage_bytes() as u64;
             scratch += bytes.next_multiple_of(64);
-            let node = tape.given(fold.given[leaf], fold.types[leaf]);
-            let node = tape.convert(node, shape.element_type);
+            let node = fold.result(&mut tape, leaf, shape.element_type);
             tape.bind(reduce, leaf as u32, Bound::Array(array));
             outputs.push(Output { node, array, at: kept.clone() });
         }
@@ -400,7 +399,7 @@ impl<'m> Reduction<'m> {
         let [arguments, begin, end] = f.parameters;
         let rows = self.over_rows();
         let last = self.vars.last().map_or(1, |v| v.1);
-        let mut lanes = self.folds.lanes(tape, target, &[], last);
+        let mut lanes = self.folds.lanes(tape, target, &[], &|_| false, self.inner_run(&self.vars));
         if !rows && last > 2 || self.is_abreast() {
             // Results are apart: their order is not that of elements.
             lanes = self.folds.lanes_of_columns(tape, target);
@@ -503,12 +502,16 @@ impl<'m> Reduction<'m> {
     }
 
     fn copies_of_rows(&self, tape: &Tape<'_>, lanes: u32, vars: &[(u32, i64)]) -> i64 {
-        let Some(&(var, n)) = vars.last() else { return 1 };
-        let n = match self.chunks {
-            Some((cut, size, _)) if cut == var => size,
-            _ => n,
-        };
-        self.folds.copies_of(tape, lanes, n)
+        self.folds.copies_of(tape, lanes, self.inner_run(vars).1)
+    }
+
+    /// The innermost of some variables, and how many values of it a unit goes over.
+    fn inner_run(&self, vars: &[(u32, i64)]) -> (u32, i64) {
+        let &(var, n) = vars.last().unwrap_or(&(0, 1));
+        match self.chunks {
+            Some((cut, size, _)) if cut == var => (var, size),
+            _ => (var, n),
+        }
     }
 
     /// Whether rows of so many columns come from memory and are short.

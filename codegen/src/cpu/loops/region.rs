@@ -101,6 +101,23 @@ impl<'m> Combine<'m> {
         if matches!(self, Combine::Sum) && ty.bits() < 32 { ElementType::F32 } else { ty }
     }
 
+    /// The signed integers whose order finds the greatest or the least (`true`) of floats of a type: fewer operations than for floats, of which a NaN
+    /// is neither and zeros are different; floats of 16 bits need no wider ones besides.
+    pub(super) fn order_of(&self, ty: ElementType) -> Option<(ElementType, bool)> {
+        let least = match self {
+            Combine::Binary(Binary::Maximum, true) => false,
+            Combine::Binary(Binary::Minimum, true) => true,
+            Combine::Binary(..) | Combine::Sum | Combine::Extreme { .. } | Combine::General { .. } => {
+                return None;
+            }
+        };
+        if ty.is_float() && ty.bits() == 16 {
+            return Some((ElementType::S16, least));
+        }
+        // Other processors have instructions for it.
+        (ty == ElementType::F32 && cfg!(target_arch = "x86_64")).then_some((ElementType::S32, least))
+    }
+
     /// Whether combining a value with itself changes nothing: accumulators may begin with the initial value as often as there are any.
     pub(super) fn idempotent(&self, ty: ElementType) -> bool {
         match self {

@@ -341,15 +341,8 @@ impl<'m> Chain<'m> {
     ) -> Result<()> {
         let [arguments, begin, end] = f.parameters;
         let stored: Vec<NodeId> = self.elements.iter().map(|o| o.node).collect();
-        let inner = self.inner.last().map_or(1, |v| v.1);
-        let width = |s: &Folds<'_>| match self.short {
-            Some(_) => {
-                lanes::lanes(tape, target, stored.iter().copied()).min(s.lanes_of_columns(tape, target))
-            }
-            None => s.lanes(tape, target, &stored, inner),
-        };
-        let lanes = self.sweeps.iter().map(width).min().unwrap_or(1);
-        let mut code = Code::new(f.e, tape, lanes, arguments)?;
+        let widths = self.widths(tape, target, &stored);
+        let mut code = Code::new(f.e, tape, widths.iter().copied().max().unwrap_or(1), arguments)?;
         let c = &mut code;
         let e = c.e;
         let mut buffers = Vec::new();
@@ -375,7 +368,7 @@ impl<'m> Chain<'m> {
             c.enter()?;
             match self.short {
                 Some(rows) => self.block(c, unit, rows, &buffers, &results)?,
-                None => self.row(c, target, unit, &buffers)?,
+                None => self.row(c, target, unit, &buffers, &widths)?,
             }
             c.leave();
             Ok(())
@@ -384,6 +377,25 @@ impl<'m> Chain<'m> {
             e.fence()?;
         }
         e.return_void()
+    }
+
+    /// The lanes of each sweep and, last, of the one that stores these; rows in lanes have the same in all.
+    fn widths(&self, tape: &Tape<'_>, target: &Target, stored: &[NodeId]) -> Vec<u32> {
+        if self.short.is_some() {
+            let all = lanes::lanes(tape, target, stored.iter().copied());
+            let width = |s: &Folds<'_>| s.lanes_of_columns(tape, target).min(all);
+            return vec![self.sweeps.iter().map(width).min().unwrap_or(1)];
+        }
+        let inner = self.inner.last().copied().unwrap_or((0, 1));
+        let of = |sweep: usize| {
+            let known = |node: NodeId| self.keeps[..sweep].iter().flatten().any(|&kept| kept == node);
+            match self.sweeps.get(sweep) {
+                Some(folds) => folds.lanes(tape, target, &self.keeps[sweep], &known, inner),
+                None if inner.1 <= 2 => 1,
+                None => lanes::full(tape, target, &|| stored.iter().copied(), &known, inner, u32::MAX),
+            }
+        };
+        (0..=self.sweeps.len()).map(of).collect()
     }
 
     /// Room for a node of each element of the rows that are computed at a time.
@@ -416,20 +428,27 @@ impl<'m> Chain<'m> {
         target: &Target,
         unit: Value<'ctx>,
         buffers: &[Buffer<'ctx>],
+        widths: &[u32],
     ) -> Result<()> {
         decode(c, unit, &self.rows)?;
-        for (number, folds) in self.sweeps.iter().enumerate() {
+        let lanes = c.lanes;
+        for ((number, folds), &width) in self.sweeps.iter().enumerate().zip(widths) {
+            c.lanes = width;
             self.sweep(c, target, number, folds, buffers)?;
         }
         if !self.singles.is_empty() {
-            let lanes = std::mem::replace(&mut c.lanes, 1);
+            c.lanes = 1;
             let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
             for (o, value) in self.singles.iter().zip(&values) {
                 c.store_value(value, o.array, &o.at, false)?;
             }
-            c.lanes = lanes;
         }
-        if self.elements.is_empty() { Ok(()) } else { self.results(c, target, buffers) }
+        if !self.elements.is_empty() {
+            c.lanes = widths.last().copied().unwrap_or(1);
+            self.results(c, target, buffers)?;
+        }
+        c.lanes = lanes;
+        Ok(())
     }
 
     fn sweep<'c, 'a, 'ctx>(
@@ -467,7 +486,10 @@ impl<'m> Chain<'m> {
     fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
             let place = c.place(array, &self.whole.plus(self.length))?;
-            c.e.prefetch_far(place.address)?;
+            let bytes = c.tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
+            for line in 0..(u64::from(c.lanes) * bytes).div_ceil(64) {
+                c.e.prefetch_far(c.e.address_at(place.address, line * 64)?)?;
+            }
         }
         Ok(())
     }

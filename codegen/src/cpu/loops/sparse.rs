@@ -264,6 +264,8 @@ fn loads(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
             Op::Load { .. }
             | Op::Constant { .. }
             | Op::Iota { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
             | Op::Select { .. }
             | Op::Pack { .. }
             | Op::Products { .. }

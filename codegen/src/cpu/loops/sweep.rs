@@ -25,6 +25,8 @@ pub(super) struct Fold<'m> {
     pub(super) given: Vec<u32>,
     /// How.
     pub(super) combine: Combine<'m>,
+    /// The accumulator is an integer in the order of the only operand, of which the greatest or the least (`true`) is wanted.
+    ordered: Option<bool>,
 }
 
 /// Folds over the same elements.
@@ -71,14 +73,37 @@ impl<'m> Fold<'m> {
         let counted = counts_up(tape, &operands, &initial, reduce, index);
         let combine = Combine::of(module, computation, counted && !first_is_seen(module, fusion, reduce))?;
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
-        let types: Vec<ElementType> = results.iter().map(|&ty| combine.accumulator(ty)).collect();
+        // Without elements the initial value is the result as it is, also a NaN.
+        let any =
+            instr.operands().iter().take(n).all(|&o| module.instr(o).shape.expect_array().elements() > 0);
+        let ordered = combine.order_of(results[0]).filter(|_| any);
+        let types: Vec<ElementType> = match ordered {
+            Some((key, _)) => vec![key],
+            None => results.iter().map(|&ty| combine.accumulator(ty)).collect(),
+        };
         for (i, &ty) in types.iter().enumerate() {
-            // A reduction of elements of another float type than its result's converts them first.
-            operands[i] = tape.convert(operands[i], ty);
-            initial[i] = tape.convert(initial[i], ty);
+            for node in [&mut operands[i], &mut initial[i]] {
+                // A reduction of elements of another float type than its result's converts them first.
+                *node = match ordered {
+                    Some((key, least)) => {
+                        let value = tape.convert(*node, results[i]);
+                        tape.order(value, key, least)
+                    }
+                    None => tape.convert(*node, ty),
+                };
+            }
         }
         let given = (0..n as u32).map(|i| first + i).collect();
-        Ok(Self { operands, initial, types, given, combine })
+        Ok(Self { operands, initial, types, given, combine, ordered: ordered.map(|o| o.1) })
+    }
+
+    /// The node of a result, of a type, once emission has given the accumulator.
+    pub(super) fn result(&self, tape: &mut Tape<'_>, leaf: usize, ty: ElementType) -> NodeId {
+        let node = tape.given(self.given[leaf], self.types[leaf]);
+        match self.ordered {
+            Some(least) => tape.unorder(node, ty, least),
+            None => tape.convert(node, ty),
+        }
     }
 
     /// Makes results of the reduce known to the tape at an index.
@@ -86,8 +111,7 @@ impl<'m> Fold<'m> {
         let results: Vec<ElementType> =
             array_leaves(&tape.module.instr(reduce).shape).map(|s| s.element_type).collect();
         for (leaf, ty) in results.into_iter().enumerate() {
-            let node = tape.given(self.given[leaf], self.types[leaf]);
-            let node = tape.convert(node, ty);
+            let node = self.result(tape, leaf, ty);
             tape.bind_at(reduce, leaf as u32, node, at);
         }
     }
@@ -309,10 +333,21 @@ impl<'m> Folds<'m> {
         Ok(())
     }
 
-    /// The number of lanes of a sweep of these and of other nodes over so many elements.
-    pub(super) fn lanes(&self, tape: &Tape<'_>, target: &Target, more: &[NodeId], n: i64) -> u32 {
-        let lanes = lanes::lanes(tape, target, more.iter().copied()).min(self.lanes_of_columns(tape, target));
-        if self.literal || n <= 2 { 1 } else { lanes }
+    /// The number of lanes of a sweep of these and of other nodes, besides those that are known, over so many elements of the innermost variable.
+    pub(super) fn lanes(
+        &self,
+        tape: &Tape<'_>,
+        target: &Target,
+        more: &[NodeId],
+        known: &dyn Fn(NodeId) -> bool,
+        inner: (u32, i64),
+    ) -> u32 {
+        if self.literal || inner.1 <= 2 {
+            return 1;
+        }
+        let nodes = || self.all.iter().flat_map(|f| &f.operands).chain(more).copied();
+        let most = target.vector_bytes() * 8 / self.widest();
+        lanes::full(tape, target, &nodes, known, inner, most)
     }
 
     /// The number of lanes if each lane is a fold of its own.

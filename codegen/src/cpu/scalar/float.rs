@@ -271,6 +271,49 @@ pub fn order_key<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>>
     e.xor(bits, e.lshr(negative, e.int(prim, 1))?)
 }
 
+/// The integer by which a float of 16 bits or `f32` is compared with others for the greatest (or the least) of all: the order of [`order_key`], turned by
+/// as many numbers as there are NaNs of a sign, so that all NaNs come behind the infinity that is looked for. `ty` is a signed integer of as many bits.
+pub fn extreme_key<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    least: bool,
+    x: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    let key = order_key(e, x)?;
+    let nans = e.int(e.prim_of(key), u64::from(nans_of_a_sign(x.ty)));
+    Ok(Val::one(ty, if least { e.add(key, nans)? } else { e.sub(key, nans)? }))
+}
+
+/// The float of type `ty` that [`extreme_key`] made an integer of; the canonical NaN for every NaN.
+pub fn of_extreme_key<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    least: bool,
+    key: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    let (key, nans) = (key.single(), u64::from(nans_of_a_sign(ty)));
+    let prim = e.prim_of(key);
+    let (highest, lowest) = (u64::MAX >> (65 - prim.bits()), 1u64 << (prim.bits() - 1));
+    // Behind the infinity are the patterns of both signs' NaNs.
+    let behind = 2 * nans;
+    let (is_nan, key) = if least {
+        let infinity = e.int(prim, lowest + behind);
+        (e.icmp(IntPredicate::SLT, key, infinity)?, e.sub(key, e.int(prim, nans))?)
+    } else {
+        let infinity = e.int(prim, highest - behind);
+        (e.icmp(IntPredicate::SGT, key, infinity)?, e.add(key, e.int(prim, nans))?)
+    };
+    let negative = e.ashr(key, e.int(prim, u64::from(prim.bits() - 1)))?;
+    let bits = e.xor(key, e.lshr(negative, e.int(prim, 1))?)?;
+    let nan = ty.float_format().map_or(0, |f| u64::from(f.converted_nan_bits()));
+    super::convert::of_pattern(e, ty, e.select(is_nan, e.int(prim, nan), bits)?)
+}
+
+/// How many patterns of each sign are NaNs.
+fn nans_of_a_sign(ty: ElementType) -> u32 {
+    ty.float_format().map_or(0, |f| f.magnitude_mask() - f.max_bits() - 1)
+}
+
 /// Neither infinite nor NaN.
 pub(super) fn is_finite<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
     let (prim, bits) = (Prim::int(x.ty.bits().next_power_of_two().max(8)), super::convert::pattern(e, *x)?);

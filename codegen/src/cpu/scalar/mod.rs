@@ -21,7 +21,7 @@ use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
-pub use float::{order_key, quotient, select};
+pub use float::{extreme_key, of_extreme_key, order_key, quotient, select};
 pub use int::compare as compare_integers;
 use narrow::format_of;
 pub use value::{Val, register, storage};

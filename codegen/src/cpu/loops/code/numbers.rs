@@ -325,6 +325,8 @@ pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
         | Op::Convert { .. }
         | Op::Select { .. }
         | Op::Bits { .. }
+        | Op::Order { .. }
+        | Op::Unorder { .. }
         | Op::Pack { .. }
         | Op::Products { .. }
         | Op::Given { .. } => true,

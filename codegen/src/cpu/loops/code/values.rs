@@ -100,6 +100,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Op::Convert { operand } => {
                 self.elementwise(&[*operand], false, |e, values| scalar::convert(e, values[0], ty))?
             }
+            Op::Order { operand, least } => {
+                self.elementwise(&[*operand], false, |e, x| scalar::extreme_key(e, ty, *least, &x[0]))?
+            }
+            Op::Unorder { operand, least } => {
+                self.elementwise(&[*operand], false, |e, x| scalar::of_extreme_key(e, ty, *least, &x[0]))?
+            }
             Op::Select { guard, yes, no } => {
                 let mask = self.mask(*guard)?;
                 let Some(mask) = mask else { return self.node(*yes) };
@@ -282,7 +288,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 address = c.e.select(c.e.any(mask)?, address, safe)?;
             }
             if c.ahead > 0 && consecutive && active.is_none() && level == c.level() {
-                c.e.prefetch(c.e.address_at(place.address, c.ahead)?)?;
+                for line in 0..(u64::from(c.lanes) * bytes.unsigned_abs()).div_ceil(64) {
+                    c.e.prefetch(c.e.address_at(place.address, c.ahead + line * 64)?)?;
+                }
             }
             let mut mask = mask.map(|m| e.splat(m)).transpose()?;
             if let Some(active) = active {

@@ -76,6 +76,8 @@ impl Tape<'_> {
             Op::Load { .. }
             | Op::Iota { .. }
             | Op::Bits { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
             | Op::Pack { .. }
             | Op::Products { .. }
             | Op::Unpack { .. }

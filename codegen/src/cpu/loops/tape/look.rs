@@ -17,7 +17,10 @@ impl Tape<'_> {
             Op::Constant { at, .. } => self.values_in(at, f),
             Op::Iota { value } => self.values_in(value, f),
             Op::Elementwise { operands, .. } => operands.iter().for_each(|&n| f(n)),
-            Op::Convert { operand } | Op::Bits { operand } => f(*operand),
+            Op::Convert { operand }
+            | Op::Bits { operand }
+            | Op::Order { operand, .. }
+            | Op::Unorder { operand, .. } => f(*operand),
             Op::Select { guard, yes, no } => {
                 self.values_in_guard(*guard, f);
                 f(*yes);
@@ -48,7 +51,11 @@ impl Tape<'_> {
                 | Op::Bits { .. }
                 | Op::Pack { .. }
                 | Op::Unpack { .. } => return true,
-                Op::Iota { .. } | Op::Convert { .. } | Op::Products { .. } => {}
+                Op::Iota { .. }
+                | Op::Convert { .. }
+                | Op::Order { .. }
+                | Op::Unorder { .. }
+                | Op::Products { .. } => {}
                 Op::Select { yes, no, .. } => pending.extend([*yes, *no]),
                 Op::Elementwise { instr, operands } => match kind(self.module.instr(*instr).opcode) {
                     Some(Kind::Select) => pending.extend(operands.iter().skip(1)),
@@ -78,10 +85,19 @@ impl Tape<'_> {
 
     /// These nodes and all that they need, operands first.
     pub(in crate::cpu::loops) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+        self.needed_besides(roots, &|_| false)
+    }
+
+    /// The same but for nodes that are known and what those alone need.
+    pub(in crate::cpu::loops) fn needed_besides(
+        &self,
+        roots: impl Iterator<Item = NodeId>,
+        known: &dyn Fn(NodeId) -> bool,
+    ) -> Vec<NodeId> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut pending: Vec<NodeId> = roots.collect();
         while let Some(n) = pending.pop() {
-            if seen.insert(n) {
+            if !known(n) && seen.insert(n) {
                 self.for_each_operand(n, &mut |m| pending.push(m));
             }
         }
@@ -117,6 +133,8 @@ impl Tape<'_> {
                 | Op::Convert { .. }
                 | Op::Select { .. }
                 | Op::Bits { .. }
+                | Op::Order { .. }
+                | Op::Unorder { .. }
                 | Op::Pack { .. }
                 | Op::Products { .. }
                 | Op::Given { .. } => {}
@@ -143,6 +161,8 @@ impl Tape<'_> {
             Op::Elementwise { .. }
             | Op::Convert { .. }
             | Op::Bits { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
             | Op::Pack { .. }
             | Op::Products { .. }
             | Op::Given { .. } => true,
@@ -185,6 +205,8 @@ impl Tape<'_> {
             | Op::Convert { .. }
             | Op::Select { .. }
             | Op::Bits { .. }
+            | Op::Order { .. }
+            | Op::Unorder { .. }
             | Op::Pack { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => 1,

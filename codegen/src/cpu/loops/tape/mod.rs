@@ -54,6 +54,10 @@ pub(super) enum Op {
     Elementwise { instr: InstrId, operands: SmallVec<[NodeId; 3]> },
     /// Another element type, as `convert`.
     Convert { operand: NodeId },
+    /// An integer in whose order a float is what [`scalar::extreme_key`](crate::cpu::scalar::extreme_key) says.
+    Order { operand: NodeId, least: bool },
+    /// The float of such an integer.
+    Unorder { operand: NodeId, least: bool },
     /// The first where the guard holds, else the second.
     Select { guard: GuardId, yes: NodeId, no: NodeId },
     /// The bits as another type of the same width.
@@ -214,6 +218,16 @@ impl<'m> Tape<'m> {
             return node;
         }
         self.push(Op::Convert { operand: node }, ty)
+    }
+
+    /// The integer of a float, in a type of as many bits, for its greatest or least among others.
+    pub(super) fn order(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+        self.push(Op::Order { operand: node, least }, ty)
+    }
+
+    /// The float of a type that [`Tape::order`] made an integer of.
+    pub(super) fn unorder(&mut self, node: NodeId, ty: ElementType, least: bool) -> NodeId {
+        self.push(Op::Unorder { operand: node, least }, ty)
     }
 
     /// The node of an array leaf of an instruction (of the outermost computation) at an index.
