@@ -96,6 +96,8 @@ pub struct Emit<'a, 'ctx> {
     pub lanes: u32,
     /// Whether the target has AVX-512.
     pub avx512: bool,
+    /// Whether it has AVX-512 VNNI besides.
+    pub vnni: bool,
 }
 
 macro_rules! binary {

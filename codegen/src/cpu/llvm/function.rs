@@ -70,7 +70,9 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         function.add_attribute(AttributeLoc::Param(0), enum_attribute(context, "noalias"));
         function.add_attribute(AttributeLoc::Param(0), enum_attribute(context, "readonly"));
         builder.position_at_end(context.append_basic_block(function, "entry"));
-        let e = Self { context, module, builder, function, lanes: 1, avx512: target.vector_bytes() == 64 };
+        let avx512 = target.vector_bytes() == 64;
+        let vnni = avx512 && target.has("avx512vnni");
+        let e = Self { context, module, builder, function, lanes: 1, avx512, vnni };
         let parameters = function.get_params();
         match parameters[..] {
             [a, b, c] => Ok((e, [a, b, c])),

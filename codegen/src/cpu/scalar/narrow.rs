@@ -124,6 +124,11 @@ fn in_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
 /// The pattern of an `f32` with the upper half rounded to `bf16`, of what is no NaN.
 fn rounded_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let bits = e.bitcast(x, Prim::I32)?;
+    if e.vnni && in_registers(e, x) {
+        // Three instructions: both summands are words of what `vpdpwssd` multiplies by one.
+        let summands = e.or(e.and(bits, e.i32(0x1_0000))?, e.i32(0x7fff))?;
+        return with_words(e, bits, summands);
+    }
     let below = e.add(bits, e.i32(0x7fff))?;
     if in_registers(e, x) {
         // Masked: shifts are what such registers have few units for.
@@ -131,6 +136,22 @@ fn rounded_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>>
         return e.select(odd, e.add(bits, e.i32(0x8000))?, below);
     }
     e.add(below, e.and(e.lshr(bits, e.i32(16))?, e.i32(1))?)
+}
+
+/// Each `i32` plus both signed words of another, by `vpdpwssd` of 32 or 64 bytes. For AVX-512 VNNI.
+fn with_words<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, words: Value<'ctx>) -> Result<Value<'ctx>> {
+    let lanes = e.lanes_of(x);
+    if lanes > 16 {
+        let half = lanes / 2;
+        let part = |x, from: u32| e.shuffle(x, x, &(from..from + half).collect::<Vec<_>>());
+        let low = with_words(e, part(x, 0)?, part(words, 0)?)?;
+        let high = with_words(e, part(x, half)?, part(words, half)?)?;
+        return e.shuffle(low, high, &(0..lanes).collect::<Vec<_>>());
+    }
+    let name = if lanes == 16 { "llvm.x86.avx512.vpdpwssd.512" } else { "llvm.x86.avx512.vpdpwssd.256" };
+    let words = e.bitcast_to(words, e.vector_type(Prim::I16, 2 * lanes).into())?;
+    let ones = e.with_lanes(2 * lanes).int(Prim::I16, 1);
+    e.intrinsic(name, &[], &[x, words, ones])
 }
 
 fn upper_half<'ctx>(e: &Emit<'_, 'ctx>, bits: Value<'ctx>) -> Result<Value<'ctx>> {
