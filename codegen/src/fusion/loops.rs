@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::index_map::Forms;
@@ -33,6 +33,10 @@ const EXPRESSION: f64 = 1000.0;
 const APART: f64 = 12.0;
 /// How much more code an element is that is gathered.
 const GATHERED: f64 = 4.0;
+/// A value that a group reads at more places than these is computed several times.
+const SEVERAL: f64 = 1.5;
+/// So many operations, one made of the other, are looked at to say what computing a value again costs.
+const CHAIN: u32 = 64;
 /// A concatenation of more parts is not computed element by element in the middle of a loop.
 const MAX_PARTS: usize = 4;
 
@@ -398,6 +402,10 @@ impl Planner<'_> {
         } else {
             0.0
         };
+        // What it is made of is computed as often, or stored in its place.
+        let places =
+            works.iter().fold(0.0f64, |most, w| most.max(w.maps.elements())) / node.elements.max(1.0);
+        let extra = if places > SEVERAL { extra.max(self.again(n, places - 1.0)) } else { extra };
         let extra = extra + code;
         let saved = node.bytes * if needed { count } else { count + 1.0 };
         // What is read in its place.
@@ -419,6 +427,27 @@ impl Planner<'_> {
         let benefit = (saved - read.max(0.0)) * OPS_PER_BYTE + if needed { 0.0 } else { KERNEL };
         let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
         benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
+    }
+
+    /// What it costs to compute a value so many times more: itself, and of what it is made of, the less of computing that as often and of storing it.
+    fn again(&self, n: NodeId, times: f64) -> f64 {
+        let mut seen = FxHashSet::default();
+        self.again_of(n, times, f64::INFINITY, &mut seen, CHAIN)
+    }
+
+    /// The same, or something above `limit`, without what was seen before.
+    fn again_of(&self, n: NodeId, times: f64, limit: f64, seen: &mut FxHashSet<NodeId>, depth: u32) -> f64 {
+        let node = self.graph.node(n);
+        let mut cost = times * node.elements * node.flops;
+        for &o in &node.operands {
+            let operand = self.graph.node(o);
+            if depth == 0 || cost > limit || operand.role != Role::Loop || !seen.insert(o) {
+                continue;
+            }
+            let stored = 2.0 * operand.bytes * OPS_PER_BYTE;
+            cost += self.again_of(o, times, stored, seen, depth - 1).min(stored);
+        }
+        cost
     }
 
     /// What a group asks for of a value; `None` if the value cannot be computed there.
@@ -616,5 +645,45 @@ mod tests {
             let (all, once) = again(&module, c);
             assert!(all <= once * 20.0, "{} times", all / once);
         }
+    }
+
+    /// Steps of a stencil of seven points, whose neighbours go around the ends.
+    fn stencil(n: i64, steps: u32) -> String {
+        let mut text = format!(
+            "HloModule m\nENTRY e {{ x0 = f32[{n},{n},{n}] parameter(0)\n c = f32[] constant(0.5)\n cb = f32[{n},{n},{n}] broadcast(c), dimensions={{}}\n"
+        );
+        for step in 0..steps {
+            let (mut sum, next) = (format!("x{step}"), step + 1);
+            for d in 0..3 {
+                for (side, cut) in [("l", 1), ("r", n - 1)] {
+                    let part = |low: i64, high: i64| {
+                        let of = |e: usize, all: i64, cut: i64| if e == d { cut } else { all };
+                        let shape: Vec<String> = (0..3).map(|e| of(e, n, high - low).to_string()).collect();
+                        let ranges: Vec<String> =
+                            (0..3).map(|e| format!("[{}:{}]", of(e, 0, low), of(e, n, high))).collect();
+                        (shape.join(","), ranges.join(", "))
+                    };
+                    let (name, (s, at), (t, from)) =
+                        (format!("{side}{d}s{step}"), part(cut, n), part(0, cut));
+                    let _ = write!(
+                        text,
+                        " a{name} = f32[{s}] slice(x{step}), slice={{{at}}}\n b{name} = f32[{t}] slice(x{step}), slice={{{from}}}\n \
+                         k{name} = f32[{n},{n},{n}] concatenate(a{name}, b{name}), dimensions={{{d}}}\n n{name} = f32[{n},{n},{n}] add({sum}, k{name})\n"
+                    );
+                    sum = format!("n{name}");
+                }
+            }
+            let _ = writeln!(text, " x{next} = f32[{n},{n},{n}] multiply({sum}, cb)");
+        }
+        let _ = write!(text, " ROOT r = f32[{n},{n},{n}] negate(x{steps}) }}");
+        text
+    }
+
+    #[test]
+    fn steps_of_a_stencil_are_a_loop_each() {
+        let parsed = hlo_parser::parse_module(&stencil(96, 4), &hlo_parser::ParseOptions::default());
+        let mut module = parsed.module.expect("the text above is a module");
+        let mut fuel = Fuel::UNLIMITED;
+        assert_eq!(run(&mut module, &mut fuel), 4);
     }
 }
