@@ -15,6 +15,7 @@ pub mod buffers;
 #[cfg(feature = "llvm")]
 pub mod cpu;
 pub mod fusion;
+pub mod isa;
 pub mod kernel;
 mod lists;
 pub mod passes;

@@ -4,6 +4,7 @@
 //! (another form of the same program: same inputs, same results). A case of several devices has `replicas` and `partitions`.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
@@ -157,7 +158,13 @@ impl Case {
 
 /// All cases at and below these folders, in the order of their paths. Errors: a path that cannot be read.
 pub fn find(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
+    Ok(below(roots)?.0)
+}
+
+/// All cases at and below these folders, and the HLO files that are not part of a case (`.hlo`, and what XLA dumps as `.txt`), each in the order of their paths.
+/// Errors: a path that cannot be read.
+pub fn below(roots: &[String]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
+    let (mut found, mut files) = (Vec::new(), Vec::new());
     for root in roots {
         let path = Path::new(root);
         let meta = fs::metadata(path)
@@ -176,15 +183,32 @@ pub fn find(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
                 Failure::usage(format!("{}: cannot be read: {}", folder.display(), describe(&e)))
             })?;
             for entry in entries.flatten() {
-                if entry.file_type().is_ok_and(|t| t.is_dir()) {
-                    pending.push(entry.path());
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                    Ok(kind) if kind.is_file() && is_program(&entry.path()) => files.push(entry.path()),
+                    _ => {}
                 }
             }
         }
     }
-    found.sort();
-    found.dedup();
-    Ok(found)
+    for list in [&mut found, &mut files] {
+        list.sort();
+        list.dedup();
+    }
+    Ok((found, files))
+}
+
+/// Whether a file is named as HLO, or is a text that begins as a module does: dumps of other things (buffer assignments, thunks) end in `.txt` too.
+fn is_program(path: &Path) -> bool {
+    const BEGINS: &[u8] = b"HloModule";
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("hlo") => true,
+        Some("txt") => {
+            let mut head = [0; BEGINS.len()];
+            fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *BEGINS
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

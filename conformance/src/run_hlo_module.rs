@@ -1,12 +1,15 @@
 //! The program `run_hlo_module`, with the flags and the verdicts of XLA's tool of that name (`xla/tools/run_hlo_module_main.cc`).
 //!
 //! **Invariants:** a flag of XLA's is obeyed, or refused as unsupported, or is an `--xla_*` option of XLA's compilers, which is
-//! noted and changes nothing; none is silently dropped. Exit codes are those of `hlo`.
+//! noted and changes nothing (but for the one that is obeyed); none is silently dropped. Exit codes are those of `hlo`.
 
 use hlo::diag::render_all;
 use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Diagnostics, Module};
 use hlo_interp::Devices;
+
+#[cfg(feature = "llvm")]
+use hlo_codegen::isa;
 
 use crate::cli::set_threads;
 use crate::cli::ui::{self, Ui};
@@ -42,8 +45,10 @@ Usage: run_hlo_module [FLAGS] --platform=NAME FILE...
   --input_format=FORMAT         hlo or txt
   --run_test_hlo_passes, --run_reference_hlo_passes    the interpreter has no passes: both are noted
 
-Flags are written --flag=value, --flag value, --flag or --noflag, with _ or -. Options --xla_* are
-noted and change nothing. Protobuf literals and modules are unsupported.
+  --xla_cpu_max_isa=ISA         the most that the platform cpu uses: AVX2, AVX512, AVX512_VNNI, AVX512_BF16
+
+Flags are written --flag=value, --flag value, --flag or --noflag, with _ or -. Other options --xla_*
+are noted and change nothing. Protobuf literals and modules are unsupported.
 
 Examples:
   run_hlo_module --platform=interpreter --reference_platform=\"\" --print_literals m.hlo
@@ -68,6 +73,7 @@ const FLAGS: &[(&str, bool)] = &[
     ("isolate_instructions", true),
     ("different_random_seeds", true),
     ("debug_options_file", false),
+    ("xla_cpu_max_isa", false),
     ("help", true),
     ("version", true),
 ];
@@ -88,6 +94,7 @@ struct Flags {
     isolate: bool,
     different_seeds: bool,
     debug_options_file: String,
+    max_isa: String,
     help: bool,
     version: bool,
     noted: Vec<String>,
@@ -110,6 +117,7 @@ impl Default for Flags {
             isolate: false,
             different_seeds: false,
             debug_options_file: String::new(),
+            max_isa: String::new(),
             help: false,
             version: false,
             noted: Vec::new(),
@@ -138,7 +146,9 @@ fn parse_flags(args: impl Iterator<Item = String>) -> Result<Flags, Failure> {
             None => (body.replace('-', "_"), None),
         };
         let name = if name == "h" { "help".to_owned() } else { name };
-        if name.starts_with("xla_") || name.starts_with("noxla_") {
+        if (name.starts_with("xla_") && !FLAGS.iter().any(|(flag, _)| *flag == name))
+            || name.starts_with("noxla_")
+        {
             flags.noted.push(arg);
             continue;
         }
@@ -210,6 +220,7 @@ impl Flags {
             "input_format" => self.input_format = value,
             "iterations" => self.iterations = number(flag, &value)?,
             "debug_options_file" => self.debug_options_file = value,
+            "xla_cpu_max_isa" => self.max_isa = value,
             other => return Err(Failure::internal(format!("no arm for --{other}"))),
         }
         Ok(())
@@ -283,6 +294,13 @@ fn run(args: impl Iterator<Item = String>, ui: &Ui) -> Result<Exit, Failure> {
         return Err(Failure::usage("--platform is required, such as --platform=interpreter"));
     }
     flags.refuse_unsupported()?;
+    #[cfg(feature = "llvm")]
+    if !flags.max_isa.is_empty() {
+        let isa = values::isa(&flags.max_isa).map_err(|why| {
+            Failure::new(Exit::Unsupported, format!("--xla_cpu_max_isa={}: {why}", flags.max_isa))
+        })?;
+        isa::limit(isa);
+    }
     for note in &flags.noted {
         ui.warn(format!("{note} changes nothing here"));
     }

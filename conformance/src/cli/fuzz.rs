@@ -41,10 +41,10 @@ pub(crate) struct Options {
     /// How large programs are
     #[arg(long, value_enum, default_value_t = Size::Mixed, value_name = "SIZE")]
     size: Size,
-    /// Change real programs instead of making new ones: folders of cases, or HLO files
+    /// Change real programs instead of making new ones: folders of cases or of dumps, or HLO files
     #[arg(long, value_name = "PATH")]
     mutate: Vec<String>,
-    /// Run real programs as they are: folders of cases, or HLO files
+    /// Run real programs as they are: folders of cases or of dumps, or HLO files
     #[arg(long, value_name = "PATH", conflicts_with = "mutate")]
     programs: Vec<String>,
     /// Only programs of one device
@@ -128,7 +128,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let source = Source {
         seed: options.seed,
         size: options.size,
-        bases: Arc::new(bases(&real, options.limits.memory_limit, options.seed)?),
+        bases: Arc::new(bases(&real, options.limits.memory_limit, options.seed, ui)?),
         mutated: !options.mutate.is_empty(),
         devices: !options.one_device,
     };
@@ -231,18 +231,28 @@ fn every_pass() -> Vec<String> {
     std::iter::once("interpreter".to_owned()).chain(passes.map(|p| format!("passes:{p}"))).collect()
 }
 
-/// The programs to change: those of cases, and files.
-fn bases(paths: &[String], limit: u64, seed: u64) -> Result<Vec<crate::fuzz::Base>, Failure> {
+/// The real programs: those of cases, and files.
+fn bases(paths: &[String], limit: u64, seed: u64, ui: &Ui) -> Result<Vec<crate::fuzz::Base>, Failure> {
     let mut bases = Vec::new();
+    let file = |path: String, program: frontend::Program| {
+        let inputs = crate::generate::inputs(&program.module, seed);
+        (path, program.module, inputs)
+    };
     for path in paths {
         let at = Path::new(path);
         if at.is_file() {
-            let program = frontend::load(path).map_err(|r| r.failure(false))?;
-            let inputs = crate::generate::inputs(&program.module, seed);
-            bases.push((path.clone(), program.module, inputs));
+            bases.push(file(path.clone(), frontend::load(path).map_err(|r| r.failure(false))?));
             continue;
         }
-        for folder in case::find(std::slice::from_ref(path))? {
+        let (cases, files) = case::below(std::slice::from_ref(path))?;
+        for path in files {
+            let path = path.to_string_lossy().into_owned();
+            match frontend::load(&path) {
+                Ok(program) => bases.push(file(path, program)),
+                Err(rejected) => ui.warn(format!("{path} is left out: {}", rejected.failure(false).message)),
+            }
+        }
+        for folder in cases {
             let case = case::Case::open(&folder)?;
             let Some(file) = case.program(false) else { continue };
             // A base that does not load is none; the corpus runner tells about it.

@@ -24,6 +24,8 @@ mod verify;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "llvm")]
+use hlo_codegen::isa::{self, Isa};
 
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program};
@@ -67,6 +69,10 @@ struct Global {
     /// Threads of one program's run, at most 1,024; 0 is all
     #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     threads: usize,
+    /// The most of x86-64's instruction sets that compiled programs use: AVX2, AVX512, AVX512_VNNI or AVX512_BF16
+    #[cfg(feature = "llvm")]
+    #[arg(long, global = true, value_name = "ISA", value_parser = values::isa)]
+    cpu_max_isa: Option<Isa>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -154,6 +160,10 @@ pub fn main() -> u8 {
 
 fn run_cli(cli: &Cli) -> Exit {
     let ui = Ui::new(cli.global.quiet, cli.global.verbose, cli.global.json);
+    #[cfg(feature = "llvm")]
+    if let Some(isa) = cli.global.cpu_max_isa {
+        isa::limit(isa);
+    }
     let result = set_threads(cli.global.threads).and_then(|()| on_deep_stack(|| command_of(cli, &ui)));
     match result {
         Ok(exit) => exit,

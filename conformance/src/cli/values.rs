@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "llvm")]
+use hlo_codegen::isa::Isa;
+
 use crate::report::grouped;
 
 /// The most threads, or things at once, that may be asked for.
@@ -19,6 +22,14 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
         Ok(_) => Err(format!("at most {}; 0 takes what the machine has", grouped(MOST_THREADS as u64))),
         Err(_) => Err(format!("`{text}` is not a number from 0 to {}", grouped(MOST_THREADS as u64))),
     }
+}
+
+/// Reads an instruction set by XLA's name.
+#[cfg(feature = "llvm")]
+pub(crate) fn isa(text: &str) -> Result<Isa, String> {
+    Isa::from_name(text).ok_or_else(|| {
+        format!("there is {}; generated code needs the first", Isa::ALL.map(Isa::name).join(", "))
+    })
 }
 
 /// Reads `90s`, `5m`, `1.5h`, `250ms`; a number alone is seconds.

@@ -241,6 +241,10 @@ fn child(program: &Path, spec: &str, files: &Files, options: &RunOptions) -> Com
     command.args(["--partitions", &options.devices.partitions().to_string()]);
     command.args(["--seed", &options.seed.to_string()]);
     command.args(["--memory-limit", &options.limits.memory_bytes.to_string()]);
+    #[cfg(feature = "llvm")]
+    if let Some(isa) = hlo_codegen::isa::limited() {
+        command.args(["--cpu-max-isa", isa.name()]);
+    }
     if let Some(fuel) = options.limits.fuel {
         command.args(["--fuel", &fuel.to_string()]);
     }

@@ -522,4 +522,10 @@ fn run_hlo_module() {
     ends(&tool(&["--platform=interpreter", "--input_literals_file=x.pb", &file]), 5);
     ends(&tool(&["--platform=interpreter", &d.file("bad.hlo", "HloModule")]), 3);
     ends(&tool(&["--help"]), 0);
+    if cfg!(target_arch = "x86_64") {
+        ends(&tool(&["--platform=cpu", "--xla_cpu_max_isa=avx2", &file]), 0);
+        let o = tool(&["--platform=cpu", "--xla_cpu_max_isa=SSE4_2", &file]);
+        ends(&o, 5);
+        assert!(err(&o).contains("there is AVX2, AVX512"), "{}", err(&o));
+    }
 }

@@ -10,6 +10,7 @@ use hlo_conformance::frontend::parse_text;
 use hlo_conformance::generate::inputs;
 use libtest_mimic::Trial;
 
+use crate::cli::{ends, hlo};
 use crate::{crate_dir, failed, function};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -26,7 +27,25 @@ pub(crate) fn trials() -> Vec<Trial> {
     for level in ["O0", "O2"] {
         trials.push(Trial::test(format!("cpu/corpus {level}"), move || corpus(level).map_err(failed)));
     }
+    if cfg!(target_arch = "x86_64") {
+        for isa in ["AVX2", "AVX512"] {
+            trials.push(Trial::test(format!("cpu/corpus {isa}"), move || {
+                limited(isa);
+                Ok(())
+            }));
+        }
+    }
     trials
+}
+
+/// The same of processors that have less than this one, if it has more: their code and the runtime's loops for them.
+fn limited(isa: &str) {
+    let corpus = crate_dir().join("corpus").to_string_lossy().into_owned();
+    let cases = hlo(&["test", &corpus, "--platform", "cpu", "--cpu-max-isa", isa]);
+    ends(&cases, 0);
+    let programs =
+        ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--cpu-max-isa", isa];
+    ends(&hlo(&programs), 0);
 }
 
 /// No recorded case is wrong; what is not supported says so.

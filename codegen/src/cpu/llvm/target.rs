@@ -13,6 +13,7 @@ use inkwell::targets::{
 };
 
 use super::{Error, Result, function::take_complaint};
+use crate::isa;
 
 /// How much to optimize.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -84,6 +85,15 @@ struct Host {
     features: String,
 }
 
+/// Features of a processor, without those that this process is to do without.
+fn allowed(features: &str) -> String {
+    let allowed = |feature: &str| {
+        let unwanted = |name: &&str| isa::limited().is_some_and(|isa| !isa.allows(name));
+        feature.strip_prefix('+').filter(unwanted).map_or(feature.to_owned(), |name| format!("-{name}"))
+    };
+    features.split(',').map(allowed).collect::<Vec<_>>().join(",")
+}
+
 /// Makes LLVM ready, once.
 fn host() -> Result<&'static Host> {
     static HOST: OnceLock<std::result::Result<Host, String>> = OnceLock::new();
@@ -93,7 +103,8 @@ fn host() -> Result<&'static Host> {
         // SAFETY: as many strings as it says, alive for ever; nothing else of LLVM's runs yet in this process, for all begins with a target.
         unsafe { LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null()) };
         let name = TargetMachine::get_host_cpu_name().to_string();
-        Ok(Host { name, features: TargetMachine::get_host_cpu_features().to_string() })
+        let features = TargetMachine::get_host_cpu_features().to_string();
+        Ok(Host { name, features: allowed(&features) })
     });
     host.as_ref().map_err(|message| Error::Target(message.clone()))
 }

@@ -365,6 +365,21 @@ fn without_wide_vectors() {
     check(&cases, &target);
 }
 
+/// Where there are sums of products of bytes, `bf16` is rounded by them: here as on processors of the same vectors without.
+#[test]
+fn without_sums_of_products() {
+    if !host().has("avx512vnni") {
+        return;
+    }
+    let target = Target::new("native", "-avx512vnni", Level::O2).unwrap();
+    assert_eq!((target.has("avx512vnni"), target.vector_bytes()), (false, host().vector_bytes()));
+    plain(&[ElementType::BF16], &target);
+    let from = of_class(|ty| ty.is_float() || ty.is_integer());
+    let cases: Vec<Case> =
+        from.iter().map(|&from| Case::to(Opcode::Convert, from, ElementType::BF16)).collect();
+    check(&cases, &target);
+}
+
 #[test]
 fn conversions() {
     for &from in ElementType::ALL {

@@ -1,14 +1,7 @@
 //! Hot loops for the vectors of the machine that runs them: the crate is compiled for the oldest machine that is supported.
 
-/// Whether this machine has vectors of 512 bits, with the instructions that [`vectorized`] uses.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn is_wide() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512cd")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-}
+use crate::isa::Features;
 
 /// Calls `f` with its body, and what is inlined into it, compiled for the widest vectors of this machine. Results must not depend on it: nothing in this crate
 /// contracts or reassociates floating-point arithmetic by itself.
@@ -18,7 +11,7 @@ pub(super) fn vectorized<R>(f: impl FnOnce() -> R) -> R {
     fn wide<R>(f: impl FnOnce() -> R) -> R {
         f()
     }
-    if is_wide() {
+    if Features::here().avx512 {
         // SAFETY: the machine has what the function was compiled for.
         return unsafe { wide(f) };
     }

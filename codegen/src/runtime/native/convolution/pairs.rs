@@ -7,6 +7,7 @@ use hlo::ElementType;
 use super::{
     Call, Choose, Conversion, Convolution, Lane, Outer, Packers, Packs, Part, Side, convert, part, tile,
 };
+use crate::isa::Features;
 use crate::runtime::native::dot::grouped::{PairOfI16, pairs};
 
 /// Fewer features than this, or fewer terms, are not worth it.
@@ -24,7 +25,7 @@ impl Pairs {
                 && [ElementType::S8, ElementType::U8, ElementType::S16].contains(&side.ty)
         };
         let terms = lanes.iter().map(|lane| lane.axis.kernel).product::<usize>() * outer.channels;
-        let suits = tile::Features::here().vnni
+        let suits = Features::here().vnni
             && sides.iter().all(small)
             && outer.channels.is_multiple_of(2)
             && outer.channel_stride == 1

@@ -11,8 +11,9 @@ use super::lines::Lines;
 use super::operand::{Field, Operand};
 use super::product::{Extents, Left, Schedule};
 use super::source::{Choose, Load, Reader, Reads};
-use super::tile::{self, Features};
+use super::tile;
 use super::{Call, Dot, convert, typed};
+use crate::isa::Features;
 use crate::runtime::pool::Pool;
 
 /// Which instruction.

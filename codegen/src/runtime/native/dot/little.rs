@@ -15,8 +15,8 @@ use hlo::ElementType;
 use super::operand::{Field, Operand};
 use super::product::Extents;
 use super::steps::Steps;
-use super::tile::Features;
 use super::{Call, Dot};
+use crate::isa::Features;
 use crate::runtime::native::Sent;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.

@@ -2,7 +2,7 @@
 
 use super::product::{Extents, with_workspace};
 use super::source::{Source, WIDEST};
-use super::tile::Features;
+use crate::isa::Features;
 use crate::runtime::pool::Pool;
 
 /// Results of more bytes are not kept in caches, whose third level is slower to pass by than to write to.

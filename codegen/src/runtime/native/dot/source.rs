@@ -13,12 +13,12 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 use super::steps::Steps;
-use super::tile::Features;
 #[cfg(target_arch = "x86_64")]
 use super::{
     lines::{self, Lines},
     transpose,
 };
+use crate::isa::Features;
 
 /// The widest panel.
 pub(in crate::runtime::native) const WIDEST: usize = 64;

@@ -4,9 +4,9 @@
 //! sum outside of its rows and columns, except that packed operands are read in whole vectors.
 
 use hlo::num_complex::Complex;
-use std::sync::OnceLock;
 
 use super::step::{self, Step};
+use crate::isa::Features;
 
 /// What a register tile is told.
 #[derive(Clone, Copy)]
@@ -297,45 +297,6 @@ tiles! {
     bytes_us: step::BytesUS, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
     bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-}
-
-/// What this machine has beyond the baseline.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::runtime::native) struct Features {
-    /// 512-bit vectors.
-    pub(in crate::runtime::native) avx512: bool,
-    /// Products of pairs of `bf16`.
-    #[cfg(target_arch = "x86_64")]
-    pub(in crate::runtime::native) bf16: bool,
-    /// Products of pairs of 16-bit integers.
-    #[cfg(target_arch = "x86_64")]
-    pub(in crate::runtime::native) vnni: bool,
-}
-
-impl Features {
-    /// Asks the processor, once.
-    pub(in crate::runtime::native) fn here() -> Features {
-        static HERE: OnceLock<Features> = OnceLock::new();
-        *HERE.get_or_init(Self::ask)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn ask() -> Features {
-        let avx512 = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq");
-        Features {
-            avx512,
-            bf16: avx512 && is_x86_feature_detected!("avx512bf16"),
-            vnni: avx512 && is_x86_feature_detected!("avx512vnni"),
-        }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn ask() -> Features {
-        Features { avx512: false }
-    }
 }
 
 /// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation.

@@ -16,7 +16,7 @@ use super::source::Source;
 use super::steps::Steps;
 use super::sums_are_elements;
 #[cfg(target_arch = "x86_64")]
-use super::tile::Features;
+use crate::isa::Features;
 use crate::runtime::pool::Pool;
 
 /// Elements of a matrix that a chunk reads.

@@ -8,7 +8,7 @@ use hlo_interp::scalar::{Number, convert};
 
 use super::line::{self, Line};
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::simd::is_wide;
+use crate::isa::Features;
 
 /// What elements are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -334,7 +334,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
             // SAFETY: as the caller says.
             unsafe { line::windows::<T, F>(line) }
         }
-        if is_wide() {
+        if Features::here().avx512 {
             let windows = Some(wide_windows::<T, F> as unsafe fn(&Line<'_>));
             return Fold { rows: wide_rows::<T, F>, strided: wide_strided::<T, F>, windows, ..plain };
         }
@@ -411,7 +411,7 @@ fn extremes<const LARGEST: bool>() -> Fold {
     let identity = Some(u128::from(if LARGEST { f32::NEG_INFINITY } else { f32::INFINITY }.to_bits()));
     let fold = if LARGEST { fold::<f32, Maximum>(identity) } else { fold::<f32, Minimum>(identity) };
     #[cfg(target_arch = "x86_64")]
-    if is_wide() {
+    if Features::here().avx512 {
         let windows = Some(line::extremes::<LARGEST> as unsafe fn(&Line<'_>));
         return Fold { rows: extreme_rows::<LARGEST>, windows, ..fold };
     }
@@ -454,7 +454,7 @@ unsafe fn scan_sums(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down
                 }
             }
         }
-        if !down && is_x86_feature_detected!("avx512f") {
+        if !down && Features::here().avx512 {
             // SAFETY: the machine has the instructions; as the caller says.
             unsafe {
                 sixteen(from.cast(), to.cast(), n, carry.cast());

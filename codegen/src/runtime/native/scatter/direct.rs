@@ -502,7 +502,7 @@ fn select(
             }
             kept
         }
-        if crate::runtime::native::simd::is_wide() {
+        if crate::isa::Features::here().avx512 {
             // SAFETY: the machine has what the function was compiled for.
             return unsafe { wide(places, range, to, from) };
         }

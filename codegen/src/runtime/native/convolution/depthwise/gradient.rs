@@ -8,9 +8,9 @@ use super::super::{Lane, Outer};
 use super::element::Element;
 use super::{Arrays, Line, WIDTH, lines};
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::product::with_workspace;
+use crate::isa::Features;
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::tile::Features;
+use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Results along the last axis that are computed at once, at most.

@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 
 use super::{Lane, Outer};
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::product::with_workspace;
+use crate::isa::Features;
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::tile::Features;
+use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::pool::Pool;
 use element::Element;
 pub(super) use gradient::Gradient;

@@ -270,7 +270,7 @@ mod tests {
         unsafe { plane(&mut out).rows_plain(0..1) };
         assert_eq!(out, expected);
         #[cfg(target_arch = "x86_64")]
-        if crate::runtime::native::dot::tile::Features::here().avx512 {
+        if crate::isa::Features::here().avx512 {
             let mut out = [0f32; 5];
             let mut masks = vec![0u32; workspace(&fast) / 4];
             // SAFETY: as above, and the machine has such vectors.

@@ -19,8 +19,8 @@ use self::few::Few;
 use self::gradient::Gradient;
 use super::read::reads;
 use super::{Arrays, Axis, Lane, Outer, Types};
+use crate::isa::Features;
 use crate::runtime::native::dot::product::with_workspace;
-use crate::runtime::native::dot::tile::Features;
 use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;
 
