@@ -176,20 +176,24 @@ impl<'ctx> Emit<'_, 'ctx> {
         );
     }
 
-    /// A prefetch of the cache line of an address, to be read.
-    pub fn prefetch(&self, address: Value<'ctx>) -> Result<()> {
-        self.prefetch_as(address, 3)
+    /// Prefetches of so many bytes from an address on, to be read: one for each cache line's length of them.
+    pub fn prefetch(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
+        self.prefetch_as(address, bytes, 3)
     }
 
     /// The same to the second cache, leaving the first to others.
-    pub fn prefetch_far(&self, address: Value<'ctx>) -> Result<()> {
-        self.prefetch_as(address, 2)
+    pub fn prefetch_far(&self, address: Value<'ctx>, bytes: u64) -> Result<()> {
+        self.prefetch_as(address, bytes, 2)
     }
 
-    fn prefetch_as(&self, address: Value<'ctx>, locality: i32) -> Result<()> {
+    fn prefetch_as(&self, address: Value<'ctx>, bytes: u64, locality: i32) -> Result<()> {
+        const LINE: usize = 64;
         let e = self.scalar();
-        let how = [e.i32(0), e.i32(locality), e.i32(1)];
-        self.intrinsic_call("llvm.prefetch", &[address.get_type()], &[address, how[0], how[1], how[2]])?;
+        let [read, locality, data] = [0, locality, 1].map(|how| e.i32(how));
+        for line in (0..bytes).step_by(LINE) {
+            let line = self.address_at(address, line)?;
+            self.intrinsic_call("llvm.prefetch", &[line.get_type()], &[line, read, locality, data])?;
+        }
         Ok(())
     }
 

@@ -18,23 +18,19 @@ const AHEAD: i64 = 2 << 10;
 const ROWS: (i64, i64) = (4, 32);
 /// Operations that an index may take, since it is computed twice.
 const WORK: u64 = 16;
-/// Bytes of a cache line.
-const LINE: i64 = 64;
 
 /// Rows of large arrays at computed places.
 pub(super) struct Gathered {
-    /// Arrays, and where in them an element is.
-    places: Vec<(u32, Affine)>,
+    /// Arrays, where in them an element is, and bytes of a row.
+    places: Vec<(u32, Affine, i64)>,
     /// The variable that counts elements of a row.
     inner: u32,
-    /// Bytes of a row.
-    bytes: i64,
 }
 
 impl Gathered {
     /// What the nodes load that way, over all values (so many) of the innermost variable.
     pub(super) fn of(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, (inner, n): (u32, i64)) -> Self {
-        let mut found = Self { places: Vec::new(), inner, bytes: 0 };
+        let mut found = Self { places: Vec::new(), inner };
         for node in tape.needed(nodes) {
             let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
             let shape = &tape.arrays[*array as usize].shape;
@@ -49,8 +45,7 @@ impl Gathered {
                     && !all.iter().any(|&n| tape.branches(n))
             };
             if !values.is_empty() && distant && row <= ROW && is_plain(tape, at, inner) && cheap(values) {
-                found.bytes = found.bytes.max(row);
-                found.places.push((*array, at.clone()));
+                found.places.push((*array, at.clone(), row));
             }
         }
         found
@@ -63,22 +58,18 @@ impl Gathered {
         (unit, end): (Value<'ctx>, Value<'ctx>),
         vars: &[(u32, i64)],
     ) -> Result<()> {
-        if self.places.is_empty() {
-            return Ok(());
-        }
+        let Some(longest) = self.places.iter().map(|(_, _, bytes)| *bytes).max() else { return Ok(()) };
         let e = c.e;
-        let rows = (AHEAD / self.bytes.max(1)).clamp(ROWS.0, ROWS.1);
+        let rows = (AHEAD / longest.max(1)).clamp(ROWS.0, ROWS.1);
         let (later, last) = (e.add(unit, e.i64(rows))?, e.sub(end, e.i64(1))?);
         let later = e.select(e.icmp(IntPredicate::SLT, later, last)?, later, last)?;
         let lanes = std::mem::replace(&mut c.lanes, 1);
         c.enter()?;
         decode(c, later, vars)?;
         c.set_var(self.inner, e.i64(0), false, 1);
-        for (array, at) in &self.places {
+        for (array, at, bytes) in &self.places {
             let place = c.place(*array, at)?;
-            for line in (0..self.bytes).step_by(LINE as usize) {
-                e.prefetch(e.address(place.address, e.i64(line))?)?;
-            }
+            e.prefetch(place.address, bytes.unsigned_abs())?;
         }
         c.leave();
         c.lanes = lanes;

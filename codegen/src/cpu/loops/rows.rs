@@ -487,9 +487,7 @@ impl<'m> Chain<'m> {
         for &array in &self.next {
             let place = c.place(array, &self.whole.plus(self.length))?;
             let bytes = c.tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
-            for line in 0..(u64::from(c.lanes) * bytes).div_ceil(64) {
-                c.e.prefetch_far(c.e.address_at(place.address, line * 64)?)?;
-            }
+            c.e.prefetch_far(place.address, u64::from(c.lanes) * bytes)?;
         }
         Ok(())
     }

@@ -216,7 +216,7 @@ impl Tiles {
         c.for_var(CORNER[1], place.last, end, 1, false, 1, |c| {
             c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
                 let from = place.at_corner(c, tiles)?;
-                from.into_iter().try_for_each(|from| e.prefetch_far(from))
+                from.into_iter().try_for_each(|from| e.prefetch_far(from, 1))
             })
         })?;
         c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {

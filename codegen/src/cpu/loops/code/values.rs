@@ -288,9 +288,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 address = c.e.select(c.e.any(mask)?, address, safe)?;
             }
             if c.ahead > 0 && consecutive && active.is_none() && level == c.level() {
-                for line in 0..(u64::from(c.lanes) * bytes.unsigned_abs()).div_ceil(64) {
-                    c.e.prefetch(c.e.address_at(place.address, c.ahead + line * 64)?)?;
-                }
+                let later = c.e.address_at(place.address, c.ahead)?;
+                c.e.prefetch(later, u64::from(c.lanes) * bytes.unsigned_abs())?;
             }
             let mut mask = mask.map(|m| e.splat(m)).transpose()?;
             if let Some(active) = active {
