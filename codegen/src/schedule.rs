@@ -5,7 +5,7 @@
 //!
 //! Three orders are tried for each computation: the one that is there, one that at each step runs what frees most (or takes least), and one that
 //! finishes what it began, largest operand first. The one with the least memory at its fullest moment is taken, counting the bytes of copies
-//! that in-place updates then need; the one that is there, if none is better.
+//! that in-place updates then need, of several the one that copies least; the one that is there, if none is better.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -67,6 +67,8 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 struct Graph {
     ids: Vec<InstrId>,
     /// Bytes of each value.
+    sizes: Vec<u64>,
+    /// Bytes that each takes here: none of what is given from outside.
     bytes: Vec<u64>,
     /// How many nodes read each value; what is returned is read once more.
     readers: Vec<u32>,
@@ -97,7 +99,6 @@ impl Graph {
         let n = ids.len();
         let node: FxHashMap<InstrId, Node> = ids.iter().zip(0..).map(|(&id, i)| (id, i)).collect();
         let mut leaves = Leaves::default();
-        let mut bytes: Vec<u64> = Vec::new();
         let (mut makes, mut reads) = (Lists::begin(n), Lists::begin(n));
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let (mut in_place, mut needs) = (Vec::with_capacity(n), Vec::with_capacity(n));
@@ -114,12 +115,12 @@ impl Graph {
                 effect = Some(i);
             }
             let given = matches!(instr.opcode, Opcode::Parameter | Opcode::Constant);
-            let name = leaves.add(module, id, i, &node, &mut bytes, given);
+            let name = leaves.add(module, id, i, &node, given);
             if !name {
                 makes.all.extend(leaves.of(i));
                 let from = reads.all.len();
                 for o in instr.operands().iter().filter_map(|o| node.get(o)) {
-                    reads.all.extend(leaves.of(*o).iter().copied().filter(|&v| bytes[v as usize] > 0));
+                    reads.all.extend(leaves.of(*o).iter().copied().filter(|&v| leaves.sizes[v as usize] > 0));
                 }
                 reads.all[from..].sort_unstable();
                 let mut kept = from;
@@ -136,7 +137,7 @@ impl Graph {
             in_place.push(if name {
                 None
             } else {
-                changed(module, id, |o| leaves.of(node[&o]), leaves.of(i), &bytes)
+                changed(module, id, |o| leaves.of(node[&o]), leaves.of(i), &leaves.sizes)
             });
             let called = control_computations(module, id);
             needs.push(called.iter().filter_map(|c| inner.get(c)).copied().max().unwrap_or(0));
@@ -150,20 +151,22 @@ impl Graph {
         for i in 0..n as u32 {
             pairs.extend(reads.of(i).iter().map(|&v| (v, i)));
         }
-        let readers_of = Lists::grouped(bytes.len(), &pairs);
-        let mut readers: Vec<u32> = (0..bytes.len() as u32).map(|v| readers_of.of(v).len() as u32).collect();
+        let values = leaves.sizes.len();
+        let readers_of = Lists::grouped(values, &pairs);
+        let mut readers: Vec<u32> = (0..values as u32).map(|v| readers_of.of(v).len() as u32).collect();
         for &v in leaves.of(node[&module.root(c)]) {
             readers[v as usize] += 1;
         }
-        Graph { ids, bytes, readers, makes, reads, readers_of, after, before, in_place, inner: needs }
+        let Leaves { sizes, bytes, .. } = leaves;
+        Graph { ids, sizes, bytes, readers, makes, reads, readers_of, after, before, in_place, inner: needs }
     }
 
     /// The best order, if it is better than that of the text, and the bytes that it needs at its fullest moment.
     fn best(&self) -> (Option<Vec<Node>>, u64) {
         let text: Vec<Node> = (0..self.ids.len() as u32).collect();
         let (mut best, (mut cost, mut peak)) = (None, self.cost(&text));
-        // No order does with less than the instruction that needs most.
-        if peak > self.at_least() {
+        // No order does with less than the instruction that needs most, and no copies.
+        if cost.0 > self.at_least() {
             for order in [self.greedy(), self.depth_first()] {
                 let (c, p) = self.cost(&order);
                 if c < cost {
@@ -184,8 +187,8 @@ impl Graph {
         (0..self.ids.len() as u32).map(own).max().unwrap_or(0)
     }
 
-    /// Bytes at the fullest moment and of copies, and the former alone.
-    fn cost(&self, order: &[Node]) -> (u64, u64) {
+    /// Bytes at the fullest moment and of copies, of orders with as many the fewer copies; and the bytes at the fullest moment.
+    fn cost(&self, order: &[Node]) -> ((u64, u64), u64) {
         let mut left = self.readers.clone();
         let (mut alive, mut most, mut copied) = (0u64, 0u64, 0u64);
         for &i in order {
@@ -195,7 +198,7 @@ impl Graph {
                 if left[v as usize] == 1 {
                     shared = self.bytes[v as usize];
                 } else if must {
-                    copied += self.bytes[v as usize];
+                    copied += self.sizes[v as usize];
                 }
             }
             most = most.max((alive + made + self.inner[i as usize]).saturating_sub(shared));
@@ -212,7 +215,7 @@ impl Graph {
                 }
             }
         }
-        (most.saturating_add(copied), most)
+        ((most.saturating_add(copied), copied), most)
     }
 
     /// At each step what frees most; of what frees as much, what comes first in the text. What changes a value in place waits for others that
@@ -327,6 +330,9 @@ struct Leaves {
     pool: Vec<u32>,
     ranges: Vec<(u32, u32)>,
     elements: FxHashMap<Node, Vec<u32>>,
+    /// Of each value, as in [`Graph`].
+    sizes: Vec<u64>,
+    bytes: Vec<u64>,
 }
 
 impl Leaves {
@@ -342,7 +348,6 @@ impl Leaves {
         id: InstrId,
         own: Node,
         node: &FxHashMap<InstrId, Node>,
-        bytes: &mut Vec<u64>,
         given: bool,
     ) -> bool {
         let instr = module.instr(id);
@@ -377,8 +382,9 @@ impl Leaves {
         }
         for_each_array(&instr.shape, &mut |shape| {
             let size = shape.checked_bytes().and_then(|b| u64::try_from(b).ok()).unwrap_or(0);
-            self.pool.push(bytes.len() as u32);
-            bytes.push(if given { 0 } else { size });
+            self.pool.push(self.sizes.len() as u32);
+            self.sizes.push(size);
+            self.bytes.push(if given { 0 } else { size });
         });
         self.ranges.push((first, self.pool.len() as u32));
         given
@@ -392,11 +398,11 @@ fn changed<'a>(
     id: InstrId,
     leaves: impl Fn(InstrId) -> &'a [u32],
     own: &[u32],
-    bytes: &[u64],
+    sizes: &[u64],
 ) -> Option<(u32, bool)> {
     let instr = module.instr(id);
     let fits =
-        |o: &&InstrId| matches!((leaves(**o), own), (&[a], &[b]) if bytes[a as usize] == bytes[b as usize]);
+        |o: &&InstrId| matches!((leaves(**o), own), (&[a], &[b]) if sizes[a as usize] == sizes[b as usize]);
     let slot = |o: &InstrId| leaves(*o).first().copied();
     let updates = || {
         let c = instr.attrs.called_computations();

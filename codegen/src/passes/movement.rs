@@ -2,7 +2,7 @@
 //! at them.
 
 use hlo::attrs::{AttrKey, PaddingDim, SliceDim};
-use hlo::{InstrId, Module, Opcode};
+use hlo::{InstrId, Module, Opcode, Use};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
@@ -153,6 +153,19 @@ fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
     Some(SliceDim { start, limit, stride })
 }
 
+/// Whether a part is made for a concatenation that is stored, and would be made again, or stored too, if something else read it.
+fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
+    let instr = module.instr(part);
+    let stored = || {
+        let slices = |user: &Use| module.instr(user.user).opcode == Opcode::Slice;
+        module.root(module.instr(whole).parent()) == whole || !module.users(whole).iter().all(slices)
+    };
+    instr.opcode.is_elementwise()
+        && instr.opcode != Opcode::Copy
+        && module.users(part).iter().all(|user| user.user == whole)
+        && stored()
+}
+
 /// A slice of one part alone.
 fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
     let d = usize::try_from(*e.instr(x).attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
@@ -171,6 +184,9 @@ fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Op
         }
         let n = *array.dims.get(d)?;
         if start >= before && last < before + n {
+            if is_made_for(e.module, part, x) {
+                return None;
+            }
             let mut slices = slices.to_vec();
             slices[d] = SliceDim { start: start - before, limit: last - before + 1, stride };
             return e.slice(part, &slices);
