@@ -61,6 +61,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         | Opcode::Transpose => Role::Loop,
         Opcode::Map if is_expression(module, id) => Role::Loop,
         Opcode::Dot if crate::passes::facts::is_product(module, id) => Role::Loop,
+        Opcode::Dot if super::thin::is_loop(module, id) => Role::Loop,
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }

@@ -17,7 +17,7 @@ use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::SHORT;
+use crate::passes::facts::{SHORT, few_products};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -502,10 +502,12 @@ impl Planner<'_> {
                 used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
             alternating |= alternates;
             // How many elements one result of a reduction is made of.
-            let terms = if opcode == Opcode::Reduce && user.role != Role::Reduce && user.operands[0] == n {
-                (node.elements / user.elements.max(1.0)).max(1.0)
-            } else {
-                1.0
+            let terms = match opcode {
+                Opcode::Reduce if user.role != Role::Reduce && user.operands[0] == n => {
+                    (node.elements / user.elements.max(1.0)).max(1.0)
+                }
+                Opcode::Dot => few_products(self.module, user.id).map_or(1.0, |terms| terms as f64),
+                _ => 1.0,
             };
             if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !is_root(u)
                 || used.maps.count() * terms > MAX_PLACES

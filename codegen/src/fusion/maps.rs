@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::graph::flops;
 use super::index_map::{Forms, HERE, Map};
+use crate::passes::facts::few_products;
 
 /// With more maps of one value, an expression is too large.
 const MAX_MAPS: f64 = 400.0;
@@ -153,6 +154,7 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
                 Opcode::Reduce if slot == 0 => {
                     (elements / count(module, id).max(1.0)).clamp(1.0, MAX_MAPS) as usize
                 }
+                Opcode::Dot => few_products(module, id).map_or(1, |terms| terms as usize),
                 _ => 1,
             };
             if alternates {

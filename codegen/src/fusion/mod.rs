@@ -19,6 +19,7 @@ mod outline;
 mod output;
 mod rows;
 mod small;
+mod thin;
 mod wrapper;
 
 use crate::passes::{Pipeline, by_name};
@@ -29,6 +30,7 @@ pub use small::small_loop;
 pub(crate) use loops::run as fuse_loops;
 pub(crate) use output::run as fuse_outputs;
 pub(crate) use rows::run as fuse_rows;
+pub(crate) use thin::run as transpose_thin_dots;
 pub(crate) use wrapper::run as wrap;
 
 /// What lowering needs, and nothing that only makes programs faster.
@@ -54,6 +56,7 @@ const FUSION: &[&str] = &[
     "movement-simplifier",
     "reshape-simplifier",
     "transpose-folding",
+    "thin-dot-transposer",
     "cse",
     "nan-canonicalizer",
     "tuple-simplifier",

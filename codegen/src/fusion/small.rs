@@ -5,7 +5,6 @@ use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 
 use super::kinds::{Role, role};
 use super::maps::again;
-use crate::passes::facts::is_few_products;
 
 /// The most elements of arrays that an iteration may compute.
 const MAX_ELEMENTS: i64 = 4096;
@@ -73,7 +72,6 @@ fn is_expression(module: &Module, c: ComputationId) -> bool {
                 Opcode::Constant => {
                     crate::passes::facts::literal(module, id).is_some() && instr.shape.as_array().is_some()
                 }
-                Opcode::Dot => is_few_products(module, id),
                 _ => matches!(role(module, id), Role::Loop | Role::Update),
             }
     })

@@ -264,6 +264,9 @@ pub(crate) const SHORT: i64 = 4;
 /// Along the innermost dimension, parts of fewer elements are too narrow for loops of their own, unless they are hardly more registers than the row.
 pub(crate) const WIDE: i64 = 64;
 
+/// The most columns of short rows that are computed at once.
+pub(crate) const MOST_COLUMNS: i64 = 4;
+
 /// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: three vectors of three, say.
 pub(crate) const MOST_ASSEMBLED: i64 = 9;
 
@@ -416,17 +419,22 @@ pub(crate) fn is_product(module: &Module, id: InstrId) -> bool {
 
 /// Whether a `dot` is of so few products that they are an expression, of a type that is added and multiplied in itself.
 pub(crate) fn is_few_products(module: &Module, id: InstrId) -> bool {
-    let Some(([lhs, rhs, result], terms)) = dot(module, id) else { return false };
+    let few = |terms: i64| {
+        let elements = module.instr(id).shape.as_array().and_then(ArrayShape::checked_elements);
+        elements.is_some_and(|n| n.saturating_mul(terms) <= FEW_PRODUCTS)
+    };
+    few_products(module, id).is_some_and(few)
+}
+
+/// The products in each element of a `dot`, if they are few, of a type that is added and multiplied in itself.
+pub(crate) fn few_products(module: &Module, id: InstrId) -> Option<i64> {
+    let ([lhs, rhs, result], terms) = dot(module, id)?;
     let ty = result.element_type;
     let plain = match ty.class() {
         TypeClass::Float => ty.bits() >= 32,
         TypeClass::Signed | TypeClass::Unsigned => ty.bits() >= 8,
         TypeClass::Pred | TypeClass::Complex => false,
     };
-    let few = |elements: i64| elements.saturating_mul(terms) <= FEW_PRODUCTS;
-    plain
-        && lhs.element_type == ty
-        && rhs.element_type == ty
-        && (1..=FEW_TERMS).contains(&terms)
-        && result.checked_elements().is_some_and(few)
+    let fits = plain && lhs.element_type == ty && rhs.element_type == ty && (1..=FEW_TERMS).contains(&terms);
+    fits.then_some(terms)
 }

@@ -225,6 +225,11 @@ pub const DECLARED: &[Declared] = &[
         run: sort::run,
     },
     Declared {
+        name: "thin-dot-transposer",
+        doc: "small operands of contractions of few terms in the order in which lanes read them",
+        run: crate::fusion::transpose_thin_dots,
+    },
+    Declared {
         name: "transpose-folding",
         doc: "transpositions and widening conversions into the contractions that read or follow them",
         run: transpose_folding::run,

@@ -17,7 +17,7 @@ use super::tile::Tiles;
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
-use crate::passes::facts::MOST_ASSEMBLED;
+use crate::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -262,9 +262,6 @@ impl Root<'_> {
         Ok(Nest::over(vars, outputs, dims, columns))
     }
 }
-
-/// The most columns that are computed at once.
-const MOST_COLUMNS: i64 = 4;
 
 /// The same of the results of a contraction, which are nearby and computed by rows.
 const MOST_OF_HERO: i64 = 8;

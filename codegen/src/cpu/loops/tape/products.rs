@@ -6,12 +6,12 @@ use hlo::attrs::AttrKey;
 use super::{Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index, components};
-use crate::passes::facts::{few_terms, is_few_products, is_product};
+use crate::passes::facts::{few_products, few_terms, is_product};
 
 impl Tape<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
-        if !is_few_products(module, key.instr) && !is_product(module, key.instr) {
+        if few_products(module, key.instr).is_none() && !is_product(module, key.instr) {
             return Err(Unsupported::new(module, key.instr, "a dot of many products in a fused expression"));
         }
         let list = |k| instr.attrs.ints_or_empty(k);
