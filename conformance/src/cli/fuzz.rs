@@ -41,10 +41,10 @@ pub(crate) struct Options {
     /// How large programs are
     #[arg(long, value_enum, default_value_t = Size::Mixed, value_name = "SIZE")]
     size: Size,
-    /// Change real programs instead of making new ones: folders of cases or of dumps, or HLO files
+    /// Change real programs instead of making new ones: folders, or HLO files
     #[arg(long, value_name = "PATH")]
     mutate: Vec<String>,
-    /// Run real programs as they are: folders of cases or of dumps, or HLO files
+    /// Run real programs as they are: folders, or HLO files
     #[arg(long, value_name = "PATH", conflicts_with = "mutate")]
     programs: Vec<String>,
     /// Only programs of one device

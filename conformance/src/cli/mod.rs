@@ -69,9 +69,9 @@ struct Global {
     /// Threads of one program's run, at most 1,024; 0 is all
     #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     threads: usize,
-    /// The most of x86-64's instruction sets that compiled programs use: AVX2, AVX512, AVX512_VNNI or AVX512_BF16
+    /// The most of x86-64's instruction sets that compiled programs use: AVX2, AVX512, AVX512_VNNI, AVX512_BF16
     #[cfg(feature = "llvm")]
-    #[arg(long, global = true, value_name = "ISA", value_parser = values::isa)]
+    #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
 }
 
