@@ -26,7 +26,7 @@ const NEAR: i64 = 4;
 const FAR: i64 = 9;
 /// So many bytes stay in a near cache while they are read again and again.
 const KEPT: i64 = 512 << 10;
-/// What is used so often need not.
+/// An operand that is in so few products for each of its elements is not read again and again.
 const FEW_USES: i64 = 4;
 
 /// The pass: transposes right operands so that neighbouring lanes are neighbours there. (Where lanes go over rows of the left operand, it is used for a few columns only.)
