@@ -4,8 +4,8 @@
 //! before it writes the element in its place, and never afterwards. So the contract with whoever makes the kernel is: where [`Sharing::May`] is
 //! said here, unit by unit, every load of an operand's element precedes the store of the result's element at the same place, and no element is
 //! computed twice (no overlapping tails). Results of the same dimensions are computed together: what all of them load at a place precedes what any of them
-//! stores there, so that each may lie where any operand lies that they read place by place. Where [`Sharing::Must`] is said, the kernel writes the changed part of the
-//! result alone, which holds the operand already. Natives say themselves ([`Native::in_place`]; [`Native::of_scatter`] looks whether the operand is where its result is.)
+//! stores there, so that each may lie where any operand lies that they read place by place; of rows, their reductions precede all stores to the row. Where
+//! [`Sharing::Must`] is said, the kernel writes the changed part of the result alone, which holds the operand already. Natives say themselves ([`Native::in_place`]; [`Native::of_scatter`] looks whether the operand is where its result is.)
 
 use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{ComputationId, InstrId, Instruction, Module, Opcode, Shape};
@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::values::array_leaves;
+use crate::passes::facts::few_terms;
 use crate::runtime::native::Native;
 
 /// Whether a result lies where an operand lies.
@@ -131,11 +132,11 @@ fn fusion(module: &Module, instr: &Instruction) -> Pairs {
             pairs.push(Pair { sharing, ..must(slot, k as u32) });
         }
     }
-    if kind != Some(FusionKind::Loop) {
+    if !matches!(kind, Some(FusionKind::Loop | FusionKind::Custom)) {
         return pairs;
     }
     let spaces = spaces(module, &roots);
-    let readings = readings(module, c, &roots, &spaces);
+    let readings = readings(module, c, &roots, &spaces, kind == Some(FusionKind::Custom));
     let parameters = module.computation(c).parameters();
     let many = parameters.len().saturating_mul(roots.len()) > MANY_PAIRS;
     for (slot, &p) in parameters.iter().enumerate() {
@@ -179,12 +180,13 @@ fn updated_parameter(module: &Module, root: InstrId) -> Option<(InstrId, u32)> {
     alone.then_some((target, u32::try_from(slot).ok()?))
 }
 
-/// How a fusion that computes its roots element by element reads what is in it.
+/// How a fusion that computes its roots element by element, or row by row, reads what is in it.
 fn readings(
     module: &Module,
     c: ComputationId,
     roots: &[InstrId],
     spaces: &[Option<u32>],
+    rows: bool,
 ) -> FxHashMap<InstrId, Reading> {
     let mut readings: FxHashMap<InstrId, Reading> = FxHashMap::default();
     for (&root, space) in roots.iter().zip(spaces) {
@@ -199,6 +201,8 @@ fn readings(
             // The tuple of roots reads nothing.
             let reading = if own == Reading::Never {
                 Reading::Never
+            } else if rows && instr.opcode == Opcode::Reduce && few_terms(module, id).is_none() {
+                by_rows(module, roots, spaces, o, id).unwrap_or(Reading::Other)
             } else if keeps_places(module.instr(o), instr) {
                 own
             } else {
@@ -209,6 +213,25 @@ fn readings(
         }
     }
     readings
+}
+
+/// How a reduction in a fusion of rows reads what it reduces, the rows of results: before they are stored, so as if these were all that is read. (One of few
+/// terms is computed again for every element.)
+fn by_rows(
+    module: &Module,
+    roots: &[InstrId],
+    spaces: &[Option<u32>],
+    operand: InstrId,
+    reduce: InstrId,
+) -> Option<Reading> {
+    let count = |id: InstrId| match &module.instr(id).shape {
+        Shape::Tuple(parts) => parts.first().and_then(Shape::as_array),
+        shape => shape.as_array(),
+    };
+    let count = |id: InstrId| count(id).and_then(|a| a.checked_elements());
+    let all = count(operand).filter(|&all| count(reduce).is_some_and(|rows| rows < all))?;
+    let space = roots.iter().zip(spaces).find(|&(&root, _)| count(root) == Some(all));
+    space.and_then(|(_, &first)| first).map(Reading::Same)
 }
 
 /// Whether an element of an instruction is made of the elements at the same place, in row-major order, of an operand.

@@ -283,18 +283,39 @@ pub(crate) fn check_with(text: &str, seed: u64, limit: Option<i64>, close: Close
                     None => Guarded::new(a.buffer.len() * a.buffer.element_type().storage_bytes()),
                 })
                 .collect();
-            let mut arguments: Vec<*mut u8> = inputs.iter().map(|g| g.start).collect();
-            arguments.extend(results.iter().map(|g| g.start));
-            compiled.call(&arguments, grains);
-            for (i, a) in expected.arrays().iter().enumerate() {
-                let got = results[i].buffer(a.buffer.element_type());
-                if let Some(difference) = same(&got, &a.buffer, close) {
-                    panic!("result {i} {difference} (grains {grains}, {})\n{text}", target.cpu());
+            let mut check = |inputs: &mut [Guarded], over: &[Option<usize>]| {
+                let mut arguments: Vec<*mut u8> = inputs.iter().map(|g| g.start).collect();
+                let place = |(r, &over): (&Guarded, &Option<usize>)| over.map_or(r.start, |o| arguments[o]);
+                let places: Vec<*mut u8> = results.iter().zip(over).map(place).collect();
+                arguments.extend(places);
+                compiled.call(&arguments, grains);
+                for (i, a) in expected.arrays().iter().enumerate() {
+                    let at = over[i].map_or(&mut results[i], |o| &mut inputs[o]);
+                    if let Some(difference) = same(&at.buffer(a.buffer.element_type()), &a.buffer, close) {
+                        let target = target.cpu();
+                        panic!("result {i} {difference} (grains {grains}, {target}, over {over:?})\n{text}");
+                    }
                 }
-            }
-            inputs.clear();
+            };
+            check(&mut inputs, &vec![None; expected.arrays().len()]);
+            check(&mut inputs, &over_operands(&module, root, expected.arrays().len()));
         }
     }
+}
+
+/// For each result the operand over which it may be written, if there is one that no other result has.
+fn over_operands(module: &Module, root: hlo::InstrId, results: usize) -> Vec<Option<usize>> {
+    let mut over = vec![None; results];
+    for pair in crate::buffers::in_place::pairs(module, root) {
+        let (slot, result) = (pair.slot as usize, pair.result as usize);
+        let may = pair.sharing == crate::buffers::in_place::Sharing::May && pair.leaf == 0;
+        let arrays =
+            module.instr(root).operands().iter().all(|&o| module.instr(o).shape.as_array().is_some());
+        if may && arrays && over[result].is_none() && !over.contains(&Some(slot)) {
+            over[result] = Some(slot);
+        }
+    }
+    over
 }
 
 /// What a result that is written in the place of an operand begins with.
