@@ -239,20 +239,31 @@ impl Space {
         if low >= 0 && high < d {
             return (quotient, rest);
         }
-        // floor((g * A + c) / d) = floor((A + floor(c / g)) / (d / g)) for g that divides d; the remainder is g * (.. mod d / g) + c mod g.
-        let g = rest.terms.iter().fold(d, |g, t| gcd(g, t.1));
-        let part = Affine {
-            terms: rest.terms.iter().map(|&(a, f)| (a, f / g)).collect(),
-            constant: rest.constant.div_euclid(g),
-        };
-        let (e, c) = (d / g, rest.constant.rem_euclid(g));
+        // floor((g * A + s) / d) = floor(A / (d / g)) for g that divides d and 0 <= s < g; the remainder is g * (A mod d / g) + s. The largest terms are A: as few
+        // as leave s so small.
+        let mut order: SmallVec<[(AtomId, i64); 4]> = rest.terms.iter().copied().collect();
+        order.sort_by_key(|t| (std::cmp::Reverse(t.1.unsigned_abs()), t.0));
+        let (mut g, mut part, mut small) = (d, Affine::default(), Affine::default());
+        for (k, t) in order.iter().enumerate() {
+            g = gcd(g, t.1);
+            let is_large = |t: &(AtomId, i64)| order[..=k].contains(t);
+            let large = rest.terms.iter().filter(|t| is_large(t)).map(|&(a, f)| (a, f / g));
+            part = Affine { terms: large.collect(), constant: rest.constant.div_euclid(g) };
+            let others = rest.terms.iter().copied().filter(|t| !is_large(t));
+            small = Affine { terms: others.collect(), constant: rest.constant.rem_euclid(g) };
+            let (low, high) = self.range(&small);
+            if low >= 0 && high < g {
+                break;
+            }
+        }
+        let e = d / g;
         if e == 1 {
-            return (self.add(&quotient, &part), Affine::constant(c));
+            return (self.add(&quotient, &part), small);
         }
         let (low, high) = self.range(&part);
         let q = self.intern(Def::Div(part.clone(), e), low.div_euclid(e), high.div_euclid(e));
         let m = self.intern(Def::Mod(part, e), 0, e - 1);
-        (self.add(&quotient, &Affine::atom(q)), Affine::atom(m).times(g).plus(c))
+        (self.add(&quotient, &Affine::atom(q)), Affine::atom(m).times(g).merged(&small))
     }
 
     /// The value of an operation, clamped to a range that is not empty.
@@ -363,12 +374,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn small_terms_stay_whole() {
+        let mut s = Space::default();
+        let index: Index = [64, 2, 2048].iter().enumerate().map(|(i, &n)| s.var(i as u32, n)).collect();
+        let there = s.reshape(&index, &[64, 2, 2048], &[8, 2, 16384]);
+        // The last is 4096 * (outer mod 4) + 2048 * middle + inner: nothing is divided but the outer variable.
+        let (outer, others) = (index[0].terms[0].0, [index[1].terms[0].0, index[2].terms[0].0]);
+        assert_eq!(others.map(|v| there[2].factor(v)), [2048, 1]);
+        for &(a, _) in there[2].terms.iter().filter(|t| !others.contains(&t.0)) {
+            let Def::Mod(y, 4) = &s.atom(a).def else { panic!("{:?}", s.atom(a)) };
+            assert_eq!(*y, Affine::atom(outer));
+        }
+        assert_eq!(s.linear(&there, &[8, 2, 16384]), s.linear(&index, &[64, 2, 2048]));
+        // Also where small terms count down.
+        for (constant, factors, d) in [(3, [4, -1], 8), (7, [4, -1], 8), (0, [12, 2], 36), (50, [-12, 5], 24)]
+        {
+            let x = index[0].times(factors[0]).merged(&index[1].times(factors[1])).plus(constant);
+            let (q, m) = s.div_mod(&x, d);
+            for (u, v) in (0..64).flat_map(|u| [(u, 0), (u, 1)]) {
+                let number = u * factors[0] + v * factors[1] + constant;
+                let value = |x: &Affine| eval_with(&s, x, &|var| if var == 0 { u } else { v });
+                assert_eq!(
+                    (value(&q), value(&m)),
+                    (number.div_euclid(d), number.rem_euclid(d)),
+                    "{number} {d}"
+                );
+            }
+            assert_eq!(s.add(&q.times(d), &m), x, "they join again");
+        }
+    }
+
     fn eval(s: &Space, x: &Affine, v: i64) -> i64 {
+        eval_with(s, x, &|_| v)
+    }
+
+    fn eval_with(s: &Space, x: &Affine, of: &dyn Fn(u32) -> i64) -> i64 {
         let atoms = x.terms.iter().map(|&(a, f)| {
             f * match &s.atom(a).def {
-                Def::Var(_) => v,
-                Def::Div(y, d) => eval(s, y, v).div_euclid(*d),
-                Def::Mod(y, d) => eval(s, y, v).rem_euclid(*d),
+                Def::Var(number) => of(*number),
+                Def::Div(y, d) => eval_with(s, y, of).div_euclid(*d),
+                Def::Mod(y, d) => eval_with(s, y, of).rem_euclid(*d),
                 Def::Value(_) => unreachable!(),
             }
         });
