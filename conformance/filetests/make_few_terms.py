@@ -15,14 +15,19 @@ forms=[ # name, lhs, rhs, attrs, einsum
 out=[]
 def vals(shape,m,c,mod):
     n=int(np.prod(shape)); return ((np.arange(n,dtype=np.int64)*m+c)%mod).reshape(shape)
-for ty,signed in (("f32",1),("f64",1),("s32",1),("u8",0)):
+for ty,signed in (("f32",1),("f64",1),("s32",1),("u8",0),("c64",1),("c128",1)):
+    part={"c64":"f32","c128":"f64"}.get(ty)
     for name,l,r,attrs,es in forms:
         L=[int(x) for x in l.split(',')]; R=[int(x) for x in r.split(',')]
         off=5 if signed else 0
         a=vals(L,7,3,11)-off; b=vals(R,5,1,13)-off
         d=np.einsum(es,a,b)
-        if ty=="u8": d=d&255
         w=vals(d.shape,3,2,17)
+        if ty=="u8": d=d&255
+        if part:
+            # Real and imaginary parts of both operands, of small whole numbers: so are all sums.
+            d=np.einsum(es,a+1j*(vals(L,3,1,7)-3),b+1j*(vals(R,2,4,9)-3))
+            d=d.real.astype(np.int64)-2*d.imag.astype(np.int64)
         total=int((d*w).sum())
         ds=','.join(map(str,d.shape)); n=int(np.prod(d.shape)); nl=int(np.prod(L)); nr=int(np.prod(R))
         def arr(v,shape,n,m,c,mod,t,off):
@@ -30,6 +35,13 @@ for ty,signed in (("f32",1),("f64",1),("s32",1),("u8",0)):
             for k,x in (("m",m),("c",c),("q",mod),("o",off)): s+=f"  {v}{k} = s32[] constant({x})\n  {v}{k}b = s32[{n}] broadcast({v}{k}), dimensions={{}}\n"
             s+=f"  {v}1 = s32[{n}] multiply({v}i, {v}mb)\n  {v}2 = s32[{n}] add({v}1, {v}cb)\n  {v}3 = s32[{n}] remainder({v}2, {v}qb)\n  {v}4 = s32[{n}] subtract({v}3, {v}ob)\n  {v}5 = s32[{shape}] reshape({v}4)\n  {v} = {t}[{shape}] convert({v}5)\n"
             return s
+        def operand(v,shape,n,m,c,mod,m2,c2,mod2):
+            if not part: return arr(v,shape,n,m,c,mod,ty,off)
+            return arr(v+'r',shape,n,m,c,mod,part,off)+arr(v+'g',shape,n,m2,c2,mod2,part,3)+f"  {v} = {ty}[{shape}] complex({v}r, {v}g)\n"
+        whole=f"  s = s32[{ds}] convert(d)\n"
+        if part:
+            whole=(f"  re = {part}[{ds}] real(d)\n  im = {part}[{ds}] imag(d)\n  twice = {part}[{ds}] add(im, im)\n"
+                   f"  both = {part}[{ds}] subtract(re, twice)\n  s = s32[{ds}] convert(both)\n")
         out.append(f"""// ==== {ty}: {name}
 // test: interpret
 // origin: hand
@@ -41,9 +53,8 @@ add {{
   ROOT r = s32[] add(p, q)
 }}
 ENTRY e {{
-{arr('a',l,nl,7,3,11,ty,off)}{arr('b',r,nr,5,1,13,ty,off)}{arr('w',ds,n,3,2,17,'s32',0)}  d = {ty}[{ds}] dot(a, b), {attrs}
-  s = s32[{ds}] convert(d)
-  x = s32[{ds}] multiply(s, w)
+{operand('a',l,nl,7,3,11,3,1,7)}{operand('b',r,nr,5,1,13,2,4,9)}{arr('w',ds,n,3,2,17,'s32',0)}  d = {ty}[{ds}] dot(a, b), {attrs}
+{whole}  x = s32[{ds}] multiply(s, w)
   z = s32[] constant(0)
   ROOT t = s32[] reduce(x, z), dimensions={{{','.join(map(str,range(d.ndim)))}}}, to_apply=add
 }}

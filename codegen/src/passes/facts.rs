@@ -433,7 +433,8 @@ pub(crate) fn few_products(module: &Module, id: InstrId) -> Option<i64> {
     let plain = match ty.class() {
         TypeClass::Float => ty.bits() >= 32,
         TypeClass::Signed | TypeClass::Unsigned => ty.bits() >= 8,
-        TypeClass::Pred | TypeClass::Complex => false,
+        TypeClass::Complex => true,
+        TypeClass::Pred => false,
     };
     let fits = plain && lhs.element_type == ty && rhs.element_type == ty && (1..=FEW_TERMS).contains(&terms);
     fits.then_some(terms)

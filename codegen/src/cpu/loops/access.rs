@@ -54,42 +54,33 @@ pub(super) fn load<'ctx>(
     lanes: Spread<'ctx>,
     mask: Option<Value<'ctx>>,
 ) -> Result<Val<'ctx>> {
-    let (prim, parts) = storage(ty);
     let bytes = ty.storage_bytes() as i64;
     let w = e.lanes;
-    let raw: SmallVec<[Value<'ctx>; 2]> = match lanes {
-        Spread::Linear(stride) if stride == bytes => {
-            let wide = e.with_lanes(w * parts);
-            let all = match mask {
-                None => wide.load(prim, address, prim.bytes() as u32)?,
-                Some(mask) => {
-                    let mask = if parts == 1 { mask } else { e.shuffle(mask, mask, &every(e, parts))? };
-                    wide.load_masked(address, prim.bytes() as u32, mask, zero(&wide, prim))?
-                }
-            };
-            if parts == 1 {
-                SmallVec::from_slice(&[all])
-            } else {
-                let even: Vec<u32> = (0..w).map(|l| 2 * l).collect();
-                let odd: Vec<u32> = (0..w).map(|l| 2 * l + 1).collect();
-                SmallVec::from_slice(&[e.shuffle(all, all, &even)?, e.shuffle(all, all, &odd)?])
+    if matches!(lanes, Spread::Linear(stride) if stride == bytes) {
+        let (prim, parts) = storage(ty);
+        let wide = e.with_lanes(w * parts);
+        let all = match mask {
+            None => wide.load(prim, address, prim.bytes() as u32)?,
+            Some(mask) => {
+                let mask = if parts == 1 { mask } else { e.shuffle(mask, mask, &every(e, parts))? };
+                wide.load_masked(address, prim.bytes() as u32, mask, zero(&wide, prim))?
             }
-        }
+        };
+        let raw = if parts == 1 { SmallVec::from_slice(&[all]) } else { both_parts(e, all)? };
+        return Val::of_storage(e, ty, &raw);
+    }
+    let (prim, parts) = at_once(ty);
+    let steps = |stride: i64| {
+        let most = 8.min(i64::from(w) + 1);
+        (parts == 1 && stride % bytes == 0).then_some(stride / bytes).filter(|n| n.abs() <= most)
+    };
+    let raw: SmallVec<[Value<'ctx>; 2]> = match lanes {
         // More steps than that, and a vector before the last one would end beyond the last element.
-        Spread::Linear(stride)
-            if parts == 1
-                && stride % bytes == 0
-                && (2..=8.min(i64::from(w) + 1)).contains(&(stride / bytes)) =>
-        {
-            let steps = (stride / bytes) as u32;
-            SmallVec::from_slice(&[load_every(e, prim, address, steps, mask)?])
+        Spread::Linear(stride) if steps(stride).is_some_and(|n| n > 1) => {
+            SmallVec::from_slice(&[load_every(e, prim, address, (stride / bytes) as u32, mask)?])
         }
         // Backwards: forwards from the last lane's element on.
-        Spread::Linear(stride)
-            if parts == 1
-                && stride % bytes == 0
-                && (1..=8.min(i64::from(w) + 1)).contains(&(-stride / bytes)) =>
-        {
+        Spread::Linear(stride) if steps(stride).is_some_and(|n| n < 0) => {
             let back: Vec<u32> = (0..w).rev().collect();
             let first = e.scalar().address(address, e.scalar().i64((i64::from(w) - 1) * stride))?;
             let mask = mask.map(|mask| e.shuffle(mask, mask, &back)).transpose()?;
@@ -105,7 +96,22 @@ pub(super) fn load<'ctx>(
             all
         }
     };
+    if ty == ElementType::C64 {
+        let all = e.bitcast_to(raw[0], e.with_lanes(2 * w).ty(storage(ty).0))?;
+        return Val::of_storage(e, ty, &both_parts(e, all)?);
+    }
     Val::of_storage(e, ty, &raw)
+}
+
+/// As [`storage`], of elements that are not neighbours: both parts of a `c64` are loaded and stored as one number.
+fn at_once(ty: ElementType) -> (Prim, u32) {
+    if ty == ElementType::C64 { (Prim::I64, 1) } else { storage(ty) }
+}
+
+/// The real and the imaginary parts of elements one after the other.
+fn both_parts<'ctx>(e: &Emit<'_, 'ctx>, all: Value<'ctx>) -> Result<SmallVec<[Value<'ctx>; 2]>> {
+    let part = |p: u32| e.shuffle(all, all, &(0..e.lanes).map(|l| 2 * l + p).collect::<Vec<_>>());
+    Ok(SmallVec::from_slice(&[part(0)?, part(1)?]))
 }
 
 /// Every so many-th element, of vectors of all elements.
@@ -217,14 +223,13 @@ pub(super) fn store<'ctx>(
     let raw = value.to_storage(e)?;
     let prim = e.prim_of(raw[0]);
     let w = e.lanes;
+    let in_turn = |re, im| {
+        let both: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
+        e.shuffle(re, im, &both)
+    };
     if matches!(lanes, Spread::Linear(stride) if stride == bytes) {
         let parts = raw.len() as u32;
-        let all = if let [re, im] = raw[..] {
-            let both: Vec<u32> = (0..2 * w).map(|l| l / 2 + (l % 2) * w).collect();
-            e.shuffle(re, im, &both)?
-        } else {
-            raw[0]
-        };
+        let all = if let [re, im] = raw[..] { in_turn(re, im)? } else { raw[0] };
         return match mask {
             None if streaming => e.store_streaming(all, address),
             None => e.store(all, address, prim.bytes() as u32).map(|_| ()),
@@ -236,6 +241,11 @@ pub(super) fn store<'ctx>(
     }
     let offsets = offsets(e, lanes);
     let mask = mask.unwrap_or_else(|| e.bool(true));
+    let (prim, parts) = at_once(value.ty());
+    let raw = match raw[..] {
+        [re, im] if parts == 1 => vec![e.bitcast_to(in_turn(re, im)?, e.ty(prim))?],
+        _ => raw.to_vec(),
+    };
     for (p, part) in raw.into_iter().enumerate() {
         let address = e.scalar().address_at(address, p as u64 * prim.bytes())?;
         e.scatter(part, e.address(address, offsets)?, prim.bytes() as u32, mask)?;

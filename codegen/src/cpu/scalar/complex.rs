@@ -99,6 +99,25 @@ fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Va
     Ok(Val::of_registers(x.ty, &parts, false))
 }
 
+/// `sum + x * y`, or `0 + x * y`: fused sums of real products, as contractions have them.
+pub(super) fn multiply_add<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    sum: Option<&Val<'ctx>>,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
+    let ((a, b), (c, d)) = (x.pair(), y.pair());
+    let zero = e.float(e.prim_of(a), 0.0);
+    let first = |a, c, sum: Option<Value<'ctx>>| match sum {
+        Some(sum) => e.fma(a, c, sum),
+        None => e.fadd(e.fmul(a, c)?, zero),
+    };
+    let sum = sum.map(Val::pair);
+    let re = e.fma(e.fneg(b)?, d, first(a, c, sum.map(|s| s.0))?)?;
+    let im = e.fma(b, c, first(a, d, sum.map(|s| s.1))?)?;
+    Ok(Val::complex(x.ty, re, im))
+}
+
 /// The product of `c64` numbers by way of `f64`.
 fn careful_product<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4]) -> Result<Vec<Value<'ctx>>> {
     let plain = |a, b, c, d| -> Result<[Value<'ctx>; 2]> {

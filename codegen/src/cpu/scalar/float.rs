@@ -133,11 +133,19 @@ pub(super) fn binary<'ctx>(
     }
 }
 
-/// `x * y + 0`, rounded once.
-pub(super) fn product<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+/// `sum + x * y`, or `0 + x * y`, rounded once.
+pub(super) fn multiply_add<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    sum: Option<&Val<'ctx>>,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Val<'ctx>> {
     let (a, b) = (widen(e, x)?, widen(e, y)?);
-    let result = e.fadd(e.fmul(a, b)?, e.float(e.prim_of(a), 0.0))?;
-    round_arithmetic(e, x.ty, result).map(Some)
+    let result = match sum {
+        Some(sum) => e.fma(a, b, widen(e, sum)?)?,
+        None => e.fadd(e.fmul(a, b)?, e.float(e.prim_of(a), 0.0))?,
+    };
+    round_arithmetic(e, x.ty, result)
 }
 
 /// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100. Dividends are no NaNs, and

@@ -109,12 +109,22 @@ pub fn binary<'ctx>(
     }
 }
 
-/// A sum of one product, which begins with +0 as sums of products do and is rounded once; `None` for predicates.
-pub fn product<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Option<Val<'ctx>>> {
+/// `sum + x * y` as contractions sum: fused, of complex numbers part by part. Without a sum it begins with +0. `None` for predicates.
+pub fn multiply_add<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    sum: Option<&Val<'ctx>>,
+    x: &Val<'ctx>,
+    y: &Val<'ctx>,
+) -> Result<Option<Val<'ctx>>> {
     match x.ty.class() {
-        TypeClass::Float => float::product(e, x, y),
-        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Complex => {
-            binary(e, Binary::Multiply, x, y)
+        TypeClass::Float => float::multiply_add(e, sum, x, y).map(Some),
+        TypeClass::Complex => complex::multiply_add(e, sum, x, y).map(Some),
+        TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => {
+            let product = binary(e, Binary::Multiply, x, y)?;
+            match (sum, &product) {
+                (Some(sum), Some(product)) => binary(e, Binary::Add, sum, product),
+                (_, _) => Ok(product),
+            }
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::cpu::loops::access;
 use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::{ALWAYS, GuardId, NodeId, Op};
 use crate::cpu::scalar::{self, Val};
-use hlo::elementwise::Binary;
 use smallvec::SmallVec;
 
 /// Bytes beyond an array that few loads are: about a page.
@@ -147,14 +146,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 let none = || Error::Llvm(format!("no sum of products of {ty}"));
                 let mut sum: Option<Val<'ctx>> = None;
                 for pair in values.chunks_exact(2) {
-                    sum = match sum {
-                        Some(sum) => {
-                            let product =
-                                scalar::binary(e, Binary::Multiply, &pair[0], &pair[1])?.ok_or_else(none)?;
-                            scalar::binary(e, Binary::Add, &sum, &product)?
-                        }
-                        None => scalar::product(e, &pair[0], &pair[1])?,
-                    };
+                    sum = scalar::multiply_add(e, sum.as_ref(), &pair[0], &pair[1])?;
                 }
                 sum.ok_or_else(none)
             })?,

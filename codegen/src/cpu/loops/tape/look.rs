@@ -198,7 +198,10 @@ impl Tape<'_> {
                     _ => 1,
                 }
             }
-            Op::Products { factors } => factors.len() as u64,
+            Op::Products { factors } => {
+                let complex = self.nodes[node as usize].ty.is_complex();
+                factors.len() as u64 * if complex { 4 } else { 1 }
+            }
             Op::Load { .. }
             | Op::Constant { .. }
             | Op::Iota { .. }
