@@ -37,11 +37,16 @@ pub(super) fn boxes(
 ) -> Vec<Vec<(i64, i64)>> {
     let mut cuts: Vec<Vec<i64>> = dims.iter().map(|&n| vec![0, n]).collect();
     for condition in tape.guards[known..].iter().flatten() {
-        let [(atom, 1)] = condition.value.terms[..] else { continue };
+        let [(atom, factor)] = condition.value.terms[..] else { continue };
         let Def::Var(v) = tape.space.atom(atom).def else { continue };
         let Some(d) = v.checked_sub(first).map(|d| d as usize).filter(|&d| d < dims.len()) else { continue };
         for end in [condition.low, condition.high] {
-            let at = end.saturating_sub(condition.value.constant);
+            // From there on the number is `end` or more, or less than that.
+            let steps = end.saturating_sub(condition.value.constant);
+            let at = match factor {
+                1.. => steps.div_euclid(factor) + i64::from(steps.rem_euclid(factor) != 0),
+                _ => steps.saturating_neg().div_euclid(factor.saturating_neg()).saturating_add(1),
+            };
             if at > 0 && at < dims[d] {
                 cuts[d].push(at);
             }
