@@ -3,7 +3,7 @@
 //! Elements are computed along rows, as many as there are lanes of as many rows; these squares are turned over in registers and their columns combined one
 //! after the other. So each row is combined in the order of its elements, whatever the length of vectors is.
 
-use super::code::{Code, Mask};
+use super::code::Code;
 use super::lanes;
 use super::reduce::Reduction;
 use super::region::{Carried, narrowed, registers, values, widened};
@@ -128,8 +128,7 @@ impl<'m, 'ctx> Square<'_, 'm, 'ctx> {
         c.mark()?;
         c.enter()?;
         c.set_var(var, main, true, w);
-        let value = lanes::enabled(c, main, e.i64(n), Some(n))?;
-        c.active = Some(Mask { value, level: c.level() });
+        c.active = Some(lanes::enabled(c, main, e.i64(n), Some(n))?);
         let ends = self.columns(c, &carried, (n % w) as usize)?;
         c.active = None;
         c.leave();

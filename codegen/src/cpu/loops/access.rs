@@ -5,7 +5,7 @@ use inkwell::module::Linkage;
 use smallvec::SmallVec;
 
 use super::code::Spread;
-use crate::cpu::llvm::{Emit, Prim, Result, Value};
+use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::scalar::{self, Val};
 
 /// What each part of an element is in memory, and how many parts there are.
@@ -87,7 +87,7 @@ pub(super) fn load<'ctx>(
             let all = load_every(e, prim, first, (-stride / bytes) as u32, mask)?;
             SmallVec::from_slice(&[e.shuffle(all, all, &back)?])
         }
-        Spread::Linear(_) | Spread::Vector(_) => {
+        Spread::Linear(_) | Spread::Steps(_) | Spread::Vector(_) => {
             let mut all = SmallVec::new();
             for p in 0..u64::from(parts) {
                 let address = e.scalar().address_at(address, p * prim.bytes())?;
@@ -96,11 +96,72 @@ pub(super) fn load<'ctx>(
             all
         }
     };
+    of_raw(e, ty, &raw)
+}
+
+/// Elements from what was loaded of them, as [`at_once`] says.
+fn of_raw<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, raw: &[Value<'ctx>]) -> Result<Val<'ctx>> {
     if ty == ElementType::C64 {
-        let all = e.bitcast_to(raw[0], e.with_lanes(2 * w).ty(storage(ty).0))?;
+        let all = e.bitcast_to(raw[0], e.with_lanes(2 * e.lanes).ty(storage(ty).0))?;
         return Val::of_storage(e, ty, &both_parts(e, all)?);
     }
-    Val::of_storage(e, ty, &raw)
+    Val::of_storage(e, ty, raw)
+}
+
+/// So many times as many elements as lanes, at most, lie between the first and the last of near ones.
+const NEAR: i64 = 4;
+
+/// Whether the first and the last of the elements of lanes are near each other.
+pub(super) fn is_near(steps: &[i64], lanes: u32) -> bool {
+    let (low, high) = (steps.iter().min(), steps.iter().max());
+    low.zip(high).is_some_and(|(low, high)| high - low < NEAR * i64::from(lanes))
+}
+
+/// An element a lane, so many bytes from the first lane's, of lanes that are enabled (a bit each; the others have anything): registers of all that lies between
+/// them, of which each lane picks. `None`: they are not near each other.
+pub(super) fn load_near<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    address: Value<'ctx>,
+    steps: &[i64],
+    enabled: u64,
+) -> Result<Option<Val<'ctx>>> {
+    let ((prim, parts), bytes, w) = (at_once(ty), ty.storage_bytes() as i64, e.lanes);
+    let is_enabled = |l: usize| l < 64 && enabled >> l & 1 != 0;
+    let there: Vec<i64> =
+        (steps.iter().enumerate()).filter(|&(l, _)| is_enabled(l)).map(|(_, s)| s / bytes).collect();
+    let (Some(&low), Some(&high)) = (there.iter().min(), there.iter().max()) else { return Ok(None) };
+    if parts > 1 || w > 64 || !is_near(&there, w) {
+        return Ok(None);
+    }
+    // Where each lane is from the lowest.
+    let place = |l: usize| if is_enabled(l) { (steps[l] / bytes - low) as u32 } else { 0 };
+    let at = |element: i64| e.scalar().address(address, e.scalar().i64(element * bytes));
+    let span = (high - low + 1) as u32;
+    if span == 1 {
+        let one = e.scalar().load(prim, at(low)?, prim.bytes() as u32)?;
+        return of_raw(e, ty, &[e.splat(one)?]).map(Some);
+    }
+    if span <= w {
+        let all = e.with_lanes(span).load(prim, at(low)?, prim.bytes() as u32)?;
+        let lanes: Vec<u32> = (0..w as usize).map(place).collect();
+        return of_raw(e, ty, &[e.shuffle(all, all, &lanes)?]).map(Some);
+    }
+    // The last register ends with the last element: nothing beyond it is read.
+    let registers = span.div_ceil(w);
+    let begin = |r: u32| (r * w).min(span - w);
+    let register = |r: u32| e.load(prim, at(low + i64::from(begin(r)))?, prim.bytes() as u32);
+    let mut sum = register(0)?;
+    for r in 1..registers {
+        let pick = |l: usize| match place(l) / w {
+            of if of == r => w + place(l) - begin(r),
+            // Until the second register comes, elements of the first are where they lie there.
+            0 if r == 1 => place(l),
+            _ => l as u32,
+        };
+        sum = e.shuffle(sum, register(r)?, &(0..w as usize).map(pick).collect::<Vec<_>>())?;
+    }
+    of_raw(e, ty, &[sum]).map(Some)
 }
 
 /// As [`storage`], of elements that are not neighbours: both parts of a `c64` are loaded and stored as one number.
@@ -164,13 +225,14 @@ pub(super) fn zero<'ctx>(e: &Emit<'_, 'ctx>, prim: Prim) -> Value<'ctx> {
 }
 
 /// Offsets of the lanes in bytes.
-fn offsets<'ctx>(e: &Emit<'_, 'ctx>, lanes: Spread<'ctx>) -> Value<'ctx> {
+fn offsets<'ctx>(e: &Emit<'_, 'ctx>, lanes: Spread<'ctx>) -> Result<Value<'ctx>> {
     match lanes {
-        Spread::Vector(v) => v,
+        Spread::Vector(v) => Ok(v),
+        Spread::Steps(_) => Err(Error::Llvm("steps of lanes that nobody made a vector of".into())),
         Spread::Linear(stride) => {
             let all: Vec<u64> =
                 (0..i64::from(e.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
-            e.int_lanes(Prim::I64, &all)
+            Ok(e.int_lanes(Prim::I64, &all))
         }
     }
 }
@@ -182,7 +244,7 @@ fn load_anywhere<'ctx>(
     lanes: Spread<'ctx>,
     mask: Option<Value<'ctx>>,
 ) -> Result<Value<'ctx>> {
-    let offsets = offsets(e, lanes);
+    let offsets = offsets(e, lanes)?;
     if prim.bits() >= 32 {
         let addresses = e.address(address, offsets)?;
         let mask = mask.unwrap_or_else(|| e.bool(true));
@@ -239,7 +301,7 @@ pub(super) fn store<'ctx>(
             }
         };
     }
-    let offsets = offsets(e, lanes);
+    let offsets = offsets(e, lanes)?;
     let mask = mask.unwrap_or_else(|| e.bool(true));
     let (prim, parts) = at_once(value.ty());
     let raw = match raw[..] {

@@ -49,8 +49,7 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     let tail = |c: &mut Code<'c, 'a, 'ctx, 'm>| {
         c.enter()?;
         c.set_var(var, main, true, multiple);
-        let value = enabled(c, main, high, count)?;
-        c.active = Some(Mask { value, level: c.level() });
+        c.active = Some(enabled(c, main, high, count)?);
         body(c)?;
         c.active = None;
         c.leave();
@@ -71,15 +70,18 @@ pub(super) fn enabled<'ctx>(
     first: Value<'ctx>,
     high: Value<'ctx>,
     count: Option<i64>,
-) -> Result<Value<'ctx>> {
+) -> Result<Mask<'ctx>> {
     let (e, w) = (c.e, i64::from(c.lanes));
     let wide = e.with_lanes(c.lanes);
+    let level = c.level();
     if let Some(n) = count {
         let lanes: Vec<u64> = (0..w).map(|l| u64::from(l < n % w)).collect();
-        return Ok(wide.int_lanes(Prim::I1, &lanes));
+        let known = (w <= 64).then(|| lanes.iter().rev().fold(0, |bits, bit| bits << 1 | bit));
+        return Ok(Mask { value: wide.int_lanes(Prim::I1, &lanes), level, known });
     }
     let n = wide.splat(e.trunc(e.sub(high, first)?, Prim::I32)?)?;
-    wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)
+    let value = wide.icmp(IntPredicate::ULT, wide.lane_numbers(Prim::I32), n)?;
+    Ok(Mask { value, level, known: None })
 }
 
 /// The number of lanes on which nodes are computed: a vector register full of the widest type in them.

@@ -14,6 +14,7 @@ mod argmax;
 mod boxes;
 mod code;
 mod cost;
+mod flat;
 mod gathered;
 mod index;
 mod lanes;

@@ -8,6 +8,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::boxes::{LIGHTER, boxes, together};
 use super::code::Code;
+use super::flat;
 use super::gathered::Gathered;
 use super::index::{Affine, AtomId, Def, Index, components};
 use super::lanes::{LONGEST, lanes, over_lanes, registers};
@@ -177,7 +178,17 @@ impl Root<'_> {
         piece: &[(i64, i64)],
         first: u32,
     ) -> std::result::Result<Nest, Unsupported> {
-        let (index, vars) = variables_of(tape, piece, first);
+        let variables = variables_of(tape, piece, first);
+        Self::nest_of(roots, tape, dims, variables)
+    }
+
+    /// The same over variables of its own.
+    fn nest_of(
+        roots: &[Self],
+        tape: &mut Tape<'_>,
+        dims: &[i64],
+        (index, vars): (Index, Vec<(u32, i64)>),
+    ) -> std::result::Result<Nest, Unsupported> {
         let mut outputs = Vec::new();
         for root in roots {
             let (node, to) = match root.window {
@@ -239,21 +250,27 @@ impl Root<'_> {
         Ok(rows.into_iter().rev().find(|&(_, size)| apart(size)).map(|(inner, _)| inner))
     }
 
-    /// The nest of roots that computes all columns of a row, which is so many inner dimensions, at once.
+    /// The nest of roots that computes all columns of a row, which is so many inner dimensions, at once; `joined` outer dimensions are one variable.
     fn columns(
         roots: &[Self],
         tape: &mut Tape<'_>,
         dims: &[i64],
         first: u32,
         inner: usize,
+        joined: Option<usize>,
     ) -> std::result::Result<Nest, Unsupported> {
         let (outer, row) = dims.split_at(dims.len() - inner);
+        let rank = outer.len();
         let outer: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
         let mut all: Vec<Nest> = Vec::new();
         for column in 0..row.iter().product() {
             let ends = components(column, row).into_iter().map(|at| (at, at + 1));
             let piece: Vec<(i64, i64)> = outer.iter().copied().chain(ends).collect();
-            all.push(Self::nest(roots, tape, dims, &piece, first)?);
+            let variables = match joined {
+                Some(from) => flat::variables_of(tape, &piece, first, from..rank),
+                None => variables_of(tape, &piece, first),
+            };
+            all.push(Self::nest_of(roots, tape, dims, variables)?);
         }
         let outputs =
             (0..roots.len()).flat_map(|r| all.iter().map(move |nest| nest.outputs[r].clone())).collect();
@@ -262,6 +279,56 @@ impl Root<'_> {
         Ok(Nest::over(vars, outputs, dims, columns))
     }
 }
+
+/// How short inner dimensions are gone over: so many of them as columns, and what of the others is one variable.
+#[derive(Clone, Copy)]
+struct Way {
+    columns: usize,
+    joined: Option<usize>,
+}
+
+impl Root<'_> {
+    /// The best way with joined dimensions, if there is one that takes much less than without them, which is by so many columns or by none.
+    fn flat(
+        roots: &[Self],
+        tape: &Tape<'_>,
+        dims: &[i64],
+        first: u32,
+        columns: Option<usize>,
+    ) -> std::result::Result<Option<Way>, Unsupported> {
+        if roots.iter().any(|r| r.window.is_some()) || flat::from(dims).is_none() {
+            return Ok(None);
+        }
+        let complex = roots.iter().any(|r| r.shape.element_type.is_complex());
+        let mut sizes = dims.iter().rev().scan(1i64, |size, &d| {
+            *size = size.saturating_mul(d);
+            Some(*size)
+        });
+        let few = sizes.by_ref().take_while(|&size| size <= MOST_COLUMNS && !complex).count();
+        let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
+            let mut trial = tape.clone();
+            let mut nest = Self::columns(roots, &mut trial, dims, first, way.columns, way.joined)?;
+            let mut vars = std::mem::take(&mut nest.vars);
+            let mut more: Vec<&mut Affine> = nest.outputs.iter_mut().map(|o| &mut o.at).collect();
+            join(&mut trial, &mut vars, &mut more);
+            nest.vars = vars;
+            Ok(flat::cost(&trial, &nest))
+        };
+        let mut best = (cost(Way { columns: columns.unwrap_or(0), joined: None })? * MUCH_LESS, None);
+        for columns in 0..=few {
+            let Some(from) = flat::from(&dims[..dims.len() - columns]) else { continue };
+            let way = Way { columns, joined: Some(from) };
+            let cost = cost(way)?;
+            if cost < best.0 {
+                best = (cost, Some(way));
+            }
+        }
+        Ok(best.1)
+    }
+}
+
+/// What joined dimensions may take of what others do.
+const MUCH_LESS: f64 = 0.75;
 
 /// The same of the results of a contraction, which are nearby and computed by rows.
 const MOST_OF_HERO: i64 = 8;
@@ -339,12 +406,16 @@ pub(super) fn roots(
             Some(inner) if pieces && !of_rows(inner) => narrow(false)?,
             found => found,
         };
+        let first = number(&nests);
+        if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
+            nests.push(Root::columns(roots, tape, dims, first, way.columns, way.joined)?);
+            continue;
+        }
         if let Some(inner) = inner {
-            let nest = Root::columns(roots, tape, dims, number(&nests), inner)?;
+            let nest = Root::columns(roots, tape, dims, first, inner, None)?;
             nests.push(nest);
             continue;
         }
-        let first = number(&nests);
         let made = |tape: &mut Tape<'_>, piece: &[(i64, i64)]| {
             Root::nest(roots, tape, dims, piece, first).map(|nest| (nest.vars, nest.outputs))
         };

@@ -3,7 +3,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{Bits, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 
-use super::code::{Code, Mask};
+use super::code::Code;
 use super::index::Affine;
 use super::lanes;
 use super::region::{Carried, Combine, across, registers, values};
@@ -509,8 +509,7 @@ impl<'c, 'a, 'ctx, 'm> Sweep<'_, 'c, 'a, 'ctx, 'm> {
             c.mark()?;
             c.enter()?;
             c.set_var(first.0, main, true, w);
-            let value = lanes::enabled(c, main, high, count)?;
-            c.active = Some(Mask { value, level: c.level() });
+            c.active = Some(lanes::enabled(c, main, high, count)?);
             let mine = values(&kinds, &carried[..n]);
             let next = registers(&self.step(c, start.0, &mine)?);
             c.active = None;

@@ -28,6 +28,8 @@ pub(super) struct Number<'ctx> {
     pub(super) lanes: Spread<'ctx>,
     /// Where it is known.
     pub(super) level: usize,
+    /// What lane 0 is, if that is known before run time.
+    first: Option<i64>,
 }
 
 /// How lanes of a number differ.
@@ -35,9 +37,15 @@ pub(super) struct Number<'ctx> {
 pub(super) enum Spread<'ctx> {
     /// Each is so much more than the one before; 0: they are all the same.
     Linear(i64),
+    /// Each is so much more than the first as [`Code::steps_of`] says: quotients and remainders of lanes that begin at a multiple of the divisor.
+    Steps(StepsId),
     /// By these numbers, a vector of the kernel's index type.
     Vector(Value<'ctx>),
 }
+
+/// A row of steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepsId(u32);
 
 /// A value and its factor in a sum.
 #[derive(Clone, Copy)]
@@ -59,6 +67,8 @@ pub(super) struct Mask<'ctx> {
     pub(super) value: Value<'ctx>,
     /// Where it is known.
     pub(super) level: usize,
+    /// The lanes that are, a bit each, if that is known before run time.
+    pub(super) known: Option<u64>,
 }
 
 /// A loop variable.
@@ -134,6 +144,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     nodes: Vec<Option<Known<'ctx>>>,
     atoms: Vec<Option<Number<'ctx>>>,
     masks: Vec<Option<Mask<'ctx>>>,
+    /// By [`StepsId`], for each lane.
+    steps: Vec<Box<[i64]>>,
     /// Of each node, once somebody asked.
     extents: Option<Vec<Option<Extent>>>,
 }
@@ -167,6 +179,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             nodes: vec![None; tape.nodes.len()],
             atoms: vec![None; tape.space.atoms.len()],
             masks: vec![None; tape.guards.len()],
+            steps: Vec::new(),
             extents: None,
         };
         code.enter()?;

@@ -1,11 +1,33 @@
 //! Numbers, addresses and guards at run time.
 
-use super::{Code, Made, Mask, Number, Place, Spread, Term, Terms};
+use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
 use crate::cpu::loops::index::{Affine, AtomId, Def};
 use crate::cpu::loops::tape::{ALWAYS, Condition, GuardId, Op, Tape};
 use crate::cpu::scalar::Val;
 use smallvec::SmallVec;
+
+/// What a number is a multiple of that is one of everything.
+const EVERY: i64 = 1 << 40;
+
+/// A sum of numbers: the terms that all lanes have, and how these differ.
+pub(super) struct Sum<'ctx> {
+    terms: Terms<'ctx>,
+    lanes: Spread<'ctx>,
+    /// Where it is known.
+    level: usize,
+    /// What lane 0 is, if that is known before run time.
+    first: Option<i64>,
+}
+
+/// The greatest that both are multiples of; 0 is a multiple of everything.
+fn common(a: i64, b: i64) -> i64 {
+    let (mut p, mut q) = (a.unsigned_abs(), b.unsigned_abs());
+    while q != 0 {
+        (p, q) = (q, p % q);
+    }
+    i64::try_from(p).unwrap_or(1)
+}
 
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
     pub(super) fn atom(&mut self, id: AtomId) -> Result<Number<'ctx>> {
@@ -18,7 +40,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             Def::Var(v) => {
                 let var = self.vars.get(*v as usize).copied().flatten();
                 let var = var.ok_or_else(|| Error::Llvm(format!("loop variable {v} is not known here")))?;
-                Number { base: var.value, lanes: Spread::Linear(i64::from(var.vector)), level: var.level }
+                let lanes = Spread::Linear(i64::from(var.vector));
+                Number { base: var.value, lanes, level: var.level, first: None }
             }
             Def::Div(x, d) => self.quotient(x, *d, true)?,
             Def::Mod(x, d) => self.quotient(x, *d, false)?,
@@ -34,8 +57,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     c.clamped(&c.e.with_lanes(lanes), &known.lanes, ty, prim, low, high)
                 })?;
                 match known.uniform {
-                    true => Number { base: value, lanes: Spread::Linear(0), level },
-                    false => Number { base: self.e.i64(0), lanes: Spread::Vector(value), level },
+                    true => Number { base: value, lanes: Spread::Linear(0), level, first: None },
+                    false => Number { base: self.e.i64(0), lanes: Spread::Vector(value), level, first: None },
                 }
             }
         };
@@ -82,6 +105,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let (e, d) = (c.e, c.e.i64(d));
             if quotient { e.udiv(number.base, d) } else { e.urem(number.base, d) }
         };
+        let part = |n: i64| if quotient { n.div_euclid(d) } else { n.rem_euclid(d) };
         if let Spread::Linear(stride) = number.lanes {
             // Lanes that lie between two multiples of the divisor have one quotient.
             let together = stride > 0 && {
@@ -91,7 +115,24 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if stride == 0 || together {
                 let base = self.at(level, scalar)?;
                 let lanes = Spread::Linear(if quotient { 0 } else { stride });
-                return Ok(Number { base, lanes, level });
+                return Ok(Number { base, lanes, level, first: number.first.map(part) });
+            }
+        }
+        if let Some(steps) = self.steps_of(number.lanes) {
+            // What lane 0 is more than a multiple of the divisor.
+            let over = match number.first {
+                None if self.multiple_of_terms(x) % d == 0 => Some(x.constant.rem_euclid(d)),
+                first => first,
+            };
+            if let Some(over) = over {
+                let steps: Vec<i64> = steps.iter().map(|&step| part(over + step) - part(over)).collect();
+                let lanes = self.spread_of(steps);
+                let first = if quotient { number.first.map(part) } else { Some(part(over)) };
+                let base = match first {
+                    Some(first) => self.e.i64(first),
+                    None => self.at(level, scalar)?,
+                };
+                return Ok(Number { base, lanes, level, first });
             }
         }
         let all = self.vector_number(&number)?;
@@ -100,24 +141,59 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let d = e.int(c.index, d.cast_unsigned());
             if quotient { e.udiv(all, d) } else { e.urem(all, d) }
         })?;
-        Ok(Number { base: self.e.i64(0), lanes: Spread::Vector(value), level })
+        Ok(Number { base: self.e.i64(0), lanes: Spread::Vector(value), level, first: None })
+    }
+
+    /// How much more than the first each lane is, if that is known before run time.
+    pub(super) fn steps_of(&self, lanes: Spread<'ctx>) -> Option<Vec<i64>> {
+        match lanes {
+            Spread::Linear(stride) => {
+                Some((0..i64::from(self.lanes)).map(|l| l.wrapping_mul(stride)).collect())
+            }
+            Spread::Steps(id) => Some(self.steps[id.0 as usize].to_vec()),
+            Spread::Vector(_) => None,
+        }
+    }
+
+    /// Lanes that are so much more than the first.
+    fn spread_of(&mut self, steps: Vec<i64>) -> Spread<'ctx> {
+        let stride = steps.get(1).copied().unwrap_or(0);
+        if steps.iter().enumerate().all(|(l, &step)| step == stride.wrapping_mul(l as i64)) {
+            return Spread::Linear(stride);
+        }
+        self.steps.push(steps.into());
+        Spread::Steps(StepsId(self.steps.len() as u32 - 1))
+    }
+
+    /// Steps as a vector of the kernel's index type.
+    pub(super) fn vector_of_steps(&self, steps: &[i64]) -> Value<'ctx> {
+        let steps: Vec<u64> = steps.iter().map(|step| step.cast_unsigned()).collect();
+        self.e.with_lanes(self.lanes).int_lanes(self.index, &steps)
     }
 
     /// What lane 0 of a number is known to be a multiple of.
     pub(super) fn multiple(&self, x: &Affine) -> i64 {
-        let mut all = x.constant.unsigned_abs();
-        for &(a, f) in &x.terms {
-            let of = match self.tape.space.atom(a).def {
-                Def::Var(v) => self.vars.get(v as usize).copied().flatten().map_or(1, |v| v.multiple),
-                Def::Div(..) | Def::Mod(..) | Def::Value(_) => 1,
-            };
-            let (mut p, mut q) = (all, f.unsigned_abs().saturating_mul(of.unsigned_abs()));
-            while q != 0 {
-                (p, q) = (q, p % q);
-            }
-            all = p;
+        match common(self.multiple_of_terms(x), x.constant) {
+            0 => EVERY,
+            multiple => multiple,
         }
-        if all == 0 { 1 << 40 } else { i64::try_from(all).unwrap_or(1) }
+    }
+
+    /// The same without the constant; 0 is a multiple of everything.
+    fn multiple_of_terms(&self, x: &Affine) -> i64 {
+        let of = |(a, f): &(AtomId, i64)| {
+            let of = match &self.tape.space.atom(*a).def {
+                Def::Var(v) => self.vars.get(*v as usize).copied().flatten().map_or(1, |v| v.multiple),
+                Def::Div(y, d) => match self.multiple_of_terms(y) {
+                    multiple if multiple % d == 0 => common(multiple / d, y.constant.div_euclid(*d)),
+                    _ => 1,
+                },
+                Def::Mod(y, d) => common(common(self.multiple_of_terms(y), *d), y.constant),
+                Def::Value(_) => 1,
+            };
+            f.saturating_mul(of)
+        };
+        x.terms.iter().map(of).fold(0, common)
     }
 
     /// All lanes of a number as a vector of the index type.
@@ -125,14 +201,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         self.at(number.level, |c| {
             let e = c.e.with_lanes(c.lanes);
             let base = e.splat(c.e.resize(number.base, c.index, true)?)?;
-            match number.lanes {
-                Spread::Linear(0) => Ok(base),
-                Spread::Linear(stride) => {
-                    let steps: Vec<u64> =
-                        (0..i64::from(c.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
-                    e.add(base, e.int_lanes(c.index, &steps))
+            match (number.lanes, c.steps_of(number.lanes)) {
+                (Spread::Linear(0), _) => Ok(base),
+                (Spread::Vector(more), _) => e.add(base, more),
+                (Spread::Linear(_) | Spread::Steps(_), steps) => {
+                    e.add(base, c.vector_of_steps(&steps.unwrap_or_default()))
                 }
-                Spread::Vector(more) => e.add(base, more),
             }
         })
     }
@@ -157,16 +231,22 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         Ok((sum, level))
     }
 
-    pub(super) fn spread(&mut self, x: &Affine) -> Result<(Terms<'ctx>, Spread<'ctx>, usize)> {
+    pub(super) fn spread(&mut self, x: &Affine) -> Result<Sum<'ctx>> {
         let mut terms = SmallVec::new();
-        let (mut stride, mut vector, mut level) = (0i64, None, 0);
+        let (mut steps, mut vector, mut level) = (vec![0i64; self.lanes as usize], None, 0);
+        let mut first = Some(x.constant);
         for &(a, factor) in &x.terms {
             let number = self.atom(a)?;
             level = level.max(number.level);
+            first = first.zip(number.first).map(|(sum, n)| sum.wrapping_add(n.wrapping_mul(factor)));
             match number.lanes {
-                Spread::Linear(s) => {
-                    stride = stride.wrapping_add(s.wrapping_mul(factor));
-                    terms.push(Term { value: number.base, factor, level: number.level, varies: s != 0 });
+                Spread::Linear(_) | Spread::Steps(_) => {
+                    let own = self.steps_of(number.lanes).unwrap_or_default();
+                    let varies = own.iter().any(|&step| step != 0);
+                    for (sum, step) in steps.iter_mut().zip(own) {
+                        *sum = sum.wrapping_add(step.wrapping_mul(factor));
+                    }
+                    terms.push(Term { value: number.base, factor, level: number.level, varies });
                 }
                 Spread::Vector(lanes) => {
                     let l = level;
@@ -184,34 +264,32 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             }
         }
         let lanes = match vector {
-            None => Spread::Linear(stride),
-            Some(v) if stride == 0 => Spread::Vector(v),
-            Some(v) => Spread::Vector(self.at(level, |c| {
-                let e = c.e.with_lanes(c.lanes);
-                let steps: Vec<u64> =
-                    (0..i64::from(c.lanes)).map(|l| l.wrapping_mul(stride).cast_unsigned()).collect();
-                e.add(v, e.int_lanes(c.index, &steps))
-            })?),
+            None => self.spread_of(steps),
+            Some(v) if steps.iter().all(|&step| step == 0) => Spread::Vector(v),
+            Some(v) => {
+                Spread::Vector(self.at(level, |c| c.e.with_lanes(c.lanes).add(v, c.vector_of_steps(&steps)))?)
+            }
         };
-        Ok((terms, lanes, level))
+        Ok(Sum { terms, lanes, level, first })
     }
 
     /// A number at run time.
     pub(in crate::cpu::loops) fn number(&mut self, x: &Affine) -> Result<Number<'ctx>> {
-        let (mut terms, lanes, level) = self.spread(x)?;
-        let (base, at) = if terms.is_empty() {
-            (self.e.i64(x.constant), 0)
-        } else if let ([Term { value, factor: 1, level: l, .. }], 0) = (&terms[..], x.constant) {
+        let Sum { mut terms, lanes, level, first } = self.spread(x)?;
+        if let Some(constant) = first {
+            return Ok(Number { base: self.e.i64(constant), lanes, level, first });
+        }
+        let (base, at) = if let ([Term { value, factor: 1, level: l, .. }], 0) = (&terms[..], x.constant) {
             (*value, *l)
         } else {
-            let first = self.e.i64(0);
+            let start = self.e.i64(0);
             let (sum, l) =
-                self.sum(&mut terms, first, |c, a, b| if a == first { Ok(b) } else { c.e.add(a, b) })?;
+                self.sum(&mut terms, start, |c, a, b| if a == start { Ok(b) } else { c.e.add(a, b) })?;
             let constant = x.constant;
             let sum = if constant == 0 { sum } else { self.at(l, |c| c.e.add(sum, c.e.i64(constant)))? };
             (sum, l)
         };
-        Ok(Number { base, lanes, level: level.max(at) })
+        Ok(Number { base, lanes, level: level.max(at), first })
     }
 
     /// The address of an element of an array, or of one for each lane.
@@ -230,7 +308,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         bytes: i64,
     ) -> Result<Place<'ctx>> {
         let at = at.times(bytes);
-        let (mut terms, lanes, level) = self.spread(&at)?;
+        let Sum { mut terms, lanes, level, .. } = self.spread(&at)?;
         for t in &mut terms {
             t.level = t.level.max(known_at);
         }
@@ -249,6 +327,18 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let (from, to) = (c.low.max(low), c.high.min(high.saturating_add(1)));
         let level = number.level;
         let uniform = matches!(number.lanes, Spread::Linear(0));
+        if let (Some(first), Some(steps), ..=64) = (number.first, self.steps_of(number.lanes), self.lanes) {
+            let holds: Vec<u64> =
+                steps.iter().map(|s| u64::from((from..to).contains(&(first + s)))).collect();
+            let (value, known) = if uniform {
+                let all = holds[0] != 0;
+                (self.e.bool(all), if all { u64::MAX } else { 0 })
+            } else {
+                let bits = holds.iter().rev().fold(0, |bits, bit| bits << 1 | bit);
+                (self.e.with_lanes(self.lanes).int_lanes(Prim::I1, &holds), bits)
+            };
+            return Ok(Mask { value, level, known: Some(known) });
+        }
         let all = if uniform { number.base } else { self.vector_number(&number)? };
         let value = self.at(level, |c| {
             let e = if uniform { c.e } else { c.e.with_lanes(c.lanes) };
@@ -257,7 +347,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let shifted = if from == 0 { all } else { e.sub(all, e.int(prim, from.cast_unsigned()))? };
             e.icmp(IntPredicate::ULT, shifted, e.int(prim, to.wrapping_sub(from).cast_unsigned()))
         })?;
-        Ok(Mask { value, level })
+        Ok(Mask { value, level, known: None })
     }
 
     /// Where a guard holds; `None`: everywhere.
@@ -292,7 +382,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let e = c.e.with_lanes(lanes);
             e.and(e.splat(a.value)?, e.splat(b.value)?)
         })?;
-        Ok(Mask { value, level })
+        Ok(Mask { value, level, known: a.known.zip(b.known).map(|(a, b)| a & b) })
     }
 }
 

@@ -6,7 +6,7 @@ use hlo::ElementType;
 
 use super::{Code, Known, Spread};
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
-use crate::cpu::loops::access::{storage, zero};
+use crate::cpu::loops::access::{is_near, storage, zero};
 use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::GuardId;
 use crate::cpu::scalar::Val;
@@ -33,7 +33,12 @@ impl<'ctx> Code<'_, '_, 'ctx, '_> {
             return Ok(None);
         }
         let number = self.number(at)?;
-        if !matches!(number.lanes, Spread::Vector(_)) {
+        let is_vector = match number.lanes {
+            Spread::Linear(_) => false,
+            Spread::Steps(_) => self.steps_of(number.lanes).is_none_or(|steps| !is_near(&steps, self.lanes)),
+            Spread::Vector(_) => true,
+        };
+        if !is_vector {
             return Ok(None);
         }
         let index = self.vector_number(&number)?;

@@ -248,7 +248,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             return access::load_one(&self.e, ty, place.origin, place.address, None);
         }
         let e = self.e.with_lanes(self.lanes);
-        access::load(&e, ty, place.address, place.lanes, self.active.map(|a| a.value))
+        access::load(&e, ty, place.address, self.by_vector(place.lanes), self.active.map(|a| a.value))
     }
 
     pub(super) fn load_at(
@@ -264,6 +264,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(active) = active {
             level = level.max(active.level);
         }
+        let steps = match place.lanes {
+            Spread::Steps(_) => self.steps_of(place.lanes),
+            Spread::Linear(_) | Spread::Vector(_) => None,
+        };
+        // The lanes that are loaded, if that is known before run time.
+        let known = |m: Option<Mask<'ctx>>| m.map_or(Some(u64::MAX), |m| m.known);
+        let enabled = known(mask).zip(known(active)).map(|(a, b)| a & b);
         let lanes = self.at(level, |c| {
             let mask = mask.map(|m| m.value);
             if uniform || c.lanes == 1 {
@@ -271,7 +278,13 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             }
             let e = c.e.with_lanes(c.lanes);
             let bytes = ty.storage_bytes() as i64;
-            let consecutive = matches!(place.lanes, Spread::Linear(stride) if stride == bytes);
+            if let (Some(steps), Some(enabled)) = (&steps, enabled)
+                && let Some(value) = access::load_near(&e, ty, place.address, steps, enabled)?
+            {
+                return Ok(value);
+            }
+            let lanes = c.by_vector(place.lanes);
+            let consecutive = matches!(lanes, Spread::Linear(stride) if stride == bytes);
             // A load of no lanes takes as long as a hundred others where there is no memory: it is made where there is some.
             let mut address = place.address;
             if let (Some(mask), true, Spread::Linear(stride)) = (mask, place.far, place.lanes) {
@@ -287,7 +300,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if let Some(active) = active {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);
             }
-            access::load(&e, ty, address, place.lanes, mask)
+            access::load(&e, ty, address, lanes, mask)
         })?;
         Ok(Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level })
     }
@@ -340,7 +353,16 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             return access::store_one(&self.e, value, place.address);
         }
         let e = self.e.with_lanes(self.lanes);
-        access::store(&e, value, place.address, place.lanes, self.active.map(|a| a.value), streaming)
+        let lanes = self.by_vector(place.lanes);
+        access::store(&e, value, place.address, lanes, self.active.map(|a| a.value), streaming)
+    }
+
+    /// Steps as a vector.
+    fn by_vector(&self, lanes: Spread<'ctx>) -> Spread<'ctx> {
+        match (lanes, self.steps_of(lanes)) {
+            (Spread::Steps(_), Some(steps)) => Spread::Vector(self.vector_of_steps(&steps)),
+            (lanes, _) => lanes,
+        }
     }
 
     /// Stores the columns of rows, a row a lane, that lie one after the other from the first column of the first row on.
