@@ -264,9 +264,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         if let Some(active) = active {
             level = level.max(active.level);
         }
+        // A load under a mask takes longer than one of the few elements that it lets through.
+        let all = u64::MAX >> (64 - self.lanes.clamp(1, 64));
+        let few = mask.and_then(|m| m.known).is_some_and(|known| known & all != all);
         let steps = match place.lanes {
-            Spread::Steps(_) => self.steps_of(place.lanes),
-            Spread::Linear(_) | Spread::Vector(_) => None,
+            Spread::Linear(_) if !few => None,
+            lanes => self.steps_of(lanes),
         };
         // The lanes that are loaded, if that is known before run time.
         let known = |m: Option<Mask<'ctx>>| m.map_or(Some(u64::MAX), |m| m.known);
