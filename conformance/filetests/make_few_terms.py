@@ -9,6 +9,9 @@ forms=[ # name, lhs, rhs, attrs, einsum
  ("points and a direction","300,6","6","lhs_contracting_dims={1}, rhs_contracting_dims={0}","ik,k->i"),
  ("small matrices","90,2,2","90,2,2","lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}","bik,bkj->bij"),
  ("small matrices and their vectors","80,3,3","80,3","lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}","bik,bk->bi"),
+ ("matrices of four rows","50,4,4","50,4,4","lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}","bik,bkj->bij"),
+ ("vectors and matrices of four rows","70,4","70,4,4","lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={0}, rhs_contracting_dims={1}","bk,bkj->bj"),
+ ("four columns, six terms","130,6","4,6","lhs_contracting_dims={1}, rhs_contracting_dims={1}","ik,jk->ij"),
  ("products of pairs","77,4","77,4","lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={0}, rhs_contracting_dims={1}","bk,bk->b"),
  ("two dimensions that are gone, batches inside","3,32,2,2","2,32,3,2","lhs_batch_dims={0}, lhs_contracting_dims={2,3}, rhs_batch_dims={2}, rhs_contracting_dims={0,3}","bikl,kjbl->bij"),
 ]

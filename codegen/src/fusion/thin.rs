@@ -2,7 +2,8 @@
 //!
 //! Kernels for products of matrices bring their operands into an order of their own first, which pays if each element is used many times. A `dot` of a few products is a
 //! sum of a few terms in the loop that reads it: rotated points, mixed channels, distances, batches of small matrices. What decides is how neighbouring
-//! lanes of the result find their operands; a small one that is used again and again is transposed for that (the pass).
+//! lanes of the result find their operands (of short dimensions, also by picking them from registers); a small one that is used again and again is transposed
+//! for that (the pass).
 
 use hlo::attrs::AttrKey;
 use hlo::{InstrId, Module, Opcode};
@@ -66,7 +67,47 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
 /// Whether a `dot` is best computed in the loops that read it.
 pub(super) fn is_loop(module: &Module, id: InstrId) -> bool {
     let Some(terms) = few_products(module, id) else { return false };
-    is_few_products(module, id) || lanes(dims(module, id)).is_some_and(|d| suits(module, id, terms, d))
+    is_few_products(module, id)
+        || lanes(dims(module, id)).is_some_and(|d| suits(module, id, terms, d))
+        || is_near(module, id)
+}
+
+/// Whether lanes over short inner dimensions of the result find what they need of the operands near each other. (With more columns, kernels for products are as
+/// fast or faster.)
+fn is_near(module: &Module, id: InstrId) -> bool {
+    let result = dims(module, id);
+    if result.iter().rev().find(|&&n| n != 1).is_none_or(|&n| n > MOST_COLUMNS) {
+        return false;
+    }
+    let mut lanes: Vec<usize> = Vec::new();
+    let mut size = 1i64;
+    for (d, &n) in result.iter().enumerate().rev().filter(|(_, n)| **n != 1) {
+        if !size.unsigned_abs().is_power_of_two() {
+            return false;
+        }
+        lanes.push(d);
+        size *= n;
+        if size >= LANES {
+            break;
+        }
+    }
+    if size < LANES {
+        return false;
+    }
+    // How far apart lanes are in an operand, at most.
+    let operands = module.instr(id).operands();
+    (0..2).all(|side| {
+        let own = dims(module, operands[side]);
+        let (mut span, mut inside) = (0, 1);
+        for &d in &lanes {
+            let steps = if inside * result[d] > LANES { LANES / inside } else { result[d] };
+            if let Some(along) = origin(module, id, d)[side] {
+                span += (steps - 1) * product(&own[along + 1..]);
+            }
+            inside *= result[d];
+        }
+        span < 4 * LANES
+    })
 }
 
 /// The dimension of a result that lanes go over: the innermost that is long, outside of at most a few columns.
@@ -163,9 +204,12 @@ mod tests {
         let batch =
             "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}";
         assert!(is_loop_of("f32[100000,2,2]", "f32[100000,2,2]", "f32[100000,2,2]", batch));
-        assert!(!is_loop_of("f32[100000,4,4]", "f32[100000,4,4]", "f32[100000,4,4]", batch));
+        assert!(is_loop_of("f32[100000,4,4]", "f32[100000,4,4]", "f32[100000,4,4]", batch));
+        assert!(!is_loop_of("f32[100000,8,8]", "f32[100000,8,8]", "f32[100000,8,8]", batch));
         assert!(is_loop_of("f32[100000,3,3]", "f32[100000,3]", "f32[100000,3]", batch));
-        assert!(!is_loop_of("f32[100000,4,4]", "f32[100000,4]", "f32[100000,4]", batch));
+        assert!(is_loop_of("f32[100000,4,4]", "f32[100000,4]", "f32[100000,4]", batch));
+        assert!(!is_loop_of("f32[100000,6,6]", "f32[100000,6]", "f32[100000,6]", batch));
+        assert!(is_loop_of("f32[100000,8]", "f32[8,4]", "f32[100000,4]", plain));
         // One by itself.
         assert!(is_loop_of("f32[1,2,2]", "f32[1,2,2]", "f32[1,2,2]", batch));
     }
