@@ -14,6 +14,9 @@ const LANES: i64 = 16;
 /// The least elements of the joined dimensions: a multiple of what lanes of the narrowest types hold.
 const LEAST: i64 = 64;
 
+/// So many registers at the beginning are looked at.
+const TRIED: i64 = 8;
+
 /// What gathering an element a lane takes, in operations.
 const GATHER: f64 = 24.0;
 
@@ -66,7 +69,7 @@ pub(super) fn variables_of(
 pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
     let Some(&(inner, n)) = nest.vars.last() else { return f64::INFINITY };
     let lanes = LANES.min(n);
-    let sight = Sight { tape, inner, lanes, last: (n - lanes) / lanes * lanes };
+    let sight = Sight { tape, inner, lanes, registers: n / lanes };
     let mut guards: Vec<GuardId> = Vec::new();
     let mut sum = 0.0;
     // What lanes differ in: the rest is computed once.
@@ -114,8 +117,8 @@ struct Sight<'t, 'm> {
     tape: &'t Tape<'m>,
     inner: u32,
     lanes: i64,
-    /// Lane 0 of the last full register.
-    last: i64,
+    /// Of so many elements.
+    registers: i64,
 }
 
 impl Sight<'_, '_> {
@@ -124,33 +127,33 @@ impl Sight<'_, '_> {
         (first..first + self.lanes).map(|v| value(&self.tape.space, x, self.inner, v)).collect()
     }
 
-    /// The same at the first and at the last register.
-    fn ends(&self, x: &Affine) -> Option<[Vec<i64>; 2]> {
-        Some([self.lanes_at(x, 0)?, self.lanes_at(x, self.last)?])
+    /// The same at the first register, and at a few others as `seen` from there: `None` also where they differ.
+    fn alike(&self, x: &Affine, seen: impl Fn(&[i64]) -> Vec<i64>) -> Option<Vec<i64>> {
+        let first = seen(&self.lanes_at(x, 0)?);
+        let last = self.registers - 1;
+        let others = (1..TRIED.min(last)).chain([last]);
+        let mut lanes = others.map(|register| self.lanes_at(x, register * self.lanes));
+        lanes.all(|lanes| lanes.is_some_and(|lanes| seen(&lanes) == first)).then_some(first)
     }
 
     fn load(&self, at: &Affine) -> f64 {
-        let Some(ends) = self.ends(at) else { return GATHER };
-        let [first, last] = ends.map(|lanes| lanes.iter().map(|n| n - lanes[0]).collect::<Vec<i64>>());
-        let step = first.get(1).copied().unwrap_or(0);
-        let linear = first.iter().zip(0..).all(|(&n, l)| n == step * l);
+        let steps = |lanes: &[i64]| lanes.iter().map(|n| n - lanes[0]).collect();
+        let Some(steps) = self.alike(at, steps) else { return GATHER };
+        let step = steps.get(1).copied().unwrap_or(0);
+        let linear = steps.iter().zip(0..).all(|(&n, l)| n == step * l);
         let (low, high) =
-            (first.iter().min().copied().unwrap_or(0), first.iter().max().copied().unwrap_or(0));
+            (steps.iter().min().copied().unwrap_or(0), steps.iter().max().copied().unwrap_or(0));
         match step.abs() {
-            _ if first != last => GATHER,
             n @ 0..=1 if linear => n as f64,
             n @ 2..=8 if linear => (2 * n - 1) as f64,
-            _ if access::is_near(&first, self.lanes as u32) => (2 * ((high - low) / LANES + 1)) as f64,
+            _ if access::is_near(&steps, self.lanes as u32) => (2 * ((high - low) / LANES + 1)) as f64,
             _ => GATHER,
         }
     }
 
     /// What it takes to decide on a number.
     fn decides(&self, x: &Affine) -> f64 {
-        match self.ends(x) {
-            Some([first, last]) if first == last => 0.0,
-            _ => 2.0,
-        }
+        if self.alike(x, <[i64]>::to_vec).is_some() { 0.0 } else { 2.0 }
     }
 }
 
