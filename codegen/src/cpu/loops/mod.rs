@@ -21,6 +21,7 @@ mod lanes;
 mod nest;
 mod reduce;
 mod region;
+mod roots;
 mod rows;
 mod scatter;
 mod short;
