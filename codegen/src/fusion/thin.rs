@@ -11,7 +11,7 @@ use hlo::{InstrId, Module, Opcode};
 use super::kinds::dims;
 use crate::passes::Fuel;
 use crate::passes::edit::{Edit, each_outside_folds, ints};
-use crate::passes::facts::{MOST_COLUMNS, few_products, is_few_products};
+use crate::passes::facts::{MOST_COLUMNS, NEAR_REGISTERS, few_products, is_few_products};
 
 /// The dimensions of the left and of the right operand that are batches, and that are gone.
 const SIDES: [[AttrKey; 2]; 2] = [
@@ -106,7 +106,7 @@ fn is_near(module: &Module, id: InstrId) -> bool {
             }
             inside *= result[d];
         }
-        span < 4 * LANES
+        span < NEAR_REGISTERS * LANES
     })
 }
 

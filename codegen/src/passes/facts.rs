@@ -267,6 +267,9 @@ pub(crate) const WIDE: i64 = 64;
 /// The most columns of short rows that are computed at once.
 pub(crate) const MOST_COLUMNS: i64 = 4;
 
+/// Lanes whose elements lie within so many registers full of them load these and pick.
+pub(crate) const NEAR_REGISTERS: i64 = 4;
+
 /// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: three vectors of three, say.
 pub(crate) const MOST_ASSEMBLED: i64 = 9;
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::code::Spread;
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::scalar::{self, Val};
+use crate::passes::facts::NEAR_REGISTERS;
 
 /// What each part of an element is in memory, and how many parts there are.
 pub(super) fn storage(ty: ElementType) -> (Prim, u32) {
@@ -108,13 +109,10 @@ fn of_raw<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, raw: &[Value<'ctx>]) -> Res
     Val::of_storage(e, ty, raw)
 }
 
-/// So many times as many elements as lanes, at most, lie between the first and the last of near ones.
-const NEAR: i64 = 4;
-
 /// Whether the first and the last of the elements of lanes are near each other.
 pub(super) fn is_near(steps: &[i64], lanes: u32) -> bool {
     let (low, high) = (steps.iter().min(), steps.iter().max());
-    low.zip(high).is_some_and(|(low, high)| high - low < NEAR * i64::from(lanes))
+    low.zip(high).is_some_and(|(low, high)| high - low < NEAR_REGISTERS * i64::from(lanes))
 }
 
 /// An element a lane, so many bytes from the first lane's, of lanes that are enabled (a bit each; the others have anything): registers of all that lies between

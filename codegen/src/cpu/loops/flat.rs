@@ -4,7 +4,7 @@
 //! which lanes pick theirs. What a nest takes is estimated for that, because lanes over rows (a column each) share what all columns of a row need.
 
 use super::access;
-use super::index::{Affine, Def, Index, Space};
+use super::index::{Affine, Index};
 use super::nest::Nest;
 use super::tape::{GuardId, Op, Tape};
 
@@ -124,7 +124,9 @@ struct Sight<'t, 'm> {
 impl Sight<'_, '_> {
     /// The number on each lane where lane 0 has a value of the variable and all others are 0; `None`: it is known at run time.
     fn lanes_at(&self, x: &Affine, first: i64) -> Option<Vec<i64>> {
-        (first..first + self.lanes).map(|v| value(&self.tape.space, x, self.inner, v)).collect()
+        (first..first + self.lanes)
+            .map(|n| self.tape.space.at(x, &|v| if v == self.inner { n } else { 0 }))
+            .collect()
     }
 
     /// The same at the first register, and at a few others as `seen` from there: `None` also where they differ.
@@ -157,25 +159,6 @@ impl Sight<'_, '_> {
     }
 }
 
-/// A number where a variable has a value and all others are 0.
-fn value(space: &Space, x: &Affine, var: u32, at: i64) -> Option<i64> {
-    x.terms.iter().try_fold(x.constant, |sum, &(a, f)| {
-        let n = match &space.atom(a).def {
-            Def::Var(v) => {
-                if *v == var {
-                    at
-                } else {
-                    0
-                }
-            }
-            Def::Div(y, d) => value(space, y, var, at)?.div_euclid(*d),
-            Def::Mod(y, d) => value(space, y, var, at)?.rem_euclid(*d),
-            Def::Value(_) => return None,
-        };
-        Some(sum.wrapping_add(n.wrapping_mul(f)))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,7 +186,7 @@ mod tests {
         let (index, vars) = variables_of(&mut tape, &[(0, 2), (1, 5), (0, 4), (0, 2)], 10, 1..4);
         assert_eq!(vars, [(10, 2), (11, 32)]);
         for n in 0..32 {
-            let at = |d: usize| value(&tape.space, &index[d], 11, n);
+            let at = |d: usize| tape.space.at(&index[d], &|v| if v == 11 { n } else { 0 });
             assert_eq!([at(1), at(2), at(3)], [Some(1 + n / 8), Some(n / 2 % 4), Some(n % 2)]);
         }
     }

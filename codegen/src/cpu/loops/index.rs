@@ -140,12 +140,13 @@ impl Affine {
     }
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
+/// The greatest that both are multiples of; 0 is a multiple of everything.
+pub(super) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    i64::try_from(a).unwrap_or(1).max(1)
+    i64::try_from(a).unwrap_or(1)
 }
 
 impl Space {
@@ -187,6 +188,19 @@ impl Space {
             high = high.saturating_add(ends.0.max(ends.1));
         }
         (low, high)
+    }
+
+    /// The number where variables have these values; `None`: it is known at run time only.
+    pub(super) fn at(&self, x: &Affine, of: &dyn Fn(u32) -> i64) -> Option<i64> {
+        x.terms.iter().try_fold(x.constant, |sum, &(a, f)| {
+            let n = match &self.atom(a).def {
+                Def::Var(v) => of(*v),
+                Def::Div(y, d) => self.at(y, of)?.div_euclid(*d),
+                Def::Mod(y, d) => self.at(y, of)?.rem_euclid(*d),
+                Def::Value(_) => return None,
+            };
+            Some(sum.wrapping_add(n.wrapping_mul(f)))
+        })
     }
 
     /// The sum. A quotient and a remainder of the same number by the same divisor become that number where factors fit.
@@ -394,7 +408,7 @@ mod tests {
             let (q, m) = s.div_mod(&x, d);
             for (u, v) in (0..64).flat_map(|u| [(u, 0), (u, 1)]) {
                 let number = u * factors[0] + v * factors[1] + constant;
-                let value = |x: &Affine| eval_with(&s, x, &|var| if var == 0 { u } else { v });
+                let value = |x: &Affine| s.at(x, &|var| if var == 0 { u } else { v }).unwrap();
                 assert_eq!(
                     (value(&q), value(&m)),
                     (number.div_euclid(d), number.rem_euclid(d)),
@@ -406,18 +420,6 @@ mod tests {
     }
 
     fn eval(s: &Space, x: &Affine, v: i64) -> i64 {
-        eval_with(s, x, &|_| v)
-    }
-
-    fn eval_with(s: &Space, x: &Affine, of: &dyn Fn(u32) -> i64) -> i64 {
-        let atoms = x.terms.iter().map(|&(a, f)| {
-            f * match &s.atom(a).def {
-                Def::Var(number) => of(*number),
-                Def::Div(y, d) => eval_with(s, y, of).div_euclid(*d),
-                Def::Mod(y, d) => eval_with(s, y, of).rem_euclid(*d),
-                Def::Value(_) => unreachable!(),
-            }
-        });
-        atoms.sum::<i64>() + x.constant
+        s.at(x, &|_| v).unwrap()
     }
 }

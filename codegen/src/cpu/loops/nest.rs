@@ -56,6 +56,12 @@ impl Nest {
         let space = dims.iter().fold(1, |n: i64, &d| n.saturating_mul(d));
         Self { vars, prefix: 0, block: BLOCK, outputs, tiles: None, space, columns }
     }
+
+    /// [`join`] of its variables, where it is the only nest.
+    pub(super) fn join(&mut self, tape: &mut Tape<'_>) {
+        let mut more: Vec<&mut Affine> = self.outputs.iter_mut().map(|o| &mut o.at).collect();
+        join(tape, &mut self.vars, &mut more);
+    }
 }
 
 /// Bytes of results above which they are written past the caches.

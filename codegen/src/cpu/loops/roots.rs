@@ -3,8 +3,8 @@
 use hlo::{ArrayShape, InstrId};
 
 use super::flat;
-use super::index::{Affine, Index, components};
-use super::nest::{Nest, Output, join, variables_of};
+use super::index::{Index, components};
+use super::nest::{Nest, Output, variables_of};
 use super::tape::Tape;
 use crate::Unsupported;
 use crate::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
@@ -105,8 +105,7 @@ impl Root<'_> {
         let mut trial = tape.clone();
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
-        let mut more: Vec<&mut Affine> = nest.outputs.iter_mut().map(|o| &mut o.at).collect();
-        join(&mut trial, &mut nest.vars, &mut more);
+        nest.join(&mut trial);
         // Variables that are these dimensions and nothing else.
         let apart = |size: i64| {
             let products = nest.vars.iter().skip(1).rev().scan(1i64, |product, v| {
@@ -167,10 +166,7 @@ impl Root<'_> {
         let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
             let mut trial = tape.clone();
             let mut nest = Self::columns(roots, &mut trial, dims, first, way.columns, way.joined)?;
-            let mut vars = std::mem::take(&mut nest.vars);
-            let mut more: Vec<&mut Affine> = nest.outputs.iter_mut().map(|o| &mut o.at).collect();
-            join(&mut trial, &mut vars, &mut more);
-            nest.vars = vars;
+            nest.join(&mut trial);
             Ok(flat::cost(&trial, &nest))
         };
         let mut best = (cost(Way { columns: columns.unwrap_or(0), joined: None })? * MUCH_LESS, None);

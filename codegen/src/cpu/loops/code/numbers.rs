@@ -2,7 +2,7 @@
 
 use super::{Code, Made, Mask, Number, Place, Spread, StepsId, Term, Terms};
 use crate::cpu::llvm::{Emit, Error, IntPredicate, Prim, Result, Value};
-use crate::cpu::loops::index::{Affine, AtomId, Def};
+use crate::cpu::loops::index::{Affine, AtomId, Def, gcd};
 use crate::cpu::loops::tape::{ALWAYS, Condition, GuardId, Op, Tape};
 use crate::cpu::scalar::Val;
 use smallvec::SmallVec;
@@ -18,15 +18,6 @@ pub(super) struct Sum<'ctx> {
     level: usize,
     /// What lane 0 is, if that is known before run time.
     first: Option<i64>,
-}
-
-/// The greatest that both are multiples of; 0 is a multiple of everything.
-fn common(a: i64, b: i64) -> i64 {
-    let (mut p, mut q) = (a.unsigned_abs(), b.unsigned_abs());
-    while q != 0 {
-        (p, q) = (q, p % q);
-    }
-    i64::try_from(p).unwrap_or(1)
 }
 
 impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
@@ -173,7 +164,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     /// What lane 0 of a number is known to be a multiple of.
     pub(super) fn multiple(&self, x: &Affine) -> i64 {
-        match common(self.multiple_of_terms(x), x.constant) {
+        match gcd(self.multiple_of_terms(x), x.constant) {
             0 => EVERY,
             multiple => multiple,
         }
@@ -185,15 +176,15 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let of = match &self.tape.space.atom(*a).def {
                 Def::Var(v) => self.vars.get(*v as usize).copied().flatten().map_or(1, |v| v.multiple),
                 Def::Div(y, d) => match self.multiple_of_terms(y) {
-                    multiple if multiple % d == 0 => common(multiple / d, y.constant.div_euclid(*d)),
+                    multiple if multiple % d == 0 => gcd(multiple / d, y.constant.div_euclid(*d)),
                     _ => 1,
                 },
-                Def::Mod(y, d) => common(common(self.multiple_of_terms(y), *d), y.constant),
+                Def::Mod(y, d) => gcd(gcd(self.multiple_of_terms(y), *d), y.constant),
                 Def::Value(_) => 1,
             };
             f.saturating_mul(of)
         };
-        x.terms.iter().map(of).fold(0, common)
+        x.terms.iter().map(of).fold(0, gcd)
     }
 
     /// All lanes of a number as a vector of the index type.

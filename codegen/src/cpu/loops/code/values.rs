@@ -362,9 +362,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
 
     /// Steps as a vector.
     fn by_vector(&self, lanes: Spread<'ctx>) -> Spread<'ctx> {
-        match (lanes, self.steps_of(lanes)) {
-            (Spread::Steps(_), Some(steps)) => Spread::Vector(self.vector_of_steps(&steps)),
-            (lanes, _) => lanes,
+        match lanes {
+            Spread::Steps(id) => Spread::Vector(self.vector_of_steps(&self.steps[id.0 as usize])),
+            Spread::Linear(_) | Spread::Vector(_) => lanes,
         }
     }
 
