@@ -34,6 +34,9 @@ const WIDTH: usize = 16;
 /// Elements of a slab, about.
 const SLAB: usize = 96 << 10;
 
+/// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets of a cache.
+const NEAR_TERMS: isize = 128;
+
 /// Tasks, about, if there is as much work.
 const TASKS: usize = 32;
 
@@ -494,6 +497,51 @@ pub(super) struct Forward {
     /// Parts that the panels of features are cut into.
     parts: usize,
     in_place: bool,
+    kernel: Panels,
+}
+
+/// Panels of a kernel: up to [`COLUMNS`] neighbouring features of all taps and channels, packed or where they are in the operand.
+#[derive(Clone, Copy, Debug)]
+struct Panels {
+    packed: bool,
+    /// Distances of taps along the three axes.
+    taps: [isize; 3],
+    /// Distances of channels, of panels and of groups.
+    channel: isize,
+    panel: isize,
+    group: isize,
+}
+
+impl Panels {
+    fn new(common: &Common) -> Panels {
+        let Common { lanes, outer, rhs, .. } = common;
+        let channels = outer.channels as isize;
+        let x = &lanes[2];
+        let in_place = *rhs == ElementType::F32
+            && outer.kernel_feature_stride == 1
+            && (1..=NEAR_TERMS).contains(&outer.kernel_channel_stride)
+            && (x.axis.kernel == 1 || x.kernel_stride == channels * outer.kernel_channel_stride);
+        if in_place {
+            return Panels {
+                packed: false,
+                taps: lanes.map(|lane| lane.kernel_stride),
+                channel: outer.kernel_channel_stride,
+                panel: COLUMNS as isize,
+                group: outer.features as isize,
+            };
+        }
+        let tap = channels * COLUMNS as isize;
+        let row = tap * x.axis.kernel as isize;
+        let plane = row * lanes[1].axis.kernel as isize;
+        let panel = plane * lanes[0].axis.kernel as isize;
+        let group = panel * outer.features.div_ceil(COLUMNS) as isize;
+        Panels { packed: true, taps: [plane, row, tap], channel: COLUMNS as isize, panel, group }
+    }
+
+    /// Where a panel begins.
+    fn at(&self, group: usize, panel: usize) -> isize {
+        group as isize * self.group + panel as isize * self.panel
+    }
 }
 
 impl Forward {
@@ -524,7 +572,8 @@ impl Forward {
             block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
         }
         let parts = (TASKS / 2).div_ceil(common.blocks(block)).min(outer.features.div_ceil(COLUMNS));
-        Some(Forward { common, block, parts, in_place })
+        let kernel = Panels::new(&common);
+        Some(Forward { common, block, parts, in_place, kernel })
     }
 
     /// Whether finished rows are reported as soon as they are.
@@ -532,14 +581,8 @@ impl Forward {
         self.parts == 1
     }
 
-    /// Elements of a packed panel of the kernel.
-    fn panel(&self) -> usize {
-        self.common.taps() * self.common.outer.channels * COLUMNS
-    }
-
     pub(super) fn scratch_bytes(&self) -> usize {
-        let outer = &self.common.outer;
-        4 * outer.feature_groups * outer.features.div_ceil(COLUMNS) * self.panel()
+        if self.kernel.packed { 4 * self.common.outer.feature_groups * self.kernel.group as usize } else { 0 }
     }
 
     /// Computes it. `finished` gets where rows of features begin and how many.
@@ -553,10 +596,12 @@ impl Forward {
         finished: Option<&(dyn Fn(isize, usize) + Sync)>,
     ) {
         let (outer, panels) = (&self.common.outer, self.common.outer.features.div_ceil(COLUMNS));
-        pool.run(outer.feature_groups * panels, &|n| {
-            // SAFETY: the caller's; panels are disjoint.
-            unsafe { self.pack(n / panels, n % panels, arrays.get()) }
-        });
+        if self.kernel.packed {
+            pool.run(outer.feature_groups * panels, &|n| {
+                // SAFETY: the caller's; panels are disjoint.
+                unsafe { self.pack(n / panels, n % panels, arrays.get()) }
+            });
+        }
         let whole = finished.filter(|_| self.parts == 1);
         pool.run(self.common.blocks(self.block) * self.parts, &|task| {
             let part = task % self.parts;
@@ -570,13 +615,22 @@ impl Forward {
     /// Packs a panel of the kernel: taps, then channels, then features.
     unsafe fn pack(&self, group: usize, panel: usize, arrays: Arrays) {
         let features = self.common.outer.features;
-        let (first, index) = (panel * COLUMNS, group * features.div_ceil(COLUMNS) + panel);
+        let first = panel * COLUMNS;
         let columns = COLUMNS.min(features - first);
         // SAFETY: the caller's: the scratch memory has room for all panels, the elements are in the kernel.
         unsafe {
-            let to = arrays.scratch.cast::<f32>().add(index * self.panel());
+            let to = arrays.scratch.cast::<f32>().offset(self.kernel.at(group, panel));
             self.common.pack(arrays.rhs, group * features + first, columns, COLUMNS, to);
         }
+    }
+
+    /// Where the first tap of the first panel is.
+    fn kernel_base(&self, arrays: Arrays) -> *const f32 {
+        if self.kernel.packed {
+            return arrays.scratch.cast();
+        }
+        let offset = self.common.lanes.iter().map(|lane| lane.kernel_offset).sum();
+        arrays.rhs.cast::<f32>().wrapping_offset(offset)
     }
 
     unsafe fn task(&self, task: &Task, arrays: Arrays, finished: Option<&(dyn Fn(isize, usize) + Sync)>) {
@@ -607,9 +661,9 @@ impl Forward {
                 if x.kernel_dilation * step == channels as isize || x.kernel == 1 { x.kernel } else { 1 };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
             for panel in task.panels.clone() {
-                let index = task.group * outer.features.div_ceil(COLUMNS) + panel;
-                // SAFETY: the panel was packed.
-                let packed = unsafe { arrays.scratch.cast::<f32>().add(index * self.panel()).cast_const() };
+                let at = self.kernel.at(task.group, panel);
+                // SAFETY: the panel was packed, or is in the operand.
+                let kernel = unsafe { self.kernel_base(arrays).offset(at) };
                 let columns = COLUMNS.min(outer.features - panel * COLUMNS);
                 for oy in task.y.clone() {
                     segments.clear();
@@ -619,7 +673,10 @@ impl Forward {
                             let Some(from) = self.common.row(&sight, z_tap, at) else { continue };
                             for x_tap in (0..x.kernel).step_by(run) {
                                 let offset = x_tap as isize * x.kernel_dilation * step;
-                                let tap = (z_tap * y.kernel + y_tap) * x.kernel + x_tap;
+                                let taps = self.kernel.taps;
+                                let tap = z_tap as isize * taps[0]
+                                    + y_tap as isize * taps[1]
+                                    + x_tap as isize * taps[2];
                                 // SAFETY: taps are in the slab, or in the input if that is read where it is.
                                 let (a, b) = unsafe {
                                     let a = if self.in_place {
@@ -628,7 +685,7 @@ impl Forward {
                                         let h = (at - first_y) as usize;
                                         slab.add((z_tap * height + h) * row).cast_const()
                                     };
-                                    (a.offset(offset), packed.add(tap * channels * COLUMNS))
+                                    (a.offset(offset), kernel.offset(tap))
                                 };
                                 segments.push(Segment { a, b, terms: run * channels });
                             }
@@ -646,7 +703,7 @@ impl Forward {
                                 at: [first as isize * x.stride * step, 0],
                                 a_row: x.stride * step,
                                 a_term: 1,
-                                b_term: COLUMNS as isize,
+                                b_term: self.kernel.channel,
                                 c: if direct { arrays.out.cast::<f32>().offset(to) } else { sums },
                                 c_row: if direct { lanes[2].result_stride } else { COLUMNS as isize },
                                 rows,
