@@ -410,7 +410,7 @@ impl Planner<'_> {
         let saved = node.bytes * if needed { count } else { count + 1.0 };
         // What is read in its place.
         let mut read = 0.0;
-        for &o in &node.operands {
+        for o in node.operands.iter().map(|&o| self.repeated(o)) {
             let operand = self.graph.node(o);
             if operand.role == Role::Scalar {
                 continue;
@@ -427,6 +427,15 @@ impl Planner<'_> {
         let benefit = (saved - read.max(0.0)) * OPS_PER_BYTE + if needed { 0.0 } else { KERNEL };
         let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
         benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
+    }
+
+    /// What a broadcast repeats, which is what is read of it: no broadcast is stored for a loop to read.
+    fn repeated(&self, n: NodeId) -> NodeId {
+        let node = self.graph.node(n);
+        match (self.module.instr(node.id).opcode, node.operands.first()) {
+            (Opcode::Broadcast, Some(&o)) => self.repeated(o),
+            _ => n,
+        }
     }
 
     /// What it costs to compute a value so many times more: itself, and of what it is made of, the less of computing that as often and of storing it.

@@ -13,6 +13,7 @@ mod access;
 mod argmax;
 mod boxes;
 mod code;
+mod columns;
 mod cost;
 mod flat;
 mod gathered;

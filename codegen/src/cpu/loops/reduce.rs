@@ -1,33 +1,36 @@
 //! Reductions with fused producers and epilogues.
 //!
-//! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept)
-//! they are a block of memory that stays in the nearest cache. Where there are fewer units than threads could use, the largest reduced variable is cut
+//! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept) each
+//! lane is a reduction of its own ([`super::columns`]). Where there are fewer units than threads could use, the largest reduced variable is cut
 //! into chunks by its size alone, whose partial results a second phase combines in order. **Invariant:** what is not free to be reordered
 //! is combined element by element in the interpreter's order.
 
 use hlo::attrs::AttrKey;
-use hlo::{ArrayShape, ElementType, InstrId, Module, Opcode};
+use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 
 use super::abreast::blocks_of_rows;
 use super::code::Code;
+use super::columns::blocks_of_columns;
 use super::index::{Affine, Def, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
-use super::region::{Carried, narrowed, registers, values, widened};
+use super::region::{Combine, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
 use super::tape::{Bound, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
-use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
+use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
 use crate::passes::facts::few_terms;
 
 /// The variable of chunks, and that of blocks of columns.
 const CHUNK: u32 = 64;
-const BLOCKS: u32 = 65;
+pub(super) const BLOCKS: u32 = 65;
 
-/// Columns of a unit.
-const COLUMNS: i64 = 4096;
+/// The most columns that are reductions of their own, over at least so many rows, and the most instructions of all.
+const FEW_COLUMNS: i64 = 4;
+const MANY_ROWS: i64 = 64;
+const MAX_APART: i64 = 256;
 
 /// Elements that are worth a chunk.
 const CHUNK_ELEMENTS: i64 = 1 << 15;
@@ -52,7 +55,7 @@ pub(super) struct Reduction<'m> {
     kept: Affine,
     results: i64,
     /// Which variable is cut, how long a chunk is, and how many there are.
-    chunks: Option<(u32, i64, i64)>,
+    pub(super) chunks: Option<(u32, i64, i64)>,
     /// Arrays of partial results: one an accumulator.
     partial: Vec<u32>,
     /// Chunks are slabs of the outermost variable, of which all results are accumulated at once.
@@ -81,50 +84,68 @@ pub(super) fn fusion(
     };
     let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
     let along = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions);
-    let (index, mut vars) = variables(&mut tape, &dims, 0);
-    let reduced: Vec<u32> = along.iter().filter_map(|&d| u32::try_from(d).ok()).collect();
-    let is_kept = |d: usize| !reduced.contains(&(d as u32));
-    let kept_index: Index =
-        index.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, x)| x.clone()).collect();
-    let kept_dims: Vec<i64> = dims.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, &n)| n).collect();
-    let mut folds = Vec::new();
-    let mut given = 0;
     for &reduce in &all {
         let instr = module.instr(reduce);
         let of = &module.instr(instr.operands()[0]).shape.expect_array().dims;
         if of[..] != dims[..] || instr.attrs.ints_or_empty(AttrKey::Dimensions) != along {
             return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
         }
-        let fold = Fold::new(&mut tape, id, reduce, &index, given)?;
-        given += fold.given.len() as u32;
-        folds.push(fold);
     }
-    // Only now: what is reduced at the same time cannot be an operand.
-    for (fold, &reduce) in folds.iter().zip(&all) {
-        fold.bind(&mut tape, reduce, &kept_index);
+    let (index, mut vars) = variables(&mut tape, &dims, 0);
+    let reduced: Vec<u32> = along.iter().filter_map(|&d| u32::try_from(d).ok()).collect();
+    let kept_of = |index: &[Affine]| -> Index {
+        let kept = index.iter().enumerate().filter(|(d, _)| !reduced.contains(&(*d as u32)));
+        kept.map(|(_, x)| x.clone()).collect()
+    };
+    let kept_dims: Vec<i64> =
+        dims.iter().enumerate().filter(|(d, _)| !reduced.contains(&(*d as u32))).map(|(_, &n)| n).collect();
+    let elements: i64 = kept_dims.iter().product();
+    // The index of an element, or of one in each column.
+    let mut seen = vec![index.clone()];
+    let mut kept = tape.space.linear(&kept_of(&index), &kept_dims);
+    let mut results = elements;
+    if let Some(columns) = columns_apart(module, computation, &all, &dims, &reduced) {
+        vars.pop();
+        seen = (0..columns).map(|column| in_column(&index, column)).collect();
+        let row = kept_of(&index[..index.len() - 1]);
+        kept = tape.space.linear(&row, &kept_dims[..row.len()]);
+        results /= columns;
     }
-    let mut kept = tape.space.linear(&kept_index, &kept_dims);
-    let results: i64 = kept_dims.iter().product();
-    let mut outputs = Vec::new();
+    let (mut folds, mut given) = (Vec::new(), 0);
+    for index in &seen {
+        for &reduce in &all {
+            let fold = Fold::new(&mut tape, id, reduce, index, given)?;
+            given += fold.given.len() as u32;
+            folds.push(fold);
+        }
+    }
     let root = module.root(computation);
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
-    for (leaf, shape) in shapes.into_iter().enumerate() {
-        let array = tape.array(shape, first_result + leaf as u32);
-        if shape.elements() != usize::try_from(results).unwrap_or(usize::MAX) {
+    let mut arrays = Vec::new();
+    for (leaf, shape) in (0..).zip(&shapes) {
+        arrays.push(tape.array(shape, first_result + leaf));
+        if shape.elements() != usize::try_from(elements).unwrap_or(usize::MAX) {
             return Err(Unsupported::new(module, id, "a result of other dimensions than the reduction's"));
         }
-        if results == 0 {
-            continue;
-        }
-        let at = tape.space.reshape(&kept_index, &kept_dims, &shape.dims);
-        let (instr, leaf) = leaf_root(module, root, leaf as u32);
-        let node = tape.node(instr, leaf, &at)?;
-        outputs.push(Output { node, array, at: kept.clone() });
     }
-    if results == 0 {
+    if elements == 0 {
         return Ok((tape, Vec::new(), 0));
     }
-    let arguments = first_result + outputs.len() as u32;
+    let mut outputs = Vec::new();
+    for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
+        let kept = kept_of(index);
+        // Only now: what is reduced at the same time cannot be an operand.
+        for (fold, &reduce) in folds.iter().zip(&all) {
+            fold.bind(&mut tape, reduce, &kept);
+        }
+        for (leaf, (shape, &array)) in (0..).zip(shapes.iter().zip(&arrays)) {
+            let (instr, leaf) = leaf_root(module, root, leaf);
+            let at = tape.space.reshape(&kept, &kept_dims, &shape.dims);
+            let node = tape.node(instr, leaf, &at)?;
+            outputs.push(Output { node, array, at: tape.space.linear(&kept, &kept_dims) });
+        }
+    }
+    let arguments = first_result + arrays.len() as u32;
     // Kept and reduced variables never become one: the number of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
     join_alike(&mut tape, &mut vars, &reduced, &mut more);
@@ -142,6 +163,41 @@ pub(super) fn fusion(
     };
     let scratch = plan.cut(&mut tape, arguments, 0);
     Ok((tape, vec![plan], scratch))
+}
+
+/// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
+/// part of a register and wait for one another.
+fn columns_apart(
+    module: &Module,
+    computation: ComputationId,
+    reduces: &[InstrId],
+    dims: &[i64],
+    reduced: &[u32],
+) -> Option<i64> {
+    let (&columns, outer) = dims.split_last()?;
+    let is_reduced = |d: usize| reduced.contains(&(d as u32));
+    let rows: i64 =
+        (0..outer.len()).rev().take_while(|&d| is_reduced(d) || dims[d] == 1).map(|d| dims[d]).product();
+    let size = i64::try_from(module.instructions(computation).count()).ok()?;
+    let free = |&reduce: &InstrId| {
+        let region = module.instr(reduce).attrs.computation(AttrKey::ToApply)?;
+        Combine::of(module, region, false).ok().map(|combine| combine.free())
+    };
+    let fits = (2..=FEW_COLUMNS).contains(&columns)
+        && !is_reduced(outer.len())
+        && rows >= MANY_ROWS
+        && size * columns <= MAX_APART
+        && reduces.iter().all(|reduce| free(reduce) == Some(true));
+    fits.then_some(columns)
+}
+
+/// An index whose last number is that of a column.
+fn in_column(index: &[Affine], column: i64) -> Index {
+    let mut index: Index = index.iter().cloned().collect();
+    if let Some(last) = index.last_mut() {
+        *last = Affine::constant(column);
+    }
+    index
 }
 
 /// Any fusion with reductions: each is a reduction of its own into scratch memory, from which the results are then made element by element. Gives
@@ -226,10 +282,7 @@ fn join_alike(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], 
 }
 
 /// Bytes that come from memory rather than from caches.
-const FAR: u64 = 8 << 20;
-
-/// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
-const SHORT_ROW: i64 = 8 << 10;
+pub(super) const FAR: u64 = 8 << 20;
 
 /// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
 const AHEAD: u64 = 1024;
@@ -261,7 +314,7 @@ impl<'m> Reduction<'m> {
         if self.over_rows() && !self.is_abreast() {
             return kept.iter().map(|v| v.1).product();
         }
-        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { blocks(n) };
+        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { blocks_of_columns(n) };
         let (last, outer) = kept.split_last().map_or((1, &kept[..]), |(l, o)| (l.1, o));
         outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
     }
@@ -362,7 +415,11 @@ impl<'m> Reduction<'m> {
     }
 
     /// Stores accumulators as those of the chunk.
-    fn store_partial<'ctx>(&self, c: &mut Code<'_, '_, 'ctx, '_>, total: &[Val<'ctx>]) -> Result<()> {
+    pub(super) fn store_partial<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        total: &[Val<'ctx>],
+    ) -> Result<()> {
         let at = self.partial_at(c.tape);
         for (&array, value) in self.partial.iter().zip(total) {
             c.store_value(value, array, &at, false)?;
@@ -377,7 +434,7 @@ impl<'m> Reduction<'m> {
     }
 
     /// The range of a reduced variable in the unit where the code is, and its length if that is the same in all units.
-    fn range<'ctx>(&self, c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
+    pub(super) fn range<'ctx>(&self, c: &Code<'_, '_, 'ctx, '_>, var: (u32, i64)) -> Result<Range<'ctx>> {
         let e = c.e;
         match self.chunks {
             Some((cut, size, _)) if cut == var.0 => {
@@ -422,7 +479,7 @@ impl<'m> Reduction<'m> {
         }
         if !rows || abreast {
             let last = units.pop().map_or(1, |v| v.1);
-            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { blocks(last) }));
+            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { blocks_of_columns(last) }));
         }
         let e = c.e;
         c.mark()?;
@@ -514,86 +571,6 @@ impl<'m> Reduction<'m> {
         }
     }
 
-    /// Whether rows of so many columns come from memory and are short.
-    fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
-        columns.saturating_mul(i64::from(self.folds.widest() / 8).max(1)) <= SHORT_ROW
-            && self.cost(tape).bytes > FAR
-    }
-
-    /// A unit of a reduction over columns.
-    fn columns<'c, 'a, 'ctx>(&self, c: &mut Code<'c, 'a, 'ctx, 'm>, target: &Target) -> Result<()> {
-        let e = c.e;
-        let kinds = self.folds.carried();
-        let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
-        let w = i64::from(c.lanes);
-        let (low, high, count) = if n <= COLUMNS {
-            (e.i64(0), e.i64(n), Some(n))
-        } else {
-            let low = e.mul(c.var(BLOCKS)?, e.i64(COLUMNS))?;
-            let high = e.add(low, e.i64(COLUMNS))?;
-            let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
-            (low, high, (n % COLUMNS == 0).then_some(COLUMNS))
-        };
-        // A place for each register of an accumulator, a column each.
-        let room = u32::try_from(n.min(COLUMNS) + w).unwrap_or(0);
-        let mut places = Vec::new();
-        for &Carried { ty, .. } in &kinds {
-            let (prim, parts) = super::access::storage(ty);
-            for _ in 0..parts {
-                let start: Value<'ctx> = e.stack(prim, room)?.into();
-                let offset = e.mul(low, e.i64(-(prim.bytes() as i64)))?;
-                places.push((ty, prim, e.address(start, offset)?));
-            }
-        }
-        let accumulators = Accumulators { places, column, known_at: c.level() };
-        over_lanes(c, target, column, low, high, count, w, &|c| {
-            let start = self.folds.starts(c)?;
-            accumulators.store(c, &start)
-        })?;
-        let vars = self.reduced_vars();
-        let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
-        let body = |c: &mut Code<'c, 'a, 'ctx, 'm>| -> Result<()> {
-            let (first, end, length) = self.range(c, last)?;
-            let mut copies = if self.has_short_rows(c.tape, n) { 1 } else { self.folds.copies(c.tape) };
-            while copies > 1 && length.is_none_or(|n| n % copies != 0) {
-                copies /= 2;
-            }
-            c.for_var(last.0, first, end, copies, false, 1, |c| {
-                let row = c.var(last.0)?;
-                // What depends on it is known for one copy at a time.
-                c.hide_var(last.0);
-                over_lanes(c, target, column, low, high, count, w, &|c| {
-                    let mut all = accumulators.load(c, &kinds)?;
-                    let start = self.folds.starts(c)?;
-                    for copy in 0..copies {
-                        c.enter()?;
-                        let r = if copy == 0 { row } else { e.add(row, e.i64(copy))? };
-                        c.set_var(last.0, r, false, 1);
-                        all = self.folds.step(c, &start, &all)?;
-                        c.leave();
-                    }
-                    accumulators.store(c, &all)
-                })
-            })
-        };
-        if let Some((cut, ..)) = self.chunks.filter(|k| outer.iter().any(|v| v.0 == k.0)) {
-            // The variable that is cut is not the last one.
-            let at = outer.iter().position(|v| v.0 == cut).unwrap_or(0);
-            let (before, after) = (&outer[..at], &outer[at + 1..]);
-            let var = outer[at];
-            loops(c, before, &|c| {
-                let (first, end, _) = self.range(c, var)?;
-                c.for_var(var.0, first, end, 1, false, 1, |c| loops(c, after, &body))
-            })?;
-        } else {
-            loops(c, outer, &body)?;
-        }
-        over_lanes(c, target, column, low, high, count, w, &|c| {
-            let all = accumulators.load(c, &kinds)?;
-            if self.chunks.is_some() { self.store_partial(c, &all) } else { self.finish(c, &all) }
-        })
-    }
-
     // ---- the second phase
 
     /// Units of the phase that combines chunks.
@@ -658,44 +635,5 @@ impl<'m> Reduction<'m> {
             }
         }
         e.return_void()
-    }
-}
-
-fn blocks(columns: i64) -> i64 {
-    (columns + COLUMNS - 1) / COLUMNS
-}
-
-/// Accumulators of a block of columns in memory.
-struct Accumulators<'ctx> {
-    /// A register of an accumulator of a type: where it would be for column 0.
-    places: Vec<(ElementType, Prim, Value<'ctx>)>,
-    column: u32,
-    known_at: usize,
-}
-
-impl<'ctx> Accumulators<'ctx> {
-    fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
-        let column = c.tape.space.atoms.iter().position(|a| a.def == Def::Var(self.column));
-        let at = column.map(|i| Affine::atom(super::index::AtomId(i as u32))).unwrap_or_default();
-        Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
-    }
-
-    fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, kinds: &[Carried]) -> Result<Vec<Val<'ctx>>> {
-        let mut all = Vec::new();
-        for &(ty, prim, place) in &self.places {
-            let address = self.address(c, place, prim)?;
-            let e = c.e.with_lanes(c.lanes);
-            all.push(narrowed(&e, ty, e.load(prim, address, prim.bytes() as u32)?)?);
-        }
-        Ok(values(kinds, &all))
-    }
-
-    fn store(&self, c: &mut Code<'_, '_, 'ctx, '_>, all: &[Val<'ctx>]) -> Result<()> {
-        for (register, &(_, prim, place)) in registers(all).into_iter().zip(&self.places) {
-            let address = self.address(c, place, prim)?;
-            let e = c.e.with_lanes(c.lanes);
-            e.store(widened(&e, register)?, address, prim.bytes() as u32)?;
-        }
-        Ok(())
     }
 }

@@ -296,9 +296,15 @@ impl<'m> Folds<'m> {
     /// How many copies of the expression of an element are worth it.
     pub(super) fn copies(&self, tape: &Tape<'_>) -> i64 {
         let operands = self.all.iter().flat_map(|f| &f.operands).copied();
-        match tape.needed(operands).into_iter().map(|n| tape.flops(n)).sum() {
+        let worth: i64 = match tape.needed(operands).into_iter().map(|n| tape.flops(n)).sum() {
             0..=8 => 4,
             9..=24 => 2,
+            _ => 1,
+        };
+        // Several folds do not wait for one another as they are.
+        match self.all.len() {
+            0..=2 => worth,
+            3..=4 => worth.min(2),
             _ => 1,
         }
     }
