@@ -11,7 +11,7 @@ use inkwell::llvm_sys::core::{
     LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
 };
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
-use inkwell::module::Module;
+use inkwell::module::{Linkage, Module};
 
 use super::{Emit, Prim, Result, Target, Value};
 
@@ -47,6 +47,9 @@ pub(super) fn take_complaint() -> Option<String> {
     COMPLAINT.with(|c| c.borrow_mut().take())
 }
 
+/// How wide vectors are to be.
+const WIDTHS: [&str; 2] = ["prefer-vector-width", "min-legal-vector-width"];
+
 impl<'a, 'ctx> Emit<'a, 'ctx> {
     /// Begins a kernel function of this symbol ([`crate::kernel::KernelFn`]): gives it, on one lane and with the builder at its beginning, and
     /// its parameters: the address of the arguments, and the first and last unit (`i64`).
@@ -64,7 +67,7 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
         function.add_attribute(AttributeLoc::Function, enum_attribute(context, "nounwind"));
         // Vectors as wide as the target has: some processors are tuned to halve them otherwise.
         let bits = (target.vector_bytes() * 8).to_string();
-        for key in ["prefer-vector-width", "min-legal-vector-width"] {
+        for key in WIDTHS {
             function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, &bits));
         }
         function.add_attribute(AttributeLoc::Param(0), enum_attribute(context, "noalias"));
@@ -78,6 +81,44 @@ impl<'a, 'ctx> Emit<'a, 'ctx> {
             [a, b, c] => Ok((e, [a, b, c])),
             _ => Err(super::Error::Llvm("a kernel has three parameters".into())),
         }
+    }
+
+    /// What a body makes of arguments, all of the type of the first, by a function that kernels of the module share: for long code that is needed often, or
+    /// rarely run. The name says what the body is.
+    pub fn outlined(
+        &self,
+        name: &str,
+        results: usize,
+        arguments: &[Value<'ctx>],
+        body: impl FnOnce(&Self, &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>>,
+    ) -> Result<Vec<Value<'ctx>>> {
+        let ty = arguments[0].get_type();
+        let symbol = format!("{name}.{}", self.lanes_of(arguments[0]));
+        let function = match self.module.get_function(&symbol) {
+            Some(function) => function,
+            None => {
+                let result = self.context.struct_type(&vec![ty; results], false);
+                let parameters: Vec<_> = arguments.iter().map(|a| a.get_type().into()).collect();
+                let linkage = Some(Linkage::Internal);
+                let function = self.module.add_function(&symbol, result.fn_type(&parameters, false), linkage);
+                function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, "nounwind"));
+                for key in WIDTHS {
+                    if let Some(width) = self.function.get_string_attribute(AttributeLoc::Function, key) {
+                        function.add_attribute(AttributeLoc::Function, width);
+                    }
+                }
+                let here = self.builder.get_insert_block();
+                self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
+                let values = body(&Self { function, ..*self }, &function.get_params())?;
+                self.builder.build_aggregate_return(&values)?;
+                if let Some(here) = here {
+                    self.resume(here);
+                }
+                function
+            }
+        };
+        let all = self.result_of(self.call(function, arguments)?)?.into_struct_value();
+        (0..results as u32).map(|i| Ok(self.builder.build_extract_value(all, i, "")?)).collect()
     }
 
     /// Argument `index` of a kernel: the address of an array.

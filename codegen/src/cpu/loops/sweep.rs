@@ -303,8 +303,8 @@ impl<'m> Folds<'m> {
         };
         // Several folds do not wait for one another as they are.
         match self.all.len() {
-            0..=2 => worth,
-            3..=4 => worth.min(2),
+            0..=3 => worth,
+            4..=5 => worth.min(2),
             _ => 1,
         }
     }

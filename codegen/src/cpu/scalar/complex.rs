@@ -90,7 +90,7 @@ fn multiply<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>, y: &Val<'ctx>) -> Result<Va
     let odd = e.fcmp(FloatPredicate::UNO, probe, probe)?;
     let careful = || -> Result<Vec<Value<'ctx>>> {
         let exact = match x.ty {
-            ElementType::C64 => careful_product(e, [a, b, c, d])?,
+            ElementType::C64 => e.outlined("careful_product", 2, &[a, b, c, d], careful_product)?,
             _ => call(e, Opcode::Multiply, x.ty, &[a, b, c, d])?.registers(),
         };
         Ok(vec![e.select(odd, exact[0], re)?, e.select(odd, exact[1], im)?])
@@ -119,7 +119,8 @@ pub(super) fn multiply_add<'ctx>(
 }
 
 /// The product of `c64` numbers by way of `f64`.
-fn careful_product<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4]) -> Result<Vec<Value<'ctx>>> {
+fn careful_product<'ctx>(e: &Emit<'_, 'ctx>, parts: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
+    let &[a, b, c, d] = parts else { return Ok(Vec::new()) };
     let plain = |a, b, c, d| -> Result<[Value<'ctx>; 2]> {
         Ok([e.fsub(e.fmul(a, c)?, e.fmul(b, d)?)?, e.fadd(e.fmul(a, d)?, e.fmul(b, c)?)?])
     };

@@ -277,38 +277,46 @@ pub(in super::super) fn sign<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, z: Pair<
     joined(e, Opcode::Sign, ty, &z, Fast { value, holds: e.or(holds, zero)? })
 }
 
-/// Quotients and powers; `None`: there is no formula.
+/// Quotients and powers; `None`: there is no formula. Theirs are long: each is a function of its own.
 pub(in super::super) fn binary<'ctx>(
     e: &Emit<'_, 'ctx>,
     op: Binary,
     ty: ElementType,
     operands: [Value<'ctx>; 4],
 ) -> Result<Option<Pair<'ctx>>> {
-    let format = format(ty);
-    let [a, b, c, d] = widened(e, operands)?;
-    let fast = match op {
-        Binary::Divide => {
-            let (_, divisor) = ordered(e, [c, d], format)?;
-            let ([large, small], number) = ordered(e, [a, b], format)?;
-            let zero = is_zero(e, e.fadd(large, small)?)?;
-            let below = e.fma(c, c, e.fmul(d, d)?)?;
-            let re = e.fma(a, c, e.fmul(b, d)?)?;
-            let im = e.fma(b, c, e.fneg(e.fmul(a, d)?)?)?;
-            let holds = e.and(divisor, e.or(number, zero)?)?;
-            Fast { value: [e.fdiv(re, below)?, e.fdiv(im, below)?], holds }
-        }
-        // The angle is so large that it takes all digits of the logarithm.
-        Binary::Power if format.narrow => {
-            let Fast { value: [x, y], holds } = logarithm(e, [a, b], format, Digits::All)?;
-            let exponent = e.fsub(e.fmul(c, x)?, e.fmul(d, y)?)?;
-            let angle = e.fadd(e.fmul(c, y)?, e.fmul(d, x)?)?;
-            let fast = exponential(e, [exponent, angle], Digits::Few)?;
-            let small = below(e, fabs(e, angle)?, 1_048_576.0)?;
-            Fast { holds: e.and(e.and(holds, small)?, fast.holds)?, ..fast }
-        }
+    let of = match op {
+        Binary::Divide => quotient,
+        Binary::Power if format(ty).narrow => power,
         _ => return Ok(None),
     };
-    joined(e, op.opcode(), ty, &operands, fast).map(Some)
+    let opcode = op.opcode();
+    let name = symbol(opcode, ty.name());
+    let all = e.outlined(&format!("{name}.lanes"), 2, &operands, |e, operands| {
+        let parts = widened(e, [operands[0], operands[1], operands[2], operands[3]])?;
+        Ok(joined(e, opcode, ty, operands, of(e, parts, format(ty))?)?.to_vec())
+    })?;
+    Ok(Some([all[0], all[1]]))
+}
+
+fn quotient<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4], format: Format) -> Result<Fast<'ctx>> {
+    let (_, divisor) = ordered(e, [c, d], format)?;
+    let ([large, small], number) = ordered(e, [a, b], format)?;
+    let zero = is_zero(e, e.fadd(large, small)?)?;
+    let below = e.fma(c, c, e.fmul(d, d)?)?;
+    let re = e.fma(a, c, e.fmul(b, d)?)?;
+    let im = e.fma(b, c, e.fneg(e.fmul(a, d)?)?)?;
+    let holds = e.and(divisor, e.or(number, zero)?)?;
+    Ok(Fast { value: [e.fdiv(re, below)?, e.fdiv(im, below)?], holds })
+}
+
+/// The angle is so large that it takes all digits of the logarithm.
+fn power<'ctx>(e: &Emit<'_, 'ctx>, [a, b, c, d]: [Value<'ctx>; 4], format: Format) -> Result<Fast<'ctx>> {
+    let Fast { value: [x, y], holds } = logarithm(e, [a, b], format, Digits::All)?;
+    let exponent = e.fsub(e.fmul(c, x)?, e.fmul(d, y)?)?;
+    let angle = e.fadd(e.fmul(c, y)?, e.fmul(d, x)?)?;
+    let fast = exponential(e, [exponent, angle], Digits::Few)?;
+    let small = below(e, fabs(e, angle)?, 1_048_576.0)?;
+    Ok(Fast { holds: e.and(e.and(holds, small)?, fast.holds)?, ..fast })
 }
 
 /// `abs`: the square root of the sum of squares, where that is so far from the ends of the range that no square matters that underflows. On other lanes `f32` parts
