@@ -1,9 +1,70 @@
-"""Writes ops/few-columns.hlo: reductions over rows next to few columns, which compiled code takes a column or a register at a time (`python3 make_few_columns.py > ops/few-columns.hlo`; needs numpy)."""
+"""Writes ops/few-columns.hlo: reductions over rows next to few columns, which compiled code takes a column or a register at a time, and columns that come from several places (`python3 make_few_columns.py > ops/few-columns.hlo`; needs numpy)."""
 import random
 import numpy as np
 
 COMBINE = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum, "apart": lambda p, q: abs(p - q)}
 START = {"add": 0, "maximum": -1000, "minimum": 1000, "apart": 3}
+
+
+HEAD = "HloModule m\nsum {\n  p = s32[] parameter(0)\n  q = s32[] parameter(1)\n  ROOT r = s32[] add(p, q)\n}"
+
+
+def put_together(seed):
+    """Columns of rows from several places: rows that are rolled, padded or reversed, each a column; and columns at known indices."""
+    r = random.Random(seed)
+    ty = r.choice(["f32", "f32", "s32", "u8", "f64", "bf16"])
+    rows, width, parts = r.choice([20, 64, 300]), r.choice([1, 3, 16, 17]), r.choice([2, 3, 5, 8, 9, 11])
+    lines = []
+    def emit(text):
+        lines.append(f"  v{len(lines)} = {text}")
+        return f"v{len(lines) - 1}"
+    def shape(d, t=ty): return f"{t}[{','.join(map(str, d))}]"
+    n = rows * width
+    i = emit(f"s32[{n}] iota(), iota_dimension=0")
+    m = emit("s32[] constant(101)")
+    m = emit(f"s32[{n}] broadcast({m}), dimensions={{}}")
+    i = emit(f"s32[{n}] remainder({i}, {m})")
+    x = emit(f"{ty}[{n}] convert({i})")
+    x = emit(f"{ty}[{n}] opt-barrier({x})")
+    x, a = emit(f"{shape([rows, width])} reshape({x})"), (np.arange(n) % 101).reshape(rows, width)
+    zero = emit(f"{ty}[] constant(0)")
+    made = []
+    for k in range(parts):
+        what, s = r.choice(["roll", "roll", "roll", "plain", "pad", "reverse"]), r.randint(1, min(rows - 1, 8))
+        if what == "roll":
+            p = emit(f"{shape([s, width])} slice({x}), slice={{[{rows - s}:{rows}], [0:{width}]}}")
+            q = emit(f"{shape([rows - s, width])} slice({x}), slice={{[0:{rows - s}], [0:{width}]}}")
+            y, b = emit(f"{shape([rows, width])} concatenate({p}, {q}), dimensions={{0}}"), np.roll(a, s, 0)
+        elif what == "pad":
+            p = emit(f"{shape([rows - s, width])} slice({x}), slice={{[{s}:{rows}], [0:{width}]}}")
+            y, b = emit(f"{shape([rows, width])} pad({p}, {zero}), padding=0_{s}x0_0"), np.pad(a[s:], ((0, s), (0, 0)))
+        elif what == "reverse":
+            y, b = emit(f"{shape([rows, width])} reverse({x}), dimensions={{{s % 2}}}"), np.flip(a, s % 2)
+        else:
+            y, b = x, a
+        made.append((emit(f"{shape([rows, width, 1])} reshape({y})"), b))
+    y = emit(f"{shape([rows, width, parts])} concatenate({', '.join(p for p, _ in made)}), dimensions={{2}}")
+    a = np.stack([b for _, b in made], -1)
+    if seed % 2:
+        count = r.choice([1, 2, 5, 8, 9, 10])
+        wanted = [r.randint(-2, parts + 1) for _ in range(count)]
+        i = emit(f"s32[{count},1] constant({{ {', '.join('{ %d }' % w for w in wanted)} }})")
+        y = emit(
+            f"{shape([rows, width, count])} gather({y}, {i}), offset_dims={{0,1}}, collapsed_slice_dims={{2}}, "
+            f"start_index_map={{2}}, index_vector_dim=1, slice_sizes={{{rows},{width},1}}"
+        )
+        a = a[..., np.clip(wanted, 0, parts - 1)]
+    y = emit(f"{shape(a.shape)} opt-barrier({y})")
+    flat = emit(f"{ty}[{a.size}] reshape({y})")
+    i = emit(f"s32[{a.size}] convert({flat})")
+    places = emit(f"s32[{a.size}] iota(), iota_dimension=0")
+    i = emit(f"s32[{a.size}] multiply({i}, {places})")
+    z = emit("s32[] constant(0)")
+    emit(f"s32[] reduce({i}, {z}), dimensions={{0}}, to_apply=sum")
+    lines[-1] = lines[-1].replace("  v", "  ROOT v", 1)
+    check = (int((a.reshape(-1).astype(np.int64) * np.arange(a.size)).sum()) + 2**31) % 2**32 - 2**31
+    print(f"// ==== {ty}[{rows},{width},{parts}] put together, {seed}\n// test: interpret\n// origin: hand\n// run: e() == {check}")
+    print(HEAD + "\nENTRY e {\n" + "\n".join(lines) + "\n}\n")
 
 
 def program(seed):
@@ -83,7 +144,7 @@ def program(seed):
     check = (check + 2**31) % 2**32 - 2**31
     title = f"{ty}[{','.join(map(str, dims))}] over {','.join(map(str, reduced))}, {seed}"
     print(f"// ==== {title}\n// test: interpret\n// origin: hand\n// run: e() == {check}")
-    print("HloModule m\nsum {\n  p = s32[] parameter(0)\n  q = s32[] parameter(1)\n  ROOT r = s32[] add(p, q)\n}")
+    print(HEAD)
     print("\n".join(regions) + "\nENTRY e {\n" + "\n".join(lines) + "\n}\n")
 
 
@@ -92,3 +153,5 @@ if __name__ == "__main__":
     first, count = (int(x) for x in sys.argv[1:]) if len(sys.argv) > 1 else (0, 60)
     for seed in range(first, first + count):
         program(seed)
+        if seed % 3 == 0:
+            put_together(seed)

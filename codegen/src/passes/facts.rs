@@ -58,6 +58,19 @@ pub fn splat(module: &Module, id: InstrId) -> Option<(ElementType, u128)> {
 /// The value of an array of one integer or predicate.
 pub fn integer(module: &Module, id: InstrId) -> Option<i128> {
     let (ty, bits) = splat(module, id)?;
+    signed(ty, bits)
+}
+
+/// The values of a constant array of integers or predicates.
+pub(super) fn integers(module: &Module, id: InstrId) -> Option<Vec<i128>> {
+    let literal = literal(module, id)?;
+    let array = literal.as_array()?;
+    let ty = array.buffer.element_type();
+    with_buffer!(&array.buffer, v => v.iter().map(|x| signed(ty, hlo::Bits::bits(*x))).collect())
+}
+
+/// The integer of these bits.
+fn signed(ty: ElementType, bits: u128) -> Option<i128> {
     Some(match ty.class() {
         TypeClass::Pred | TypeClass::Unsigned => i128::try_from(bits).ok()?,
         TypeClass::Signed => {

@@ -4,7 +4,7 @@
 //! reaches outside, which `dynamic-update-slice` does not: there the window is written back as it was, or the index is known to be inside.
 //! The combiner is applied once to each element of the window, in the type that it has, so it may be written out as instructions.
 //!
-//! A scatter of one element into each row is a choice for each element, too, where all of them are written anyway: that of the row's index or another one.
+//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element into each row is a choice for each element, too, where all of them are written anyway: that of the row's index or another one.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};
@@ -12,11 +12,11 @@ use hlo::{ElementType, InstrId, Module, Opcode, Shape};
 use super::Fuel;
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints};
-use super::facts::{self, integer};
+use super::facts::{self, MOST_ASSEMBLED, integer};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
-        Opcode::Gather => gather(e),
+        Opcode::Gather => gather(e).or_else(|| known_columns(e)),
         Opcode::Scatter => scatter(e),
         _ => None,
     })
@@ -73,6 +73,39 @@ fn gather(e: &mut Edit<'_>) -> Option<InstrId> {
     let window = dynamic_slice(e, x, &start, &sizes)?;
     // Offset dimensions are in order, all others of one element.
     if sizes[..] == dims[..] { Some(window) } else { e.reshape(window, &dims) }
+}
+
+/// A gather of few elements of each row, at the same known indices in all.
+fn known_columns(e: &mut Edit<'_>) -> Option<InstrId> {
+    let [x, indices] = e.operands()?;
+    let (array, dims) = (e.array(x)?.clone(), e.array(e.id())?.dims.clone());
+    let (&size, outer) = array.dims.split_last()?;
+    let last = outer.len() as i64;
+    let attrs = &e.at().attrs;
+    let of_rows = attrs.ints_or_empty(AttrKey::StartIndexMap) == [last]
+        && attrs.ints_or_empty(AttrKey::CollapsedSliceDims) == [last]
+        && attrs.ints_or_empty(AttrKey::OperandBatchingDims).is_empty()
+        && attrs.ints_or_empty(AttrKey::OffsetDims).iter().copied().eq(0..last)
+        && attrs.ints(AttrKey::SliceSizes)?.split_last() == Some((&1, outer));
+    let count = e.array(indices)?.checked_elements()?;
+    let converts = array.element_type != e.array(e.id())?.element_type;
+    if !of_rows || converts || size == 0 || !(1..=MOST_ASSEMBLED).contains(&count) || array.is_dynamic() {
+        return None;
+    }
+    // A run of neighbours is a part.
+    let mut parts: Vec<(i64, i64)> = Vec::new();
+    for index in facts::integers(e.module, indices)? {
+        let at = i64::try_from(index.clamp(0, i128::from(size) - 1)).ok()?;
+        match parts.last_mut() {
+            Some(part) if part.1 == at => part.1 += 1,
+            _ => parts.push((at, at + 1)),
+        }
+    }
+    let parts: Option<Vec<InstrId>> =
+        parts.into_iter().map(|(low, high)| e.cut(x, outer.len(), low, high)).collect();
+    let parts = parts?;
+    let all = if let [one] = parts[..] { one } else { e.concatenate(&parts, last)? };
+    e.reshape(all, &dims)
 }
 
 fn scatter(e: &mut Edit<'_>) -> Option<InstrId> {

@@ -141,7 +141,14 @@ pub(super) fn load_near<'ctx>(
         return of_raw(e, ty, &[e.splat(one)?]).map(Some);
     }
     if span <= w {
-        let all = e.with_lanes(span).load(prim, at(low)?, prim.bytes() as u32)?;
+        let align = prim.bytes() as u32;
+        let all = if span.is_power_of_two() || !e.avx512 || w > 16 {
+            e.with_lanes(span).load(prim, at(low)?, align)?
+        } else {
+            // Of vectors that are no register, each piece would be loaded.
+            let some: Vec<u64> = (0..w).map(|l| u64::from(l < span)).collect();
+            e.load_masked(at(low)?, align, e.int_lanes(Prim::I1, &some), e.poison(prim))?
+        };
         let lanes: Vec<u32> = (0..w as usize).map(place).collect();
         return of_raw(e, ty, &[e.shuffle(all, all, &lanes)?]).map(Some);
     }

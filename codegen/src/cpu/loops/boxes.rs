@@ -15,7 +15,7 @@ const LANES: i64 = 16;
 
 /// How many times as wide as edges together the parts of the innermost dimension are, at least, that are nests of their own; and how many times as large as
 /// others the pieces that alone are divided further where all would be too many.
-const MOSTLY: i64 = 4;
+pub(super) const MOSTLY: i64 = 4;
 
 /// How many times as much is computed for an element where it is decided as where it is not, at least, for edges to be nests of their own.
 pub(super) const LIGHTER: usize = 2;

@@ -6,7 +6,7 @@
 use hlo::{ArrayShape, attrs::AttrKey};
 use hlo::{ComputationId, InstrId, Module, Opcode};
 
-use super::boxes::{LIGHTER, boxes, together};
+use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
 use super::gathered::Gathered;
 use super::index::{Affine, AtomId, Def, Index};
@@ -227,23 +227,46 @@ pub(super) fn roots(
             };
             boxes(&trial, known, dims, number(&nests), lighter)
         } else {
-            vec![whole]
+            vec![whole.clone()]
         };
-        // Where the space is divided along short rows only, their columns are what comes from different places.
-        let of_rows =
-            |inner: usize| boxes.iter().all(|b| b[..dims.len() - inner] == boxes[0][..dims.len() - inner]);
-        let narrow = |assembled: bool| Root::narrow(roots, tape, dims, number(&nests), assembled);
-        let inner = match narrow(pieces)? {
-            Some(inner) if pieces && !of_rows(inner) => narrow(false)?,
-            found => found,
-        };
+        let inner = Root::narrow(roots, tape, dims, number(&nests), pieces)?;
+        // What the space is divided into along its other dimensions than short rows, whose columns come from different places.
+        let mut outer: Vec<&[(i64, i64)]> = Vec::new();
+        if let Some(inner) = inner {
+            outer.extend(boxes.iter().map(|b| &b[..dims.len() - inner]));
+            outer.dedup();
+        }
+        if outer.len() > 1 {
+            let rows = |piece: &[(i64, i64)]| piece.iter().map(|(low, high)| high - low).product::<i64>();
+            let most = outer.iter().map(|piece| rows(piece)).max().unwrap_or(0);
+            let row = &dims[outer[0].len()..];
+            for piece in outer {
+                let first = number(&nests);
+                // Little ones are decided by element.
+                let nest = if rows(piece) * MOSTLY < most {
+                    let whole: Vec<_> = piece.iter().copied().chain(row.iter().map(|&n| (0, n))).collect();
+                    Root::nest(roots, tape, dims, &whole, first)?
+                } else {
+                    Root::columns(roots, tape, dims, piece, first, None)?
+                };
+                nests.push(nest);
+            }
+            continue;
+        }
         let first = number(&nests);
         if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
-            nests.push(Root::columns(roots, tape, dims, first, way.columns, way.joined)?);
+            nests.push(Root::columns(
+                roots,
+                tape,
+                dims,
+                &whole[..dims.len() - way.columns],
+                first,
+                way.joined,
+            )?);
             continue;
         }
         if let Some(inner) = inner {
-            let nest = Root::columns(roots, tape, dims, first, inner, None)?;
+            let nest = Root::columns(roots, tape, dims, &whole[..dims.len() - inner], first, None)?;
             nests.push(nest);
             continue;
         }

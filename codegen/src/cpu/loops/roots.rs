@@ -117,18 +117,18 @@ impl Root<'_> {
         Ok(rows.into_iter().rev().find(|&(_, size)| apart(size)).map(|(inner, _)| inner))
     }
 
-    /// The nest of roots that computes all columns of a row, which is so many inner dimensions, at once; `joined` outer dimensions are one variable.
+    /// The nest of roots that computes all columns of a row at once, over a piece of the outer dimensions: those behind it are the row. From `joined` on, outer
+    /// dimensions are one variable.
     pub(super) fn columns(
         roots: &[Self],
         tape: &mut Tape<'_>,
         dims: &[i64],
+        outer: &[(i64, i64)],
         first: u32,
-        inner: usize,
         joined: Option<usize>,
     ) -> std::result::Result<Nest, Unsupported> {
-        let (outer, row) = dims.split_at(dims.len() - inner);
         let rank = outer.len();
-        let outer: Vec<(i64, i64)> = outer.iter().map(|&n| (0, n)).collect();
+        let row = &dims[rank..];
         let mut all: Vec<Nest> = Vec::new();
         for column in 0..row.iter().product() {
             let ends = components(column, row).into_iter().map(|at| (at, at + 1));
@@ -165,7 +165,8 @@ impl Root<'_> {
         let few = sizes.by_ref().take_while(|&size| size <= MOST_COLUMNS && !complex).count();
         let cost = |way: Way| -> std::result::Result<f64, Unsupported> {
             let mut trial = tape.clone();
-            let mut nest = Self::columns(roots, &mut trial, dims, first, way.columns, way.joined)?;
+            let outer: Vec<(i64, i64)> = dims[..dims.len() - way.columns].iter().map(|&n| (0, n)).collect();
+            let mut nest = Self::columns(roots, &mut trial, dims, &outer, first, way.joined)?;
             nest.join(&mut trial);
             Ok(flat::cost(&trial, &nest))
         };
