@@ -45,6 +45,12 @@ def put_together(seed):
         made.append((emit(f"{shape([rows, width, 1])} reshape({y})"), b))
     y = emit(f"{shape([rows, width, parts])} concatenate({', '.join(p for p, _ in made)}), dimensions={{2}}")
     a = np.stack([b for _, b in made], -1)
+    if seed % 4 == 0:
+        # Rows of an array as columns.
+        y, a = emit(f"{shape([parts, rows * width])} reshape({y})"), a.reshape(parts, rows * width)
+        y = emit(f"{shape([parts, rows * width])} opt-barrier({y})")
+        y, a = emit(f"{shape([rows * width, parts])} transpose({y}), dimensions={{1,0}}"), a.T
+        y, a = emit(f"{shape([rows, width, parts])} reshape({y})"), a.reshape(rows, width, parts)
     if seed % 2:
         count = r.choice([1, 2, 5, 8, 9, 10])
         wanted = [r.randint(-2, parts + 1) for _ in range(count)]

@@ -283,8 +283,8 @@ pub(crate) const MOST_COLUMNS: i64 = 4;
 /// Lanes whose elements lie within so many registers full of them load these and pick.
 pub(crate) const NEAR_REGISTERS: i64 = 4;
 
-/// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: three vectors of three, say.
-pub(crate) const MOST_ASSEMBLED: i64 = 9;
+/// The most columns of rows that are put together from several places, and rows of an array, that are computed side by side: four vectors of three, say.
+pub(crate) const MOST_ASSEMBLED: i64 = 12;
 
 /// So many parts of an array are loops of their own, if each has so many elements.
 pub(crate) const MOST_PARTS: usize = 64;

@@ -322,21 +322,46 @@ pub(super) fn store<'ctx>(
 
 /// All first lanes of vectors, then all second ones and so on, in as many vectors.
 pub(super) fn in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
-    let (w, n) = (e.lanes, columns.len() as u32);
+    units_in_turn(e, columns, 1)
+}
+
+/// The same of units of so many lanes. Units of two columns are first put together as units of one, of the first rows and of the others: an even number of columns
+/// `n` takes `n` operations and those of both halves, an odd one `n (n - 1)`.
+fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -> Result<Vec<Value<'ctx>>> {
+    let (w, n, rows) = (e.lanes, columns.len() as u32, e.lanes / unit);
     let mut all = Vec::new();
+    if n % 2 == 0 && rows % 2 == 0 {
+        for first in [0, rows / 2] {
+            let mut pairs = Vec::new();
+            for pair in columns.chunks_exact(2) {
+                let lane = |l: u32| {
+                    let row = first + l / unit / 2;
+                    l / unit % 2 * w + row * unit + l % unit
+                };
+                pairs.push(e.shuffle(pair[0], pair[1], &(0..w).map(lane).collect::<Vec<_>>())?);
+            }
+            all.extend(units_in_turn(e, &pairs, 2 * unit)?);
+        }
+        return Ok(all);
+    }
     for i in 0..n {
-        // Which column and row each lane is.
-        let what: Vec<(u32, u32)> = (i * w..(i + 1) * w).map(|l| (l % n, l / n)).collect();
+        // Which column and lane each lane is.
+        let what = |l: u32| {
+            let unit_number = (i * w + l) / unit;
+            (unit_number % n, unit_number / n * unit + l % unit)
+        };
         let mut sum = columns[0];
         for c in 1..n {
-            let lane = |(l, &(column, row)): (usize, &(u32, u32))| match column.cmp(&c) {
-                std::cmp::Ordering::Equal => w + row,
-                // After the first step what is there already stays.
-                std::cmp::Ordering::Less if c > 1 => l as u32,
-                std::cmp::Ordering::Less | std::cmp::Ordering::Greater => row,
+            let lane = |l: u32| {
+                let (column, lane) = what(l);
+                match column.cmp(&c) {
+                    std::cmp::Ordering::Equal => w + lane,
+                    // After the first step what is there already stays.
+                    std::cmp::Ordering::Less if c > 1 => l,
+                    std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
+                }
             };
-            let lanes: Vec<u32> = what.iter().enumerate().map(lane).collect();
-            sum = e.shuffle(sum, columns[c as usize], &lanes)?;
+            sum = e.shuffle(sum, columns[c as usize], &(0..w).map(lane).collect::<Vec<_>>())?;
         }
         all.push(sum);
     }

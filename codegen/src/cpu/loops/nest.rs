@@ -500,9 +500,11 @@ impl Nest {
     pub(super) fn emit(&self, f: &Function<'_, '_>, tape: &Tape<'_>, target: &Target) -> Result<()> {
         let last = self.vars.last().map_or(1, |v| v.1);
         let known = last < 1 << 50;
+        // Of an array, not of each of its columns.
         let bytes: i64 = self
             .outputs
             .iter()
+            .step_by(self.columns)
             .map(|o| {
                 let shape = &tape.arrays[o.array as usize].shape;
                 (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)

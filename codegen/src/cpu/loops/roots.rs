@@ -3,9 +3,9 @@
 use hlo::{ArrayShape, InstrId};
 
 use super::flat;
-use super::index::{Index, components};
+use super::index::{Affine, AtomId, Def, Index, components};
 use super::nest::{Nest, Output, variables_of};
-use super::tape::Tape;
+use super::tape::{Op, Tape};
 use crate::Unsupported;
 use crate::passes::facts::{MOST_ASSEMBLED, MOST_COLUMNS};
 
@@ -74,7 +74,7 @@ impl Root<'_> {
     }
 
     /// The inner dimensions (so many) that make rows so short that lanes do better to hold a column of many rows: unless they are one with the others.
-    /// `assembled`: columns come from different places, so that even long rows are worth it.
+    /// `assembled`: columns come from different places, so that even long rows are worth it; so they are where each column is a row of an array.
     pub(super) fn narrow(
         roots: &[Self],
         tape: &Tape<'_>,
@@ -82,12 +82,11 @@ impl Root<'_> {
         first: u32,
         assembled: bool,
     ) -> std::result::Result<Option<usize>, Unsupported> {
-        let most = if assembled { MOST_ASSEMBLED } else { MOST_COLUMNS };
         let mut rows: Vec<(usize, i64)> = Vec::new();
         let mut size = 1i64;
         for (inner, &d) in (1..).zip(dims.iter().rev()) {
             size = size.saturating_mul(d);
-            if size > most {
+            if size > MOST_ASSEMBLED {
                 break;
             }
             rows.push((inner, size));
@@ -106,6 +105,9 @@ impl Root<'_> {
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         let mut nest = Self::nest(roots, &mut trial, dims, &whole, first)?;
         nest.join(&mut trial);
+        if !assembled && !across_rows(&trial, &nest) {
+            rows.retain(|&(_, size)| size <= MOST_COLUMNS);
+        }
         // Variables that are these dimensions and nothing else.
         let apart = |size: i64| {
             let products = nest.vars.iter().skip(1).rev().scan(1i64, |product, v| {
@@ -181,4 +183,18 @@ impl Root<'_> {
         }
         Ok(best.1)
     }
+}
+
+/// Whether a nest reads an array whose elements are neighbours where the innermost variable but one goes on, and not where the innermost does.
+fn across_rows(tape: &Tape<'_>, nest: &Nest) -> bool {
+    let [.., (row, _), (column, _)] = nest.vars[..] else { return false };
+    let factor = |at: &Affine, var: u32| {
+        let of =
+            |(atom, factor): &(AtomId, i64)| (tape.space.atom(*atom).def == Def::Var(var)).then_some(*factor);
+        at.terms.iter().find_map(of).unwrap_or(0)
+    };
+    tape.needed(nest.outputs.iter().map(|o| o.node)).into_iter().any(|n| match &tape.nodes[n as usize].op {
+        Op::Load { at, .. } => factor(at, row) == 1 && factor(at, column) > 1,
+        _ => false,
+    })
 }
