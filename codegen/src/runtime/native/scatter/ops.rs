@@ -98,6 +98,11 @@ impl<T: Number, F: Function<T>> Function<T> for Canonical<F> {
     fn keeps(a: T, b: T) -> bool {
         F::keeps(a, b)
     }
+
+    #[inline(always)]
+    fn usual(a: T, b: T) -> Option<T> {
+        F::usual(a, b)
+    }
 }
 
 fn widen(x: bf16) -> f32 {
@@ -164,7 +169,7 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
                 (to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * stride));
             let old = *at;
             if !(OFTEN && F::keeps(old, update)) {
-                *at = F::of(old, update);
+                *at = F::usual(old, update).unwrap_or_else(|| F::of(old, update));
             }
         };
         while i + 4 <= n {
