@@ -368,6 +368,80 @@ fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -
     Ok(all)
 }
 
+/// What [`in_turn`] makes, back: of as many vectors of rows one after the other their columns.
+pub(super) fn out_of_turn<'ctx>(e: &Emit<'_, 'ctx>, rows: &[Value<'ctx>]) -> Result<Vec<Value<'ctx>>> {
+    units_out_of_turn(e, rows, 1)
+}
+
+/// The same of units of so many lanes: where columns are even in number, pairs of them first.
+fn units_out_of_turn<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    vectors: &[Value<'ctx>],
+    unit: u32,
+) -> Result<Vec<Value<'ctx>>> {
+    let (w, n, rows) = (e.lanes, vectors.len() as u32, e.lanes / unit);
+    if n % 2 == 0 && rows % 2 == 0 {
+        let (low, high) = vectors.split_at(vectors.len() / 2);
+        let low = units_out_of_turn(e, low, 2 * unit)?;
+        let high = units_out_of_turn(e, high, 2 * unit)?;
+        let mut columns = Vec::new();
+        for (first, second) in low.into_iter().zip(high) {
+            for side in [0, 1] {
+                let lane = |l: u32| {
+                    let from = (2 * (l / unit) + side) * unit + l % unit;
+                    // Beyond the first vector it is the second.
+                    from
+                };
+                columns.push(e.shuffle(first, second, &(0..w).map(lane).collect::<Vec<_>>())?);
+            }
+        }
+        return Ok(columns);
+    }
+    let mut columns = Vec::new();
+    for column in 0..n {
+        // Which vector and lane each lane comes from.
+        let what = |l: u32| {
+            let from = (l / unit * n + column) * unit + l % unit;
+            (from / w, from % w)
+        };
+        let mut sum = vectors[0];
+        for v in 1..n {
+            let lane = |l: u32| {
+                let (vector, lane) = what(l);
+                match vector.cmp(&v) {
+                    std::cmp::Ordering::Equal => w + lane,
+                    // After the first step what is there already stays.
+                    std::cmp::Ordering::Less if v > 1 => l,
+                    std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
+                }
+            };
+            sum = e.shuffle(sum, vectors[v as usize], &(0..w).map(lane).collect::<Vec<_>>())?;
+        }
+        columns.push(sum);
+    }
+    Ok(columns)
+}
+
+/// All columns of as many rows as there are lanes, which lie one after the other from an address on; `None` for numbers of several parts.
+pub(super) fn load_columns<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    address: Value<'ctx>,
+    columns: u32,
+) -> Result<Option<Vec<Val<'ctx>>>> {
+    let (prim, parts) = at_once(ty);
+    if parts > 1 {
+        return Ok(None);
+    }
+    let register = |r: u32| {
+        let at = e.scalar().address_at(address, u64::from(r * e.lanes) * prim.bytes())?;
+        e.load(prim, at, prim.bytes() as u32)
+    };
+    let rows = (0..columns).map(register).collect::<Result<Vec<_>>>()?;
+    let all = out_of_turn(e, &rows)?;
+    all.into_iter().map(|column| of_raw(e, ty, &[column])).collect::<Result<Vec<_>>>().map(Some)
+}
+
 /// The address of a read-only array in the object code.
 pub(super) fn global<'ctx>(e: &Emit<'_, 'ctx>, buffer: &Buffer) -> Result<Value<'ctx>> {
     let ty = buffer.element_type();

@@ -6,7 +6,11 @@ use crate::cpu::loops::access;
 use crate::cpu::loops::index::Affine;
 use crate::cpu::loops::tape::{ALWAYS, GuardId, NodeId, Op};
 use crate::cpu::scalar::{self, Val};
+use crate::passes::facts::MOST_ASSEMBLED;
 use smallvec::SmallVec;
+
+/// Nodes of a tape that are too many to look among for the loads beside each.
+const MANY_NODES: usize = 2048;
 
 /// Bytes beyond an array that few loads are: about a page.
 const NEAR: i64 = 4096;
@@ -65,7 +69,10 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         let tape = self.tape;
         let ty = tape.nodes[node as usize].ty;
         let known = match &tape.nodes[node as usize].op {
-            Op::Load { array, at, guard } => self.load_node(*array, at, *guard)?,
+            Op::Load { array, at, guard } => match self.load_columns(node, *array, at, *guard)? {
+                Some(known) => return Ok(known),
+                None => self.load_node(*array, at, *guard)?,
+            },
             Op::Constant { instr, at } => self.constant_node(*instr, at, ty)?,
             Op::Iota { value } => {
                 let number = self.number(value)?;
@@ -211,6 +218,56 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
         let lanes = self.at(level, |c| f(&c.e.with_lanes(if uniform { 1 } else { c.lanes }), &values))?;
         Ok(Known { lanes, uniform: uniform || self.lanes == 1, splat: None, level })
+    }
+
+    /// An element of a row a lane, where all elements of the rows are loaded: they are loaded together, each lane's row after the one before.
+    fn load_columns(
+        &mut self,
+        node: NodeId,
+        array: u32,
+        at: &Affine,
+        guard: GuardId,
+    ) -> Result<Option<Known<'ctx>>> {
+        let tape = self.tape;
+        let of = &tape.arrays[array as usize];
+        let plain = guard == ALWAYS && self.active.is_none() && !of.written;
+        if !plain || self.lanes < 8 || tape.nodes.len() > MANY_NODES {
+            return Ok(None);
+        }
+        // The loads beside this one, by how far they are.
+        let mut beside = [None; 2 * MOST_ASSEMBLED as usize];
+        for (n, other) in (0..).zip(&tape.nodes) {
+            let Op::Load { array: a, at: x, guard: ALWAYS } = &other.op else { continue };
+            let far = x.constant.saturating_sub(at.constant).saturating_add(MOST_ASSEMBLED);
+            if *a == array && x.terms == at.terms && (0..2 * MOST_ASSEMBLED).contains(&far) {
+                beside[far as usize] = Some(n);
+            }
+        }
+        if beside.iter().flatten().count() < 3 {
+            return Ok(None);
+        }
+        let bytes = of.shape.element_type.storage_bytes() as i64;
+        let Spread::Linear(stride) = self.place(array, at)?.lanes else { return Ok(None) };
+        let columns = stride / bytes;
+        if stride % bytes != 0 || !(3..=MOST_ASSEMBLED).contains(&columns) {
+            return Ok(None);
+        }
+        let begin = |first: i64| (first..first + columns).all(|far| beside[far as usize].is_some());
+        let Some(first) = (MOST_ASSEMBLED + 1 - columns..=MOST_ASSEMBLED).find(|&first| begin(first)) else {
+            return Ok(None);
+        };
+        let place = self.place(array, &at.plus(first - MOST_ASSEMBLED))?;
+        let all = self.at(place.level, |c| {
+            let e = c.e.with_lanes(c.lanes);
+            access::load_columns(&e, of.shape.element_type, place.address, columns as u32)
+        })?;
+        let Some(all) = all else { return Ok(None) };
+        for (far, lanes) in (first..).zip(all) {
+            if let Some(n) = beside[far as usize].filter(|&n| self.nodes[n as usize].is_none()) {
+                self.made(n, Known { lanes, uniform: false, splat: None, level: place.level });
+            }
+        }
+        Ok(self.nodes[node as usize])
     }
 
     pub(super) fn load_node(&mut self, array: u32, at: &Affine, guard: GuardId) -> Result<Known<'ctx>> {
