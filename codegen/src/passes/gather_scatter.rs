@@ -4,7 +4,8 @@
 //! reaches outside, which `dynamic-update-slice` does not: there the window is written back as it was, or the index is known to be inside.
 //! The combiner is applied once to each element of the window, in the type that it has, so it may be written out as instructions.
 //!
-//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element into each row is a choice for each element, too, where all of them are written anyway: that of the row's index or another one.
+//! A gather of few columns at indices that are known is a concatenation of slices. A scatter of one element into each row is a choice for each element, too,
+//! where all of them are written anyway: that of the row's index or another one.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Module, Opcode, Shape};

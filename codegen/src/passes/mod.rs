@@ -161,7 +161,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "gather-scatter-simplifier",
-        doc: "slices and updates at run-time indices in the place of gathers and scatters of one window, choices in that of scatters of one element a row",
+        doc: "slices and updates at run-time indices in the place of gathers and scatters of one window, slices in that of gathers of few known columns, choices in that of scatters of one element a row",
         run: gather_scatter::run,
     },
     Declared {

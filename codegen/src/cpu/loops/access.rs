@@ -347,8 +347,8 @@ fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -
     for i in 0..n {
         // Which column and lane each lane is.
         let what = |l: u32| {
-            let unit_number = (i * w + l) / unit;
-            (unit_number % n, unit_number / n * unit + l % unit)
+            let number = (i * w + l) / unit;
+            (number % n, number / n * unit + l % unit)
         };
         let mut sum = columns[0];
         for c in 1..n {
@@ -387,11 +387,8 @@ fn units_out_of_turn<'ctx>(
         let mut columns = Vec::new();
         for (first, second) in low.into_iter().zip(high) {
             for side in [0, 1] {
-                let lane = |l: u32| {
-                    let from = (2 * (l / unit) + side) * unit + l % unit;
-                    // Beyond the first vector it is the second.
-                    from
-                };
+                // Beyond the first vector lanes are the second one's.
+                let lane = |l: u32| (2 * (l / unit) + side) * unit + l % unit;
                 columns.push(e.shuffle(first, second, &(0..w).map(lane).collect::<Vec<_>>())?);
             }
         }
