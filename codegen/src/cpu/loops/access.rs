@@ -345,27 +345,36 @@ fn units_in_turn<'ctx>(e: &Emit<'_, 'ctx>, columns: &[Value<'ctx>], unit: u32) -
         return Ok(all);
     }
     for i in 0..n {
-        // Which column and lane each lane is.
-        let what = |l: u32| {
+        let from = |l: u32| {
             let number = (i * w + l) / unit;
             (number % n, number / n * unit + l % unit)
         };
-        let mut sum = columns[0];
-        for c in 1..n {
-            let lane = |l: u32| {
-                let (column, lane) = what(l);
-                match column.cmp(&c) {
-                    std::cmp::Ordering::Equal => w + lane,
-                    // After the first step what is there already stays.
-                    std::cmp::Ordering::Less if c > 1 => l,
-                    std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
-                }
-            };
-            sum = e.shuffle(sum, columns[c as usize], &(0..w).map(lane).collect::<Vec<_>>())?;
-        }
-        all.push(sum);
+        all.push(picked(e, columns, from)?);
     }
     Ok(all)
+}
+
+/// Lanes that come each from one of some vectors: which, and which of its lanes.
+fn picked<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    vectors: &[Value<'ctx>],
+    from: impl Fn(u32) -> (u32, u32),
+) -> Result<Value<'ctx>> {
+    let w = e.lanes;
+    let mut sum = vectors[0];
+    for (v, &vector) in (0..).zip(vectors).skip(1) {
+        let lane = |l: u32| {
+            let (of, lane) = from(l);
+            match of.cmp(&v) {
+                std::cmp::Ordering::Equal => w + lane,
+                // After the first step what is there already stays.
+                std::cmp::Ordering::Less if v > 1 => l,
+                std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
+            }
+        };
+        sum = e.shuffle(sum, vector, &(0..w).map(lane).collect::<Vec<_>>())?;
+    }
+    Ok(sum)
 }
 
 /// What [`in_turn`] makes, back: of as many vectors of rows one after the other their columns.
@@ -396,25 +405,11 @@ fn units_out_of_turn<'ctx>(
     }
     let mut columns = Vec::new();
     for column in 0..n {
-        // Which vector and lane each lane comes from.
-        let what = |l: u32| {
-            let from = (l / unit * n + column) * unit + l % unit;
-            (from / w, from % w)
+        let from = |l: u32| {
+            let at = (l / unit * n + column) * unit + l % unit;
+            (at / w, at % w)
         };
-        let mut sum = vectors[0];
-        for v in 1..n {
-            let lane = |l: u32| {
-                let (vector, lane) = what(l);
-                match vector.cmp(&v) {
-                    std::cmp::Ordering::Equal => w + lane,
-                    // After the first step what is there already stays.
-                    std::cmp::Ordering::Less if v > 1 => l,
-                    std::cmp::Ordering::Less | std::cmp::Ordering::Greater => lane,
-                }
-            };
-            sum = e.shuffle(sum, vectors[v as usize], &(0..w).map(lane).collect::<Vec<_>>())?;
-        }
-        columns.push(sum);
+        columns.push(picked(e, vectors, from)?);
     }
     Ok(columns)
 }
