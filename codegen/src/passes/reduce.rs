@@ -20,7 +20,10 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         Opcode::Reduce => {
             reduce(e).or_else(|| in_a_row(e)).or_else(|| stacks::folded(e)).or_else(|| beside_slices(e))
         }
-        Opcode::ReduceWindow => window(e).or_else(|| windows::padded(e)).or_else(|| windows::spread(e)),
+        Opcode::ReduceWindow => window(e)
+            .or_else(|| windows::whole(e))
+            .or_else(|| windows::padded(e))
+            .or_else(|| windows::spread(e)),
         _ => None,
     })
 }

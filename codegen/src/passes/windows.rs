@@ -2,12 +2,13 @@
 //!
 //! - Padding with what a window does not see is padding (and dilation) of the window: an element that changes no result may be absent. Sums of floats do not
 //!   see -0; nor +0 where the initial value is one, as then no sum so far is -0.
+//! - A window that is all of some dimensions, and one element of the others, is a reduction.
 //! - Along dimensions where neither window nor operand vary all results are the same: they are computed once.
 
-use hlo::attrs::{AttrKey, AttrValue, PaddingDim, Window, WindowDim};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, PaddingDim, Window, WindowDim};
 use hlo::{InstrId, Opcode, Shape};
 
-use super::edit::Edit;
+use super::edit::{Edit, ints};
 use super::facts::{float_bits, is_ieee, splat};
 use super::reduce::{identity, is_exact, operation};
 
@@ -62,6 +63,36 @@ pub(super) fn padded(e: &mut Edit<'_>) -> Option<InstrId> {
     let dims = dims.collect::<Option<_>>()?;
     let (attrs, shape) = (with_window(e, dims), e.at().shape.clone());
     e.shaped(Opcode::ReduceWindow, shape, &[inside, init], attrs)
+}
+
+/// A window that is all there is.
+pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, init, window) = parts(e)?;
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    operation(e.module, callee).filter(|(opcode, ty)| opcode.commutes(*ty))?;
+    let (ty, dims) = (e.array(x)?.element_type, e.array(x)?.dims.clone());
+    let all = |w: &WindowDim, n: i64| {
+        n > 1 && *w == WindowDim { size: n, stride: w.stride, ..WindowDim::default() }
+    };
+    let (mut reduced, mut kept) = (Vec::new(), Vec::new());
+    for (d, (w, &n)) in (0..).zip(window.iter().zip(dims.iter())) {
+        if all(w, n) {
+            reduced.push(d);
+        } else if *w == (WindowDim { size: 1, ..WindowDim::default() }) {
+            kept.push(n);
+        } else {
+            return None;
+        }
+    }
+    if reduced.is_empty() {
+        return None;
+    }
+    let attrs = Attrs::new()
+        .with(AttrKey::Dimensions, ints(&reduced))
+        .with(AttrKey::ToApply, AttrValue::Computation(callee));
+    let reduction = e.shaped(Opcode::Reduce, Shape::array(ty, &kept), &[x, init], attrs)?;
+    let out = e.array(e.id())?.dims.clone();
+    e.reshape(reduction, &out)
 }
 
 /// A window over an array that is the same along a dimension.

@@ -29,6 +29,22 @@ pub(super) struct Run {
     pub(super) distance: usize,
 }
 
+impl Run {
+    /// Whether there is an element for each output, and they stand as those do.
+    pub(super) fn is_dense(&self) -> bool {
+        self.step == 1 && self.distance == 1
+    }
+
+    /// The part of it in a range of outputs.
+    pub(super) fn within(&self, range: &std::ops::Range<usize>) -> Option<Run> {
+        let skipped = range.start.saturating_sub(self.first).div_ceil(self.step);
+        let first = self.first + skipped * self.step;
+        let count =
+            range.end.saturating_sub(first).div_ceil(self.step).min(self.count.saturating_sub(skipped));
+        (count > 0).then(|| Run { first, count, element: self.element + skipped * self.distance, ..*self })
+    }
+}
+
 /// The greatest common divisor of two sizes, of which one is not 0.
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -78,6 +94,28 @@ impl Axis {
     /// Nothing is dilated.
     pub(super) fn is_plain(&self) -> bool {
         self.base_dilation == 1 && self.window_dilation == 1
+    }
+
+    /// There is nothing between elements of the operand.
+    pub(super) fn is_dense(&self) -> bool {
+        self.base_dilation == 1
+    }
+
+    /// The outputs within `range` whose windows have all their elements, where the axis is dense.
+    pub(super) fn whole(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+        let last = (self.window.max(1) as i64 - 1).saturating_mul(self.window_dilation as i64);
+        let stride = self.stride as i64;
+        // The first output that does not begin before the elements, and the last one that does not end behind them.
+        let first = self.padding_low.max(0).unsigned_abs() as usize;
+        let first = first.div_ceil(self.stride).clamp(range.start, range.end);
+        let room = (self.input as i64 - 1).saturating_add(self.padding_low).saturating_sub(last);
+        let end = if room < 0 { 0 } else { (room / stride).unsigned_abs() as usize + 1 };
+        first..end.clamp(first, range.end)
+    }
+
+    /// So many of these axes one behind the other, with outputs for `pitch` places in each. Where all of a window's elements are in its line, they are the same.
+    pub(super) fn joined(&self, lines: usize, pitch: usize) -> Axis {
+        Axis { input: lines * self.input, output: lines * pitch, ..*self }
     }
 
     pub(super) fn form(&self) -> Form {

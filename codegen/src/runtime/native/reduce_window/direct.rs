@@ -4,9 +4,12 @@
 //! elements, lines of the operand are folded over the axes before first, and then along themselves. Narrow floats are widened a line at a time, and stay so while
 //! windows see them.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::line::{BLOCK, Line};
+use super::planes::line_of;
 use super::{Work, tasks};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::floats::Narrow;
@@ -180,10 +183,10 @@ struct First([u8; BLOCK * WIDEST]);
 
 /// A part of a line.
 struct Piece<'a> {
-    outputs: std::ops::Range<usize>,
-    neighbours: std::ops::Range<usize>,
+    outputs: Range<usize>,
+    neighbours: Range<usize>,
     /// The elements that they reach over.
-    elements: std::ops::Range<usize>,
+    elements: Range<usize>,
     /// Where those of each are; not if there are no neighbours: then those at each position of a window, if they were looked up.
     places: &'a [(usize, usize)],
     runs: Option<&'a [Run]>,
@@ -338,21 +341,15 @@ impl Task<'_> {
         // SAFETY: the caller's: window positions that exist are in the lines.
         unsafe {
             if self.plan.inner == 1 {
-                if !begun {
-                    self.work.begin(to.out, piece.outputs.len());
-                }
-                for x in first {
-                    let each = |run: Run| {
-                        let out = to.out.add((run.first - piece.outputs.start) * size);
-                        let x = x.wrapping_add(run.element * size);
-                        (fold.strided)(out, run.count, x, (run.step, run.distance));
-                    };
-                    match piece.runs {
-                        Some(runs) => runs.iter().copied().for_each(each),
-                        None => (0..line.window).filter_map(|w| line.run(w, &piece.outputs)).for_each(each),
+                let some: SmallVec<[Run; TOGETHER]>;
+                let runs = match piece.runs {
+                    Some(runs) => runs,
+                    None => {
+                        some = (0..line.window).filter_map(|w| line.run(w, &piece.outputs)).collect();
+                        &some[..]
                     }
-                }
-                return;
+                };
+                return line_of(self.work, runs, &first, begun, &piece.outputs, to.out);
             }
             let all = Line {
                 rows: &first,

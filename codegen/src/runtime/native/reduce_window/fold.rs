@@ -25,13 +25,18 @@ pub(in crate::runtime::native) enum Carrier {
     C128,
 }
 
+/// A loop over `n` elements of rows: the accumulator's, and those of the sources.
+type Rows = unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]);
+
 /// Loops over rows of elements. None has an order to keep but that of the sources and the positions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::runtime::native) struct Fold {
     /// Bytes of an element.
     pub(in crate::runtime::native) bytes: usize,
     /// `accumulator[i] = f(... f(f(accumulator[i], source 0[i]), source 1[i]) ...)` for `i < n`.
-    pub(in crate::runtime::native) rows: unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]),
+    pub(in crate::runtime::native) rows: Rows,
+    /// As `rows`, of the sources alone, of which there is one.
+    pub(in crate::runtime::native) fresh: Rows,
     /// `accumulator[i * steps.0] = f(accumulator[i * steps.0], source[i * steps.1])` for `i < n`.
     pub(in crate::runtime::native) strided:
         unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, steps: (usize, usize)),
@@ -199,51 +204,88 @@ impl<T: hlo::Element + hlo_interp::scalar::Scalar> Function<f32> for Rounded<T> 
     }
 }
 
-/// Elements of an accumulator that stay in registers: most, and what is left but for some.
-const BLOCK: usize = 64;
-const SMALL: usize = 16;
-
-/// Folds elements from `at` on as long as there are `N` of them; where it ended.
+/// `N` elements from `at` on, folded: begun with those of the accumulator if there is one, else with the first source's.
 ///
 /// # Safety
-/// All rows have `n` elements, that of the accumulator is nobody else's.
+/// All rows have the elements.
 #[inline(always)]
-unsafe fn blocks<T: Copy, F: Function<T>, const N: usize>(
+unsafe fn block<T: Copy, F: Function<T>, const BEGUN: bool, const N: usize>(
     accumulator: *mut T,
-    mut at: usize,
-    n: usize,
+    at: usize,
     sources: &[*const u8],
-) -> usize {
+) -> [T; N] {
     // SAFETY: as the caller says.
     unsafe {
-        while at + N <= n {
-            let mut block = *accumulator.add(at).cast::<[T; N]>();
-            for source in sources {
-                let source = &*source.cast::<T>().add(at).cast::<[T; N]>();
-                for i in 0..N {
-                    block[i] = F::of(block[i], source[i]);
-                }
+        let elements = |row: *const u8| row.cast::<T>().add(at).cast::<[T; N]>();
+        let (first, rest) = match sources.split_first() {
+            Some((&first, rest)) if !BEGUN => (elements(first), rest),
+            Some(_) | None => (accumulator.add(at).cast_const().cast(), sources),
+        };
+        let mut block = *first;
+        for &source in rest {
+            let source = &*elements(source);
+            for i in 0..N {
+                block[i] = F::of(block[i], source[i]);
             }
-            *accumulator.add(at).cast::<[T; N]>() = block;
-            at += N;
         }
+        block
     }
-    at
 }
 
+/// Folds rows a register or several at a time. The last elements, fewer than the smallest such block that the rows have room for, are folded first and stored
+/// last, with those before them, which are folded to the same bits twice.
+///
+/// # Safety
+/// All rows have `n` elements. That of the accumulator is nobody else's; a source may be a later part of it.
 #[inline(always)]
-unsafe fn rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+unsafe fn rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+    accumulator: *mut u8,
+    n: usize,
+    sources: &[*const u8],
+) {
     let accumulator = accumulator.cast::<T>();
-    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
-    unsafe {
-        let at = blocks::<T, F, BLOCK>(accumulator, 0, n, sources);
-        let at = blocks::<T, F, SMALL>(accumulator, at, n, sources);
-        for source in sources {
-            let source = source.cast::<T>();
-            for i in at..n {
-                *accumulator.add(i) = F::of(*accumulator.add(i), *source.add(i));
+    let mut at = 0;
+    macro_rules! blocks {
+        ($size:expr) => {
+            while n - at >= $size {
+                *accumulator.add(at).cast::<[T; $size]>() =
+                    block::<T, F, BEGUN, { $size }>(accumulator, at, sources);
+                at += $size;
             }
+        };
+    }
+    macro_rules! ending {
+        ($size:expr; $($before:expr),*) => {
+            if n >= $size {
+                let last = block::<T, F, BEGUN, { $size }>(accumulator, n - $size, sources);
+                $(blocks!($before);)*
+                blocks!($size);
+                *accumulator.add(n - $size).cast::<[T; $size]>() = last;
+                return;
+            }
+        };
+    }
+    // SAFETY: as the caller says.
+    unsafe {
+        match size_of::<T>() {
+            1 => {
+                ending!(64; 256);
+                ending!(16;);
+            }
+            2 => {
+                ending!(32; 128);
+                ending!(16;);
+                ending!(8;);
+            }
+            4 => {
+                ending!(16; 64);
+                ending!(8;);
+            }
+            8 => ending!(8; 32),
+            _ => ending!(4; 16),
         }
+        ending!(4;);
+        ending!(1;);
     }
 }
 
@@ -292,9 +334,13 @@ unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, 
 
 /// The functions of a fold, compiled for this machine's widest vectors.
 fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
-    unsafe fn plain_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+    unsafe fn plain_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+        accumulator: *mut u8,
+        n: usize,
+        sources: &[*const u8],
+    ) {
         // SAFETY: as the caller says.
-        unsafe { rows::<T, F>(accumulator, n, sources) }
+        unsafe { rows::<T, F, BEGUN>(accumulator, n, sources) }
     }
     unsafe fn plain_strided<T: Copy, F: Function<T>>(
         accumulator: *mut u8,
@@ -324,7 +370,8 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     let windows = cfg!(not(target_arch = "x86_64")).then_some(plain_windows::<T, F> as unsafe fn(&Line<'_>));
     let plain = Fold {
         bytes,
-        rows: plain_rows::<T, F>,
+        rows: plain_rows::<T, F, true>,
+        fresh: plain_rows::<T, F, false>,
         strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
         windows,
@@ -333,9 +380,13 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-        unsafe fn wide_rows<T: Copy, F: Function<T>>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+        unsafe fn wide_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
+            accumulator: *mut u8,
+            n: usize,
+            sources: &[*const u8],
+        ) {
             // SAFETY: as the caller says.
-            unsafe { rows::<T, F>(accumulator, n, sources) }
+            unsafe { rows::<T, F, BEGUN>(accumulator, n, sources) }
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
         unsafe fn wide_strided<T: Copy, F: Function<T>>(
@@ -354,7 +405,13 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         }
         if Features::here().avx512 {
             let windows = Some(wide_windows::<T, F> as unsafe fn(&Line<'_>));
-            return Fold { rows: wide_rows::<T, F>, strided: wide_strided::<T, F>, windows, ..plain };
+            return Fold {
+                rows: wide_rows::<T, F, true>,
+                fresh: wide_rows::<T, F, false>,
+                strided: wide_strided::<T, F>,
+                windows,
+                ..plain
+            };
         }
     }
     plain
@@ -363,50 +420,54 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
 /// Maxima (or minima) of rows of f32: the machine's own operation on numbers, and NaNs noted beside it.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn extreme_rows<const LARGEST: bool>(accumulator: *mut u8, n: usize, sources: &[*const u8]) {
+unsafe fn extreme_rows<const LARGEST: bool, const BEGUN: bool>(
+    accumulator: *mut u8,
+    n: usize,
+    sources: &[*const u8],
+) {
     // SAFETY: as the caller says.
     unsafe {
-        let at = extreme_blocks::<LARGEST, 4>(accumulator, 0, n, sources);
-        let at = extreme_blocks::<LARGEST, 1>(accumulator, at, n, sources);
-        let rest: smallvec::SmallVec<[*const u8; 64]> = sources.iter().map(|s| s.add(4 * at)).collect();
-        if LARGEST {
-            rows::<f32, Maximum>(accumulator.add(4 * at), n - at, &rest);
-        } else {
-            rows::<f32, Minimum>(accumulator.add(4 * at), n - at, &rest);
-        }
+        let at = extreme_blocks::<LARGEST, BEGUN, 4>(accumulator, 0, n, sources);
+        extreme_blocks::<LARGEST, BEGUN, 1>(accumulator, at, n, sources);
     }
 }
 
-/// As [`blocks`], for so many vectors.
+/// Folds elements from `at` on, so many vectors at a time, as long as the last of those has an element; where it ended.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
+unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: usize>(
     accumulator: *mut u8,
     mut at: usize,
     n: usize,
     sources: &[*const u8],
 ) -> usize {
     use std::arch::x86_64::{
-        _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_range_ps,
-        _mm512_set1_ps, _mm512_storeu_ps,
+        _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_mask_blend_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
+        _mm512_range_ps, _mm512_set1_ps,
     };
     // -0 < +0; the sign is that of the result.
     const MAXIMUM: i32 = 0b0101;
     const MINIMUM: i32 = 0b0100;
     let nan = _mm512_set1_ps(f32::NAN);
     let row = accumulator.cast::<f32>();
-    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's.
+    let (first, rest) = match sources.split_first() {
+        Some((&first, rest)) if !BEGUN => (first.cast::<f32>(), rest),
+        Some(_) | None => (row.cast_const(), sources),
+    };
+    // SAFETY: all rows have `n` elements, that of the accumulator is nobody else's; what is not there is masked.
     unsafe {
-        while at + 16 * VECTORS <= n {
+        while at + 16 * (VECTORS - 1) < n {
+            let last = ((1u32 << (n - at - 16 * (VECTORS - 1)).min(16)) - 1) as u16;
+            let mask = |k: usize| if k + 1 == VECTORS { last } else { u16::MAX };
             let mut best = [nan; VECTORS];
             let mut nans = [0u16; VECTORS];
             for k in 0..VECTORS {
-                best[k] = _mm512_loadu_ps(row.add(at + 16 * k));
+                best[k] = _mm512_maskz_loadu_ps(mask(k), first.add(at + 16 * k));
                 nans[k] = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(best[k], best[k]);
             }
-            for source in sources {
+            for source in rest {
                 for k in 0..VECTORS {
-                    let x = _mm512_loadu_ps(source.cast::<f32>().add(at + 16 * k));
+                    let x = _mm512_maskz_loadu_ps(mask(k), source.cast::<f32>().add(at + 16 * k));
                     nans[k] |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
                     best[k] = if LARGEST {
                         _mm512_range_ps::<MAXIMUM>(best[k], x)
@@ -416,7 +477,8 @@ unsafe fn extreme_blocks<const LARGEST: bool, const VECTORS: usize>(
                 }
             }
             for k in 0..VECTORS {
-                _mm512_storeu_ps(row.add(at + 16 * k), _mm512_mask_blend_ps(nans[k], best[k], nan));
+                let best = _mm512_mask_blend_ps(nans[k], best[k], nan);
+                _mm512_mask_storeu_ps(row.add(at + 16 * k), mask(k), best);
             }
             at += 16 * VECTORS;
         }
@@ -431,7 +493,8 @@ fn extremes<const LARGEST: bool>() -> Fold {
     #[cfg(target_arch = "x86_64")]
     if Features::here().avx512 {
         let windows = Some(line::extremes::<LARGEST> as unsafe fn(&Line<'_>));
-        return Fold { rows: extreme_rows::<LARGEST>, windows, ..fold };
+        let (rows, fresh) = (extreme_rows::<LARGEST, true> as Rows, extreme_rows::<LARGEST, false> as Rows);
+        return Fold { rows, fresh, windows, ..fold };
     }
     fold
 }

@@ -8,6 +8,7 @@ mod direct;
 pub(super) mod fold;
 mod general;
 mod line;
+mod planes;
 mod running;
 mod scan;
 #[cfg(test)]
@@ -45,6 +46,8 @@ pub(crate) struct ReduceWindow {
     narrow: Option<Narrow>,
     /// The axes to go through one after the other; none: directly.
     passes: Vec<usize>,
+    /// Or in small arrays; or else directly.
+    planes: Option<planes::Plan>,
     direct: direct::Plan,
     /// Where in the scratch memory the operand and the result in f32 are, if they are there as a whole, arrays between passes (twice), and each task's own memory.
     wide: [u64; 2],
@@ -102,7 +105,8 @@ impl ReduceWindow {
         let bytes = fold.bytes as u64;
         let input: usize = axes.iter().map(|a| a.input).product();
         let direct = direct::Plan::new(&axes, fold.identity.is_some(), narrow.is_some());
-        let lines = passes.is_empty() && direct.narrows();
+        let planes = if passes.is_empty() { planes::Plan::new(&axes, fold.identity.is_some()) } else { None };
+        let lines = passes.is_empty() && (planes.is_some() || direct.narrows());
         let wide = match narrow {
             Some(_) if !lines => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
             Some(_) | None => [0; 2],
@@ -125,7 +129,19 @@ impl ReduceWindow {
         let tasks = layout.bytes();
         let mut task = Layout::default();
         task.add(task_elements as u64, bytes);
-        ReduceWindow { ty, op, axes, narrow, passes, direct, wide, between, tasks, task_bytes: task.bytes() }
+        ReduceWindow {
+            ty,
+            op,
+            axes,
+            narrow,
+            passes,
+            planes,
+            direct,
+            wide,
+            between,
+            tasks,
+            task_bytes: task.bytes(),
+        }
     }
 
     fn input(&self) -> usize {
@@ -217,7 +233,7 @@ impl Operation for ReduceWindow {
             unsafe { std::slice::from_raw_parts(call.arguments[1].cast_const(), self.ty.storage_bytes()) };
         let (mut wide_init, mut first) = ([0f32], smallvec::SmallVec::<[u8; 16]>::from_slice(init));
         let (mut lines, mut whole) = (None, self.narrow.as_ref());
-        if self.passes.is_empty() && self.direct.narrows() {
+        if self.passes.is_empty() && (self.planes.is_some() || self.direct.narrows()) {
             std::mem::swap(&mut lines, &mut whole);
         }
         if let Some(narrow) = whole {
@@ -241,7 +257,9 @@ impl Operation for ReduceWindow {
             Work { fold: &fold, pool: call.pool, first: &first, scratch: scratch(self.tasks), scratch_bytes };
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
         unsafe {
-            if self.passes.is_empty() {
+            if let Some(plan) = &self.planes {
+                planes::windows(work, plan, lines, x, out);
+            } else if self.passes.is_empty() {
                 direct::windows(work, &self.direct, lines, x, out);
             } else {
                 let identity = fold.identity.unwrap_or(0).to_ne_bytes();

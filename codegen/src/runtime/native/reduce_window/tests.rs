@@ -26,6 +26,18 @@ const WINDOWS: &[(&str, &str, &str)] = &[
     ("4,3", "0,3", "size=5x1"),
     ("3", "5", "size=1 pad=1_1"),
     ("5,6", "5,6", "size=5x6 pad=4_0x5_0"),
+    ("70,14,14", "70,14,14", "size=1x3x3 pad=0_0x1_1x1_1"),
+    ("70,14,14", "70,7,7", "size=1x3x3 stride=1x2x2 pad=0_0x0_1x0_1"),
+    ("70,14,14", "70,12,12", "size=1x3x3"),
+    ("70,15,15", "70,7,7", "size=1x3x3 stride=1x2x2"),
+    ("3,4,7,3,8", "3,3,5,3,4", "size=1x2x3x1x3 stride=1x1x1x1x2 pad=0_0x0_0x0_0x0_0x0_1"),
+    ("2,90,200", "2,88,196", "size=1x3x5"),
+    ("2,90,200", "2,45,67", "size=1x3x4 stride=1x2x3 pad=0_0x1_0x2_1"),
+    ("300,10", "300,10", "size=1x5 pad=0_0x2_2"),
+    ("300,10", "300,12", "size=1x2 pad=0_0x3_0"),
+    ("300,10", "300,4", "size=1x3 rhs_dilate=1x3"),
+    ("300,12", "300,4", "size=1x2 stride=1x3 pad=0_0x-1_0"),
+    ("9,6,5", "9,8,7", "size=1x3x3 pad=0_0x4_0x2_2"),
 ];
 
 fn text(ty: ElementType, op: &str, (operand, result, window): (&str, &str, &str), init: &str) -> String {
