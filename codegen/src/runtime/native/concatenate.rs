@@ -4,6 +4,7 @@
 //! each of them, takes longer than to copy ([`is_assembled`](crate::passes::facts::is_assembled)).
 
 use hlo::{InstrId, Module};
+use smallvec::SmallVec;
 
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
@@ -12,6 +13,10 @@ use crate::program::array_bytes;
 
 /// Bytes of a task, about: what is written part by part stays in a core's own cache meanwhile.
 const TASK: usize = 64 << 10;
+
+/// Bytes of an element that may be transposed in registers, and so many parts of one are.
+const WORD: usize = 4;
+const COLUMNS: usize = 4;
 
 /// A concatenation: each row of the result is a row of each part, one after the other.
 #[derive(Clone, Debug)]
@@ -52,8 +57,23 @@ impl Concatenate {
     /// As [`Operation::run`]; no other task writes there.
     unsafe fn copy(&self, arguments: &[*mut u8], rows: std::ops::Range<usize>, from: usize, to: usize) {
         let Some((result, parts)) = arguments.split_last() else { return };
-        let mut first = 0;
-        for (part, &bytes) in parts.iter().zip(&self.parts) {
+        let (mut first, mut next) = (0, 0);
+        while let (Some(&part), Some(&bytes)) = (parts.get(next), self.parts.get(next)) {
+            let columns = self.parts[next..].iter().take_while(|&&bytes| bytes == WORD).count();
+            if columns >= COLUMNS && (from, to) == (0, self.row) {
+                let parts = parts[next..next + columns].iter();
+                // SAFETY: the rows of the parts and of the result are there.
+                let done = unsafe {
+                    let parts = parts.map(|part| part.add(rows.start * WORD).cast_const()).collect();
+                    side_by_side(parts, rows.len(), result.add(rows.start * self.row + first), self.row)
+                };
+                if done {
+                    first += columns * WORD;
+                    next += columns;
+                    continue;
+                }
+            }
+            next += 1;
             let (low, high) = (from.max(first), to.min(first + bytes));
             if low < high {
                 let steps = Steps { rows: rows.len(), part: bytes, result: self.row };
@@ -69,6 +89,21 @@ impl Concatenate {
             }
         }
     }
+}
+
+/// Writes `rows` elements of 32 bits of each part to rows so many bytes apart, those of the same row next to each other, if the machine has vectors for it.
+///
+/// # Safety
+/// The elements are there, and nobody else uses those of the result.
+unsafe fn side_by_side(parts: SmallVec<[*const u8; 64]>, rows: usize, result: *mut u8, pitch: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if crate::isa::Features::here().avx512 {
+        // SAFETY: the machine has the instructions; the caller's.
+        unsafe { super::dot::transpose::columns(&parts, rows, result, pitch) };
+        return true;
+    }
+    let _ = (parts, rows, result, pitch);
+    false
 }
 
 /// Rows, and the bytes from each to the next.
@@ -167,6 +202,8 @@ mod tests {
             (ElementType::F32, vec![1, 4, 16, 3, 8, 32, 5, 1, 0, 12, 7, 2], 50, 1),
             (ElementType::U8, (1..70).collect::<Vec<i64>>(), 33, 1),
             (ElementType::F64, vec![1; 40], 300, 1),
+            (ElementType::F32, vec![1; 40], 300, 1),
+            (ElementType::S32, [vec![3], vec![1; 17], vec![2], vec![1; 5]].concat(), 2000, 1),
             (ElementType::C128, vec![2, 1, 3, 1, 2, 5, 1, 1, 1, 1], 7, 3),
             (ElementType::S16, vec![900, 1, 70_000, 3, 2, 5000, 1, 1, 12, 40_000], 2, 1),
             (ElementType::F32, vec![3, 0, 11, 1, 1, 1, 1, 1, 1, 1], 0, 2),

@@ -1,4 +1,4 @@
-//! Packing of rows whose terms are neighbours: blocks of 16 by 16 elements of 32 bits, transposed in registers.
+//! Packing of rows whose terms are neighbours, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits, transposed in registers.
 
 use std::arch::x86_64::*;
 
@@ -35,6 +35,38 @@ pub(in crate::runtime::native) unsafe fn pack(
                 let block = transposed(block);
                 for t in 0..terms {
                     _mm512_mask_storeu_epi32(out.add((term + t) * width + first), lanes, block[t]);
+                }
+            }
+        }
+    }
+}
+
+/// Writes `length` elements of 32 bits of each part as columns that are neighbours: element `t` of part `i` to `out`, so many bytes for each `t` further on,
+/// and `i` elements from there.
+///
+/// # Safety
+/// The machine has AVX-512; the elements are there, and so is room for them. Nothing need be aligned.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+pub(in crate::runtime::native) unsafe fn columns(
+    parts: &[*const u8],
+    length: usize,
+    out: *mut u8,
+    pitch: usize,
+) {
+    for (group, parts) in parts.chunks(16).enumerate() {
+        let lanes = ((1u32 << parts.len()) - 1) as __mmask16;
+        for first in (0..length).step_by(16) {
+            let count = (length - first).min(16);
+            let present = ((1u32 << count) - 1) as __mmask16;
+            let mut block = [_mm512_setzero_si512(); 16];
+            // SAFETY: the caller's: masked lanes are not touched.
+            unsafe {
+                for (words, &part) in block.iter_mut().zip(parts) {
+                    *words = _mm512_maskz_loadu_epi32(present, part.add(4 * first).cast());
+                }
+                for (t, &words) in transposed(block)[..count].iter().enumerate() {
+                    let to = out.add((first + t) * pitch + 64 * group);
+                    _mm512_mask_storeu_epi32(to.cast(), lanes, words);
                 }
             }
         }
