@@ -206,8 +206,29 @@ fn mapped(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// What a computation of scalars makes of arrays, element by element: elementwise instructions and constants alone, on operands of the types of
-/// the parameters. Gives the root, or the elements of a root that is a tuple; `None` for anything else.
+/// The most instructions that a call in a computation of scalars becomes: each level of calls may double it.
+const MOST_CALLED: usize = 1 << 10;
+
+/// Instructions of a computation and of those that it calls, once for each call; those beyond `most` are not counted.
+pub(super) fn expanded(module: &Module, c: ComputationId, most: usize) -> usize {
+    let mut count = 0;
+    for id in module.instructions(c) {
+        count += 1;
+        if module.instr(id).opcode == Opcode::Call
+            && let Some(callee) = module.instr(id).attrs.computation(AttrKey::ToApply)
+            && count <= most
+        {
+            count += expanded(module, callee, most - count);
+        }
+        if count > most {
+            break;
+        }
+    }
+    count
+}
+
+/// What a computation of scalars makes of arrays, element by element: elementwise instructions, constants and calls of such computations alone, on operands
+/// of the types of the parameters. Gives the root, or the elements of a root that is a tuple; `None` for anything else.
 pub(super) fn lanes(
     e: &mut Edit<'_>,
     callee: ComputationId,
@@ -239,6 +260,15 @@ pub(super) fn lanes(
             return None;
         }
         let mut new = copied(e.module, id, &map)?;
+        if new.opcode == Opcode::Call {
+            let callee = new.attrs.computation(AttrKey::ToApply)?;
+            if expanded(e.module, callee, MOST_CALLED) > MOST_CALLED {
+                return None;
+            }
+            let made = lanes(e, callee, &new.operands, dims)?;
+            map.insert(id, *made.first().filter(|_| made.len() == 1)?);
+            continue;
+        }
         new.name = e.module.unique_name(&new.name);
         let made = if new.opcode == Opcode::Constant {
             let constant = e.insert(new);

@@ -23,7 +23,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
         Opcode::ReduceWindow => window(e)
             .or_else(|| windows::whole(e))
             .or_else(|| windows::padded(e))
-            .or_else(|| windows::spread(e)),
+            .or_else(|| windows::spread(e))
+            .or_else(|| windows::few(e)),
         _ => None,
     })
 }

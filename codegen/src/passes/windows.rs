@@ -3,14 +3,19 @@
 //! - Padding with what a window does not see is padding (and dilation) of the window: an element that changes no result may be absent. Sums of floats do not
 //!   see -0; nor +0 where the initial value is one, as then no sum so far is -0.
 //! - A window that is all of some dimensions, and one element of the others, is a reduction.
+//! - Windows of a few elements by any other computation are elementwise, an array for each position.
 //! - Along dimensions where neither window nor operand vary all results are the same: they are computed once.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs, PaddingDim, Window, WindowDim};
-use hlo::{InstrId, Opcode, Shape};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim, SliceDim, Window, WindowDim};
+use hlo::{ElementType, InstrId, Opcode, Shape};
 
+use super::calls::{expanded, lanes};
 use super::edit::{Edit, ints};
 use super::facts::{float_bits, is_ieee, splat};
-use super::reduce::{identity, is_exact, operation};
+use super::reduce::{identity, inputs, is_exact, operation, result};
+
+/// The most instructions that windows may become, about.
+const MOST_WINDOWED: usize = 160;
 
 /// The parts of a window over one array by one operation, if nothing else decides what its elements are.
 fn parts(e: &Edit<'_>) -> Option<(InstrId, InstrId, Vec<WindowDim>)> {
@@ -93,6 +98,102 @@ pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
     let reduction = e.shaped(Opcode::Reduce, Shape::array(ty, &kept), &[x, init], attrs)?;
     let out = e.array(e.id())?.dims.clone();
     e.reshape(reduction, &out)
+}
+
+/// Windows of a few elements by a computation that is no single operation (the greatest element and where it is, say): elementwise, of an array for each
+/// position of the window.
+pub(super) fn few(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (arrays, inits) = inputs(e)?;
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    let dims = e.array(*arrays.first()?)?.dims.clone();
+    let out = e.at().shape.leaves().first()?.as_array()?.dims.clone();
+    let window = e.at().attrs.window()?.dims.clone();
+    let positions = window.iter().try_fold(1i64, |n, w| n.checked_mul(w.size))?;
+    let work = (expanded(e.module, callee, MOST_WINDOWED) as i64).saturating_mul(positions);
+    let dense = window.iter().all(|w| w.base_dilation == 1 && !w.reversal);
+    let alone = arrays.len() == 1 && operation(e.module, callee).is_some();
+    if alone
+        || !dense
+        || positions == 0
+        || work > MOST_WINDOWED as i64
+        || out.contains(&0)
+        || window.len() != dims.len()
+    {
+        return None;
+    }
+    // What is not there is put there, and not looked at.
+    let more: Vec<PaddingDim> = window
+        .iter()
+        .map(|w| PaddingDim { low: w.pad_low.max(0), high: w.pad_high.max(0), interior: 0 })
+        .collect();
+    let padded = more.iter().any(|p| p.low != 0 || p.high != 0);
+    let mut sources = Vec::with_capacity(arrays.len());
+    let mut folded = Vec::with_capacity(arrays.len());
+    for (&x, &init) in arrays.iter().zip(&inits) {
+        sources.push(if padded { e.pad(x, init, &more)? } else { x });
+        folded.push(e.fill_dims(init, &out)?);
+    }
+    let mut at = vec![0i64; window.len()];
+    for _ in 0..positions {
+        let (mut slices, mut there) = (Vec::with_capacity(at.len()), None);
+        for (d, (w, &k)) in window.iter().zip(&at).enumerate() {
+            // Output o is at element `first + o * stride`.
+            let first = k.checked_mul(w.window_dilation)?.checked_sub(w.pad_low)?;
+            let start = first.checked_add(more[d].low)?;
+            let limit = (out[d] - 1).checked_mul(w.stride)?.checked_add(start)?.checked_add(1)?;
+            slices.push(SliceDim { start, limit, stride: w.stride });
+            let last = first.checked_add((out[d] - 1).checked_mul(w.stride)?)?;
+            if first < 0 || last >= dims[d] {
+                // The first output at or behind an element.
+                let behind = |n: i64| n.max(0).unsigned_abs().div_ceil(w.stride.unsigned_abs()).cast_signed();
+                let range = behind(first.checked_neg()?)..behind(dims[d].checked_sub(first)?);
+                let inside = within(e, &out, d, range)?;
+                there = Some(match there {
+                    Some(there) => e.binary(Opcode::And, there, inside)?,
+                    None => inside,
+                });
+            }
+        }
+        let mut operands = folded.clone();
+        for &x in &sources {
+            operands.push(e.slice(x, &slices)?);
+        }
+        let next = lanes(e, callee, &operands, &out)?;
+        for (folded, next) in folded.iter_mut().zip(next) {
+            *folded = match there {
+                Some(there) => e.select(there, next, *folded)?,
+                None => next,
+            };
+        }
+        for (k, w) in at.iter_mut().zip(&window).rev() {
+            *k += 1;
+            if *k < w.size {
+                break;
+            }
+            *k = 0;
+        }
+    }
+    result(e, &folded)
+}
+
+/// Whether an index of a dimension is in a range.
+fn within(e: &mut Edit<'_>, dims: &[i64], dim: usize, range: std::ops::Range<i64>) -> Option<InstrId> {
+    let shape = Shape::array(ElementType::S64, dims);
+    let attrs = Attrs::new().with(AttrKey::IotaDimension, AttrValue::Int(dim as i64));
+    let index = e.shaped(Opcode::Iota, shape, &[], attrs)?;
+    let mut bound = |n: i64, direction| {
+        let n = e.constant(hlo::Literal::scalar(n));
+        let n = e.fill_dims(n, dims)?;
+        e.compare(direction, index, n)
+    };
+    match (range.start > 0, range.end < dims[dim]) {
+        (true, false) => bound(range.start, Direction::Ge),
+        (false, _) => bound(range.end, Direction::Lt),
+        (true, true) => {
+            let (low, high) = (bound(range.start, Direction::Ge)?, bound(range.end, Direction::Lt)?);
+            e.binary(Opcode::And, low, high)
+        }
+    }
 }
 
 /// A window over an array that is the same along a dimension.

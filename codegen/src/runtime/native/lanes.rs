@@ -105,9 +105,63 @@ impl Lanes<'_> {
         });
     }
 
+    /// Fills lanes of column `i` from `lane` on with elements of an array: so many, which begin at a place, lanes and places so far apart.
+    ///
+    /// # Safety
+    /// The lanes are among the first [`LANES`]; the places are in the array, which is of the column's type.
+    pub(super) unsafe fn take_run(
+        &mut self,
+        i: usize,
+        lane: usize,
+        array: *const u8,
+        place: usize,
+        (count, steps): (usize, [usize; 2]),
+    ) {
+        with_width!(self.applied.bytes[i], T => {
+            // SAFETY: as the caller says.
+            unsafe {
+                let (lanes, array) = (self.pointers[i].cast::<T>().add(lane), array.cast::<T>().add(place));
+                if steps == [1, 1] {
+                    lanes.copy_from_nonoverlapping(array, count);
+                } else {
+                    for n in 0..count {
+                        *lanes.add(n * steps[0]) = *array.add(n * steps[1]);
+                    }
+                }
+            }
+        });
+    }
+
     /// Applies the computation to the first `n` lanes.
     pub(super) fn apply(&mut self, n: usize) {
         // SAFETY: the kernel was compiled for the computation, whose parameters and results the columns are.
         unsafe { (self.kernel)(self.pointers.as_ptr(), 0, n as u64) };
+    }
+
+    /// Applies the computation to these lanes.
+    pub(super) fn apply_to(&mut self, lanes: std::ops::Range<usize>) {
+        assert!(lanes.end <= LANES);
+        let column = |(pointer, bytes): (&*mut u8, &usize)| pointer.wrapping_add(lanes.start * bytes);
+        let columns: SmallVec<[*mut u8; 8]> =
+            self.pointers.iter().zip(&self.applied.bytes).map(column).collect();
+        // SAFETY: as above; the columns have so many lanes.
+        unsafe { (self.kernel)(columns.as_ptr(), 0, lanes.len() as u64) };
+    }
+
+    /// Exchanges two columns of the same type.
+    pub(super) fn exchange(&mut self, i: usize, k: usize) {
+        debug_assert_eq!(self.applied.bytes[i], self.applied.bytes[k]);
+        self.pointers.swap(i, k);
+    }
+
+    /// Copies lanes of column `from` to column `to`, which is of the same type.
+    pub(super) fn copy(&mut self, from: usize, to: usize, lanes: std::ops::Range<usize>) {
+        assert!(lanes.end <= LANES && self.applied.bytes[from] == self.applied.bytes[to]);
+        let size = self.applied.bytes[from];
+        // SAFETY: columns are different memory, of so many lanes.
+        unsafe {
+            let from = self.pointers[from].add(lanes.start * size).cast_const();
+            self.pointers[to].add(lanes.start * size).copy_from_nonoverlapping(from, lanes.len() * size);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Windows folded by any computation: a lane for each result.
 
+use std::ops::Range;
+
 use hlo::{ComputationId, InstrId, Module};
 use smallvec::SmallVec;
 
@@ -7,7 +9,7 @@ use super::{TASKS, tasks};
 use crate::Unsupported;
 use crate::runtime::native::lanes::{Applied, LANES, Lanes};
 use crate::runtime::native::memory::{Shared, with_width};
-use crate::runtime::native::window::{Axes, Axis, Form, coordinates, locate, outputs, positions};
+use crate::runtime::native::window::{Axes, Axis, Form, Run, coordinates, locate, outputs, positions};
 use crate::runtime::native::{Call, Operation};
 
 /// The operation: arguments are the operands, as many initial values, as many results.
@@ -33,8 +35,11 @@ impl General {
         module: &Module,
         id: InstrId,
         computation: ComputationId,
-        axes: Axes,
+        mut axes: Axes,
     ) -> Result<General, Unsupported> {
+        if axes.is_empty() {
+            axes.push(Axis::identity(1));
+        }
         let instr = module.instr(id);
         let n = instr.operands().len() / 2;
         let given = instr.operands().iter().map(|&o| module.instr(o).shape.expect_array().element_type);
@@ -80,6 +85,36 @@ impl General {
             for k in 0..n {
                 lanes.put(2 * n + k, Shared::new(call.arguments[2 * n + k]), to.iter().copied());
             }
+        }
+    }
+
+    /// Folds the elements at one position of windows into accumulators in the first columns of `n` lanes.
+    unsafe fn fold_rows(&self, call: &Call<'_>, lanes: &mut Lanes<'_>, (rows, run): (&[Row], Run), n: usize) {
+        let (count, input) = (self.bytes.len(), self.axes.last().map_or(1, |line| line.input));
+        let mut there: SmallVec<[Range<usize>; 16]> = SmallVec::new();
+        for (row, lane, outputs) in rows {
+            let Some(run) = run.within(outputs) else { continue };
+            let (first, size) = (lane + run.first - outputs.start, (run.count, [run.step, run.distance]));
+            for k in 0..count {
+                // SAFETY: the caller says that the elements are there; a segment's lanes are those of its outputs.
+                unsafe {
+                    lanes.take_run(count + k, first, call.arguments[k], row * input + run.element, size)
+                };
+            }
+            if run.step == 1 {
+                there.push(first..first + run.count);
+            } else {
+                there.extend((0..run.count).map(|i| first + i * run.step).map(|lane| lane..lane + 1));
+            }
+        }
+        if there.iter().map(Range::len).sum::<usize>() == n {
+            lanes.apply(n);
+            (0..count).for_each(|k| lanes.exchange(k, 2 * count + k));
+            return;
+        }
+        for there in there {
+            lanes.apply_to(there.clone());
+            (0..count).for_each(|k| lanes.copy(2 * count + k, k, there.clone()));
         }
     }
 }
@@ -151,33 +186,63 @@ impl Operation for General {
             });
             return;
         }
-        let all = positions(&self.axes);
-        tasks(call.get().pool, n, all.min(1 << 16).saturating_mul(16), &|task, range| {
+        let Some((line, leading)) = self.axes.split_last() else { return };
+        let runs: Vec<Option<Run>> =
+            (0..line.window.min(LISTED)).map(|w| line.run(w, &(0..line.output))).collect();
+        let each = positions(&self.axes).min(1 << 16).saturating_mul(16);
+        tasks(call.get().pool, n, each, &|task, range| {
             let (call, mut lanes) = (call.get(), lanes(task));
             for first in range.clone().step_by(LANES) {
                 let block = first..range.end.min(first + LANES);
-                let at: Vec<_> =
-                    block.clone().map(|o| coordinates(self.axes.iter().map(|a| a.output), o)).collect();
-                // SAFETY: places are in the arrays; tasks have different results.
-                unsafe {
-                    for k in 0..count {
-                        self.begin(call, k, block.clone());
+                let segments = segments(leading, line, &block);
+                for k in 0..count {
+                    // SAFETY: an initial value is one element.
+                    unsafe { lanes.take(k, call.arguments[count + k], block.clone().map(|_| 0)) };
+                }
+                for before in 0..positions(leading) {
+                    let row =
+                        |s: &Segment| Some((locate(leading, &s.at, before)?, s.lane, s.outputs.clone()));
+                    let rows: SmallVec<[_; 16]> = segments.iter().filter_map(row).collect();
+                    for w in 0..line.window {
+                        let run = runs.get(w).map_or_else(|| line.run(w, &(0..line.output)), |run| *run);
+                        let Some(run) = run else { continue };
+                        // SAFETY: windows' elements that are there are in the arrays.
+                        unsafe { self.fold_rows(call, &mut lanes, (&rows, run), block.len()) };
                     }
-                    for w in 0..all {
-                        let (mut to, mut from) =
-                            (SmallVec::<[usize; LANES]>::new(), SmallVec::<[usize; LANES]>::new());
-                        for (o, at) in block.clone().zip(&at) {
-                            if let Some(i) = locate(&self.axes, at, w) {
-                                to.push(o);
-                                from.push(i);
-                            }
-                        }
-                        if !to.is_empty() {
-                            self.fold(call, &mut lanes, &to, &from);
-                        }
-                    }
+                }
+                for k in 0..count {
+                    // SAFETY: tasks have different results.
+                    unsafe { lanes.put(k, Shared::new(call.arguments[2 * count + k]), block.clone()) };
                 }
             }
         });
     }
+}
+
+/// Positions of windows along a line whose runs are looked up once, at most.
+const LISTED: usize = 1 << 10;
+
+/// A row of an operand by its index, and the first lane and the outputs for which its elements are.
+type Row = (usize, usize, Range<usize>);
+
+/// Some results of one line of them, and the first one's lane.
+struct Segment {
+    lane: usize,
+    /// The line's coordinates.
+    at: SmallVec<[usize; 6]>,
+    outputs: Range<usize>,
+}
+
+/// Results that follow each other, cut where a line ends.
+fn segments(leading: &[Axis], line: &Axis, block: &Range<usize>) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let mut o = block.start;
+    while o < block.end {
+        let (row, first) = (o / line.output, o % line.output);
+        let last = line.output.min(first + block.end - o);
+        let at = coordinates(leading.iter().map(|a| a.output), row);
+        segments.push(Segment { lane: o - block.start, at, outputs: first..last });
+        o += last - first;
+    }
+    segments
 }
