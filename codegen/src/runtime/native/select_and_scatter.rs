@@ -1,13 +1,16 @@
 //! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for that window is combined into the result there,
 //! windows in row-major order.
 //!
-//! Maxima (or minima) into which sources are added, as gradients of pooling are, run a row of neighbours at a time; all other computations as kernels over lanes:
+//! Maxima (or minima) into which sources are added, as gradients of pooling are, run a row of neighbours at a time. Small arrays one behind the other, without
+//! neighbours, become each other's: elements at the same place of sixteen of them. All other computations are kernels over lanes:
 //! first every window selects, then sources are combined in order, as many at once as go to different places.
 
 use hlo::attrs::Direction;
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 use smallvec::SmallVec;
 
+#[cfg(target_arch = "x86_64")]
+use super::dot::{product::with_workspace, transpose};
 use super::lanes::{Applied, LANES};
 use super::memory::{Layout, Shared, with_width};
 use super::region::{Node, Scalars};
@@ -15,6 +18,8 @@ use super::simd::vectorized;
 use super::window::{self, Axes, Axis, coordinates, locate, outputs, positions};
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Features;
 
 /// Neighbours that select together.
 const WIDE: usize = 64;
@@ -292,6 +297,60 @@ unsafe fn plane<T: Number>(
     }
 }
 
+/// The most elements of arrays that are put side by side, and so many of them are.
+#[cfg(target_arch = "x86_64")]
+const PLACES: usize = 1 << 14;
+#[cfg(target_arch = "x86_64")]
+const SIDES: usize = 16;
+
+/// All windows of `outer` arrays of f32, of so many elements and windows each, without neighbours.
+///
+/// # Safety
+/// As [`Operation::run`]; the machine has AVX-512.
+#[cfg(target_arch = "x86_64")]
+unsafe fn side_by_side(
+    call: &Call<'_>,
+    axes: &[Axis],
+    arrays: [Shared<f32>; 3],
+    [outer, elements, windows]: [usize; 3],
+    stays: Direction,
+) {
+    let pitch = SIDES * size_of::<f32>();
+    // SAFETY: the initial value is one element.
+    let init = unsafe { *call.arguments[2].cast::<f32>() };
+    call.pool.run(outer.div_ceil(SIDES), &|group| {
+        let planes = group * SIDES..outer.min((group + 1) * SIDES);
+        with_workspace((2 * elements + windows) * pitch, |memory| {
+            let memory = Shared::<f32>::new(memory);
+            // SAFETY: planes are in the arrays, those of the result are this task's, and there is memory for them.
+            unsafe {
+                let (x, out) = (memory, memory.offset(elements * SIDES));
+                let source = out.offset(elements * SIDES);
+                let plane_of = |array: Shared<f32>, n: usize, i: usize| array.offset(i * n).pointer().cast::<u8>();
+                for (array, n, to) in [(arrays[0], elements, x), (arrays[1], windows, source)] {
+                    let parts: SmallVec<[*const u8; SIDES]> =
+                        planes.clone().map(|i| plane_of(array, n, i).cast_const()).collect();
+                    transpose::columns(&parts, n, to.pointer().cast(), pitch);
+                }
+                macro_rules! run {
+                    ($op:tt) => {
+                        vectorized(|| plane(axes, [x, source, out], init, SIDES, 0..planes.len(), |a, b| a $op b))
+                    };
+                }
+                match stays {
+                    Direction::Ge => run!(>=),
+                    Direction::Gt => run!(>),
+                    Direction::Le => run!(<=),
+                    _ => run!(<),
+                }
+                let parts: SmallVec<[*mut u8; SIDES]> =
+                    planes.clone().map(|i| plane_of(arrays[2], elements, i)).collect();
+                transpose::apart(out.pointer().cast_const().cast(), pitch, elements, &parts);
+            }
+        });
+    });
+}
+
 /// Calls `each` with the index of every element of a window that exists, row-major.
 #[inline(always)]
 fn visit(axes: &[Axis], output: &[usize], base: usize, each: &mut impl FnMut(usize)) {
@@ -341,6 +400,14 @@ impl Operation for SelectAndScatter {
         let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product::<usize>();
         let (outer, inner) = (size(&self.axes[..leading]), size(&self.axes[self.axes.len() - trailing..]));
         let (elements, windows) = (size(middle) * inner, outputs(middle) * inner);
+        #[cfg(target_arch = "x86_64")]
+        if inner == 1 && !double && outer > 1 && elements.max(windows) <= PLACES && Features::here().avx512 {
+            let [x, source, out] = [call.arguments[0], call.arguments[1], call.arguments[3]].map(Shared::new);
+            // SAFETY: as the caller says; the machine has the instructions.
+            return unsafe {
+                side_by_side(&call, middle, [x, source, out], [outer, elements, windows], stays);
+            };
+        }
         let blocks = inner.div_ceil(WIDE);
         let items = outer * blocks;
         let tasks = items.min(4 * TASKS);
@@ -387,6 +454,7 @@ mod tests {
         ("5,6", "7,8", "size=1x1 pad=1_1x1_1"),
         ("6,6", "2,2", "size=2x2 stride=2x2 rhs_dilate=2x2"),
         ("4,4,4", "3,3,3", "size=2x2x2"),
+        ("37,9,6", "37,5,3", "size=1x3x3 stride=1x2x2 pad=0_0x1_1x1_0"),
     ];
 
     fn text(ty: &str, select: &str, scatter: &str, (operand, source, window): (&str, &str, &str)) -> String {

@@ -73,6 +73,34 @@ pub(in crate::runtime::native) unsafe fn columns(
     }
 }
 
+/// The reverse of [`columns`]: writes `length` elements of 32 bits of each of at most 16 neighbouring columns, so many bytes from row to row, to its part.
+///
+/// # Safety
+/// As there.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+pub(in crate::runtime::native) unsafe fn apart(
+    from: *const u8,
+    pitch: usize,
+    length: usize,
+    parts: &[*mut u8],
+) {
+    let lanes = ((1u32 << parts.len()) - 1) as __mmask16;
+    for first in (0..length).step_by(16) {
+        let count = (length - first).min(16);
+        let present = ((1u32 << count) - 1) as __mmask16;
+        let mut block = [_mm512_setzero_si512(); 16];
+        // SAFETY: the caller's: masked lanes are not touched.
+        unsafe {
+            for (t, words) in block[..count].iter_mut().enumerate() {
+                *words = _mm512_maskz_loadu_epi32(lanes, from.add((first + t) * pitch).cast());
+            }
+            for (&words, &part) in transposed(block).iter().zip(parts) {
+                _mm512_mask_storeu_epi32(part.add(4 * first).cast(), present, words);
+            }
+        }
+    }
+}
+
 /// The 16 columns of 16 rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
