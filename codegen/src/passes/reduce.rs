@@ -4,10 +4,11 @@
 //! - Dimensions of one element change neither the elements nor their order.
 //! - What is stacked and then folded over the stack is folded part by part, in order: nothing is put together in memory. Sums of floats stay.
 //! - A few elements of the last dimension, which others slice, are slices too, where the order cannot show.
+//! - Reductions in one that have nothing to do with each other are each one of its own, where the order cannot show: their loops need not keep it.
 //! - Two reductions in a row are one where the order of the terms cannot show (integers, logic, maximum and minimum, which make NaNs
 //!   canonical and order zeros) and the first begins with what changes nothing. Floats that are added round in between, so they stay.
 
-use hlo::attrs::{AttrKey, SliceDim, WindowDim};
+use hlo::attrs::{AttrKey, AttrValue, SliceDim, WindowDim};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
 
 use super::calls::lanes;
@@ -17,9 +18,11 @@ use super::{Fuel, stacks, windows};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
-        Opcode::Reduce => {
-            reduce(e).or_else(|| in_a_row(e)).or_else(|| stacks::folded(e)).or_else(|| beside_slices(e))
-        }
+        Opcode::Reduce => reduce(e)
+            .or_else(|| separate(e))
+            .or_else(|| in_a_row(e))
+            .or_else(|| stacks::folded(e))
+            .or_else(|| beside_slices(e)),
         Opcode::ReduceWindow => window(e)
             .or_else(|| windows::whole(e))
             .or_else(|| windows::padded(e))
@@ -138,6 +141,37 @@ pub(super) fn identity(opcode: Opcode, ty: ElementType) -> Option<u128> {
         Opcode::Minimum => ones,
         _ => return None,
     })
+}
+
+/// Several reductions in one that have nothing to do with each other.
+fn separate(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (arrays, inits) = inputs(e)?;
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    let root = e.instr(e.module.root(callee));
+    let parts = root.operands().to_vec();
+    if arrays.len() < 2 || root.opcode != Opcode::Tuple || parts.len() != arrays.len() {
+        return None;
+    }
+    let parameters = e.module.computation(callee).parameters().to_vec();
+    let mut operations = Vec::with_capacity(parts.len());
+    for (k, &part) in parts.iter().enumerate() {
+        let (a, b) = ((*parameters.get(k)?)?, (*parameters.get(arrays.len() + k)?)?);
+        let instr = e.instr(part);
+        let ty = instr.shape.element_type()?;
+        let own = instr.operands() == [a, b] || instr.operands() == [b, a] && instr.opcode.commutes(ty);
+        if !own || !is_exact(instr.opcode, ty) {
+            return None;
+        }
+        operations.push((instr.opcode, ty));
+    }
+    let mut made = Vec::with_capacity(parts.len());
+    for ((&x, &init), (opcode, ty)) in arrays.iter().zip(&inits).zip(operations) {
+        let region = e.region(opcode, ty)?;
+        let attrs = e.at().attrs.clone().with(AttrKey::ToApply, AttrValue::Computation(region));
+        let shape = e.at().shape.leaves().get(made.len()).map(|&s| s.clone())?;
+        made.push(e.shaped(Opcode::Reduce, shape, &[x, init], attrs)?);
+    }
+    result(e, &made)
 }
 
 fn in_a_row(e: &mut Edit<'_>) -> Option<InstrId> {
