@@ -3,7 +3,7 @@
 //! | operands | how |
 //! |---|---|
 //! | columns of the right one are neighbours | rows of the result are vectors of columns, a few rows at a time |
-//! | terms are neighbours in both | sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then turned over and added |
+//! | terms are neighbours in both | the right ones are transposed for that; or, for a few rows, sixteen elements of the result at a time, of several matrices if these have fewer: vectors of terms are summed, then turned over and added |
 //! | of a vector of a few terms | one element after the other, the vector in registers |
 //! | matrices are neighbours in one of them | sixteen matrices at a time, one a lane |
 //! | anywhere, of a few products | one element after the other, from lists of places |
@@ -11,13 +11,17 @@
 //! **Invariant:** how an element is summed depends on the shape alone.
 
 use hlo::ElementType;
+use smallvec::SmallVec;
 
 use super::operand::{Field, Operand};
-use super::product::Extents;
+use super::product::{Extents, with_workspace};
 use super::steps::Steps;
 use super::{Call, Dot};
 use crate::isa::Features;
 use crate::runtime::native::Sent;
+use crate::runtime::native::floats::Narrow;
+use crate::runtime::native::memory::Shared;
+use crate::runtime::native::simd::vectorized;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.
 const LARGEST: usize = 1 << 15;
@@ -32,6 +36,8 @@ const FLAT: usize = 15;
 const FLAT_TERMS: usize = 64;
 /// Terms of a vector in registers, at most.
 const FEW: usize = 8;
+/// Rows, at least, for which right matrices are transposed, of twice as many columns if there is another way.
+const TURNED: usize = 4;
 /// Multiplications of a matrix, at most, whose places are listed.
 const LISTED: usize = 1024;
 /// Elements from a matrix to the next, at most, for lanes to hold one each.
@@ -62,6 +68,19 @@ pub(super) struct Little {
     right: [isize; 2],
     /// The operands change places: the result is a vector either way.
     swapped: bool,
+    /// The terms of columns are neighbours: the right matrices of a chunk are transposed before, each to its place after these steps.
+    turned: Option<Steps>,
+    /// Of operands and of the result that are no `f32`: matrices of a chunk are widened before, and results rounded after.
+    narrow: [Option<Narrow>; 3],
+}
+
+/// Whether the matrices of an operand lie one behind the other, without gaps.
+fn is_dense(of: &Operand) -> bool {
+    let (rows, terms) = (of.rows.size() as isize, of.terms.size() as isize);
+    let (Some(row), Some(term)) = (of.rows.single(), of.terms.single()) else { return false };
+    let by_rows = (term == 1 || terms == 1) && (row == terms || rows == 1);
+    let by_terms = (row == 1 || rows == 1) && (term == rows || terms == 1);
+    (by_rows || by_terms) && of.batch.single() == Some(rows * terms) && of.offset >= 0
 }
 
 /// Where the operands of each matrix begin: those of the first one, and either steps in elements from one to the next or any places.
@@ -94,7 +113,7 @@ impl<'a> Operands<'a> {
 }
 
 impl Little {
-    /// For these operands; `None` if they are large, few, no `f32` or lie in another way.
+    /// For these operands; `None` if they are large, few, of other types or lie in another way.
     pub(super) fn new(
         field: Field,
         extents: Extents,
@@ -103,9 +122,13 @@ impl Little {
         result: ElementType,
     ) -> Option<Little> {
         let Extents { batch, m, n, k } = extents;
-        let f32s = [lhs.ty, rhs.ty, result].iter().all(|&ty| ty == ElementType::F32);
+        let types = [lhs.ty, rhs.ty, result];
+        let floats =
+            types.iter().all(|ty| matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16));
+        let narrow = types.map(|ty| (ty != ElementType::F32).then(|| Narrow::new(ty)));
+        let widened = [lhs, rhs].iter().zip(&narrow).all(|(of, narrow)| narrow.is_none() || is_dense(of));
         let work = m.saturating_mul(n).saturating_mul(k);
-        if field != Field::F32 || !f32s || !(1..=LARGEST).contains(&work) || batch < MATRICES {
+        if field != Field::F32 || !floats || !widened || !(1..=LARGEST).contains(&work) || batch < MATRICES {
             return None;
         }
         if lhs.conversion.is_some() || rhs.conversion.is_some() || !Features::here().avx512 {
@@ -119,7 +142,15 @@ impl Little {
             let offsets = |of: &Steps| (0..of.size()).map(|i| of.offset(i)).collect::<Vec<_>>();
             let lists = [&lhs.rows, &lhs.terms, &rhs.rows, &rhs.terms].map(offsets);
             let form = Form::Listed(Box::new(lists));
-            return Some(Little { extents, form, left: [0; 2], right: [0; 2], swapped: false });
+            return Some(Little {
+                extents,
+                form,
+                left: [0; 2],
+                right: [0; 2],
+                swapped: false,
+                turned: None,
+                narrow,
+            });
         };
         // A vector by a matrix whose columns are neighbours.
         let swapped = n == 1 && m > 3 && left[0] == 1;
@@ -133,6 +164,10 @@ impl Little {
             Form::Terms
         } else if (right[0] == 1 || n == 1) && n <= COLUMNS {
             Form::Columns
+        } else if terms && n <= COLUMNS && m >= TURNED && (n >= 2 * TURNED || m * n > ELEMENTS) {
+            let right = [1, n as isize];
+            let turned = Some(Steps::new([(batch, (n * k) as isize)]));
+            return Some(Little { extents, form: Form::Columns, left, right, swapped, turned, narrow });
         } else if terms && m * n <= ELEMENTS {
             Form::Terms
         } else {
@@ -143,7 +178,7 @@ impl Little {
             }
             Form::Lanes
         };
-        Some(Little { extents, form, left, right, swapped })
+        Some(Little { extents, form, left, right, swapped, turned: None, narrow })
     }
 
     /// Whether it is better than a product of a matrix and a vector at a time.
@@ -157,23 +192,14 @@ impl Little {
     /// # Safety
     /// As of [`Operation::run`](super::Operation::run) of `dot`, of which this was made.
     pub(super) unsafe fn run(&self, dot: &Dot, call: Call<'_>) {
-        let Extents { batch, m, n, .. } = dot.extents;
+        let Extents { batch, m, .. } = dot.extents;
         let chunk = self.chunk();
         let sent = Sent(call);
         call.pool.run(batch.div_ceil(chunk), &|number| {
             let call = sent.get();
-            let first = |operand: &Operand, argument: *mut u8| {
-                argument.cast_const().cast::<f32>().wrapping_offset(operand.offset)
-            };
-            let [a, b] = [&dot.lhs, &dot.rhs];
-            let first = [first(a, call.arguments[0]), first(b, call.arguments[1])];
-            let operands = Operands::new(first, [&a.batch, &b.batch]);
             let matrices = number * chunk..batch.min((number + 1) * chunk);
             // SAFETY: the caller's; chunks are different parts of the result.
-            unsafe {
-                let to = call.arguments[2].cast::<f32>().add(matrices.start * m * n);
-                self.products(matrices.clone(), operands, to);
-            }
+            unsafe { self.chunk_of(dot, call, matrices.clone()) };
             if let Some((epilogue, each)) = call.epilogue.zip(dot.result_rows) {
                 let rows = |matrix: usize| (matrix * m) as u64 * each;
                 epilogue(rows(matrices.start), rows(matrices.end));
@@ -182,6 +208,65 @@ impl Little {
         if let (Some(epilogue), None) = (call.epilogue, dot.result_rows) {
             dot.report_all(epilogue, call);
         }
+    }
+
+    /// Computes the products of a chunk.
+    unsafe fn chunk_of(&self, dot: &Dot, call: &Call<'_>, matrices: std::ops::Range<usize>) {
+        let Extents { m, n, .. } = dot.extents;
+        let operands = [&dot.lhs, &dot.rhs];
+        let matrix = operands.map(|operand| operand.rows.size() * operand.terms.size());
+        let elements = [matrix[0], matrix[1], m * n].map(|n| n * matrices.len());
+        let wide = elements.iter().zip(&self.narrow).filter(|(_, narrow)| narrow.is_some());
+        let turned = if self.turned.is_some() { elements[1] } else { 0 };
+        let room = wide.map(|(n, _)| n).sum::<usize>() + turned;
+        with_workspace(room * size_of::<f32>(), |memory| {
+            let (mut memory, mut first) = (Shared::<f32>::new(memory), [std::ptr::null(); 2]);
+            for (i, operand) in operands.into_iter().enumerate() {
+                let argument = call.arguments[i].cast_const();
+                first[i] = match &self.narrow[i] {
+                    None => argument.cast::<f32>().wrapping_offset(operand.offset),
+                    // SAFETY: the matrices are dense, and there is room for them.
+                    Some(narrow) => unsafe {
+                        let at = operand.offset.unsigned_abs() + matrices.start * matrix[i];
+                        let to = memory;
+                        vectorized(|| narrow.widen(argument, at, to.slice_mut(0, elements[i])));
+                        memory = memory.offset(elements[i]);
+                        to.pointer().cast_const().wrapping_sub(matrices.start * matrix[i])
+                    },
+                };
+            }
+            let mut batches = operands.map(|operand| &operand.batch);
+            if let Some(turned) = &self.turned {
+                let (n, k) = (self.extents.n, self.extents.k);
+                let (row, from) = (dot.rhs.rows.single().unwrap_or(1), Operands::new(first, batches));
+                for (place, matrix) in matrices.clone().enumerate() {
+                    let [_, b] = from.of(matrix);
+                    let rows = (0..n as isize).map(|i| b.wrapping_offset(i * row).cast::<u8>());
+                    let rows: SmallVec<[*const u8; COLUMNS]> = rows.collect();
+                    // SAFETY: the rows are there, and there is room for them; the machine has AVX-512, or this would not have been made.
+                    unsafe {
+                        let to = memory.offset(place * n * k).pointer().cast();
+                        super::transpose::columns(&rows, k, to, n * size_of::<f32>());
+                    }
+                }
+                first[1] = memory.pointer().cast_const().wrapping_sub(matrices.start * n * k);
+                batches[1] = turned;
+                // SAFETY: as above.
+                memory = unsafe { memory.offset(elements[1]) };
+            }
+            let operands = Operands::new(first, batches);
+            let (place, result) = (matrices.start * m * n, call.arguments[2]);
+            // SAFETY: the caller's; there is room for results that are rounded after.
+            unsafe {
+                match &self.narrow[2] {
+                    None => self.products(matrices, operands, result.cast::<f32>().add(place)),
+                    Some(narrow) => {
+                        self.products(matrices, operands, memory.pointer());
+                        vectorized(|| narrow.narrow(memory.slice(0, elements[2]), result, place));
+                    }
+                }
+            }
+        });
     }
 
     /// Matrices of a chunk.
