@@ -261,10 +261,10 @@ macro_rules! reals {
                 $narrow
             }
             fn from_i128(value: i128) -> Self {
-                Self::from_f64(value as f64)
+                <Self as Number>::from_f64(value as f64)
             }
             fn from_parts(re: f64, _im: f64) -> Self {
-                Self::from_f64(re)
+                <Self as Number>::from_f64(re)
             }
         }
     )*};
@@ -279,7 +279,7 @@ fn narrow<T>(text: &str, from: impl FnOnce(f64) -> T) -> Option<T> {
 reals! {
     f32: 32, true, Some(0x7fc0_0000), |x| f64::from(x), |v| v as f32, |s| s.parse().ok();
     f64: 64, true, Some(0x7ff8_0000_0000_0000), |x| x, |v| v, |s| s.parse().ok();
-    f16: 16, true, Some(0x7e00), |x| x.to_f64(), |v| f16::from_bits(FloatFormat::F16.encode(v) as u16), |s| narrow(s, Self::from_f64);
+    f16: 16, true, Some(0x7e00), |x| x.to_f64(), |v| f16::from_bits(FloatFormat::F16.encode(v) as u16), |s| narrow(s, <Self as Number>::from_f64);
     bf16: 16, true, Some(0x7fc0), |x| x.to_f64(), |v| bf16::from_bits(FloatFormat::BF16.encode(v) as u16), |s| narrow(s, <Self as Number>::from_f64);
 }
 
@@ -364,6 +364,34 @@ mod tests {
             x.write(&mut text);
             assert_eq!(T::read(&text).map(Bits::bits), Some(x.bits()), "{} {b:#x} {text}", T::TYPE);
         }
+    }
+
+    /// Halves that look at the first digits of an f64 alone take what is a little beside the middle of two for the middle.
+    #[test]
+    fn numbers_beside_the_middle_are_rounded_to_the_nearer_one() {
+        fn beside<T: Number>(low: f64, high: f64) {
+            let middle = f64::midpoint(low, high);
+            for (x, nearest) in [(middle.next_down(), low), (middle.next_up(), high)] {
+                assert_eq!(
+                    T::from_parts(x, 0.0).bits(),
+                    T::from_parts(nearest, 0.0).bits(),
+                    "{} {x:e}",
+                    T::TYPE
+                );
+                assert_eq!(
+                    T::read(&format!("{x}")).map(Bits::bits),
+                    Some(T::from_parts(nearest, 0.0).bits())
+                );
+            }
+        }
+        for n in 0..128 {
+            let at = |n: i32| 1.0 + f64::from(n) / 128.0;
+            beside::<bf16>(at(n), at(n + 1));
+            beside::<f16>(at(n), at(n) + 1.0 / 1024.0);
+            beside::<F8E5M2>(1.0, 1.25);
+        }
+        let nearest = <bf16 as Number>::from_f64(44_302_336.0);
+        assert_eq!(<bf16 as Number>::from_i128(44_171_265), nearest);
     }
 
     #[test]
