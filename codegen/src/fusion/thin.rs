@@ -191,7 +191,9 @@ mod tests {
         assert!(is_loop_of("f32[4096,8]", "f32[8,64]", "f32[4096,64]", plain));
         assert!(!is_loop_of("f32[4096,9]", "f32[9,64]", "f32[4096,64]", plain));
         assert!(!is_loop_of("f32[500000,3]", "f32[3,5]", "f32[500000,5]", plain));
-        assert!(!is_loop_of("bf16[4096,4]", "bf16[4,64]", "bf16[4096,64]", plain));
+        assert!(is_loop_of("bf16[4096,4]", "bf16[4,64]", "bf16[4096,64]", plain));
+        assert!(is_loop_of("bf16[4096,4]", "bf16[4,64]", "f32[4096,64]", plain));
+        assert!(!is_loop_of("f8e5m2[4096,4]", "f8e5m2[4,64]", "f8e5m2[4096,64]", plain));
         assert!(is_loop_of("c64[4096,4]", "c64[4,64]", "c64[4096,64]", plain));
         // What is read again and again from memory.
         assert!(is_loop_of("f32[4,4]", "f32[4,1000000]", "f32[4,1000000]", plain));

@@ -442,16 +442,19 @@ pub(crate) fn is_few_products(module: &Module, id: InstrId) -> bool {
     few_products(module, id).is_some_and(few)
 }
 
-/// The products in each element of a `dot`, if they are few, of a type that is added and multiplied in itself.
+/// The products in each element of a `dot`, if they are few, of a type that is added and multiplied in itself or of floats of 16 bits.
 pub(crate) fn few_products(module: &Module, id: InstrId) -> Option<i64> {
     let ([lhs, rhs, result], terms) = dot(module, id)?;
     let ty = result.element_type;
+    let half = |ty: ElementType| matches!(ty, ElementType::BF16 | ElementType::F16);
     let plain = match ty.class() {
-        TypeClass::Float => ty.bits() >= 32,
+        TypeClass::Float => ty.bits() >= 32 || half(ty),
         TypeClass::Signed | TypeClass::Unsigned => ty.bits() >= 8,
         TypeClass::Complex => true,
         TypeClass::Pred => false,
     };
-    let fits = plain && lhs.element_type == ty && rhs.element_type == ty && (1..=FEW_TERMS).contains(&terms);
-    fits.then_some(terms)
+    let of = |operand: &ArrayShape| {
+        operand.element_type == ty || ty == ElementType::F32 && half(operand.element_type)
+    };
+    (plain && of(lhs) && of(rhs) && (1..=FEW_TERMS).contains(&terms)).then_some(terms)
 }

@@ -1,7 +1,7 @@
 //! Contractions and reductions whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
 
-use hlo::ElementType;
 use hlo::attrs::AttrKey;
+use hlo::{ElementType, TypeClass};
 
 use super::{Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
@@ -41,8 +41,11 @@ impl Tape<'_> {
             }
         }
         let Some(factors) = self.get_all(factors) else { return Ok(None) };
-        let factors = factors.into_iter().map(|f| self.convert(f, ty)).collect();
-        Ok(Some(self.push(Op::Products { factors }, ty)))
+        // Sums of narrow floats are rounded once, at the end.
+        let wide = if ty.class() == TypeClass::Float && ty.bits() < 32 { ElementType::F32 } else { ty };
+        let factors = factors.into_iter().map(|f| self.convert(f, wide)).collect();
+        let sum = self.push(Op::Products { factors }, wide);
+        Ok(Some(self.convert(sum, ty)))
     }
 
     /// A reduction of few elements: its operation applied to one after the other.
