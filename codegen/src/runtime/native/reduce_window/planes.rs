@@ -83,7 +83,7 @@ impl Plan {
         Some(Plan { count, axes: axes.into(), outputs, arrays, reached, left: arrays * array })
     }
 
-    /// Bytes of an array without its windows' axes: of the operand and of the result, in elements.
+    /// Elements of an array: of the operand and of the result.
     fn sizes(&self) -> [usize; 2] {
         [self.axes.iter().map(|a| a.input).product(), self.axes.iter().map(|a| a.output).product()]
     }
