@@ -154,10 +154,11 @@ impl Little {
         };
         // A vector by a matrix whose columns are neighbours.
         let swapped = n == 1 && m > 3 && left[0] == 1;
-        let (extents, left, right) =
+        let (extents, left, mut right) =
             if swapped { (Extents { batch, m: 1, n: m, k }, right, left) } else { (extents, left, right) };
         let Extents { m, n, .. } = extents;
         let terms = left[1] == 1 && right[1] == 1 || k == 1;
+        let mut turned = None;
         let form = if n == 1 && k <= FEW {
             Form::Vectors
         } else if terms && m * n <= FLAT && n == 1 {
@@ -165,9 +166,9 @@ impl Little {
         } else if (right[0] == 1 || n == 1) && n <= COLUMNS {
             Form::Columns
         } else if terms && n <= COLUMNS && m >= TURNED && (n >= 2 * TURNED || m * n > ELEMENTS) {
-            let right = [1, n as isize];
-            let turned = Some(Steps::new([(batch, (n * k) as isize)]));
-            return Some(Little { extents, form: Form::Columns, left, right, swapped, turned, narrow });
+            right = [1, n as isize];
+            turned = Some(Steps::new([(batch, (n * k) as isize)]));
+            Form::Columns
         } else if terms && m * n <= ELEMENTS {
             Form::Terms
         } else {
@@ -178,7 +179,7 @@ impl Little {
             }
             Form::Lanes
         };
-        Some(Little { extents, form, left, right, swapped, turned: None, narrow })
+        Some(Little { extents, form, left, right, swapped, turned, narrow })
     }
 
     /// Whether it is better than a product of a matrix and a vector at a time.

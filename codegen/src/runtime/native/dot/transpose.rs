@@ -16,28 +16,10 @@ pub(in crate::runtime::native) unsafe fn pack(
     out: *mut i32,
     width: usize,
 ) {
-    for first in (0..rows.len()).step_by(16) {
-        let rows = &rows[first..rows.len().min(first + 16)];
-        let lanes = ((1u32 << rows.len()) - 1) as __mmask16;
-        for term in (0..length).step_by(16) {
-            let terms = (length - term).min(16);
-            let present = ((1u32 << terms) - 1) as __mmask16;
-            let mut block = [_mm512_setzero_si512(); 16];
-            // SAFETY: the caller's: masked lanes are not touched.
-            unsafe {
-                for (i, &row) in rows.iter().enumerate() {
-                    let words = _mm512_maskz_loadu_epi32(
-                        present,
-                        base.offset(row * unit as isize).cast::<i32>().add(term),
-                    );
-                    block[i] = _mm512_xor_si512(words, _mm512_set1_epi32(flip as i32));
-                }
-                let block = transposed(block);
-                for t in 0..terms {
-                    _mm512_mask_storeu_epi32(out.add((term + t) * width + first), lanes, block[t]);
-                }
-            }
-        }
+    // SAFETY: the caller's.
+    unsafe {
+        let row = |i: usize| base.offset(rows[i] * unit as isize);
+        side_by_side(row, rows.len(), length, flip, out.cast(), size_of::<i32>() * width);
     }
 }
 
@@ -53,20 +35,42 @@ pub(in crate::runtime::native) unsafe fn columns(
     out: *mut u8,
     pitch: usize,
 ) {
-    for (group, parts) in parts.chunks(16).enumerate() {
-        let lanes = ((1u32 << parts.len()) - 1) as __mmask16;
-        for first in (0..length).step_by(16) {
-            let count = (length - first).min(16);
-            let present = ((1u32 << count) - 1) as __mmask16;
+    // SAFETY: the caller's.
+    unsafe { side_by_side(|i| parts[i], parts.len(), length, 0, out, pitch) }
+}
+
+/// Of so many rows, given by where they begin, blocks of 16 by 16 elements at a time to columns, bits changed by `flip`.
+///
+/// # Safety
+/// As of [`columns`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn side_by_side(
+    row: impl Fn(usize) -> *const u8,
+    rows: usize,
+    length: usize,
+    flip: u32,
+    out: *mut u8,
+    pitch: usize,
+) {
+    let word = size_of::<i32>();
+    for first in (0..rows).step_by(16) {
+        let count = (rows - first).min(16);
+        let lanes = ((1u32 << count) - 1) as __mmask16;
+        for term in (0..length).step_by(16) {
+            let terms = (length - term).min(16);
+            let present = ((1u32 << terms) - 1) as __mmask16;
             let mut block = [_mm512_setzero_si512(); 16];
             // SAFETY: the caller's: masked lanes are not touched.
             unsafe {
-                for (words, &part) in block.iter_mut().zip(parts) {
-                    *words = _mm512_maskz_loadu_epi32(present, part.add(4 * first).cast());
+                for i in 0..count {
+                    let words = _mm512_maskz_loadu_epi32(present, row(first + i).add(word * term).cast());
+                    block[i] = _mm512_xor_si512(words, _mm512_set1_epi32(flip as i32));
                 }
-                for (t, &words) in transposed(block)[..count].iter().enumerate() {
-                    let to = out.add((first + t) * pitch + 64 * group);
-                    _mm512_mask_storeu_epi32(to.cast(), lanes, words);
+                let block = transposed(block);
+                for t in 0..terms {
+                    let to = out.add((term + t) * pitch + word * first);
+                    _mm512_mask_storeu_epi32(to.cast(), lanes, block[t]);
                 }
             }
         }

@@ -235,11 +235,11 @@ impl Piece<'_> {
         let size = self.work.fold.bytes;
         let (stride, _) = axis.placement();
         let pitch = axis.input / stride;
-        let all: SmallVec<[Run; 64]> =
-            (0..axis.window).filter_map(|w| axis.run(w, &(0..axis.output))).collect();
         // SAFETY: the caller's: the lines are there, and the results this task's.
         unsafe {
             if !axis.input.is_multiple_of(stride) || axis.output > pitch.min(LONG) {
+                let all: SmallVec<[Run; 64]> =
+                    (0..axis.window).filter_map(|w| axis.run(w, &(0..axis.output))).collect();
                 for line in 0..outer {
                     let x = x.wrapping_add(line * axis.input * size);
                     line_of(
