@@ -33,9 +33,6 @@ const ELEMENTS: usize = 1 << 13;
 /// Windows, or their positions, that are looked up once for all lines, at most.
 const LISTED: usize = 1 << 16;
 
-/// Bytes of the widest element.
-const WIDEST: usize = 16;
-
 /// What there is to do, and how it is cut.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -114,8 +111,6 @@ pub(super) unsafe fn windows(
     let count: usize = leading.iter().map(|a| a.output).product();
     let (parts, blocks) = (line.output.div_ceil(plan.outputs), plan.inner.div_ceil(plan.width.max(1)));
     let each = plan.outputs * plan.width * positions(leading).saturating_mul(line.window).min(1 << 16);
-    let mut first = First([0; BLOCK * WIDEST]);
-    super::fill(&mut first.0[..BLOCK * size], work.first);
     // Where all windows of a line are, or all elements at each position of a window.
     let listed: Option<Vec<_>> =
         (plan.inner > 1 && line.output <= LISTED).then(|| (0..line.output).map(|o| line.place(o)).collect());
@@ -137,7 +132,6 @@ pub(super) unsafe fn windows(
                 work: &work,
                 plan,
                 narrow,
-                first: &first.0,
                 x,
                 // SAFETY: the memory has room for the copies, of which the last is of sums, and then the results.
                 sums: unsafe { memory.add(size * (copies.saturating_sub(1)) * copied) },
@@ -177,10 +171,6 @@ pub(super) unsafe fn windows(
     });
 }
 
-/// What results begin with, as elements.
-#[repr(align(16))]
-struct First([u8; BLOCK * WIDEST]);
-
 /// A part of a line.
 struct Piece<'a> {
     outputs: Range<usize>,
@@ -204,7 +194,6 @@ struct Task<'a> {
     work: &'a Work<'a>,
     plan: &'a Plan,
     narrow: Option<&'a Narrow>,
-    first: &'a [u8],
     x: Shared<u8>,
     memory: *mut u8,
     sums: *mut u8,
@@ -357,7 +346,7 @@ impl Task<'_> {
                 step: line.distance(),
                 pitch: to.pitch,
                 width,
-                first: if begun { std::ptr::null() } else { self.first.as_ptr() },
+                first: if begun { std::ptr::null() } else { self.work.first.0.as_ptr() },
                 out: to.out,
                 out_pitch: to.out_pitch,
             };

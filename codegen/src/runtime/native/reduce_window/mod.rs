@@ -33,6 +33,9 @@ const LONG: usize = 32;
 /// Elements of a piece of work, about.
 const PIECE: usize = 1 << 14;
 
+/// Bytes of results that are folded at a time: they stay in the nearest cache.
+const TOGETHER: usize = 1 << 12;
+
 /// Tasks that work is cut into.
 const TASKS: usize = 64;
 
@@ -149,13 +152,26 @@ impl ReduceWindow {
     }
 }
 
+/// [`TOGETHER`] bytes of results that nothing was folded into.
+#[repr(align(64))]
+struct Row([u8; TOGETHER]);
+
+impl Row {
+    /// Of results that begin with this.
+    fn of(first: &[u8]) -> Row {
+        let mut row = Row([0; TOGETHER]);
+        fill(&mut row.0, first);
+        row
+    }
+}
+
 /// What an algorithm over windows works with.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     fold: &'a Fold,
     pool: &'a Pool,
-    /// What accumulators begin with: the bits of one element, or of both parts of one.
-    first: &'a [u8],
+    /// What accumulators begin with.
+    first: &'a Row,
     /// Memory for each of [`TASKS`] tasks.
     scratch: Shared<u8>,
     scratch_bytes: usize,
@@ -175,7 +191,9 @@ impl Work<'_> {
     unsafe fn begin(&self, accumulators: *mut u8, n: usize) {
         // SAFETY: as the caller says.
         let bytes = unsafe { Shared::<u8>::new(accumulators).slice_mut(0, n * self.fold.bytes) };
-        fill(bytes, self.first);
+        for some in bytes.chunks_mut(TOGETHER) {
+            some.copy_from_slice(&self.first.0[..some.len()]);
+        }
     }
 }
 
@@ -253,6 +271,7 @@ impl Operation for ReduceWindow {
             first = smallvec::SmallVec::from_slice(&wide_init[0].to_ne_bytes());
         }
         let scratch_bytes = self.task_bytes as usize;
+        let first = Row::of(&first);
         let work =
             Work { fold: &fold, pool: call.pool, first: &first, scratch: scratch(self.tasks), scratch_bytes };
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
@@ -262,13 +281,13 @@ impl Operation for ReduceWindow {
             } else if self.passes.is_empty() {
                 direct::windows(work, &self.direct, lines, x, out);
             } else {
-                let identity = fold.identity.unwrap_or(0).to_ne_bytes();
+                let identity = Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes]);
                 let mut sizes: smallvec::SmallVec<[usize; 6]> = self.axes.iter().map(|a| a.input).collect();
                 let mut from = x;
                 for (k, &i) in self.passes.iter().enumerate() {
                     let last = k + 1 == self.passes.len();
                     let to = if last { out } else { scratch(self.between[k % 2]) };
-                    let first = if last { work.first } else { &identity[..fold.bytes] };
+                    let first = if last { &first } else { &identity };
                     let (outer, inner) = (sizes[..i].iter().product(), sizes[i + 1..].iter().product());
                     running::along(Work { first, ..work }, &self.axes[i], [outer, inner], from, to);
                     sizes[i] = self.axes[i].output;

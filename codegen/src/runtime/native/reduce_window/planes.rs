@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Work, tasks};
+use super::{TOGETHER, Work, tasks};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::tile::prefetch;
 use crate::runtime::native::floats::Narrow;
@@ -23,9 +23,6 @@ const ELEMENTS: usize = 1 << 14;
 
 /// Elements that a piece sees, at most.
 const REACHED: usize = 1 << 18;
-
-/// Bytes of results that are folded at a time: they stay in the nearest cache.
-const TOGETHER: usize = 1 << 12;
 
 /// Results of a line that is done for itself.
 const LONG: usize = 256;
@@ -262,9 +259,8 @@ impl Piece<'_> {
             let whole = axis.whole(&(0..axis.output));
             for o in (0..axis.output).filter(|o| !whole.contains(o)) {
                 let column = to.add(o * size);
-                let first = self.work.first;
                 with_width!(size, T => {
-                    let first = first.as_ptr().cast::<T>().read_unaligned();
+                    let first = self.work.first.0.as_ptr().cast::<T>().read_unaligned();
                     for line in 0..outer {
                         *column.cast::<T>().add(line * pitch) = first;
                     }
@@ -319,14 +315,18 @@ pub(super) unsafe fn line_of(
         // SAFETY: as the caller says.
         unsafe {
             let out = |o: usize| out.add((o - start) * size);
+            if inside {
+                let (initial, fold) = match begun {
+                    true => (None, fold.rows),
+                    false => (Some(work.first.0.as_ptr()), fold.fresh),
+                };
+                let each = |x| runs.iter().map(move |r| element(x, r.element + (some.start - r.first)));
+                let rows: Rows = initial.into_iter().chain(lines.iter().flat_map(each)).collect();
+                fold(out(some.start), some.len(), &rows);
+                continue;
+            }
             if !begun {
                 work.begin(out(some.start), some.len());
-            }
-            if inside {
-                let each = |x| runs.iter().map(move |r| element(x, r.element + (some.start - r.first)));
-                let rows: Rows = lines.iter().flat_map(each).collect();
-                (fold.rows)(out(some.start), some.len(), &rows);
-                continue;
             }
             for x in lines {
                 for run in runs.iter().filter_map(|run| run.within(&some)) {

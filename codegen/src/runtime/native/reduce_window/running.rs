@@ -165,7 +165,7 @@ unsafe fn long_line(work: &Work<'_>, n: usize, down: bool, x: Shared<u8>, out: S
         });
         // What a piece comes to becomes what comes before it.
         let mut before = [0u8; 16];
-        before[..size].copy_from_slice(&work.first[..size]);
+        before[..size].copy_from_slice(&work.first.0[..size]);
         for i in 0..TASKS {
             let lanes = work.scratch(if down { TASKS - 1 - i } else { i });
             let mut next = before;
