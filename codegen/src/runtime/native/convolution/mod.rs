@@ -470,7 +470,8 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool, group:
             axes: lanes.iter().map(|lane| lane.axis).collect(),
             rows: digits.iter().map(|&(n, digit, _, _)| (n, digit)).collect(),
             channels: outer.channels,
-            channel_stride: outer.channel_stride,
+            // One channel has no next one.
+            channel_stride: if outer.channels == 1 { 1 } else { outer.channel_stride },
             batch: patch_batch,
         },
         kernel: [kernel_batch, features, terms],
