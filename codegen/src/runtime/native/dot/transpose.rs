@@ -67,10 +67,29 @@ unsafe fn side_by_side(
                     let words = _mm512_maskz_loadu_epi32(present, row(first + i).add(word * term).cast());
                     block[i] = _mm512_xor_si512(words, _mm512_set1_epi32(flip as i32));
                 }
-                let block = transposed(block);
-                for t in 0..terms {
-                    let to = out.add((term + t) * pitch + word * first);
-                    _mm512_mask_storeu_epi32(to.cast(), lanes, block[t]);
+                let to = out.add(term * pitch + word * first);
+                if count <= 4 {
+                    let block = by_lanes([block[0], block[1], block[2], block[3]]);
+                    if count == 4 && pitch == 4 * word {
+                        for (i, words) in lanes_transposed(block).into_iter().enumerate() {
+                            let present = (u64::MAX >> (64 - 4 * terms) >> (16 * i)) as __mmask16;
+                            _mm512_mask_storeu_epi32(to.add(64 * i).cast(), present, words);
+                        }
+                        continue;
+                    }
+                    // SAFETY: four vectors are sixteen of four elements.
+                    let block: [[__m128i; 4]; 4] = std::mem::transmute(block);
+                    for t in 0..terms {
+                        _mm_mask_storeu_epi32(
+                            to.add(t * pitch).cast(),
+                            lanes as __mmask8,
+                            block[t % 4][t / 4],
+                        );
+                    }
+                    continue;
+                }
+                for (t, words) in transposed(block).into_iter().enumerate().take(terms) {
+                    _mm512_mask_storeu_epi32(to.add(t * pitch).cast(), lanes, words);
                 }
             }
         }
@@ -105,34 +124,78 @@ pub(in crate::runtime::native) unsafe fn apart(
     }
 }
 
+/// Columns `4 l + j` of 4 rows, in lane `l` of vector `j`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+fn by_lanes(r: [__m512i; 4]) -> [__m512i; 4] {
+    let pairs = |i: usize| [_mm512_unpacklo_epi32(r[i], r[i + 1]), _mm512_unpackhi_epi32(r[i], r[i + 1])];
+    let ([a, b], [c, d]) = (pairs(0), pairs(2));
+    [
+        _mm512_unpacklo_epi64(a, c),
+        _mm512_unpackhi_epi64(a, c),
+        _mm512_unpacklo_epi64(b, d),
+        _mm512_unpackhi_epi64(b, d),
+    ]
+}
+
+/// Lane `j` of vector `l`: lane `l` of vector `j`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+fn lanes_transposed(b: [__m512i; 4]) -> [__m512i; 4] {
+    let low = |i: usize| _mm512_shuffle_i32x4::<0b01_00_01_00>(b[i], b[i + 1]);
+    let high = |i: usize| _mm512_shuffle_i32x4::<0b11_10_11_10>(b[i], b[i + 1]);
+    let even = |x, y| _mm512_shuffle_i32x4::<0b10_00_10_00>(x, y);
+    let odd = |x, y| _mm512_shuffle_i32x4::<0b11_01_11_01>(x, y);
+    [even(low(0), low(2)), odd(low(0), low(2)), even(high(0), high(2)), odd(high(0), high(2))]
+}
+
 /// The 16 columns of 16 rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 fn transposed(r: [__m512i; 16]) -> [__m512i; 16] {
-    let mut a = r;
-    // Pairs of elements, then of pairs: 4 x 4 blocks in each 128-bit lane.
-    for i in 0..8 {
-        a[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        a[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
-    let mut b = a;
-    for i in 0..4 {
-        b[4 * i] = _mm512_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm512_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm512_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm512_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
-    }
-    // b[4 i + j] holds in its lane l the elements 4 l + j of rows 4 i to 4 i + 3: exchange lanes among the four i.
-    let mut out = b;
+    // Vector j of the four rows from 4 i on holds in its lane l elements 4 l + j: exchange lanes among the four i.
+    let rows = |i: usize| by_lanes([r[i], r[i + 1], r[i + 2], r[i + 3]]);
+    let all = [rows(0), rows(4), rows(8), rows(12)];
+    let mut out = r;
     for j in 0..4 {
-        let low = _mm512_shuffle_i32x4::<0b01_00_01_00>(b[j], b[4 + j]);
-        let high = _mm512_shuffle_i32x4::<0b11_10_11_10>(b[j], b[4 + j]);
-        let low2 = _mm512_shuffle_i32x4::<0b01_00_01_00>(b[8 + j], b[12 + j]);
-        let high2 = _mm512_shuffle_i32x4::<0b11_10_11_10>(b[8 + j], b[12 + j]);
-        out[j] = _mm512_shuffle_i32x4::<0b10_00_10_00>(low, low2);
-        out[4 + j] = _mm512_shuffle_i32x4::<0b11_01_11_01>(low, low2);
-        out[8 + j] = _mm512_shuffle_i32x4::<0b10_00_10_00>(high, high2);
-        out[12 + j] = _mm512_shuffle_i32x4::<0b11_01_11_01>(high, high2);
+        let lanes = lanes_transposed([all[0][j], all[1][j], all[2][j], all[3][j]]);
+        for l in 0..4 {
+            out[4 * l + j] = lanes[l];
+        }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::isa::Features;
+
+    #[test]
+    fn rows_become_columns() {
+        if !Features::here().avx512 {
+            return;
+        }
+        let from: Vec<i32> = (0..2000).collect();
+        for rows in [1_usize, 2, 3, 4, 5, 15, 16, 17, 33] {
+            for length in [1, 3, 4, 15, 16, 20, 48, 55] {
+                for width in [rows, rows + 1, rows.next_multiple_of(16)] {
+                    let offsets: Vec<isize> = (0..rows as isize).map(|i| i * 57 + i % 3).collect();
+                    let mut out = vec![-1; width * length + 1];
+                    // SAFETY: the machine has the vectors; both have room for all of it.
+                    unsafe {
+                        super::pack(from.as_ptr().cast(), &offsets, 4, length, 1, out.as_mut_ptr(), width)
+                    };
+                    for (at, &x) in out.iter().enumerate() {
+                        let (term, row) = (at / width, at % width);
+                        let wanted = offsets.get(row).filter(|_| term < length);
+                        assert_eq!(
+                            x,
+                            wanted.map_or(-1, |o| (*o as i32 + term as i32) ^ 1),
+                            "{rows} {length} {width}"
+                        );
+                    }
+                }
+            }
+        }
+    }
 }
