@@ -173,6 +173,32 @@ fn many_channels() {
     }
 }
 
+/// Few channels, and features, that are not neighbours; windows whose elements are far apart.
+#[test]
+fn planes_of_few_channels() {
+    let mut r = Random(17);
+    for c in [1, 2, 3, 4, 5] {
+        for (input, size, out, window) in [
+            ([19, 37], [3, 3], [19, 37], "size=3x3 pad=1_1x1_1"),
+            ([20, 36], [8, 8], [4, 8], "size=8x8 stride=4x4"),
+            ([9, 104], [2, 5], [8, 100], "size=2x5"),
+            ([23, 40], [3, 4], [9, 16], "size=3x4 rhs_dilate=7x8"),
+            ([1, 220], [1, 40], [1, 19], "size=1x40 stride=1x10"),
+        ] {
+            let case = Case {
+                lhs: vec![2, c, input[0], input[1]],
+                rhs: vec![35, c, size[0], size[1]],
+                out: vec![2, 35, out[0], out[1]],
+                attrs: format!("window={{{window}}}, dim_labels=bf01_oi01->bf01"),
+                terms: size[0] * size[1] * c,
+            };
+            for ty in [ElementType::F32, ElementType::BF16] {
+                case.check(ty, ty, ty, Floats::Plain, &mut r);
+            }
+        }
+    }
+}
+
 /// Groups of a few channels and features, and vectors along the last axis.
 #[test]
 fn small_groups() {

@@ -28,6 +28,9 @@ use crate::runtime::pool::Pool;
 const ROWS: usize = 12;
 const COLUMNS: usize = 32;
 
+/// Rows of sums that are put into the result together: several lines of a cache of neighbouring placements.
+const PUT: usize = 8 * ROWS;
+
 /// Elements of a vector.
 const WIDTH: usize = 16;
 
@@ -196,12 +199,14 @@ impl Common {
     /// Calls `copy` with the number in the slab, and the beginning in the input, of each row that is not padding and that some window sees.
     fn each_row(&self, sight: &Sight, mut copy: impl FnMut(usize, isize)) {
         let [z, y, _] = self.axes();
+        // Where the placements begin.
+        let placements = 0..sight.height as isize - (y.kernel as isize - 1) * y.kernel_dilation;
         for tap in 0..z.kernel {
             for h in 0..sight.height {
-                // Rows between placements that no window sees.
+                // Rows between placements, and between elements of windows, are seen by none.
                 let seen = (0..y.kernel).any(|k| {
-                    let above = h as isize - k as isize * y.kernel_dilation;
-                    above >= 0 && above % y.stride == 0
+                    let placement = h as isize - k as isize * y.kernel_dilation;
+                    placements.contains(&placement) && placement % y.stride == 0
                 });
                 if let (true, Some(at)) = (seen, self.row(sight, tap, sight.first[1] + h as isize)) {
                     copy(tap * sight.height + h, at);
@@ -285,7 +290,7 @@ impl Common {
             std::slice::from_raw_parts_mut(to, begin * channels).fill(0.0);
             std::slice::from_raw_parts_mut(to.add(end * channels), (width - end) * channels).fill(0.0);
             let at = |position: usize| row + (first + position as isize) * axis.input_stride;
-            if stride == 1 && axis.input_stride == count {
+            if (stride == 1 || count == 1) && axis.input_stride == count {
                 read(lhs, at(begin), 1, (end - begin) * channels, to.add(begin * channels));
             } else if stride == 1 {
                 for position in begin..end {
@@ -641,10 +646,10 @@ impl Forward {
         let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
         let row = width * channels;
         let slab = if self.in_place { 0 } else { z.kernel * height * row };
-        with_workspace(4 * (slab + 2 * ROWS * COLUMNS), |workspace| {
+        with_workspace(4 * (slab + 2 * PUT * COLUMNS), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for the slab after the sums of a tile.
-            let slab = unsafe { sums.add(2 * ROWS * COLUMNS) };
+            // SAFETY: the workspace has room for the slab after the sums of some tiles, twice.
+            let slab = unsafe { sums.add(2 * PUT * COLUMNS) };
             if !self.in_place {
                 let channels = [channels as isize, outer.channel_stride];
                 self.common.each_row(&sight, |number, at| {
@@ -691,28 +696,35 @@ impl Forward {
                             }
                         }
                     }
-                    for (first, rows) in tiles(task.x.len()) {
-                        let to = self.common.offset(task, oy, first)
+                    let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
+                    for begin in (0..task.x.len()).step_by(PUT) {
+                        let count = PUT.min(task.x.len() - begin);
+                        let to = self.common.offset(task, oy, begin)
                             + (task.group * outer.features + panel * COLUMNS) as isize
                                 * outer.result_feature_stride;
-                        let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
-                        // SAFETY: the tile is in the result.
+                        // SAFETY: the tiles are in the result, and their sums in the workspace.
                         unsafe {
-                            let tile = Tile {
-                                segments: &segments,
-                                at: [first as isize * x.stride * step, 0],
-                                a_row: x.stride * step,
-                                a_term: 1,
-                                b_term: self.kernel.channel,
-                                c: if direct { arrays.out.cast::<f32>().offset(to) } else { sums },
-                                c_row: if direct { lanes[2].result_stride } else { COLUMNS as isize },
-                                rows,
-                                columns,
-                                add: false,
+                            let (c, c_row) = match direct {
+                                true => (arrays.out.cast::<f32>().offset(to), lanes[2].result_stride),
+                                false => (sums, COLUMNS as isize),
                             };
-                            tile.run();
+                            for (first, rows) in tiles(count) {
+                                let tile = Tile {
+                                    segments: &segments,
+                                    at: [(begin + first) as isize * x.stride * step, 0],
+                                    a_row: x.stride * step,
+                                    a_term: 1,
+                                    b_term: self.kernel.channel,
+                                    c: c.offset(first as isize * c_row),
+                                    c_row,
+                                    rows,
+                                    columns,
+                                    add: false,
+                                };
+                                tile.run();
+                            }
                             if !direct {
-                                self.put(sums, rows, columns, to, arrays);
+                                self.put(sums, count, columns, to, arrays);
                             }
                         }
                     }
@@ -724,7 +736,7 @@ impl Forward {
         }
     }
 
-    /// Puts the sums of a tile into the result, along whichever of its sides is the nearer one.
+    /// Puts the sums of at most [`PUT`] rows into the result, along whichever of its sides is the nearer one.
     ///
     /// # Safety
     /// They are in the result; after the sums is room for as many.
@@ -735,7 +747,12 @@ impl Forward {
         unsafe {
             let place =
                 |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
+            let parts: [*const u8; PUT] =
+                std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
             let Some(narrow) = arrays.narrow else {
+                if row == 1 {
+                    return transpose::columns(&parts[..rows], columns, place(0, 0), (4 * column) as usize);
+                }
                 for c in 0..columns {
                     for r in 0..rows {
                         *place(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
@@ -749,11 +766,10 @@ impl Forward {
                 }
                 return;
             }
-            let turned = sums.add(ROWS * COLUMNS);
+            let turned = sums.add(PUT * COLUMNS);
+            transpose::columns(&parts[..rows], columns, turned.cast(), 4 * PUT);
             for c in 0..columns {
-                for r in 0..rows {
-                    *turned.add(r) = *sums.add(r * COLUMNS + c);
-                }
+                let turned = turned.add(c * PUT);
                 narrow(turned, rows, place(0, c), row);
             }
         }
