@@ -664,6 +664,12 @@ impl Forward {
             let step = if self.in_place { x.input_stride } else { channels as isize };
             let run =
                 if x.kernel_dilation * step == channels as isize || x.kernel == 1 { x.kernel } else { 1 };
+            // Rows of sums that are put into the result together, if they are not summed there.
+            let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
+            let together = match direct {
+                true => task.x.len(),
+                false => task.x.len().div_ceil(task.x.len().div_ceil(PUT)).next_multiple_of(WIDTH),
+            };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
             for panel in task.panels.clone() {
                 let at = self.kernel.at(task.group, panel);
@@ -696,9 +702,8 @@ impl Forward {
                             }
                         }
                     }
-                    let direct = arrays.narrow.is_none() && outer.result_feature_stride == 1;
-                    for begin in (0..task.x.len()).step_by(PUT) {
-                        let count = PUT.min(task.x.len() - begin);
+                    for begin in (0..task.x.len()).step_by(together) {
+                        let count = together.min(task.x.len() - begin);
                         let to = self.common.offset(task, oy, begin)
                             + (task.group * outer.features + panel * COLUMNS) as isize
                                 * outer.result_feature_stride;
