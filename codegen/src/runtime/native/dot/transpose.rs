@@ -69,29 +69,37 @@ unsafe fn side_by_side(
                 }
                 let to = out.add(term * pitch + word * first);
                 if count <= 4 {
-                    let block = by_lanes([block[0], block[1], block[2], block[3]]);
-                    if count == 4 && pitch == 4 * word {
-                        for (i, words) in lanes_transposed(block).into_iter().enumerate() {
-                            let present = (u64::MAX >> (64 - 4 * terms) >> (16 * i)) as __mmask16;
-                            _mm512_mask_storeu_epi32(to.add(64 * i).cast(), present, words);
-                        }
-                        continue;
-                    }
-                    // SAFETY: four vectors are sixteen of four elements.
-                    let block: [[__m128i; 4]; 4] = std::mem::transmute(block);
-                    for t in 0..terms {
-                        _mm_mask_storeu_epi32(
-                            to.add(t * pitch).cast(),
-                            lanes as __mmask8,
-                            block[t % 4][t / 4],
-                        );
-                    }
+                    few(by_lanes([block[0], block[1], block[2], block[3]]), count, terms, to, pitch);
                     continue;
                 }
                 for (t, words) in transposed(block).into_iter().enumerate().take(terms) {
                     _mm512_mask_storeu_epi32(to.add(t * pitch).cast(), lanes, words);
                 }
             }
+        }
+    }
+}
+
+/// Writes columns of at most four rows, as [`by_lanes`] gives them.
+///
+/// # Safety
+/// As of [`columns`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitch: usize) {
+    // SAFETY: the caller's: masked lanes are not touched; four vectors are sixteen of four elements.
+    unsafe {
+        if count == 4 && pitch == 16 {
+            for (i, words) in lanes_transposed(block).into_iter().enumerate() {
+                let present = (u64::MAX >> (64 - 4 * terms) >> (16 * i)) as __mmask16;
+                _mm512_mask_storeu_epi32(to.add(64 * i).cast(), present, words);
+            }
+            return;
+        }
+        let lanes = ((1u32 << count) - 1) as __mmask8;
+        let block: [[__m128i; 4]; 4] = std::mem::transmute(block);
+        for t in 0..terms {
+            _mm_mask_storeu_epi32(to.add(t * pitch).cast(), lanes, block[t % 4][t / 4]);
         }
     }
 }

@@ -752,11 +752,14 @@ impl Forward {
         unsafe {
             let place =
                 |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
-            let parts: [*const u8; PUT] =
-                std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
+            let turn = |to: *mut u8, pitch: usize| {
+                let parts: [*const u8; PUT] =
+                    std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
+                transpose::columns(&parts[..rows], columns, to, pitch);
+            };
             let Some(narrow) = arrays.narrow else {
                 if row == 1 {
-                    return transpose::columns(&parts[..rows], columns, place(0, 0), (4 * column) as usize);
+                    return turn(place(0, 0), (4 * column) as usize);
                 }
                 for c in 0..columns {
                     for r in 0..rows {
@@ -772,7 +775,7 @@ impl Forward {
                 return;
             }
             let turned = sums.add(PUT * COLUMNS);
-            transpose::columns(&parts[..rows], columns, turned.cast(), 4 * PUT);
+            turn(turned.cast(), 4 * PUT);
             for c in 0..columns {
                 let turned = turned.add(c * PUT);
                 narrow(turned, rows, place(0, c), row);
