@@ -14,6 +14,8 @@
 mod depthwise;
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
+mod lane;
+mod literally;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
 mod patches;
@@ -24,15 +26,15 @@ mod slab;
 #[cfg(test)]
 mod tests;
 
-use hlo::{AttrKey, ElementType, InstrId, Module, TypeClass};
+use hlo::{AttrKey, ElementType, InstrId, Module};
 use smallvec::SmallVec;
 
 use super::dot::convert::{self, Conversion};
 use super::dot::operand::Field;
-use super::dot::product::{Extents, Finished, Narrow, Product, Right, Schedule, Target, with_workspace};
+use super::dot::product::{Extents, Finished, Narrow, Product, Right, Schedule, Target};
 use super::dot::source::{self, Choose, Load, Readable, Reader, Source, Strided, Typed};
 use super::dot::steps::Steps;
-use super::dot::tile::{self, Arithmetic, Tile};
+use super::dot::tile::{self, Arithmetic};
 use super::dot::view::View;
 use super::dot::{check_precision, sizes, strides};
 use super::{Call, Operation};
@@ -40,6 +42,8 @@ use crate::Unsupported;
 use depthwise::{Depthwise, Gradient as DepthwiseGradient};
 #[cfg(not(target_arch = "x86_64"))]
 use elsewhere::{Pairs, Slab};
+use lane::{Lane, Outer};
+use literally::{finite_f32, finite_f64};
 use patches::{Axis, Digit, Patches, Shape};
 #[cfg(target_arch = "x86_64")]
 use {pairs::Pairs, slab::Slab};
@@ -156,76 +160,6 @@ type Types = (ElementType, ElementType, usize);
 enum Grouped {
     Forward(Box<Depthwise>),
     Gradient(Box<DepthwiseGradient>),
-}
-
-/// One spatial axis with the strides of kernel and result.
-#[derive(Clone, Copy, Debug)]
-struct Lane {
-    axis: Axis,
-    kernel_stride: isize,
-    kernel_offset: isize,
-    result_stride: isize,
-    result_offset: isize,
-}
-
-impl Lane {
-    /// A dimension of size 1.
-    fn one() -> Lane {
-        let axis = Axis {
-            input: 1,
-            input_stride: 0,
-            kernel: 1,
-            output: 1,
-            stride: 1,
-            padding: 0,
-            input_dilation: 1,
-            kernel_dilation: 1,
-        };
-        Lane { axis, kernel_stride: 0, kernel_offset: 0, result_stride: 0, result_offset: 0 }
-    }
-
-    /// The lanes that together are this one, each without dilation of the input if that is possible.
-    fn phases(self) -> SmallVec<[Lane; 4]> {
-        let axis = self.axis;
-        let d = axis.input_dilation;
-        if d == 1 || axis.stride != 1 || axis.kernel_dilation != 1 {
-            return SmallVec::from_slice(&[self]);
-        }
-        let phase = |r: isize| {
-            let first = (axis.padding - r).rem_euclid(d);
-            let count = |n: usize, first: isize| (n as isize - first + d - 1).max(0) as usize / d as usize;
-            Lane {
-                axis: Axis {
-                    kernel: count(axis.kernel, first),
-                    output: count(axis.output, r),
-                    padding: (axis.padding - r - first) / d,
-                    input_dilation: 1,
-                    ..axis
-                },
-                kernel_stride: self.kernel_stride * d,
-                kernel_offset: self.kernel_offset + first * self.kernel_stride,
-                result_stride: self.result_stride * d,
-                result_offset: self.result_offset + r * self.result_stride,
-            }
-        };
-        (0..d.min(axis.output as isize)).map(phase).collect()
-    }
-}
-
-/// Sizes and strides of the dimensions that are not spatial.
-#[derive(Clone, Copy, Debug)]
-struct Outer {
-    feature_groups: usize,
-    batch_groups: usize,
-    batch: usize,
-    batch_stride: isize,
-    channels: usize,
-    channel_stride: isize,
-    kernel_channel_stride: isize,
-    features: usize,
-    kernel_feature_stride: isize,
-    result_batch_stride: isize,
-    result_feature_stride: isize,
 }
 
 impl Convolution {
@@ -599,20 +533,6 @@ impl Operation for Convolution {
     }
 }
 
-/// Whether `n` floats are finite.
-unsafe fn finite_f32(x: *const u8, n: usize) -> bool {
-    // SAFETY: the caller's.
-    let x = unsafe { std::slice::from_raw_parts(x.cast::<f32>(), n) };
-    x.chunks(1024).all(|x| x.iter().fold(true, |finite, x| finite & x.is_finite()))
-}
-
-/// Whether `n` floats are finite.
-unsafe fn finite_f64(x: *const u8, n: usize) -> bool {
-    // SAFETY: the caller's.
-    let x = unsafe { std::slice::from_raw_parts(x.cast::<f64>(), n) };
-    x.chunks(1024).all(|x| x.iter().fold(true, |finite, x| finite & x.is_finite()))
-}
-
 impl Convolution {
     /// In words of one term.
     unsafe fn run_words<A: Arithmetic<Word: Readable>>(
@@ -718,97 +638,12 @@ impl Convolution {
         unsafe { slab.run(arrays, call.pool, finished) };
     }
 
-    /// Whether all elements of the kernel are finite.
-    unsafe fn kernel_is_finite(&self, rhs: *const u8, finite: unsafe fn(*const u8, usize) -> bool) -> bool {
-        let ty = self.rhs.packed_type();
-        if ty == self.field.word() {
-            // SAFETY: the caller's.
-            return unsafe { finite(rhs, self.rhs.elements) };
-        }
-        // Exponents of all ones.
-        let exponents = match ty {
-            ElementType::BF16 => 0x7f80,
-            ElementType::F16 => 0x7c00,
-            _other => 0,
-        };
-        if exponents != 0 {
-            // SAFETY: the caller's.
-            let x = unsafe { std::slice::from_raw_parts(rhs.cast::<u16>(), self.rhs.elements) };
-            let finite = |x: &[u16]| x.iter().fold(true, |finite, x| finite & (x & exponents != exponents));
-            return x.chunks(1024).all(finite);
-        }
-        // A narrower float: not worth a loop of its own unless its bits can say infinity or NaN.
-        match ty.class() {
-            TypeClass::Float => {
-                let bytes = ty.storage_bytes();
-                // SAFETY: the caller's.
-                (0..self.rhs.elements).all(|i| unsafe { convert::is_finite(ty, rhs.add(i * bytes)) })
-            }
-            TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned | TypeClass::Complex => true,
-        }
-    }
-
     fn report_all(&self, call: Call<'_>) {
         let Some(epilogue) = call.epilogue else { return };
         let each = self.rows.div_ceil(64).max(16);
         call.pool.run(self.rows.div_ceil(each) as usize, &|chunk| {
             let first = chunk as u64 * each;
             epilogue(first, self.rows.min(first + each));
-        });
-    }
-
-    /// A product for kernels with infinities or NaN: each sum by itself, of the terms that are there.
-    unsafe fn literally<A: Arithmetic>(
-        &self,
-        part: &Part,
-        patches: &dyn Source<A::Word>,
-        kernel: &dyn Source<A::Word>,
-        target: &Target<'_, A::Sum>,
-        call: Call<'_>,
-    ) {
-        let (k, channels) = (part.terms, part.patches.channels.max(1));
-        let target = *target;
-        call.pool.run(part.result[0].size() * part.positions, &|row| {
-            let (batch, position) = (row / part.positions, row % part.positions);
-            let bytes = (k * size_of::<A::Word>()).next_multiple_of(64);
-            with_workspace(2 * bytes + 64, |workspace| {
-                let patch = workspace.cast::<A::Word>();
-                // SAFETY: the workspace has room for two lines of words; the caller's of the rest.
-                unsafe {
-                    let line = workspace.add(bytes).cast::<A::Word>();
-                    patches.pack(batch, position, 1, 0, k, patch, 1);
-                    for feature in 0..part.features {
-                        kernel.pack(batch, feature, 1, 0, k, line, 1);
-                        for tap in (0..k / channels).filter(|&tap| !part.patches.present(position, tap)) {
-                            for channel in 0..channels {
-                                *line.add(tap * channels + channel) = A::Word::default();
-                            }
-                        }
-                        let mut sum = A::Sum::default();
-                        (A::tiles().run)(&Tile {
-                            a: patch,
-                            a_row: 1,
-                            a_term: 1,
-                            b: line,
-                            b_term: 1,
-                            terms: k,
-                            rows: 1,
-                            columns: 1,
-                            c: &mut sum,
-                            c_row: 1,
-                            accumulate: false,
-                            start: std::ptr::null(),
-                            far: false,
-                            along: false,
-                            next: std::ptr::null(),
-                            next_step: 0,
-                        });
-                        let (row, column) =
-                            if self.patches_left { (position, feature) } else { (feature, position) };
-                        target.put(batch, row, column, &sum);
-                    }
-                }
-            });
         });
     }
 }

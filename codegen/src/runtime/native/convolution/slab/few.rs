@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 
 use super::super::read::reads;
 use super::super::{Arrays, Lane, Outer, Types};
-use super::{Common, SLAB, Segment, Sight, Tile, origin};
+use super::tile::{Segment, Tile};
+use super::{Common, SLAB, Sight, origin};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::transpose;
 use crate::runtime::pool::Pool;

@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 
 use super::super::read::{Read, reads};
 use super::super::{Arrays, Axis, Lane, Outer, Types};
-use super::{COLUMNS, Common, SLAB, Segment, Tile, WIDTH, extent, tiles};
+use super::tile::{COLUMNS, Segment, Tile, WIDTH, tiles};
+use super::{Common, SLAB, extent};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::pool::Pool;
 

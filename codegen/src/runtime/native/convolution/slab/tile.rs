@@ -1,0 +1,115 @@
+//! A register tile of sums: rows that are numbers of one operand, columns that are vectors of the other, over runs of terms that both operands have somewhere.
+
+/// Rows and columns of a register tile.
+pub(super) const ROWS: usize = 12;
+pub(super) const COLUMNS: usize = 32;
+
+/// Elements of a vector.
+pub(super) const WIDTH: usize = 16;
+
+/// Terms that are one after the other in both operands.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) a: *const f32,
+    pub(super) b: *const f32,
+    pub(super) terms: usize,
+}
+
+/// A register tile: rows by columns, summed over segments.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub(super) segments: &'a [Segment],
+    /// What is added to where segments are, in `a` and in `b`.
+    pub(super) at: [isize; 2],
+    /// Distances of rows and terms in `a`, of terms in `b`.
+    pub(super) a_row: isize,
+    pub(super) a_term: isize,
+    pub(super) b_term: isize,
+    pub(super) c: *mut f32,
+    pub(super) c_row: isize,
+    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`]; twice as many columns of few neighbouring rows.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Whether to add to what is there.
+    pub(super) add: bool,
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn tile<const R: usize, const V: usize, const NEIGHBOURS: bool>(t: &Tile<'_>) {
+    use std::arch::x86_64::*;
+    let last = (1u32 << (t.columns - (V - 1) * WIDTH)) - 1;
+    let mask = |v: usize| if v + 1 == V { last as __mmask16 } else { __mmask16::MAX };
+    // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
+    unsafe {
+        let mut sums = [[_mm512_setzero_ps(); V]; R];
+        for segment in t.segments {
+            let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
+            for _ in 0..segment.terms {
+                let mut words = [_mm512_maskz_loadu_ps(mask(V - 1), b.add((V - 1) * WIDTH)); V];
+                for v in 0..V - 1 {
+                    words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
+                }
+                for r in 0..R {
+                    let x = if NEIGHBOURS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
+                    for v in 0..V {
+                        sums[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(x), words[v], sums[r][v]);
+                    }
+                }
+                a = a.offset(t.a_term);
+                b = b.offset(t.b_term);
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                let c = t.c.offset(r as isize * t.c_row).add(v * WIDTH);
+                let sum = if t.add {
+                    _mm512_add_ps(sums[r][v], _mm512_maskz_loadu_ps(mask(v), c))
+                } else {
+                    sums[r][v]
+                };
+                _mm512_mask_storeu_ps(c, mask(v), sum);
+            }
+        }
+    }
+}
+
+impl Tile<'_> {
+    /// # Safety
+    /// What it points to is there.
+    pub(super) unsafe fn run(&self) {
+        macro_rules! wide {
+            ($($rows:literal),*) => {
+                match (self.rows, self.columns.div_ceil(WIDTH)) {
+                    // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                    $(($rows, 3) => return unsafe { tile::<$rows, 3, true>(self) },
+                    // SAFETY: as above.
+                    ($rows, 4) => return unsafe { tile::<$rows, 4, true>(self) },)*
+                    (_, columns) => debug_assert!(columns <= 2, "invariant: tiles of many rows have 32 columns"),
+                }
+            };
+        }
+        wide!(1, 2, 3, 4);
+        macro_rules! rows {
+            ($($rows:literal),*) => {
+                match (self.rows, self.columns > WIDTH, self.a_row == 1) {
+                    // SAFETY: the caller's; there are such kinds only where the machine has the vectors.
+                    $(($rows, false, false) => unsafe { tile::<$rows, 1, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, false, true) => unsafe { tile::<$rows, 1, true>(self) },
+                    // SAFETY: as above.
+                    ($rows, true, false) => unsafe { tile::<$rows, 2, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, true, true) => unsafe { tile::<$rows, 2, true>(self) },)*
+                    (rows, _, _) => debug_assert_eq!(rows, 0, "invariant: tiles have at most 12 rows"),
+                }
+            };
+        }
+        rows!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    }
+}
+
+/// Cuts `n` rows into tiles that are about equal.
+pub(super) fn tiles(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = n.div_ceil(ROWS);
+    (0..count).map(move |i| (n * i / count, n * (i + 1) / count - n * i / count))
+}

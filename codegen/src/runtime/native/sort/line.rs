@@ -1,0 +1,433 @@
+//! One line by its keys: as they are, as the order of its places, as far as somebody looks, or, where some element does not compare, literally.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::super::dot::product::with_workspace;
+use super::super::memory::Shared;
+use super::super::{Call, selection};
+use super::keys::Key;
+use super::radix::{self, Item, Items, Narrow, PARALLEL, Wide, each_piece};
+use super::wanted::Wanted;
+use super::{Sort, merge};
+
+impl Sort {
+    /// Sorts a line of the only operand by its only key without places, if that says it all, in the memory of the result.
+    ///
+    /// # Safety
+    /// As [`Sort::group`].
+    pub(super) unsafe fn bare(&self, call: &Call<'_>, keys: &[Key], scratch: *mut u8, line: Line) -> bool {
+        let (&[_], [key]) = (&self.operands[..], keys) else { return false };
+        if !key.is_decoded() {
+            return false;
+        }
+        // SAFETY: as the caller says.
+        unsafe {
+            match key.bits() {
+                8 => self.bare_of::<u8>(call, key, scratch, line),
+                16 => self.bare_of::<u16>(call, key, scratch, line),
+                32 => self.bare_of::<u32>(call, key, scratch, line),
+                bits => {
+                    debug_assert_eq!(bits, 64, "invariant: keys have 8 to 64 bits");
+                    self.bare_of::<u64>(call, key, scratch, line)
+                }
+            }
+        }
+    }
+
+    unsafe fn bare_of<W: Item + num_traits::PrimInt>(
+        &self,
+        call: &Call<'_>,
+        key: &Key,
+        scratch: *mut u8,
+        line: Line,
+    ) -> bool {
+        // SAFETY: the layout has this place.
+        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let (merged, nan, differ) = (AtomicBool::new(false), AtomicBool::new(false), Differ::default());
+        let word = |key: u64| W::from(key).unwrap_or_else(W::zero);
+        each_piece(call.pool, line.len, &|_, range| {
+            let mut bits = (u64::MAX, 0);
+            // SAFETY: the line is in the operand.
+            let met = super::super::simd::vectorized(|| unsafe {
+                key.load(
+                    from.pointer(),
+                    range,
+                    |i| line.start + i,
+                    |_, key| bits = (bits.0 & key, bits.1 | key),
+                )
+            });
+            differ.note(bits);
+            merged.fetch_or(met.merged, Ordering::Relaxed);
+            nan.fetch_or(met.nan, Ordering::Relaxed);
+        });
+        if key.is_partial() && nan.into_inner() {
+            return false;
+        }
+        // SAFETY: the line is in the result.
+        let to = unsafe { Shared::<W>::new(call.arguments[1]).offset(line.start) };
+        let loads = LineKeys { key, from, start: line.start };
+        // SAFETY: the layout has this place.
+        let spare = Shared::<W>::new(unsafe { scratch.add(self.scratch.items[0] as usize) });
+        let items = Items { data: to, spare, counts, n: line.len, bits: key.bits(), fresh: true };
+        let done = |range: std::ops::Range<usize>| {
+            // SAFETY: nobody else uses this part of the result now.
+            let part = unsafe { to.slice_mut(range.start, range.len()) };
+            part.iter_mut().for_each(|x| *x = word(key.decode(x.key())));
+        };
+        // SAFETY: the line of the result has room for the keys, the layout for the counters.
+        unsafe { radix::sort_bare(call.pool, items, differ.bits(), &loads, &done) };
+        if merged.into_inner() {
+            // SAFETY: no other task uses this line of the result.
+            unsafe { self.unmerge::<W>(call, key, line, to.slice_mut(0, line.len)) };
+        }
+        true
+    }
+
+    /// Gives elements that are equal to others of other bits, and have become one of them, their bits again, in the order of the operand.
+    ///
+    /// # Safety
+    /// The line is in the operand, whose elements are as large as `W`.
+    unsafe fn unmerge<W: Item>(&self, call: &Call<'_>, key: &Key, line: Line, sorted: &mut [W]) {
+        let from = Shared::<u8>::new(call.arguments[0]);
+        let shared = key.shared_keys();
+        let first = |shared: u64| {
+            let (mut begin, mut end) = (0, sorted.len());
+            while begin < end {
+                let (middle, mut less) = (usize::midpoint(begin, end), false);
+                let x = std::ptr::from_ref(&sorted[middle]).cast();
+                // SAFETY: one element.
+                unsafe { key.load(x, 0..1, |_| 0, |_, key| less = key < shared) };
+                (begin, end) = if less { (middle + 1, end) } else { (begin, middle) };
+            }
+            begin
+        };
+        let mut next = shared.map(first);
+        // SAFETY: as the caller says.
+        let elements = unsafe { Shared::<W>::new(from.pointer()).slice(line.start, line.len) };
+        let put = |i: usize, found: u64| {
+            for (next, shared) in next.iter_mut().zip(shared) {
+                if found == shared && *next < sorted.len() {
+                    sorted[*next] = elements[i];
+                    *next += 1;
+                }
+            }
+        };
+        // SAFETY: as the caller says.
+        unsafe { key.load(from.pointer(), 0..line.len, |i| line.start + i, put) };
+    }
+
+    /// The order of a line by its keys.
+    ///
+    /// # Safety
+    /// As [`Sort::group`]; `order` has room for the line.
+    pub(super) unsafe fn order(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+    ) {
+        let bits: u32 = keys.iter().map(Key::bits).sum();
+        // SAFETY: as the caller says.
+        let compared = unsafe {
+            match (bits, keys, self.wanted) {
+                (0..=32, [key], Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<u64>(call, key, scratch, line, order)
+                }
+                (_, [key], Wanted::First(_) | Wanted::Last(_)) => {
+                    self.select::<(u64, u32)>(call, key, scratch, line, order)
+                }
+                (0..=32, ..) => self.order_of::<Narrow>(call, keys, scratch, line, order, true),
+                (33..=64, ..) => self.order_of::<Wide>(call, keys, scratch, line, order, true),
+                // The last key first: each later sorting keeps what the earlier ones left undecided.
+                _ => keys.iter().rev().enumerate().all(|(i, key)| {
+                    self.order_of::<Wide>(call, std::slice::from_ref(key), scratch, line, order, i == 0)
+                }),
+            }
+        };
+        if !compared {
+            // SAFETY: as the caller says.
+            unsafe { self.order_literally(call, keys, scratch, line, order) };
+        }
+    }
+
+    /// Orders the places of a line by its only key as far as somebody looks at them; false if some element does not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn select<T: selection::Item + Send>(
+        &self,
+        call: &Call<'_>,
+        key: &Key,
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+    ) -> bool {
+        let (len, wanted) = (line.len, self.wanted.range(line.len));
+        let k = wanted.len();
+        // Of the last ones those come first that are sorted last: everything is the other way round.
+        let last = matches!(self.wanted, Wanted::Last(_));
+        let place = |i: usize| if last { len - 1 - i } else { i };
+        let from = Shared::<u8>::new(call.arguments[key.operand]);
+        let incomparable = AtomicBool::new(false);
+        let scan = |room: &mut [T], range: std::ops::Range<usize>| {
+            let mut nan = false;
+            let count = selection::best(room, k, range, |range, keys| {
+                let first = range.start;
+                // SAFETY: the line is in the operand.
+                let met = unsafe {
+                    key.load(
+                        from.pointer(),
+                        range,
+                        |i| line.element(place(i)),
+                        |i, key| keys[i - first] = T::narrow(if last { !key } else { key }),
+                    )
+                };
+                nan |= met.nan;
+            });
+            incomparable.fetch_or(nan && key.is_partial(), Ordering::Relaxed);
+            count
+        };
+        let put = |best: &mut [T]| {
+            best.sort_unstable();
+            // SAFETY: there is room for the line.
+            let order = unsafe { order.slice_mut(0, len) };
+            best.iter()
+                .enumerate()
+                .for_each(|(i, item)| order[place(i)] = place(item.place() as usize) as u32);
+        };
+        if len < PARALLEL {
+            // SAFETY: the layout has this place.
+            let room = unsafe {
+                Shared::<T>::new(scratch.add(self.scratch.items[0] as usize))
+                    .slice_mut(0, selection::room(k, len))
+            };
+            super::super::simd::vectorized(|| scan(room, 0..len));
+            put(&mut room[..k]);
+        } else {
+            let all = std::sync::Mutex::new(Vec::new());
+            each_piece(call.pool, len, &|_, range| {
+                let room = selection::room(k, range.len());
+                with_workspace(room * size_of::<T>(), |workspace| {
+                    // SAFETY: the workspace is as large.
+                    let room = unsafe { Shared::<T>::new(workspace).slice_mut(0, room) };
+                    let count = super::super::simd::vectorized(|| scan(room, range));
+                    let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    all.extend_from_slice(&room[..count]);
+                });
+            });
+            let mut all = all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if k < all.len() {
+                all.select_nth_unstable(k - 1);
+            }
+            put(&mut all[..k]);
+        }
+        !incomparable.into_inner()
+    }
+
+    /// Orders the places of a line (all of them, or as `order` has them) by keys of together at most 64 bits; false if some element does not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn order_of<T: Keyed>(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+        fresh: bool,
+    ) -> bool {
+        let [data, spare] = self.scratch.items.map(|at| {
+            // SAFETY: the layout has this place.
+            Shared::<T>::new(unsafe { scratch.add(at as usize) })
+        });
+        // SAFETY: as above.
+        let counts = Shared::new(unsafe { scratch.add(self.scratch.counts as usize) });
+        let (incomparable, differ) = (AtomicBool::new(false), Differ::default());
+        for (k, key) in keys.iter().enumerate() {
+            let from = Shared::<u8>::new(call.arguments[key.operand]);
+            let last = k + 1 == keys.len();
+            each_piece(call.pool, line.len, &|_, range| {
+                let mut bits = (u64::MAX, 0);
+                // SAFETY: places are within the line and the line in the operand; pieces write different items.
+                let met = unsafe {
+                    if fresh && k == 0 {
+                        let make = |i: usize, key: u64| {
+                            bits = (bits.0 & key, bits.1 | key);
+                            *data.pointer().add(i) = T::make(key, i as u32);
+                        };
+                        if line.stride == 1 {
+                            key.load(from.pointer(), range, |i| line.start + i, make)
+                        } else {
+                            key.load(from.pointer(), range, |i| line.element(i), make)
+                        }
+                    } else if fresh {
+                        let shift = key.bits();
+                        let more = |i: usize, key: u64| {
+                            let item = data.pointer().add(i);
+                            let key = (*item).key() << shift | key;
+                            bits = (bits.0 & key, bits.1 | key);
+                            *item = T::make(key, i as u32);
+                        };
+                        key.load(from.pointer(), range, |i| line.element(i), more)
+                    } else {
+                        let place = |i: usize| *order.pointer().add(i);
+                        let make = |i: usize, key: u64| {
+                            bits = (bits.0 & key, bits.1 | key);
+                            *data.pointer().add(i) = T::make(key, place(i));
+                        };
+                        key.load(from.pointer(), range, |i| line.element(place(i) as usize), make)
+                    }
+                };
+                if last {
+                    differ.note(bits);
+                }
+                incomparable.fetch_or(met.nan && key.is_partial(), Ordering::Relaxed);
+            });
+        }
+        if incomparable.into_inner() {
+            return false;
+        }
+        let bits = keys.iter().map(Key::bits).sum();
+        let items = Items { data, spare, counts, n: line.len, bits, fresh };
+        // SAFETY: the layout gives each array its size; parts write different places.
+        unsafe {
+            radix::sort(call.pool, items, differ.bits(), &|start, sorted: &[T]| {
+                let order = order.slice_mut(start, sorted.len());
+                order.iter_mut().zip(sorted).for_each(|(o, item)| *o = item.place());
+            });
+        }
+        true
+    }
+
+    /// The order of a line in which some elements do not compare.
+    ///
+    /// # Safety
+    /// As [`Sort::order`].
+    unsafe fn order_literally(
+        &self,
+        call: &Call<'_>,
+        keys: &[Key],
+        scratch: *mut u8,
+        line: Line,
+        order: Shared<u32>,
+    ) {
+        let len = line.len;
+        // SAFETY: the layout has room for these where a key is partial.
+        let (order, spare, encoded) = unsafe {
+            (
+                order.slice_mut(0, len),
+                Shared::<u32>::new(scratch.add(self.scratch.spare as usize)).slice_mut(0, len),
+                Shared::<u64>::new(scratch.add(self.scratch.keys as usize)).slice_mut(0, len * keys.len()),
+            )
+        };
+        for (key, encoded) in keys.iter().zip(encoded.chunks_exact_mut(len)) {
+            // SAFETY: the line is in the operand.
+            unsafe {
+                key.load(call.arguments[key.operand], 0..len, |i| line.element(i), |i, key| encoded[i] = key)
+            };
+        }
+        order.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
+        let encoded = &*encoded;
+        merge::by(order, spare, |a, b| {
+            for (k, key) in keys.iter().enumerate() {
+                let (a, b) = (encoded[k * len + a as usize], encoded[k * len + b as usize]);
+                if key.is_partial() && (a == key.incomparable() || b == key.incomparable()) {
+                    return false;
+                }
+                if a != b {
+                    return a < b;
+                }
+            }
+            false
+        });
+    }
+}
+
+/// The keys of a line without gaps.
+struct LineKeys<'a> {
+    key: &'a Key,
+    from: Shared<u8>,
+    start: usize,
+}
+
+impl<W: Item + num_traits::PrimInt> radix::Keys<W> for LineKeys<'_> {
+    #[inline(always)]
+    fn each(&self, range: std::ops::Range<usize>, mut sink: impl FnMut(W)) {
+        let sink = |_, key| sink(W::from(key).unwrap_or_else(W::zero));
+        // SAFETY: who made this says that the line is in the operand.
+        unsafe { self.key.load(self.from.pointer(), range, |i| self.start + i, sink) };
+    }
+}
+
+/// The bits in which keys differ.
+struct Differ {
+    all: AtomicU64,
+    any: AtomicU64,
+}
+
+impl Default for Differ {
+    fn default() -> Self {
+        Self { all: AtomicU64::new(u64::MAX), any: AtomicU64::new(0) }
+    }
+}
+
+impl Differ {
+    /// Notes the bits that some keys all have, and those that any has.
+    fn note(&self, (all, any): (u64, u64)) {
+        self.all.fetch_and(all, Ordering::Relaxed);
+        self.any.fetch_or(any, Ordering::Relaxed);
+    }
+
+    fn bits(&self) -> u64 {
+        self.all.load(Ordering::Relaxed) ^ self.any.load(Ordering::Relaxed)
+    }
+}
+
+/// A line of an array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) start: usize,
+    pub(super) stride: usize,
+    pub(super) len: usize,
+}
+
+impl Line {
+    #[inline(always)]
+    fn element(&self, i: usize) -> usize {
+        self.start + i * self.stride
+    }
+}
+
+/// Items with places.
+trait Keyed: Item {
+    fn make(key: u64, place: u32) -> Self;
+    fn place(self) -> u32;
+}
+
+impl Keyed for Narrow {
+    #[inline(always)]
+    fn make(key: u64, place: u32) -> Self {
+        Narrow::new(key, place)
+    }
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl Keyed for Wide {
+    #[inline(always)]
+    fn make(key: u64, place: u32) -> Self {
+        Wide { key, place: u64::from(place) }
+    }
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        self.place as u32
+    }
+}
