@@ -23,3 +23,29 @@ pub(super) fn vectorized<R>(f: impl FnOnce() -> R) -> R {
 pub(super) fn vectorized<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
+
+/// Work too large to be inlined where it is a closure.
+pub(super) trait Work {
+    /// To be marked `#[inline(always)]`, and so what it calls in hot loops.
+    fn run(self);
+}
+
+/// As [`vectorized`].
+#[cfg(target_arch = "x86_64")]
+pub(super) fn run_vectorized(work: impl Work) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    fn wide(work: impl Work) {
+        work.run();
+    }
+    if Features::here().avx512 {
+        // SAFETY: the machine has what the function was compiled for.
+        return unsafe { wide(work) };
+    }
+    work.run();
+}
+
+/// Runs it: the crate is compiled for all vectors that such machines have.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn run_vectorized(work: impl Work) {
+    work.run();
+}

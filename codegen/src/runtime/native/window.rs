@@ -96,6 +96,19 @@ impl Axis {
         self.base_dilation == 1 && self.window_dilation == 1
     }
 
+    /// Whether no element is in two windows.
+    pub(super) fn is_apart(&self) -> bool {
+        self.is_plain() && self.stride >= self.window
+    }
+
+    /// Whether each element is in one window, and nothing else is.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_plain()
+            && self.padding_low == 0
+            && self.stride == self.window
+            && self.output * self.window == self.input
+    }
+
     /// There is nothing between elements of the operand.
     pub(super) fn is_dense(&self) -> bool {
         self.base_dilation == 1

@@ -1,28 +1,22 @@
 //! `select-and-scatter`: for each window of the operand one element is selected, and the source's element for that window is combined into the result there,
 //! windows in row-major order.
 //!
-//! Maxima (or minima) into which sources are added, as gradients of pooling are, run a row of neighbours at a time. Small arrays one behind the other, without
-//! neighbours, become each other's: elements at the same place of sixteen of them. All other computations are kernels over lanes:
-//! first every window selects, then sources are combined in order, as many at once as go to different places.
+//! Maxima (or minima) of floats into which sources are added, as gradients of pooling are, have code of their own ([`Sums`]). All other computations are kernels over
+//! lanes: first every window selects, then sources are combined in order, as many at once as go to different places.
 
-use hlo::attrs::Direction;
-use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
+#[cfg(target_arch = "x86_64")]
+mod sides;
+mod sums;
+
+use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module};
 use smallvec::SmallVec;
 
-#[cfg(target_arch = "x86_64")]
-use super::dot::{product::with_workspace, transpose};
+use self::sums::Sums;
 use super::lanes::{Applied, LANES};
 use super::memory::{Layout, Shared, with_width};
-use super::region::{Node, Scalars};
-use super::simd::vectorized;
-use super::window::{self, Axes, Axis, coordinates, locate, outputs, positions};
+use super::window::{self, Axes, coordinates, locate, outputs, positions};
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
-#[cfg(target_arch = "x86_64")]
-use crate::isa::Features;
-
-/// Neighbours that select together.
-const WIDE: usize = 64;
 
 /// Tasks that work is cut into.
 const TASKS: usize = 64;
@@ -37,8 +31,8 @@ pub(crate) struct SelectAndScatter {
 
 #[derive(Clone, Debug)]
 enum How {
-    /// The selected element stays if it compares so with a later one; sources are added.
-    Sums { double: bool, stays: Direction },
+    /// Floats of which the greatest or least are selected; sources are added.
+    Sums(Sums),
     /// By kernels.
     General { select: Applied, scatter: Applied },
 }
@@ -64,15 +58,11 @@ impl SelectAndScatter {
         if out.element_type != made || init.element_type != made {
             return Err(unsupported("of a source of another type than the result"));
         }
-        let sums = Scalars::of(module, scatter).and_then(|s| s.reducer()) == Some(Opcode::Add);
-        let stays = Scalars::of(module, select).and_then(|s| stays(&s));
-        let float = ty == made && matches!(ty, ElementType::F32 | ElementType::F64);
-        let how = match stays {
-            // Places are counted in 32 bits.
-            Some(stays) if sums && float && u32::try_from(x.elements()).is_ok() => {
-                How::Sums { double: ty == ElementType::F64, stays }
-            }
-            Some(_) | None => How::General {
+        // Places are counted in 32 bits.
+        let near = ty == made && u32::try_from(x.elements()).is_ok();
+        let how = match near.then(|| Sums::new(module, [select, scatter], ty)).flatten() {
+            Some(sums) => How::Sums(sums),
+            None => How::General {
                 select: Applied::new(
                     module,
                     id,
@@ -218,164 +208,17 @@ struct Places {
     number: u32,
 }
 
-/// How the selected element (parameter 0) compares with one that does not replace it, if the computation is such a comparison.
-fn stays(s: &Scalars) -> Option<Direction> {
-    let &[result] = &s.results[..] else { return None };
-    let &Node::Compare(direction, false, a, b) = s.get(result) else { return None };
-    let turned = match direction {
-        Direction::Ge => Direction::Le,
-        Direction::Gt => Direction::Lt,
-        Direction::Le => Direction::Ge,
-        Direction::Lt => Direction::Gt,
-        Direction::Eq | Direction::Ne => return None,
-    };
-    match (s.parameter(a), s.parameter(b)) {
-        (Some(0), Some(1)) => Some(direction),
-        (Some(1), Some(0)) => Some(turned),
-        (_, _) => None,
-    }
-}
-
-/// A float type, with the index type of its lanes' selection.
-trait Number: Copy + PartialOrd + std::ops::Add<Output = Self> + Send + Sync + Default {}
-impl Number for f32 {}
-impl Number for f64 {}
-
-/// The windows of one outer index, of neighbours `lanes`.
-///
-/// # Safety
-/// The pointers are to the outer index's parts of the arrays, whose innermost dimension is `inner`.
-#[inline(always)]
-unsafe fn plane<T: Number>(
-    axes: &[Axis],
-    [x, source, out]: [Shared<T>; 3],
-    init: T,
-    inner: usize,
-    lanes: std::ops::Range<usize>,
-    stays: impl Fn(T, T) -> bool + Copy,
-) {
-    let n = lanes.len();
-    let sizes: usize = axes.iter().map(|a| a.input).product();
-    // SAFETY: as the caller says, here and below.
-    unsafe {
-        for i in 0..sizes {
-            out.slice_mut(i * inner + lanes.start, n).fill(init);
-        }
-        let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, axes.len());
-        let (mut best, mut place) = ([T::default(); WIDE], [0u32; WIDE]);
-        for window in 0..outputs(axes) {
-            let mut any = false;
-            visit(axes, &at, 0, &mut |i| {
-                let row = x.slice(i * inner + lanes.start, n);
-                if any {
-                    for l in 0..n {
-                        let keep = stays(best[l], row[l]);
-                        best[l] = if keep { best[l] } else { row[l] };
-                        place[l] = if keep { place[l] } else { i as u32 };
-                    }
-                } else {
-                    any = true;
-                    best[..n].copy_from_slice(row);
-                    place[..n].fill(i as u32);
-                }
-            });
-            if any {
-                let source = source.slice(window * inner + lanes.start, n);
-                for l in 0..n {
-                    let to = out.pointer().add(place[l] as usize * inner + lanes.start + l);
-                    *to = source[l] + *to;
-                }
-            }
-            for (at, axis) in at.iter_mut().zip(axes).rev() {
-                *at += 1;
-                if *at < axis.output {
-                    break;
-                }
-                *at = 0;
-            }
-        }
-    }
-}
-
-/// The most elements of arrays that are put side by side, and so many of them are.
-#[cfg(target_arch = "x86_64")]
-const PLACES: usize = 1 << 14;
-#[cfg(target_arch = "x86_64")]
-const SIDES: usize = 16;
-
-/// All windows of `outer` arrays of f32, of so many elements and windows each, without neighbours.
-///
-/// # Safety
-/// As [`Operation::run`]; the machine has AVX-512.
-#[cfg(target_arch = "x86_64")]
-unsafe fn side_by_side(
-    call: &Call<'_>,
-    axes: &[Axis],
-    arrays: [Shared<f32>; 3],
-    [outer, elements, windows]: [usize; 3],
-    stays: Direction,
-) {
-    let pitch = SIDES * size_of::<f32>();
-    // SAFETY: the initial value is one element.
-    let init = unsafe { *call.arguments[2].cast::<f32>() };
-    call.pool.run(outer.div_ceil(SIDES), &|group| {
-        let planes = group * SIDES..outer.min((group + 1) * SIDES);
-        with_workspace((2 * elements + windows) * pitch, |memory| {
-            let memory = Shared::<f32>::new(memory);
-            // SAFETY: planes are in the arrays, those of the result are this task's, and there is memory for them.
-            unsafe {
-                let (x, out) = (memory, memory.offset(elements * SIDES));
-                let source = out.offset(elements * SIDES);
-                let plane_of = |array: Shared<f32>, n: usize, i: usize| array.offset(i * n).pointer().cast::<u8>();
-                for (array, n, to) in [(arrays[0], elements, x), (arrays[1], windows, source)] {
-                    let parts: SmallVec<[*const u8; SIDES]> =
-                        planes.clone().map(|i| plane_of(array, n, i).cast_const()).collect();
-                    transpose::columns(&parts, n, to.pointer().cast(), pitch);
-                }
-                macro_rules! run {
-                    ($op:tt) => {
-                        vectorized(|| plane(axes, [x, source, out], init, SIDES, 0..planes.len(), |a, b| a $op b))
-                    };
-                }
-                match stays {
-                    Direction::Ge => run!(>=),
-                    Direction::Gt => run!(>),
-                    Direction::Le => run!(<=),
-                    _ => run!(<),
-                }
-                let parts: SmallVec<[*mut u8; SIDES]> =
-                    planes.clone().map(|i| plane_of(arrays[2], elements, i)).collect();
-                transpose::apart(out.pointer().cast_const().cast(), pitch, elements, &parts);
-            }
-        });
-    });
-}
-
-/// Calls `each` with the index of every element of a window that exists, row-major.
-#[inline(always)]
-fn visit(axes: &[Axis], output: &[usize], base: usize, each: &mut impl FnMut(usize)) {
-    match (axes, output) {
-        ([a], [o]) if a.is_plain() => a.range(*o).for_each(|p| each(base * a.input + p)),
-        ([a, b], [o, q]) if a.is_plain() && b.is_plain() => {
-            for p in a.range(*o) {
-                b.range(*q).for_each(|r| each((base * a.input + p) * b.input + r));
-            }
-        }
-        (axes, output) => (0..positions(axes)).filter_map(|w| locate(axes, output, w)).for_each(each),
-    }
-}
-
 impl Operation for SelectAndScatter {
     fn scratch_bytes(&self) -> u64 {
         match &self.how {
-            How::Sums { .. } => 0,
+            How::Sums(_) => 0,
             How::General { select, scatter } => self.layout(select, scatter).bytes,
         }
     }
 
     fn regions(&self) -> Vec<ComputationId> {
         match &self.how {
-            How::Sums { .. } => Vec::new(),
+            How::Sums(_) => Vec::new(),
             How::General { select, scatter } => vec![select.computation, scatter.computation],
         }
     }
@@ -389,56 +232,12 @@ impl Operation for SelectAndScatter {
     }
 
     unsafe fn run(&self, call: Call<'_>) {
-        let (double, stays) = match &self.how {
+        match &self.how {
             // SAFETY: as the caller says.
-            How::General { select, scatter } => return unsafe { self.general(&call, select, scatter) },
-            How::Sums { double, stays } => (*double, *stays),
-        };
-        let leading = self.axes.iter().take_while(|a| a.is_identity()).count();
-        let trailing = self.axes[leading..].iter().rev().take_while(|a| a.is_identity()).count();
-        let middle = &self.axes[leading..self.axes.len() - trailing];
-        let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product::<usize>();
-        let (outer, inner) = (size(&self.axes[..leading]), size(&self.axes[self.axes.len() - trailing..]));
-        let (elements, windows) = (size(middle) * inner, outputs(middle) * inner);
-        #[cfg(target_arch = "x86_64")]
-        if inner == 1 && !double && outer > 1 && elements.max(windows) <= PLACES && Features::here().avx512 {
-            let [x, source, out] = [call.arguments[0], call.arguments[1], call.arguments[3]].map(Shared::new);
-            // SAFETY: as the caller says; the machine has the instructions.
-            return unsafe {
-                side_by_side(&call, middle, [x, source, out], [outer, elements, windows], stays);
-            };
+            How::Sums(sums) => unsafe { sums.run(&self.axes, &call) },
+            // SAFETY: as the caller says.
+            How::General { select, scatter } => unsafe { self.general(&call, select, scatter) },
         }
-        let blocks = inner.div_ceil(WIDE);
-        let items = outer * blocks;
-        let tasks = items.min(4 * TASKS);
-        let sent = Sent(call);
-        call.pool.run(tasks, &|task| {
-            let call = sent.get();
-            for item in items * task / tasks..items * (task + 1) / tasks {
-                let (o, first) = (item / blocks, item % blocks * WIDE);
-                let lanes = first..inner.min(first + WIDE);
-                macro_rules! run {
-                    ($t:ty, $op:tt) => {
-                        // SAFETY: as the caller says; items have different places in the result.
-                        vectorized(|| unsafe {
-                            let part = |i: usize, n: usize| Shared::<$t>::new(call.arguments[i]).offset(o * n);
-                            let arrays = [part(0, elements), part(1, windows), part(3, elements)];
-                            plane(middle, arrays, *call.arguments[2].cast::<$t>(), inner, lanes.clone(), |a, b| a $op b)
-                        })
-                    };
-                }
-                match (double, stays) {
-                    (false, Direction::Ge) => run!(f32, >=),
-                    (false, Direction::Gt) => run!(f32, >),
-                    (false, Direction::Le) => run!(f32, <=),
-                    (false, _) => run!(f32, <),
-                    (true, Direction::Ge) => run!(f64, >=),
-                    (true, Direction::Gt) => run!(f64, >),
-                    (true, Direction::Le) => run!(f64, <=),
-                    (true, _) => run!(f64, <),
-                }
-            }
-        });
     }
 }
 
@@ -455,6 +254,9 @@ mod tests {
         ("6,6", "2,2", "size=2x2 stride=2x2 rhs_dilate=2x2"),
         ("4,4,4", "3,3,3", "size=2x2x2"),
         ("37,9,6", "37,5,3", "size=1x3x3 stride=1x2x2 pad=0_0x1_1x1_0"),
+        ("7,6,6,3", "7,3,3,3", "size=1x2x2x1 stride=1x2x2x1"),
+        ("3,7,48", "3,3,48", "size=1x3x1 stride=1x2x1"),
+        ("2,5,5,64", "2,2,3,64", "size=1x2x2x1 stride=1x3x2x1 pad=0_0x0_0x0_1x0_0"),
     ];
 
     fn text(ty: &str, select: &str, scatter: &str, (operand, source, window): (&str, &str, &str)) -> String {
@@ -471,6 +273,10 @@ mod tests {
                 ("f32", "b, a), direction=GT"),
                 ("f64", "a, b), direction=LE"),
                 ("f64", "b, a), direction=GE"),
+                ("bf16", "a, b), direction=GE"),
+                ("bf16", "b, a), direction=LE"),
+                ("f16", "a, b), direction=LT"),
+                ("f16", "a, b), direction=GE"),
             ] {
                 let select = format!("ROOT r = pred[] compare({select}");
                 for seed in 0..3 {

@@ -1,0 +1,186 @@
+//! Arrays of floats of at most 32 bits that are one behind the other, of few neighbours: sixteen of them are put side by side as `f32`.
+
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+
+use super::super::dot::{product::with_workspace, transpose};
+use super::super::memory::Shared;
+use super::super::{Call, Sent};
+use super::sums::{Half, Lanes, Number, Planes, Stays, WIDE, with_comparison};
+use crate::isa::Features;
+
+/// So many arrays are put side by side, of at most so many elements.
+const SIDES: usize = 16;
+const PLACES: usize = 1 << 16;
+
+/// The most neighbours that are arrays of their own.
+const NEIGHBOURS: usize = 8;
+
+/// What can be put side by side.
+pub(super) trait Side: Number {
+    /// It in 32 bits.
+    type Held: Number;
+
+    /// Whether it has 32 bits as it is.
+    const AS_IS: bool;
+
+    fn hold(self) -> Self::Held;
+
+    /// Widens elements that are so far apart.
+    ///
+    /// # Safety
+    /// There is an element for each one of the copy.
+    unsafe fn copy(from: *const Self, stride: usize, copy: &mut [f32]);
+
+    /// Puts results that are so far apart.
+    ///
+    /// # Safety
+    /// There is room for each one of the copy.
+    unsafe fn put(copy: &[f32], stride: usize, to: *mut Self);
+}
+
+impl Side for f32 {
+    type Held = f32;
+    const AS_IS: bool = true;
+
+    fn hold(self) -> f32 {
+        self
+    }
+
+    unsafe fn copy(from: *const f32, stride: usize, copy: &mut [f32]) {
+        // SAFETY: the caller's.
+        copy.iter_mut().enumerate().for_each(|(i, to)| *to = unsafe { *from.add(i * stride) });
+    }
+
+    unsafe fn put(copy: &[f32], stride: usize, to: *mut f32) {
+        // SAFETY: the caller's.
+        copy.iter().enumerate().for_each(|(i, &x)| unsafe { *to.add(i * stride) = x });
+    }
+}
+
+/// A float of 16 bits as `f32`.
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub(super) struct Held<T>(f32, PhantomData<T>);
+
+impl<T: Half> Number for Held<T> {
+    type Wide = f32;
+    const IN_ROWS: bool = true;
+
+    #[inline(always)]
+    fn widen<'a>(row: &'a [Held<T>], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
+        memory.iter_mut().zip(row).for_each(|(to, x)| *to = x.0);
+        &memory[..row.len()]
+    }
+
+    #[inline(always)]
+    fn add(source: &[Held<T>], to: &mut [Held<T>]) {
+        let (mut sums, mut narrow) = ([0f32; WIDE], [T::default(); WIDE]);
+        let n = to.len();
+        sums.iter_mut().zip(source).zip(&*to).for_each(|((sum, x), y)| *sum = x.0 + y.0);
+        T::from_wide(&sums[..n], &mut narrow[..n]);
+        T::to_wide(&narrow[..n], &mut sums[..n]);
+        to.iter_mut().zip(sums).for_each(|(to, sum)| to.0 = sum);
+    }
+}
+
+impl<T: Half> Side for T {
+    type Held = Held<T>;
+    const AS_IS: bool = false;
+
+    fn hold(self) -> Held<T> {
+        let mut held = Held::default();
+        T::to_wide(&[self], std::slice::from_mut(&mut held.0));
+        held
+    }
+
+    unsafe fn copy(from: *const T, stride: usize, copy: &mut [f32]) {
+        let mut some = [T::default(); WIDE];
+        for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks_mut(WIDE)) {
+            let some = &mut some[..copy.len()];
+            // SAFETY: the caller's.
+            some.iter_mut().zip(at..).for_each(|(x, i)| *x = unsafe { *from.add(i * stride) });
+            T::to_wide(some, copy);
+        }
+    }
+
+    unsafe fn put(copy: &[f32], stride: usize, to: *mut T) {
+        let mut some = [T::default(); WIDE];
+        for (at, copy) in (0..).step_by(WIDE).zip(copy.chunks(WIDE)) {
+            let some = &mut some[..copy.len()];
+            T::from_wide(copy, some);
+            // SAFETY: the caller's.
+            some.iter().zip(at..).for_each(|(&x, i): (&T, usize)| unsafe { *to.add(i * stride) = x });
+        }
+    }
+}
+
+impl Planes<'_> {
+    /// Whether they can be put side by side: few neighbours are as many arrays of their own.
+    pub(super) fn fit_sides(&self) -> bool {
+        self.inner <= NEIGHBOURS
+            && self.outer * self.inner > 1
+            && self.elements.max(self.windows) <= PLACES * self.inner
+            && Features::here().avx512
+    }
+
+    /// Puts them side by side, where they fit.
+    ///
+    /// # Safety
+    /// As [`Planes::run`].
+    pub(super) unsafe fn run_sides<T: Side>(&self, call: &Call<'_>) {
+        let &Planes { axes, outer, inner, stays, .. } = self;
+        let (elements, windows) = (self.elements / inner, self.windows / inner);
+        // SAFETY: the initial value is one element.
+        let init = unsafe { *call.arguments[2].cast::<T>() }.hold();
+        let as_is = T::AS_IS && inner == 1;
+        let copied = if as_is { 0 } else { elements.max(windows) };
+        let pitch = SIDES * size_of::<f32>();
+        let sent = Sent(*call);
+        call.pool.run((outer * inner).div_ceil(SIDES), &|group| {
+            let call = sent.get();
+            let sides = group * SIDES..(outer * inner).min((group + 1) * SIDES);
+            with_workspace((2 * elements + windows + copied) * pitch, |memory| {
+                let x = Shared::<T::Held>::new(memory);
+                // SAFETY: arrays are in the arguments, those of the result are this task's, and there is memory for them and for a copy of each.
+                unsafe {
+                    let out = x.offset(elements * SIDES);
+                    let source = out.offset(elements * SIDES);
+                    let copies = Shared::<f32>::new(source.offset(windows * SIDES).pointer().cast());
+                    let copies = |i: usize| copies.offset((i - sides.start) * copied);
+                    let of = |k: usize, n: usize, i: usize| {
+                        Shared::<T>::new(call.arguments[k])
+                            .offset(i / inner * n * inner + i % inner)
+                            .pointer()
+                    };
+                    for (k, n, to) in [(0, elements, x), (1, windows, source)] {
+                        let held = |i: usize| {
+                            if as_is {
+                                return of(k, n, i).cast_const().cast::<u8>();
+                            }
+                            T::copy(of(k, n, i), inner, copies(i).slice_mut(0, n));
+                            copies(i).pointer().cast_const().cast()
+                        };
+                        let mut parts: SmallVec<[*const u8; SIDES]> = sides.clone().map(held).collect();
+                        // Where there are fewer, all lanes hold something.
+                        parts.resize(SIDES, parts[0]);
+                        transpose::columns(&parts, n, to.pointer().cast(), pitch);
+                    }
+                    let arrays = [x, source, out];
+                    with_comparison!(stays, stays => {
+                        Lanes { axes, arrays, init, inner: SIDES, first: 0, n: SIDES, stays }.run();
+                    });
+                    let room = |i| if as_is { of(3, elements, i).cast() } else { copies(i).pointer().cast() };
+                    let parts: SmallVec<[*mut u8; SIDES]> = sides.clone().map(room).collect();
+                    transpose::apart(out.pointer().cast_const().cast(), pitch, elements, &parts);
+                    if !as_is {
+                        sides.clone().for_each(|i| {
+                            T::put(copies(i).slice(0, elements), inner, of(3, elements, i));
+                        });
+                    }
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,425 @@
+//! Greatest or least floats into which sources are added, as in gradients of pooling: a row of neighbours at a time. Small arrays one behind the other, without neighbours,
+//! become each other's (`sides`): elements at the same place of sixteen of them.
+//!
+//! **Invariant:** each sum is rounded to the element type, windows in row-major order.
+
+use hlo::attrs::Direction;
+use hlo::half::slice::HalfFloatSliceExt;
+use hlo::half::{bf16, f16};
+use hlo::{ComputationId, ElementType, Module, Opcode};
+use smallvec::SmallVec;
+
+use super::super::memory::Shared;
+use super::super::region::{Node, Scalars};
+use super::super::simd::{Work, run_vectorized};
+use super::super::window::{Axis, locate, outputs, positions};
+use super::super::{Call, Sent};
+use super::TASKS;
+
+/// Neighbours that select together.
+pub(super) const WIDE: usize = 64;
+
+/// Elements of windows whose sums are all computed where they may belong.
+const FEW: usize = 16;
+
+/// How the selected element compares with one that does not replace it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stays {
+    Ge,
+    Gt,
+    Le,
+    Lt,
+}
+
+impl Stays {
+    /// If the computation is such a comparison of the selected element (parameter 0) with a later one.
+    fn of(s: &Scalars) -> Option<Stays> {
+        let &[result] = &s.results[..] else { return None };
+        let &Node::Compare(direction, false, a, b) = s.get(result) else { return None };
+        let [as_is, turned] = match direction {
+            Direction::Ge => [Stays::Ge, Stays::Le],
+            Direction::Gt => [Stays::Gt, Stays::Lt],
+            Direction::Le => [Stays::Le, Stays::Ge],
+            Direction::Lt => [Stays::Lt, Stays::Gt],
+            Direction::Eq | Direction::Ne => return None,
+        };
+        match (s.parameter(a), s.parameter(b)) {
+            (Some(0), Some(1)) => Some(as_is),
+            (Some(1), Some(0)) => Some(turned),
+            (_, _) => None,
+        }
+    }
+}
+
+/// Runs code with the comparison as a closure.
+macro_rules! with_comparison {
+    ($stays:expr, $compare:ident => $run:expr) => {
+        match $stays {
+            Stays::Ge => {
+                let $compare = |a, b| a >= b;
+                $run
+            }
+            Stays::Gt => {
+                let $compare = |a, b| a > b;
+                $run
+            }
+            Stays::Le => {
+                let $compare = |a, b| a <= b;
+                $run
+            }
+            Stays::Lt => {
+                let $compare = |a, b| a < b;
+                $run
+            }
+        }
+    };
+}
+
+pub(super) use with_comparison;
+
+/// The element types.
+#[derive(Clone, Copy, Debug)]
+enum Float {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+/// What is computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sums {
+    ty: Float,
+    stays: Stays,
+}
+
+impl Sums {
+    /// If the computations are a comparison and a sum of floats of 16 bits or more.
+    pub(super) fn new(
+        module: &Module,
+        [select, scatter]: [ComputationId; 2],
+        ty: ElementType,
+    ) -> Option<Sums> {
+        let ty = match ty {
+            ElementType::F16 => Float::F16,
+            ElementType::BF16 => Float::Bf16,
+            ElementType::F32 => Float::F32,
+            ElementType::F64 => Float::F64,
+            _other => return None,
+        };
+        let stays = Scalars::of(module, select).and_then(|s| Stays::of(&s))?;
+        let sums = Scalars::of(module, scatter).and_then(|s| s.reducer()) == Some(Opcode::Add);
+        sums.then_some(Sums { ty, stays })
+    }
+
+    /// Computes it.
+    ///
+    /// # Safety
+    /// As [`super::Operation::run`]; the arrays are of this element type, and each has less than 2^32 elements.
+    pub(super) unsafe fn run(&self, axes: &[Axis], call: &Call<'_>) {
+        let leading = axes.iter().take_while(|a| a.is_identity()).count();
+        let (leading, axes) = axes.split_at(leading);
+        let trailing = axes.iter().rev().take_while(|a| a.is_identity()).count();
+        let (axes, trailing) = axes.split_at(axes.len() - trailing);
+        let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product::<usize>();
+        let (outer, inner) = (size(leading), size(trailing));
+        let (elements, windows) = (size(axes) * inner, outputs(axes) * inner);
+        let planes = Planes { axes, outer, inner, elements, windows, stays: self.stays };
+        #[cfg(target_arch = "x86_64")]
+        let sides = planes.fit_sides();
+        // SAFETY: as the caller says.
+        unsafe {
+            match self.ty {
+                #[cfg(target_arch = "x86_64")]
+                Float::F16 if sides => planes.run_sides::<f16>(call),
+                #[cfg(target_arch = "x86_64")]
+                Float::Bf16 if sides => planes.run_sides::<bf16>(call),
+                #[cfg(target_arch = "x86_64")]
+                Float::F32 if sides => planes.run_sides::<f32>(call),
+                Float::F16 => planes.run::<f16>(call),
+                Float::Bf16 => planes.run::<bf16>(call),
+                Float::F32 => planes.run::<f32>(call),
+                Float::F64 => planes.run::<f64>(call),
+            }
+        }
+    }
+}
+
+/// An element as it lies in memory.
+pub(super) trait Number: Copy + Default + Send + Sync + 'static {
+    /// What is compared.
+    type Wide: Copy + Default + PartialOrd;
+
+    /// A row of at most [`WIDE`], perhaps in the memory for it.
+    fn widen<'a>(row: &'a [Self], memory: &'a mut [Self::Wide; WIDE]) -> &'a [Self::Wide];
+
+    /// Whether sums of a whole row cost no more than moving each sum to and from where it belongs.
+    const IN_ROWS: bool;
+
+    /// Adds each of at most [`WIDE`] sources to what it is for.
+    fn add(source: &[Self], to: &mut [Self]);
+}
+
+macro_rules! whole_numbers {
+    ($($t:ty),*) => {
+        $(impl Number for $t {
+            type Wide = $t;
+            const IN_ROWS: bool = true;
+
+            #[inline(always)]
+            fn widen<'a>(row: &'a [$t], _: &'a mut [$t; WIDE]) -> &'a [$t] {
+                row
+            }
+
+            #[inline(always)]
+            fn add(source: &[$t], to: &mut [$t]) {
+                for (to, x) in to.iter_mut().zip(source) {
+                    // In this order: the first NaN is the sum.
+                    let sum = x + *to;
+                    *to = sum;
+                }
+            }
+        })*
+    };
+}
+whole_numbers!(f32, f64);
+
+/// A float of 16 bits. Sums of two in `f32` are rounded as exact ones would be.
+pub(super) trait Half: Copy + Default + Send + Sync + 'static {
+    fn to_wide(from: &[Self], to: &mut [f32]);
+    fn from_wide(from: &[f32], to: &mut [Self]);
+}
+
+impl Half for bf16 {
+    #[inline(always)]
+    fn to_wide(from: &[bf16], to: &mut [f32]) {
+        to.iter_mut().zip(from).for_each(|(to, x)| *to = f32::from_bits(u32::from(x.to_bits()) << 16));
+    }
+
+    #[inline(always)]
+    fn from_wide(from: &[f32], to: &mut [bf16]) {
+        to.iter_mut().zip(from).for_each(|(to, &x)| *to = bf16::from_f32(x));
+    }
+}
+
+impl Half for f16 {
+    #[inline(always)]
+    fn to_wide(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    #[inline(always)]
+    fn from_wide(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+impl<T: Half> Number for T {
+    type Wide = f32;
+    const IN_ROWS: bool = false;
+
+    #[inline(always)]
+    fn widen<'a>(row: &'a [T], memory: &'a mut [f32; WIDE]) -> &'a [f32] {
+        T::to_wide(row, &mut memory[..row.len()]);
+        &memory[..row.len()]
+    }
+
+    #[inline(always)]
+    fn add(source: &[T], to: &mut [T]) {
+        let (mut a, mut b) = ([0f32; WIDE], [0f32; WIDE]);
+        let n = to.len();
+        T::to_wide(source, &mut a[..n]);
+        T::to_wide(to, &mut b[..n]);
+        a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
+        T::from_wide(&a[..n], to);
+    }
+}
+
+/// The windows of arrays that are one behind the other, each of neighbours.
+pub(super) struct Planes<'a> {
+    pub(super) axes: &'a [Axis],
+    pub(super) outer: usize,
+    pub(super) inner: usize,
+    /// Elements and windows of one.
+    pub(super) elements: usize,
+    pub(super) windows: usize,
+    pub(super) stays: Stays,
+}
+
+impl Planes<'_> {
+    /// Rows of neighbours where they are.
+    ///
+    /// # Safety
+    /// As [`Sums::run`].
+    unsafe fn run<T: Number>(&self, call: &Call<'_>) {
+        let &Planes { axes, outer, inner, elements, windows, stays } = self;
+        let blocks = inner.div_ceil(WIDE);
+        let items = outer * blocks;
+        let tasks = items.min(4 * TASKS);
+        let sent = Sent(*call);
+        call.pool.run(tasks, &|task| {
+            let call = sent.get();
+            for item in items * task / tasks..items * (task + 1) / tasks {
+                let (o, first) = (item / blocks, item % blocks * WIDE);
+                let n = WIDE.min(inner - first);
+                let part = |i: usize, n: usize| {
+                    // SAFETY: there are so many such parts of the array.
+                    unsafe { Shared::<T>::new(call.arguments[i]).offset(o * n) }
+                };
+                let arrays = [part(0, elements), part(1, windows), part(3, elements)];
+                // SAFETY: the initial value is one element.
+                let init = unsafe { *call.arguments[2].cast::<T>() };
+                with_comparison!(stays, stays => {
+                    let lanes = Lanes { axes, arrays, init, inner, first, n, stays };
+                    // SAFETY: as the caller says; items have different places in the result.
+                    unsafe { lanes.run() };
+                });
+            }
+        });
+    }
+}
+
+/// The windows of one array, of neighbours.
+///
+/// **Invariant:** the arrays, whose innermost dimension is `inner`, have the elements and windows of the axes, nobody else uses these neighbours of the result, and there
+/// are at most [`WIDE`] of them.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'a, T, C> {
+    pub(super) axes: &'a [Axis],
+    /// The operand, the source, the result.
+    pub(super) arrays: [Shared<T>; 3],
+    pub(super) init: T,
+    pub(super) inner: usize,
+    /// The first of the neighbours, and how many there are.
+    pub(super) first: usize,
+    pub(super) n: usize,
+    /// Whether the selected element stays before a later one.
+    pub(super) stays: C,
+}
+
+impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lanes<'_, T, C> {
+    /// Computes them.
+    ///
+    /// # Safety
+    /// The invariant.
+    pub(super) unsafe fn run(self) {
+        match self.n {
+            16 => run_vectorized(Known::<_, 16>(self)),
+            32 => run_vectorized(Known::<_, 32>(self)),
+            64 => run_vectorized(Known::<_, 64>(self)),
+            _ => run_vectorized(Known::<_, 0>(self)),
+        }
+    }
+}
+
+/// So many lanes, or 0: any number.
+struct Known<L, const N: usize>(L);
+
+impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for Known<Lanes<'_, T, C>, N> {
+    #[inline(always)]
+    fn run(self) {
+        let Lanes { axes, arrays: [x, source, out], init, inner, first, n, stays } = self.0;
+        let n = if N == 0 { n } else { N };
+        let sizes: usize = axes.iter().map(|a| a.input).product();
+        let few = positions(axes) <= FEW;
+        let (apart, cut) = (few && axes.iter().all(Axis::is_apart), few && axes.iter().all(Axis::is_cut));
+        // SAFETY: the invariant of lanes, here and below.
+        unsafe {
+            let place_of = |i: usize| i * inner + first;
+            if !cut {
+                (0..sizes).for_each(|i| out.slice_mut(place_of(i), n).fill(init));
+            }
+            let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, axes.len());
+            let (mut best, mut place) = ([T::Wide::default(); WIDE], [0u32; WIDE]);
+            let (mut memory, mut sums) = ([T::Wide::default(); WIDE], [init; WIDE]);
+            let mut elements: SmallVec<[usize; 64]> = SmallVec::new();
+            for window in 0..outputs(axes) {
+                elements.clear();
+                visit(axes, &at, 0, &mut |i| elements.push(i));
+                if let Some((&i, later)) = elements.split_first() {
+                    best[..n].copy_from_slice(T::widen(x.slice(place_of(i), n), &mut memory));
+                    place[..n].fill(i as u32);
+                    for &i in later {
+                        let row = T::widen(x.slice(place_of(i), n), &mut memory);
+                        select(&mut best[..n], &mut place[..n], row, i as u32, stays);
+                    }
+                    let source = source.slice(place_of(window), n);
+                    if apart {
+                        sums[..n].fill(init);
+                        T::add(source, &mut sums[..n]);
+                        for &i in &elements {
+                            put(out.slice_mut(place_of(i), n), &sums[..n], init, &place[..n], i as u32);
+                        }
+                    } else if few && T::IN_ROWS {
+                        for &i in &elements {
+                            let to = out.slice_mut(place_of(i), n);
+                            sums[..n].copy_from_slice(to);
+                            T::add(source, &mut sums[..n]);
+                            keep(to, &sums[..n], &place[..n], i as u32);
+                        }
+                    } else {
+                        let to = |l: usize| out.pointer().add(place[l] as usize * inner + first + l);
+                        (0..n).for_each(|l| sums[l] = *to(l));
+                        T::add(source, &mut sums[..n]);
+                        (0..n).for_each(|l| *to(l) = sums[l]);
+                    }
+                }
+                for (at, axis) in at.iter_mut().zip(axes).rev() {
+                    *at += 1;
+                    if *at < axis.output {
+                        break;
+                    }
+                    *at = 0;
+                }
+            }
+        }
+    }
+}
+
+/// Selects between what is selected so far, with its places, and the elements at a later place.
+#[inline(always)]
+fn select<W: Copy>(
+    best: &mut [W],
+    places: &mut [u32],
+    row: &[W],
+    place: u32,
+    stays: impl Fn(W, W) -> bool + Copy,
+) {
+    for ((best, at), &x) in best.iter_mut().zip(places).zip(row) {
+        let keep = stays(*best, x);
+        *best = if keep { *best } else { x };
+        *at = if keep { *at } else { place };
+    }
+}
+
+/// Puts sums where they belong to this place, and the initial value elsewhere.
+#[inline(always)]
+fn put<T: Copy>(to: &mut [T], sums: &[T], init: T, places: &[u32], place: u32) {
+    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(places) {
+        *to = if at == place { sum } else { init };
+    }
+}
+
+/// Puts sums where they belong to this place.
+#[inline(always)]
+fn keep<T: Copy>(to: &mut [T], sums: &[T], places: &[u32], place: u32) {
+    for ((to, &sum), &at) in to.iter_mut().zip(sums).zip(places) {
+        if at == place {
+            *to = sum;
+        }
+    }
+}
+
+/// Calls `each` with the index of every element of a window that exists, row-major.
+#[inline(always)]
+fn visit(axes: &[Axis], output: &[usize], base: usize, each: &mut impl FnMut(usize)) {
+    match (axes, output) {
+        ([a], [o]) if a.is_plain() => a.range(*o).for_each(|p| each(base * a.input + p)),
+        ([a, b], [o, q]) if a.is_plain() && b.is_plain() => {
+            for p in a.range(*o) {
+                b.range(*q).for_each(|r| each((base * a.input + p) * b.input + r));
+            }
+        }
+        (axes, output) => (0..positions(axes)).filter_map(|w| locate(axes, output, w)).for_each(each),
+    }
+}
