@@ -97,7 +97,13 @@ pub(super) fn time(
     let mut where_time_goes = None;
     if options.profile || options.trace.is_some() {
         let profiled = RunOptions { profile: true, ..limits };
-        let runs: Result<Vec<Finished>, _> = (0..runs.clamp(3, 50)).map(|_| once(&profiled)).collect();
+        let times = |mut run: Finished| {
+            // As in the runs that are timed: the next one finds this one's memory.
+            run.results.clear();
+            run
+        };
+        let runs: Result<Vec<Finished>, _> =
+            (0..runs.clamp(3, 50)).map(|_| once(&profiled).map(times)).collect();
         let runs = runs.map_err(|e| ended(e).failure())?;
         if options.profile {
             let limits = Limits::measure(executable.pool()).map_err(|e| ended(e.into()).failure())?;
