@@ -30,6 +30,9 @@ const NEIGHBOURS: usize = 2048;
 /// Elements of results that pieces have, about, if there are few.
 const ELEMENTS: usize = 1 << 13;
 
+/// Bytes of a short row of a window.
+const SHORT: usize = 1 << 10;
+
 /// Windows, or their positions, that are looked up once for all lines, at most.
 const LISTED: usize = 1 << 16;
 
@@ -321,6 +324,15 @@ impl Task<'_> {
         }
     }
 
+    /// Whether to ask for what windows further on see: their rows are where the operand is, and too short and too far apart for the machine to see where
+    /// they go on.
+    fn ahead(&self, width: usize) -> bool {
+        let line = &self.plan.line;
+        let row = line.window.saturating_mul(width * self.work.fold.bytes);
+        let in_place = self.narrow.is_none() && !self.plan.two;
+        self.work.far && in_place && row <= SHORT && line.placement().0 > 1
+    }
+
     /// Folds elements of lines (each given by the first one of the piece) into results of its windows.
     unsafe fn along(&self, lines: &[*const u8], begun: bool, piece: &Piece<'_>, to: To) {
         let (fold, size) = (self.work.fold, self.work.fold.bytes);
@@ -349,6 +361,7 @@ impl Task<'_> {
                 first: if begun { std::ptr::null() } else { self.work.first.0.as_ptr() },
                 out: to.out,
                 out_pitch: to.out_pitch,
+                ahead: self.ahead(width),
             };
             if let Some(windows) = fold.windows {
                 return windows(&all);

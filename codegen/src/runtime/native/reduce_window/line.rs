@@ -1,31 +1,37 @@
 //! Windows along an axis whose elements are rows of neighbours: a vector of neighbours stays in registers while all elements of its window are folded into it.
 
 use super::fold::Function;
+use crate::runtime::native::dot::tile::prefetch;
 
 /// A line of windows along an axis.
 #[derive(Clone, Copy)]
 pub(in crate::runtime::native) struct Line<'a> {
     /// Where element 0 of the axis is (or would be), for each position of the axes before it that is there.
-    pub(in crate::runtime::native) rows: &'a [*const u8],
+    pub(super) rows: &'a [*const u8],
     /// The first element of each window, and how many it has.
-    pub(in crate::runtime::native) places: &'a [(usize, usize)],
+    pub(super) places: &'a [(usize, usize)],
     /// Distance of the elements of a window.
-    pub(in crate::runtime::native) step: usize,
+    pub(super) step: usize,
     /// Distance of elements of the axis, in neighbours.
-    pub(in crate::runtime::native) pitch: usize,
+    pub(super) pitch: usize,
     /// Neighbours.
-    pub(in crate::runtime::native) width: usize,
+    pub(super) width: usize,
     /// What results begin with, [`BLOCK`] times; null: with what is there.
-    pub(in crate::runtime::native) first: *const u8,
+    pub(super) first: *const u8,
     /// The results, and their distance in neighbours.
-    pub(in crate::runtime::native) out: *mut u8,
-    pub(in crate::runtime::native) out_pitch: usize,
+    pub(super) out: *mut u8,
+    pub(super) out_pitch: usize,
+    /// Whether to ask for what windows further on see.
+    pub(super) ahead: bool,
 }
 
 /// Neighbours that are folded at a time: most, fewer, fewest but for some.
-pub(in crate::runtime::native) const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 const SMALL: usize = 16;
 const LEAST: usize = 4;
+
+/// Bytes from those that are folded to those that are asked for: rows that are some apart are read too jumpily for the machine to see where they go on.
+pub(super) const AHEAD: usize = 1 << 12;
 
 impl Line<'_> {
     /// What the neighbours from `at` on of a result begin with.
@@ -35,6 +41,25 @@ impl Line<'_> {
         // SAFETY: the neighbours are there.
         unsafe {
             if self.first.is_null() { to.cast::<T>().add(at) } else { self.first.cast::<T>().add(at % 2) }
+        }
+    }
+
+    /// Asks for what windows see soon after window `o` of these bytes: neighbours from `at` on of its elements that the next one does not see.
+    #[inline(always)]
+    fn ask_ahead<T>(&self, o: usize, at: usize, bytes: usize) {
+        if !self.ahead {
+            return;
+        }
+        let (first, count) = self.places[o];
+        let new =
+            self.places.get(o + 1).map_or(0, |next| (next.0 - first).div_ceil(self.step.max(1))).min(count);
+        for &row in self.rows {
+            for i in 0..new {
+                let element = row.cast::<T>().wrapping_add((first + i * self.step) * self.pitch + at);
+                for line in (0..bytes).step_by(64) {
+                    prefetch(element.cast::<u8>().wrapping_add(AHEAD + line));
+                }
+            }
         }
     }
 
@@ -89,6 +114,7 @@ pub(super) unsafe fn windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
             macro_rules! blocks {
                 ($n:expr) => {
                     while line.width - at >= $n {
+                        line.ask_ahead::<T>(o, at, $n * size_of::<T>());
                         block::<T, F, { $n }>(line, to, place, at);
                         at += $n;
                     }
@@ -118,6 +144,7 @@ pub(super) unsafe fn extremes<const LARGEST: bool>(line: &Line<'_>) {
                 ($vectors:literal) => {
                     while at + 16 * ($vectors - 1) < line.width {
                         let last = (line.width - at).min(16 * $vectors) - 16 * ($vectors - 1);
+                        line.ask_ahead::<f32>(o, at, 64 * $vectors);
                         extreme_block::<LARGEST, $vectors>(line, to, place, at, ((1u32 << last) - 1) as u16);
                         at += 16 * $vectors;
                     }

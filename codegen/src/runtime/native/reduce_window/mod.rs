@@ -165,6 +165,9 @@ impl Row {
     }
 }
 
+/// Bytes of an operand that is asked for before it is read.
+const FAR: usize = 8 << 20;
+
 /// What an algorithm over windows works with.
 #[derive(Clone, Copy)]
 struct Work<'a> {
@@ -175,6 +178,8 @@ struct Work<'a> {
     /// Memory for each of [`TASKS`] tasks.
     scratch: Shared<u8>,
     scratch_bytes: usize,
+    /// The operand is too large to be in a cache.
+    far: bool,
 }
 
 impl Work<'_> {
@@ -272,8 +277,14 @@ impl Operation for ReduceWindow {
         }
         let scratch_bytes = self.task_bytes as usize;
         let first = Row::of(&first);
-        let work =
-            Work { fold: &fold, pool: call.pool, first: &first, scratch: scratch(self.tasks), scratch_bytes };
+        let work = Work {
+            fold: &fold,
+            pool: call.pool,
+            first: &first,
+            scratch: scratch(self.tasks),
+            scratch_bytes,
+            far: input * self.ty.storage_bytes() > FAR,
+        };
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
         unsafe {
             if let Some(plan) = &self.planes {

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::line::AHEAD;
 use super::{TOGETHER, Work, tasks};
 use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::tile::prefetch;
@@ -26,9 +27,6 @@ const REACHED: usize = 1 << 18;
 
 /// Results of a line that is done for itself.
 const LONG: usize = 256;
-
-/// Bytes from those that are folded to those that are asked for: rows that are some apart are read too jumpily for the machine to see where they go on.
-const AHEAD: usize = 1 << 12;
 
 type Rows = SmallVec<[*const u8; 64]>;
 
