@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::line::{BLOCK, Line};
+use super::line::{AHEAD, BLOCK, Line};
 use super::planes::line_of;
 use super::{Work, tasks};
 use crate::runtime::native::dot::product::with_workspace;
@@ -324,13 +324,18 @@ impl Task<'_> {
         }
     }
 
-    /// Whether to ask for what windows further on see: their rows are where the operand is, and too short and too far apart for the machine to see where
-    /// they go on.
-    fn ahead(&self, width: usize) -> bool {
-        let line = &self.plan.line;
-        let row = line.window.saturating_mul(width * self.work.fold.bytes);
-        let in_place = self.narrow.is_none() && !self.plan.two;
-        self.work.far && in_place && row <= SHORT && line.placement().0 > 1
+    /// How far ahead to ask for what windows further on see, if their rows are where the operand is, and too short and too far apart for the machine to see
+    /// where they go on: in the same line, or, of short lines, in those that the next line of results sees.
+    fn ahead(&self, width: usize) -> usize {
+        let (plan, size) = (self.plan, self.work.fold.bytes);
+        let row = plan.line.window.saturating_mul(width * size);
+        let in_place = self.narrow.is_none() && !plan.two;
+        if !self.work.far || !in_place || row > SHORT || plan.line.placement().0 < 2 {
+            return 0;
+        }
+        let line = plan.line.input * plan.inner * size;
+        let next = plan.leading.last().map_or(1, |axis| axis.placement().0);
+        if line < 2 * AHEAD { line.saturating_mul(next) } else { AHEAD }
     }
 
     /// Folds elements of lines (each given by the first one of the piece) into results of its windows.

@@ -21,8 +21,8 @@ pub(in crate::runtime::native) struct Line<'a> {
     /// The results, and their distance in neighbours.
     pub(super) out: *mut u8,
     pub(super) out_pitch: usize,
-    /// Whether to ask for what windows further on see.
-    pub(super) ahead: bool,
+    /// Bytes from what windows see to what is asked for; 0: nothing is.
+    pub(super) ahead: usize,
 }
 
 /// Neighbours that are folded at a time: most, fewer, fewest but for some.
@@ -47,7 +47,7 @@ impl Line<'_> {
     /// Asks for what windows see soon after window `o` of these bytes: neighbours from `at` on of its elements that the next one does not see.
     #[inline(always)]
     fn ask_ahead<T>(&self, o: usize, at: usize, bytes: usize) {
-        if !self.ahead {
+        if self.ahead == 0 {
             return;
         }
         let (first, count) = self.places[o];
@@ -57,7 +57,7 @@ impl Line<'_> {
             for i in 0..new {
                 let element = row.cast::<T>().wrapping_add((first + i * self.step) * self.pitch + at);
                 for line in (0..bytes).step_by(64) {
-                    prefetch(element.cast::<u8>().wrapping_add(AHEAD + line));
+                    prefetch(element.cast::<u8>().wrapping_add(self.ahead + line));
                 }
             }
         }
