@@ -1,12 +1,14 @@
 //! Rows that indices say where to find: they are asked for some rows ahead of those that are copied or computed with, because no processor foresees them.
+//! So are rows from which indices pick elements, a part of the next one with each of these.
 //!
 //! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
 
 use super::code::Code;
-use super::index::Affine;
+use super::index::{Affine, Def};
 use super::lanes::is_plain;
 use super::nest::decode;
 use super::tape::{NodeId, Op, Tape};
+use super::tile::atom;
 use crate::cpu::llvm::{IntPredicate, Result, Value};
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
@@ -18,6 +20,13 @@ const AHEAD: i64 = 2 << 10;
 const ROWS: (i64, i64) = (4, 32);
 /// Operations that an index may take, since it is computed twice.
 const WORK: u64 = 16;
+
+/// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked: the processor foresees shorter ones, or has them.
+const FAR: i64 = 8 << 20;
+const LEAST: i64 = 4 << 10;
+const MOST: i64 = 128 << 10;
+/// Bytes of a row for each element that is picked of it, at most.
+const LINE: i64 = 64;
 
 /// Rows of large arrays at computed places.
 pub(super) struct Gathered {
@@ -77,6 +86,60 @@ impl Gathered {
     }
 }
 
+/// Rows of large arrays from which elements at computed places are picked.
+#[derive(Default)]
+pub(super) struct Picked {
+    /// Arrays, where in the next row to ask, and for how many elements for each that is picked.
+    rows: Vec<(u32, Affine, i64)>,
+}
+
+impl Picked {
+    /// What the nodes load that way from rows that `outer` counts, over all values (so many) of the innermost variable.
+    pub(super) fn of(
+        tape: &Tape<'_>,
+        nodes: impl Iterator<Item = NodeId>,
+        outer: u32,
+        (inner, n): (u32, i64),
+    ) -> Self {
+        let mut rows = Vec::new();
+        let (Some(outer), Some(inner_atom)) = (atom(tape, outer), atom(tape, inner)) else {
+            return Self { rows };
+        };
+        for node in tape.needed(nodes) {
+            let Op::Load { array, at, .. } = &tape.nodes[node as usize].op else { continue };
+            let shape = &tape.arrays[*array as usize].shape;
+            let size = shape.element_type.storage_bytes() as i64;
+            let (elements, row) = (shape.checked_elements().unwrap_or(0), at.factor(outer));
+            let (picks, mut next): (Vec<_>, Vec<_>) =
+                at.terms.iter().partition(|t| !matches!(tape.space.atom(t.0).def, Def::Var(_)));
+            let whole = |terms: Vec<_>| Affine { terms: terms.into_iter().collect(), constant: 0 };
+            let (low, high) = tape.space.range(&whole(picks));
+            next.retain(|t| t.0 != inner_atom);
+            // Most lines of a row are seen, and all of them fit into the second cache.
+            let each = row / n.max(1);
+            let fits = (0..row).contains(&high.saturating_sub(low))
+                && elements.saturating_mul(size) >= FAR
+                && (LEAST..=MOST).contains(&row.saturating_mul(size))
+                && each * size <= LINE;
+            if fits && !is_plain(tape, at, inner) {
+                let next = whole(next).plus(at.constant.wrapping_add(row));
+                let each = each.max(1);
+                rows.push((*array, next.merged(&Affine::atom(inner_atom).times(each)), each * size));
+            }
+        }
+        Self { rows }
+    }
+
+    /// Asks for a part of the next rows.
+    pub(super) fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        for (array, at, bytes) in &self.rows {
+            let place = c.place(*array, at)?;
+            c.e.prefetch_far(place.address, bytes.unsigned_abs() * u64::from(c.lanes))?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::fused;
@@ -98,5 +161,13 @@ mod tests {
             gather("h", "p1")
         );
         check(&fused("kLoop", &["f32[8192,40]", "s32[300]"], "f32[300,40]", &body, ""));
+    }
+
+    /// Elements of rows of a table that is in no cache.
+    #[test]
+    fn elements_of_rows() {
+        let body = "  i = s32[300,1] reshape(p1)\n  ROOT g = f32[2100,300] gather(p0, i), offset_dims={0}, collapsed_slice_dims={1}, \
+                    start_index_map={1}, index_vector_dim=1, slice_sizes={2100,1}";
+        check(&fused("kLoop", &["f32[2100,1030]", "s32[300]"], "f32[2100,300]", body, ""));
     }
 }

@@ -108,7 +108,8 @@ impl Affine {
         self.terms.binary_search_by_key(&atom, |t| t.0).map_or(0, |i| self.terms[i].1)
     }
 
-    fn merged(&self, other: &Self) -> Self {
+    /// Plus another one.
+    pub(super) fn merged(&self, other: &Self) -> Self {
         let mut terms: SmallVec<[(AtomId, i64); 3]> = SmallVec::new();
         let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
         loop {

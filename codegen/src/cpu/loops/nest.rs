@@ -8,7 +8,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
-use super::gathered::Gathered;
+use super::gathered::{Gathered, Picked};
 use super::index::{Affine, AtomId, Def, Index};
 use super::lanes::{LONGEST, lanes, over_lanes, registers};
 use super::roots::Root;
@@ -529,7 +529,12 @@ impl Nest {
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
         let e = c.e;
-        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse };
+        let roots = || self.outputs.iter().map(|o| o.node);
+        let picked = match &self.vars[..] {
+            &[.., (outer, _), inner] => Picked::of(tape, roots(), outer, inner),
+            [] | [_] => Picked::default(),
+        };
+        let row = Row { target, streaming, outputs: &self.outputs, columns: self.columns, sparse, picked };
         match &self.vars[..] {
             [] => row.body(c)?,
             &[(var, n)] if self.prefix == 0 => {
@@ -552,8 +557,7 @@ impl Nest {
             vars => {
                 let (&(inner, n), outer) = vars.split_last().unwrap_or((&(0, 1), &[]));
                 let e = c.e;
-                let roots = self.outputs.iter().map(|o| o.node);
-                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(tape, roots, (inner, n)));
+                let gathered = (outer.len() == self.prefix).then(|| Gathered::of(tape, roots(), (inner, n)));
                 c.mark()?;
                 e.for_range(begin, end, e.i64(1), |unit| {
                     c.enter()?;
@@ -622,10 +626,12 @@ struct Row<'r> {
     outputs: &'r [Output],
     columns: usize,
     sparse: Option<Sparse>,
+    picked: Picked,
 }
 
 impl Row<'_> {
     fn body(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
+        self.picked.ask(c)?;
         store_columns(c, self.outputs, self.columns, self.streaming)
     }
 

@@ -63,7 +63,8 @@ fn sides(others: i64, rows: i64, columns: i64) -> [i64; 2] {
     [tall, (AREA / tall / 16 * 16).clamp(16, up(columns))]
 }
 
-fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
+/// The atom of a variable, if anything depends on it.
+pub(super) fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
     tape.space.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
 }
 
