@@ -155,12 +155,27 @@ impl Tiles {
                 if direct {
                     return self.store_turned(c, nest, &tiles, &place, columns);
                 }
+                // Whole blocks are turned over, what is left at the edges is gathered.
+                let block = i64::from(c.lanes.min(TURNED));
+                let even = block > 1 && rows >= block && columns >= block;
+                let whole = |low: Value<'ctx>, high: Value<'ctx>, size: i64| match size % block {
+                    0 => Ok(high),
+                    _ => e.add(low, e.mul(e.udiv(e.sub(high, low)?, e.i64(block))?, e.i64(block))?),
+                };
+                let all = Part { rows: [low, high], columns: [first, last] };
                 for tile in &tiles {
-                    let block = c.lanes.min(TURNED);
-                    if rows % i64::from(block) == 0 && columns % i64::from(block) == 0 && block > 1 {
-                        self.turn(c, tile, &place, block)?;
-                    } else {
-                        gather(c, target, tile, &place)?;
+                    if !even {
+                        gather(c, target, tile, &place, &all)?;
+                        continue;
+                    }
+                    let (bottom, right) = (whole(low, high, rows)?, whole(first, last, columns)?);
+                    let inside = Part { rows: [low, bottom], columns: [first, right] };
+                    self.turn(c, tile, &place, &inside, block as u32)?;
+                    if columns % block != 0 {
+                        gather(c, target, tile, &place, &Part { columns: [right, last], ..inside })?;
+                    }
+                    if rows % block != 0 {
+                        gather(c, target, tile, &place, &Part { rows: [bottom, high], ..all })?;
                     }
                 }
                 let count = (columns % wide == 0).then_some(wide);
@@ -251,20 +266,22 @@ impl Tiles {
         })
     }
 
-    /// Fills a tile, blocks of so many rows and columns at once.
+    /// Fills a part of a tile, blocks of so many rows and columns at once.
     fn turn<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         tile: &Tile<'_, 'ctx>,
         place: &Corner<'ctx>,
+        part: &Part<'ctx>,
         block: u32,
     ) -> Result<()> {
         let e = c.e;
         let step = i64::from(block);
         let bytes = tile.prim.bytes() as i64;
         let stride = tile.stride(self.atoms[0]);
-        c.for_var(place.column, place.first, place.last, step, false, step, |c| {
-            c.for_var(place.row, place.low, place.high, step, false, step, |c| {
+        let [[low, high], [first, last]] = [part.rows, part.columns];
+        c.for_var(place.column, first, last, step, false, step, |c| {
+            c.for_var(place.row, low, high, step, false, step, |c| {
                 let from = c.place(tile.array, tile.at)?.address;
                 let wide = e.with_lanes(block);
                 let mut all = Vec::new();
@@ -298,6 +315,13 @@ struct Corner<'ctx> {
     high: Value<'ctx>,
     first: Value<'ctx>,
     last: Value<'ctx>,
+}
+
+/// Rows and columns of a tile: from, to.
+#[derive(Clone, Copy)]
+struct Part<'ctx> {
+    rows: [Value<'ctx>; 2],
+    columns: [Value<'ctx>; 2],
 }
 
 impl<'ctx> Corner<'ctx> {
@@ -359,19 +383,23 @@ impl<'ctx> Tile<'_, 'ctx> {
     }
 }
 
-/// Fills a tile element by element.
+/// Fills a part of a tile element by element.
 fn gather<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,
     target: &Target,
     tile: &Tile<'_, 'ctx>,
     place: &Corner<'ctx>,
+    part: &Part<'ctx>,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
     let column = atom(c.tape, place.column);
-    c.for_var(place.row, place.low, place.high, 1, false, 1, |c| {
+    let [[low, high], [first, last]] = [part.rows, part.columns];
+    c.for_var(place.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, place)?;
         let level = c.level();
-        over_lanes(c, target, place.column, place.first, place.last, None, w, &|c| {
+        // Columns begin where whole blocks end.
+        let multiple = w.min(i64::from(TURNED));
+        over_lanes(c, target, place.column, first, last, None, multiple, &|c| {
             let value = c.load(tile.array, tile.at)?;
             let Some(column) = column else { return Ok(()) };
             let address =

@@ -160,7 +160,7 @@ pub(super) trait Number: Copy + Default + Send + Sync + 'static {
     fn add(source: &[Self], to: &mut [Self]);
 }
 
-macro_rules! whole_numbers {
+macro_rules! as_they_are {
     ($($t:ty),*) => {
         $(impl Number for $t {
             type Wide = $t;
@@ -182,7 +182,7 @@ macro_rules! whole_numbers {
         })*
     };
 }
-whole_numbers!(f32, f64);
+as_they_are!(f32, f64);
 
 /// A float of 16 bits. Sums of two in `f32` are rounded as exact ones would be.
 pub(super) trait Half: Copy + Default + Send + Sync + 'static {
