@@ -51,13 +51,14 @@ impl Line<'_> {
             return;
         }
         let (first, count) = self.places[o];
-        let new =
-            self.places.get(o + 1).map_or(0, |next| (next.0 - first).div_ceil(self.step.max(1))).min(count);
+        // Windows in padding have no first element: where the next one is behind this one, nothing is new.
+        let moved = self.places.get(o + 1).map_or(0, |next| next.0.saturating_sub(first));
+        let new = moved.div_ceil(self.step.max(1)).min(count);
         for &row in self.rows {
             for i in 0..new {
                 let element = row.cast::<T>().wrapping_add((first + i * self.step) * self.pitch + at);
                 for line in (0..bytes).step_by(64) {
-                    prefetch(element.cast::<u8>().wrapping_add(self.ahead + line));
+                    prefetch(element.cast::<u8>().wrapping_add(self.ahead).wrapping_add(line));
                 }
             }
         }

@@ -48,6 +48,18 @@ fn text(ty: ElementType, op: &str, (operand, result, window): (&str, &str, &str)
     )
 }
 
+/// Arrays that are in no cache, of which memory is asked for ahead; the last windows see padding alone.
+#[test]
+fn windows_from_memory() {
+    for window in [
+        ("300,112,64", "300,59,64", "size=1x2x1 stride=1x2x1 pad=0_0x0_7x0_0"),
+        ("5,8,30,30,64", "5,4,15,19,64", "size=1x2x3x2x1 stride=1x2x2x2x1 pad=0_0x0_0x1_0x0_9x0_0"),
+    ] {
+        check(&text(ElementType::F32, "maximum", window, "parameter(1)"), 3, false, true, &[]);
+        check(&text(ElementType::U32, "add", window, "parameter(1)"), 4, false, true, &[]);
+    }
+}
+
 #[test]
 fn exact_operations_of_any_type() {
     for (seed, &ty) in (0..).zip(ElementType::ALL) {
