@@ -89,7 +89,7 @@ impl Gathered {
 /// Rows of large arrays from which elements at computed places are picked.
 #[derive(Default)]
 pub(super) struct Picked {
-    /// Arrays, where in the next row to ask, and for how many elements for each that is picked.
+    /// Arrays, where in the next row to ask, and for how many bytes for each element that is picked.
     rows: Vec<(u32, Affine, i64)>,
 }
 

@@ -155,29 +155,7 @@ impl Tiles {
                 if direct {
                     return self.store_turned(c, nest, &tiles, &place, columns);
                 }
-                // Whole blocks are turned over, what is left at the edges is gathered.
-                let block = i64::from(c.lanes.min(TURNED));
-                let even = block > 1 && rows >= block && columns >= block;
-                let whole = |low: Value<'ctx>, high: Value<'ctx>, size: i64| match size % block {
-                    0 => Ok(high),
-                    _ => e.add(low, e.mul(e.udiv(e.sub(high, low)?, e.i64(block))?, e.i64(block))?),
-                };
-                let all = Part { rows: [low, high], columns: [first, last] };
-                for tile in &tiles {
-                    if !even {
-                        gather(c, target, tile, &place, &all)?;
-                        continue;
-                    }
-                    let (bottom, right) = (whole(low, high, rows)?, whole(first, last, columns)?);
-                    let inside = Part { rows: [low, bottom], columns: [first, right] };
-                    self.turn(c, tile, &place, &inside, block as u32)?;
-                    if columns % block != 0 {
-                        gather(c, target, tile, &place, &Part { columns: [right, last], ..inside })?;
-                    }
-                    if rows % block != 0 {
-                        gather(c, target, tile, &place, &Part { rows: [bottom, high], ..all })?;
-                    }
-                }
+                tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
                 let count = (columns % wide == 0).then_some(wide);
                 let w = i64::from(c.lanes);
                 c.for_var(row, low, high, 1, false, 1, |c| {
@@ -264,6 +242,38 @@ impl Tiles {
                 Ok(())
             })
         })
+    }
+
+    /// Fills a tile of an array of so many rows and columns: whole blocks are turned over, what is left at the edges is gathered.
+    fn fill<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        target: &Target,
+        tile: &Tile<'_, 'ctx>,
+        place: &Corner<'ctx>,
+        [rows, columns]: [i64; 2],
+    ) -> Result<()> {
+        let &Corner { low, high, first, last, .. } = place;
+        let all = Part { rows: [low, high], columns: [first, last] };
+        let (e, block) = (c.e, c.lanes.min(TURNED));
+        let step = i64::from(block);
+        if block == 1 || rows < step || columns < step {
+            return gather(c, target, tile, place, &all);
+        }
+        let whole = |low: Value<'ctx>, high: Value<'ctx>, size: i64| match size % step {
+            0 => Ok(high),
+            _ => e.add(low, e.mul(e.udiv(e.sub(high, low)?, e.i64(step))?, e.i64(step))?),
+        };
+        let (bottom, right) = (whole(low, high, rows)?, whole(first, last, columns)?);
+        let inside = Part { rows: [low, bottom], columns: [first, right] };
+        self.turn(c, tile, place, &inside, block)?;
+        if columns % step != 0 {
+            gather(c, target, tile, place, &Part { columns: [right, last], ..inside })?;
+        }
+        if rows % step != 0 {
+            gather(c, target, tile, place, &Part { rows: [bottom, high], ..all })?;
+        }
+        Ok(())
     }
 
     /// Fills a part of a tile, blocks of so many rows and columns at once.

@@ -7,6 +7,39 @@ use hlo_interp::scalar::convert;
 
 use super::memory::Shared;
 
+/// A float of 16 bits.
+pub(super) trait Half: Copy + Default + Send + Sync + 'static {
+    /// Widens as many as there are.
+    fn to_wide(from: &[Self], to: &mut [f32]);
+
+    /// Rounds.
+    fn from_wide(from: &[f32], to: &mut [Self]);
+}
+
+impl Half for bf16 {
+    #[inline(always)]
+    fn to_wide(from: &[bf16], to: &mut [f32]) {
+        to.iter_mut().zip(from).for_each(|(to, x)| *to = f32::from_bits(u32::from(x.to_bits()) << 16));
+    }
+
+    #[inline(always)]
+    fn from_wide(from: &[f32], to: &mut [bf16]) {
+        to.iter_mut().zip(from).for_each(|(to, &x)| *to = bf16::from_f32(x));
+    }
+}
+
+impl Half for f16 {
+    #[inline(always)]
+    fn to_wide(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    #[inline(always)]
+    fn from_wide(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
 /// How elements of a type become f32.
 #[derive(Clone, Debug)]
 pub(super) struct Narrow {
@@ -32,10 +65,9 @@ impl Narrow {
         // SAFETY: as the caller says.
         unsafe {
             if self.ty == ElementType::BF16 {
-                let from = Shared::<u16>::new(from).slice(at, to.len());
-                to.iter_mut().zip(from).for_each(|(to, &x)| *to = f32::from_bits(u32::from(x) << 16));
+                bf16::to_wide(Shared::new(from).slice(at, to.len()), to);
             } else if self.ty == ElementType::F16 {
-                Shared::<f16>::new(from).slice(at, to.len()).convert_to_f32_slice(to);
+                f16::to_wide(Shared::new(from).slice(at, to.len()), to);
             } else {
                 let from = Shared::<u8>::new(from).slice(at, to.len());
                 to.iter_mut().zip(from).for_each(|(to, &x)| *to = self.table[usize::from(x)]);
@@ -51,10 +83,9 @@ impl Narrow {
         // SAFETY: as the caller says.
         unsafe {
             if self.ty == ElementType::BF16 {
-                let to = Shared::<bf16>::new(to).slice_mut(at, from.len());
-                to.iter_mut().zip(from).for_each(|(to, &x)| *to = bf16::from_f32(x));
+                bf16::from_wide(from, Shared::new(to).slice_mut(at, from.len()));
             } else if self.ty == ElementType::F16 {
-                Shared::<f16>::new(to).slice_mut(at, from.len()).convert_from_f32_slice(from);
+                f16::from_wide(from, Shared::new(to).slice_mut(at, from.len()));
             } else {
                 let to = Shared::<u8>::new(to).slice_mut(at, from.len());
                 with_element_type!(self.ty, T => {

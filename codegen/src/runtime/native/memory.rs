@@ -124,3 +124,27 @@ impl Layout {
         self.bytes
     }
 }
+
+/// Asks for memory that will be read or written; any address.
+#[inline(always)]
+pub(super) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching faults nowhere; every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// The same, into the second-level cache.
+#[inline(always)]
+pub(super) fn prefetch_far(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching faults nowhere; every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

@@ -50,6 +50,17 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// Goes on to the next output, along the last axis first; from the last one to the first.
+pub(super) fn advance(axes: &[Axis], output: &mut [usize]) {
+    for (at, axis) in output.iter_mut().zip(axes).rev() {
+        *at += 1;
+        if *at < axis.output {
+            break;
+        }
+        *at = 0;
+    }
+}
+
 /// The axes of an array.
 pub(super) type Axes = SmallVec<[Axis; 6]>;
 

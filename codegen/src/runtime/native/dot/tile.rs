@@ -7,6 +7,7 @@ use hlo::num_complex::Complex;
 
 use super::step::{self, Step};
 use crate::isa::Features;
+use crate::runtime::native::memory::{prefetch, prefetch_far};
 
 /// What a register tile is told.
 #[derive(Clone, Copy)]
@@ -64,30 +65,6 @@ pub(in crate::runtime::native) struct Tiles<A: Arithmetic> {
     pub(in crate::runtime::native) rows: usize,
     /// The most columns: panels of the right operand have as many.
     pub(in crate::runtime::native) columns: usize,
-}
-
-/// Asks for memory that will be read or written; any address.
-#[inline(always)]
-pub(in crate::runtime::native) fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: prefetching faults nowhere; every x86-64 has it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// The same, into the second-level cache.
-#[inline(always)]
-fn prefetch_far(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: prefetching faults nowhere; every x86-64 has it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are neighbours.

@@ -15,7 +15,7 @@ use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::floats::Narrow;
 use crate::runtime::native::memory::Shared;
 use crate::runtime::native::simd::vectorized;
-use crate::runtime::native::window::{Axes, Axis, Run, positions};
+use crate::runtime::native::window::{Axes, Axis, Run, advance, positions};
 
 /// Rows that are folded at a time, and those of them that are kept if they had to be widened.
 const TOGETHER: usize = 64;
@@ -162,13 +162,7 @@ pub(super) unsafe fn windows(
                 let piece = Piece { outputs, neighbours, elements, places, runs: runs.as_deref() };
                 // SAFETY: as the caller says; pieces are different parts of the result.
                 unsafe { task.piece(&at, index, &piece, out) };
-                for (at, axis) in at.iter_mut().zip(leading).rev() {
-                    *at += 1;
-                    if *at < axis.output {
-                        break;
-                    }
-                    *at = 0;
-                }
+                advance(leading, &mut at);
             }
         });
     });

@@ -1,7 +1,7 @@
 //! Windows along an axis whose elements are rows of neighbours: a vector of neighbours stays in registers while all elements of its window are folded into it.
 
 use super::fold::Function;
-use crate::runtime::native::dot::tile::prefetch;
+use crate::runtime::native::memory::prefetch;
 
 /// A line of windows along an axis.
 #[derive(Clone, Copy)]

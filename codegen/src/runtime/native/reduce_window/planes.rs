@@ -13,9 +13,8 @@ use smallvec::SmallVec;
 use super::line::AHEAD;
 use super::{TOGETHER, Work, tasks};
 use crate::runtime::native::dot::product::with_workspace;
-use crate::runtime::native::dot::tile::prefetch;
 use crate::runtime::native::floats::Narrow;
-use crate::runtime::native::memory::{Shared, with_width};
+use crate::runtime::native::memory::{Shared, prefetch, with_width};
 use crate::runtime::native::simd::vectorized;
 use crate::runtime::native::window::{Axes, Axis, Run};
 

@@ -6,6 +6,7 @@ use hlo::half::bf16;
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 
+use crate::runtime::native::memory::prefetch;
 use crate::runtime::native::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
 };
@@ -130,17 +131,6 @@ macro_rules! halves {
 }
 halves!(Add, Maximum, Minimum);
 
-#[inline(always)]
-fn fetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: fetching into caches reads nothing; any address may be asked for.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
 /// # Safety
 /// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
 unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
@@ -194,8 +184,8 @@ unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'
     unsafe {
         for i in 0..n {
             let ahead = (i + AHEAD).min(n - 1);
-            fetch(to.add(*places.add(ahead) as usize));
-            fetch(from.add(*updates.add(ahead) as usize * stride));
+            prefetch(to.add(*places.add(ahead) as usize).cast());
+            prefetch(from.add(*updates.add(ahead) as usize * stride).cast());
             let (row, update) =
                 (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
             let mut j = 0;

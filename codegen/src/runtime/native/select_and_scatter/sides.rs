@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use smallvec::SmallVec;
 
 use super::super::dot::{product::with_workspace, transpose};
+use super::super::floats::Half;
 use super::super::memory::Shared;
 use super::super::{Call, Sent};
-use super::sums::{Half, Lanes, Number, Planes, Stays, WIDE, with_comparison};
+use super::sums::{Lanes, Number, Planes, Stays, WIDE, with_comparison};
 use crate::isa::Features;
 
 /// So many arrays are put side by side, of at most so many elements.

@@ -4,15 +4,15 @@
 //! **Invariant:** each sum is rounded to the element type, windows in row-major order.
 
 use hlo::attrs::Direction;
-use hlo::half::slice::HalfFloatSliceExt;
 use hlo::half::{bf16, f16};
 use hlo::{ComputationId, ElementType, Module, Opcode};
 use smallvec::SmallVec;
 
+use super::super::floats::Half;
 use super::super::memory::Shared;
 use super::super::region::{Node, Scalars};
-use super::super::simd::{Work, run_vectorized};
-use super::super::window::{Axis, locate, outputs, positions};
+use super::super::simd::{Work, vectorized};
+use super::super::window::{Axis, advance, locate, outputs, positions};
 use super::super::{Call, Sent};
 use super::TASKS;
 
@@ -184,36 +184,7 @@ macro_rules! as_they_are {
 }
 as_they_are!(f32, f64);
 
-/// A float of 16 bits. Sums of two in `f32` are rounded as exact ones would be.
-pub(super) trait Half: Copy + Default + Send + Sync + 'static {
-    fn to_wide(from: &[Self], to: &mut [f32]);
-    fn from_wide(from: &[f32], to: &mut [Self]);
-}
-
-impl Half for bf16 {
-    #[inline(always)]
-    fn to_wide(from: &[bf16], to: &mut [f32]) {
-        to.iter_mut().zip(from).for_each(|(to, x)| *to = f32::from_bits(u32::from(x.to_bits()) << 16));
-    }
-
-    #[inline(always)]
-    fn from_wide(from: &[f32], to: &mut [bf16]) {
-        to.iter_mut().zip(from).for_each(|(to, &x)| *to = bf16::from_f32(x));
-    }
-}
-
-impl Half for f16 {
-    #[inline(always)]
-    fn to_wide(from: &[f16], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
-    }
-
-    #[inline(always)]
-    fn from_wide(from: &[f32], to: &mut [f16]) {
-        to.convert_from_f32_slice(from);
-    }
-}
-
+// Sums of two halves in `f32` are rounded as exact ones would be.
 impl<T: Half> Number for T {
     type Wide = f32;
     const IN_ROWS: bool = false;
@@ -304,10 +275,10 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lanes<'_, T, C> {
     /// The invariant.
     pub(super) unsafe fn run(self) {
         match self.n {
-            16 => run_vectorized(Known::<_, 16>(self)),
-            32 => run_vectorized(Known::<_, 32>(self)),
-            64 => run_vectorized(Known::<_, 64>(self)),
-            _ => run_vectorized(Known::<_, 0>(self)),
+            16 => vectorized(Known::<_, 16>(self)),
+            32 => vectorized(Known::<_, 32>(self)),
+            64 => vectorized(Known::<_, 64>(self)),
+            _ => vectorized(Known::<_, 0>(self)),
         }
     }
 }
@@ -316,6 +287,8 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy> Lanes<'_, T, C> {
 struct Known<L, const N: usize>(L);
 
 impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for Known<Lanes<'_, T, C>, N> {
+    type Out = ();
+
     #[inline(always)]
     fn run(self) {
         let Lanes { axes, arrays: [x, source, out], init, inner, first, n, stays } = self.0;
@@ -364,13 +337,7 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for
                         (0..n).for_each(|l| *to(l) = sums[l]);
                     }
                 }
-                for (at, axis) in at.iter_mut().zip(axes).rev() {
-                    *at += 1;
-                    if *at < axis.output {
-                        break;
-                    }
-                    *at = 0;
-                }
+                advance(axes, &mut at);
             }
         }
     }
