@@ -282,7 +282,7 @@ impl Dot {
     unsafe fn vector_in<A, S>(&self, vector: Vector, call: Call<'_>, narrow: Option<Narrow<S>>)
     where
         A: Arithmetic<Word = S, Sum = S>,
-        S: Readable + vector::Number,
+        S: Readable + step::Number,
     {
         let first = |operand: &Operand, argument: *mut u8| {
             argument.cast_const().wrapping_offset(operand.offset * operand.ty.storage_bytes() as isize)

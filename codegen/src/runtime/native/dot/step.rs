@@ -40,9 +40,44 @@ pub(super) trait Step: Copy {
     unsafe fn store(c: Self::C, to: *mut Self::Sum, n: usize, accumulate: bool);
 }
 
+/// Numbers that are words and sums of them.
+pub(super) trait Number: Copy + Default + Send + Sync + 'static {
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
+    /// `self + a * b`.
+    fn plus_product(self, a: Self, b: Self) -> Self;
+}
+
+macro_rules! numbers {
+    ($($t:ty: |$x:ident, $y:ident| $plus:expr, |$a:ident, $b:ident, $c:ident| $madd:expr;)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                let ($x, $y) = (self, other);
+                $plus
+            }
+
+            #[inline(always)]
+            fn plus_product(self, $a: Self, $b: Self) -> Self {
+                let $c = self;
+                $madd
+            }
+        }
+    )*};
+}
+
+numbers! {
+    f32: |x, y| x + y, |a, b, c| a.mul_add(b, c);
+    f64: |x, y| x + y, |a, b, c| a.mul_add(b, c);
+    i32: |x, y| x.wrapping_add(y), |a, b, c| a.wrapping_mul(b).wrapping_add(c);
+    i64: |x, y| x.wrapping_add(y), |a, b, c| a.wrapping_mul(b).wrapping_add(c);
+    Complex<f32>: |x, y| x + y, |a, b, c| multiply_add(a, b, c);
+    Complex<f64>: |x, y| x + y, |a, b, c| multiply_add(a, b, c);
+}
+
 /// Real numbers without vector instructions of their own: arrays that the compiler may vectorize.
 macro_rules! portable {
-    ($($name:ident $t:ty, $n:literal, |$a:ident, $b:ident, $c:ident| $madd:expr, |$x:ident, $y:ident| $add:expr;)*) => {$(
+    ($($name:ident $t:ty, $n:literal;)*) => {$(
         #[derive(Clone, Copy)]
         pub(super) struct $name;
 
@@ -86,10 +121,9 @@ macro_rules! portable {
             }
 
             #[inline(always)]
-            unsafe fn madd($a: $t, b: Self::B, mut c: Self::C) -> Self::C {
+            unsafe fn madd(a: $t, b: Self::B, mut c: Self::C) -> Self::C {
                 for i in 0..$n {
-                    let ($b, $c) = (b[i], c[i]);
-                    c[i] = $madd;
+                    c[i] = c[i].plus_product(a, b[i]);
                 }
                 c
             }
@@ -99,8 +133,7 @@ macro_rules! portable {
                 for i in 0..n {
                     // SAFETY: the caller's: `n` sums are there.
                     unsafe {
-                        let ($x, $y) = (*to.add(i), c[i]);
-                        *to.add(i) = if accumulate { $add } else { $y };
+                        *to.add(i) = if accumulate { (*to.add(i)).plus(c[i]) } else { c[i] };
                     }
                 }
             }
@@ -109,12 +142,12 @@ macro_rules! portable {
 }
 
 portable! {
-    PlainF32 f32, 8, |a, b, c| a.mul_add(b, c), |x, y| x + y;
-    PlainF64 f64, 4, |a, b, c| a.mul_add(b, c), |x, y| x + y;
-    PlainI32 i32, 8, |a, b, c| a.wrapping_mul(b).wrapping_add(c), |x, y| x.wrapping_add(y);
-    PlainI64 i64, 4, |a, b, c| a.wrapping_mul(b).wrapping_add(c), |x, y| x.wrapping_add(y);
-    PlainC64 Complex<f32>, 4, |a, b, c| multiply_add(a, b, c), |x, y| x + y;
-    PlainC128 Complex<f64>, 2, |a, b, c| multiply_add(a, b, c), |x, y| x + y;
+    PlainF32 f32, 8;
+    PlainF64 f64, 4;
+    PlainI32 i32, 8;
+    PlainI64 i64, 4;
+    PlainC64 Complex<f32>, 4;
+    PlainC128 Complex<f64>, 2;
 }
 
 /// `c + a * b`, each part two products added to it.

@@ -504,6 +504,10 @@ fn little_matrices() {
         (41, 5, 1, 20),
         (33, 16, 1, 16),
         (600, 1, 6, 40),
+        (31, 3, 20, 4),
+        (29, 4, 2, 3),
+        (28, 9, 3, 2),
+        (9, 2, 33, 6),
     ] {
         for (left, right) in [(2, 1), (2, 2), (1, 1), (1, 2)] {
             let dims = |rows: usize, terms: usize| {
@@ -520,6 +524,9 @@ fn little_matrices() {
             };
             for floats in [Floats::Plain, Floats::Tiny, Floats::Special] {
                 case.check(F32, F32, F32, floats, &mut r);
+            }
+            for ty in [F64, S32, U32, S64, U64, C64, C128] {
+                case.check(ty, ty, ty, Floats::Plain, &mut r);
             }
         }
     }

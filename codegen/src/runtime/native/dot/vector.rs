@@ -13,6 +13,7 @@ use hlo::ElementType;
 use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
+use super::step::Number;
 use super::steps::Steps;
 use super::sums_are_elements;
 #[cfg(target_arch = "x86_64")]
@@ -90,29 +91,6 @@ impl<'a> Arrays<'a> {
     fn get(&self) -> Arrays<'a> {
         *self
     }
-}
-
-/// Numbers that sums are.
-pub(super) trait Number: Copy + Default + Sync + 'static {
-    /// `self + other`.
-    fn plus(self, other: Self) -> Self;
-}
-
-macro_rules! numbers {
-    ($($t:ty: |$x:ident, $y:ident| $plus:expr;)*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                let ($x, $y) = (self, other);
-                $plus
-            }
-        }
-    )*};
-}
-numbers! {
-    f32: |x, y| x + y;
-    f64: |x, y| x + y;
-    i32: |x, y| x.wrapping_add(y);
 }
 
 impl Vector {
