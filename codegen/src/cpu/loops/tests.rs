@@ -118,6 +118,23 @@ fn quotients_by_constants() {
     }
 }
 
+/// Quotients of quotients: several rows of short dimensions in a register, which begins in the middle of a matrix.
+#[test]
+fn matrices_that_are_longer_than_a_register() {
+    for t in ["f64", "f32", "s8"] {
+        for [rows, columns] in [[4, 4], [2, 8], [8, 2], [16, 4], [4, 32], [3, 4], [4, 6]] {
+            let (from, to) = (format!("{t}[31,{columns},{rows}]"), format!("{t}[31,{rows},{columns}]"));
+            let body = format!(
+                "  x = {to} transpose(p0), dimensions={{0,2,1}}\n  y = {to} reverse(p1), dimensions={{1}}\n  \
+                 s = {t}[30,{rows},{columns}] slice(y), slice={{[1:31], [0:{rows}], [0:{columns}]}}\n  \
+                 u = {t}[30,{rows},{columns}] slice(x), slice={{[0:30], [0:{rows}], [0:{columns}]}}\n  \
+                 ROOT r = {t}[30,{rows},{columns}] multiply(s, u)"
+            );
+            check(&loop_of(&[&from, &to], &format!("{t}[30,{rows},{columns}]"), &body));
+        }
+    }
+}
+
 /// Elements around a circle, several times: edges that are too narrow to be nests of their own stay together where the middle is less work.
 #[test]
 fn rolls_of_rolls() {

@@ -97,19 +97,14 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if quotient { e.udiv(number.base, d) } else { e.urem(number.base, d) }
         };
         let part = |n: i64| if quotient { n.div_euclid(d) } else { n.rem_euclid(d) };
-        if let Spread::Linear(stride) = number.lanes {
-            // Lanes that lie between two multiples of the divisor have one quotient.
-            let together = stride > 0 && {
-                let multiple = self.multiple(x);
-                d % multiple == 0 && stride.saturating_mul(i64::from(self.lanes) - 1) < multiple
-            };
-            if stride == 0 || together {
-                let base = self.at(level, scalar)?;
-                let lanes = Spread::Linear(if quotient { 0 } else { stride });
-                return Ok(Number { base, lanes, level, first: number.first.map(part) });
-            }
+        let steps = self.steps_of(number.lanes);
+        let uniform = matches!(number.lanes, Spread::Linear(0));
+        if uniform || steps.as_ref().is_some_and(|steps| self.is_between_multiples(x, steps, d)) {
+            let base = self.at(level, scalar)?;
+            let lanes = if quotient { Spread::Linear(0) } else { number.lanes };
+            return Ok(Number { base, lanes, level, first: number.first.map(part) });
         }
-        if let Some(steps) = self.steps_of(number.lanes) {
+        if let Some(steps) = steps {
             // What lane 0 is more than a multiple of the divisor.
             let over = match number.first {
                 None if self.multiple_of_terms(x) % d == 0 => Some(x.constant.rem_euclid(d)),
@@ -133,6 +128,15 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if quotient { e.udiv(all, d) } else { e.urem(all, d) }
         })?;
         Ok(Number { base: self.e.i64(0), lanes: Spread::Vector(value), level, first: None })
+    }
+
+    /// Whether all lanes, so much more than the first, lie between two multiples of a divisor: between two of what divides it and lane 0's terms.
+    fn is_between_multiples(&self, x: &Affine, steps: &[i64], divisor: i64) -> bool {
+        let multiple = self.multiple_of_terms(x);
+        multiple > 0 && divisor % multiple == 0 && {
+            let over = x.constant.rem_euclid(multiple);
+            steps.iter().all(|step| step.checked_add(over).is_some_and(|n| (0..multiple).contains(&n)))
+        }
     }
 
     /// How much more than the first each lane is, if that is known before run time.
