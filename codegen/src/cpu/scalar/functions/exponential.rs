@@ -1,6 +1,5 @@
 //! `e^x` and what is made of it.
 
-use super::logarithm::two_sum;
 use super::{Digits, at_least, at_most, fabs, polynomial, power_of_two, rint, scale};
 use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
@@ -8,7 +7,7 @@ use crate::cpu::scalar::float::copysign;
 struct Constants {
     /// ln 2 in two pieces: what the first multiple takes away leaves an exact difference.
     ln_2: [f64; 2],
-    /// `(e^r - 1 - r) / r^2` on `|r| <= 0.3468`.
+    /// `(e^r - 1 - r) / r^2` on `|r| <= 0.3468`, of `f64` 2^-58.
     terms: &'static [f64],
     /// Of the other functions: relative to `e^r - 1`.
     terms_minus_one: &'static [f64],
@@ -63,7 +62,18 @@ const FEW_TERMS: &[f64] = &[
 ];
 const F64: Constants = Constants {
     ln_2: [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17],
-    terms: TERMS,
+    terms: &[
+        0.5000000000000012,
+        0.16666666666666552,
+        0.04166666666652098,
+        0.00833333333340164,
+        0.0013888888945798414,
+        0.00019841269711887844,
+        2.4801491027839224e-05,
+        2.7557400300974663e-06,
+        2.763094029760339e-07,
+        2.505957215265444e-08,
+    ],
     terms_minus_one: TERMS,
     bounds: [-746.0, 710.0],
     minus_one: -40.0,
@@ -148,12 +158,25 @@ pub(super) fn expm1<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) ->
 }
 
 /// Below 0.6, `(tanh(x)/x - 1) / x^2` in `x^2`, 2^-28.
-const TANH_SMALL: [f64; 5] = [
+const TANH_SMALL_F32: [f64; 5] = [
     -0.33333298563957214,
     0.13331936299800873,
     -0.05378471687436104,
     0.02079862542450428,
     -0.005897966679185629,
+];
+/// The same below 0.5625, 2^-54.
+const TANH_SMALL_F64: [f64; 10] = [
+    -0.3333333333333184,
+    0.13333333333101163,
+    -0.05396825384317993,
+    0.02186948519473462,
+    -0.008863184104132926,
+    0.003591636392130364,
+    -0.0014528075401718636,
+    0.0005779306268675281,
+    -0.0002083441256219574,
+    4.967652384753725e-05,
 ];
 /// `(2^r - 1) / r` on `|r| <= 1/2`, 2^-28.
 const EXP2: [f64; 6] = [
@@ -165,47 +188,39 @@ const EXP2: [f64; 6] = [
     0.00015326471475418657,
 ];
 
-/// Of `f32`: a polynomial, from 0.6 on `1 - 2 / (e^2|x| + 1)`, where an error of the power is at most a third of one of the result.
-fn tanh_f32<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
-    let one = e.f32(1.0);
-    let magnitude = at_most(e, fabs(e, x)?, 10.0)?;
+/// A polynomial; from where it is more than 1/2 on, `1 - 2 / (e^2|x| + 1)`, where an error of the sum is at most half of one of the result.
+pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
+    let (one, two) = (e.float(prim, 1.0), e.float(prim, 2.0));
+    let magnitude = at_most(e, fabs(e, x)?, c.tanh)?;
+    let (terms, from): (&[f64], f64) = match prim {
+        Prim::F64 => (&TANH_SMALL_F64, 0.5625),
+        _ => (&TANH_SMALL_F32, 0.6),
+    };
     let square = e.fmul(magnitude, magnitude)?;
-    let small = e.fma(polynomial(e, square, &TANH_SMALL)?, e.fmul(square, magnitude)?, magnitude)?;
+    let small = e.fma(polynomial(e, square, terms)?, e.fmul(square, magnitude)?, magnitude)?;
 
-    let factor = e.float(Prim::F32, 2.0 * std::f64::consts::LOG2_E);
-    let n = rint(e, e.fmul(magnitude, factor)?)?;
-    let r = e.fma(magnitude, factor, e.fneg(n)?)?;
-    let power = scale(e, e.fma(polynomial(e, r, &EXP2)?, r, one)?, n)?;
-    let large = e.fsub(one, e.fdiv(e.f32(2.0), e.fadd(power, one)?)?)?;
+    let sum = match prim {
+        Prim::F64 => {
+            let Reduced { n, r, .. } = reduce(e, e.fadd(magnitude, magnitude)?, c)?;
+            let tail = e.fma(e.fmul(r, r)?, polynomial(e, r, c.terms)?, r)?;
+            let power = power_of_two(e, n)?;
+            e.fma(power, tail, e.fadd(power, one)?)?
+        }
+        _ => {
+            let factor = e.float(prim, 2.0 * std::f64::consts::LOG2_E);
+            let n = rint(e, e.fmul(magnitude, factor)?)?;
+            let r = e.fma(magnitude, factor, e.fneg(n)?)?;
+            e.fadd(scale(e, e.fma(polynomial(e, r, &EXP2)?, r, one)?, n)?, one)?
+        }
+    };
+    let large = e.fsub(one, e.fdiv(two, sum)?)?;
 
-    let is_large = e.fcmp(FloatPredicate::OGE, magnitude, e.f32(0.6))?;
+    let is_large = e.fcmp(FloatPredicate::OGE, magnitude, e.float(prim, from))?;
     copysign(e, e.select(is_large, large, small)?, x)
 }
 
-/// `t / (t + 2)` for `t = e^2|x| - 1`, of `t > 2` as `1 - 2 / (t + 2)`: the quotient `z` is corrected by what rounding took from both its sides and from itself. `1 / (t + 2)` is
-/// `(1 - z) / 2`, or `z / 2`. Of `f32`, where that is more than two units in the last place need: [`tanh_f32`].
-pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
-    let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
-    if prim == Prim::F32 {
-        return tanh_f32(e, x);
-    }
-    let [zero, half, one, two] = [0.0, 0.5, 1.0, 2.0].map(|x| e.float(prim, x));
-    let magnitude = at_most(e, fabs(e, x)?, c.tanh)?;
-    let parts = parts(e, e.fadd(magnitude, magnitude)?, c)?;
-    let [t, t_low] = shifted(e, &parts, power_of_two(e, parts.n)?, -1.0)?;
-    let [sum, sum_low] = two_sum(e, t, two)?;
-    let large = e.fcmp(FloatPredicate::OGT, t, two)?;
-    let above = e.select(large, two, t)?;
-    let z = e.fdiv(above, sum)?;
-    let minus = e.fneg(z)?;
-    let slope = e.fsub(e.select(large, zero, one)?, z)?;
-    let rest = e.fma(minus, sum_low, e.fma(minus, sum, above)?)?;
-    let rest = e.fma(slope, t_low, rest)?;
-    let z = e.fma(e.fmul(fabs(e, slope)?, half)?, rest, z)?;
-    copysign(e, e.select(large, e.fsub(one, z)?, z)?, x)
-}
-
-/// `1 / (1 + a)` for `a = e^-|x|`, or `a / (1 + a)` of a negative number, corrected as that of [`tanh`]; `1 / (1 + a)` is the result or what it lacks to 1.
+/// `1 / (1 + a)` for `a = e^-|x|`, or `a / (1 + a)` of a negative number, corrected by what rounding took from both its sides and from itself; `1 / (1 + a)` is the result or what it lacks to 1.
 pub(super) fn logistic<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), Digits::All));
     let (zero, one) = (e.float(prim, 0.0), e.float(prim, 1.0));
