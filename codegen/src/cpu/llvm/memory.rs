@@ -32,6 +32,16 @@ impl<'ctx> Emit<'_, 'ctx> {
         self.address(base, self.scalar().int(Prim::I64, bytes))
     }
 
+    /// How many bytes an address is behind another one, both of one array or not: a scalar `i64`.
+    pub fn distance(&self, address: Value<'ctx>, from: Value<'ctx>) -> Result<Value<'ctx>> {
+        let scalar = self.scalar();
+        let place = |x| -> Result<Value<'ctx>> {
+            let bits = self.context.i64_type();
+            Ok(self.builder.build_ptr_to_int(self.pointer(x)?, bits, "")?.into())
+        };
+        scalar.sub(place(address)?, place(from)?)
+    }
+
     /// Loads all lanes from consecutive elements. `align` is what the address is known to be a multiple of, in bytes.
     pub fn load(&self, prim: Prim, address: Value<'ctx>, align: u32) -> Result<Value<'ctx>> {
         let value = self.builder.build_load(self.ty(prim), self.pointer(address)?, "")?;

@@ -135,6 +135,30 @@ fn matrices_that_are_longer_than_a_register() {
     }
 }
 
+/// Elements some of which are padding, near each other in arrays of about a register: at both ends, registers would begin outside of them.
+#[test]
+fn padding_among_elements() {
+    for t in ["f32", "s32", "u8", "bf16", "f64", "s64", "c64"] {
+        let one = if t == "c64" { "(1, 0)" } else { "1" };
+        for n in [3i64, 16, 17, 31, 32, 33, 70] {
+            for (low, high, inside) in [(0, 0, 1), (1, 2, 1), (0, 1, 2), (-1, -1, 1), (3, 0, 3), (7, 9, 0)] {
+                let size = n + (n - 1) * inside + low + high;
+                let (from, to) = (format!("{t}[{n}]"), format!("{t}[{size}]"));
+                let body = format!(
+                    "  z = {t}[] constant({one})\n  a = {to} pad(p0, z), padding={low}_{high}_{inside}\n  \
+                     b = {to} pad(p1, z), padding={high}_{low}_{inside}\n  ROOT r = {to} multiply(a, b)"
+                );
+                check(&loop_of(&[&from, &from], &to, &body));
+                let (from, to) = (format!("{t}[5,{n}]"), format!("{t}[9,{size}]"));
+                let body = format!(
+                    "  z = {t}[] constant({one})\n  ROOT r = {to} pad(p0, z), padding=0_0_1x{low}_{high}_{inside}"
+                );
+                check(&loop_of(&[&from], &to, &body));
+            }
+        }
+    }
+}
+
 /// Elements around a circle, several times: edges that are too narrow to be nests of their own stay together where the middle is less work.
 #[test]
 fn rolls_of_rolls() {

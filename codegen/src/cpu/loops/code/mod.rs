@@ -115,6 +115,8 @@ pub(super) struct Place<'ctx> {
     pub(super) level: usize,
     /// An address that exists in any case.
     origin: Value<'ctx>,
+    /// Elements from there on that exist, if that is known and lanes may not.
+    elements: i64,
     /// Where no lane is read, lanes may be far from all memory.
     far: bool,
 }

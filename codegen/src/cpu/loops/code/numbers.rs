@@ -313,7 +313,7 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             0 => sum,
             constant => self.at(l, |c| c.e.address(sum, c.e.i64(constant)))?,
         };
-        Ok(Place { address, lanes, level: level.max(l), origin: pointer, far: false })
+        Ok(Place { address, lanes, level: level.max(l), origin: pointer, elements: 0, far: false })
     }
 
     pub(super) fn condition(&mut self, c: &Condition) -> Result<Mask<'ctx>> {

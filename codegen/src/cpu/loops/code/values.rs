@@ -283,9 +283,9 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         }
         let mask = self.mask(guard)?;
         if mask.is_some() {
-            let elements = of.shape.checked_elements().unwrap_or(0);
+            place.elements = of.shape.checked_elements().unwrap_or(0);
             let (low, high) = self.tape.space.range(at);
-            let beyond = low.saturating_neg().max(high.saturating_sub(elements));
+            let beyond = low.saturating_neg().max(high.saturating_sub(place.elements));
             place.far = beyond > NEAR / ty.storage_bytes() as i64;
         }
         self.load_at(ty, &place, mask)
@@ -359,6 +359,11 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             let mut mask = mask.map(|m| e.splat(m)).transpose()?;
             if let Some(active) = active {
                 mask = Some(mask.map_or(Ok(active.value), |m| e.and(m, active.value))?);
+            }
+            if let (Some(steps), Some(mask)) = (&steps, mask)
+                && let Some(value) = c.look_near(ty, place, steps, mask)?
+            {
+                return Ok(value);
             }
             access::load(&e, ty, address, lanes, mask)
         })?;
