@@ -97,8 +97,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
             if quotient { e.udiv(number.base, d) } else { e.urem(number.base, d) }
         };
         let part = |n: i64| if quotient { n.div_euclid(d) } else { n.rem_euclid(d) };
-        let steps = self.steps_of(number.lanes);
         let uniform = matches!(number.lanes, Spread::Linear(0));
+        let steps = if uniform { None } else { self.steps_of(number.lanes) };
         if uniform || steps.as_ref().is_some_and(|steps| self.is_between_multiples(x, steps, d)) {
             let base = self.at(level, scalar)?;
             let lanes = if quotient { Spread::Linear(0) } else { number.lanes };

@@ -132,19 +132,6 @@ fn parts<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, c: &Constants) -> Result<Part
     Ok(Parts { n, q, low })
 }
 
-/// `factor (1 + q + low) + constant`, the constant being 0 or larger than `factor q`, in two parts.
-fn shifted<'ctx>(
-    e: &Emit<'_, 'ctx>,
-    parts: &Parts<'ctx>,
-    factor: Value<'ctx>,
-    constant: f64,
-) -> Result<[Value<'ctx>; 2]> {
-    let base = e.fadd(factor, e.float(e.prim_of(factor), constant))?;
-    let sum = e.fma(factor, parts.q, base)?;
-    let rest = e.fma(factor, parts.q, e.fsub(base, sum)?)?;
-    Ok([sum, e.fma(factor, parts.low, rest)?])
-}
-
 /// `e^x - 1 = 2^n (e^r - 1) + (2^n - 1)`, at half the scale, since the largest power of two is no number.
 pub(super) fn expm1<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
     let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), digits));
@@ -248,7 +235,11 @@ fn quarters<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<
     let magnitude = at_most(e, fabs(e, x)?, c.bounds[1] + 0.6)?;
     let parts = parts(e, magnitude, c)?;
     let quarter = power_of_two(e, e.fsub(parts.n, e.float(prim, 2.0))?)?;
-    let [h, low] = shifted(e, &parts, quarter, -0.25)?;
+    // A quarter of (1 + q + low), less 1/4, which is 0 or larger than a quarter of q.
+    let base = e.fadd(quarter, e.float(prim, -0.25))?;
+    let h = e.fma(quarter, parts.q, base)?;
+    let rest = e.fma(quarter, parts.q, e.fsub(base, h)?)?;
+    let low = e.fma(quarter, parts.low, rest)?;
     Ok([h, low, e.fma(quarter, parts.q, quarter)?])
 }
 

@@ -297,7 +297,8 @@ impl Little {
         let matrix = operands.map(|operand| operand.rows.size() * operand.terms.size());
         let elements = [matrix[0], matrix[1], m * n].map(|n| n * matrices.len());
         let wide = elements.iter().zip(&self.narrow).filter(|(_, narrow)| narrow.is_some());
-        let turned = if self.turned.is_some() { self.extents.n * self.extents.k * matrices.len() } else { 0 };
+        let right = self.extents.n * self.extents.k;
+        let turned = if self.turned.is_some() { right * matrices.len() } else { 0 };
         let room = wide.map(|(n, _)| n).sum::<usize>() + turned;
         with_workspace(room * size_of::<S::Word>(), |memory| {
             let (mut memory, mut first) = (Shared::<S::Word>::new(memory), [std::ptr::null(); 2]);
@@ -323,8 +324,7 @@ impl Little {
             if let Some(steps) = &self.turned {
                 // SAFETY: the caller's; there is room for them.
                 unsafe { self.turn(dot, matrices.clone(), operands, memory.pointer()) };
-                let of_first = turned / matrices.len() * matrices.start;
-                operands.first[1] = memory.pointer().cast_const().wrapping_sub(of_first);
+                operands.first[1] = memory.pointer().cast_const().wrapping_sub(right * matrices.start);
                 operands = Operands::new(operands.first, [operands.batch[0], steps]);
                 // SAFETY: as above.
                 memory = unsafe { memory.offset(turned) };
