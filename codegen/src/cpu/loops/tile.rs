@@ -135,28 +135,32 @@ impl Tiles {
             let Op::Load { array, at, .. } = &tape.nodes[load as usize].op else { continue };
             let ty = tape.arrays[*array as usize].shape.element_type;
             let prim = access::storage(ty).0;
-            let room = if direct { 1 } else { (tall * wide) as u32 };
-            let start: Value<'ctx> = e.stack(prim, room)?.into();
+            let step = i64::from(block(lanes));
+            let bytes = prim.bytes() as i64;
+            let before = if direct || (rows % step == 0 && columns % step == 0) {
+                0
+            } else {
+                ((step + 1) * wide * bytes + 63) / 64 * 64 / bytes
+            };
+            let room = if direct { 1 } else { (before + tall * wide) as u32 };
+            let start = e.address(e.stack(prim, room)?.into(), e.i64(before * bytes))?;
             tiles.push(Tile { load, array: *array, at, prim, start, pitch: wide });
         }
-        let least = |a: Value<'ctx>, n: i64| -> Result<Value<'ctx>> {
-            e.select(e.icmp(IntPredicate::SLT, a, e.i64(n))?, a, e.i64(n))
-        };
         c.mark()?;
         e.for_range(begin, end, e.i64(1), |unit| {
             c.enter()?;
             decode(c, unit, &units)?;
             let low = e.mul(c.var(BLOCKS)?, e.i64(tall))?;
-            let high = least(e.add(low, e.i64(tall))?, rows)?;
+            let high = least(&e, e.add(low, e.i64(tall))?, e.i64(rows))?;
             c.for_var(FIRST, e.i64(0), e.i64(columns), wide, false, wide, |c| {
                 let first = c.var(FIRST)?;
-                let last = least(e.add(first, e.i64(wide))?, columns)?;
+                let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
                 let place = Corner { row, column, low, high, first, last };
                 if direct {
                     return self.store_turned(c, nest, &tiles, &place, columns);
                 }
                 tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
-                let count = (columns % wide == 0).then_some(wide);
+                let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
                 let w = i64::from(c.lanes);
                 c.for_var(row, low, high, 1, false, 1, |c| {
                     let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
@@ -206,7 +210,7 @@ impl Tiles {
         let (e, step) = (c.e, i64::from(c.lanes));
         let strides: Vec<i64> = tiles.iter().map(|t| t.stride(self.atoms[0])).collect();
         let next = e.add(place.last, e.sub(place.last, place.first)?)?;
-        let end = e.select(e.icmp(IntPredicate::SLT, next, e.i64(columns))?, next, e.i64(columns))?;
+        let end = least(&e, next, e.i64(columns))?;
         c.for_var(CORNER[1], place.last, end, 1, false, 1, |c| {
             c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
                 let from = place.at_corner(c, tiles)?;
@@ -244,54 +248,36 @@ impl Tiles {
         })
     }
 
-    /// Fills a tile of an array of so many rows and columns: whole blocks are turned over, what is left at the edges is gathered.
+    /// Fills a tile of an array of so many rows and columns, blocks of lanes at once. The last block of a row or column of blocks may begin before the
+    /// tile: it ends where the tile ends, and what it has of elements before the tile goes where no other element is.
     fn fill<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         target: &Target,
         tile: &Tile<'_, 'ctx>,
         place: &Corner<'ctx>,
-        [rows, columns]: [i64; 2],
+        sizes: [i64; 2],
     ) -> Result<()> {
-        let &Corner { low, high, first, last, .. } = place;
-        let all = Part { rows: [low, high], columns: [first, last] };
-        let (e, block) = (c.e, c.lanes.min(TURNED));
+        let (e, block) = (c.e, block(c.lanes));
         let step = i64::from(block);
-        if block == 1 || rows < step || columns < step {
-            return gather(c, target, tile, place, &all);
+        if block == 1 || sizes.iter().any(|&n| n < step) {
+            return gather(c, target, tile, place);
         }
-        let whole = |low: Value<'ctx>, high: Value<'ctx>, size: i64| match size % step {
-            0 => Ok(high),
-            _ => e.add(low, e.mul(e.udiv(e.sub(high, low)?, e.i64(step))?, e.i64(step))?),
-        };
-        let (bottom, right) = (whole(low, high, rows)?, whole(first, last, columns)?);
-        let inside = Part { rows: [low, bottom], columns: [first, right] };
-        self.turn(c, tile, place, &inside, block)?;
-        if columns % step != 0 {
-            gather(c, target, tile, place, &Part { columns: [right, last], ..inside })?;
-        }
-        if rows % step != 0 {
-            gather(c, target, tile, place, &Part { rows: [bottom, high], ..all })?;
-        }
-        Ok(())
-    }
-
-    /// Fills a part of a tile, blocks of so many rows and columns at once.
-    fn turn<'ctx>(
-        &self,
-        c: &mut Code<'_, '_, 'ctx, '_>,
-        tile: &Tile<'_, 'ctx>,
-        place: &Corner<'ctx>,
-        part: &Part<'ctx>,
-        block: u32,
-    ) -> Result<()> {
-        let e = c.e;
-        let step = i64::from(block);
         let bytes = tile.prim.bytes() as i64;
         let stride = tile.stride(self.atoms[0]);
-        let [[low, high], [first, last]] = [part.rows, part.columns];
-        c.for_var(place.column, first, last, step, false, step, |c| {
-            c.for_var(place.row, low, high, step, false, step, |c| {
+        c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
+            c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
+                c.enter()?;
+                let ends = [place.high, place.last];
+                for (i, var) in [place.row, place.column].into_iter().enumerate() {
+                    let at = c.var(CORNER[i])?;
+                    if sizes[i] % step == 0 {
+                        c.set_var(var, at, false, step);
+                    } else {
+                        let latest = e.sub(ends[i], e.i64(step))?;
+                        c.set_var(var, least(&e, at, latest)?, false, 1);
+                    }
+                }
                 let from = c.place(tile.array, tile.at)?.address;
                 let wide = e.with_lanes(block);
                 let mut all = Vec::new();
@@ -307,10 +293,21 @@ impl Tiles {
                 for (r, x) in all.into_iter().enumerate() {
                     wide.store(x, e.address(to, e.i64(r as i64 * tile.pitch * bytes))?, bytes as u32)?;
                 }
+                c.leave();
                 Ok(())
             })
         })
     }
+}
+
+/// Rows and columns that are turned over at once.
+fn block(lanes: u32) -> u32 {
+    lanes.min(TURNED)
+}
+
+/// The lesser of two numbers.
+fn least<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+    e.select(e.icmp(IntPredicate::SLT, a, b)?, a, b)
 }
 
 fn blocks(rows: i64, tall: i64) -> i64 {
@@ -325,13 +322,6 @@ struct Corner<'ctx> {
     high: Value<'ctx>,
     first: Value<'ctx>,
     last: Value<'ctx>,
-}
-
-/// Rows and columns of a tile: from, to.
-#[derive(Clone, Copy)]
-struct Part<'ctx> {
-    rows: [Value<'ctx>; 2],
-    columns: [Value<'ctx>; 2],
 }
 
 impl<'ctx> Corner<'ctx> {
@@ -393,23 +383,20 @@ impl<'ctx> Tile<'_, 'ctx> {
     }
 }
 
-/// Fills a part of a tile element by element.
+/// Fills a tile element by element.
 fn gather<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,
     target: &Target,
     tile: &Tile<'_, 'ctx>,
     place: &Corner<'ctx>,
-    part: &Part<'ctx>,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
     let column = atom(c.tape, place.column);
-    let [[low, high], [first, last]] = [part.rows, part.columns];
+    let &Corner { low, high, first, last, .. } = place;
     c.for_var(place.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, place)?;
         let level = c.level();
-        // Columns begin where whole blocks end.
-        let multiple = w.min(i64::from(TURNED));
-        over_lanes(c, target, place.column, first, last, None, multiple, &|c| {
+        over_lanes(c, target, place.column, first, last, None, w.min(i64::from(TURNED)), &|c| {
             let value = c.load(tile.array, tile.at)?;
             let Some(column) = column else { return Ok(()) };
             let address =
