@@ -114,7 +114,7 @@ impl Case<'_> {
                 Numeric::Region => {
                     let called = self.instr.attrs.called_computations();
                     let sum = t.element_type().is_float() || t.element_type().is_complex();
-                    !(sum && sums::is_sum(self))
+                    !(sum && (sums::is_sum(self) || multiplies_windows(self)))
                         && called.iter().all(|&c| is_exact_region(self.module, c, allowed))
                         && !(allowed.reorder_regions && self.opcode() != Opcode::Map && float(t))
                 }
@@ -213,6 +213,9 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     }
     let both = |by: Rule| found(case, by, Mode::Soft).zip(found(case, by, Mode::Hard));
     let mut radii = both(rule);
+    if radii.is_none() && multiplies_windows(case) {
+        radii = both(multiplied::fold);
+    }
     if radii.is_none() && kind(case.opcode()) == Kind::Region {
         if let Some(all) = folds::applied(case).filter(|all| all.len() == case.results.len()) {
             return all.into_iter().map(leaf).collect();
@@ -572,6 +575,11 @@ fn written(module: &Module, computation: ComputationId) -> Option<Opcode> {
 pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
     let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
     monoid(case.module, case.instr.attrs.computation(key)?)
+}
+
+/// Whether it gives products of windows. Those that overlap share their factors, and may have them in any order.
+fn multiplies_windows(case: &Case<'_>) -> bool {
+    case.opcode() == Opcode::ReduceWindow && folds_by(case) == Some(Opcode::Multiply)
 }
 
 /// Whether the applied computation is its second parameter of two.

@@ -1,8 +1,9 @@
 //! `reduce-window`: one operation over windows, or any computation.
 //!
-//! Windows that do not share much are folded one by one, a row of results at a time ([`direct`]); that keeps the order of elements, so products of floats go
-//! this way too. Where the order of elements does not matter (sums of floats may be taken in any), long or growing windows cost a few operations a
-//! result, axis by axis ([`running`]). Narrow floats are computed in f32 and rounded once.
+//! Windows that do not share much are folded one by one, a row of results at a time ([`direct`]); that keeps the order of elements. Where it does not
+//! matter (sums of floats may be taken in any), long or growing windows cost a few operations a result, axis by axis ([`running`]). Products of floats go
+//! the first way, for what overflows on the way hangs on the order, unless windows grow along one axis: then all that is on the way are other results.
+//! Narrow floats are computed in f32 and rounded once.
 
 mod direct;
 pub(super) mod fold;
@@ -98,7 +99,7 @@ impl ReduceWindow {
         let grows = |i: &usize| matches!(form(i), Form::Prefix | Form::Suffix | Form::Growing);
         let shares = busy.iter().any(|&i| axes[i].is_plain() && axes[i].overlaps() && axes[i].window > 4);
         let in_passes = match (&busy[..], fold.identity) {
-            ([one], None) => matches!(form(one), Form::Prefix | Form::Growing),
+            ([one], None) => grows(one),
             (_, None) | ([], _) => false,
             (busy, Some(_)) => busy.iter().any(grows) || (shares && positions(&axes) >= LONG),
         };
