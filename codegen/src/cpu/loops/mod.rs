@@ -32,6 +32,7 @@ mod tape;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod together;
 mod whiles;
 
 use std::rc::Rc;

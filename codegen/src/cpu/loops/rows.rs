@@ -17,6 +17,7 @@ use super::region::{narrowed, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
 use super::tape::{ALWAYS, NodeId, Op, Tape, array_leaves};
+use super::together::{self, Together};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
@@ -60,6 +61,8 @@ pub(super) struct Chain<'m> {
     next: Vec<u32>,
     /// Rows are short and many: the variable of those that lanes hold.
     short: Option<(u32, i64)>,
+    /// Rows are many and not long: a block of them goes through a sweep after the other.
+    together: Option<Together>,
 }
 
 /// The chain of a fusion.
@@ -148,12 +151,31 @@ pub(super) fn fusion(
     nest::join(&mut tape, &mut inner, &mut more);
     let sweeps: Vec<Folds<'_>> = sweeps.into_iter().map(Folds::new).collect();
     let short = short::rows(&tape, &vars, length, &sweeps, &elements);
+    let together = match short {
+        Some(_) => None,
+        None => together::rows(&tape, &vars, length, &sweeps, [&elements, &singles], &|number| {
+            given.get(&number).copied().unwrap_or(0)
+        }),
+    };
     let keeps = keep(&tape, &sweeps, &elements, length);
     let streaming = streams(&tape, &elements);
     let next = distant(&tape, &sweeps, &whole, length);
     let rows = vars;
-    let chain =
-        Chain { rows, inner, place, whole, length, sweeps, keeps, elements, singles, streaming, next, short };
+    let chain = Chain {
+        rows,
+        inner,
+        place,
+        whole,
+        length,
+        sweeps,
+        keeps,
+        elements,
+        singles,
+        streaming,
+        next,
+        short,
+        together,
+    };
     Ok((tape, Some(chain)))
 }
 
@@ -239,6 +261,8 @@ pub(super) struct Buffer<'ctx> {
     /// The sweep that fills it; `None`: it is loaded before all of them.
     pub(super) sweep: Option<usize>,
     places: Vec<(Prim, Value<'ctx>)>,
+    /// The level of code where the places are known.
+    level: usize,
     /// Lanes hold an element each of several rows, not several elements of one.
     across: bool,
     /// Whether values may be such that were only moved: they are settled then.
@@ -284,7 +308,17 @@ impl<'ctx> Buffer<'ctx> {
         place: &Affine,
     ) -> Result<Value<'ctx>> {
         let lanes = if self.across { i64::from(c.lanes) } else { 1 };
-        Ok(c.place_from(start, 0, place, lanes * prim.bytes() as i64)?.address)
+        Ok(c.place_from(start, self.level, place, lanes * prim.bytes() as i64)?.address)
+    }
+
+    /// The same from an element on.
+    pub(super) fn from(&self, c: &Code<'_, '_, 'ctx, '_>, element: Value<'ctx>) -> Result<Buffer<'ctx>> {
+        let place = |&(prim, start): &(Prim, Value<'ctx>)| {
+            let at = c.e.mul(element, c.e.i64(prim.bytes() as i64))?;
+            Ok((prim, c.e.address(start, at)?))
+        };
+        let places = self.places.iter().map(place).collect::<Result<Vec<_>>>()?;
+        Ok(Buffer { places, level: c.level(), ..*self })
     }
 
     pub(super) fn load(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: &Affine) -> Result<()> {
@@ -305,9 +339,19 @@ impl<'m> Chain<'m> {
         self.short.is_some()
     }
 
+    /// Whether blocks of rows go through a sweep after the other.
+    #[cfg(test)]
+    pub(super) fn is_together(&self) -> bool {
+        self.together.is_some()
+    }
+
     /// Units, and of how many chunks are.
     pub(super) fn units(&self) -> (u64, u64) {
-        let vars = self.short.map_or_else(|| self.rows.clone(), |(_, n)| self.blocks(n));
+        let vars = match (&self.short, &self.together) {
+            (&Some((_, n)), _) => self.blocks(n),
+            (None, Some(together)) => self.blocks_together(together),
+            (None, None) => self.rows.clone(),
+        };
         let units: i64 = vars.iter().map(|v| v.1).product();
         let units = u64::try_from(units).unwrap_or(1);
         (units, (units / MANY).max(1))
@@ -363,16 +407,20 @@ impl<'m> Chain<'m> {
                 results.push(Columns::new(c, o, self.length)?);
             }
         }
-        c.mark()?;
-        e.for_range(begin, end, e.i64(1), |unit| {
-            c.enter()?;
-            match self.short {
-                Some(rows) => self.block(c, unit, rows, &buffers, &results)?,
-                None => self.row(c, target, unit, &buffers, &widths)?,
-            }
-            c.leave();
-            Ok(())
-        })?;
+        if let Some(together) = &self.together {
+            self.emit_together(c, target, [begin, end], together, &buffers, &widths)?;
+        } else {
+            c.mark()?;
+            e.for_range(begin, end, e.i64(1), |unit| {
+                c.enter()?;
+                match self.short {
+                    Some(rows) => self.block(c, unit, rows, &buffers, &results)?,
+                    None => self.row(c, target, unit, &buffers, &widths)?,
+                }
+                c.leave();
+                Ok(())
+            })?;
+        }
         if self.streaming {
             e.fence()?;
         }
@@ -412,13 +460,18 @@ impl<'m> Chain<'m> {
         };
         let lanes = i64::from(c.lanes);
         let across = self.short.is_some();
-        let room = if across { self.length * lanes } else { self.length + lanes };
+        let room = if across { self.length * lanes } else { self.length * self.rows_at_once() + lanes };
         let room = u32::try_from(room).unwrap_or(0);
         let mut places = Vec::new();
         for _ in 0..1 + u32::from(ty.is_complex()) {
             places.push((prim, c.e.stack(prim, room)?.into()));
         }
-        Ok(Buffer { node, ty, sweep, places, across, moved: c.tape.moves(node) })
+        Ok(Buffer { node, ty, sweep, places, level: 0, across, moved: c.tape.moves(node) })
+    }
+
+    /// Rows that go through a sweep before the next sweep begins.
+    fn rows_at_once(&self) -> i64 {
+        self.together.as_ref().map_or(1, |t| t.rows)
     }
 
     /// A unit: a row.
@@ -436,6 +489,19 @@ impl<'m> Chain<'m> {
             c.lanes = width;
             self.sweep(c, target, number, folds, buffers)?;
         }
+        self.store_row(c, target, buffers, widths)?;
+        c.lanes = lanes;
+        Ok(())
+    }
+
+    /// What is stored of a row, after all sweeps.
+    pub(super) fn store_row<'c, 'a, 'ctx>(
+        &self,
+        c: &mut Code<'c, 'a, 'ctx, 'm>,
+        target: &Target,
+        buffers: &[Buffer<'ctx>],
+        widths: &[u32],
+    ) -> Result<()> {
         if !self.singles.is_empty() {
             c.lanes = 1;
             let values = self.singles.iter().map(|o| c.value(o.node)).collect::<Result<Vec<_>>>()?;
@@ -447,11 +513,10 @@ impl<'m> Chain<'m> {
             c.lanes = widths.last().copied().unwrap_or(1);
             self.results(c, target, buffers)?;
         }
-        c.lanes = lanes;
         Ok(())
     }
 
-    fn sweep<'c, 'a, 'ctx>(
+    pub(super) fn sweep<'c, 'a, 'ctx>(
         &self,
         c: &mut Code<'c, 'a, 'ctx, 'm>,
         target: &Target,
@@ -482,10 +547,10 @@ impl<'m> Chain<'m> {
         Ok(())
     }
 
-    /// Asks for what the next row has where the code is.
+    /// Asks for what the next row, or block of rows, has where the code is.
     fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
         for &array in &self.next {
-            let place = c.place(array, &self.whole.plus(self.length))?;
+            let place = c.place(array, &self.whole.plus(self.length * self.rows_at_once()))?;
             let bytes = c.tape.arrays[array as usize].shape.element_type.storage_bytes() as u64;
             c.e.prefetch_far(place.address, u64::from(c.lanes) * bytes)?;
         }

@@ -216,6 +216,11 @@ impl<'ctx> Val<'ctx> {
         Ok(Self::of_registers(ty, stored, true))
     }
 
+    /// Whether arithmetic made all of it.
+    pub fn is_arithmetic(&self) -> bool {
+        matches!(self.computed, Computed::Everywhere)
+    }
+
     /// With every NaN that arithmetic made canonical.
     pub fn settled(&self, e: &Emit<'_, 'ctx>) -> Result<Self> {
         let within = match self.computed {
