@@ -1,8 +1,8 @@
 //! Scatters of one operand by a well-known operation, on all threads.
 //!
 //! Index vectors become places a block at a time. Dimensions in which neither index vectors nor windows meet (batching dimensions, those that windows
-//! cover) are tasks of their own; otherwise each task has a range of places, looks at all index vectors and keeps those of its range. So each
-//! element sees its updates in the order of the index vectors, whatever the number of tasks.
+//! cover) are tasks of their own; otherwise each task has a range of places, looks at all index vectors and keeps those of its range, or, if there are few
+//! places with long windows, a part of all windows. So each element sees its updates in the order of the index vectors, whatever the number of tasks.
 //!
 //! Where many updates go to few places, and their order does not matter, each of a number of parts of them (the shape alone says how many) has a copy of
 //! the places; the copies are combined in order.
@@ -29,6 +29,15 @@ const LARGE: usize = 1 << 13;
 
 /// The most copies of the places.
 const COPIES: usize = 16;
+
+/// Places for each thread below which updates may be far from even among them.
+const FEW: usize = 16;
+
+/// Bytes of an operand that stays in a cache that is near.
+const NEAR: usize = 1 << 18;
+
+/// The least bytes of a part of a window.
+const PART: usize = 1 << 10;
 
 /// Elements of a piece that copies are combined in.
 const PIECE: usize = 1 << 12;
@@ -248,8 +257,8 @@ impl Direct {
         }
     }
 
-    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are. What is in the
-    /// block does not matter.
+    /// Carries out the updates of these index vectors that go to these places, in order. `at`: where the dimensions that divide the work are, `run`: how much
+    /// of each run from there. What is in the block does not matter.
     ///
     /// # Safety
     /// The arrays are those of the call, and the places nobody else's.
@@ -257,7 +266,7 @@ impl Direct {
         &self,
         vectors: Range<usize>,
         places: Range<u32>,
-        at: [usize; 3],
+        (at, run): ([usize; 3], usize),
         [indices, updates, result]: [*mut u8; 3],
         Block { found, to, from, runs: [runs_to, runs_from] }: &mut Block,
     ) {
@@ -296,8 +305,9 @@ impl Direct {
                     to: &to[..kept],
                     from: &from[..kept],
                     stride: inner.strides[1],
-                    run: self.run,
+                    run,
                     often: self.often,
+                    near: self.elements * self.bytes <= NEAR,
                 };
                 if self.window.is_empty() {
                     (self.rows)(result, updates, list);
@@ -359,8 +369,9 @@ impl Direct {
         let extent = self.extent();
         let keys = extent.div_ceil(self.row.max(1));
         let threads = if work < LARGE { 1 } else { call.pool.threads() };
-        let ranges =
-            if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer).min(keys) };
+        let pieces = if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer) };
+        let long = self.window.is_empty() && self.run * self.bytes >= PART * pieces;
+        let (ranges, parts) = if long && keys < FEW * pieces { (1, pieces) } else { (pieces.min(keys), 1) };
         let together = outer == 1 && ranges > 1;
         if !together {
             let pieces = total.div_ceil(1 << 18);
@@ -368,8 +379,9 @@ impl Direct {
             call.pool.run(pieces, &piece);
         }
         let one = |n: usize, block: &mut Block| {
-            let (mut rest, range) = (n / ranges, n % ranges);
-            let mut at = [0; 3];
+            let (mut rest, range, part) = (n / ranges / parts, n / parts % ranges, n % parts);
+            let columns = self.run * part / parts..self.run * (part + 1) / parts;
+            let mut at = [columns.start, 0, columns.start];
             for o in self.outer.iter().rev() {
                 for (at, stride) in at.iter_mut().zip(o.strides) {
                     *at += rest % o.size * stride;
@@ -385,11 +397,12 @@ impl Direct {
             }
             // SAFETY: as the caller says; tasks have places of their own.
             unsafe {
-                self.scan(0..vectors, places.start as u32..places.end as u32, at, arrays.get(), block);
+                let places = places.start as u32..places.end as u32;
+                self.scan(0..vectors, places, (at, columns.len()), arrays.get(), block);
             }
         };
         // Tasks of a few updates each go together.
-        let tasks = outer * ranges;
+        let tasks = outer * ranges * parts;
         let each = if threads == 1 { tasks } else { (LARGE / 8 / vectors.saturating_mul(window)).max(1) };
         let several = |n: usize| {
             let mut block = Block::EMPTY;
@@ -415,7 +428,8 @@ impl Direct {
                 });
                 let mut block = Block::EMPTY;
                 let places = 0..self.elements as u32;
-                self.scan(part(n)..part(n + 1), places, [0; 3], [indices, updates, own], &mut block);
+                let all = ([0; 3], self.run);
+                self.scan(part(n)..part(n + 1), places, all, [indices, updates, own], &mut block);
             }
         });
         let sent = Sent(call);

@@ -518,8 +518,14 @@ mod tests {
         }
     }
 
-    /// Enough updates for several threads: places apart, windows that overlap, dimensions beside, few places.
+    /// Enough updates for several threads: few places with long windows, places apart, windows that overlap, dimensions beside, few places.
     const LARGE: &[(&str, &str, &str, &str)] = &[
+        (
+            "5,2501",
+            "s32[20]",
+            "20,2501",
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
         (
             "40000",
             "u16[20000,1]",

@@ -10,7 +10,7 @@ use crate::runtime::native::memory::prefetch;
 use crate::runtime::native::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
 };
-use crate::runtime::native::simd::vectorized;
+use crate::runtime::native::simd::{Work, vectorized};
 
 /// Rows of updates and where they go: `to` in the operand, `from` which row of the updates.
 #[derive(Clone, Copy)]
@@ -23,6 +23,8 @@ pub(super) struct List<'a> {
     pub(super) run: usize,
     /// Whether each place has a lot of updates.
     pub(super) often: bool,
+    /// Whether all places are in a cache that is near.
+    pub(super) near: bool,
 }
 
 /// Updates rows, in order: operand, updates.
@@ -30,9 +32,6 @@ pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
 /// Updates ahead of which a place is fetched.
 const AHEAD: usize = 32;
-
-/// Elements that are loaded before any is stored.
-const PIECE: usize = 16;
 
 struct Replace;
 
@@ -131,19 +130,46 @@ macro_rules! halves {
 }
 halves!(Add, Maximum, Minimum);
 
+/// The updates of a list, in a function of their own: so much is not inlined where a closure would be called.
+struct Updates<'a, T, F> {
+    to: *mut T,
+    from: *const T,
+    list: List<'a>,
+    by: PhantomData<F>,
+}
+
+impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Updates { to, from, list, .. } = self;
+        // SAFETY: as who makes them says.
+        unsafe {
+            if list.run == 1 && list.often {
+                elements::<T, F, true>(to, from, list);
+            } else if list.run == 1 {
+                elements::<T, F, false>(to, from, list);
+            } else {
+                // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
+                match size_of::<T>() {
+                    1 => runs::<T, F, 32>(to, from, list),
+                    2 => runs::<T, F, 16>(to, from, list),
+                    4 if list.near => runs::<T, F, 8>(to, from, list),
+                    4 => runs::<T, F, 16>(to, from, list),
+                    8 if list.near => runs::<T, F, 4>(to, from, list),
+                    8 => runs::<T, F, 8>(to, from, list),
+                    _ => runs::<T, F, 2>(to, from, list),
+                }
+            }
+        }
+    }
+}
+
 /// # Safety
 /// All rows are in the arrays, which are of `T`; the operand's are nobody else's.
 unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List<'_>) {
-    // SAFETY: as the caller says.
-    vectorized(move || unsafe {
-        if list.run == 1 && list.often {
-            elements::<T, F, true>(to.cast(), from.cast(), list);
-        } else if list.run == 1 {
-            elements::<T, F, false>(to.cast(), from.cast(), list);
-        } else {
-            runs::<T, F>(to.cast(), from.cast(), list);
-        }
-    });
+    vectorized(Updates { to: to.cast::<T>(), from: from.cast::<T>(), list, by: PhantomData::<F> });
 }
 
 /// `OFTEN`: most updates are expected to change nothing, if there are such.
@@ -176,8 +202,9 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
     }
 }
 
+/// So many elements are loaded before any is stored.
 #[inline(always)]
-unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'_>) {
+unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, run, n) = (list.stride, list.run, list.to.len().min(list.from.len()));
     let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
     // SAFETY: the caller's: both lists have `n` entries.
@@ -203,7 +230,8 @@ unsafe fn runs<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'
                 1 => *row.add(j) = F::of(*row.add(j), *update.add(j)),
                 2..4 => ends::<T, F, 2>(row, update, j, run),
                 4..8 => ends::<T, F, 4>(row, update, j, run),
-                _ => ends::<T, F, 8>(row, update, j, run),
+                8..16 => ends::<T, F, 8>(row, update, j, run),
+                _ => ends::<T, F, 16>(row, update, j, run),
             }
         }
     }
