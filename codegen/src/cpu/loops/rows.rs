@@ -157,7 +157,8 @@ pub(super) fn fusion(
             given.get(&number).copied().unwrap_or(0)
         }),
     };
-    let keeps = keep(&tape, &sweeps, &elements, length);
+    let at_once = together.as_ref().map_or(1, |t| t.rows);
+    let keeps = keep(&tape, &sweeps, &elements, length.saturating_mul(at_once));
     let streaming = streams(&tape, &elements);
     let next = distant(&tape, &sweeps, &whole, length);
     let rows = vars;
@@ -204,7 +205,7 @@ fn streams(tape: &Tape<'_>, elements: &[Output]) -> bool {
     bytes.fold(0, i64::saturating_add) > STREAMING
 }
 
-/// What each sweep is to keep: nodes that a later one needs, and that cost more than a load and a store.
+/// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.
 fn keep(tape: &Tape<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
     // A node costs what it does and its operands do; those of a row alone cost nothing here.
     let mut by_element = vec![false; tape.nodes.len()];
