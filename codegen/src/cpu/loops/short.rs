@@ -301,4 +301,4 @@ impl<'ctx> Columns<'ctx> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

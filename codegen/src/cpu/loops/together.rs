@@ -10,7 +10,7 @@ use super::nest::{Output, decode};
 use super::region::{narrowed, widened};
 use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
-use super::tape::{NodeId, Op, Tape};
+use super::tape::{Node, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
 
@@ -103,6 +103,8 @@ pub(super) fn rows(
 struct Column<'ctx> {
     node: NodeId,
     after: usize,
+    /// Whether a fold gives it row by row, and nothing computes it of the block.
+    given: bool,
     prim: Prim,
     start: Value<'ctx>,
     /// Whether its NaNs are those of elements, not of arithmetic.
@@ -154,14 +156,16 @@ impl<'m> Chain<'m> {
         let e = c.e;
         let mut columns = Vec::new();
         for &(node, after) in &together.values {
-            let prim = match register(c.tape.nodes[node as usize].ty) {
+            let Node { op, ty } = &c.tape.nodes[node as usize];
+            let prim = match register(*ty) {
                 Prim::I1 => Prim::I8,
                 other => other,
             };
             let start: Value<'ctx> = e.stack(prim, together.rows as u32)?.into();
             let wide = e.with_lanes(together.rows as u32 * prim.bytes() as u32);
             wide.store(wide.int(Prim::I8, 0), start, 1)?;
-            columns.push(Column { node, after, prim, start, moved: false });
+            let given = matches!(op, Op::Given { .. });
+            columns.push(Column { node, after, given, prim, start, moved: false });
         }
         c.mark()?;
         e.for_range(begin, end, e.i64(1), |unit| {
@@ -178,11 +182,9 @@ impl<'m> Chain<'m> {
                     c.lanes = widths[number];
                     self.sweep(c, target, number, folds, &self.of_row(c, buffers, row)?)?;
                     c.lanes = 1;
-                    for column in columns.iter_mut().filter(|v| v.after == number) {
-                        if matches!(c.tape.nodes[column.node as usize].op, Op::Given { .. }) {
-                            let value = c.value(column.node)?;
-                            column.put(c, row, &value)?;
-                        }
+                    for column in columns.iter_mut().filter(|v| v.given && v.after == number) {
+                        let value = c.value(column.node)?;
+                        column.put(c, row, &value)?;
                     }
                     Ok(())
                 })?;
@@ -225,17 +227,13 @@ impl<'m> Chain<'m> {
         let zero = c.e.i64(0);
         c.lanes = rows as u32;
         c.enter()?;
-        for column in columns.iter().filter(|v| v.after <= number) {
-            if column.after < number || matches!(c.tape.nodes[column.node as usize].op, Op::Given { .. }) {
-                let value = column.get(c, zero)?;
-                c.know(column.node, value);
-            }
+        for column in columns.iter().filter(|v| v.after < number || v.given && v.after == number) {
+            let value = column.get(c, zero)?;
+            c.know(column.node, value);
         }
-        for column in columns.iter_mut().filter(|v| v.after == number) {
-            if !matches!(c.tape.nodes[column.node as usize].op, Op::Given { .. }) {
-                let value = c.value(column.node)?;
-                column.put(c, zero, &value)?;
-            }
+        for column in columns.iter_mut().filter(|v| !v.given && v.after == number) {
+            let value = c.value(column.node)?;
+            column.put(c, zero, &value)?;
         }
         c.leave();
         c.mark()?;

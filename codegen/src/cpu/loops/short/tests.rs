@@ -17,7 +17,7 @@ const SPACES: [(&str, usize); 9] = [
 ];
 
 /// Dimensions of rows, the numbers of these, and of those in a row.
-fn parts(dims: &str, rows: usize) -> (String, String, String) {
+pub(in crate::cpu::loops) fn parts(dims: &str, rows: usize) -> (String, String, String) {
     let all: Vec<&str> = dims.trim_matches(['[', ']']).split(',').collect();
     let list = |numbers: std::ops::Range<usize>| numbers.map(|d| d.to_string()).collect::<Vec<_>>().join(",");
     (format!("[{}]", all[..rows].join(",")), list(0..rows), list(rows..all.len()))

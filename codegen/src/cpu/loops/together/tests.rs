@@ -1,19 +1,18 @@
 //! Rows together against the interpreter.
 
-use crate::cpu::loops::rows;
 use crate::cpu::loops::tests::{fused, region};
+use crate::cpu::loops::{rows, short};
 use crate::runtime::kernel_tests::{Close, check_with};
 
 /// Dimensions, and how many of them number rows: blocks of 16, 8 and 4 rows, and last blocks that are not full.
 const SPACES: [(&str, usize); 5] =
     [("[530,40]", 1), ("[2,515,33]", 2), ("[517,3,24]", 1), ("[260,300]", 1), ("[131,601]", 1)];
 
-/// Dimensions of rows, the numbers of these, of those in a row, and elements of a row.
+/// What the short rows' tests take dimensions apart into, and elements of a row.
 fn parts(dims: &str, rows: usize) -> (String, String, String, usize) {
-    let all: Vec<&str> = dims.trim_matches(['[', ']']).split(',').collect();
-    let list = |numbers: std::ops::Range<usize>| numbers.map(|d| d.to_string()).collect::<Vec<_>>().join(",");
-    let length = all[rows..].iter().map(|d| d.parse().unwrap_or(0)).product::<usize>();
-    (format!("[{}]", all[..rows].join(",")), list(0..rows), list(rows..all.len()), length)
+    let (kept, from, along) = short::tests::parts(dims, rows);
+    let sizes = dims.trim_matches(['[', ']']).split(',').skip(rows);
+    (kept, from, along, sizes.map(|d| d.parse().unwrap_or(0)).product::<usize>())
 }
 
 /// The text of a fusion, which is of rows together.
