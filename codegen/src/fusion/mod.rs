@@ -25,7 +25,7 @@ mod wrapper;
 use crate::passes::{Pipeline, by_name};
 
 pub use kinds::applies_loops;
-pub use small::small_loop;
+pub use small::{MOST_WINDOWS, small_loop};
 
 pub(crate) use loops::run as fuse_loops;
 pub(crate) use output::run as fuse_outputs;

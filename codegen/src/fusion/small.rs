@@ -15,6 +15,9 @@ const LITTLE: f64 = 10_000.0;
 /// The most instructions of body and condition.
 const MAX_INSTRUCTIONS: usize = 512;
 
+/// The most windows of an array that are replaced one after the other, for them to be all of it that is computed.
+pub const MOST_WINDOWS: usize = 8;
+
 /// Whether a `while` is to be compiled as a whole ([`crate::kernel::Request::Loop`]): its state is a tuple of arrays, of which only small ones (or small
 /// windows of them) change, and all that its computations do can be an expression of elements. They stay as they are, without fusions.
 pub fn small_loop(module: &Module, id: InstrId) -> bool {
@@ -40,20 +43,32 @@ pub fn small_loop(module: &Module, id: InstrId) -> bool {
     }
     let mut elements = 0i64;
     for (i, &next) in root.operands().iter().enumerate() {
-        let next = module.instr(next);
-        let kept = next.opcode == Opcode::GetTupleElement
-            && next.attrs.int(AttrKey::Index) == Some(i as i64)
-            && module.instr(next.operands()[0]).opcode == Opcode::Parameter;
-        if !kept {
-            let count = next.shape.as_array().and_then(|a| a.checked_elements()).unwrap_or(i64::MAX);
-            elements = elements.saturating_add(count);
-        }
+        elements = elements.saturating_add(computed(module, next, i));
     }
     if elements > MAX_ELEMENTS {
         return false;
     }
     let (all, once) = again(module, body);
     all <= once * MOST_AGAIN + LITTLE
+}
+
+/// Elements of leaf `i` of the state that an iteration computes, of which `next` is what it becomes: all, none if it stays, or those of windows that are less than
+/// half of it.
+fn computed(module: &Module, next: InstrId, i: usize) -> i64 {
+    let elements = |id: InstrId| {
+        module.instr(id).shape.as_array().and_then(|a| a.checked_elements()).unwrap_or(i64::MAX)
+    };
+    let all = elements(next);
+    let (mut at, mut windows, mut replaced) = (next, 0, 0i64);
+    while module.instr(at).opcode == Opcode::DynamicUpdateSlice && windows < MOST_WINDOWS {
+        let operands = module.instr(at).operands();
+        (at, windows, replaced) = (operands[0], windows + 1, replaced.saturating_add(elements(operands[1])));
+    }
+    let instr = module.instr(at);
+    let kept = instr.opcode == Opcode::GetTupleElement
+        && instr.attrs.int(AttrKey::Index) == Some(i as i64)
+        && module.instr(instr.operands()[0]).opcode == Opcode::Parameter;
+    if kept && replaced.saturating_mul(2) <= all { replaced } else { all }
 }
 
 /// Whether a computation takes tuples apart, computes elements, and puts a tuple together.

@@ -169,6 +169,18 @@ impl Space {
         Affine::atom(self.intern(Def::Var(number), 0, (size - 1).max(0)))
     }
 
+    /// What the number of the next new atom will be.
+    pub(super) fn next_atom(&self) -> AtomId {
+        AtomId(self.atoms.len() as u32)
+    }
+
+    /// Makes an atom something else of the same range.
+    pub(super) fn redefine(&mut self, id: AtomId, def: Def) {
+        let atom = &mut self.atoms[id.0 as usize];
+        self.known.remove(&(atom.def.clone(), atom.low, atom.high));
+        atom.def = def;
+    }
+
     /// The atom with this number.
     pub(super) fn atom(&self, id: AtomId) -> &Atom {
         &self.atoms[id.0 as usize]

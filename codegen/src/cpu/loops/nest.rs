@@ -14,7 +14,7 @@ use super::lanes::{LONGEST, lanes, over_lanes, registers};
 use super::roots::Root;
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
-use super::tile::Tiles;
+use super::tile::{self, Tiles};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
@@ -290,6 +290,9 @@ pub(super) fn roots(
             nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();
         join(tape, &mut vars, &mut more);
         nests[n].vars = vars;
+        if nests[n].columns == 1 {
+            tile::merge(tape, &mut nests[n]);
+        }
         nests[n].divide();
         nests[n].tiles = if nests[n].columns == 1 { Tiles::of(tape, &nests[n]) } else { None };
     }

@@ -338,12 +338,26 @@ fn transposes_in_tiles() {
         ("[2,33,290]", "[2,290,33]", "{0,2,1}"),
         ("[43,258]", "[258,43]", "{1,0}"),
         ("[40,17,25]", "[25,17,40]", "{2,1,0}"),
+        ("[70,9,5]", "[5,9,70]", "{2,1,0}"),
+        ("[33,50,12]", "[12,50,33]", "{2,1,0}"),
+        ("[2,40,6,7,3]", "[2,3,6,7,40]", "{0,4,2,3,1}"),
+        ("[20,4,4,4,4]", "[4,4,4,4,20]", "{4,2,1,3,0}"),
     ] {
         for t in ["f32", "u8", "bf16", "f64", "pred"] {
             let body =
                 format!("  a = {t}{to} transpose(p0), dimensions={op}\n  ROOT r = {t}{to} maximum(a, p1)");
             check(&loop_of(&[&format!("{t}{from}"), &format!("{t}{to}")], &format!("{t}{to}"), &body));
         }
+    }
+    // Short rows whose variables others see, too.
+    for t in ["f32", "s8", "u16"] {
+        let to = format!("{t}[6,2,11,50]");
+        let body = format!(
+            "  a = {t}[50,2,11,6] slice(p0), slice={{[3:53], [0:4:2], [0:11], [0:6]}}\n  b = {to} transpose(a), dimensions={{3,1,2,0}}\n  \
+             c = {to} broadcast(p1), dimensions={{0}}\n  d = {to} iota(), iota_dimension=2\n  e = {to} multiply(b, c)\n  \
+             f = {to} add(e, d)\n  ROOT r = {to} reverse(f), dimensions={{0}}"
+        );
+        check(&loop_of(&[&format!("{t}[60,4,11,6]"), &format!("{t}[6]")], &to, &body));
     }
     // Past the caches, squares stored from registers.
     for (t, n) in [("f32", 1456), ("s64", 1040)] {

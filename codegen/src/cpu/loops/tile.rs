@@ -68,6 +68,59 @@ pub(super) fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
     tape.space.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
 }
 
+/// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
+/// but a few: of `x[columns, a, b]` into `y[b, a, columns]` with few `b`. What else depends on one of them computes it from the one variable.
+pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
+    while let Some([(near, few), (far, many)]) = short_rows(tape, nest) {
+        let (Some(first), Some(second)) = (atom(tape, near), atom(tape, far)) else { return };
+        let Some(total) = few.checked_mul(many) else { return };
+        // The variable of the near one is the new one's.
+        let one = tape.space.next_atom();
+        let mut join = |x: &mut Affine| {
+            let factor = x.factor(first);
+            if factor != 0 && x.factor(second) == factor.wrapping_mul(few) {
+                x.terms.retain(|t| t.0 != first && t.0 != second);
+                // Behind all others: its number is the greatest.
+                x.terms.push((one, factor));
+            }
+        };
+        tape.for_each_number(&mut join);
+        nest.outputs.iter_mut().for_each(|o| join(&mut o.at));
+        let merged = Affine::atom(one);
+        tape.space.redefine(first, Def::Mod(merged.clone(), few));
+        tape.space.redefine(second, Def::Div(merged.clone(), few));
+        let made = tape.space.var(near, total);
+        debug_assert_eq!(made, merged, "the atom that follows");
+        nest.vars.retain(|v| v.0 != far);
+        for v in nest.vars.iter_mut().filter(|v| v.0 == near) {
+            v.1 = total;
+        }
+    }
+}
+
+/// The variable along whose values a load that may be turned over has few elements, less than a line of a cache, and the one that goes on behind them, with their
+/// sizes, if all of those are enough for a block.
+fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
+    let (&(inner, columns), outer) = nest.vars.split_last()?;
+    let inner = atom(tape, inner)?;
+    let found = |n: &NodeId| {
+        let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[*n as usize].op else { return None };
+        let ty = tape.arrays[*array as usize].shape.element_type;
+        if ty.is_complex() || !tape.space.is_of_variables(at) {
+            return None;
+        }
+        let with = |factor: i64| {
+            outer.iter().copied().find(|&(v, _)| atom(tape, v).is_some_and(|a| at.factor(a) == factor))
+        };
+        let near = with(1).filter(|near| near.1 * (ty.storage_bytes() as i64) < 64)?;
+        let far = with(near.1)?;
+        let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
+        (apart && near.1.saturating_mul(far.1) >= i64::from(TURNED)).then_some([near, far])
+    };
+    let needed = tape.needed(nest.outputs.iter().map(|o| o.node));
+    (columns >= i64::from(TURNED)).then(|| needed.iter().find_map(found)).flatten()
+}
+
 impl Tiles {
     /// The tiles of a nest, if there is something to turn over.
     pub(super) fn of(tape: &Tape<'_>, nest: &Nest) -> Option<Tiles> {

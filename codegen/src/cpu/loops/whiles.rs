@@ -21,6 +21,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
+use crate::fusion::MOST_WINDOWS;
 use crate::kernel::Progress;
 
 /// Bytes of scratch memory before arrays: [`crate::kernel::Progress`].
@@ -34,9 +35,6 @@ const FEW: i64 = 16;
 
 /// The most elements that are made like this.
 const MOST_FEW: i64 = 64;
-
-/// The most windows of an array that are replaced one after the other.
-const LONGEST: usize = 8;
 
 /// A nest of the body.
 struct Piece {
@@ -251,7 +249,7 @@ fn updates(module: &Module, at: InstrId, state: InstrId, leaf: u32) -> Option<Ve
     let (mut chain, mut at) = (Vec::new(), at);
     while !is_state(module, at, 0, state, leaf) {
         let instr = module.instr(at);
-        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == LONGEST {
+        if instr.opcode != Opcode::DynamicUpdateSlice || chain.len() == MOST_WINDOWS {
             return None;
         }
         chain.push(at);

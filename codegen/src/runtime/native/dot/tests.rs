@@ -528,6 +528,11 @@ fn little_matrices() {
             for ty in [F64, S32, U32, S64, U64, C64, C128] {
                 case.check(ty, ty, ty, Floats::Plain, &mut r);
             }
+            for (lhs, rhs, out) in
+                [(S8, S8, S32), (U8, S8, S32), (S16, U16, U32), (S32, S8, S32), (S16, S16, S16)]
+            {
+                case.check(lhs, rhs, out, Floats::Plain, &mut r);
+            }
         }
     }
 }

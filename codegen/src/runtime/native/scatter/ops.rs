@@ -202,7 +202,7 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
     }
 }
 
-/// So many elements are loaded before any is stored.
+/// Rows of several elements: a row of `PIECE` to twice as many is one piece and a rest, all of which is loaded before any of it is stored.
 #[inline(always)]
 unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, run, n) = (list.stride, list.run, list.to.len().min(list.from.len()));
@@ -215,15 +215,16 @@ unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *c
             prefetch(from.add(*updates.add(ahead) as usize * stride).cast());
             let (row, update) =
                 (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
-            let mut j = 0;
-            while j + PIECE <= run {
-                let piece = row.add(j).cast::<[T; PIECE]>();
-                let (mut sum, more) = (*piece, *update.add(j).cast::<[T; PIECE]>());
+            let j = run - run % PIECE;
+            if j == PIECE {
+                let piece = row.cast::<[T; PIECE]>();
+                let (mut sum, more) = (*piece, *update.cast::<[T; PIECE]>());
                 for k in 0..PIECE {
                     sum[k] = F::of(sum[k], more[k]);
                 }
                 *piece = sum;
-                j += PIECE;
+            } else {
+                combine::<T, F>(row, update, j);
             }
             match run - j {
                 0 => {}
@@ -234,6 +235,17 @@ unsafe fn runs<T: Copy, F: Function<T>, const PIECE: usize>(to: *mut T, from: *c
                 _ => ends::<T, F, 16>(row, update, j, run),
             }
         }
+    }
+}
+
+/// The first `n` elements. As slices: of pieces one after the other, LLVM makes gathers and scatters of elements that are a piece apart.
+#[inline(always)]
+unsafe fn combine<T: Copy, F: Function<T>>(row: *mut T, update: *const T, n: usize) {
+    // SAFETY: the caller's: operand and updates are different arrays.
+    let (row, update) =
+        unsafe { (std::slice::from_raw_parts_mut(row, n), std::slice::from_raw_parts(update, n)) };
+    for (sum, &more) in row.iter_mut().zip(update) {
+        *sum = F::of(*sum, more);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Maxima (or minima) of floats into which sources are added, as gradients of pooling are, have code of their own ([`Sums`]). All other computations are kernels over
 //! lanes: first every window selects, then sources are combined in order, as many at once as go to different places.
 
+mod lines;
 #[cfg(target_arch = "x86_64")]
 mod sides;
 mod sums;
@@ -256,6 +257,12 @@ mod tests {
         ("37,9,6", "37,5,3", "size=1x3x3 stride=1x2x2 pad=0_0x1_1x1_0"),
         ("7,6,6,3", "7,3,3,3", "size=1x2x2x1 stride=1x2x2x1"),
         ("3,7,48", "3,3,48", "size=1x3x1 stride=1x2x1"),
+        ("2,3,9,41", "2,3,5,21", "size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x1_1x1_1"),
+        ("3,11,50,2", "3,9,24,2", "size=1x3x4x1 stride=1x1x2x1"),
+        ("2,400", "2,133", "size=1x3 stride=1x3 pad=0_0x1_-2"),
+        ("5,90", "4,17", "size=2x3 stride=1x5 rhs_dilate=1x4"),
+        ("40000", "39998", "size=3"),
+        ("200,180", "201,178", "size=3x3 pad=2_1x0_0"),
         ("2,5,5,64", "2,2,3,64", "size=1x2x2x1 stride=1x3x2x1 pad=0_0x0_0x0_1x0_0"),
     ];
 

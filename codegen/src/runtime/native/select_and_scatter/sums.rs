@@ -1,5 +1,6 @@
-//! Greatest or least floats into which sources are added, as in gradients of pooling: a row of neighbours at a time. Small arrays one behind the other, without neighbours,
-//! become each other's (`sides`): elements at the same place of sixteen of them.
+//! Greatest or least floats into which sources are added, as in gradients of pooling: a row of neighbours at a time. Where these are few, the windows of a line
+//! go together (`lines`); where lines are short, too, small arrays one behind the other become each other's neighbours (`sides`): elements at the same place
+//! of sixteen of them.
 //!
 //! **Invariant:** each sum is rounded to the element type, windows in row-major order.
 
@@ -18,6 +19,10 @@ use super::TASKS;
 
 /// Neighbours that select together.
 pub(super) const WIDE: usize = 64;
+
+/// Windows of lines that are better than arrays side by side, and of those that are better than one window after the other.
+const LONG: usize = 16;
+const SHORT: usize = 4;
 
 /// Elements of windows whose sums are all computed where they may belong.
 const FEW: usize = 16;
@@ -126,7 +131,10 @@ impl Sums {
         let (elements, windows) = (size(axes) * inner, outputs(axes) * inner);
         let planes = Planes { axes, outer, inner, elements, windows, stays: self.stays };
         #[cfg(target_arch = "x86_64")]
-        let sides = planes.fit_sides();
+        let sides = planes.fit_sides() && !planes.fit_lines(LONG);
+        #[cfg(not(target_arch = "x86_64"))]
+        let sides = false;
+        let lines = !sides && planes.fit_lines(SHORT);
         // SAFETY: as the caller says.
         unsafe {
             match self.ty {
@@ -136,6 +144,10 @@ impl Sums {
                 Float::Bf16 if sides => planes.run_sides::<bf16>(call),
                 #[cfg(target_arch = "x86_64")]
                 Float::F32 if sides => planes.run_sides::<f32>(call),
+                Float::F16 if lines => planes.run_lines::<f16>(call),
+                Float::Bf16 if lines => planes.run_lines::<bf16>(call),
+                Float::F32 if lines => planes.run_lines::<f32>(call),
+                Float::F64 if lines => planes.run_lines::<f64>(call),
                 Float::F16 => planes.run::<f16>(call),
                 Float::Bf16 => planes.run::<bf16>(call),
                 Float::F32 => planes.run::<f32>(call),

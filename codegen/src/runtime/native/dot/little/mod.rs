@@ -53,6 +53,8 @@ const LISTED: usize = 1024;
 const NEAR: usize = 1 << 24;
 /// Elements of a matrix, at most, that are transposed one by one.
 const SCALARS: usize = 32;
+/// Columns and terms of bytes from which several terms at a time are better.
+const GROUPED: usize = 32;
 /// Multiplications of a chunk.
 const CHUNK: usize = 1 << 16;
 /// Elements of a chunk's right matrices that are transposed: they are read from the nearest cache.
@@ -84,8 +86,54 @@ pub(super) struct Little {
     swapped: bool,
     /// The terms of columns are neighbours: the right matrices of a chunk are transposed before, each to its place after these steps.
     turned: Option<Steps>,
-    /// Of operands and of the result that are no `f32`: matrices of a chunk are widened before, and results rounded after.
-    narrow: [Option<Narrow>; 3],
+    /// Of operands that are no words: matrices of a chunk are widened before.
+    wider: [Option<Wider>; 2],
+    /// Of a result that is no word: elements of a chunk are rounded after.
+    rounded: Option<Narrow>,
+}
+
+/// How elements become words.
+#[derive(Clone, Debug)]
+enum Wider {
+    /// Floats `f32`.
+    Floats(Narrow),
+    /// Integers of this type `i32`.
+    Integers(ElementType),
+}
+
+impl Wider {
+    /// For integers that words hold; `None` if that is something else.
+    fn of_integers(ty: ElementType) -> Option<Wider> {
+        matches!(ty, ElementType::S8 | ElementType::U8 | ElementType::S16 | ElementType::U16)
+            .then_some(Wider::Integers(ty))
+    }
+
+    /// Reads `n` elements.
+    ///
+    /// # Safety
+    /// `from` has elements `at..at + n` of the type, and there is room for as many words.
+    unsafe fn widen(&self, from: *const u8, at: usize, to: *mut u8, n: usize) {
+        macro_rules! integers {
+            ($t:ty) => {{
+                // SAFETY: the caller's.
+                let (from, to) = unsafe {
+                    (Shared::<$t>::new(from.cast_mut()).slice(at, n), Shared::<i32>::new(to).slice_mut(0, n))
+                };
+                vectorized(|| to.iter_mut().zip(from).for_each(|(to, &x)| *to = i32::from(x)));
+            }};
+        }
+        match self {
+            // SAFETY: the caller's.
+            Wider::Floats(narrow) => unsafe {
+                let to = Shared::<f32>::new(to).slice_mut(0, n);
+                vectorized(|| narrow.widen(from, at, to));
+            },
+            Wider::Integers(ElementType::S8) => integers!(i8),
+            Wider::Integers(ElementType::U8) => integers!(u8),
+            Wider::Integers(ElementType::S16) => integers!(i16),
+            Wider::Integers(_) => integers!(u16),
+        }
+    }
 }
 
 /// Whether the matrices of an operand lie one behind the other, without gaps.
@@ -164,11 +212,12 @@ impl Little {
         let types = [lhs.ty, rhs.ty, result];
         let floats =
             types.iter().all(|ty| matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16));
-        let narrow = types.map(|ty| (ty != ElementType::F32).then(|| Narrow::new(ty)));
-        let widened = [lhs, rhs].iter().zip(&narrow).all(|(of, narrow)| narrow.is_none() || is_dense(of));
+        let widened = [lhs, rhs].iter().all(|of| of.ty == ElementType::F32 || is_dense(of));
         if !floats || !widened {
             return None;
         }
+        let [left, right, rounded] = types.map(|ty| (ty != ElementType::F32).then(|| Narrow::new(ty)));
+        let wider = [left, right].map(|narrow| narrow.map(Wider::Floats));
         let singles = |of: &Operand| Some([of.rows.single()?, of.terms.single()?]);
         let (Some(left), Some(right)) = (singles(lhs), singles(rhs)) else {
             if work > LISTED || m * n > FLAT {
@@ -185,7 +234,8 @@ impl Little {
                 right: [0; 2],
                 swapped: false,
                 turned: None,
-                narrow,
+                wider,
+                rounded,
             });
         };
         // A vector by a matrix whose columns are neighbours.
@@ -215,10 +265,10 @@ impl Little {
             }
             Form::Lanes
         };
-        Some(Little { field, extents, form, left, right, swapped, turned, narrow })
+        Some(Little { field, extents, form, left, right, swapped, turned, wider, rounded })
     }
 
-    /// For operands that are no `f32`, if they and the result are words of the field as they lie in memory.
+    /// For operands that are no floats of at most 32 bits, if the result is words of the field, and they are or hold smaller integers.
     fn of_words(
         field: Field,
         extents: Extents,
@@ -226,7 +276,18 @@ impl Little {
         result: ElementType,
     ) -> Option<Little> {
         let word = field.word();
-        let plain = [lhs.ty, rhs.ty, result].iter().all(|ty| ty.storage_bytes() == word.storage_bytes());
+        let is_word = |ty: ElementType| ty.storage_bytes() == word.storage_bytes();
+        let smaller = |of: &Operand| {
+            let integers = field == Field::I32 && result != ElementType::Pred && is_dense(of);
+            Wider::of_integers(of.ty).filter(|_| integers)
+        };
+        let bytes = [lhs, rhs].iter().all(|of| of.ty.storage_bytes() == 1);
+        if bytes && extents.n >= GROUPED && extents.k >= GROUPED {
+            return None;
+        }
+        let wider = [lhs, rhs].map(|of| if is_word(of.ty) { None } else { smaller(of) });
+        let plain = is_word(result)
+            && [lhs, rhs].iter().zip(&wider).all(|(of, wider)| is_word(of.ty) || wider.is_some());
         let [left, right] = [lhs, rhs].map(|of| of.rows.single().zip(of.terms.single()));
         let (left, right): ([_; 2], [_; 2]) = (left?.into(), right?.into());
         let Extents { batch, m, n, k } = extents;
@@ -243,7 +304,7 @@ impl Little {
             right = [1, n as isize];
         }
         let form = if n == 1 && k <= FEW { Form::Vectors } else { Form::Columns };
-        Some(Little { field, extents, form, left, right, swapped, turned, narrow: [None, None, None] })
+        Some(Little { field, extents, form, left, right, swapped, turned, wider, rounded: None })
     }
 
     /// Whether it is better than a product of a matrix and a vector at a time.
@@ -296,22 +357,22 @@ impl Little {
         let operands = [&dot.lhs, &dot.rhs];
         let matrix = operands.map(|operand| operand.rows.size() * operand.terms.size());
         let elements = [matrix[0], matrix[1], m * n].map(|n| n * matrices.len());
-        let wide = elements.iter().zip(&self.narrow).filter(|(_, narrow)| narrow.is_some());
+        let widened = |i: usize| if self.wider[i].is_some() { elements[i] } else { 0 };
+        let rounded = if self.rounded.is_some() { elements[2] } else { 0 };
         let right = self.extents.n * self.extents.k;
         let turned = if self.turned.is_some() { right * matrices.len() } else { 0 };
-        let room = wide.map(|(n, _)| n).sum::<usize>() + turned;
+        let room = widened(0) + widened(1) + rounded + turned;
         with_workspace(room * size_of::<S::Word>(), |memory| {
             let (mut memory, mut first) = (Shared::<S::Word>::new(memory), [std::ptr::null(); 2]);
             for (i, operand) in operands.into_iter().enumerate() {
                 let argument = call.arguments[i].cast_const();
-                first[i] = match &self.narrow[i] {
+                first[i] = match &self.wider[i] {
                     None => argument.cast::<S::Word>().wrapping_offset(operand.offset),
-                    // SAFETY: words are `f32`, the matrices are dense, and there is room for them.
-                    Some(narrow) => unsafe {
+                    // SAFETY: words are what elements become, the matrices are dense, and there is room for them.
+                    Some(wider) => unsafe {
                         let at = operand.offset.unsigned_abs() + matrices.start * matrix[i];
                         let to = memory.pointer();
-                        let wide = Shared::<f32>::new(to.cast()).slice_mut(0, elements[i]);
-                        vectorized(|| narrow.widen(argument, at, wide));
+                        wider.widen(argument, at, to.cast(), elements[i]);
                         memory = memory.offset(elements[i]);
                         to.cast_const().wrapping_sub(matrices.start * matrix[i])
                     },
@@ -332,7 +393,7 @@ impl Little {
             let (place, result) = (matrices.start * m * n, call.arguments[2]);
             // SAFETY: the caller's; there is room for results that are rounded after, of sums that are `f32`.
             unsafe {
-                match &self.narrow[2] {
+                match &self.rounded {
                     None => self.products::<S>(matrices, operands, result.cast::<S::Sum>().add(place)),
                     Some(narrow) => {
                         let to = memory.pointer();
