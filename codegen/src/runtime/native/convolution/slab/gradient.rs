@@ -41,9 +41,8 @@ impl Gradient {
         let rows = if x.stride == 1 { x.output * outer.batch } else { outer.batch };
         let apart = z.stride.max(y.stride).max(x.stride) > 1 && taps < 4 * outputs;
         if outer.feature_groups != 1
-            || rows < 8
+            || rows < 2
             || apart
-            || outer.features < 8
             || x.kernel < 4
             || taps <= outputs
             || outer.result_feature_stride == 0
