@@ -112,7 +112,7 @@ fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
         let with = |factor: i64| {
             outer.iter().copied().find(|&(v, _)| atom(tape, v).is_some_and(|a| at.factor(a) == factor))
         };
-        let near = with(1).filter(|near| near.1 * (ty.storage_bytes() as i64) < 64)?;
+        let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
         let far = with(near.1)?;
         let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
         (apart && near.1.saturating_mul(far.1) >= i64::from(TURNED)).then_some([near, far])

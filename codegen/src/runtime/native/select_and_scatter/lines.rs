@@ -29,7 +29,7 @@ impl Planes<'_> {
     /// Whether neighbours are few and lines have windows enough: `least`.
     pub(super) fn fit_lines(&self, least: usize) -> bool {
         let long = |last: &Axis| last.is_dense() && last.output >= least;
-        self.inner < NEIGHBOURS && self.axes.last().is_some_and(long)
+        (1..NEIGHBOURS).contains(&self.inner) && self.axes.last().is_some_and(long)
     }
 
     /// Lines of windows, each plane of neighbours by itself.
@@ -173,11 +173,12 @@ impl<T: Number, C: Fn(T::Wide, T::Wide) -> bool + Copy, const N: usize> Work for
             let exist = (0..positions(leading)).filter_map(|w| locate(leading, &at, w));
             rows.extend(exist.map(|row| row * last.input));
             advance(leading, &mut at);
-            if !rows.iter().any(|&row| row < band[1] && row + last.input > band[0]) {
-                continue;
-            }
             for first in (0..last.output).step_by(each) {
                 let part = first..last.output.min(first + each);
+                let span = last.span(&part);
+                if !rows.iter().any(|row| row + span.start < band[1] && row + span.end > band[0]) {
+                    continue;
+                }
                 runs.clear();
                 runs.extend((0..last.window).filter_map(|w| last.run(w, &part)));
                 selected.place.fill(NOWHERE);

@@ -131,7 +131,7 @@ impl Sums {
         let (elements, windows) = (size(axes) * inner, outputs(axes) * inner);
         let planes = Planes { axes, outer, inner, elements, windows, stays: self.stays };
         #[cfg(target_arch = "x86_64")]
-        let sides = planes.fit_sides() && !planes.fit_lines(LONG);
+        let sides = !matches!(self.ty, Float::F64) && planes.fit_sides() && !planes.fit_lines(LONG);
         #[cfg(not(target_arch = "x86_64"))]
         let sides = false;
         let lines = !sides && planes.fit_lines(SHORT);

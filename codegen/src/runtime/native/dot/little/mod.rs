@@ -97,15 +97,23 @@ pub(super) struct Little {
 enum Wider {
     /// Floats `f32`.
     Floats(Narrow),
-    /// Integers of this type `i32`.
-    Integers(ElementType),
+    /// Integers of these types `i32`.
+    S8,
+    U8,
+    S16,
+    U16,
 }
 
 impl Wider {
     /// For integers that words hold; `None` if that is something else.
     fn of_integers(ty: ElementType) -> Option<Wider> {
-        matches!(ty, ElementType::S8 | ElementType::U8 | ElementType::S16 | ElementType::U16)
-            .then_some(Wider::Integers(ty))
+        match ty {
+            ElementType::S8 => Some(Wider::S8),
+            ElementType::U8 => Some(Wider::U8),
+            ElementType::S16 => Some(Wider::S16),
+            ElementType::U16 => Some(Wider::U16),
+            _other => None,
+        }
     }
 
     /// Reads `n` elements.
@@ -128,10 +136,10 @@ impl Wider {
                 let to = Shared::<f32>::new(to).slice_mut(0, n);
                 vectorized(|| narrow.widen(from, at, to));
             },
-            Wider::Integers(ElementType::S8) => integers!(i8),
-            Wider::Integers(ElementType::U8) => integers!(u8),
-            Wider::Integers(ElementType::S16) => integers!(i16),
-            Wider::Integers(_) => integers!(u16),
+            Wider::S8 => integers!(i8),
+            Wider::U8 => integers!(u8),
+            Wider::S16 => integers!(i16),
+            Wider::U16 => integers!(u16),
         }
     }
 }
