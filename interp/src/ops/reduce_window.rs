@@ -322,10 +322,14 @@ impl Run<'_> {
         let Around { outer, inner } = around;
         let lines: Vec<usize> = (0..outer * inner).collect();
         let mut lanes = self.region.lanes();
+        // Results take the places of initial values, line by line: the lines after the first ones begin with these, too.
+        let begun: Vec<Buffer> = out
+            .iter()
+            .map(|out| with_buffer!(out, o => BufferOf::wrap(vec![o.first().copied().unwrap_or_default(); lines.len().min(LANES)])))
+            .collect();
         for lines in lines.chunks(LANES) {
             let place = |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
-            let mut accumulators: Vec<Buffer> =
-                out.iter().map(|out| with_buffer!(out, o => BufferOf::wrap(vec![o.first().copied().unwrap_or_default(); lines.len()]))).collect();
+            let mut accumulators = begun.clone();
             let mut taken = 0;
             for o in 0..axis.output {
                 for i in taken..axis.range(o).end {
