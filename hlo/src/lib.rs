@@ -30,6 +30,7 @@ mod ids;
 pub mod infer;
 pub mod layout;
 pub mod literal;
+mod log_add_exp;
 pub mod memory_order;
 mod module;
 mod names;
@@ -52,6 +53,7 @@ pub use equal::{Difference, fingerprint, modules_equal};
 pub use ids::{ComputationId, InstrId};
 pub use layout::Layout;
 pub use literal::{ArrayLiteral, Bits, Buffer, BufferOf, ConstantValue, Literal};
+pub use log_add_exp::log_add_exp;
 pub use module::{
     Computation, DeclaredSignature, Instruction, InstructionIter, MAX_PARAMETERS, Module, ModuleHeader, Name,
     NewInstruction, PropagationFlags, TextStyle, Use,

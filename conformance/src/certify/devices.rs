@@ -216,7 +216,7 @@ impl Meeting<'_> {
         }
         let ty = self.result.arrays().first()?.element_type();
         let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
-            let regions = Regions::Add(ElementType::F64);
+            let regions = Regions::Fold(Opcode::Add, ElementType::F64);
             let results = self.run(&|_| ElementType::F64, &regions, &|_, _, p| {
                 let x = Factor::new(self.settings, &p.tensor, &self.radii(p, mode), ty);
                 tensor(ElementType::F64, p.tensor.dims(), &of(&x))

@@ -22,6 +22,7 @@
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
+//! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
@@ -42,6 +43,7 @@ mod folds;
 mod lapack;
 mod lifted;
 mod linear;
+mod log_add_exp;
 mod movement;
 mod multiplied;
 mod number;

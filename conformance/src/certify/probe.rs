@@ -38,8 +38,8 @@ pub(super) fn retyped(shape: &Shape, retype: Retype<'_>) -> Shape {
 pub(super) enum Regions<'a> {
     /// Copies with these element types.
     Retyped(Retype<'a>),
-    /// An addition of two scalars of a type.
-    Add(ElementType),
+    /// An operation of two scalars of a type.
+    Fold(Opcode, ElementType),
 }
 
 impl Probe {
@@ -157,10 +157,10 @@ pub(super) fn copied(
         return Some(copy);
     }
     let copy = match regions {
-        Regions::Add(ty) => {
-            let mut b = ComputationBuilder::new(target, "add");
+        Regions::Fold(opcode, ty) => {
+            let mut b = ComputationBuilder::new(target, opcode.name());
             let (x, y) = (b.parameter("x", Shape::scalar(*ty)), b.parameter("y", Shape::scalar(*ty)));
-            b.binary(Opcode::Add, x, y).ok()?;
+            b.binary(*opcode, x, y).ok()?;
             b.finish()
         }
         Regions::Retyped(retype) => {

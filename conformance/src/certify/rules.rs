@@ -14,8 +14,8 @@ use hlo_interp::{Devices, Tensor, Value};
 use super::blocks::in_blocks;
 use super::number::{Format, Numbers};
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, movement, multiplied,
-    order, sums,
+    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
+    multiplied, order, sums,
 };
 use crate::engine::RunOptions;
 
@@ -114,7 +114,8 @@ impl Case<'_> {
                 Numeric::Region => {
                     let called = self.instr.attrs.called_computations();
                     let sum = t.element_type().is_float() || t.element_type().is_complex();
-                    !(sum && (sums::is_sum(self) || multiplies_windows(self)))
+                    !(sum
+                        && (sums::is_sum(self) || multiplies_windows(self) || log_add_exp::of_windows(self)))
                         && called.iter().all(|&c| is_exact_region(self.module, c, allowed))
                         && !(allowed.reorder_regions && self.opcode() != Opcode::Map && float(t))
                 }
@@ -216,11 +217,14 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     if radii.is_none() && multiplies_windows(case) {
         radii = both(multiplied::fold);
     }
+    if radii.is_none() && log_add_exp::of_windows(case) {
+        radii = both(log_add_exp::fold);
+    }
     if radii.is_none() && kind(case.opcode()) == Kind::Region {
         if let Some(all) = folds::applied(case).filter(|all| all.len() == case.results.len()) {
             return all.into_iter().map(leaf).collect();
         }
-        radii = both(multiplied::fold);
+        radii = both(multiplied::fold).or_else(|| both(log_add_exp::fold));
     }
     let Some((soft, hard)) = radii else { return unknown() };
     if soft.len() != case.results.len() || hard.len() != soft.len() {

@@ -524,7 +524,8 @@ fn touched(case: &Case<'_>, operands: &[elementwise::Operand<'_>]) -> Option<Vec
         .map(|(k, shape)| if place(k) { shape.clone() } else { retyped(shape, &|_| ElementType::F64) })
         .collect();
     let result = retyped(&case.instr.shape, &|_| ElementType::F64);
-    let probe = Probe::new(case.module, case.instr, &shapes, result, &Regions::Add(ElementType::F64))?;
+    let probe =
+        Probe::new(case.module, case.instr, &shapes, result, &Regions::Fold(Opcode::Add, ElementType::F64))?;
     let args = operands.iter().enumerate().map(|(k, x)| {
         Value::Array(if place(k) {
             x.tensor.clone()

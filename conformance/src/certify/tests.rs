@@ -366,6 +366,38 @@ fn complex_arithmetic_is_bounded_by_the_modulus() {
     assert!(one(text, &[&[1.0], &[0.1]]).is_exact());
 }
 
+/// Log-sum-exp in any order: steps, and the result itself. Narrow floats are followed literally.
+#[test]
+fn log_sum_exp_is_bounded_in_any_order() {
+    let form = |ty: &str, n: usize, x: &str| {
+        format!(
+            "HloModule m
+f {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n d = {ty}[] subtract(a, b)\n ne = pred[] compare(d, d), direction=NE
+ sum = {ty}[] add(a, b)\n max = {ty}[] maximum(a, b)\n abs = {ty}[] abs(d)\n neg = {ty}[] negate(abs)\n exp = {ty}[] exponential(neg)
+ rest = {ty}[] log-plus-one(exp)\n regular = {ty}[] add(max, rest)\n ROOT r = {ty}[] select(ne, sum, regular) }}
+ENTRY e {{ x = f32[{n}] parameter(0)\n y = {ty}[{n}] {x}(x)\n i = {ty}[] constant(-inf)
+ ROOT w = {ty}[{n}] reduce-window(y, i), window={{size={n} pad=0_{pad}}}, to_apply=f }}",
+            pad = n - 1
+        )
+    };
+    let x: Vec<f32> = (0..2000).map(|i| (i % 7) as f32).collect();
+    let b = one(&form("f32", 2000, "copy"), &[&x]);
+    // 2000 elements come to about 12.5; a step is off by half a unit of that and a few.
+    let r = b.soft.at(0);
+    assert!((2000.0 * 12.0 * U..2000.0 * 32.0 * U).contains(&r) && b.hard == b.soft, "{r}");
+    // From the initial value alone there is one step.
+    assert!(b.soft.at(1999) < 16.0 * U * 5.0, "{}", b.soft.at(1999));
+    // What is off moves the result by no more.
+    let moved = one(&form("f32", 2000, "exponential"), &[&x[..7].repeat(286)[..2000]]).soft.at(0);
+    assert!(moved > 2.0 * 256.0 * U && moved < 2000.0 * 1000.0 * U, "{moved}");
+    // Infinities and NaNs have no order.
+    let b = one(&form("f32", 3, "copy"), &[&[f32::INFINITY, f32::NAN, f32::NEG_INFINITY]]);
+    assert!(b.is_exact(), "{b:?}");
+    // Each step of a narrow float is followed: more than one may be half a unit of the result each.
+    let b = one(&form("bf16", 3, "convert"), &[&[1.0, 2.0, 3.0]]);
+    assert!(b.soft.at(0) > 0.0 && b.hard.at(0).is_finite(), "{b:?}");
+}
+
 /// Complex products are rounded each, however they are folded; real ones of exact factors are exact where each step is.
 #[test]
 fn products_of_many_are_rounded_at_each_step() {

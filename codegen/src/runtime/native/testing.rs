@@ -229,12 +229,17 @@ fn first_difference(got: &Buffer, expected: &Buffer, payloads: bool) -> Option<u
 
 /// Checks that the root of a module's entry gives numbers within `units` of rounding of the largest modulus that occurs, the same for any number of threads.
 pub(super) fn close(text: &str, seed: u64, units: f64) {
+    close_with(text, seed, units, &[]);
+}
+
+/// [`close`] of an operation that applies computations.
+pub(super) fn close_with(text: &str, seed: u64, units: f64, regions: &[KernelFn]) {
     let module = parse(text);
     let arguments = arguments(&module, &Random::new(seed), false);
     let expected = interpreted(&module, &arguments);
-    let one = native(&module, &arguments, &[], 1);
+    let one = native(&module, &arguments, regions, 1);
     for threads in 2..=3 {
-        let several = native(&module, &arguments, &[], threads);
+        let several = native(&module, &arguments, regions, threads);
         assert!(
             one.iter().zip(&several).all(|(a, b)| first_difference(a, b, true).is_none()),
             "{threads} threads\n{text}"

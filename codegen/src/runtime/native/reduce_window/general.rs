@@ -5,7 +5,7 @@ use std::ops::Range;
 use hlo::{ComputationId, InstrId, Module};
 use smallvec::SmallVec;
 
-use super::{TASKS, tasks};
+use super::{TASKS, associative, tasks};
 use crate::Unsupported;
 use crate::runtime::native::lanes::{Applied, LANES, Lanes};
 use crate::runtime::native::memory::{Shared, with_width};
@@ -19,6 +19,8 @@ pub(crate) struct General {
     axes: Axes,
     /// Bytes of the elements of each operand.
     bytes: SmallVec<[usize; 4]>,
+    /// Windows that share what they fold, where the computation may be taken in any order.
+    shared: Option<associative::Growing>,
 }
 
 /// The axis that is not the elements themselves, if there is just one and its windows all begin at the first element; the sizes around it.
@@ -57,7 +59,9 @@ impl General {
             ));
         }
         let bytes = given.take(n).map(hlo::ElementType::storage_bytes).collect();
-        Ok(General { applied, axes, bytes })
+        let in_any_order = hlo::log_add_exp(module, computation).is_some_and(associative::takes);
+        let shared = in_any_order.then(|| associative::Growing::new(&axes)).flatten();
+        Ok(General { applied, axes, bytes, shared })
     }
 
     /// Sets a result's elements at places to its initial value.
@@ -131,7 +135,8 @@ impl Operation for General {
     fn cost(&self) -> (u64, u64) {
         let input: usize = self.axes.iter().map(|a| a.input).product();
         let (output, bytes): (usize, usize) = (outputs(&self.axes), self.bytes.iter().sum());
-        (((input + output) * bytes) as u64, (output as u64).saturating_mul(positions(&self.axes) as u64))
+        let each = if self.shared.is_some() { 2 } else { positions(&self.axes) };
+        (((input + output) * bytes) as u64, (output as u64).saturating_mul(each as u64))
     }
 
     unsafe fn run(&self, call: Call<'_>) {
@@ -139,6 +144,11 @@ impl Operation for General {
         let (n, count) = (outputs(&self.axes), self.bytes.len());
         let scratch = Shared::<u8>::new(call.scratch);
         let call = super::super::Sent(call);
+        if let Some(growing) = &self.shared {
+            // SAFETY: the arguments are those of one operand, and the kernel is for the computation.
+            unsafe { growing.run(&call, &self.applied, kernel, self.bytes[0]) };
+            return;
+        }
         let lanes = |task: usize| {
             // SAFETY: each task has its own memory.
             let memory = unsafe { scratch.offset(task * self.applied.scratch_bytes() as usize) }.pointer();

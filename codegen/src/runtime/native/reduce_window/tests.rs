@@ -2,7 +2,7 @@
 
 use hlo::{ElementType, TypeClass};
 
-use crate::runtime::native::testing::{Random, arguments, check, close, native, parse};
+use crate::runtime::native::testing::{Random, arguments, check, close, close_with, native, parse};
 
 /// (operand, result, window) of many forms.
 const WINDOWS: &[(&str, &str, &str)] = &[
@@ -184,4 +184,63 @@ fn any_computation() {
         );
         check(&text, 5, true, false, &[two]);
     }
+}
+
+/// `log(exp(a) + exp(b))` of f32.
+unsafe extern "C" fn log_add_exp(arguments: *const *mut u8, begin: u64, end: u64) {
+    // SAFETY: two arrays of parameters and one of results.
+    unsafe {
+        let column = |k: usize| (*arguments.add(k)).cast::<f32>();
+        for i in begin as usize..end as usize {
+            let (a, b) = (*column(0).add(i), *column(1).add(i));
+            let d = a - b;
+            let rest = (-d.abs()).exp().ln_1p();
+            *column(2).add(i) = if d.is_nan() { a + b } else { a.max(b) + rest };
+        }
+    }
+}
+
+const LOG_ADD_EXP: &str = "HloModule m
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  d = f32[] subtract(a, b)
+  ne = pred[] compare(d, d), direction=NE
+  sum = f32[] add(a, b)
+  max = f32[] maximum(a, b)
+  abs = f32[] abs(d)
+  neg = f32[] negate(abs)
+  exp = f32[] exponential(neg)
+  rest = f32[] log-plus-one(exp)
+  regular = f32[] add(max, rest)
+  ROOT r = f32[] select(ne, sum, regular)
+}
+";
+
+/// Windows that share their log-sum-exp, few lines in chunks and many as they are.
+#[test]
+fn log_sum_exp_in_any_order() {
+    let form = |dims: &str, window: &str| {
+        format!(
+            "{LOG_ADD_EXP}ENTRY main {{\n  x = f32[{dims}] parameter(0)\n  i = f32[] parameter(1)\n  ROOT w = f32[{dims}] reduce-window(x, i), window={{{window}}}, to_apply=f\n}}\n"
+        )
+    };
+    for (dims, up, down) in [
+        ("1", "size=1 pad=0_0", "size=2 pad=0_1"),
+        ("33", "size=33 pad=32_0", "size=33 pad=0_32"),
+        ("1500", "size=1500 pad=1499_0", "size=1500 pad=0_1499"),
+        ("2,300,3", "size=1x300x1 pad=0_0x299_0x0_0", "size=1x300x1 pad=0_0x0_299x0_0"),
+        ("4100,3", "size=1x3 pad=0_0x2_0", "size=1x3 pad=0_0x0_2"),
+        ("2,3,4100", "size=1x3x1 pad=0_0x2_0x0_0", "size=1x3x1 pad=0_0x0_2x0_0"),
+        ("0,40", "size=1x40 pad=0_0x39_0", "size=1x40 pad=0_0x0_39"),
+        ("40,0", "size=40x1 pad=39_0x0_0", "size=40x1 pad=0_39x0_0"),
+    ] {
+        for (seed, window) in [(1, up), (2, down)] {
+            close_with(&form(dims, window), seed, 256.0, &[log_add_exp]);
+        }
+    }
+    // As many as would take hours window by window.
+    let module = parse(&form("2000000", "size=2000000 pad=0_1999999"));
+    let x = arguments(&module, &Random::new(1), false);
+    assert_eq!(native(&module, &x, &[log_add_exp], 2).len(), 1);
 }
