@@ -1,4 +1,4 @@
-//! What machines other than x86-64 have in the place of `grouped`, `little` and `outer`, which rest on its instructions: kinds of products of which there are none, so
+//! What machines other than x86-64 have in the place of `few`, `grouped`, `little` and `outer`, which rest on its instructions: kinds of products of which there are none, so
 //! that whoever asks for one gets none and what it would do is nobody's code.
 
 use hlo::ElementType;
@@ -8,6 +8,20 @@ use super::product::Extents;
 use super::source::Source;
 use super::{Call, Dot};
 use crate::runtime::pool::Pool;
+
+/// As of `few`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Few {}
+
+impl Few {
+    pub(super) fn new(_: Field, _: Extents, _: &Operand, _: &Operand) -> Option<Few> {
+        None
+    }
+
+    pub(super) fn scratch(&self) -> usize {
+        match *self {}
+    }
+}
 
 /// As of `grouped`.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,10 @@
 //! | `product` | blocks, chunks, threads |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `vector` | products of a matrix and a vector |
+//! | `few` | products of a matrix and a few vectors |
 //! | `little` | batches of products of little matrices |
 //! | `outer` | products of one term |
-//! | `elsewhere` | that there are none of `grouped`, `little` and `outer` on machines other than x86-64 |
+//! | `elsewhere` | that there are none of `few`, `grouped`, `little` and `outer` on machines other than x86-64 |
 //! | `long` | products of few rows and columns of very many terms |
 //! | `view` | operands that are moved or widened on the way |
 //! | `ragged`, `scaled` | `ragged-dot`, `scaled-dot` |
@@ -26,6 +27,8 @@
 pub(super) mod convert;
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
+#[cfg(target_arch = "x86_64")]
+mod few;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod grouped;
 #[cfg(target_arch = "x86_64")]
@@ -58,7 +61,9 @@ use smallvec::SmallVec;
 use super::{Call, Operation};
 use crate::Unsupported;
 #[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{Grouped, Little, Outer};
+use elsewhere::{Few, Grouped, Little, Outer};
+#[cfg(target_arch = "x86_64")]
+use few::Few;
 #[cfg(target_arch = "x86_64")]
 use grouped::Grouped;
 #[cfg(target_arch = "x86_64")]
@@ -84,6 +89,8 @@ pub(super) struct Dot {
     grouped: Option<Grouped>,
     /// If it is a product of a matrix and a vector.
     vector: Option<Vector>,
+    /// If it is a product of a matrix and a few vectors.
+    few: Option<Few>,
     /// If matrices are many and little.
     little: Option<Little>,
     /// If there is nothing to do but to write products.
@@ -236,6 +243,7 @@ impl Dot {
             schedule: Schedule::new::<tile::F32>(extents, None, false, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: vector.filter(|_| !little.as_ref().is_some_and(Little::is_flat)),
+            few: Few::new(field, extents, &lhs, &rhs),
             little,
             outer: streamed.then(|| Outer::new(extents)).flatten(),
             long: Long::new(field, extents, &lhs, &rhs),
@@ -300,6 +308,27 @@ impl Dot {
         let packed = typed(x, of_x, reader::<A>(x));
         // SAFETY: the caller's.
         unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn run_few(&self, few: Few, call: Call<'_>) {
+        let (lhs, rhs) = ((&self.lhs, call.arguments[0]), (&self.rhs, call.arguments[1]));
+        let ((matrix, of_matrix), (x, of_x)) = if few.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
+        let arrays = few::Arrays {
+            matrix: of_matrix
+                .cast_const()
+                .wrapping_offset(matrix.offset * matrix.ty.storage_bytes() as isize),
+            matrix_batch: &matrix.batch,
+            out: call.arguments[2],
+            scratch: call.scratch,
+        };
+        let packed = typed(x, of_x, reader::<tile::F32>(x));
+        let narrow = convert::from_f32(self.result_type);
+        // SAFETY: the caller's.
+        unsafe { few.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+        if let Some(epilogue) = call.epilogue {
+            self.report_all(epilogue, call);
+        }
     }
 
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {
@@ -428,8 +457,9 @@ impl Operation for Dot {
         let product = self.schedule.scratch(self.extents);
         let grouped = self.grouped.map_or(0, |grouped| grouped.scratch());
         let vector = self.vector.map_or(0, |vector| vector.scratch());
+        let few = self.few.map_or(0, |few| few.scratch());
         let long = self.long.as_ref().map_or(0, Long::scratch);
-        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(long)) as u64
+        (self.lhs.scratch() + self.rhs.scratch() + product.max(grouped).max(vector).max(few).max(long)) as u64
     }
 
     fn cost(&self) -> (u64, u64) {
@@ -449,6 +479,10 @@ impl Operation for Dot {
             }
             if let Some(little) = &self.little {
                 return little.run(self, call);
+            }
+            #[cfg(target_arch = "x86_64")]
+            if let Some(few) = self.few {
+                return self.run_few(few, call);
             }
             if let Some(grouped) = &self.grouped
                 && grouped.run(self, call)

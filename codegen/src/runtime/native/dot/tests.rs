@@ -482,6 +482,38 @@ fn matrices_and_vectors_of_all_types() {
 }
 
 /// Many little matrices, of either operand rows or terms neighbours.
+/// A matrix whose terms are neighbours, as the left and as the right operand, and two to seventeen vectors that lie either way.
+#[test]
+fn matrices_and_few_vectors() {
+    use ElementType::*;
+    let mut r = Random(9);
+    let types = [(F32, F32, F32), (BF16, BF16, BF16), (BF16, F32, F32), (F32, BF16, BF16), (F16, F16, F16)];
+    for (i, vectors) in (2..=17).enumerate() {
+        let (batch, rows, k) = [(1, 131, 517), (2, 33, 260), (1, 57, 1300), (1, 32, 256)][i % 4];
+        let (lhs, rhs, out) = types[i % types.len()];
+        for (x, x_terms) in [(vec![batch, k, vectors], 1), (vec![batch, vectors, k], 2)] {
+            let matrix = vec![batch, rows, k];
+            let sides = |left: usize, right: usize| {
+                format!(
+                    "lhs_batch_dims={{0}}, lhs_contracting_dims={{{left}}}, rhs_batch_dims={{0}}, rhs_contracting_dims={{{right}}}"
+                )
+            };
+            let floats = [Floats::Plain, Floats::Tiny, Floats::Special][r.below(3)];
+            let left = Case {
+                lhs: matrix.clone(),
+                rhs: x.clone(),
+                out: vec![batch, rows, vectors],
+                attrs: sides(2, x_terms),
+                terms: k,
+            };
+            left.check(lhs, rhs, out, floats, &mut r);
+            let out_dims = vec![batch, vectors, rows];
+            let right = Case { lhs: x, rhs: matrix, out: out_dims, attrs: sides(x_terms, 2), terms: k };
+            right.check(rhs, lhs, out, floats, &mut r);
+        }
+    }
+}
+
 #[test]
 fn little_matrices() {
     use ElementType::*;

@@ -370,6 +370,9 @@ fn total<S: Number, const N: usize>(mut sums: [S; N]) -> S {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(super) use wide::Widen;
+
+#[cfg(target_arch = "x86_64")]
 mod wide {
     use hlo::ElementType;
     use hlo::half::{bf16, f16};
@@ -382,7 +385,7 @@ mod wide {
     const WIDE: usize = 8;
 
     /// Elements as vectors of sums.
-    trait Widen<S: Step>: Copy {
+    pub(in super::super) trait Widen<S: Step>: Copy {
         /// The first `n` elements; the other lanes are zero. `n` is [`Step::N`] in all but the last vector.
         unsafe fn widen(from: *const Self, n: usize) -> S::B;
     }
