@@ -127,12 +127,14 @@ impl Growing {
                 let (mut at, n) = self.chunk(line, c);
                 // A chunk's last element is finished.
                 for _ in 1..n {
-                    (before.push(last), to.push(at));
+                    before.push(last);
+                    to.push(at);
                     at = self.after(at);
                     if to.len() == LANES {
                         // SAFETY: tasks have different chunks, whose last elements nobody writes any more.
                         unsafe { lanes.fold(&before, Source::Result, &to) };
-                        (before.clear(), to.clear());
+                        before.clear();
+                        to.clear();
                     }
                 }
             }
