@@ -302,7 +302,7 @@ fn applied(
     let run = Run { cx, region, axes, operands: &operands };
     match window::single(axes) {
         Some((axis, around)) if window::is_prefix(&axes[axis]) => {
-            run.prefixes(&axes[axis], around, &mut out)?
+            run.prefixes(&axes[axis], around, &inits, &mut out)?
         }
         Some(_) | None => run.windows(&mut out)?,
     }
@@ -317,19 +317,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Windows that all begin at the first element; `out` holds initial values.
-    fn prefixes(&self, axis: &WindowAxis, around: Around, out: &mut [Buffer]) -> Result<()> {
+    /// Windows that all begin at the first element.
+    fn prefixes(
+        &self,
+        axis: &WindowAxis,
+        around: Around,
+        inits: &[Tensor],
+        out: &mut [Buffer],
+    ) -> Result<()> {
         let Around { outer, inner } = around;
         let lines: Vec<usize> = (0..outer * inner).collect();
         let mut lanes = self.region.lanes();
-        // Results take the places of initial values, line by line: the lines after the first ones begin with these, too.
-        let begun: Vec<Buffer> = out
-            .iter()
-            .map(|out| with_buffer!(out, o => BufferOf::wrap(vec![o.first().copied().unwrap_or_default(); lines.len().min(LANES)])))
-            .collect();
         for lines in lines.chunks(LANES) {
             let place = |line: usize, n: usize, i: usize| (line / inner * n + i) * inner + line % inner;
-            let mut accumulators = begun.clone();
+            let begun =
+                |init: &Tensor| with_buffer!(init.buffer(), v => BufferOf::wrap(vec![v[0]; lines.len()]));
+            let mut accumulators: Vec<Buffer> = inits.iter().map(begun).collect();
             let mut taken = 0;
             for o in 0..axis.output {
                 for i in taken..axis.range(o).end {
