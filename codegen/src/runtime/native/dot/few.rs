@@ -13,8 +13,7 @@ use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
 use super::step::{Step, WideF32};
-use super::steps::Steps;
-use super::vector::Widen;
+use super::vector::{Arrays, Widen};
 use crate::isa::Features;
 use crate::runtime::native::memory::{Shared, prefetch};
 use crate::runtime::pool::Pool;
@@ -77,17 +76,6 @@ struct Block {
 
 /// Computes the sums of a block.
 type Kernel = unsafe fn(&Block);
-
-/// The arrays, for all threads.
-#[derive(Clone, Copy)]
-pub(super) struct Arrays<'a> {
-    /// The first element of the first matrix.
-    pub(super) matrix: *const u8,
-    pub(super) matrix_batch: &'a Steps,
-    pub(super) out: *mut u8,
-    /// [`Few::scratch`] bytes.
-    pub(super) scratch: *mut u8,
-}
 
 impl Few {
     /// For these operands; `None` if other ways are better.
@@ -227,7 +215,7 @@ unsafe fn tile<E: Widen<WideF32>, const R: usize, const V: usize>(
             for r in 0..R {
                 prefetch(next.wrapping_add(r * stride + term - t.first).cast());
                 let from = from.add(r * stride + term);
-                a[r] = if n == WideF32::N { E::widen(from, WideF32::N) } else { E::widen(from, n) };
+                a[r] = E::widen(from, n);
             }
             for v in 0..V {
                 let at = x.add(v * apart(block.terms) + term);

@@ -287,16 +287,17 @@ impl Dot {
         }
     }
 
-    unsafe fn vector_in<A, S>(&self, vector: Vector, call: Call<'_>, narrow: Option<Narrow<S>>)
-    where
-        A: Arithmetic<Word = S, Sum = S>,
-        S: Readable + step::Number,
-    {
+    /// The arrays of a product of a matrix and vectors; the vectors, and their argument.
+    fn matrix_and_vectors<'a>(
+        &'a self,
+        matrix_left: bool,
+        call: Call<'_>,
+    ) -> (vector::Arrays<'a>, &'a Operand, *mut u8) {
         let first = |operand: &Operand, argument: *mut u8| {
             argument.cast_const().wrapping_offset(operand.offset * operand.ty.storage_bytes() as isize)
         };
         let (lhs, rhs) = ((&self.lhs, call.arguments[0]), (&self.rhs, call.arguments[1]));
-        let ((matrix, of_matrix), (x, of_x)) = if vector.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
+        let ((matrix, of_matrix), (x, of_x)) = if matrix_left { (lhs, rhs) } else { (rhs, lhs) };
         let arrays = vector::Arrays {
             matrix: first(matrix, of_matrix),
             matrix_batch: &matrix.batch,
@@ -305,6 +306,15 @@ impl Dot {
             out: call.arguments[2],
             scratch: call.scratch,
         };
+        (arrays, x, of_x)
+    }
+
+    unsafe fn vector_in<A, S>(&self, vector: Vector, call: Call<'_>, narrow: Option<Narrow<S>>)
+    where
+        A: Arithmetic<Word = S, Sum = S>,
+        S: Readable + step::Number,
+    {
+        let (arrays, x, of_x) = self.matrix_and_vectors(vector.matrix_left, call);
         let packed = typed(x, of_x, reader::<A>(x));
         // SAFETY: the caller's.
         unsafe { vector.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
@@ -312,16 +322,7 @@ impl Dot {
 
     #[cfg(target_arch = "x86_64")]
     unsafe fn run_few(&self, few: Few, call: Call<'_>) {
-        let (lhs, rhs) = ((&self.lhs, call.arguments[0]), (&self.rhs, call.arguments[1]));
-        let ((matrix, of_matrix), (x, of_x)) = if few.matrix_left { (lhs, rhs) } else { (rhs, lhs) };
-        let arrays = few::Arrays {
-            matrix: of_matrix
-                .cast_const()
-                .wrapping_offset(matrix.offset * matrix.ty.storage_bytes() as isize),
-            matrix_batch: &matrix.batch,
-            out: call.arguments[2],
-            scratch: call.scratch,
-        };
+        let (arrays, x, of_x) = self.matrix_and_vectors(few.matrix_left, call);
         let packed = typed(x, of_x, reader::<tile::F32>(x));
         let narrow = convert::from_f32(self.result_type);
         // SAFETY: the caller's.
