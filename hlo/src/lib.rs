@@ -53,7 +53,7 @@ pub use equal::{Difference, fingerprint, modules_equal};
 pub use ids::{ComputationId, InstrId};
 pub use layout::Layout;
 pub use literal::{ArrayLiteral, Bits, Buffer, BufferOf, ConstantValue, Literal};
-pub use log_add_exp::log_add_exp;
+pub use log_add_exp::{folds_in_any_order, log_add_exp};
 pub use module::{
     Computation, DeclaredSignature, Instruction, InstructionIter, MAX_PARAMETERS, Module, ModuleHeader, Name,
     NewInstruction, PropagationFlags, TextStyle, Use,

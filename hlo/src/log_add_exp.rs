@@ -23,6 +23,12 @@ pub fn log_add_exp(module: &Module, computation: ComputationId) -> Option<Elemen
     (ty.class() == TypeClass::Float && all_alike && form.is_whole(root)).then_some(ty)
 }
 
+/// Whether a fold of windows by a computation may be taken in any order: log-sum-exp in types wide enough that roundings in any order are bounded.
+/// Narrow floats stop growing long before their elements end, and where depends on the order. What compilers do and what bounds allow for.
+pub fn folds_in_any_order(module: &Module, computation: ComputationId) -> bool {
+    matches!(log_add_exp(module, computation), Some(ElementType::F32 | ElementType::F64))
+}
+
 struct Form<'a> {
     module: &'a Module,
     a: InstrId,

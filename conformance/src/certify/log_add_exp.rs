@@ -20,11 +20,11 @@ use super::{Radii, Settings};
 /// Steps times units from which nothing is known.
 const TOO_MANY: f64 = 0.125;
 
-/// Whether an instruction folds windows so, in a type in which an engine may take any order. Narrow floats are folded literally: they stop growing
-/// long before their elements end, and where depends on the order.
+/// Whether an instruction folds windows so, in a type in which an engine may take any order.
 pub(super) fn of_windows(case: &Case<'_>) -> bool {
-    let wide = |ty: ElementType| Format::of(ty).is_some_and(|f| f.precision >= 24);
-    case.opcode() == Opcode::ReduceWindow && folded(case).is_some_and(wide)
+    let computation = case.instr.attrs.computation(AttrKey::ToApply);
+    case.opcode() == Opcode::ReduceWindow
+        && computation.is_some_and(|c| hlo::folds_in_any_order(case.module, c))
 }
 
 /// The type in which an instruction folds so.

@@ -61,6 +61,14 @@ pub(super) fn advance(axes: &[Axis], output: &mut [usize]) {
     }
 }
 
+/// The axis that is not the elements themselves, if there is just one, and the sizes around it.
+pub(super) fn single(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
+    let mut busy = (0..axes.len()).filter(|&i| !axes[i].is_identity());
+    let (i, None) = (busy.next()?, busy.next()) else { return None };
+    let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product();
+    Some((axes[i], [size(&axes[..i]), size(&axes[i + 1..])]))
+}
+
 /// The axes of an array.
 pub(super) type Axes = SmallVec<[Axis; 6]>;
 

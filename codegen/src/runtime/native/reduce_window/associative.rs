@@ -4,7 +4,6 @@
 //! that goes into all of a chunk's elements. That is twice the work, but all lanes of a register have some. Many lines are a lane each.
 //! **Invariant:** chunks depend on shapes alone.
 
-use hlo::ElementType;
 use smallvec::SmallVec;
 
 use super::tasks;
@@ -12,18 +11,13 @@ use crate::kernel::KernelFn;
 use crate::runtime::native::Sent;
 use crate::runtime::native::lanes::{Applied, LANES, Lanes};
 use crate::runtime::native::memory::{Shared, with_width};
-use crate::runtime::native::window::{Axes, Form};
+use crate::runtime::native::window::{Axis, Form, single};
 
 /// Lanes that give every task some registers of them.
 const MANY: usize = 1 << 12;
 
 /// The least elements of a chunk: what is before chunks is folded one after the other.
 const CHUNK: usize = 32;
-
-/// Whether a type is wide enough that roundings in any order are bounded. Narrow floats stop growing long before their elements end.
-pub(super) fn takes(ty: ElementType) -> bool {
-    matches!(ty, ElementType::F32 | ElementType::F64)
-}
 
 /// How such windows are folded.
 #[derive(Clone, Debug)]
@@ -40,16 +34,14 @@ pub(super) struct Growing {
 
 impl Growing {
     /// If windows are of that form along one axis and single elements along the others.
-    pub(super) fn new(axes: &Axes) -> Option<Growing> {
-        let mut busy = (0..axes.len()).filter(|&i| !axes[i].is_identity());
-        let (i, None) = (busy.next()?, busy.next()) else { return None };
-        let down = match axes[i].form() {
+    pub(super) fn new(axes: &[Axis]) -> Option<Growing> {
+        let (axis, [outer, inner]) = single(axes)?;
+        let down = match axis.form() {
             Form::Prefix => false,
             Form::Suffix => true,
             Form::Identity | Form::Growing | Form::Any => return None,
         };
-        let size = |some: &[_]| some.iter().map(|a: &super::Axis| a.input).product::<usize>();
-        let (outer, n, inner) = (size(&axes[..i]), axes[i].input, size(&axes[i + 1..]));
+        let n = axis.input;
         let lines = outer * inner;
         let chunk = if lines >= MANY { n } else { (n * lines).div_ceil(MANY).max(CHUNK).min(n) };
         Some(Growing { outer, n, inner, down, chunk })

@@ -9,7 +9,7 @@ use super::{TASKS, associative, tasks};
 use crate::Unsupported;
 use crate::runtime::native::lanes::{Applied, LANES, Lanes};
 use crate::runtime::native::memory::{Shared, with_width};
-use crate::runtime::native::window::{Axes, Axis, Form, Run, coordinates, locate, outputs, positions};
+use crate::runtime::native::window::{self, Axes, Axis, Form, Run, coordinates, locate, outputs, positions};
 use crate::runtime::native::{Call, Operation};
 
 /// The operation: arguments are the operands, as many initial values, as many results.
@@ -23,13 +23,9 @@ pub(crate) struct General {
     shared: Option<associative::Growing>,
 }
 
-/// The axis that is not the elements themselves, if there is just one and its windows all begin at the first element; the sizes around it.
+/// [`window::single`], if its windows all begin at the first element.
 fn growing(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
-    let mut busy = (0..axes.len()).filter(|&i| !axes[i].is_identity());
-    let (i, None) = (busy.next()?, busy.next()) else { return None };
-    let size = |axes: &[Axis]| axes.iter().map(|a| a.input).product();
-    matches!(axes[i].form(), Form::Prefix | Form::Growing)
-        .then(|| (axes[i], [size(&axes[..i]), size(&axes[i + 1..])]))
+    window::single(axes).filter(|(axis, _)| matches!(axis.form(), Form::Prefix | Form::Growing))
 }
 
 impl General {
@@ -59,7 +55,7 @@ impl General {
             ));
         }
         let bytes = given.take(n).map(hlo::ElementType::storage_bytes).collect();
-        let in_any_order = hlo::log_add_exp(module, computation).is_some_and(associative::takes);
+        let in_any_order = hlo::folds_in_any_order(module, computation);
         let shared = in_any_order.then(|| associative::Growing::new(&axes)).flatten();
         Ok(General { applied, axes, bytes, shared })
     }
