@@ -58,10 +58,12 @@ pub trait Element: Field {
     /// Solves `op(a) x = b` in place, b of n rows; reads one triangle of a.
     fn solve(a: &[Self], n: usize, b: &mut [Self], columns: usize, system: System, stack: &mut MemStack);
 
-    /// Working memory of [`Element::lu`].
+    /// Working memory of [`Element::lu`] and [`Element::lu_is_decided`].
     fn lu_scratch(m: usize, n: usize) -> StackReq;
     /// `p a = l u`, m by n, in place: getrf. `pivots` from 1; the result is `info`.
     fn lu(a: &mut [Self], m: usize, n: usize, pivots: &mut [i32], stack: &mut MemStack) -> i32;
+    /// Whether wider arithmetic would choose the pivots of these factors, too, as far as they tell.
+    fn lu_is_decided(factors: &[Self], m: usize, n: usize, stack: &mut MemStack) -> bool;
 
     /// Working memory of [`Element::qr`], [`Element::form_q`] and [`Element::multiply_q`] of m by n reflectors and as many columns (rows) of what is
     /// multiplied.
@@ -138,6 +140,10 @@ macro_rules! elements {
 
             fn lu(a: &mut [$t], m: usize, n: usize, pivots: &mut [i32], stack: &mut MemStack) -> i32 {
                 lu::factor(a, m, n, pivots, stack)
+            }
+
+            fn lu_is_decided(factors: &[$t], m: usize, n: usize, stack: &mut MemStack) -> bool {
+                lu::is_decided(factors, m, n, stack)
             }
 
             fn qr_scratch(m: usize, n: usize, others: usize) -> StackReq {

@@ -5,7 +5,11 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::IntoConst;
 use faer::{Accum, Par};
 
-use crate::field::{Field, matrix, subtract, transpose};
+use crate::field::{Field, Part, matrix, subtract, transpose};
+
+/// By how much, relatively, a pivot is larger than what else it could be, or than what rounding leaves of elements that cancel, if there is no doubt about it.
+/// Far above the roundings of well conditioned matrices, far below what elements that nobody chose differ by.
+const MARGIN: f64 = 1.0 / (1 << 26) as f64;
 
 /// Columns of a panel.
 const PANEL: usize = 32;
@@ -14,7 +18,10 @@ const PANEL: usize = 32;
 const STRIP: usize = 8;
 
 pub(crate) fn scratch<T: Field>(m: usize, n: usize) -> StackReq {
-    StackReq::all_of(&[StackReq::new::<T>(m.saturating_mul(PANEL.min(n)))])
+    let steps = m.min(n);
+    let doubt =
+        StackReq::all_of(&[StackReq::new::<T>(steps), StackReq::new::<T::Part>(steps.saturating_mul(2))]);
+    StackReq::any_of(&[StackReq::new::<T>(m.saturating_mul(PANEL.min(n))), doubt])
 }
 
 pub(crate) fn factor<T: Field>(
@@ -64,6 +71,33 @@ pub(crate) fn factor<T: Field>(
         matmul(rest, Accum::Add, left, top, -T::one(), Par::Seq);
     }
     info
+}
+
+/// Whether elimination in wider arithmetic would choose the same pivots, as far as factors by [`factor`] tell: all are numbers, no other element of a column
+/// came near its pivot, and no pivot is next to nothing beside what its column had above it.
+pub(crate) fn is_decided<T: Field>(factors: &[T], m: usize, n: usize, stack: &mut MemStack) -> bool {
+    let steps = m.min(n);
+    if !factors.iter().all(|x| x.finite()) {
+        return false;
+    }
+    let (pivots, stack) = stack.make_with(steps, |k| factors[k * n + k]);
+    let (limits, stack) = stack.make_with(steps, |k| pivots[k].size() * T::Part::narrow(1.0 - MARGIN));
+    let (mut above, _) = stack.make_with(steps, |_| T::Part::narrow(0.0));
+    for (i, row) in factors.chunks_exact(n.max(1)).enumerate() {
+        // What was not chosen is its multiplier's share of the pivot.
+        let eliminated = row[..i.min(steps)].iter().zip(&*pivots).zip(&*limits);
+        if eliminated.fold(false, |near, ((&l, &pivot), &limit)| near | ((l * pivot).size() >= limit)) {
+            return false;
+        }
+        if i < steps && pivots[i].size() <= above[i] * T::Part::narrow(MARGIN) {
+            return false;
+        }
+        for (above, x) in above.iter_mut().zip(row).skip(i + 1) {
+            let size = x.size();
+            *above = if size > *above { size } else { *above };
+        }
+    }
+    true
 }
 
 fn exchange<T>(a: &mut [T], n: usize, i: usize, j: usize, columns: std::ops::Range<usize>) {

@@ -542,6 +542,13 @@ fn decompositions_are_the_references_unless_others_are_allowed() {
     assert!(!exact(&text(""), Allowances::LOOSE));
     assert!(!exact(&text(""), Allowances { decompositions: true, ..Allowances::STRICT }));
     assert!(!exact(&text(", frontend_attributes={decompositions=\"library\"}"), Allowances::STRICT));
+    // The reference computes those of f64 in wider arithmetic than anybody has to.
+    let wide = "HloModule m\nENTRY e { a = f32[3,3] parameter(0)\n w = f64[3,3] convert(a)\n ROOT l = (f64[3,3], s32[3], s32[]) custom-call(w), \
+                custom_call_target=\"lapack_dgetrf_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={} }";
+    let all = certified(wide, &[&a], Allowances::STRICT);
+    let factors = &all[0].1;
+    assert!((0..9).all(|i| factors.soft.at(i) > 0.0 && factors.hard.at(i) < 1e-10), "{factors:?}");
+    assert!(all[1].1.is_exact() && all[2].1.is_exact());
 }
 
 /// Two rows that are as good as each other, the other of them by a hair.

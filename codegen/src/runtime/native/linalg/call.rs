@@ -5,7 +5,7 @@ use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, 
 use hlo_interp::matrices::Eigenvectors;
 use hlo_linalg::{Side, System, Vectors};
 
-use super::{Routine, SIGNED};
+use super::{By, Routine, SIGNED};
 use crate::passes::is_library;
 
 /// Half of a matrix.
@@ -18,8 +18,7 @@ enum Triangle {
 /// What was read.
 pub(super) struct Given {
     pub(super) routine: Routine,
-    /// Whether it is computed by the interpreter's arithmetic.
-    pub(super) own: bool,
+    pub(super) by: By,
     pub(super) ty: ElementType,
     pub(super) count: usize,
     pub(super) arguments: Vec<(usize, usize)>,
@@ -107,7 +106,7 @@ fn finish(
         arguments.push((own.core.iter().product(), shape.element_type.storage_bytes()));
     }
     let count = first.batch.iter().map(|&d| usize::try_from(d).unwrap_or(0)).product();
-    Some(Given { routine, own: false, ty, count, arguments })
+    Some(Given { routine, by: By::Library, ty, count, arguments })
 }
 
 /// A custom call to LAPACK.
@@ -220,7 +219,14 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     };
     ranks.iter().enumerate().all(layouts).then_some(())?;
     let given = finish(routine, ty, shapes, &a, ranks)?;
-    (given.routine.sizes(&given.arguments) && (!own || routine.is_own())).then_some(Given { own, ..given })
+    // Of the types whose wide arithmetic is many instructions, and of what has bounds.
+    let wide = matches!(ty, ElementType::F64 | ElementType::C128);
+    let by = match routine {
+        _any if !own => By::Library,
+        Routine::Lu { .. } if wide => By::Either,
+        _other => By::Interpreter,
+    };
+    (given.routine.sizes(&given.arguments) && (!own || routine.is_own())).then_some(Given { by, ..given })
 }
 
 /// Whether anything may read an element of a result.

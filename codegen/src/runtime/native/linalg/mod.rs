@@ -2,12 +2,14 @@
 //!
 //! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure.
 //! Where a bound says how far results may be from its own they are computed by [`hlo_linalg`] in the element type's own arithmetic, and so is what asks
-//! for it; other routines by [`hlo_interp::matrices`], to the bit ([`own`]). What is not here (other routines and types) the interpreter
-//! executes: [`Linalg::of`] is `None` then.
+//! for it; other routines by [`hlo_interp::matrices`], to the bit ([`own`]), and so is a matrix whose pivots hang on rounding ([`By::Either`]). What is not
+//! here (other routines and types) the interpreter executes: [`Linalg::of`] is `None` then.
 
 mod call;
 mod own;
 mod routine;
+
+use std::sync::{Mutex, PoisonError};
 
 use hlo::{ElementType, InstrId, Module};
 use hlo_interp::matrices::Eigenvectors;
@@ -49,12 +51,22 @@ enum Routine {
     Svd { m: usize, n: usize, vectors: hlo_linalg::Vectors, full: bool, iteration: bool },
 }
 
+/// Whose arithmetic it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    /// The element type's own ([`hlo_linalg`]).
+    Library,
+    /// The interpreter's ([`own`]).
+    Interpreter,
+    /// The element type's own; of matrices whose pivots are in doubt then, the interpreter's.
+    Either,
+}
+
 /// The operation: arguments are those of the instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Linalg {
     routine: Routine,
-    /// By the interpreter's arithmetic.
-    own: bool,
+    by: By,
     ty: ElementType,
     /// Matrices.
     count: usize,
@@ -67,9 +79,9 @@ pub(crate) struct Linalg {
 impl Linalg {
     /// For an instruction, if it is one of these; what is wrong with it, the interpreter says.
     pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
-        let Given { routine, own, ty, count, arguments } = call::read(module, id)?;
-        if own {
-            return Some(Linalg { routine, own, ty, count, arguments, tasks: 0, task_bytes: 0 });
+        let Given { routine, by, ty, count, arguments } = call::read(module, id)?;
+        if by == By::Interpreter {
+            return Some(Linalg { routine, by, ty, count, arguments, tasks: 0, task_bytes: 0 });
         }
         let need = typed(ty, Scratch { routine })?;
         let one = u64::try_from(need.unaligned_bytes_required()).ok()?;
@@ -77,7 +89,7 @@ impl Linalg {
         layout.add(one, 1);
         let task_bytes = layout.bytes();
         let room = usize::try_from(MUCH / task_bytes.max(1)).unwrap_or(1).max(1);
-        Some(Linalg { routine, own, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
+        Some(Linalg { routine, by, ty, count, arguments, tasks: count.min(TASKS).min(room), task_bytes })
     }
 }
 
@@ -118,13 +130,15 @@ struct Task<'a> {
     op: &'a Linalg,
     call: Sent<'a>,
     task: usize,
+    /// Matrices that the interpreter is to do.
+    doubtful: &'a Mutex<Vec<usize>>,
 }
 
 impl Typed for Task<'_> {
     type Result = ();
 
     fn run<T: Element + hlo_interp::matrices::Element>(self) {
-        let Task { op, call, task } = self;
+        let Task { op, call, task, doubtful } = self;
         let call = call.get();
         let bytes = op.task_bytes as usize;
         // SAFETY: each task has its own part of the scratch memory, of which any bytes are values of this type.
@@ -138,15 +152,21 @@ impl Typed for Task<'_> {
             let at = arguments.map(|(&(elements, bytes), &p)| unsafe { p.add(i * elements * bytes) });
             let pointers: smallvec::SmallVec<[*mut u8; 8]> = at.collect();
             // SAFETY: the pointers are those of one matrix, which no other task has.
-            unsafe { op.routine.run::<T>(&pointers, &op.arguments, stack) };
+            let decided =
+                unsafe { op.routine.run::<T>(&pointers, &op.arguments, stack, op.by == By::Either) };
+            if !decided {
+                doubtful.lock().unwrap_or_else(PoisonError::into_inner).push(i);
+            }
         }
     }
 }
 
-/// All matrices, by the interpreter's arithmetic.
+/// Matrices, by the interpreter's arithmetic.
 struct Own<'a> {
     op: &'a Linalg,
     call: Sent<'a>,
+    /// Which; `None` is all.
+    some: Option<&'a [usize]>,
 }
 
 impl Typed for Own<'_> {
@@ -154,7 +174,7 @@ impl Typed for Own<'_> {
 
     fn run<T: Element + hlo_interp::matrices::Element>(self) {
         // SAFETY: as who made this says.
-        unsafe { own::run::<T>(self.op, *self.call.get()) }
+        unsafe { own::run::<T>(self.op, *self.call.get(), self.some) }
     }
 }
 
@@ -174,16 +194,22 @@ impl Operation for Linalg {
         if self.count == 0 {
             return;
         }
-        if self.own {
+        if self.by == By::Interpreter {
             // SAFETY: by the caller's word.
-            typed(self.ty, Own { op: self, call: Sent(call) });
+            typed(self.ty, Own { op: self, call: Sent(call), some: None });
             return;
         }
-        let (pool, call) = (call.pool, Sent(call));
+        let doubtful = Mutex::default();
+        let (pool, sent) = (call.pool, Sent(call));
         pool.run(self.tasks, &|task| {
             // SAFETY: tasks have different matrices.
-            typed(self.ty, Task { op: self, call, task });
+            typed(self.ty, Task { op: self, call: sent, task, doubtful: &doubtful });
         });
+        let doubtful = doubtful.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !doubtful.is_empty() {
+            // SAFETY: by the caller's word; the tasks are done.
+            typed(self.ty, Own { op: self, call: sent, some: Some(&doubtful) });
+        }
     }
 }
 

@@ -29,17 +29,19 @@ impl Routine {
     }
 }
 
-/// Executes it: matrices side by side, or one on all threads.
+/// Executes it for some matrices, or all: side by side, or one on all threads.
 ///
 /// # Safety
 /// As [`super::Operation::run`].
-pub(super) unsafe fn run<T: Element>(op: &Linalg, call: Call<'_>) {
+pub(super) unsafe fn run<T: Element>(op: &Linalg, call: Call<'_>, some: Option<&[usize]>) {
     let threads: Arc<dyn Threads> = Arc::<crate::runtime::pool::Pool>::clone(call.pool);
     let call = Sent(call);
-    let tasks = op.count.min(TASKS);
+    let count = some.map_or(op.count, <[usize]>::len);
+    let tasks = count.min(TASKS);
     hlo_interp::with_threads(threads, || {
         matrices::each(tasks, &|task| {
-            for i in op.count * task / tasks..op.count * (task + 1) / tasks {
+            for i in count * task / tasks..count * (task + 1) / tasks {
+                let i = some.map_or(i, |some| some[i]);
                 // SAFETY: each matrix of each argument is one task's.
                 unsafe { one::<T>(op, call.get(), i) };
             }

@@ -97,7 +97,7 @@ impl Routine {
         }
     }
 
-    /// Computes.
+    /// Computes. False: `doubt` is to be had, and the pivots are in it ([`Element::lu_is_decided`]).
     ///
     /// # Safety
     /// Pointers and sizes are those of one matrix of the arguments of the instruction, whose elements are of this type; nobody else uses its results.
@@ -106,7 +106,8 @@ impl Routine {
         pointers: &[*mut u8],
         sizes: &[(usize, usize)],
         stack: &mut MemStack,
-    ) {
+        doubt: bool,
+    ) -> bool {
         let parts = Parts { pointers, sizes };
         let (zero, nan) = (T::default(), T::real(T::Part::narrow(f64::NAN)));
         // SAFETY: operands and results are arrays of these types (`call::read`).
@@ -166,7 +167,7 @@ impl Routine {
                     if left {
                         out.copy_from_slice(b);
                         T::solve(a, n, out, columns, system, stack);
-                        return;
+                        return true;
                     }
                     // x op(a) = b is op(a)^T x^T = b^T.
                     let (mut turned, stack) = stack.make_with(rows * columns, |_| zero);
@@ -188,6 +189,7 @@ impl Routine {
                     out.copy_from_slice(parts.read::<T>(0));
                     let info = T::lu(out, m, n, parts.write::<i32>(2), stack);
                     parts.write::<i32>(3)[0] = info;
+                    return !doubt || (info == 0 && T::lu_is_decided(out, m, n, stack));
                 }
                 Routine::Qr { m, n } => {
                     let out = parts.write::<T>(1);
@@ -249,6 +251,7 @@ impl Routine {
                 }
             }
         }
+        true
     }
 }
 
