@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod fusion;
 pub mod isa;
 pub mod kernel;
+pub mod lapack;
 mod lists;
 pub mod passes;
 pub mod plan;

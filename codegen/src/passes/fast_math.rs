@@ -3,11 +3,12 @@
 //! Contraction and flushing of denormals are no rewritings of HLO, which has no operation for either: they are matters of code generation.
 
 use hlo::attrs::{AttrKey, AttrValue, FrontendValue};
-use hlo::{InstrId, Instruction, Module, Opcode};
+use hlo::{InstrId, Module, Opcode};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::{float_bits, is_ieee, splat};
+use crate::lapack::{self, LIBRARY};
 
 /// `x / y` as `x * (1 / y)` where `y` is one value, or few that are repeated: up to 1.5 units in the last place instead of a half, and an
 /// infinity or zero where `1 / y` leaves the range.
@@ -41,14 +42,6 @@ pub(super) fn reciprocal(module: &mut Module, fuel: &mut Fuel) -> u64 {
     })
 }
 
-/// The frontend attribute, key and value, of a call to LAPACK that is to be a library's.
-const LIBRARY: (&str, &str) = ("decompositions", "library");
-
-/// Whether a call to LAPACK is to be a library's.
-pub fn is_library(call: &Instruction) -> bool {
-    call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
-}
-
 /// Factorizations and decompositions by a library: signs, pivots and the order of close values are what its rounding makes of them, so that the
 /// interpreter's result bounds none of it. Calls say so by a frontend attribute, which only lowering reads.
 pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -57,8 +50,7 @@ pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
     for id in all {
         let attrs = &module.instr(id).attrs;
         let target = attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
-        let routine =
-            target.strip_prefix("lapack_").and_then(|t| t.strip_suffix("_ffi")).and_then(|t| t.get(1..));
+        let routine = lapack::routine(target).map(|(_, name)| name);
         let mut given = attrs.frontend_attributes().cloned().unwrap_or_default();
         let concerned = matches!(
             routine,

@@ -50,7 +50,6 @@ mod while_motion;
 mod windows;
 
 pub(crate) use self::calls::check_size;
-pub use self::fast_math::is_library;
 
 use std::fmt;
 

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use hlo::{ElementType, Module, Shape};
-use hlo_codegen::passes::is_library;
+use hlo_codegen::lapack;
 use hlo_interp::custom_call::Call;
 
 use super::complex::SQRT_2;
@@ -19,17 +19,10 @@ use super::{Bounds, Radii};
 /// The bounds of all results of a call. `exact`: its operands are.
 pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
     let call = Call { instruction: case.instr, module: case.module };
-    let routine = call.target().strip_prefix("lapack_")?.strip_suffix("_ffi")?.get(1..)?;
+    let (_, routine) = lapack::routine(call.target())?;
     // Of one that is asked to be a library's that would not be so.
-    let asked = is_library(case.instr);
-    let rounded = match routine {
-        "potrf" | "trsm" => true,
-        "getrf" => {
-            let ty = case.results.first()?.element_type();
-            matches!(ty, ElementType::F64 | ElementType::C128)
-        }
-        _other => false,
-    };
+    let asked = lapack::is_library(case.instr);
+    let rounded = case.results.first().is_some_and(|r| lapack::is_rounded(routine, r.element_type()));
     let same = !case.settings.allowances.decompositions && !asked && !rounded;
     if exact && same {
         return Some(case.results.iter().map(|_| Bounds::default()).collect());

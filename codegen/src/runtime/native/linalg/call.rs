@@ -6,7 +6,7 @@ use hlo_interp::matrices::Eigenvectors;
 use hlo_linalg::{Side, System, Vectors};
 
 use super::{By, Routine, SIGNED};
-use crate::passes::is_library;
+use crate::lapack::{is_library, is_rounded, routine as called};
 
 /// Half of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,10 +113,7 @@ fn finish(
 fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize) -> Option<Given> {
     let instr = module.instr(id);
     let target = instr.attrs.str(AttrKey::CustomCallTarget)?;
-    let (letter, name) = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?.split_at_checked(1)?;
-    // Rounding decides signs and pivots of the others, so no bound says whether a library's are right: only for those who ask.
-    let bounded = matches!(name, "potrf" | "trsm");
-    let own = !bounded && !is_library(instr);
+    let (letter, name) = called(target)?;
     let (ty, real) = match letter {
         "s" => (ElementType::F32, true),
         "d" => (ElementType::F64, true),
@@ -124,6 +121,14 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         "z" => (ElementType::C128, false),
         _other => return None,
     };
+    // No bound says whether a library's are right of what rounding decides: only for those who ask.
+    let by = match (is_library(instr), is_rounded(name, ty)) {
+        (true, _) => By::Library,
+        (false, true) if name == "getrf" => By::Either,
+        (false, true) => By::Library,
+        (false, false) => By::Interpreter,
+    };
+    let own = by != By::Library;
     let settings = Settings::parse(instr.attrs.backend_config().map_or("", |config| config.text()))?;
     let constraints = match instr.attrs.get(AttrKey::OperandLayoutConstraints) {
         Some(AttrValue::Shapes(shapes)) => &shapes[..],
@@ -219,13 +224,6 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     };
     ranks.iter().enumerate().all(layouts).then_some(())?;
     let given = finish(routine, ty, shapes, &a, ranks)?;
-    // Of the types whose wide arithmetic is many instructions, and of what has bounds.
-    let wide = matches!(ty, ElementType::F64 | ElementType::C128);
-    let by = match routine {
-        _any if !own => By::Library,
-        Routine::Lu { .. } if wide => By::Either,
-        _other => By::Interpreter,
-    };
     (given.routine.sizes(&given.arguments) && (!own || routine.is_own())).then_some(Given { by, ..given })
 }
 
