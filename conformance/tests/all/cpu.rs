@@ -10,7 +10,7 @@ use hlo_conformance::frontend::parse_text;
 use hlo_conformance::generate::inputs;
 use libtest_mimic::Trial;
 
-use crate::cli::{ends, hlo};
+use crate::cli::{Dir, ends, hlo};
 use crate::{crate_dir, failed, function};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -43,9 +43,10 @@ fn limited(isa: &str) {
     let corpus = crate_dir().join("corpus").to_string_lossy().into_owned();
     let cases = hlo(&["test", &corpus, "--platform", "cpu", "--cpu-max-isa", isa]);
     ends(&cases, 0);
-    let programs =
-        ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--cpu-max-isa", isa];
-    ends(&hlo(&programs), 0);
+    let dir = Dir::new();
+    let found = dir.path("found").to_string_lossy().into_owned();
+    let programs = ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--out", &found];
+    ends(&hlo(&[&programs[..], &["--cpu-max-isa", isa]].concat()), 0);
 }
 
 /// No recorded case is wrong; what is not supported says so.
