@@ -1,6 +1,6 @@
 //! Calls to LAPACK: what they call, and in whose arithmetic compiled programs compute it. What bounds allow for is what is said here.
 
-use hlo::{ElementType, Instruction};
+use hlo::{ElementType, Instruction, Shape};
 
 /// The frontend attribute, key and value, of a call that is to be a library's.
 pub(crate) const LIBRARY: (&str, &str) = ("decompositions", "library");
@@ -15,12 +15,27 @@ pub fn is_library(call: &Instruction) -> bool {
     call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
 }
 
-/// Whether a routine may be computed in the element type's own arithmetic: bounds say how far its results are then from the interpreter's. Rounding decides
-/// signs and pivots of the others; LU factors of f32 are not, because the interpreter's f64 is hardly slower.
-pub fn is_rounded(routine: &str, ty: ElementType) -> bool {
+/// A letter that a call has among its settings, by its key.
+pub fn setting(call: &Instruction, key: &str) -> Option<char> {
+    let config = call.attrs.backend_config()?.text();
+    let value = config.split([',', '{', '}']).find_map(|entry| entry.trim().strip_prefix(key))?;
+    let value = value.trim().strip_prefix('=')?.split(':').next()?;
+    value.trim().parse::<u8>().ok().map(char::from)
+}
+
+/// Whether a call, to this routine, may be computed in the element type's own arithmetic: bounds say how far its results are then from the interpreter's. Rounding
+/// decides signs and pivots of the others; LU factors and decompositions of f32 are not, because the interpreter's f64 is hardly slower.
+pub fn is_rounded(call: &Instruction, routine: &str) -> bool {
+    let results: Vec<_> = call.shape.leaves().into_iter().filter_map(Shape::as_array).collect();
+    let f64s = results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
     match routine {
         "potrf" | "trsm" => true,
-        "getrf" => matches!(ty, ElementType::F64 | ElementType::C128),
+        "getrf" | "syevd" | "heevd" => f64s,
+        // Bases of what a matrix maps to 0 are determined by no value.
+        "gesdd" | "gesvd" => {
+            let of = |k: usize, from_last: usize| results.get(k)?.dims.iter().rev().nth(from_last);
+            f64s && (setting(call, "mode") == Some('N') || of(2, 0) == of(3, 1))
+        }
         _others => false,
     }
 }

@@ -1,7 +1,8 @@
 //! LAPACK's routines on one matrix: the arithmetic of custom calls (`ops/lapack`) for who has matrices in memory already.
 //!
 //! Matrices are row-major slices, which sizes must fit. **Invariant:** results are those of the custom calls to the bit, whoever computes them
-//! and on however many threads.
+//! and on however many threads. But for [`Arithmetic::Own`]: of f64, eigenvectors and singular vectors come from the same algorithm in f64 then, which is where the
+//! signs of the custom calls come from, too; so what differs is what [`rounding`] and the distances of the values say.
 
 use hlo::num_complex::Complex;
 
@@ -31,6 +32,27 @@ pub struct Side {
     pub adjoint: bool,
 }
 
+/// In what a decomposition is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arithmetic {
+    /// What is wider than the element type.
+    Wide,
+    /// The element type, if that is f64 (or its complex numbers) and the vectors are determined well enough; otherwise as [`Arithmetic::Wide`].
+    Own,
+}
+
+/// At least how much a matrix of m by n must change, by its Frobenius norm relative to its own, for the singular (eigen-) values and vectors of
+/// [`Arithmetic::Own`] to be exact; and how far the vectors computed are from those. Two-sided reflectors, as many as there are columns, are each off by as many roundings as they have
+/// elements (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemma 19.3); what rotations and merging do is less.
+pub fn rounding(m: usize, n: usize, complex: bool) -> f64 {
+    let times = if complex { 4.0 } else { 1.0 };
+    8.0 * times * (m as f64 + 8.0) * (n as f64 + 8.0) * (f64::EPSILON / 2.0)
+}
+
+/// By how many times [`rounding`] values must differ for their vectors to be determined well enough, and in complex matrices the component that is real by
+/// how many times what the vectors are off by then must differ from 0.
+const APART: f64 = 256.0;
+
 /// Calls `f` with each number below `n`, on the threads there are ([`crate::with_threads`]); what `f` does is then done by one each.
 pub fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
     parallel::tasks(n, f);
@@ -55,21 +77,20 @@ pub trait Element: Copy + Sized + 'static {
         side: Side,
         out: &mut [Self],
     );
-    /// `syevd`, `heevd` of n by n, of which one triangle is looked at: eigenvectors, if all are wanted, eigenvalues, `info`; NaN if that is not 0.
+    /// `syevd`, `heevd` of n by n, of which one triangle is looked at, the lower one if that is true: eigenvectors, if all are wanted, eigenvalues, `info`; NaN if that is not 0.
     fn syevd(
-        a: &[Self],
-        n: usize,
-        lower: bool,
+        a: (&[Self], usize, bool),
         wanted: Eigenvectors,
+        arithmetic: Arithmetic,
         vectors: &mut [Self],
         values: &mut [Self::Real],
     ) -> i32;
     /// `gesdd`, or `gesvd` by iteration, of m by n: singular values, vectors, `info`; NaN if that is not 0. Vectors that are not wanted are 0.
     fn gesdd(
-        a: &[Self],
-        size: (usize, usize),
+        a: (&[Self], usize, usize),
         singular: Singular,
         iteration: bool,
+        arithmetic: Arithmetic,
         values: &mut [Self::Real],
         vectors: (&mut [Self], &mut [Self]),
     ) -> i32;
@@ -112,17 +133,90 @@ fn ormqr<T: Widened>(
     c.narrow_to(out);
 }
 
-fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
-    a: &[T],
-    n: usize,
-    lower: bool,
+/// Whether values (ascending or descending) and vectors, of which `real` are the components that the algorithm makes real, are determined well enough; `off` is what
+/// the values are off by.
+fn determined(values: &[f64], real: impl Iterator<Item = f64>, off: f64, complex: bool) -> bool {
+    let apart: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let nearest = |i: usize| {
+        let before = i.checked_sub(1).map_or(f64::INFINITY, |i| apart[i]);
+        before.min(apart.get(i).copied().unwrap_or(f64::INFINITY))
+    };
+    let mut real = real;
+    (0..values.len()).all(|i| {
+        let gap = nearest(i);
+        let phase = real.next().map_or(1.0, f64::abs);
+        gap > APART * off && (!complex || phase * gap > APART * off)
+    })
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+type Plain<T> = <<T as Widened>::Wide as Field>::Plain;
+
+/// What is found in f64. `None`: nothing, or what is not determined well enough.
+fn eigen_plain<T: Widened>(
+    a: &Matrix<T::Wide>,
+    triangle: Triangle,
     wanted: Eigenvectors,
+    coarse: f64,
+) -> Option<eigen_symmetric::Eigen<Plain<T>>> {
+    let n = a.rows();
+    let found = eigen_symmetric::eigen(a.map(Field::plain), triangle, wanted, coarse).ok()?;
+    let Some(z) = &found.vectors else { return Some(found) };
+    let values: Vec<f64> = found.values.iter().map(|x| x.to_f64()).collect();
+    let off = rounding(n, n, T::Wide::COMPLEX) * norm(&values);
+    // The reduction leaves that row alone.
+    let row = if triangle == Triangle::Lower { 0 } else { n.saturating_sub(1) };
+    let real = (0..n).map(|j| z[(row, j)].real().to_f64());
+    determined(&values, real, off, T::Wide::COMPLEX).then_some(found)
+}
+
+/// The same of singular values.
+fn singular_plain<T: Widened>(
+    a: &Matrix<T::Wide>,
+    vectors: Vectors,
+    driver: Driver,
+    coarse: f64,
+) -> Option<svd::Svd<Plain<T>>> {
+    let (m, n) = (a.rows(), a.columns());
+    let found = svd::svd(a.map(Field::plain), vectors, driver, coarse).ok()?;
+    let Some((u, v)) = &found.vectors else { return Some(found) };
+    if vectors == Vectors::Full && m != n {
+        return None;
+    }
+    // The values of the matrix with this and its adjoint beside a diagonal of zeros: these, their negatives, and 0 of what there are more of.
+    let mut values: Vec<f64> = found.values.iter().map(|x| x.to_f64()).collect();
+    let off = rounding(m, n, T::Wide::COMPLEX) * norm(&values);
+    let size = values.len();
+    values.extend(values.last().map(|&least| if m == n { -least } else { 0.0 }));
+    let short = if m < n { u } else { v };
+    let real = (0..size).map(|j| short[(0, j)].real().to_f64());
+    (values.len() < 2 || determined(&values[..], real, off, T::Wide::COMPLEX)).then_some(found)
+}
+
+fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
+    (a, n, lower): (&[T], usize, bool),
+    wanted: Eigenvectors,
+    arithmetic: Arithmetic,
     vectors: &mut [T],
     values: &mut [R],
     coarse: f64,
 ) -> i32 {
     let triangle = if lower { Triangle::Lower } else { Triangle::Upper };
-    match eigen_symmetric::eigen(Matrix::widened(a, n, n), triangle, wanted, coarse) {
+    let a = Matrix::widened(a, n, n);
+    if arithmetic == Arithmetic::Own
+        && eigen_symmetric::plain_decides::<T::Wide>(coarse)
+        && let Some(found) = eigen_plain::<T>(&a, triangle, wanted, coarse)
+    {
+        plain_values(values, &found.values);
+        if let Some(z) = found.vectors {
+            z.map(T::Wide::from_plain).narrow_to(vectors);
+        }
+        return 0;
+    }
+    match eigen_symmetric::eigen(a, triangle, wanted, coarse) {
         Ok(found) => {
             narrow(values, &found.values);
             if let Some(z) = found.vectors {
@@ -140,10 +234,14 @@ fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
     }
 }
 
+fn plain_values<R: Widened, P: Real>(out: &mut [R], values: &[P]) {
+    let wide = |x: &P| <R::Wide as Field>::from_real(<R::Wide as Field>::Real::from_f64(x.to_f64()));
+    out.iter_mut().zip(values).for_each(|(out, x)| *out = R::narrow(wide(x)));
+}
+
 fn gesdd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
-    a: &[T],
-    (m, n): (usize, usize),
-    (singular, driver): (Singular, Driver),
+    (a, m, n): (&[T], usize, usize),
+    (singular, driver, arithmetic): (Singular, Driver, Arithmetic),
     values: &mut [R],
     (u, vt): (&mut [T], &mut [T]),
     coarse: f64,
@@ -155,16 +253,27 @@ fn gesdd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
     };
     let a = Matrix::widened(a, m, n);
     let is_nan = |x: &T::Wide| x.real().to_f64().is_nan() || x.imag().to_f64().is_nan();
-    let found = if a.elements().iter().any(is_nan) {
-        Err(-4)
-    } else {
-        svd::svd(a, vectors, driver, coarse).map_err(|k| k as i32)
-    };
     if singular == Singular::No {
         let zero = T::narrow(T::Wide::default());
         u.fill(zero);
         vt.fill(zero);
     }
+    if arithmetic == Arithmetic::Own
+        && eigen_symmetric::plain_decides::<T::Wide>(coarse)
+        && let Some(found) = singular_plain::<T>(&a, vectors, driver, coarse)
+    {
+        plain_values(values, &found.values);
+        if let Some((left, right)) = found.vectors {
+            left.map(T::Wide::from_plain).narrow_to(u);
+            right.adjoint().map(T::Wide::from_plain).narrow_to(vt);
+        }
+        return 0;
+    }
+    let found = if a.elements().iter().any(is_nan) {
+        Err(-4)
+    } else {
+        svd::svd(a, vectors, driver, coarse).map_err(|k| k as i32)
+    };
     match found {
         Ok(found) => {
             narrow(values, &found.values);
@@ -213,26 +322,26 @@ macro_rules! elements {
             }
 
             fn syevd(
-                a: &[Self],
-                n: usize,
-                lower: bool,
+                a: (&[Self], usize, bool),
                 wanted: Eigenvectors,
+                arithmetic: Arithmetic,
                 vectors: &mut [Self],
                 values: &mut [$real],
             ) -> i32 {
-                syevd(a, n, lower, wanted, vectors, values, f64::from(<$real>::EPSILON))
+                syevd(a, wanted, arithmetic, vectors, values, f64::from(<$real>::EPSILON))
             }
 
             fn gesdd(
-                a: &[Self],
-                size: (usize, usize),
+                a: (&[Self], usize, usize),
                 singular: Singular,
                 iteration: bool,
+                arithmetic: Arithmetic,
                 values: &mut [$real],
                 vectors: (&mut [Self], &mut [Self]),
             ) -> i32 {
                 let driver = if iteration { Driver::Iteration } else { Driver::DivideAndConquer };
-                gesdd(a, size, (singular, driver), values, vectors, f64::from(<$real>::EPSILON))
+                let coarse = f64::from(<$real>::EPSILON);
+                gesdd(a, (singular, driver, arithmetic), values, vectors, coarse)
             }
         }
     )*};

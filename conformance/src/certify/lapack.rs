@@ -1,7 +1,7 @@
 //! Calls to LAPACK. What computes as an instruction of HLO does has the bounds of that instruction: `potrf` is `cholesky`, `trsm`
 //! is `triangular-solve`. All others have the reference's bits, unless an implementation may be another one; then, and of operands
-//! that are not exact, and of f64 and c128 (which engines need not factor in double-double arithmetic), `getrf` has the bounds of its
-//! factors ([`Factors`]), and what is known of the others is nothing.
+//! that are not exact, and of f64 and c128 (which engines need not compute in double-double arithmetic), `getrf` has the bounds of its
+//! factors ([`Factors`]), `syevd` and `gesdd` have those of [`decompositions`], and what is known of the others is nothing.
 
 use std::fmt::Write;
 
@@ -10,6 +10,7 @@ use hlo_codegen::lapack;
 use hlo_interp::custom_call::Call;
 
 use super::complex::SQRT_2;
+use super::decompositions::{self, Algorithm};
 use super::factors::Factors;
 use super::linear::{UNKNOWN, Unit, settled};
 use super::number::Numbers;
@@ -22,17 +23,30 @@ pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
     let (_, routine) = lapack::routine(call.target())?;
     // Of one that is asked to be a library's that would not be so.
     let asked = lapack::is_library(case.instr);
-    let rounded = case.results.first().is_some_and(|r| lapack::is_rounded(routine, r.element_type()));
-    let same = !case.settings.allowances.decompositions && !asked && !rounded;
-    if exact && same {
+    let other = case.settings.allowances.decompositions || asked;
+    if exact && !other && !lapack::is_rounded(case.instr, routine) {
         return Some(case.results.iter().map(|_| Bounds::default()).collect());
     }
-    if routine == "getrf" {
-        let [soft, hard] = [Mode::Soft, Mode::Hard].map(|mode| getrf(case, mode));
-        let both = soft?.into_iter().zip(hard?);
-        return Some(both.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect());
+    let algorithm = if other { Algorithm::Library } else { Algorithm::Own };
+    let mode_is_vectors = || lapack::setting(case.instr, "mode").map(|mode| mode != 'N');
+    let both = |radii: &dyn Fn(Mode) -> Option<Vec<Radii>>| {
+        let both = radii(Mode::Soft)?.into_iter().zip(radii(Mode::Hard)?);
+        Some(both.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect())
+    };
+    // Not a dispatch: what is known of others is what HLO stands for them, or nothing.
+    match routine {
+        "getrf" => return both(&|mode| getrf(case, mode).map(Vec::from)),
+        "syevd" | "heevd" => {
+            let (vectors, lower) = (mode_is_vectors()?, lapack::setting(case.instr, "uplo")? == 'L');
+            return both(&|mode| decompositions::eigen(case, algorithm, (vectors, lower), mode));
+        }
+        "gesdd" | "gesvd" => {
+            let vectors = mode_is_vectors()?;
+            return both(&|mode| decompositions::singular(case, algorithm, vectors, mode));
+        }
+        _others => {}
     }
-    let stand = Stand::of(case, routine, &call)?;
+    let stand = Stand::of(case, routine)?;
     stand.results(case, stands_for(case, &stand.module)?.pop()?)
 }
 
@@ -79,13 +93,8 @@ struct Stand {
 
 impl Stand {
     /// For a call.
-    fn of(case: &Case<'_>, routine: &str, call: &Call<'_>) -> Option<Stand> {
-        let config = call.backend_config();
-        let setting = |key: &str| {
-            let value = config.split([',', '{', '}']).find_map(|entry| entry.trim().strip_prefix(key))?;
-            let value = value.trim().strip_prefix('=')?.split(':').next()?;
-            value.trim().parse::<u8>().ok().map(char::from)
-        };
+    fn of(case: &Case<'_>, routine: &str) -> Option<Stand> {
+        let setting = |key: &str| lapack::setting(case.instr, key);
         let mut text = String::from("HloModule stand\n\nENTRY main {\n");
         for (i, arg) in case.args.iter().enumerate() {
             let shape = shape(arg.tensor.element_type(), arg.tensor.dims());

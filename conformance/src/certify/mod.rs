@@ -27,6 +27,7 @@
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
+//! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
 //! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
@@ -36,6 +37,7 @@
 mod account;
 mod blocks;
 mod complex;
+mod decompositions;
 mod devices;
 mod elementwise;
 mod factors;

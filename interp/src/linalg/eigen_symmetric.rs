@@ -283,46 +283,65 @@ pub(crate) fn eigen<F: Field>(
         return Err(n);
     }
     let exponent = a.tame();
+    let guide = plain_decides::<F>(coarse) && vectors == Eigenvectors::All;
+    let guide = guide.then(|| eigen(a.map(F::plain), triangle, vectors, coarse).ok()?.vectors).flatten();
+    let mut found = diagonalize(a, triangle, vectors, (!plain_decides::<F>(coarse)).then_some(coarse))?;
+    if let (Some(z), Some(guide)) = (&mut found.vectors, &guide) {
+        take_signs(z, guide);
+    }
+    for x in &mut found.values {
+        *x = x.shifted(exponent);
+    }
+    Ok(found)
+}
+
+/// [`eigen`] of a finite and tame matrix, its other triangle being 0. With a guide of the second half of it, if that is to be `coarse`.
+fn diagonalize<F: Field>(
+    a: Matrix<F>,
+    triangle: Triangle,
+    vectors: Eigenvectors,
+    coarse: Option<f64>,
+) -> Result<Eigen<F>, usize> {
+    let n = a.rows();
+    let coarse = coarse.filter(|&coarse| coarse > F::Real::ULP);
     let reduced = tridiagonal(a, triangle);
     let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
     if vectors == Eigenvectors::Unread && n > BY_ITERATION {
-        let values = divide::values(&d, &e, F::Real::ULP)?;
-        return Ok(Eigen {
-            values: values.into_iter().map(|x| x.shifted(exponent)).collect(),
-            vectors: None,
-        });
+        return Ok(Eigen { values: divide::values(&d, &e, F::Real::ULP)?, vectors: None });
     }
     let vectors = vectors == Eigenvectors::All;
     if vectors && n > BY_ITERATION {
-        let ulps = [F::Real::ULP, coarse];
-        let mut found = parallel::collect(2, &|i| divide::eigen(&d, &e, ulps[i]));
-        let guide = found.pop().and_then(Result::ok);
-        let (values, mut z) = found.pop().ok_or(n)??;
-        if let Some((_, guide)) = guide {
+        let ulps = [Some(F::Real::ULP), coarse];
+        let runs = ulps.iter().flatten().count();
+        let mut found =
+            parallel::collect(runs, &|i| divide::eigen(&d, &e, ulps[i].unwrap_or(F::Real::ULP))).into_iter();
+        let (values, mut z) = found.next().ok_or(n)??;
+        if let Some((_, guide)) = found.next().and_then(Result::ok) {
             take_signs(&mut z, &guide);
         }
-        let values = values.into_iter().map(|x| x.shifted(exponent)).collect();
         return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
     }
     let mut z = Turns::identity(if vectors { n } else { 0 }, n);
-    let guide = vectors.then(|| {
+    let guide = coarse.filter(|_| vectors).and_then(|coarse| {
         let (mut d, mut e, mut z) = (d.clone(), e.clone(), z.clone());
         iterate(&mut d, &mut e, &mut z, coarse).ok().map(|()| z.finish())
     });
     iterate(&mut d, &mut e, &mut z, F::Real::ULP)?;
     let mut z = z.finish();
-    if let Some(guide) = guide.flatten() {
+    if let Some(guide) = guide {
         take_signs(&mut z, &guide);
-    }
-    for x in &mut d {
-        *x = x.shifted(exponent);
     }
     let vectors = vectors.then(|| reduced.multiply(z.map(F::from_real)));
     Ok(Eigen { values: d, vectors })
 }
 
+/// Whether the guide that is `coarse` is the whole algorithm in f64: the field is wider than that, and elements are f64.
+pub(crate) fn plain_decides<F: Field>(coarse: f64) -> bool {
+    F::Real::ULP < f64::ULP && coarse <= f64::ULP
+}
+
 /// Changes signs of columns so that they agree with those of a guide.
-fn take_signs<R: Real>(z: &mut Matrix<R>, guide: &Matrix<R>) {
+fn take_signs<F: Field, G: Field>(z: &mut Matrix<F>, guide: &Matrix<G>) {
     for j in 0..z.columns() {
         if agreement(z.column(j), guide.column(j)) < 0.0 {
             negate(z.column_mut(j));

@@ -309,9 +309,13 @@ pub(crate) fn shift<F: Field>(x: &mut [F], e: i32) {
     }
 }
 
-/// The inner product of a vector with that of a guide.
-pub(crate) fn agreement<R: Real>(x: &[R], guide: &[R]) -> f64 {
-    x.iter().zip(guide).map(|(x, g)| x.to_f64() * g.to_f64()).sum()
+/// The real part of the inner product of a vector with that of a guide, of the same field or in f64.
+pub(crate) fn agreement<F: Field, G: Field>(x: &[F], guide: &[G]) -> f64 {
+    let product = |(x, g): (&F, &G)| {
+        let real = x.real().to_f64() * g.real().to_f64();
+        if F::COMPLEX { real + x.imag().to_f64() * g.imag().to_f64() } else { real }
+    };
+    x.iter().zip(guide).map(product).sum()
 }
 
 /// Changes the sign.

@@ -8,6 +8,8 @@
 //! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of rounds of an
 //! iteration, the iteration first runs as LAPACK's does, up to what is as good as 0 in the element type (`coarse`, twice its unit
 //! of rounding), and then again up to what is as good as 0 in the wide field, and takes from the first run signs and order, nothing else.
+//! Of f64 (and complex numbers of f64) the first run of symmetric matrices and singular values is all of the algorithm, in f64: what compiled programs compute
+//! has the signs of what is computed here, whatever rounding does ([`crate::matrices`]).
 //!
 //! **Invariants:** every iteration has a limit, so that no operand makes a kernel run forever; what is not finite ends as a
 //! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.

@@ -3,7 +3,7 @@
 
 use super::Matrix;
 use super::divide_bidiagonal;
-use super::eigen_symmetric::BY_ITERATION;
+use super::eigen_symmetric::{BY_ITERATION, plain_decides};
 use super::householder::{Reflectors, apply_right, reflector};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
@@ -66,6 +66,51 @@ pub(crate) fn svd<F: Field>(
         return Err(m.min(n).max(1));
     }
     let exponent = a.tame();
+    let guide = plain_decides::<F>(coarse) && vectors != Vectors::None;
+    let guide = guide.then(|| svd(a.map(F::plain), vectors, driver, coarse).ok()?.vectors).flatten();
+    let mut found = decompose(a, vectors, driver, (!plain_decides::<F>(coarse)).then_some(coarse))?;
+    if let (Some(both), Some(guide)) = (&mut found.vectors, &guide) {
+        // What is 0 but for the rounding of the wide arithmetic has some value in f64.
+        let order = F::Real::from_f64(m.max(n) as f64 * 64.0 * F::Real::ULP);
+        let nothing = found.values.first().map_or(F::Real::default(), |&largest| largest * order);
+        take_signs(&found.values, nothing, (&mut both.0, &mut both.1), (&guide.0, &guide.1));
+    }
+    for x in &mut found.values {
+        *x = x.shifted(exponent);
+    }
+    Ok(found)
+}
+
+/// Changes signs of pairs of vectors so that they agree with those of a guide. Of a singular value of 0, or `nothing`, the two vectors have
+/// nothing to do with each other.
+fn take_signs<F: Field, G: Field>(
+    values: &[F::Real],
+    nothing: F::Real,
+    (u, v): (&mut Matrix<F>, &mut Matrix<F>),
+    guide: (&Matrix<G>, &Matrix<G>),
+) {
+    for (j, &value) in values.iter().enumerate() {
+        let left = agreement(u.column(j), guide.0.column(j));
+        let right = agreement(v.column(j), guide.1.column(j));
+        let (left, right) = if value <= nothing { (left, right) } else { (left + right, left + right) };
+        if left < 0.0 {
+            negate(u.column_mut(j));
+        }
+        if right < 0.0 {
+            negate(v.column_mut(j));
+        }
+    }
+}
+
+/// [`svd`] of a finite and tame matrix. With a guide of the second half of it, if that is to be `coarse`.
+fn decompose<F: Field>(
+    a: Matrix<F>,
+    vectors: Vectors,
+    driver: Driver,
+    coarse: Option<f64>,
+) -> Result<Svd<F>, usize> {
+    let (m, n) = (a.rows(), a.columns());
+    let coarse = coarse.filter(|&coarse| coarse > F::Real::ULP);
     let wide = m < n;
     // What has fewer columns than rows.
     let tall = if wide { a.adjoint() } else { a };
@@ -87,38 +132,25 @@ pub(crate) fn svd<F: Field>(
     let form = Form { lower: transposed, driver };
     let (mut u, mut v, guide);
     if kept > BY_ITERATION && driver == Driver::DivideAndConquer {
-        let ulps = [F::Real::ULP, coarse];
-        let mut found =
-            parallel::collect(2, &|i| divide_bidiagonal::singular(&d, &e, transposed, ulps[i])).into_iter();
+        let ulps = [Some(F::Real::ULP), coarse];
+        let run = |i: usize| {
+            divide_bidiagonal::singular(&d, &e, transposed, ulps[i].unwrap_or(F::Real::ULP))
+        };
+        let mut found = parallel::collect(ulps.iter().flatten().count(), &run).into_iter();
         let of = found.next().ok_or(size)??;
         (d, u, v) = (of.values, of.u, of.v);
         guide = found.next().and_then(Result::ok).map(|of| (of.u, of.v));
     } else {
         let (mut turned_u, mut turned_v) = (Turns::identity(kept, size), Turns::identity(kept, size));
-        let run = (kept > 0).then(|| {
+        guide = coarse.filter(|_| kept > 0).and_then(|coarse| {
             let (mut d, mut e, mut u, mut v) = (d.clone(), e.clone(), turned_u.clone(), turned_v.clone());
             iterate(&mut d, &mut e, form, &mut u, &mut v, coarse).ok().map(|()| (u.finish(), v.finish()))
         });
-        guide = run.flatten();
         iterate(&mut d, &mut e, form, &mut turned_u, &mut turned_v, F::Real::ULP)?;
         (u, v) = (turned_u.finish(), turned_v.finish());
     }
     if let Some((guide_u, guide_v)) = guide {
-        for (j, value) in d.iter().enumerate() {
-            let left = agreement(u.column(j), guide_u.column(j));
-            let right = agreement(v.column(j), guide_v.column(j));
-            // Of a singular value of 0 the two vectors have nothing to do with each other.
-            let (left, right) = if value.is_zero() { (left, right) } else { (left + right, left + right) };
-            if left < 0.0 {
-                negate(u.column_mut(j));
-            }
-            if right < 0.0 {
-                negate(v.column_mut(j));
-            }
-        }
-    }
-    for x in &mut d {
-        *x = x.shifted(exponent);
+        take_signs::<F::Real, F::Real>(&d, F::Real::default(), (&mut u, &mut v), (&guide_u, &guide_v));
     }
     if vectors == Vectors::None {
         return Ok(Svd { values: d, vectors: None });

@@ -2,7 +2,7 @@
 
 use hlo::attrs::Transpose;
 use hlo::{ArrayShape, AttrKey, AttrValue, ElementType, InstrId, Module, Opcode, Shape};
-use hlo_interp::matrices::Eigenvectors;
+use hlo_interp::matrices::{Arithmetic, Eigenvectors};
 use hlo_linalg::{Side, System, Vectors};
 
 use super::{By, Routine, SIGNED};
@@ -122,11 +122,14 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         _other => return None,
     };
     // No bound says whether a library's are right of what rounding decides: only for those who ask.
-    let by = match (is_library(instr), is_rounded(name, ty)) {
+    let by = match (is_library(instr), is_rounded(instr, name)) {
         (true, _) => By::Library,
-        (false, true) if name == "getrf" => By::Either,
-        (false, true) => By::Library,
-        (false, false) => By::Interpreter,
+        (false, true) => match name {
+            "getrf" => By::Either,
+            "syevd" | "heevd" | "gesdd" | "gesvd" => By::Interpreter(Arithmetic::Own),
+            _others => By::Library,
+        },
+        (false, false) => By::Interpreter(Arithmetic::Wide),
     };
     let own = by != By::Library;
     let settings = Settings::parse(instr.attrs.backend_config().map_or("", |config| config.text()))?;

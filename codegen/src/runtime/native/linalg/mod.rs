@@ -12,7 +12,7 @@ mod routine;
 use std::sync::{Mutex, PoisonError};
 
 use hlo::{ElementType, InstrId, Module};
-use hlo_interp::matrices::Eigenvectors;
+use hlo_interp::matrices::{Arithmetic, Eigenvectors};
 use hlo_linalg::{Element, StackReq};
 
 use self::call::Given;
@@ -56,8 +56,8 @@ enum Routine {
 enum By {
     /// The element type's own ([`hlo_linalg`]).
     Library,
-    /// The interpreter's ([`own`]).
-    Interpreter,
+    /// The interpreter's code ([`own`]), in its arithmetic or in the element type's.
+    Interpreter(Arithmetic),
     /// The element type's own; of matrices whose pivots are in doubt then, the interpreter's.
     Either,
 }
@@ -80,7 +80,7 @@ impl Linalg {
     /// For an instruction, if it is one of these; what is wrong with it, the interpreter says.
     pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
         let Given { routine, by, ty, count, arguments } = call::read(module, id)?;
-        if by == By::Interpreter {
+        if let By::Interpreter(_) = by {
             return Some(Linalg { routine, by, ty, count, arguments, tasks: 0, task_bytes: 0 });
         }
         let need = typed(ty, Scratch { routine })?;
@@ -167,6 +167,7 @@ struct Own<'a> {
     call: Sent<'a>,
     /// Which; `None` is all.
     some: Option<&'a [usize]>,
+    arithmetic: Arithmetic,
 }
 
 impl Typed for Own<'_> {
@@ -174,7 +175,7 @@ impl Typed for Own<'_> {
 
     fn run<T: Element + hlo_interp::matrices::Element>(self) {
         // SAFETY: as who made this says.
-        unsafe { own::run::<T>(self.op, *self.call.get(), self.some) }
+        unsafe { own::run::<T>(self.op, *self.call.get(), self.some, self.arithmetic) }
     }
 }
 
@@ -194,9 +195,9 @@ impl Operation for Linalg {
         if self.count == 0 {
             return;
         }
-        if self.by == By::Interpreter {
+        if let By::Interpreter(arithmetic) = self.by {
             // SAFETY: by the caller's word.
-            typed(self.ty, Own { op: self, call: Sent(call), some: None });
+            typed(self.ty, Own { op: self, call: Sent(call), some: None, arithmetic });
             return;
         }
         let doubtful = Mutex::default();
@@ -208,7 +209,7 @@ impl Operation for Linalg {
         let doubtful = doubtful.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !doubtful.is_empty() {
             // SAFETY: by the caller's word; the tasks are done.
-            typed(self.ty, Own { op: self, call: sent, some: Some(&doubtful) });
+            typed(self.ty, Own { op: self, call: sent, some: Some(&doubtful), arithmetic: Arithmetic::Wide });
         }
     }
 }

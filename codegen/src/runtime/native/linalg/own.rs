@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hlo_interp::Threads;
-use hlo_interp::matrices::{self, Eigenvectors, Element, Side, Singular};
+use hlo_interp::matrices::{self, Arithmetic, Eigenvectors, Element, Side, Singular};
 use hlo_linalg::Vectors;
 
 use super::{Linalg, Routine, TASKS};
@@ -33,7 +33,12 @@ impl Routine {
 ///
 /// # Safety
 /// As [`super::Operation::run`].
-pub(super) unsafe fn run<T: Element>(op: &Linalg, call: Call<'_>, some: Option<&[usize]>) {
+pub(super) unsafe fn run<T: Element>(
+    op: &Linalg,
+    call: Call<'_>,
+    some: Option<&[usize]>,
+    arithmetic: Arithmetic,
+) {
     let threads: Arc<dyn Threads> = Arc::<crate::runtime::pool::Pool>::clone(call.pool);
     let call = Sent(call);
     let count = some.map_or(op.count, <[usize]>::len);
@@ -43,7 +48,7 @@ pub(super) unsafe fn run<T: Element>(op: &Linalg, call: Call<'_>, some: Option<&
             for i in count * task / tasks..count * (task + 1) / tasks {
                 let i = some.map_or(i, |some| some[i]);
                 // SAFETY: each matrix of each argument is one task's.
-                unsafe { one::<T>(op, call.get(), i) };
+                unsafe { one::<T>(op, call.get(), i, arithmetic) };
             }
         });
     });
@@ -53,7 +58,7 @@ pub(super) unsafe fn run<T: Element>(op: &Linalg, call: Call<'_>, some: Option<&
 ///
 /// # Safety
 /// As [`run`]; nobody else has results of this matrix.
-unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize) {
+unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize, arithmetic: Arithmetic) {
     let Linalg { routine, arguments, .. } = op;
     // Where matrix i of an argument is, and its elements.
     let part = |k: usize| {
@@ -86,7 +91,7 @@ unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize) {
             if wanted == Eigenvectors::No {
                 z.copy_from_slice(read(0));
             }
-            ints(3)[0] = T::syevd(read(0), n, lower, wanted, z, real(2));
+            ints(3)[0] = T::syevd((read(0), n, lower), wanted, arithmetic, z, real(2));
         }
         Routine::Svd { m, n, vectors, iteration, .. } => {
             write(1).copy_from_slice(read(0));
@@ -96,7 +101,7 @@ unsafe fn one<T: Element>(op: &Linalg, call: &Call<'_>, i: usize) {
                 Vectors::Full => Singular::Full,
             };
             let (s, u, vt) = (real(2), write(3), write(4));
-            ints(5)[0] = T::gesdd(read(0), (m, n), singular, iteration, s, (u, vt));
+            ints(5)[0] = T::gesdd((read(0), m, n), singular, iteration, arithmetic, s, (u, vt));
         }
     }
 }
