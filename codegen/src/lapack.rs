@@ -15,12 +15,21 @@ pub fn is_library(call: &Instruction) -> bool {
     call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
 }
 
-/// A letter that a call has among its settings, by its key.
-pub fn setting(call: &Instruction, key: &str) -> Option<char> {
+/// What a call has among its settings, by its key.
+fn value<'a>(call: &'a Instruction, key: &str) -> Option<&'a str> {
     let config = call.attrs.backend_config()?.text();
     let value = config.split([',', '{', '}']).find_map(|entry| entry.trim().strip_prefix(key))?;
-    let value = value.trim().strip_prefix('=')?.split(':').next()?;
-    value.trim().parse::<u8>().ok().map(char::from)
+    Some(value.trim().strip_prefix('=')?.split(':').next()?.trim())
+}
+
+/// A letter among the settings of a call.
+pub fn setting(call: &Instruction, key: &str) -> Option<char> {
+    value(call, key)?.parse::<u8>().ok().map(char::from)
+}
+
+/// What is true or false among them.
+pub fn flag(call: &Instruction, key: &str) -> Option<bool> {
+    value(call, key)?.parse().ok()
 }
 
 /// Whether a call, to this routine, may be computed in the element type's own arithmetic: bounds say how far its results are then from the interpreter's. Rounding
@@ -30,7 +39,7 @@ pub fn is_rounded(call: &Instruction, routine: &str) -> bool {
     let f64s = results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
     match routine {
         "potrf" | "trsm" => true,
-        "getrf" | "syevd" | "heevd" => f64s,
+        "getrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "syevd" | "heevd" => f64s,
         // Bases of what a matrix maps to 0 are determined by no value.
         "gesdd" | "gesvd" => {
             let of = |k: usize, from_last: usize| results.get(k)?.dims.iter().rev().nth(from_last);

@@ -65,11 +65,13 @@ pub trait Element: Field {
     /// Whether wider arithmetic would choose the pivots of these factors, too, as far as they tell.
     fn lu_is_decided(factors: &[Self], m: usize, n: usize, stack: &mut MemStack) -> bool;
 
-    /// Working memory of [`Element::qr`], [`Element::form_q`] and [`Element::multiply_q`] of m by n reflectors and as many columns (rows) of what is
+    /// Working memory of [`Element::qr`], [`Element::qr_is_decided`], [`Element::form_q`] and [`Element::multiply_q`] of m by n reflectors and as many columns (rows) of what is
     /// multiplied.
     fn qr_scratch(m: usize, n: usize, others: usize) -> StackReq;
     /// `a = q r`, m by n, in place: geqrf.
     fn qr(a: &mut [Self], m: usize, n: usize, taus: &mut [Self], stack: &mut MemStack);
+    /// Whether wider arithmetic would choose the signs of these reflectors, too, as far as they tell.
+    fn qr_is_decided(factors: &[Self], m: usize, n: usize, taus: &[Self], stack: &mut MemStack) -> bool;
     /// The first columns of Q, as many as `reflectors` (m by n) has: orgqr. Writes all of `q`.
     fn form_q(reflectors: &[Self], m: usize, n: usize, taus: &[Self], q: &mut [Self], stack: &mut MemStack);
     /// Multiplies `c` (rows by columns) by Q of reflectors (n columns): ormqr.
@@ -152,6 +154,16 @@ macro_rules! elements {
 
             fn qr(a: &mut [$t], m: usize, n: usize, taus: &mut [$t], stack: &mut MemStack) {
                 qr::factor(a, m, n, taus, stack);
+            }
+
+            fn qr_is_decided(
+                factors: &[$t],
+                m: usize,
+                n: usize,
+                taus: &[$t],
+                stack: &mut MemStack,
+            ) -> bool {
+                qr::is_decided(factors, m, n, taus, stack)
             }
 
             fn form_q(

@@ -20,6 +20,7 @@ pub(crate) fn scratch<T: Field>(m: usize, n: usize, others: usize) -> StackReq {
         StackReq::new::<T>(others.max(n).saturating_mul(size)),
         StackReq::new::<T>(others.max(n).saturating_mul(size)),
     ])
+    .or(StackReq::all_of(&[StackReq::new::<f64>(m.min(n)); 2]))
 }
 
 /// The memory of a block.
@@ -151,6 +152,43 @@ pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], 
             room.apply_left(size, rest, true);
         }
     }
+}
+
+/// By how little of a column what decides a sign may differ from 0.
+const MARGIN: f64 = 1.0 / (1 << 26) as f64;
+
+/// How many times what roundings make of a column must be in what the columns before it leave of it.
+const LEFT: f64 = 4096.0;
+
+/// Whether wider arithmetic would choose the signs of these reflectors, too, and what it computes is near: each column has something of its own, something below
+/// its diagonal, and something there to take the sign from.
+pub(crate) fn is_decided<T: Field>(factors: &[T], m: usize, n: usize, taus: &[T], stack: &mut MemStack) -> bool {
+    if !factors.iter().all(|x| x.finite()) {
+        return false;
+    }
+    let real = T::of(num_traits::zero(), num_traits::one()) == T::default();
+    let depth = m.min(n);
+    let (mut sizes, stack) = stack.make_with(depth, |_| 0.0f64);
+    let (mut tails, _) = stack.make_with(depth, |_| 0.0f64);
+    for (i, row) in factors.chunks_exact(n.max(1)).enumerate() {
+        for (j, x) in row[..depth].iter().enumerate() {
+            let (re, im) = (x.re().wide(), x.im().wide());
+            let sum = if i <= j { &mut sizes[j] } else { &mut tails[j] };
+            *sum += re * re + im * im;
+        }
+    }
+    let rounding = LEFT * 8.0 * (m as f64 + 8.0) * T::Part::epsilon().wide() / 2.0;
+    // Squares in range, so that comparisons mean something.
+    let fits = |square: f64| (1e-270..1e270).contains(&square);
+    (0..depth).all(|k| {
+        let steps = k as f64 + 1.0;
+        let own = factors[k * n + k].re().wide().abs();
+        let apart = own > sizes[k].sqrt() * (rounding * steps * steps.sqrt()).max(MARGIN);
+        let (re, im) = (taus[k].re().wide(), taus[k].im().wide());
+        let last = real && k + 1 == m && re == 0.0;
+        let below = tails[k].sqrt().hypot(im) > MARGIN;
+        fits(sizes[k]) && apart && (last || (1.0 - re).abs() > MARGIN && below)
+    })
 }
 
 /// Replaces a vector by (beta, tail) and gives tau, which is 0 if it is (real, 0, ..., 0) already.

@@ -23,17 +23,17 @@ const LEFT: f64 = 1.0 / 16.0;
 
 /// A square matrix of numbers that are not negative, row by row.
 #[derive(Clone, Debug)]
-struct Magnitudes {
+pub(super) struct Magnitudes {
     n: usize,
     each: Vec<f64>,
 }
 
 impl Magnitudes {
-    fn of(n: usize, f: impl Fn(usize, usize) -> f64) -> Magnitudes {
+    pub(super) fn of(n: usize, f: impl Fn(usize, usize) -> f64) -> Magnitudes {
         Magnitudes { n, each: (0..n * n).map(|at| f(at / n, at % n)).collect() }
     }
 
-    fn at(&self, i: usize, j: usize) -> f64 {
+    pub(super) fn at(&self, i: usize, j: usize) -> f64 {
         self.each[i * self.n + j]
     }
 
@@ -41,11 +41,11 @@ impl Magnitudes {
         &self.each[i * self.n..][..self.n]
     }
 
-    fn transposed(&self) -> Magnitudes {
+    pub(super) fn transposed(&self) -> Magnitudes {
         Magnitudes::of(self.n, |i, j| self.at(j, i))
     }
 
-    fn times(&self, other: &Magnitudes) -> Magnitudes {
+    pub(super) fn times(&self, other: &Magnitudes) -> Magnitudes {
         let mut each = vec![0.0; self.n * self.n];
         for (i, sums) in each.chunks_exact_mut(self.n.max(1)).enumerate() {
             for (k, &x) in self.row(i).iter().enumerate().filter(|(_, x)| **x != 0.0) {
@@ -56,7 +56,7 @@ impl Magnitudes {
     }
 
     /// Made up for roundings of sums of `n` products, and of divisions by what is left of 1 ([`LEFT`] at least).
-    fn settle(mut self) -> Magnitudes {
+    pub(super) fn settle(mut self) -> Magnitudes {
         let more = 1.0 + (self.n as f64 + 8.0) * 4.0 / LEFT * f64::EPSILON;
         self.each.iter_mut().filter(|x| **x != 0.0).for_each(|x| *x = (*x * more).next_up());
         self
@@ -68,7 +68,7 @@ impl Magnitudes {
 }
 
 /// At least the modulus of each element of the inverse of a lower triangular matrix. `None` if it has none, or none that is known.
-fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitudes> {
+pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitudes> {
     let mut x = vec![C::ZERO; n * n];
     for i in 0..n {
         let (above, rest) = x.split_at_mut(i * n);
@@ -124,7 +124,14 @@ pub(super) fn cholesky(
     if backward >= 0.5 || !f.is_finite() {
         return None;
     }
-    let g = z.times(&f).times(&z.transposed());
+    let m = rooted(&z.times(&f).times(&z.transposed()))?;
+    let sizes = Magnitudes::of(n, |i, j| if j <= i { l(i, j).norm() } else { 0.0 });
+    Some(sizes.times(&m).each)
+}
+
+/// How far from `I` the lower Cholesky factor of `I + G` may be, whose elements of `G` have at most these moduli.
+pub(super) fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
+    let n = g.n;
     let mut m = Magnitudes::of(n, |_, _| 0.0);
     for j in 0..n {
         let dot = |m: &Magnitudes, i: usize| -> f64 { (0..j).map(|k| m.at(i, k) * m.at(j, k)).sum() };
@@ -138,8 +145,7 @@ pub(super) fn cholesky(
             m.each[i * n + j] = (g.at(i, j) + dot(&m, i)) / root;
         }
     }
-    let sizes = Magnitudes::of(n, |i, j| if j <= i { l(i, j).norm() } else { 0.0 });
-    Some(sizes.times(&m.settle()).each)
+    Some(m.settle())
 }
 
 /// The factors of a matrix of so many rows and columns whose rows have been put into the order of the pivots.

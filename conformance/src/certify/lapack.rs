@@ -1,13 +1,14 @@
 //! Calls to LAPACK. What computes as an instruction of HLO does has the bounds of that instruction: `potrf` is `cholesky`, `trsm`
 //! is `triangular-solve`. All others have the reference's bits, unless an implementation may be another one; then, and of operands
 //! that are not exact, and of f64 and c128 (which engines need not compute in double-double arithmetic), `getrf` has the bounds of its
-//! factors ([`Factors`]), `syevd` and `gesdd` have those of [`decompositions`], and what is known of the others is nothing.
+//! factors ([`Factors`]), `geqrf`, `orgqr` and `ormqr` those of [`reflectors`], `syevd` and `gesdd` those of [`decompositions`], and what is known of the others is nothing.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use hlo::{ElementType, Module, Shape};
 use hlo_codegen::lapack;
-use hlo_interp::custom_call::Call;
+use hlo_interp::custom_call::{Call, Meaning};
 
 use super::complex::SQRT_2;
 use super::decompositions::{self, Algorithm};
@@ -15,19 +16,47 @@ use super::factors::Factors;
 use super::linear::{UNKNOWN, Unit, settled};
 use super::number::Numbers;
 use super::rules::{Case, Mode, stands_for};
-use super::{Bounds, Radii};
+use super::{Bounds, Leaf, Radii, reflectors};
+
+/// Who computes a call that need not have the reference's bits. `exact`: its operands are. `None`: it has them.
+fn free(case: &Case<'_>, routine: &str, exact: bool) -> Option<Algorithm> {
+    // Of one that is asked to be a library's that would not be so.
+    let other = case.settings.allowances.decompositions || lapack::is_library(case.instr);
+    match other {
+        true => Some(Algorithm::Library),
+        false if exact && !lapack::is_rounded(case.instr, routine) => None,
+        false => Some(Algorithm::Own),
+    }
+}
+
+fn is_exact(case: &Case<'_>) -> bool {
+    case.args.iter().all(|a| a.leaf.bounds.is_exact())
+}
+
+/// What is known of the results of `geqrf`, if they may be off.
+pub(super) fn factors(case: &Case<'_>) -> Option<Vec<Leaf>> {
+    let call = Call { instruction: case.instr, module: case.module };
+    if !matches!(call.meaning(), Meaning::Open) {
+        return None;
+    }
+    let (_, routine) = lapack::routine(call.target()).filter(|&(_, routine)| routine == "geqrf")?;
+    let (bounds, basis) = reflectors::geqrf(case, free(case, routine, is_exact(case))?)?;
+    let basis = Some(Arc::new(basis));
+    Some(
+        bounds
+            .into_iter()
+            .map(|bounds| Leaf { basis: basis.clone(), ..Leaf::new(bounds.shared(), false) })
+            .collect(),
+    )
+}
 
 /// The bounds of all results of a call. `exact`: its operands are.
 pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
     let call = Call { instruction: case.instr, module: case.module };
     let (_, routine) = lapack::routine(call.target())?;
-    // Of one that is asked to be a library's that would not be so.
-    let asked = lapack::is_library(case.instr);
-    let other = case.settings.allowances.decompositions || asked;
-    if exact && !other && !lapack::is_rounded(case.instr, routine) {
+    let Some(algorithm) = free(case, routine, exact) else {
         return Some(case.results.iter().map(|_| Bounds::default()).collect());
-    }
-    let algorithm = if other { Algorithm::Library } else { Algorithm::Own };
+    };
     let mode_is_vectors = || lapack::setting(case.instr, "mode").map(|mode| mode != 'N');
     let both = |radii: &dyn Fn(Mode) -> Option<Vec<Radii>>| {
         let both = radii(Mode::Soft)?.into_iter().zip(radii(Mode::Hard)?);
@@ -36,6 +65,11 @@ pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
     // Not a dispatch: what is known of others is what HLO stands for them, or nothing.
     match routine {
         "getrf" => return both(&|mode| getrf(case, mode).map(Vec::from)),
+        "orgqr" | "ungqr" => return both(&|mode| reflectors::orgqr(case, algorithm, mode)),
+        "ormqr" | "unmqr" => {
+            let left = lapack::flag(case.instr, "left")?;
+            return both(&|mode| reflectors::ormqr(case, algorithm, left, mode));
+        }
         "syevd" | "heevd" => {
             let (vectors, lower) = (mode_is_vectors()?, lapack::setting(case.instr, "uplo")? == 'L');
             return both(&|mode| decompositions::eigen(case, algorithm, (vectors, lower), mode));

@@ -27,7 +27,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
+    pub(super) const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
 
     /// Steps in a type; those of complex numbers are several.
     pub(super) fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {

@@ -27,6 +27,7 @@
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
+//! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
@@ -51,6 +52,7 @@ mod multiplied;
 mod number;
 mod order;
 mod probe;
+mod reflectors;
 mod rules;
 mod sums;
 mod walk;
@@ -192,13 +194,15 @@ pub struct Leaf {
     pub bounds: Bounds,
     /// It holds products, moved about perhaps: contraction may leave out their rounding where they are added.
     product: bool,
+    /// It holds reflectors of a factorization.
+    basis: Option<Arc<reflectors::Basis>>,
     /// That the account counts it.
     held: Option<Arc<Held>>,
 }
 
 impl Leaf {
     fn new(bounds: Bounds, product: bool) -> Leaf {
-        Leaf { bounds, product, held: None }
+        Leaf { bounds, product, basis: None, held: None }
     }
 }
 

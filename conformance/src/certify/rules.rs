@@ -15,7 +15,7 @@ use super::blocks::in_blocks;
 use super::number::{Format, Numbers};
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
-    multiplied, order, sums,
+    multiplied, order, reflectors, sums,
 };
 use crate::engine::RunOptions;
 
@@ -190,13 +190,15 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
-    let leaf = |bounds: Bounds| Leaf::new(bounds.shared(), product);
+    let basis = reflectors::carried(case);
+    let leaf = |bounds: Bounds| Leaf { basis: basis.clone(), ..Leaf::new(bounds.shared(), product) };
     let unknown = || case.results.iter().map(|t| leaf(Bounds::unknown(t.len()))).collect();
     let contracted = case.settings.allowances.contraction && case.args.iter().any(|a| a.leaf.product);
     match kind(case.opcode()) {
         Kind::Random => return unknown(),
         // Nobody looks at these: the certification has failed.
         Kind::CustomCall if !case.settings.account.ask(case) => return unknown(),
+        Kind::CustomCall if let Some(leaves) = lapack::factors(case) => return leaves,
         Kind::CustomCall => {
             let found = custom_call(case).filter(|all| all.len() == case.results.len());
             return found.map_or_else(unknown, |all| all.into_iter().map(leaf).collect());

@@ -125,7 +125,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
     let by = match (is_library(instr), is_rounded(instr, name)) {
         (true, _) => By::Library,
         (false, true) => match name {
-            "getrf" => By::Either,
+            "getrf" | "geqrf" => By::Either,
             "syevd" | "heevd" | "gesdd" | "gesvd" => By::Interpreter(Arithmetic::Own),
             _others => By::Library,
         },

@@ -2,7 +2,7 @@
 //!
 //! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`, what stays of the operand, NaN on failure.
 //! Where a bound says how far results may be from its own they are computed by [`hlo_linalg`] in the element type's own arithmetic, and so is what asks
-//! for it; other routines by [`hlo_interp::matrices`], to the bit ([`own`]), and so is a matrix whose pivots hang on rounding ([`By::Either`]). What is not
+//! for it; other routines by [`hlo_interp::matrices`] ([`own`]), to the bit or in f64 with the same signs, and so is a matrix whose pivots or signs hang on rounding ([`By::Either`]). What is not
 //! here (other routines and types) the interpreter executes: [`Linalg::of`] is `None` then.
 
 mod call;
@@ -58,7 +58,7 @@ enum By {
     Library,
     /// The interpreter's code ([`own`]), in its arithmetic or in the element type's.
     Interpreter(Arithmetic),
-    /// The element type's own; of matrices whose pivots are in doubt then, the interpreter's.
+    /// The element type's own; of matrices whose pivots or signs are in doubt then, the interpreter's.
     Either,
 }
 

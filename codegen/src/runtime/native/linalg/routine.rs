@@ -97,7 +97,7 @@ impl Routine {
         }
     }
 
-    /// Computes. False: `doubt` is to be had, and the pivots are in it ([`Element::lu_is_decided`]).
+    /// Computes. False: `doubt` is to be had, and pivots or signs are in it ([`Element::lu_is_decided`], [`Element::qr_is_decided`]).
     ///
     /// # Safety
     /// Pointers and sizes are those of one matrix of the arguments of the instruction, whose elements are of this type; nobody else uses its results.
@@ -194,7 +194,9 @@ impl Routine {
                 Routine::Qr { m, n } => {
                     let out = parts.write::<T>(1);
                     out.copy_from_slice(parts.read::<T>(0));
-                    T::qr(out, m, n, parts.write::<T>(2), stack);
+                    let taus = parts.write::<T>(2);
+                    T::qr(out, m, n, taus, stack);
+                    return !doubt || T::qr_is_decided(out, m, n, taus, stack);
                 }
                 Routine::FormQ { m, n, .. } => {
                     T::form_q(parts.read::<T>(0), m, n, parts.read::<T>(1), parts.write::<T>(2), stack);
