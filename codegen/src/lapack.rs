@@ -36,7 +36,8 @@ pub fn flag(call: &Instruction, key: &str) -> Option<bool> {
 /// decides signs and pivots of the others; LU factors and decompositions of f32 are not, because the interpreter's f64 is hardly slower.
 pub fn is_rounded(call: &Instruction, routine: &str) -> bool {
     let results: Vec<_> = call.shape.leaves().into_iter().filter_map(Shape::as_array).collect();
-    let f64s = results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
+    let f64s =
+        results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
     match routine {
         "potrf" | "trsm" => true,
         "getrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "syevd" | "heevd" => f64s,

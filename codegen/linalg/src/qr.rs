@@ -162,7 +162,13 @@ const LEFT: f64 = 4096.0;
 
 /// Whether wider arithmetic would choose the signs of these reflectors, too, and what it computes is near: each column has something of its own, something below
 /// its diagonal, and something there to take the sign from.
-pub(crate) fn is_decided<T: Field>(factors: &[T], m: usize, n: usize, taus: &[T], stack: &mut MemStack) -> bool {
+pub(crate) fn is_decided<T: Field>(
+    factors: &[T],
+    m: usize,
+    n: usize,
+    taus: &[T],
+    stack: &mut MemStack,
+) -> bool {
     if !factors.iter().all(|x| x.finite()) {
         return false;
     }

@@ -134,17 +134,15 @@ impl Factored {
 
     fn nothing(&self) -> Moved {
         let unknown = |n: usize| vec![UNKNOWN; n];
-        Moved {
-            packed: unknown(self.m * self.n),
-            taus: unknown(self.depth()),
-            basis: unknown(self.depth()),
-        }
+        Moved { packed: unknown(self.m * self.n), taus: unknown(self.depth()), basis: unknown(self.depth()) }
     }
 
     fn moved(&self, by: Roundings, mode: Mode) -> Option<Moved> {
         let (m, n, d) = (self.m, self.n, self.depth());
         let sizes: Vec<f64> = (0..n)
-            .map(|j| (0..=j.min(m.saturating_sub(1))).map(|i| self.upper(i, j).norm_sqr()).sum::<f64>().sqrt())
+            .map(|j| {
+                (0..=j.min(m.saturating_sub(1))).map(|i| self.upper(i, j).norm_sqr()).sum::<f64>().sqrt()
+            })
             .collect();
         // What columns are off by in effect.
         let effect: Vec<f64> = (0..n)
@@ -156,7 +154,9 @@ impl Factored {
             .collect();
         let left = inverse(d, |i, j| self.upper(j, i).conj())?;
         let x: Vec<f64> = (0..d)
-            .map(|j| (0..=j).map(|k| effect[k] * left.at(j, k)).sum::<f64>() * (1.0 + d as f64 * f64::EPSILON))
+            .map(|j| {
+                (0..=j).map(|k| effect[k] * left.at(j, k)).sum::<f64>() * (1.0 + d as f64 * f64::EPSILON)
+            })
             .collect();
         let moved = rooted(&Magnitudes::of(d, |i, j| x[i] + x[j] + x[i] * x[j]))?;
         let upper = Magnitudes::of(d, |i, j| self.upper(i, j).norm());
@@ -217,9 +217,8 @@ impl Factored {
             }
             t[j * steps + j] = self.taus[j];
         }
-        let other = |i: usize, j: usize| -> C {
-            -(i..=j).map(|k| t[i * steps + k] * v(j, k).conj()).sum::<C>()
-        };
+        let other =
+            |i: usize, j: usize| -> C { -(i..=j).map(|k| t[i * steps + k] * v(j, k).conj()).sum::<C>() };
         let packed: Vec<C> = (0..m * steps)
             .map(|at| match (at / steps, at % steps) {
                 (i, j) if i > j => v(i, j),
@@ -341,7 +340,9 @@ pub(super) fn orgqr(case: &Case<'_>, algorithm: Algorithm, mode: Mode) -> Option
         let columns: Vec<f64> = (0..n)
             .map(|j| {
                 // Later reflectors leave the column alone.
-                let Some(last) = products.off.len().checked_sub(1).map(|last| last.min(j)) else { return 0.0 };
+                let Some(last) = products.off.len().checked_sub(1).map(|last| last.min(j)) else {
+                    return 0.0;
+                };
                 let direct = products.off[last];
                 let known = basis.map(|basis| basis.of(mode, matrix)).filter(|_| j == last);
                 let known = known.and_then(|known| known.get(j)).map(|known| known + products.rounded[last]);

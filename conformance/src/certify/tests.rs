@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod decompositions;
+
 use super::*;
 use crate::engine::Limits;
 use crate::frontend::parse_text;

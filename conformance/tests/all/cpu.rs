@@ -45,7 +45,8 @@ fn limited(isa: &str) {
     ends(&cases, 0);
     let dir = Dir::new();
     let found = dir.path("found").to_string_lossy().into_owned();
-    let programs = ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--out", &found];
+    let programs =
+        ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--out", &found];
     ends(&hlo(&[&programs[..], &["--cpu-max-isa", isa]].concat()), 0);
 }
 

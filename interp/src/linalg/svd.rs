@@ -133,9 +133,7 @@ fn decompose<F: Field>(
     let (mut u, mut v, guide);
     if kept > BY_ITERATION && driver == Driver::DivideAndConquer {
         let ulps = [Some(F::Real::ULP), coarse];
-        let run = |i: usize| {
-            divide_bidiagonal::singular(&d, &e, transposed, ulps[i].unwrap_or(F::Real::ULP))
-        };
+        let run = |i: usize| divide_bidiagonal::singular(&d, &e, transposed, ulps[i].unwrap_or(F::Real::ULP));
         let mut found = parallel::collect(ulps.iter().flatten().count(), &run).into_iter();
         let of = found.next().ok_or(size)??;
         (d, u, v) = (of.values, of.u, of.v);

@@ -211,6 +211,65 @@ fn pivots_in_doubt_are_the_interpreters() {
     }
 }
 
+/// Signs of reflectors that hang on rounding, and vectors of values that are the same, are the interpreter's to the bit; of other matrices of f64 and c128
+/// numbers are close by, signs the same.
+#[test]
+fn what_rounding_decides_is_the_interpreters() {
+    for (seed, (ty, part, letter)) in (1..).zip(TYPES) {
+        let hermitian = if ty == part { "sy" } else { "he" };
+        for (batch, m, n) in [(5, 6, 6), (2, 30, 30), (3, 34, 29), (3, 8, 20), (2, 1, 3)] {
+            let least = m.min(n);
+            let (dims, ffi) = (format!("{batch},{m},{n}"), "api_version=API_VERSION_TYPED_FFI");
+            let zero = if ty == part { "0" } else { "(0, 0)" };
+            let one = if ty == part { "1" } else { "(1, 0)" };
+            // Every other matrix has ones on its diagonal alone.
+            let head = format!(
+                "{}  k = s32[{dims}] iota(), iota_dimension=0\n  h = s32[] constant(1)\n  hs = s32[{dims}] broadcast(h), dimensions={{}}\n  \
+                 last = s32[{dims}] and(k, hs)\n  odd = pred[{dims}] convert(last)\n  on = pred[{dims}] compare(i, j), direction=EQ\n  \
+                 z = {ty}[] constant({zero})\n  r = {ty}[] constant({one})\n  zb = {ty}[{dims}] broadcast(z), dimensions={{}}\n  ob = {ty}[{dims}] broadcast(r), dimensions={{}}\n  \
+                 d = {ty}[{dims}] select(on, ob, zb)\n  e = {ty}[{dims}] select(odd, a, d)\n",
+                uneven(ty, part, &dims)
+            );
+            let mut calls = vec![
+                format!(
+                    "({ty}[{dims}], {ty}[{batch},{least}]) custom-call(e), custom_call_target=\"lapack_{letter}geqrf_ffi\", {ffi}, backend_config={{}}"
+                ),
+                format!(
+                    "({ty}[{dims}], {part}[{batch},{least}], {ty}[{batch},{m},{least}], {ty}[{batch},{least},{n}], s32[{batch}]) custom-call(e), \
+                     custom_call_target=\"lapack_{letter}gesdd_ffi\", {ffi}, backend_config={{mode = 83 : ui8}}"
+                ),
+            ];
+            if m == n {
+                calls.push(format!(
+                    "({ty}[{dims}], {part}[{batch},{n}], s32[{batch}]) custom-call(e), custom_call_target=\"lapack_{letter}{hermitian}evd_ffi\", {ffi}, \
+                     backend_config={{mode = 86 : ui8, uplo = 76 : ui8}}"
+                ));
+            }
+            for call in calls {
+                let text = module(&format!("{head}  ROOT l = {call}\n"));
+                let program = parse(&text);
+                let given = arguments(&program, &Random::new(seed), false);
+                let (got, expected) = (native(&program, &given, &[], 2), interpreted(&program, &given));
+                assert_eq!(got, native(&program, &given, &[], 1), "{ty} {call}");
+                for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                    let (Buffer::F32(_) | Buffer::F64(_) | Buffer::C64(_) | Buffer::C128(_)) = got else {
+                        assert_eq!(got, expected, "{ty} {call}: {k}");
+                        continue;
+                    };
+                    let (got, expected) = (numbers(got), numbers(expected));
+                    let size = got.len() / batch;
+                    for i in 0..batch {
+                        let (got, expected) = (&got[i * size..][..size], &expected[i * size..][..size]);
+                        let near = got.iter().zip(expected).all(|(x, y)| (x.0 - y.0).hypot(x.1 - y.1) < 1e-9);
+                        let same = i % 2 == 0 || part == "f32";
+                        assert!(if same { got == expected } else { near }, "{ty} {call}: {k} of {i}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Elements as complex numbers in f64.
 fn numbers(buffer: &Buffer) -> Vec<(f64, f64)> {
     match buffer {
