@@ -67,6 +67,11 @@ fn alone() -> bool {
     }
 }
 
+/// Whether threads wait for work: those of the process take as long to start as some microseconds of work.
+pub(crate) fn starts_at_once() -> bool {
+    matches!(workers(), Workers::Lent(_))
+}
+
 /// Calls `f` with `0..n`, on all threads there are.
 pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
     if n <= 1 || alone() {

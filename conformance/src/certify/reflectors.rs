@@ -163,9 +163,9 @@ impl Factored {
         let triangle = moved.transposed().times(&upper);
         let more = 1.0 + (d as f64 + 16.0) * 4.0 * f64::EPSILON;
         let mut basis: Vec<f64> = Vec::with_capacity(d);
-        for j in 0..d {
+        for (j, x) in x.iter().enumerate() {
             let row = |k: usize| moved.at(j, k);
-            let own = x[j] + (0..=j).map(|k| row(k) * row(k)).sum::<f64>().sqrt();
+            let own = x + (0..=j).map(|k| row(k) * row(k)).sum::<f64>().sqrt();
             let before: f64 = basis.iter().enumerate().map(|(k, off)| off * row(k)).sum();
             let left = 1.0 - row(j);
             if left.is_nan() || left <= 0.0 {

@@ -98,45 +98,84 @@ fn subtract<F: Field>(column: &mut [F], v: &[F], w: &[F]) {
 }
 
 /// The product of the matrix from row and column `first` on, held by its lower triangle, and a vector, once v w^H + w v^H is subtracted from
-/// the matrix, if that is still to be done: both in one pass over it. Columns are taken by twos; what a
-/// column's rows below the two give to its own element are [`LANES`] sums, then their sum by halves.
+/// the matrix, if that is still to be done: both in one pass over it. Columns are cut into parts of about as many elements, whose products are added in the end:
+/// how many parts depends on the order alone.
 fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F])>, v: &[F]) -> Vec<F> {
     let (n, height) = (v.len(), a.rows());
-    let mut out = vec![F::default(); n];
-    for start in (0..n).step_by(COLUMNS) {
-        let end = (start + COLUMNS).min(n);
-        for j in start..end {
-            let column = &mut a.column_mut(first + j)[first..];
-            if let Some((old, w)) = update {
-                subtract(&mut column[j..end], &old[j..], &w[j..]);
-            }
-            out[j] = out[j].plus_product(column[j], v[j]);
-            for i in j + 1..end {
-                out[i] = out[i].plus_product(column[i], v[j]);
-                out[j] = out[j].plus_product(column[i].conj(), v[i]);
-            }
-        }
-        if end == n || end - start < COLUMNS {
-            break;
-        }
-        let (one, two) = a.elements_mut()[(first + start) * height..].split_at_mut(height);
-        let mut pair = Pairs {
-            columns: [&mut one[first + end..], &mut two[first + end..height]],
-            factors: [v[start], v[start + 1]],
-            v: &v[end..],
-            update: update.map(|(old, w)| Older {
-                v: &old[end..],
-                w: &w[end..],
-                vs: [old[start].conj(), old[start + 1].conj()],
-                ws: [w[start].conj(), w[start + 1].conj()],
-            }),
-        };
-        let (before, below) = out.split_at_mut(end);
-        for (out, sums) in before[start..].iter_mut().zip(pair.gather(below)) {
-            *out = *out + total(sums);
-        }
+    let count = (n * n / 2 / PART).clamp(1, PARTS);
+    let mut rest = &mut a.elements_mut()[first * height..];
+    let (mut parts, mut start) = (Vec::with_capacity(count), 0);
+    for k in 1..=count {
+        // What is below the diagonal of the columns from c on is a triangle of the order n - c.
+        let left = (n as f64 * ((count - k) as f64 / count as f64).sqrt()) as usize;
+        let end = if k == count { n } else { (n - left) / COLUMNS * COLUMNS };
+        let (columns, others) = rest.split_at_mut((end - start) * height);
+        parts.push(Part { columns, start, end, out: vec![F::default(); n - start] });
+        (rest, start) = (others, end);
+    }
+    let multiply = |_: usize, parts: &mut [Part<'_, F>]| {
+        parts.iter_mut().for_each(|part| part.multiply(first, height, update, v));
+    };
+    if parallel::starts_at_once() || F::Real::ULP < f64::ULP {
+        parallel::pieces(&mut parts, 1, 1, &multiply);
+    } else {
+        multiply(0, &mut parts);
+    }
+    let mut parts = parts.into_iter();
+    let mut out = parts.next().map_or_else(Vec::new, |part| part.out);
+    for Part { start, out: more, .. } in parts {
+        out[start..].iter_mut().zip(more).for_each(|(out, more)| *out = *out + more);
     }
     out
+}
+
+/// Columns of a lower triangle, and their part of [`product`]: elements from `start` on.
+struct Part<'a, F> {
+    columns: &'a mut [F],
+    start: usize,
+    end: usize,
+    out: Vec<F>,
+}
+
+impl<F: Field> Part<'_, F> {
+    /// Columns are taken by twos; what a column's rows below the two give to its own element are [`LANES`] sums, then their sum by halves.
+    fn multiply(&mut self, first: usize, height: usize, update: Option<(&[F], &[F])>, v: &[F]) {
+        let Part { columns, start: from, end: to, out } = self;
+        let (n, from) = (v.len(), *from);
+        for start in (from..*to).step_by(COLUMNS) {
+            let end = (start + COLUMNS).min(*to);
+            for j in start..end {
+                let column = &mut columns[(j - from) * height..][first..height];
+                if let Some((old, w)) = update {
+                    subtract(&mut column[j..end], &old[j..], &w[j..]);
+                }
+                out[j - from] = out[j - from].plus_product(column[j], v[j]);
+                for i in j + 1..end {
+                    out[i - from] = out[i - from].plus_product(column[i], v[j]);
+                    out[j - from] = out[j - from].plus_product(column[i].conj(), v[i]);
+                }
+            }
+            if end == n || end - start < COLUMNS {
+                break;
+            }
+            let (one, two) = columns[(start - from) * height..].split_at_mut(height);
+            let mut pair = Pairs {
+                columns: [&mut one[first + end..], &mut two[first + end..height]],
+                factors: [v[start], v[start + 1]],
+                v: &v[end..],
+                update: update.map(|(old, w)| Older {
+                    v: &old[end..],
+                    w: &w[end..],
+                    vs: [old[start].conj(), old[start + 1].conj()],
+                    ws: [w[start].conj(), w[start + 1].conj()],
+                }),
+            };
+            let (before, below) = out.split_at_mut(end - from);
+            for (out, sums) in before[start - from..].iter_mut().zip(pair.gather(below)) {
+                *out = *out + total(sums);
+            }
+        }
+    }
 }
 
 /// Two columns below their diagonal blocks, and what they are multiplied by.
@@ -213,9 +252,13 @@ impl<F: Field> Pairs<'_, F> {
     }
 }
 
-/// Columns of [`product`] that are taken together.
+/// Elements that are worth a part of [`product`].
+const PART: usize = 1 << 13;
+/// Parts at most.
+const PARTS: usize = 4;
+/// Columns of [`Part`] that are taken together.
 const COLUMNS: usize = 2;
-/// Sums of [`product`] for one element.
+/// Sums of [`Part`] for one element.
 const LANES: usize = 8;
 /// A vector of f64.
 const HALF: usize = 4;

@@ -15,6 +15,7 @@
 //! failure that the kernel reports, or as NaN; no size, 0 included, makes a kernel panic.
 
 pub(crate) mod balance;
+pub(crate) mod bidiagonal;
 pub(crate) mod cholesky;
 pub(crate) mod divide;
 pub(crate) mod divide_bidiagonal;

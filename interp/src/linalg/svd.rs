@@ -1,10 +1,10 @@
-//! Singular values: reduction to bidiagonal form (`gebrd`) and the implicit QR iteration on it (`bdsqr`), together `gesvd`, and
+//! Singular values: the implicit QR iteration (`bdsqr`) on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
 //! `gesdd` as LAPACK computes it up to [`BY_ITERATION`] singular values; beyond, [`super::divide_bidiagonal`] takes the iteration's place.
 
 use super::Matrix;
+use super::bidiagonal::Bidiagonal;
 use super::divide_bidiagonal;
 use super::eigen_symmetric::{BY_ITERATION, plain_decides};
-use super::householder::{Reflectors, apply_right, reflector};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
 use super::rotation::rotation;
@@ -173,60 +173,6 @@ fn decompose<F: Field>(
         None => (bidiagonal.left(embedded(&u)), bidiagonal.right(v)),
     };
     Ok(Svd { values: d, vectors: Some((u, v)) })
-}
-
-/// A = Q B P^H with as many rows as columns, or more; B real, with a diagonal and what is above it.
-struct Bidiagonal<F: Field> {
-    diagonal: Vec<F::Real>,
-    off_diagonal: Vec<F::Real>,
-    /// Tails and factors tau of the reflectors whose product is Q.
-    left: Vec<(Vec<F>, F)>,
-    /// The same of P; these begin one element later.
-    right: Vec<(Vec<F>, F)>,
-}
-
-impl<F: Field> Bidiagonal<F> {
-    fn new(mut a: Matrix<F>) -> Self {
-        let (m, n) = (a.rows(), a.columns());
-        let mut out = Self {
-            diagonal: Vec::with_capacity(n),
-            off_diagonal: Vec::new(),
-            left: Vec::with_capacity(n),
-            right: Vec::new(),
-        };
-        for k in 0..n {
-            let tau = qr::step(&mut a, k);
-            out.diagonal.push(a[(k, k)].real());
-            out.left.push((a.column(k)[k + 1..].to_vec(), tau));
-            if k + 1 == n {
-                break;
-            }
-            let mut row: Vec<F> = (k + 1..n).map(|j| a[(k, j)].conj()).collect();
-            let tau = reflector(&mut row);
-            out.off_diagonal.push(row[0].real());
-            let tail = row.split_off(1);
-            apply_right(&mut a, &tail, tau, k + 1..m, k + 1);
-            out.right.push((tail, tau));
-        }
-        out
-    }
-
-    /// Q z.
-    fn left(&self, z: Matrix<F>) -> Matrix<F> {
-        product(&self.left, 0, z)
-    }
-
-    /// P z.
-    fn right(&self, z: Matrix<F>) -> Matrix<F> {
-        product(&self.right, 1, z)
-    }
-}
-
-/// The product of reflectors, the first of which begins in that row, and a matrix.
-fn product<F: Field>(reflectors: &[(Vec<F>, F)], row: usize, mut z: Matrix<F>) -> Matrix<F> {
-    let taus: Vec<F> = reflectors.iter().map(|r| r.1).collect();
-    Reflectors::new(row, &taus, |k| &reflectors[k].0).apply(&mut z, false);
-    z
 }
 
 /// What is diagonalized, and as who does it.
