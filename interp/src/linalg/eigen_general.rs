@@ -4,7 +4,7 @@ use super::Matrix;
 use super::balance::balance;
 use super::lu::first_of_largest;
 use super::matrix::{largest, norm, shift};
-use super::schur::{Schur, Triangularize, of_balanced};
+use super::schur::{Schur, Triangularize, Wanted, of_balanced};
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
@@ -43,7 +43,8 @@ pub(crate) fn eigen<F: Vectors>(
     }
     let exponent = a.tame();
     let balance = balance(&mut a, true);
-    let Schur { t, z, mut values } = of_balanced(a, balance.active.clone(), coarse)?;
+    let wanted = if left || right { Wanted::Vectors } else { Wanted::Values };
+    let Schur { t, z, mut values } = of_balanced(a, balance.active.clone(), wanted, coarse)?;
     let vectors = |right: bool| {
         let mut vectors = F::vectors(&t, &z, &values, right);
         balance.undo(&mut vectors, right);

@@ -31,14 +31,19 @@ pub(crate) fn reduce<F: Field>(mut a: Matrix<F>, active: Range<usize>) -> Hessen
 }
 
 impl<F: Field> Hessenberg<F> {
-    /// H alone and Q.
-    pub(crate) fn split(self) -> (Matrix<F>, Matrix<F>) {
-        let Self { mut factors, taus } = self;
-        let n = factors.rows();
-        let q = Reflectors::new(1, &taus, |k| &factors.column(k)[k + 2..]).form(n, n);
-        for j in 0..n {
-            factors.column_mut(j)[(j + 2).min(n)..].fill(F::default());
+    /// Q.
+    pub(crate) fn vectors(&self) -> Matrix<F> {
+        let n = self.factors.rows();
+        Reflectors::new(1, &self.taus, |k| &self.factors.column(k)[k + 2..]).form(n, n)
+    }
+
+    /// H alone.
+    pub(crate) fn matrix(self) -> Matrix<F> {
+        let mut factors = self.factors;
+        for j in 0..factors.rows() {
+            let below = (j + 2).min(factors.rows());
+            factors.column_mut(j)[below..].fill(F::default());
         }
-        (factors, q)
+        factors
     }
 }

@@ -61,6 +61,11 @@ pub(super) fn reflect<F: Field>(columns: &mut [F], height: usize, row: usize, ta
     if tau.is_zero() || height == 0 {
         return;
     }
+    match *tail {
+        [one] => return reflect_few(columns, height, row, [one], tau),
+        [one, two] => return reflect_few(columns, height, row, [one, two], tau),
+        _ => {}
+    }
     let mut groups = columns.chunks_exact_mut(4 * height);
     for group in &mut groups {
         let (left, right) = group.split_at_mut(2 * height);
@@ -69,6 +74,21 @@ pub(super) fn reflect<F: Field>(columns: &mut [F], height: usize, row: usize, ta
     }
     for column in groups.into_remainder().chunks_exact_mut(height) {
         reflect_some([column], row, tail, tau);
+    }
+}
+
+/// The same of a few elements: the iterations that chase bulges have millions of them.
+fn reflect_few<F: Field, const N: usize>(columns: &mut [F], height: usize, row: usize, tail: [F; N], tau: F) {
+    for column in columns.chunks_exact_mut(height) {
+        let Some((first, rest)) = column[row..].split_first_mut() else { return };
+        let Some(rest) = rest.first_chunk_mut::<N>() else { return };
+        let mut product = F::default();
+        for (x, &y) in tail.iter().zip(&*rest) {
+            product = product + F::default().plus_product(x.conj(), y);
+        }
+        let sum = tau * (*first + product);
+        *first = *first - sum;
+        add_multiple(rest, &tail, -sum);
     }
 }
 
@@ -91,6 +111,33 @@ pub(crate) fn apply_right<F: Field>(
 ) {
     if tau.is_zero() || rows.is_empty() {
         return;
+    }
+    let height = a.rows();
+    let mut columns = a.elements_mut()[column * height..].chunks_exact_mut(height);
+    match *tail {
+        [u] => {
+            if let (Some(x), Some(y)) = (columns.next(), columns.next()) {
+                for (x, y) in x[rows.clone()].iter_mut().zip(&mut y[rows]) {
+                    let sum = x.plus_product(*y, u) * tau;
+                    *x = x.plus_product(sum, -F::one().conj());
+                    *y = y.plus_product(sum, -u.conj());
+                }
+            }
+            return;
+        }
+        [u, v] => {
+            if let (Some(x), Some(y), Some(z)) = (columns.next(), columns.next(), columns.next()) {
+                let others = y[rows.clone()].iter_mut().zip(&mut z[rows.clone()]);
+                for (x, (y, z)) in x[rows].iter_mut().zip(others) {
+                    let sum = x.plus_product(*y, u).plus_product(*z, v) * tau;
+                    *x = x.plus_product(sum, -F::one().conj());
+                    *y = y.plus_product(sum, -u.conj());
+                    *z = z.plus_product(sum, -v.conj());
+                }
+            }
+            return;
+        }
+        _ => {}
     }
     let mut sums = a.column(column)[rows.clone()].to_vec();
     let part = |k: usize| &a.column(column + 1 + k)[rows.clone()];

@@ -22,7 +22,8 @@ pub(crate) struct Schur<F: Field> {
 
 /// A field whose Hessenberg matrices have a Schur form.
 pub(crate) trait Triangularize: Field {
-    /// Makes `h` triangular up to what is below `ulp`, multiplies `z` by the transformation, and gives the eigenvalues. `guide` has
+    /// Makes `h` triangular up to what is below `ulp`, multiplies `z` by the transformation, and gives the eigenvalues; of a `z` without rows these alone, `h` is
+    /// nothing afterwards. `guide` has
     /// their approximate values in the order that they are to have, or is empty: each is the first shift for its place. The error
     /// is the number of eigenvalues up to and including the last one that was not found.
     fn triangularize(
@@ -45,29 +46,47 @@ pub(crate) fn schur<F: Triangularize>(mut a: Matrix<F>, coarse: f64) -> Result<S
     }
     let exponent = a.tame();
     let balance = balance(&mut a, false);
-    let mut schur = of_balanced(a, balance.active.clone(), coarse)?;
+    let mut schur = of_balanced(a, balance.active.clone(), Wanted::Vectors, coarse)?;
     balance.undo(&mut schur.z, true);
     shift(schur.t.elements_mut(), exponent);
     shift(&mut schur.values, exponent);
     Ok(schur)
 }
 
-/// The Schur form of a matrix that is triangular outside of `active`.
+/// What is looked at of a Schur form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// The eigenvalues.
+    Values,
+    /// All.
+    Vectors,
+}
+
+/// The Schur form of a matrix that is triangular outside of `active`. If values alone are wanted, `t` and `z` are nothing, and the values to the bit the same.
 pub(super) fn of_balanced<F: Triangularize>(
     a: Matrix<F>,
     active: Range<usize>,
+    wanted: Wanted,
     coarse: f64,
 ) -> Result<Schur<F>, usize> {
-    let (mut t, mut z) = reduce(a, active.clone()).split();
+    let n = a.rows();
+    let reduced = reduce(a, active.clone());
+    let mut z = if wanted == Wanted::Vectors { reduced.vectors() } else { Matrix::zeros(0, n) };
+    let mut t = reduced.matrix();
     let (mut guide_t, mut guide_z) = (t.clone(), z.clone());
     let guide = F::triangularize(&mut guide_t, &mut guide_z, active.clone(), coarse, &[]);
     let hints = guide.as_deref().unwrap_or_default();
     let values = F::triangularize(&mut t, &mut z, active, F::Real::ULP, hints)?;
     let mut schur = Schur { t, z, values };
-    if guide.is_ok() {
+    if guide.is_ok() && wanted == Wanted::Vectors {
         F::follow(&mut schur, &guide_z);
     }
     Ok(schur)
+}
+
+/// The rows and columns that a step on those from `start` to `last` has to reach: all, or if `z` has no rows these alone.
+fn reach<F: Field>(h: &Matrix<F>, z: &Matrix<F>, start: usize, last: usize) -> (usize, usize) {
+    if z.rows() == 0 { (start, last + 1) } else { (0, h.rows()) }
 }
 
 /// How often the shift is one that no matrix can resist: every so many rounds without a deflation.
@@ -168,15 +187,15 @@ fn distance<R: Real>(a: Complex<R>, b: Complex<R>) -> R {
 
 /// Exchanges two real eigenvalues that follow each other on the diagonal.
 fn exchange<R: Real>(h: &mut Matrix<R>, z: &mut Matrix<R>, i: usize) {
-    let n = h.rows();
+    let (top, end) = reach(h, z, i, i + 1);
     let (a, d) = (h[(i, i)], h[(i + 1, i + 1)]);
     let Rotation { c, s, .. } = rotation(h[(i, i + 1)], d - a);
-    for j in i + 2..n {
+    for j in i + 2..end {
         let (x, y) = (h[(i, j)], h[(i + 1, j)]);
         (h[(i, j)], h[(i + 1, j)]) = (x * c + y * s, y * c - x * s);
     }
     let (left, right) = h.two_columns_mut(i, i + 1);
-    rotate((&mut left[..i], &mut right[..i]), c, s);
+    rotate((&mut left[top..i], &mut right[top..i]), c, s);
     rotate(z.two_columns_mut(i, i + 1), c, s);
     (h[(i, i)], h[(i + 1, i + 1)]) = (d, a);
 }
@@ -264,7 +283,7 @@ fn francis<R: Real>(
     shifts: [Complex<R>; 2],
     ulp: f64,
 ) {
-    let n = h.rows();
+    let (top, end) = reach(h, z, start, last);
     let ulp = R::from_f64(ulp);
     let [one, two] = shifts;
     // Two small elements below the diagonal in a row let the bulge start there.
@@ -304,9 +323,9 @@ fn francis<R: Real>(
             h[(k, k - 1)] = h[(k, k - 1)] * (R::one() - tau);
         }
         let tail = &v[1..size];
-        super::householder::apply_left(h, tail, tau, k, k..n);
-        super::householder::apply_right(h, tail, tau, 0..(k + 4).min(last + 1), k);
-        super::householder::apply_right(z, tail, tau, 0..n, k);
+        super::householder::apply_left(h, tail, tau, k, k..end);
+        super::householder::apply_right(h, tail, tau, top..(k + 4).min(last + 1), k);
+        super::householder::apply_right(z, tail, tau, 0..z.rows(), k);
     }
 }
 
@@ -318,16 +337,16 @@ fn standardize<R: Real>(
     i: usize,
     ulp: f64,
 ) -> (Complex<R>, Complex<R>) {
-    let n = h.rows();
+    let (top, end) = reach(h, z, i, i + 1);
     let block = Block::new([h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]], ulp);
     let Block { a, b, c, d, cosine, sine } = block;
     (h[(i, i)], h[(i, i + 1)], h[(i + 1, i)], h[(i + 1, i + 1)]) = (a, b, c, d);
-    for j in i + 2..n {
+    for j in i + 2..end {
         let (x, y) = (h[(i, j)], h[(i + 1, j)]);
         (h[(i, j)], h[(i + 1, j)]) = (x * cosine + y * sine, y * cosine - x * sine);
     }
     let (left, right) = h.two_columns_mut(i, i + 1);
-    rotate((&mut left[..i], &mut right[..i]), cosine, sine);
+    rotate((&mut left[top..i], &mut right[top..i]), cosine, sine);
     rotate(z.two_columns_mut(i, i + 1), cosine, sine);
     let im = if c.is_zero() { R::default() } else { abs(b).root() * abs(c).root() };
     (Complex { re: a, im }, Complex { re: d, im: -im })
@@ -525,7 +544,7 @@ fn single_step<R: Real>(
     shift: Complex<R>,
     ulp: f64,
 ) {
-    let n = h.rows();
+    let (top, end) = reach(h, z, start, last);
     let ulp = R::from_f64(ulp);
     let mut first = start;
     let mut v = [Complex::default(); 2];
@@ -556,9 +575,9 @@ fn single_step<R: Real>(
             h[(k + 1, k - 1)] = Complex::default();
         }
         let tail = &v[1..];
-        super::householder::apply_left(h, tail, tau.conj(), k, k..n);
-        super::householder::apply_right(h, tail, tau, 0..(k + 3).min(last + 1), k);
-        super::householder::apply_right(z, tail, tau, 0..n, k);
+        super::householder::apply_left(h, tail, tau.conj(), k, k..end);
+        super::householder::apply_right(h, tail, tau, top..(k + 3).min(last + 1), k);
+        super::householder::apply_right(z, tail, tau, 0..z.rows(), k);
         if k == first && first > start {
             // The step began below two small elements: keep what is below the diagonal real.
             let phase = Complex::one() - tau;
@@ -569,9 +588,9 @@ fn single_step<R: Real>(
             }
             for j in first..=last {
                 if j != first + 1 {
-                    scale_row(h, j, j + 1..n, phase);
-                    scale_column(h, j, 0..j, phase.conj());
-                    scale_column(z, j, 0..n, phase.conj());
+                    scale_row(h, j, j + 1..end, phase);
+                    scale_column(h, j, top..j, phase.conj());
+                    scale_column(z, j, 0..z.rows(), phase.conj());
                 }
             }
         }
@@ -581,8 +600,8 @@ fn single_step<R: Real>(
         let modulus = below.modulus();
         let phase = below.scaled(R::one() / modulus);
         h[(last, last - 1)] = Complex::from_real(modulus);
-        scale_row(h, last, last + 1..n, phase.conj());
-        scale_column(h, last, 0..last, phase);
-        scale_column(z, last, 0..n, phase);
+        scale_row(h, last, last + 1..end, phase.conj());
+        scale_column(h, last, top..last, phase);
+        scale_column(z, last, 0..z.rows(), phase);
     }
 }
