@@ -383,6 +383,8 @@ mod wide {
 
     /// Vectors of sums of a row by itself.
     const WIDE: usize = 8;
+    /// Bytes of a matrix that is in the second-level cache when it is multiplied again.
+    const NEAR: usize = 1 << 19;
 
     /// Elements as vectors of sums.
     pub(in super::super) trait Widen<S: Step>: Copy {
@@ -496,8 +498,10 @@ mod wide {
             }
             return;
         }
-        // Rows that are shorter than a page are one stream, which the processor follows from one to the next.
-        let streams = if block.terms * size_of::<E>() < 4096 { 0 } else { block.rows / STREAMS };
+        // Rows that are shorter than a page are one stream, which the processor follows from one to the next; near the processor they are better multiplied side by side.
+        let bytes = block.terms * size_of::<E>();
+        let follows = bytes < 4096 && block.rows * block.stride * size_of::<E>() > NEAR;
+        let streams = if follows { 0 } else { block.rows / STREAMS };
         // SAFETY: the caller's.
         unsafe {
             while row < streams * STREAMS {
