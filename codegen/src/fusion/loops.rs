@@ -17,7 +17,7 @@ use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::{SHORT, few_products};
+use crate::passes::facts::{SHORT, WIDE, dimension, few_products};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -31,6 +31,9 @@ const MAX_PLACES: f64 = 600.0;
 const EXPRESSION: f64 = 1000.0;
 /// How much more arithmetic an element is whose neighbours are no neighbours, or are something else.
 const APART: f64 = 12.0;
+/// How much more arithmetic an element is that comes from one of several places along a row, some of them narrower than what loops are divided for: every place
+/// is looked at then.
+const NARROW: f64 = 6.0;
 /// How much more code an element is that is gathered.
 const GATHERED: f64 = 4.0;
 /// A value that a group reads at more places than these is computed several times.
@@ -394,9 +397,14 @@ impl Planner<'_> {
         let demand: f64 = works.iter().map(|w| w.maps.elements()).sum();
         let chooses = puts_together(self.module.instr(node.id).opcode);
         let apart = works.iter().any(|w| w.alternates || w.gathered || w.picked && chooses);
+        let dearer = match apart {
+            true => APART,
+            false if chooses && self.is_narrow(node.id) => NARROW,
+            false => 1.0,
+        };
         let extra = (demand + if needed { node.elements } else { 0.0 } - node.elements).max(0.0)
             * node.flops
-            * if apart { APART } else { 1.0 };
+            * dearer;
         let code = if node.flops > 0.0 {
             works.iter().map(|w| w.size() - 1.0).sum::<f64>() * EXPRESSION
         } else {
@@ -427,6 +435,21 @@ impl Planner<'_> {
         let benefit = (saved - read.max(0.0)) * OPS_PER_BYTE + if needed { 0.0 } else { KERNEL };
         let busy: f64 = groups.iter().map(|&g| self.busy[g as usize]).sum();
         benefit > 0.0 && (extra <= benefit || extra <= busy * 0.1 && !needed)
+    }
+
+    /// Whether a concatenation or a padding puts something along rows that is narrower than what loops are divided for.
+    fn is_narrow(&self, id: InstrId) -> bool {
+        let instr = self.module.instr(id);
+        let own = dims(self.module, id);
+        let Some(inner) = own.iter().rposition(|&n| n != 1) else { return false };
+        let narrow = |n: i64| (1..WIDE).contains(&n);
+        match instr.attrs.padding() {
+            Some(padding) => padding.get(inner).is_some_and(|p| narrow(p.low) || narrow(p.high)),
+            None => {
+                dimension(instr) == Some(inner)
+                    && instr.operands().iter().any(|&o| narrow(dims(self.module, o)[inner]))
+            }
+        }
     }
 
     /// What a broadcast repeats, which is what is read of it: no broadcast is stored for a loop to read.

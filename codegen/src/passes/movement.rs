@@ -6,7 +6,7 @@ use hlo::{InstrId, Module, Opcode, Use};
 
 use super::Fuel;
 use super::edit::{Edit, each_outside_folds};
-use super::facts::long_dims;
+use super::facts::{dimension, long_dims};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| {
@@ -153,17 +153,44 @@ fn composed(a: SliceDim, b: SliceDim) -> Option<SliceDim> {
     Some(SliceDim { start, limit, stride })
 }
 
+/// Slices across the parts of a concatenation that are reason enough to store it: a stencil's.
+const ACROSS: usize = 4;
+/// Of concatenations of more parts, or with more users, slices are not counted: it would take as long as all of the module.
+const FEW: (usize, usize) = (8, 256);
+
 /// Whether a part is made for a concatenation that is stored, and would be made again, or stored too, if something else read it.
 fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
     let instr = module.instr(part);
     let stored = || {
-        let slices = |user: &Use| module.instr(user.user).opcode == Opcode::Slice;
-        module.root(module.instr(whole).parent()) == whole || !module.users(whole).iter().all(slices)
+        let (users, slices) =
+            (module.users(whole), |user: &Use| module.instr(user.user).opcode == Opcode::Slice);
+        let across = |user: &&Use| slice_lies_across(module, user.user, whole);
+        let few = module.instr(whole).operands().len() <= FEW.0 && users.len() <= FEW.1;
+        module.root(module.instr(whole).parent()) == whole
+            || !users.iter().all(slices)
+            || few && users.iter().filter(across).take(ACROSS).count() == ACROSS
     };
-    instr.opcode.is_elementwise()
-        && instr.opcode != Opcode::Copy
-        && module.users(part).iter().all(|user| user.user == whole)
-        && stored()
+    let alone = || module.users(part).iter().all(|user| user.user == whole);
+    match instr.opcode {
+        // Such as the edges of padding are taken from it, too.
+        Opcode::Concatenate | Opcode::Pad => stored(),
+        Opcode::Copy => false,
+        opcode => opcode.is_elementwise() && alone() && stored(),
+    }
+}
+
+/// Whether a slice takes elements of several parts of a concatenation.
+fn slice_lies_across(module: &Module, slice: InstrId, whole: InstrId) -> bool {
+    let along = |d: usize| Some((*module.instr(slice).attrs.slices()?.get(d)?, d));
+    let Some((taken, d)) = dimension(module.instr(whole)).and_then(along) else { return false };
+    let mut before = 0;
+    module.instr(whole).operands().iter().any(|&part| {
+        let n = module.instr(part).shape.as_array().and_then(|a| a.dims.get(d).copied()).unwrap_or(0);
+        let (first, end) = (before, before + n);
+        before = end;
+        // One that begins in it, and goes on.
+        (first..end).contains(&taken.start) && taken.limit > end
+    })
 }
 
 /// A slice of one part alone.
