@@ -96,7 +96,7 @@ fn gap(values: &[f64], i: usize) -> f64 {
     to(i.checked_sub(1)).min(to(i.checked_add(1)))
 }
 
-/// Radii of the elements of vectors, before the last rounding; `off` is what each of those that have a value is off by ([`vector`]).
+/// Radii of the elements of vectors, before the last rounding; `off` is what each of those that have a value is off by ([`Operand::vector`]).
 fn elements(
     v: &Numbers,
     (first, count): (usize, usize),

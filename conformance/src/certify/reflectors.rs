@@ -1,6 +1,6 @@
 //! QR factors, and products of reflectors: how far roundings and what is off in operands move them.
 //!
-//! What is computed are the factors of a matrix each of whose columns is off by a known norm ([`Operand::effect`]). With `X = E R^-1` the factor of that matrix is
+//! What is computed are the factors of a matrix each of whose columns is off by a known norm. With `X = E R^-1` the factor of that matrix is
 //! `(I + M)^H R`, where `I + M` is the lower Cholesky factor of `I + Q^H X + X^H Q + X^H X`, and its orthonormal columns are `(Q + X)(I + M)^-H`. Reflectors are the unit lower
 //! factor of what `Q` is beyond the identity: `Q = I - V T V^H` (Ballard et al., Reconstructing Householder vectors from tall-skinny QR, 2014), `-tau` being the diagonal
 //! of the other factor. So what they are off by follows from what `Q` is off by as for any factors ([`Factors`]).
