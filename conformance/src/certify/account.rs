@@ -94,6 +94,8 @@ fn need(case: &Case<'_>) -> u64 {
         Kind::Movement(_) | Kind::Bits => (12, 24),
         // A number, its radius and its magnitude, and the instruction on two of them.
         Kind::Sum | Kind::Region | Kind::CollectiveFold => (48, 64),
+        // Factors of matrices, and what bounds them by way of inverses.
+        Kind::CustomCall => (160, 160),
         _ => (96, 96),
     };
     let operands: usize = case.args.iter().map(|a| a.tensor.len()).sum();
