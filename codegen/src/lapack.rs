@@ -10,26 +10,65 @@ pub fn routine(target: &str) -> Option<(&str, &str)> {
     target.strip_prefix("lapack_")?.strip_suffix("_ffi")?.split_at_checked(1)
 }
 
+/// The routines that are computed in the element type's own arithmetic if that is asked for, or if bounds allow for it.
+pub(crate) const DECOMPOSITIONS: [&str; 10] =
+    ["getrf", "geqrf", "orgqr", "ungqr", "ormqr", "unmqr", "syevd", "heevd", "gesdd", "gesvd"];
+
 /// Whether a call is to be a library's.
 pub fn is_library(call: &Instruction) -> bool {
     call.attrs.frontend_attributes().and_then(|f| f.get(LIBRARY.0)) == Some(LIBRARY.1)
 }
 
-/// What a call has among its settings, by its key.
-fn value<'a>(call: &'a Instruction, key: &str) -> Option<&'a str> {
-    let config = call.attrs.backend_config()?.text();
-    let value = config.split([',', '{', '}']).find_map(|entry| entry.trim().strip_prefix(key))?;
-    Some(value.trim().strip_prefix('=')?.split(':').next()?.trim())
-}
-
 /// A letter among the settings of a call.
 pub fn setting(call: &Instruction, key: &str) -> Option<char> {
-    value(call, key)?.parse::<u8>().ok().map(char::from)
+    Settings::of(call)?.get(key)?.parse::<u8>().ok().map(char::from)
 }
 
 /// What is true or false among them.
 pub fn flag(call: &Instruction, key: &str) -> Option<bool> {
-    value(call, key)?.parse().ok()
+    Settings::of(call)?.bool(key)
+}
+
+/// The settings of a call: a dictionary of MLIR, such as `{mode = 86 : ui8, uplo = 76 : ui8}`.
+pub(crate) struct Settings<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Settings<'a> {
+    /// Of a call.
+    pub(crate) fn of(call: &'a Instruction) -> Option<Self> {
+        let text = call.attrs.backend_config().map_or("", |config| config.text()).trim();
+        if text.is_empty() {
+            return Some(Self(Vec::new()));
+        }
+        let inside = text.strip_prefix('{')?.strip_suffix('}')?.trim();
+        if inside.is_empty() {
+            return Some(Self(Vec::new()));
+        }
+        let entry = |entry: &'a str| {
+            let (key, value) = entry.split_once('=')?;
+            Some((key.trim(), value.split_once(':').map_or(value, |(value, _)| value).trim()))
+        };
+        inside.split(',').map(entry).collect::<Option<_>>().map(Self)
+    }
+
+    /// That these are the keys.
+    pub(crate) fn only(&self, keys: &[&str]) -> Option<()> {
+        self.0.iter().all(|(key, _)| keys.contains(key)).then_some(())
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(k, _)| *k == key).map(|&(_, value)| value)
+    }
+
+    /// What is true or false.
+    pub(crate) fn bool(&self, key: &str) -> Option<bool> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// One of some characters, by its code.
+    pub(crate) fn choice<T: Copy>(&self, key: &str, choices: &[(u8, T)]) -> Option<T> {
+        let code: u8 = self.get(key)?.parse().ok()?;
+        choices.iter().find(|(c, _)| *c == code).map(|&(_, value)| value)
+    }
 }
 
 /// Whether a call, to this routine, may be computed in the element type's own arithmetic: bounds say how far its results are then from the interpreter's. Rounding
@@ -40,12 +79,11 @@ pub fn is_rounded(call: &Instruction, routine: &str) -> bool {
         results.first().is_some_and(|r| matches!(r.element_type, ElementType::F64 | ElementType::C128));
     match routine {
         "potrf" | "trsm" => true,
-        "getrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "syevd" | "heevd" => f64s,
         // Bases of what a matrix maps to 0 are determined by no value.
         "gesdd" | "gesvd" => {
             let of = |k: usize, from_last: usize| results.get(k)?.dims.iter().rev().nth(from_last);
             f64s && (setting(call, "mode") == Some('N') || of(2, 0) == of(3, 1))
         }
-        _others => false,
+        other => f64s && DECOMPOSITIONS.contains(&other),
     }
 }

@@ -6,8 +6,9 @@
 
 use hlo::num_complex::Complex;
 
+use crate::linalg::eigen_symmetric::Eigen;
 pub use crate::linalg::eigen_symmetric::Eigenvectors;
-use crate::linalg::svd::{Driver, Vectors};
+use crate::linalg::svd::{Driver, Svd, Vectors};
 use crate::linalg::{Matrix, Triangle, eigen_symmetric, lu, qr, svd};
 use crate::parallel;
 use crate::scalar::wide::{Field, Real, Widened};
@@ -41,12 +42,26 @@ pub enum Arithmetic {
     Own,
 }
 
+/// Units of rounding that a reflector with so many elements is off by, and what it is applied to relatively to its norm: the norm, the inner products, and what is
+/// subtracted (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemmas 19.1 to 19.3), one at a time or many together.
+pub fn reflector_units(m: usize) -> f64 {
+    8.0 * (m as f64 + 8.0)
+}
+
 /// At least how much a matrix of m by n must change, by its Frobenius norm relative to its own, for the singular (eigen-) values and vectors of
-/// [`Arithmetic::Own`] to be exact; and how far the vectors computed are from those. Two-sided reflectors, as many as there are columns, are each off by as many roundings as they have
-/// elements (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemma 19.3); what rotations and merging do is less.
+/// [`Arithmetic::Own`] to be exact; and how far the vectors computed are from those. Two-sided reflectors, as many as there are columns, are each off by [`reflector_units`];
+/// what rotations and merging do is less.
 pub fn rounding(m: usize, n: usize, complex: bool) -> f64 {
     let times = if complex { 4.0 } else { 1.0 };
-    8.0 * times * (m as f64 + 8.0) * (n as f64 + 8.0) * (f64::EPSILON / 2.0)
+    reflector_units(m) * times * (n as f64 + 8.0) * (f64::EPSILON / 2.0)
+}
+
+/// The distance of a value, of those in order, to the nearest of its neighbours.
+pub fn gap(values: &[f64], i: usize) -> f64 {
+    let to = |j: Option<usize>| {
+        j.and_then(|j| values.get(j)).map_or(f64::INFINITY, |other| (other - values[i]).abs())
+    };
+    to(i.checked_sub(1)).min(to(i.checked_add(1)))
 }
 
 /// By how many times [`rounding`] values must differ for their vectors to be determined well enough, and in complex matrices the component that is real by
@@ -136,14 +151,9 @@ fn ormqr<T: Widened>(
 /// Whether values (ascending or descending) and vectors, of which `real` are the components that the algorithm makes real, are determined well enough; `off` is what
 /// the values are off by.
 fn determined(values: &[f64], real: impl Iterator<Item = f64>, off: f64, complex: bool) -> bool {
-    let apart: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    let nearest = |i: usize| {
-        let before = i.checked_sub(1).map_or(f64::INFINITY, |i| apart[i]);
-        before.min(apart.get(i).copied().unwrap_or(f64::INFINITY))
-    };
     let mut real = real;
     (0..values.len()).all(|i| {
-        let gap = nearest(i);
+        let gap = gap(values, i);
         let phase = real.next().map_or(1.0, f64::abs);
         gap > APART * off && (!complex || phase * gap > APART * off)
     })
@@ -153,7 +163,10 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-type Plain<T> = <<T as Widened>::Wide as Field>::Plain;
+/// Numbers in f64, in wider arithmetic.
+fn widened<W: Real, P: Real>(values: &[P]) -> Vec<W> {
+    values.iter().map(|x| W::from_f64(x.to_f64())).collect()
+}
 
 /// What is found in f64. `None`: nothing, or what is not determined well enough.
 fn eigen_plain<T: Widened>(
@@ -161,16 +174,20 @@ fn eigen_plain<T: Widened>(
     triangle: Triangle,
     wanted: Eigenvectors,
     coarse: f64,
-) -> Option<eigen_symmetric::Eigen<Plain<T>>> {
+) -> Option<Eigen<T::Wide>> {
     let n = a.rows();
     let found = eigen_symmetric::eigen(a.map(Field::plain), triangle, wanted, coarse).ok()?;
-    let Some(z) = &found.vectors else { return Some(found) };
+    let wide = Eigen {
+        values: widened(&found.values),
+        vectors: found.vectors.as_ref().map(|z| z.map(T::Wide::from_plain)),
+    };
+    let Some(z) = &found.vectors else { return Some(wide) };
     let values: Vec<f64> = found.values.iter().map(|x| x.to_f64()).collect();
     let off = rounding(n, n, T::Wide::COMPLEX) * norm(&values);
     // The reduction leaves that row alone.
     let row = if triangle == Triangle::Lower { 0 } else { n.saturating_sub(1) };
     let real = (0..n).map(|j| z[(row, j)].real().to_f64());
-    determined(&values, real, off, T::Wide::COMPLEX).then_some(found)
+    determined(&values, real, off, T::Wide::COMPLEX).then_some(wide)
 }
 
 /// The same of singular values.
@@ -179,13 +196,18 @@ fn singular_plain<T: Widened>(
     vectors: Vectors,
     driver: Driver,
     coarse: f64,
-) -> Option<svd::Svd<Plain<T>>> {
+) -> Option<Svd<T::Wide>> {
     let (m, n) = (a.rows(), a.columns());
-    let found = svd::svd(a.map(Field::plain), vectors, driver, coarse).ok()?;
-    let Some((u, v)) = &found.vectors else { return Some(found) };
     if vectors == Vectors::Full && m != n {
         return None;
     }
+    let found = svd::svd(a.map(Field::plain), vectors, driver, coarse).ok()?;
+    let both = found.vectors.as_ref();
+    let wide = Svd {
+        values: widened(&found.values),
+        vectors: both.map(|(u, v)| (u.map(T::Wide::from_plain), v.map(T::Wide::from_plain))),
+    };
+    let Some((u, v)) = both else { return Some(wide) };
     // The values of the matrix with this and its adjoint beside a diagonal of zeros: these, their negatives, and 0 of what there are more of.
     let mut values: Vec<f64> = found.values.iter().map(|x| x.to_f64()).collect();
     let off = rounding(m, n, T::Wide::COMPLEX) * norm(&values);
@@ -193,7 +215,7 @@ fn singular_plain<T: Widened>(
     values.extend(values.last().map(|&least| if m == n { -least } else { 0.0 }));
     let short = if m < n { u } else { v };
     let real = (0..size).map(|j| short[(0, j)].real().to_f64());
-    (values.len() < 2 || determined(&values[..], real, off, T::Wide::COMPLEX)).then_some(found)
+    (values.len() < 2 || determined(&values[..], real, off, T::Wide::COMPLEX)).then_some(wide)
 }
 
 fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
@@ -206,17 +228,9 @@ fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
 ) -> i32 {
     let triangle = if lower { Triangle::Lower } else { Triangle::Upper };
     let a = Matrix::widened(a, n, n);
-    if arithmetic == Arithmetic::Own
-        && eigen_symmetric::plain_decides::<T::Wide>(coarse)
-        && let Some(found) = eigen_plain::<T>(&a, triangle, wanted, coarse)
-    {
-        plain_values(values, &found.values);
-        if let Some(z) = found.vectors {
-            z.map(T::Wide::from_plain).narrow_to(vectors);
-        }
-        return 0;
-    }
-    match eigen_symmetric::eigen(a, triangle, wanted, coarse) {
+    let own = arithmetic == Arithmetic::Own && eigen_symmetric::plain_decides::<T::Wide>(coarse);
+    let own = own.then(|| eigen_plain::<T>(&a, triangle, wanted, coarse)).flatten();
+    match own.map_or_else(|| eigen_symmetric::eigen(a, triangle, wanted, coarse), Ok) {
         Ok(found) => {
             narrow(values, &found.values);
             if let Some(z) = found.vectors {
@@ -232,11 +246,6 @@ fn syevd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
             k as i32
         }
     }
-}
-
-fn plain_values<R: Widened, P: Real>(out: &mut [R], values: &[P]) {
-    let wide = |x: &P| <R::Wide as Field>::from_real(<R::Wide as Field>::Real::from_f64(x.to_f64()));
-    out.iter_mut().zip(values).for_each(|(out, x)| *out = R::narrow(wide(x)));
 }
 
 fn gesdd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
@@ -258,21 +267,12 @@ fn gesdd<T: Widened, R: Widened<Wide = <T::Wide as Field>::Real>>(
         u.fill(zero);
         vt.fill(zero);
     }
-    if arithmetic == Arithmetic::Own
-        && eigen_symmetric::plain_decides::<T::Wide>(coarse)
-        && let Some(found) = singular_plain::<T>(&a, vectors, driver, coarse)
-    {
-        plain_values(values, &found.values);
-        if let Some((left, right)) = found.vectors {
-            left.map(T::Wide::from_plain).narrow_to(u);
-            right.adjoint().map(T::Wide::from_plain).narrow_to(vt);
-        }
-        return 0;
-    }
-    let found = if a.elements().iter().any(is_nan) {
-        Err(-4)
-    } else {
-        svd::svd(a, vectors, driver, coarse).map_err(|k| k as i32)
+    let own = arithmetic == Arithmetic::Own && eigen_symmetric::plain_decides::<T::Wide>(coarse);
+    let own = own.then(|| singular_plain::<T>(&a, vectors, driver, coarse)).flatten();
+    let found = match own {
+        Some(found) => Ok(found),
+        None if a.elements().iter().any(is_nan) => Err(-4),
+        None => svd::svd(a, vectors, driver, coarse).map_err(|k| k as i32),
     };
     match found {
         Ok(found) => {

@@ -20,6 +20,10 @@ pub use faer::dyn_stack::{MemStack, StackReq};
 pub use field::{Field, Part};
 pub use solve::System;
 
+/// By how much, relatively, what decides a pivot or a sign differs from what would decide otherwise, if there is no doubt about it.
+/// Far above the roundings of well conditioned matrices, far below what elements that nobody chose differ by.
+const MARGIN: f64 = 1.0 / (1 << 26) as f64;
+
 /// What comes before and after the multiplication by Q.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Side {
@@ -70,8 +74,15 @@ pub trait Element: Field {
     fn qr_scratch(m: usize, n: usize, others: usize) -> StackReq;
     /// `a = q r`, m by n, in place: geqrf.
     fn qr(a: &mut [Self], m: usize, n: usize, taus: &mut [Self], stack: &mut MemStack);
-    /// Whether wider arithmetic would choose the signs of these reflectors, too, as far as they tell.
-    fn qr_is_decided(factors: &[Self], m: usize, n: usize, taus: &[Self], stack: &mut MemStack) -> bool;
+    /// Whether wider arithmetic would choose the signs of these reflectors, too, as far as they tell; each is off by so many units of `rounding`.
+    fn qr_is_decided(
+        factors: &[Self],
+        m: usize,
+        n: usize,
+        taus: &[Self],
+        rounding: f64,
+        stack: &mut MemStack,
+    ) -> bool;
     /// The first columns of Q, as many as `reflectors` (m by n) has: orgqr. Writes all of `q`.
     fn form_q(reflectors: &[Self], m: usize, n: usize, taus: &[Self], q: &mut [Self], stack: &mut MemStack);
     /// Multiplies `c` (rows by columns) by Q of reflectors (n columns): ormqr.
@@ -161,9 +172,10 @@ macro_rules! elements {
                 m: usize,
                 n: usize,
                 taus: &[$t],
+                rounding: f64,
                 stack: &mut MemStack,
             ) -> bool {
-                qr::is_decided(factors, m, n, taus, stack)
+                qr::is_decided(factors, m, n, taus, rounding, stack)
             }
 
             fn form_q(

@@ -5,11 +5,8 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::IntoConst;
 use faer::{Accum, Par};
 
+use crate::MARGIN;
 use crate::field::{Field, Part, matrix, subtract, transpose};
-
-/// By how much, relatively, a pivot is larger than what else it could be, or than what rounding leaves of elements that cancel, if there is no doubt about it.
-/// Far above the roundings of well conditioned matrices, far below what elements that nobody chose differ by.
-const MARGIN: f64 = 1.0 / (1 << 26) as f64;
 
 /// Columns of a panel.
 const PANEL: usize = 32;

@@ -6,8 +6,8 @@ use faer::linalg::matmul::{matmul, matmul_with_conj};
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 use num_traits::Float;
 
-use crate::Side;
 use crate::field::{Field, Part, dot, matrix, norm, subtract, transpose};
+use crate::{MARGIN, Side};
 
 /// Reflectors of a block.
 const BLOCK: usize = 32;
@@ -154,19 +154,17 @@ pub(crate) fn factor<T: Field>(a: &mut [T], m: usize, n: usize, taus: &mut [T], 
     }
 }
 
-/// By how little of a column what decides a sign may differ from 0.
-const MARGIN: f64 = 1.0 / (1 << 26) as f64;
-
 /// How many times what roundings make of a column must be in what the columns before it leave of it.
 const LEFT: f64 = 4096.0;
 
 /// Whether wider arithmetic would choose the signs of these reflectors, too, and what it computes is near: each column has something of its own, something below
-/// its diagonal, and something there to take the sign from.
+/// its diagonal, and something there to take the sign from. `rounding` are the units that a reflector is off by.
 pub(crate) fn is_decided<T: Field>(
     factors: &[T],
     m: usize,
     n: usize,
     taus: &[T],
+    rounding: f64,
     stack: &mut MemStack,
 ) -> bool {
     if !factors.iter().all(|x| x.finite()) {
@@ -183,7 +181,7 @@ pub(crate) fn is_decided<T: Field>(
             *sum += re * re + im * im;
         }
     }
-    let rounding = LEFT * 8.0 * (m as f64 + 8.0) * T::Part::epsilon().wide() / 2.0;
+    let rounding = LEFT * rounding * T::Part::epsilon().wide() / 2.0;
     // Squares in range, so that comparisons mean something.
     let fits = |square: f64| (1e-270..1e270).contains(&square);
     (0..depth).all(|k| {

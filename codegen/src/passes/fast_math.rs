@@ -52,21 +52,7 @@ pub(super) fn decompositions(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let target = attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
         let routine = lapack::routine(target).map(|(_, name)| name);
         let mut given = attrs.frontend_attributes().cloned().unwrap_or_default();
-        let concerned = matches!(
-            routine,
-            Some(
-                "getrf"
-                    | "geqrf"
-                    | "orgqr"
-                    | "ungqr"
-                    | "ormqr"
-                    | "unmqr"
-                    | "syevd"
-                    | "heevd"
-                    | "gesdd"
-                    | "gesvd"
-            )
-        );
+        let concerned = routine.is_some_and(|name| lapack::DECOMPOSITIONS.contains(&name));
         if !concerned || given.get(LIBRARY.0).is_some() || !fuel.take() {
             continue;
         }

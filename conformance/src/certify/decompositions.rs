@@ -10,7 +10,7 @@
 //!
 //! **Invariant:** where values are too near to one another, soft radii of their vectors are infinite.
 
-use hlo_interp::matrices::rounding;
+use hlo_interp::matrices::{gap, rounding};
 
 use super::Radii;
 use super::complex::SQRT_2;
@@ -43,7 +43,7 @@ impl<'a> Operand<'a> {
         let arg = case.args.first()?;
         let [.., rows, columns] = *arg.tensor.sizes() else { return None };
         let ty = arg.tensor.element_type();
-        let off = if mode == Mode::Soft { &arg.leaf.bounds.soft } else { &arg.leaf.bounds.hard };
+        let off = arg.leaf.bounds.radii(mode);
         let times = match algorithm {
             Algorithm::Own => 1.0,
             Algorithm::Library => Format::of(ty)?.unit() / (f64::EPSILON / 2.0),
@@ -86,14 +86,6 @@ impl<'a> Operand<'a> {
             Some(_near_zero) => (UNKNOWN, UNKNOWN),
         }
     }
-}
-
-/// The distance to the nearest of the neighbours.
-fn gap(values: &[f64], i: usize) -> f64 {
-    let to = |j: Option<usize>| {
-        j.and_then(|j| values.get(j)).map_or(f64::INFINITY, |other| (other - values[i]).abs())
-    };
-    to(i.checked_sub(1)).min(to(i.checked_add(1)))
 }
 
 /// Radii of the elements of vectors, before the last rounding; `off` is what each of those that have a value is off by ([`Operand::vector`]).

@@ -119,7 +119,7 @@ impl Meeting<'_> {
         };
         let (soft, hard) = (found(Mode::Soft)?, found(Mode::Hard)?);
         let pairs = soft.into_iter().zip(hard);
-        Some(pairs.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect())
+        Some(pairs.map(|(soft, hard)| Bounds::of(soft, hard)).collect())
     }
 
     fn radii(&self, part: &Part, mode: Mode) -> Radii {

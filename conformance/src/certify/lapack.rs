@@ -18,29 +18,25 @@ use super::number::Numbers;
 use super::rules::{Case, Mode, stands_for};
 use super::{Bounds, Leaf, Radii, reflectors};
 
-/// Who computes a call that need not have the reference's bits. `exact`: its operands are. `None`: it has them.
-fn free(case: &Case<'_>, routine: &str, exact: bool) -> Option<Algorithm> {
+/// Who computes a call that need not have the reference's bits. `None`: it has them.
+fn free(case: &Case<'_>, routine: &str) -> Option<Algorithm> {
     // Of one that is asked to be a library's that would not be so.
     let other = case.settings.allowances.decompositions || lapack::is_library(case.instr);
     match other {
         true => Some(Algorithm::Library),
-        false if exact && !lapack::is_rounded(case.instr, routine) => None,
+        false if case.has_exact_operands() && !lapack::is_rounded(case.instr, routine) => None,
         false => Some(Algorithm::Own),
     }
-}
-
-fn is_exact(case: &Case<'_>) -> bool {
-    case.args.iter().all(|a| a.leaf.bounds.is_exact())
 }
 
 /// What is known of the results of `geqrf`, if they may be off.
 pub(super) fn factors(case: &Case<'_>) -> Option<Vec<Leaf>> {
     let call = Call { instruction: case.instr, module: case.module };
+    let (_, routine) = lapack::routine(call.target()).filter(|&(_, routine)| routine == "geqrf")?;
     if !matches!(call.meaning(), Meaning::Open) {
         return None;
     }
-    let (_, routine) = lapack::routine(call.target()).filter(|&(_, routine)| routine == "geqrf")?;
-    let (bounds, basis) = reflectors::geqrf(case, free(case, routine, is_exact(case))?)?;
+    let (bounds, basis) = reflectors::geqrf(case, free(case, routine)?)?;
     let basis = Some(Arc::new(basis));
     Some(
         bounds
@@ -50,17 +46,17 @@ pub(super) fn factors(case: &Case<'_>) -> Option<Vec<Leaf>> {
     )
 }
 
-/// The bounds of all results of a call. `exact`: its operands are.
-pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
+/// The bounds of all results of a call.
+pub(super) fn bounds(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let call = Call { instruction: case.instr, module: case.module };
     let (_, routine) = lapack::routine(call.target())?;
-    let Some(algorithm) = free(case, routine, exact) else {
+    let Some(algorithm) = free(case, routine) else {
         return Some(case.results.iter().map(|_| Bounds::default()).collect());
     };
-    let mode_is_vectors = || lapack::setting(case.instr, "mode").map(|mode| mode != 'N');
+    let with_vectors = || lapack::setting(case.instr, "mode").map(|mode| mode != 'N');
     let both = |radii: &dyn Fn(Mode) -> Option<Vec<Radii>>| {
         let both = radii(Mode::Soft)?.into_iter().zip(radii(Mode::Hard)?);
-        Some(both.map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft }).collect())
+        Some(both.map(|(soft, hard)| Bounds::of(soft, hard)).collect())
     };
     // Not a dispatch: what is known of others is what HLO stands for them, or nothing.
     match routine {
@@ -71,11 +67,11 @@ pub(super) fn bounds(case: &Case<'_>, exact: bool) -> Option<Vec<Bounds>> {
             return both(&|mode| reflectors::ormqr(case, algorithm, left, mode));
         }
         "syevd" | "heevd" => {
-            let (vectors, lower) = (mode_is_vectors()?, lapack::setting(case.instr, "uplo")? == 'L');
+            let (vectors, lower) = (with_vectors()?, lapack::setting(case.instr, "uplo")? == 'L');
             return both(&|mode| decompositions::eigen(case, algorithm, (vectors, lower), mode));
         }
         "gesdd" | "gesvd" => {
-            let vectors = mode_is_vectors()?;
+            let vectors = with_vectors()?;
             return both(&|mode| decompositions::singular(case, algorithm, vectors, mode));
         }
         _others => {}
@@ -89,7 +85,7 @@ fn getrf(case: &Case<'_>, mode: Mode) -> Option<[Radii; 3]> {
     let ([arg], [packed, pivots, info]) = (&case.args[..], &case.results[..]) else { return None };
     let [.., rows, columns] = *arg.tensor.sizes() else { return None };
     let depth = rows.min(columns);
-    let given = if mode == Mode::Soft { &arg.leaf.bounds.soft } else { &arg.leaf.bounds.hard };
+    let given = arg.leaf.bounds.radii(mode);
     let (v, order, info) = (Numbers::of(packed), Numbers::of(pivots), Numbers::of(info));
     let unit = Unit::of(case, v.ty)?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };

@@ -152,6 +152,19 @@ impl Bounds {
         Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n) }
     }
 
+    /// Of these radii: hard ones are at least the soft ones.
+    fn of(soft: Radii, hard: Radii) -> Bounds {
+        Bounds { hard: hard.max(&soft), soft }
+    }
+
+    /// The radii that are asked for.
+    fn radii(&self, mode: rules::Mode) -> &Radii {
+        match mode {
+            rules::Mode::Soft => &self.soft,
+            rules::Mode::Hard => &self.hard,
+        }
+    }
+
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
         let Bounds { soft, hard } = self;

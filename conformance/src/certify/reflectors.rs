@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
+use hlo_interp::matrices::reflector_units;
 
 use super::complex::SQRT_2;
 use super::decompositions::Algorithm;
@@ -82,10 +83,9 @@ impl Roundings {
         Some(Roundings { unit: Unit::of(case, ty)?, step: step * times, last: last * times, complex })
     }
 
-    /// What one reflector with so many elements is off by, and what it is applied to relatively to its norm: the norm, the inner products, and what is
-    /// subtracted (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemmas 19.1 to 19.3), one at a time or many together.
+    /// What one reflector with so many elements is off by, and what it is applied to relatively to its norm.
     fn reflector(self, m: usize) -> f64 {
-        8.0 * (m as f64 + 8.0) * self.step
+        reflector_units(m) * self.step
     }
 
     /// Of radii of parts, the norm.
@@ -252,7 +252,7 @@ pub(super) fn geqrf(case: &Case<'_>, algorithm: Algorithm) -> Option<(Vec<Bounds
     let (size, count) = (m * n, factors.len() / (m * n).max(1));
     let mut found = Vec::new();
     for mode in [Mode::Soft, Mode::Hard] {
-        let given = if mode == Mode::Soft { &arg.leaf.bounds.soft } else { &arg.leaf.bounds.hard };
+        let given = arg.leaf.bounds.radii(mode);
         let (mut off, mut off_taus, mut basis) = (Vec::new(), Vec::new(), Vec::new());
         for k in 0..count {
             let factored = Factored {
@@ -270,10 +270,7 @@ pub(super) fn geqrf(case: &Case<'_>, algorithm: Algorithm) -> Option<(Vec<Bounds
         found.push((settled(case, 0, &off, mode), settled(case, 1, &off_taus, mode), basis));
     }
     let [(soft, soft_taus, basis), (hard, hard_taus, hard_basis)] = found.try_into().ok()?;
-    let bounds = vec![
-        Bounds { hard: hard.max(&soft), soft },
-        Bounds { hard: hard_taus.max(&soft_taus), soft: soft_taus },
-    ];
+    let bounds = vec![Bounds::of(soft, hard), Bounds::of(soft_taus, hard_taus)];
     Some((bounds, Basis { columns: d, soft: basis, hard: hard_basis }))
 }
 
@@ -291,10 +288,7 @@ impl Products {
         let [reflectors, taus, ..] = &case.args[..] else { return None };
         let (matrices, lines) = (reflectors.tensor.sizes(), taus.tensor.sizes());
         let (&[.., m, n], &[.., count]) = (&matrices[..], &lines[..]) else { return None };
-        let radii = |k: usize| {
-            let bounds = &case.args[k].leaf.bounds;
-            if mode == Mode::Soft { &bounds.soft } else { &bounds.hard }
-        };
+        let radii = |k: usize| case.args[k].leaf.bounds.radii(mode);
         let (v, tau) = (Numbers::of(reflectors.tensor), Numbers::of(taus.tensor));
         let root = if by.complex { SQRT_2 } else { 1.0 };
         let (mut sizes, mut off, mut rounded) = (Vec::new(), Vec::new(), Vec::new());
@@ -359,7 +353,7 @@ pub(super) fn ormqr(case: &Case<'_>, algorithm: Algorithm, left: bool, mode: Mod
     let by = Roundings::of(case, algorithm)?;
     let ([result], [.., c]) = (&case.results[..], &case.args[..]) else { return None };
     let [.., rows, columns] = *result.sizes() else { return None };
-    let given = if mode == Mode::Soft { &c.leaf.bounds.soft } else { &c.leaf.bounds.hard };
+    let given = c.leaf.bounds.radii(mode);
     let numbers = Numbers::of(c.tensor);
     let order = if left { rows } else { columns };
     let mut off = Vec::with_capacity(result.len());

@@ -63,6 +63,11 @@ impl Case<'_> {
         }
     }
 
+    /// Whether all operands are the reference's to the bit.
+    pub(super) fn has_exact_operands(&self) -> bool {
+        self.args.iter().all(|a| a.leaf.bounds.is_exact())
+    }
+
     /// Radii of the operands, widened by the rounding of products that contraction leaves out.
     fn radii(&self, mode: Mode) -> Vec<Radii> {
         let adds = matches!(self.opcode().numeric_row(), NumericRow::Sum | NumericRow::Region)
@@ -70,8 +75,7 @@ impl Case<'_> {
         self.args
             .iter()
             .map(|arg| {
-                let bounds = &arg.leaf.bounds;
-                let radii = if mode == Mode::Soft { &bounds.soft } else { &bounds.hard };
+                let radii = arg.leaf.bounds.radii(mode);
                 if adds && arg.leaf.product && self.settings.allowances.contraction {
                     half_an_ulp_more(arg.tensor, radii)
                 } else {
@@ -205,7 +209,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
         }
         _ => {}
     }
-    if !contracted && case.args.iter().all(|a| a.leaf.bounds.is_exact()) && case.is_exact() {
+    if !contracted && case.has_exact_operands() && case.is_exact() {
         return case.results.iter().map(|_| leaf(Bounds::default())).collect();
     }
     if !case.settings.account.ask(case) {
@@ -238,8 +242,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
             // Integers are decisions of their own.
             let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
             let (soft, hard) = (at_least(t, soft), at_least(t, hard));
-            let hard = hard.max(&soft);
-            leaf(Bounds { soft, hard })
+            leaf(Bounds::of(soft, hard))
         })
         .collect()
 }
@@ -260,7 +263,7 @@ pub(super) fn stands_for(case: &Case<'_>, module: &Module) -> Option<Vec<Bounds>
 
 /// Annotations pass bounds on; a call that stands for HLO has the bounds of that.
 fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
-    let exact = case.args.iter().all(|a| a.leaf.bounds.is_exact());
+    let exact = case.has_exact_operands();
     let call = Call { instruction: case.instr, module: case.module };
     match call.meaning() {
         Meaning::Same => Some(case.args.iter().map(|a| a.leaf.bounds.clone()).collect()),
@@ -272,16 +275,10 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
             }
             let both = [Mode::Soft, Mode::Hard].map(|mode| order::topk_call(case, &case.radii(mode), mode));
             let [soft, hard] = both;
-            Some(
-                soft?
-                    .into_iter()
-                    .zip(hard?)
-                    .map(|(soft, hard)| Bounds { hard: hard.max(&soft), soft })
-                    .collect(),
-            )
+            Some(soft?.into_iter().zip(hard?).map(|(soft, hard)| Bounds::of(soft, hard)).collect())
         }
         Meaning::Expansion(module) => stands_for(case, &module),
-        Meaning::Open => lapack::bounds(case, exact),
+        Meaning::Open => lapack::bounds(case),
         Meaning::Exact if case.args.iter().all(|a| a.leaf.bounds.soft.is_zero()) => Some(
             case.results
                 .iter()

@@ -8,13 +8,9 @@
 use super::Matrix;
 use super::householder::{Reflectors, reflector};
 use super::matrix::{add_multiple, dot, total};
-use crate::parallel;
-use crate::scalar::wide::{Field, Real};
+use super::{each_part, parts};
+use crate::scalar::wide::Field;
 
-/// Elements that are worth a part.
-const PART: usize = 1 << 13;
-/// Parts at most.
-const PARTS: usize = 4;
 /// Columns that are taken together.
 const COLUMNS: usize = 2;
 /// Columns that are multiplied by the right reflector together.
@@ -77,7 +73,7 @@ impl<F: Field> Bidiagonal<F> {
             }
             own[0] = F::one();
             let mut parts = cut(rest, m, m - k);
-            each(&mut parts, &|part| part.update(own, k, m, pending.as_ref(), tau.conj()));
+            each_part::<F, _>(&mut parts, &|part| part.update(own, k, m, pending.as_ref(), tau.conj()));
             let w: Vec<F> = parts.iter().flat_map(|part| part.w.iter().copied()).collect();
             let top = parts.iter().flat_map(|part| part.columns.chunks_exact(m).map(|column| column[k]));
             let mut row: Vec<F> = top.zip(&w).map(|(x, &w)| (x - w).conj()).collect();
@@ -88,7 +84,7 @@ impl<F: Field> Bidiagonal<F> {
             let z = if right.is_zero() {
                 vec![F::default(); m - k - 1]
             } else {
-                each(&mut parts, &|part| part.multiply(&u, k + 1, m));
+                each_part::<F, _>(&mut parts, &|part| part.multiply(&u, k + 1, m));
                 let mut parts = parts.into_iter().map(|part| part.z);
                 let mut z = parts.next().unwrap_or_default();
                 parts.for_each(|more| z.iter_mut().zip(more).for_each(|(z, more)| *z = *z + more));
@@ -118,18 +114,9 @@ impl<F: Field> Bidiagonal<F> {
 /// Cuts columns of `height` rows, of which so many are looked at.
 fn cut<F: Field>(columns: &mut [F], height: usize, rows: usize) -> Vec<Part<'_, F>> {
     let count = columns.len() / height.max(1);
-    let parts = (rows * count / PART).clamp(1, PARTS);
-    let size = count.div_ceil(parts).next_multiple_of(FOUR);
+    let size = count.div_ceil(parts(rows * count)).next_multiple_of(FOUR);
     let part = |(i, columns)| Part { first: i * size, columns, w: Vec::new(), z: Vec::new() };
     columns.chunks_mut(size * height).enumerate().map(part).collect()
-}
-
-fn each<F: Field>(parts: &mut [Part<'_, F>], f: &(dyn Fn(&mut Part<'_, F>) + Sync)) {
-    if parallel::starts_at_once() || F::Real::ULP < f64::ULP {
-        parallel::pieces(parts, 1, 1, &|_, parts| parts.iter_mut().for_each(f));
-    } else {
-        parts.iter_mut().for_each(f);
-    }
 }
 
 impl<F: Field> Part<'_, F> {

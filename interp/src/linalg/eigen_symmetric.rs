@@ -102,7 +102,7 @@ fn subtract<F: Field>(column: &mut [F], v: &[F], w: &[F]) {
 /// how many parts depends on the order alone.
 fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F])>, v: &[F]) -> Vec<F> {
     let (n, height) = (v.len(), a.rows());
-    let count = (n * n / 2 / PART).clamp(1, PARTS);
+    let count = super::parts(n * n / 2);
     let mut rest = &mut a.elements_mut()[first * height..];
     let (mut parts, mut start) = (Vec::with_capacity(count), 0);
     for k in 1..=count {
@@ -113,14 +113,7 @@ fn product<F: Field>(a: &mut Matrix<F>, first: usize, update: Option<(&[F], &[F]
         parts.push(Part { columns, start, end, out: vec![F::default(); n - start] });
         (rest, start) = (others, end);
     }
-    let multiply = |_: usize, parts: &mut [Part<'_, F>]| {
-        parts.iter_mut().for_each(|part| part.multiply(first, height, update, v));
-    };
-    if parallel::starts_at_once() || F::Real::ULP < f64::ULP {
-        parallel::pieces(&mut parts, 1, 1, &multiply);
-    } else {
-        multiply(0, &mut parts);
-    }
+    super::each_part::<F, _>(&mut parts, &|part| part.multiply(first, height, update, v));
     let mut parts = parts.into_iter();
     let mut out = parts.next().map_or_else(Vec::new, |part| part.out);
     for Part { start, out: more, .. } in parts {
@@ -252,10 +245,6 @@ impl<F: Field> Pairs<'_, F> {
     }
 }
 
-/// Elements that are worth a part of [`product`].
-const PART: usize = 1 << 13;
-/// Parts at most.
-const PARTS: usize = 4;
 /// Columns of [`Part`] that are taken together.
 const COLUMNS: usize = 2;
 /// Sums of [`Part`] for one element.

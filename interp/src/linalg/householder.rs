@@ -101,6 +101,34 @@ fn reflect_some<F: Field, const N: usize>(mut columns: [&mut [F]; N], row: usize
     }
 }
 
+/// The same as [`apply_right`] of a few elements, to the first columns.
+fn apply_right_few<F: Field, const N: usize>(
+    columns: &mut [F],
+    height: usize,
+    rows: Range<usize>,
+    tail: [F; N],
+    tau: F,
+) {
+    let mut columns = columns.chunks_exact_mut(height).map(|column| &mut column[rows.clone()]);
+    let Some(first) = columns.next() else { return };
+    let mut others: [&mut [F]; N] = std::array::from_fn(|_| columns.next().unwrap_or_default());
+    let count = first.len();
+    if others.iter().any(|column| column.len() != count) {
+        return;
+    }
+    for (i, x) in first.iter_mut().enumerate() {
+        let mut sum = *x;
+        for (other, &v) in others.iter().zip(&tail) {
+            sum = sum.plus_product(other[i], v);
+        }
+        sum = sum * tau;
+        *x = x.plus_product(sum, -F::one().conj());
+        for (other, &v) in others.iter_mut().zip(&tail) {
+            other[i] = other[i].plus_product(sum, -v.conj());
+        }
+    }
+}
+
 /// Applies H from the right to some rows of the columns from `column` on.
 pub(crate) fn apply_right<F: Field>(
     a: &mut Matrix<F>,
@@ -113,30 +141,10 @@ pub(crate) fn apply_right<F: Field>(
         return;
     }
     let height = a.rows();
-    let mut columns = a.elements_mut()[column * height..].chunks_exact_mut(height);
+    let columns = &mut a.elements_mut()[column * height..];
     match *tail {
-        [u] => {
-            if let (Some(x), Some(y)) = (columns.next(), columns.next()) {
-                for (x, y) in x[rows.clone()].iter_mut().zip(&mut y[rows]) {
-                    let sum = x.plus_product(*y, u) * tau;
-                    *x = x.plus_product(sum, -F::one().conj());
-                    *y = y.plus_product(sum, -u.conj());
-                }
-            }
-            return;
-        }
-        [u, v] => {
-            if let (Some(x), Some(y), Some(z)) = (columns.next(), columns.next(), columns.next()) {
-                let others = y[rows.clone()].iter_mut().zip(&mut z[rows.clone()]);
-                for (x, (y, z)) in x[rows].iter_mut().zip(others) {
-                    let sum = x.plus_product(*y, u).plus_product(*z, v) * tau;
-                    *x = x.plus_product(sum, -F::one().conj());
-                    *y = y.plus_product(sum, -u.conj());
-                    *z = z.plus_product(sum, -v.conj());
-                }
-            }
-            return;
-        }
+        [one] => return apply_right_few(columns, height, rows, [one], tau),
+        [one, two] => return apply_right_few(columns, height, rows, [one, two], tau),
         _ => {}
     }
     let mut sums = a.column(column)[rows.clone()].to_vec();

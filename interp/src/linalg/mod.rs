@@ -40,6 +40,27 @@ pub(crate) mod turns;
 
 pub(crate) use matrix::Matrix;
 
+use crate::parallel;
+use crate::scalar::wide::{Field, Real};
+
+/// Into how many parts a step over so many elements is cut: by their number alone, whose results are added in order.
+fn parts(elements: usize) -> usize {
+    /// Elements that are worth a part.
+    const PART: usize = 1 << 13;
+    /// Parts at most.
+    const PARTS: usize = 4;
+    (elements / PART).clamp(1, PARTS)
+}
+
+/// Does something to each part of a step, which takes some microseconds: on other threads if these start at once, or arithmetic is slow.
+fn each_part<F: Field, P: Send>(parts: &mut [P], f: &(dyn Fn(&mut P) + Sync)) {
+    if parallel::starts_at_once() || F::Real::ULP < f64::ULP {
+        parallel::pieces(parts, 1, 1, &|_, parts| parts.iter_mut().for_each(f));
+    } else {
+        parts.iter_mut().for_each(f);
+    }
+}
+
 /// Which triangle of a matrix holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Triangle {

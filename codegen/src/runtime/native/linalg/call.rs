@@ -6,13 +6,17 @@ use hlo_interp::matrices::{Arithmetic, Eigenvectors};
 use hlo_linalg::{Side, System, Vectors};
 
 use super::{By, Routine, SIGNED};
-use crate::lapack::{is_library, is_rounded, routine as called};
+use crate::lapack::{Settings, is_library, is_rounded, routine as called};
 
 /// Half of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Triangle {
     Lower,
     Upper,
+}
+
+fn triangle(settings: &Settings<'_>) -> Option<Triangle> {
+    settings.choice("uplo", &[(b'L', Triangle::Lower), (b'U', Triangle::Upper)])
 }
 
 /// What was read.
@@ -132,7 +136,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         (false, false) => By::Interpreter(Arithmetic::Wide),
     };
     let own = by != By::Library;
-    let settings = Settings::parse(instr.attrs.backend_config().map_or("", |config| config.text()))?;
+    let settings = Settings::of(instr)?;
     let constraints = match instr.attrs.get(AttrKey::OperandLayoutConstraints) {
         Some(AttrValue::Shapes(shapes)) => &shapes[..],
         _none => &[],
@@ -150,7 +154,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
         ("potrf", _) => {
             settings.only(&["uplo"])?;
             (square && types(&[ty, ty, s32])).then_some(())?;
-            (Routine::Potrf { n, lower: settings.triangle()? == Triangle::Lower }, &[2, 2, 0])
+            (Routine::Potrf { n, lower: triangle(&settings)? == Triangle::Lower }, &[2, 2, 0])
         }
         ("getrf", _) => {
             settings.only(&[])?;
@@ -185,7 +189,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
             let (transposed, conjugated) = settings
                 .choice("trans_x", &[(b'N', (false, false)), (b'T', (true, false)), (b'C', (true, true))])?;
             let system = System {
-                lower: settings.triangle()? == Triangle::Lower,
+                lower: triangle(&settings)? == Triangle::Lower,
                 unit: settings.choice("diag", &[(b'U', true), (b'N', false)])?,
                 transposed,
                 conjugated,
@@ -202,7 +206,7 @@ fn lapack(module: &Module, id: InstrId, shapes: &[&ArrayShape], operands: usize)
                 true => Eigenvectors::Unread,
                 false => Eigenvectors::No,
             };
-            (Routine::Eigen { n, wanted, lower: settings.triangle()? == Triangle::Lower }, &[2, 2, 1, 0])
+            (Routine::Eigen { n, wanted, lower: triangle(&settings)? == Triangle::Lower }, &[2, 2, 1, 0])
         }
         ("gesdd" | "gesvd", _) => {
             settings.only(&["mode"])?;
@@ -249,48 +253,4 @@ fn layout_fits(shape: &ArrayShape, rank: usize) -> bool {
     let counts = |&d: &i64| usize::try_from(d).is_ok_and(|d| shape.dims.get(d).is_some_and(|&n| n != 1));
     shape.dims.contains(&0)
         || layout.minor_to_major.iter().copied().filter(counts).eq(expected.filter(counts))
-}
-
-/// The settings of a call: a dictionary of MLIR, such as `{mode = 86 : ui8, uplo = 76 : ui8}`.
-struct Settings<'a>(Vec<(&'a str, &'a str)>);
-
-impl<'a> Settings<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Some(Self(Vec::new()));
-        }
-        let inside = text.strip_prefix('{')?.strip_suffix('}')?.trim();
-        if inside.is_empty() {
-            return Some(Self(Vec::new()));
-        }
-        let entry = |entry: &'a str| {
-            let (key, value) = entry.split_once('=')?;
-            Some((key.trim(), value.split_once(':').map_or(value, |(value, _)| value).trim()))
-        };
-        inside.split(',').map(entry).collect::<Option<_>>().map(Self)
-    }
-
-    /// That these are the keys.
-    fn only(&self, keys: &[&str]) -> Option<()> {
-        self.0.iter().all(|(key, _)| keys.contains(key)).then_some(())
-    }
-
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(k, _)| *k == key).map(|&(_, value)| value)
-    }
-
-    fn bool(&self, key: &str) -> Option<bool> {
-        self.get(key)?.parse().ok()
-    }
-
-    /// One of some characters, by its code.
-    fn choice<T: Copy>(&self, key: &str, choices: &[(u8, T)]) -> Option<T> {
-        let code: u8 = self.get(key)?.parse().ok()?;
-        choices.iter().find(|(c, _)| *c == code).map(|&(_, value)| value)
-    }
-
-    fn triangle(&self) -> Option<Triangle> {
-        self.choice("uplo", &[(b'L', Triangle::Lower), (b'U', Triangle::Upper)])
-    }
 }

@@ -1,4 +1,4 @@
-//! The routines as the interpreter defines them, by its own arithmetic on memory of the program: what rounding decides is decided alike.
+//! The routines by the interpreter's code on memory of the program, in its arithmetic or in the element type's: what rounding decides is decided alike.
 
 use std::sync::Arc;
 

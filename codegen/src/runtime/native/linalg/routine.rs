@@ -196,7 +196,8 @@ impl Routine {
                     out.copy_from_slice(parts.read::<T>(0));
                     let taus = parts.write::<T>(2);
                     T::qr(out, m, n, taus, stack);
-                    return !doubt || T::qr_is_decided(out, m, n, taus, stack);
+                    let units = hlo_interp::matrices::reflector_units(m);
+                    return !doubt || T::qr_is_decided(out, m, n, taus, units, stack);
                 }
                 Routine::FormQ { m, n, .. } => {
                     T::form_q(parts.read::<T>(0), m, n, parts.read::<T>(1), parts.write::<T>(2), stack);

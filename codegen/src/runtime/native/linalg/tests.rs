@@ -20,6 +20,14 @@ fn uneven(ty: &str, part: &str, dims: &str) -> String {
     )
 }
 
+/// `odd`: which elements are those of every other matrix of a batch.
+fn odd(dims: &str) -> String {
+    format!(
+        "  number = s32[{dims}] iota(), iota_dimension=0\n  bit = s32[] constant(1)\n  bits = s32[{dims}] broadcast(bit), dimensions={{}}\n  \
+         last = s32[{dims}] and(number, bits)\n  odd = pred[{dims}] convert(last)\n"
+    )
+}
+
 /// `p` = a a^H + n on the diagonal, for a batch of one dimension.
 fn positive(ty: &str, part: &str, batch: usize, n: usize) -> String {
     let dims = format!("{batch},{n},{n}");
@@ -188,11 +196,11 @@ fn pivots_in_doubt_are_the_interpreters() {
             };
             // Every other matrix is of signs alone.
             let text = module(&format!(
-                "{}{signs}  n = s32[{dims}] iota(), iota_dimension=0\n  one = s32[] constant(1)\n  ones = s32[{dims}] broadcast(one), dimensions={{}}\n  \
-                 last = s32[{dims}] and(n, ones)\n  odd = pred[{dims}] convert(last)\n  e = {ty}[{dims}] select(odd, a, g)\n  \
+                "{}{signs}{}  e = {ty}[{dims}] select(odd, a, g)\n  \
                  ROOT l = ({ty}[{dims}], s32[{batch},{least}], s32[{batch}]) custom-call(e), custom_call_target=\"lapack_{letter}getrf_ffi\", \
                  api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n",
-                uneven(ty, part, &dims)
+                uneven(ty, part, &dims),
+                odd(&dims)
             ));
             close(&text, seed, 4000.0);
             let program = parse(&text);
@@ -224,11 +232,11 @@ fn what_rounding_decides_is_the_interpreters() {
             let one = if ty == part { "1" } else { "(1, 0)" };
             // Every other matrix has ones on its diagonal alone.
             let head = format!(
-                "{}  k = s32[{dims}] iota(), iota_dimension=0\n  h = s32[] constant(1)\n  hs = s32[{dims}] broadcast(h), dimensions={{}}\n  \
-                 last = s32[{dims}] and(k, hs)\n  odd = pred[{dims}] convert(last)\n  on = pred[{dims}] compare(i, j), direction=EQ\n  \
+                "{}{}  on = pred[{dims}] compare(i, j), direction=EQ\n  \
                  z = {ty}[] constant({zero})\n  r = {ty}[] constant({one})\n  zb = {ty}[{dims}] broadcast(z), dimensions={{}}\n  ob = {ty}[{dims}] broadcast(r), dimensions={{}}\n  \
                  d = {ty}[{dims}] select(on, ob, zb)\n  e = {ty}[{dims}] select(odd, a, d)\n",
-                uneven(ty, part, &dims)
+                uneven(ty, part, &dims),
+                odd(&dims)
             );
             let mut calls = vec![
                 format!(
