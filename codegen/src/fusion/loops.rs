@@ -17,7 +17,7 @@ use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::{SHORT, WIDE, dimension, few_products};
+use crate::passes::facts::{SHORT, WIDE, few_products, has_narrow_parts};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -439,17 +439,12 @@ impl Planner<'_> {
 
     /// Whether a concatenation or a padding puts something along rows that is narrower than what loops are divided for.
     fn is_narrow(&self, id: InstrId) -> bool {
-        let instr = self.module.instr(id);
-        let own = dims(self.module, id);
-        let Some(inner) = own.iter().rposition(|&n| n != 1) else { return false };
+        let Some(padding) = self.module.instr(id).attrs.padding() else {
+            return has_narrow_parts(self.module, id);
+        };
+        let inner = dims(self.module, id).iter().rposition(|&n| n != 1);
         let narrow = |n: i64| (1..WIDE).contains(&n);
-        match instr.attrs.padding() {
-            Some(padding) => padding.get(inner).is_some_and(|p| narrow(p.low) || narrow(p.high)),
-            None => {
-                dimension(instr) == Some(inner)
-                    && instr.operands().iter().any(|&o| narrow(dims(self.module, o)[inner]))
-            }
-        }
+        inner.and_then(|d| padding.get(d)).is_some_and(|p| narrow(p.low) || narrow(p.high))
     }
 
     /// What a broadcast repeats, which is what is read of it: no broadcast is stored for a loop to read.

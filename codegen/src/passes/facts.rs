@@ -290,6 +290,14 @@ pub(crate) const MOST_ASSEMBLED: i64 = 12;
 pub(crate) const MOST_PARTS: usize = 64;
 pub(crate) const PART: i64 = 2048;
 
+/// Whether a concatenation puts something along rows that is narrower than what loops are divided for.
+pub(crate) fn has_narrow_parts(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    let (Some(result), Some(along)) = (fixed(module, id), dimension(instr)) else { return false };
+    let inner = result.dims.iter().rposition(|&n| n != 1) <= Some(along);
+    inner && instr.operands().iter().any(|&o| fixed(module, o).is_some_and(|a| a.dims[along] < WIDE))
+}
+
 /// Whether a concatenation is put together by copies of its parts, not by loops that may compute these: loops would decide for each element which part it is
 /// from, or be very many. Where parts are large, and some are computed for it alone, they are computed where they belong; and few are read through by what
 /// reads the whole.
@@ -300,8 +308,7 @@ pub(crate) fn is_assembled(module: &Module, id: InstrId) -> bool {
     if instr.opcode != Opcode::Concatenate || parts.iter().any(|&o| fixed(module, o).is_none()) {
         return false;
     }
-    let inner = result.dims.iter().rposition(|&n| n != 1) <= Some(along);
-    let narrow = inner && parts.iter().any(|&o| fixed(module, o).is_some_and(|a| a.dims[along] < WIDE));
+    let narrow = has_narrow_parts(module, id);
     let computed = parts.iter().any(|&o| is_computed(module, o));
     if parts.len() as i64 > MOST_ASSEMBLED {
         let loops = parts.len() <= MOST_PARTS && elements / parts.len() as i64 >= PART && !narrow && computed;

@@ -181,46 +181,53 @@ fn is_made_for(module: &Module, part: InstrId, whole: InstrId) -> bool {
 
 /// Whether a slice takes elements of several parts of a concatenation.
 fn slice_lies_across(module: &Module, slice: InstrId, whole: InstrId) -> bool {
-    let along = |d: usize| Some((*module.instr(slice).attrs.slices()?.get(d)?, d));
-    let Some((taken, d)) = dimension(module.instr(whole)).and_then(along) else { return false };
+    let taken = |d: usize| module.instr(slice).attrs.slices()?.get(d).copied();
+    dimension(module.instr(whole))
+        .and_then(taken)
+        .is_some_and(|taken| taken.start < taken.limit && part_with(module, whole, taken).is_none())
+}
+
+/// The last element that a slice of some takes, which says where it ends, not the limit.
+fn last_taken(SliceDim { start, limit, stride }: SliceDim) -> i64 {
+    start + (limit - start - 1).div_euclid(stride) * stride
+}
+
+/// The part of a concatenation that has all that a slice takes along its dimension, by its number, and where it begins.
+fn part_with(module: &Module, whole: InstrId, taken: SliceDim) -> Option<(usize, i64)> {
+    let d = dimension(module.instr(whole))?;
+    let last = last_taken(taken);
     let mut before = 0;
-    module.instr(whole).operands().iter().any(|&part| {
-        let n = module.instr(part).shape.as_array().and_then(|a| a.dims.get(d).copied()).unwrap_or(0);
-        let (first, end) = (before, before + n);
+    for (k, &part) in module.instr(whole).operands().iter().enumerate() {
+        let end = before + *module.instr(part).shape.as_array()?.dims.get(d)?;
+        if taken.start >= before && last < end {
+            return Some((k, before));
+        }
         before = end;
-        // One that begins in it, and goes on.
-        (first..end).contains(&taken.start) && taken.limit > end
-    })
+    }
+    None
 }
 
 /// A slice of one part alone.
 fn slice_of_concatenate(e: &mut Edit<'_>, x: InstrId, slices: &[SliceDim]) -> Option<InstrId> {
-    let d = usize::try_from(*e.instr(x).attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
-    let parts = e.instr(x).operands().to_vec();
-    let SliceDim { start, limit, stride } = *slices.get(d)?;
-    if limit <= start {
+    let d = dimension(e.instr(x))?;
+    let taken = *slices.get(d)?;
+    if taken.limit <= taken.start {
         return None;
     }
-    // The last element that is taken, not the limit, says where it ends.
-    let last = start + (limit - start - 1).div_euclid(stride) * stride;
-    let mut before = 0;
-    for part in parts {
-        let array = e.array(part)?;
-        if array.element_type != e.array(x)?.element_type {
-            return None;
-        }
-        let n = *array.dims.get(d)?;
-        if start >= before && last < before + n {
-            if is_made_for(e.module, part, x) {
-                return None;
-            }
-            let mut slices = slices.to_vec();
-            slices[d] = SliceDim { start: start - before, limit: last - before + 1, stride };
-            return e.slice(part, &slices);
-        }
-        before += n;
+    let (k, before) = part_with(e.module, x, taken)?;
+    let parts = &e.instr(x).operands()[..=k];
+    let ty = e.array(x)?.element_type;
+    if parts.iter().any(|&part| e.array(part).is_none_or(|a| a.element_type != ty)) {
+        return None;
     }
-    None
+    let part = parts[k];
+    if is_made_for(e.module, part, x) {
+        return None;
+    }
+    let mut slices = slices.to_vec();
+    slices[d] =
+        SliceDim { start: taken.start - before, limit: last_taken(taken) - before + 1, stride: taken.stride };
+    e.slice(part, &slices)
 }
 
 /// Without parts that are empty, and with the parts of parts.
