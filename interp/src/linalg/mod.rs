@@ -1,6 +1,6 @@
 //! Factorizations of matrices, in the conventions of LAPACK and in arithmetic wider than the element types.
 //!
-//! These are kernels: they know matrices over a wide [`Field`](crate::scalar::wide::Field), not the IR. Each does its arithmetic
+//! These are kernels: they know matrices over a wide [`Field`], not the IR. Each does its arithmetic
 //! in one fixed order with correctly rounded IEEE 754 operations, so that its bits depend on its operands alone. They are fast where
 //! that order allows it: elements of blocks side by side in registers ([`product`]), reflectors together ([`householder`]), rotations
 //! gathered ([`turns`]), columns on all threads.
