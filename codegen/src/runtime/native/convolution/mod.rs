@@ -66,7 +66,8 @@ pub(super) struct Convolution {
     rows: u64,
     /// Whether the rows of the (only) product are rows of the result in order.
     in_order: bool,
-    grouped: Option<Grouped>,
+    /// How it is computed if it is the gradient of a kernel of few examples a group.
+    gradient: Option<Box<DepthwiseGradient>>,
     work: u64,
 }
 
@@ -128,6 +129,8 @@ struct Part {
     group: usize,
     schedule: Schedule,
     slab: Option<Slab>,
+    /// Of few channels a group.
+    depthwise: Option<Box<Depthwise>>,
 }
 
 /// The arrays of a convolution.
@@ -154,13 +157,6 @@ impl Arrays {
 
 /// Element types of the operands and bytes of an element of the result.
 type Types = (ElementType, ElementType, usize);
-
-/// How a convolution of few channels (or examples) a group is computed.
-#[derive(Clone, Debug)]
-enum Grouped {
-    Forward(Box<Depthwise>),
-    Gradient(Box<DepthwiseGradient>),
-}
 
 impl Convolution {
     /// Of a `convolution`.
@@ -293,6 +289,9 @@ impl Convolution {
         }
         let direct = field == Field::F32 && lhs.conversion.is_none() && rhs.conversion.is_none();
         let types = (left.memory, right.memory, ty.storage_bytes());
+        let same = [left.memory, right.memory, lhs_ty, rhs_ty].iter().all(|&other| other == ty);
+        let plain = same && left.offset == 0 && right.offset == 0;
+        let forward = plain && outer.batch_groups == 1;
         let of_lanes = |lanes: &SmallVec<[Lane; 3]>| {
             let part = match (field, pairs) {
                 (Field::I32, Some(pairs)) => pairs.part(lanes, &outer),
@@ -303,7 +302,9 @@ impl Convolution {
                 (Field::C64, _) => part::<tile::C64>(lanes, &outer, patches_left, 1),
                 (Field::C128, _) => part::<tile::C128>(lanes, &outer, patches_left, 1),
             };
-            Part { slab: direct.then(|| Slab::new(lanes, &outer, types)).flatten(), ..part }
+            let slab = direct.then(|| Slab::new(lanes, &outer, types)).flatten();
+            let depthwise = forward.then(|| Depthwise::new(lanes, &outer, ty).map(Box::new)).flatten();
+            Part { slab, depthwise, ..part }
         };
         let parts: Vec<Part> = all.iter().map(of_lanes).collect();
         let elements: usize = o.iter().product();
@@ -316,14 +317,9 @@ impl Convolution {
             && parts[0].result[1].single() == Some(last as isize);
         let work = [elements, outer.channels].into_iter().chain(lanes.iter().map(|lane| lane.axis.kernel));
         let complex = if ty.is_complex() { 8 } else { 2 };
-        let same = [left.memory, right.memory, lhs_ty, rhs_ty].iter().all(|&other| other == ty);
-        let plain = same && left.offset == 0 && right.offset == 0;
-        let grouped = match plain && parts.len() == 1 {
-            true if outer.batch_groups > 1 => {
-                DepthwiseGradient::new(&lanes, &outer, ty).map(|g| Grouped::Gradient(Box::new(g)))
-            }
-            true => Depthwise::new(&lanes, &outer, ty).map(|d| Grouped::Forward(Box::new(d))),
-            false => None,
+        let gradient = match &all[..] {
+            [lanes] if plain && outer.batch_groups > 1 => DepthwiseGradient::new(lanes, &outer, ty),
+            _several => None,
         };
         Ok(Convolution {
             field,
@@ -337,7 +333,7 @@ impl Convolution {
             elements,
             rows: elements.checked_div(last).unwrap_or(0) as u64,
             in_order,
-            grouped,
+            gradient: gradient.map(Box::new),
             work: work.fold(complex, |work: u64, n| work.saturating_mul(n as u64)),
         })
     }
@@ -418,6 +414,7 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool, group:
         group,
         schedule,
         slab: None,
+        depthwise: None,
     }
 }
 
@@ -502,7 +499,8 @@ impl Operation for Convolution {
             }
             part.schedule.scratch(part.extents(self.patches_left))
         };
-        let kernel = if let Some(Grouped::Forward(_)) = self.grouped { 4 * self.rhs.elements } else { 0 };
+        let depthwise = self.parts.iter().any(|part| part.depthwise.is_some());
+        let kernel = if depthwise { 4 * self.rhs.elements } else { 0 };
         let parts = self.parts.iter().map(product).max().unwrap_or(0);
         (self.lhs.scratch() + self.rhs.scratch() + parts.max(kernel)) as u64
     }
@@ -561,23 +559,25 @@ impl Convolution {
             let rhs = self.rhs.base(call.arguments[1], rhs_scratch, call);
             let literally = self.holes && !self.kernel_is_finite(rhs, finite);
             let result = call.arguments[2];
-            if let (Some(grouped), false) = (&self.grouped, literally) {
-                match grouped {
-                    Grouped::Forward(depthwise) if self.result_type == ElementType::F32 => {
-                        depthwise.run(lhs, rhs.cast(), result, call.pool);
-                    }
-                    Grouped::Forward(depthwise) => {
-                        read::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
-                        depthwise.run(lhs, scratch.cast_const().cast(), result, call.pool);
-                    }
-                    Grouped::Gradient(gradient) => gradient.run(lhs, rhs, result, call.pool),
-                }
+            if let (Some(gradient), false) = (&self.gradient, literally) {
+                gradient.run(lhs, rhs, result, call.pool);
                 return self.report_all(call);
             }
             let bytes = self.result_type.storage_bytes();
             let kernel_type = self.rhs.packed_type();
             let mut reported = self.in_order && !literally;
             for part in &self.parts {
+                if let (Some(depthwise), false) = (&part.depthwise, literally) {
+                    let out = result.wrapping_offset(part.result_offset * bytes as isize);
+                    if self.result_type == ElementType::F32 {
+                        depthwise.run(lhs, rhs.cast(), out, call.pool);
+                    } else {
+                        read::widen(self.rhs.ty, rhs, self.rhs.elements, scratch.cast());
+                        depthwise.run(lhs, scratch.cast_const().cast(), out, call.pool);
+                    }
+                    reported = false;
+                    continue;
+                }
                 let lhs =
                     lhs.wrapping_offset(self.lhs.offset * self.lhs.packed_type().storage_bytes() as isize);
                 let patches = TypedPatches { base: lhs, shape: &part.patches, pack: packers.patches };

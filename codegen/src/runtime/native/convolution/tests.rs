@@ -247,6 +247,8 @@ fn depthwise() {
         ("size=3x3 stride=2x2 pad=0_1x1_0", [2, 4, 5], 64),
         ("size=3x5 pad=2_2x2_2 rhs_dilate=2x1 rhs_reversal=1x0", [2, 9, 11], 5),
         ("size=1x20 pad=0_0x9_10", [2, 9, 11], 5),
+        ("size=3x3 lhs_dilate=2x2 pad=2_1x2_1", [2, 18, 22], 19),
+        ("size=2x4 lhs_dilate=3x2 pad=1_3x0_5 rhs_reversal=0x1", [2, 28, 23], 33),
     ] {
         let size: Vec<usize> =
             window[5..].split(' ').next().unwrap().split('x').map(|n| n.parse().unwrap()).collect();
@@ -380,6 +382,8 @@ fn depthwise_of_positions() {
         ("size=3x3 pad=0_1x0_1 stride=3x3", [9, 60], [3, 20]),
         ("size=3x4 pad=2_2x3_3 rhs_dilate=2x2 rhs_reversal=0x1", [5, 40], [5, 40]),
         ("size=1x40 pad=0_0x39_0", [1, 90], [1, 90]),
+        ("size=3x3 lhs_dilate=2x2 pad=2_1x2_1", [4, 40], [8, 80]),
+        ("size=4x2 lhs_dilate=1x3 pad=3_0x2_4 rhs_reversal=1x0", [5, 20], [5, 63]),
     ] {
         let size = sizes(window);
         for (groups, f) in [(5, 1), (2, 3)] {

@@ -16,7 +16,7 @@ use super::steps::Steps;
 #[cfg(target_arch = "x86_64")]
 use super::{
     lines::{self, Lines},
-    transpose,
+    transpose::{self, Terms},
 };
 use crate::isa::Features;
 
@@ -63,6 +63,14 @@ pub(in crate::runtime::native) trait Load<W>: Copy {
     /// How whole lines are packed, if vectors do that.
     #[cfg(target_arch = "x86_64")]
     const LINES: Option<Lines> = None;
+    /// How terms that are neighbours become columns, if vectors do that.
+    #[cfg(target_arch = "x86_64")]
+    const TERMS: Option<Terms> = match Self::LINES {
+        Some(Lines::Bf16) => Some(Terms::Bf16),
+        Some(Lines::F16) => Some(Terms::F16),
+        Some(_) | None if Self::RAW && size_of::<W>() == 4 => Some(Terms::Words { flip: Self::FLIP }),
+        Some(_) | None => None,
+    };
 
     /// The word of `present` (at least 1, at most [`Load::GROUP`]) terms that are `step` apart.
     ///
@@ -219,7 +227,6 @@ impl<T> Run<'_, T> {
         let words = self.length.div_ceil(T::GROUP);
         let (whole, rest) = (self.length / T::GROUP, self.length % T::GROUP);
         let neighbours = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        let raw = T::RAW && size_of::<W>() == 4 && self.step == 1 && self.rows.len() > 1;
         #[cfg(target_arch = "x86_64")]
         if let (Some(lines), true, Some(&first)) =
             (T::LINES, neighbours && Features::here().avx512, self.rows.first())
@@ -231,29 +238,35 @@ impl<T> Run<'_, T> {
             }
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        let transposed = {
+            let several = self.step == 1 && self.rows.len() > 1 && !neighbours;
+            let terms = T::TERMS.filter(|_| several && Features::here().avx512);
+            if let Some(terms) = terms {
+                let (from, out) = (self.base.cast(), out.cast());
+                // SAFETY: the caller's.
+                unsafe {
+                    transpose::pack(from, self.rows, size_of::<T>(), whole, terms, out, self.width);
+                }
+            }
+            terms.is_some()
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let transposed = false;
         // SAFETY: the caller's.
         unsafe {
             let from = |row: usize, word: usize| {
                 self.base.offset(self.rows[row] + (word * T::GROUP) as isize * self.step)
             };
-            if neighbours && !self.rows.is_empty() {
+            if transposed {
+                // Whole words are there.
+            } else if neighbours && !self.rows.is_empty() {
                 for word in 0..whole {
                     let (from, line) = (from(0, word), out.add(word * self.width));
                     for i in 0..self.rows.len() {
                         *line.add(i) = T::word(from.add(i), self.step, T::GROUP);
                     }
                 }
-            } else if raw && Features::here().avx512 {
-                #[cfg(target_arch = "x86_64")]
-                transpose::pack(
-                    self.base.cast(),
-                    self.rows,
-                    size_of::<T>(),
-                    whole,
-                    T::FLIP,
-                    out.cast(),
-                    self.width,
-                );
             } else {
                 // A few words of all rows at a time: the lines that are written stay in the first-level cache.
                 const LINES: usize = 16;

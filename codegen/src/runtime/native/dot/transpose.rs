@@ -1,8 +1,33 @@
-//! Packing of rows whose terms are neighbours, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits, transposed in registers.
+//! Packing of rows whose terms are neighbours, and of columns that are to be such: blocks of 16 by 16 elements of 32 bits (or that become such), transposed in registers.
 
 use std::arch::x86_64::*;
 
-/// Writes `length` terms of 32 bits of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, their bits changed by `flip`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
+use hlo::ElementType;
+
+/// How terms of a row become words of 32 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::runtime::native) enum Terms {
+    /// They are such, but for bits that are changed.
+    Words { flip: u32 },
+    /// `bf16` as `f32`.
+    Bf16,
+    /// `f16` as `f32`.
+    F16,
+}
+
+impl Terms {
+    /// Those of a type as `f32`, if it is one of these.
+    pub(in crate::runtime::native) fn of(ty: ElementType) -> Option<Terms> {
+        match ty {
+            ElementType::F32 => Some(Terms::Words { flip: 0 }),
+            ElementType::BF16 => Some(Terms::Bf16),
+            ElementType::F16 => Some(Terms::F16),
+            _other => None,
+        }
+    }
+}
+
+/// Writes `length` terms of each row, which begin at the offsets `rows` (in units of so many bytes) from `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
 /// The machine has AVX-512; the elements are there, and so is room for them.
@@ -12,14 +37,19 @@ pub(in crate::runtime::native) unsafe fn pack(
     rows: &[isize],
     unit: usize,
     length: usize,
-    flip: u32,
+    terms: Terms,
     out: *mut i32,
     width: usize,
 ) {
     // SAFETY: the caller's.
     unsafe {
         let row = |i: usize| base.offset(rows[i] * unit as isize);
-        side_by_side(row, rows.len(), length, flip, out.cast(), size_of::<i32>() * width);
+        let (rows, out, pitch) = (rows.len(), out.cast(), size_of::<i32>() * width);
+        match terms {
+            Terms::Words { flip } => side_by_side::<4>(row, rows, length, words(flip), out, pitch),
+            Terms::Bf16 => side_by_side::<2>(row, rows, length, of_bf16, out, pitch),
+            Terms::F16 => side_by_side::<2>(row, rows, length, of_f16, out, pitch),
+        }
     }
 }
 
@@ -36,20 +66,47 @@ pub(in crate::runtime::native) unsafe fn columns(
     pitch: usize,
 ) {
     // SAFETY: the caller's.
-    unsafe { side_by_side(|i| parts[i], parts.len(), length, 0, out, pitch) }
+    unsafe { side_by_side::<4>(|i| parts[i], parts.len(), length, words(0), out, pitch) }
 }
 
-/// Of so many rows, given by where they begin, blocks of 16 by 16 elements at a time to columns, bits changed by `flip`.
+/// Reads words of which some bits are changed.
+#[inline(always)]
+fn words(flip: u32) -> impl Fn(__mmask16, *const u8) -> __m512i {
+    // SAFETY: of both, the caller's of `side_by_side`: the machine has AVX-512, and what the mask says is there.
+    move |present, from| unsafe {
+        let flip = _mm512_set1_epi32(flip as i32);
+        _mm512_xor_si512(_mm512_maskz_loadu_epi32(present, from.cast()), flip)
+    }
+}
+
+/// Reads `bf16` as `f32`.
+#[inline(always)]
+fn of_bf16(present: __mmask16, from: *const u8) -> __m512i {
+    // SAFETY: as of `words`.
+    unsafe {
+        let bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(present, from.cast()));
+        _mm512_slli_epi32::<16>(bits)
+    }
+}
+
+/// Reads `f16` as `f32`.
+#[inline(always)]
+fn of_f16(present: __mmask16, from: *const u8) -> __m512i {
+    // SAFETY: as of `words`.
+    unsafe { _mm512_castps_si512(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(present, from.cast()))) }
+}
+
+/// Of so many rows, given by where they begin, blocks of 16 by 16 elements of so many bytes at a time to columns; `read` makes words of elements that are there.
 ///
 /// # Safety
 /// As of [`columns`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-unsafe fn side_by_side(
+unsafe fn side_by_side<const BYTES: usize>(
     row: impl Fn(usize) -> *const u8,
     rows: usize,
     length: usize,
-    flip: u32,
+    read: impl Fn(__mmask16, *const u8) -> __m512i,
     out: *mut u8,
     pitch: usize,
 ) {
@@ -64,8 +121,7 @@ unsafe fn side_by_side(
             // SAFETY: the caller's: masked lanes are not touched.
             unsafe {
                 for i in 0..count {
-                    let words = _mm512_maskz_loadu_epi32(present, row(first + i).add(word * term).cast());
-                    block[i] = _mm512_xor_si512(words, _mm512_set1_epi32(flip as i32));
+                    block[i] = read(present, row(first + i).add(BYTES * term));
                 }
                 let to = out.add(term * pitch + word * first);
                 if count <= 4 {
@@ -176,6 +232,7 @@ fn transposed(r: [__m512i; 16]) -> [__m512i; 16] {
 
 #[cfg(test)]
 mod tests {
+    use super::Terms;
     use crate::isa::Features;
 
     #[test]
@@ -191,7 +248,8 @@ mod tests {
                     let mut out = vec![-1; width * length + 1];
                     // SAFETY: the machine has the vectors; both have room for all of it.
                     unsafe {
-                        super::pack(from.as_ptr().cast(), &offsets, 4, length, 1, out.as_mut_ptr(), width)
+                        let (from, out) = (from.as_ptr().cast(), out.as_mut_ptr());
+                        super::pack(from, &offsets, 4, length, Terms::Words { flip: 1 }, out, width);
                     };
                     for (at, &x) in out.iter().enumerate() {
                         let (term, row) = (at / width, at % width);

@@ -1,5 +1,8 @@
 //! Elements of input and result, and how vectors of them are read and written.
 
+#[cfg(target_arch = "x86_64")]
+use std::mem::MaybeUninit;
+
 use hlo::half::{bf16, f16};
 
 #[cfg(target_arch = "x86_64")]
@@ -29,6 +32,20 @@ pub(super) trait Element: Copy {
         }
         // SAFETY: so many are there.
         unsafe { std::arch::x86_64::_mm512_loadu_ps(lanes.as_ptr()) }
+    }
+
+    /// As [`Element::store`], of elements that are so far apart.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn store_apart(to: *mut Self, mask: u16, x: std::arch::x86_64::__m512, stride: isize) {
+        let mut lanes = [const { MaybeUninit::<Self>::uninit() }; WIDTH];
+        // SAFETY: lanes of the mask are written, and only those are read; the caller's of the rest.
+        unsafe {
+            Self::store(lanes.as_mut_ptr().cast(), mask, x);
+            for (lane, x) in lanes.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 == 1) {
+                *to.offset(lane as isize * stride) = x.assume_init();
+            }
+        }
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) use gradient::Gradient;
 use positions::Plane;
 use strips::Strip;
 
-/// A convolution of floats of one type of few channels and features a group, whose channels, or else whose positions along the last axis, are neighbours in input and
-/// result (channels in the kernel too).
+/// A convolution of floats of one type of few channels and features a group, whose channels are neighbours in input, kernel and result, or else whose positions
+/// along the last axis are in the input and nearly so in the result.
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
     ty: ElementType,
@@ -113,6 +113,9 @@ fn lines(lanes: &[Lane]) -> Option<([Line; 2], Line)> {
     all.iter().all(|lane| lane.axis.input_dilation == 1).then_some(([z, y], x))
 }
 
+/// The largest stride of results that are written as vectors of positions.
+const NEAR: isize = 4;
+
 /// Elements of a vector.
 const WIDTH: usize = 16;
 
@@ -136,7 +139,8 @@ impl Depthwise {
         // A vector of features sees no more than a vector of channels.
         let grouped = WIDTH.is_multiple_of(features) && WIDTH / features * channels <= WIDTH;
         let by_feature = neighbours && groups > 1 && grouped;
-        let along = fast.result_stride == 1 && fast.input_stride == 1 && fast.output > 1;
+        // Every second place or so of the result: a part of the convolution of a dilated input.
+        let along = (1..=NEAR).contains(&fast.result_stride) && fast.input_stride == 1 && fast.output > 1;
         let taps: usize = lanes.iter().map(|lane| lane.axis.kernel).product();
         // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to read.
         let alone = groups > 1 && features <= 4;

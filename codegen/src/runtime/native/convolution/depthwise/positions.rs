@@ -113,7 +113,13 @@ impl<E: Element> Plane<'_, E> {
             let out = self.out.offset(oz as isize * z.result_stride + oy as isize * y.result_stride);
             for v in 0..V {
                 let at = x + (v * WIDTH) as isize;
-                E::store(out.wrapping_offset(at), lanes(0, fast.output as isize - at) as u16, sums[v]);
+                let mask = lanes(0, fast.output as isize - at) as u16;
+                let to = out.wrapping_offset(at * fast.result_stride);
+                if fast.result_stride == 1 {
+                    E::store(to, mask, sums[v]);
+                } else {
+                    E::store_apart(to, mask, sums[v], fast.result_stride);
+                }
             }
         }
         V
@@ -150,7 +156,9 @@ impl<E: Element> Plane<'_, E> {
                             }
                         }
                     }
-                    let to = oz as isize * z.result_stride + oy as isize * y.result_stride + ox as isize;
+                    let to = oz as isize * z.result_stride
+                        + oy as isize * y.result_stride
+                        + ox as isize * fast.result_stride;
                     *self.out.offset(to) = E::of(sum);
                 }
             }

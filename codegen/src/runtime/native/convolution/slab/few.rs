@@ -8,7 +8,7 @@ use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{Segment, Tile};
 use super::{Common, SLAB, Sight, origin};
 use crate::runtime::native::dot::product::with_workspace;
-use crate::runtime::native::dot::transpose;
+use crate::runtime::native::dot::transpose::{self, Terms};
 use crate::runtime::pool::Pool;
 
 /// Features, at most.
@@ -110,14 +110,13 @@ impl Few {
         let row = channels * stride * line;
         let slab = z.kernel * height * row;
         let most = if features <= WIDE_FEATURES { WIDE } else { NARROW };
-        with_workspace(4 * (slab + (2 * FEATURES + channels) * COPIED), |workspace| {
+        with_workspace(4 * (slab + 2 * FEATURES * COPIED), |workspace| {
             let sums = workspace.cast::<f32>();
-            // SAFETY: the workspace has room for sums (twice), some positions, and the slab.
-            let (some, slab) =
-                unsafe { (sums.add(2 * FEATURES * COPIED), sums.add((2 * FEATURES + channels) * COPIED)) };
+            // SAFETY: the workspace has room for sums (twice) and the slab.
+            let slab = unsafe { sums.add(2 * FEATURES * COPIED) };
             self.common.each_row(&sight, |number, at| {
                 // SAFETY: the row is in the input, its copy in the slab.
-                unsafe { self.copy_row(arrays.lhs, at, first_x, width, some, slab.add(number * row)) };
+                unsafe { self.copy_row(arrays.lhs, at, first_x, width, slab.add(number * row)) };
             });
             // SAFETY: the kernel was packed.
             let packed = unsafe { arrays.scratch.cast::<f32>().add(task.group * self.packed()).cast_const() };
@@ -172,18 +171,10 @@ impl Few {
         });
     }
 
-    /// Copies a row of input with padding, positions as neighbours; `some` has room for so many of all channels.
-    unsafe fn copy_row(
-        &self,
-        lhs: *const u8,
-        row: isize,
-        first: isize,
-        width: usize,
-        some: *mut f32,
-        to: *mut f32,
-    ) {
+    /// Copies a row of input with padding, positions as neighbours.
+    unsafe fn copy_row(&self, lhs: *const u8, row: isize, first: isize, width: usize, to: *mut f32) {
         let Common { lanes, outer, lhs: ty, .. } = &self.common;
-        let Some(read) = reads(*ty) else { return };
+        let (Some(read), Some(terms)) = (reads(*ty), Terms::of(*ty)) else { return };
         let (axis, channels) = (&lanes[2].axis, outer.channels);
         let (stride, n) = (axis.stride, axis.input as isize);
         let line = width.div_ceil(stride as usize);
@@ -213,19 +204,10 @@ impl Few {
                 for i in (begin..end).step_by(COPIED) {
                     let n = COPIED.min(end - i);
                     let mut rows = [0isize; COPIED];
-                    // Positions are read where they are, or widened first.
-                    let base = if *ty == hlo::ElementType::F32 {
-                        rows[..n].iter_mut().enumerate().for_each(|(k, row)| *row = at(i + k));
-                        lhs
-                    } else {
-                        for (k, row) in rows[..n].iter_mut().enumerate() {
-                            *row = (k * channels) as isize;
-                            read(lhs, at(i + k), 1, channels, some.add(k * channels));
-                        }
-                        some.cast_const().cast()
-                    };
+                    rows[..n].iter_mut().enumerate().for_each(|(k, row)| *row = at(i + k));
                     let out = of_channel(0).add(i).cast::<i32>();
-                    transpose::pack(base, &rows[..n], 4, channels, 0, out, stride as usize * line);
+                    let pitch = stride as usize * line;
+                    transpose::pack(lhs, &rows[..n], ty.storage_bytes(), channels, terms, out, pitch);
                 }
             }
         }

@@ -21,7 +21,7 @@ use self::gradient::Gradient;
 use super::read::reads;
 use super::{Arrays, Axis, Lane, Outer, Types};
 use crate::isa::Features;
-use crate::runtime::native::dot::transpose;
+use crate::runtime::native::dot::transpose::{self, Terms};
 use crate::runtime::pool::Pool;
 
 /// Elements of a slab, about.
@@ -323,29 +323,19 @@ impl Common {
         /// Channels and positions at a time.
         const CHANNELS: usize = 16;
         const POSITIONS: usize = 64;
-        let Some(read) = reads(self.lhs) else { return };
-        let channels = channels as usize;
-        let mut wide = [0f32; CHANNELS * POSITIONS];
+        let Some(terms) = Terms::of(self.lhs) else { return };
+        let (bytes, channels) = (self.lhs.storage_bytes(), channels as usize);
         for position in (0..n).step_by(POSITIONS) {
             let n = POSITIONS.min(n - position);
             for channel in (0..channels).step_by(CHANNELS) {
                 let mut rows = [0isize; CHANNELS];
                 let count = CHANNELS.min(channels - channel);
                 let place = |c: usize| at + (channel + c) as isize * stride + position as isize;
+                rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = place(c));
                 // SAFETY: the caller's.
                 unsafe {
-                    let base = if self.lhs == ElementType::F32 {
-                        rows[..count].iter_mut().enumerate().for_each(|(c, row)| *row = place(c));
-                        lhs
-                    } else {
-                        for (c, row) in rows[..count].iter_mut().enumerate() {
-                            *row = (c * POSITIONS) as isize;
-                            read(lhs, place(c), 1, n, wide.as_mut_ptr().add(c * POSITIONS));
-                        }
-                        wide.as_ptr().cast()
-                    };
                     let to = to.add(position * channels + channel).cast();
-                    transpose::pack(base, &rows[..count], 4, n, 0, to, channels);
+                    transpose::pack(lhs, &rows[..count], bytes, n, terms, to, channels);
                 }
             }
         }
