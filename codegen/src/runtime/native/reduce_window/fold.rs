@@ -45,8 +45,34 @@ pub(in crate::runtime::native) struct Fold {
     /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
     pub(in crate::runtime::native) scan:
         unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
+    /// As `scan`, of lines that lie side by side: `n` rows of so many elements each, and a carry for each line.
+    pub(in crate::runtime::native) scan_rows:
+        unsafe fn(from: *const u8, to: *mut u8, rows: (usize, usize), carries: *mut u8, down: bool),
     /// The bits of an element that changes nothing, if the order of elements does not matter either.
     pub(in crate::runtime::native) identity: Option<u128>,
+}
+
+impl Fold {
+    /// `to[i] = carry = f(carry, from[i])`, upwards or downwards, of so many rows of lines that lie side by side.
+    ///
+    /// # Safety
+    /// There are as many elements, and a carry for each line.
+    pub(in crate::runtime::native) unsafe fn scan_lines(
+        &self,
+        from: *const u8,
+        to: *mut u8,
+        rows: (usize, usize),
+        carries: *mut u8,
+        down: bool,
+    ) {
+        // SAFETY: as the caller says.
+        unsafe {
+            match rows {
+                (n, 1) => (self.scan)(from, to, n, carries, down),
+                several => (self.scan_rows)(from, to, several, carries, down),
+            }
+        }
+    }
 }
 
 /// A function of two elements.
@@ -332,6 +358,53 @@ unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, 
     }
 }
 
+#[inline(always)]
+unsafe fn scan_rows<T: Copy, F: Function<T>>(
+    from: *const u8,
+    to: *mut u8,
+    (n, width): (usize, usize),
+    carries: *mut u8,
+    down: bool,
+) {
+    let (from, to, carries) = (from.cast::<T>(), to.cast::<T>(), carries.cast::<T>());
+    let row = |i: usize| (if down { n - 1 - i } else { i }) * width;
+    // Carries in registers.
+    macro_rules! few {
+        ($width:literal) => {{
+            // SAFETY: the caller says that there are so many elements.
+            unsafe {
+                let mut sums: [T; $width] = std::array::from_fn(|j| *carries.add(j));
+                for i in 0..n {
+                    let at = row(i);
+                    for j in 0..$width {
+                        sums[j] = F::of(sums[j], *from.add(at + j));
+                        *to.add(at + j) = sums[j];
+                    }
+                }
+                sums.into_iter().enumerate().for_each(|(j, sum)| *carries.add(j) = sum);
+            }
+        }};
+    }
+    match width {
+        2 => few!(2),
+        3 => few!(3),
+        4 => few!(4),
+        _more => {
+            for i in 0..n {
+                let at = row(i);
+                for j in 0..width {
+                    // SAFETY: as above.
+                    unsafe {
+                        let sum = F::of(*carries.add(j), *from.add(at + j));
+                        *carries.add(j) = sum;
+                        *to.add(at + j) = sum;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The functions of a fold, compiled for this machine's widest vectors.
 fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     unsafe fn plain_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
@@ -361,6 +434,16 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         // SAFETY: as the caller says.
         unsafe { scan::<T, F>(from, to, n, carry, down) }
     }
+    unsafe fn plain_scan_rows<T: Copy, F: Function<T>>(
+        from: *const u8,
+        to: *mut u8,
+        rows: (usize, usize),
+        carries: *mut u8,
+        down: bool,
+    ) {
+        // SAFETY: as the caller says.
+        unsafe { scan_rows::<T, F>(from, to, rows, carries, down) }
+    }
     unsafe fn plain_windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
         // SAFETY: as the caller says.
         unsafe { line::windows::<T, F>(line) }
@@ -374,6 +457,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         fresh: plain_rows::<T, F, false>,
         strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
+        scan_rows: plain_scan_rows::<T, F>,
         windows,
         identity,
     };

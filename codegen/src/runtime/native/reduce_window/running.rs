@@ -9,8 +9,11 @@ use crate::runtime::native::window::{Axis, Form};
 /// Neighbouring lines that are folded together.
 const WIDE: usize = 512;
 
-/// Elements of a line from which several tasks fold it, if there are few lines.
+/// Elements of lines from which several tasks fold them, if they are few.
 const LONG_LINE: usize = 1 << 16;
+
+/// Lines side by side whose rows are too short to be folded one at a time.
+pub(super) const SIDE_BY_SIDE: usize = 16;
 
 /// Elements of a block of a long line that are folded side by side.
 const LANES: usize = 64;
@@ -55,29 +58,26 @@ pub(super) unsafe fn along(
     out: Shared<u8>,
 ) {
     let form = axis.form();
-    let few = outer < TASKS / 4 && axis.input >= LONG_LINE;
+    let long = axis.input >= LONG_LINE.div_ceil(inner) && axis.input >= LANES * TASKS;
+    let few = outer < TASKS / 4 && long && work.fold.identity.is_some();
     // SAFETY: as the caller says, in all cases; tasks have different lines.
     unsafe {
         match form {
-            Form::Prefix | Form::Suffix if inner == 1 && few && work.fold.identity.is_some() => {
-                for line in 0..outer {
-                    let at = line * axis.input * work.fold.bytes;
-                    long_line(&work, axis.input, form == Form::Suffix, x.offset(at), out.offset(at));
+            Form::Prefix | Form::Suffix if inner <= SIDE_BY_SIDE && few => {
+                for lines in 0..outer {
+                    let at = lines * axis.input * inner * work.fold.bytes;
+                    let rows = (axis.input, inner);
+                    long_lines(&work, rows, form == Form::Suffix, x.offset(at), out.offset(at));
                 }
             }
-            Form::Prefix | Form::Suffix if inner == 1 => {
-                tasks(work.pool, outer, axis.input, &|task, lines| {
-                    let carry = work.scratch(task);
-                    for line in lines {
-                        let at = line * axis.input * work.fold.bytes;
-                        work.begin(carry, 1);
-                        (work.fold.scan)(
-                            x.offset(at).pointer(),
-                            out.offset(at).pointer(),
-                            axis.input,
-                            carry,
-                            form == Form::Suffix,
-                        );
+            Form::Prefix | Form::Suffix if inner <= SIDE_BY_SIDE => {
+                tasks(work.pool, outer, axis.input * inner, &|task, range| {
+                    let carries = work.scratch(task);
+                    for lines in range {
+                        let at = lines * axis.input * inner * work.fold.bytes;
+                        work.begin(carries, inner);
+                        let (x, out) = (x.offset(at).pointer(), out.offset(at).pointer());
+                        work.fold.scan_lines(x, out, (axis.input, inner), carries, form == Form::Suffix);
                     }
                 })
             }
@@ -141,42 +141,57 @@ fn columns(work: &Work<'_>, outer: usize, inner: usize, axis: &Axis, each: &(dyn
     );
 }
 
-/// A line so long that several tasks fold it: pieces are folded, and then gone through with what came before them.
-unsafe fn long_line(work: &Work<'_>, n: usize, down: bool, x: Shared<u8>, out: Shared<u8>) {
+/// A few lines, side by side, so long that several tasks fold them: pieces are folded, and then gone through with what came before them.
+unsafe fn long_lines(
+    work: &Work<'_>,
+    (n, lines): (usize, usize),
+    down: bool,
+    x: Shared<u8>,
+    out: Shared<u8>,
+) {
+    /// An element for each line.
+    #[derive(Clone, Copy)]
+    #[repr(align(16))]
+    struct Carries([u8; 16 * SIDE_BY_SIDE]);
     let (fold, size) = (work.fold, work.fold.bytes);
     let identity = fold.identity.unwrap_or(0).to_ne_bytes();
     let piece = |i: usize| n * i / TASKS..n * (i + 1) / TASKS;
+    // Whole rows.
+    let together = LANES / lines * lines;
     // SAFETY: as the caller says; tasks have different pieces, and memory for LANES elements each.
     unsafe {
         work.pool.run(TASKS, &|i| {
             let lanes = work.scratch(i);
             fill(Shared::<u8>::new(lanes).slice_mut(0, LANES * size), &identity[..size]);
             let range = piece(i);
-            let whole = range.len() / LANES;
+            let (first, elements) = (range.start * lines, range.len() * lines);
+            let whole = elements / together;
             for block in 0..whole {
-                let from = x.offset((range.start + block * LANES) * size).pointer();
-                (fold.rows)(lanes, LANES, &[from.cast_const()]);
+                let from = x.offset((first + block * together) * size).pointer();
+                (fold.rows)(lanes, together, &[from.cast_const()]);
             }
-            let rest = range.start + whole * LANES;
-            (fold.rows)(lanes, range.end - rest, &[x.offset(rest * size).pointer().cast_const()]);
-            for lane in 1..LANES {
-                (fold.rows)(lanes, 1, &[lanes.add(lane * size).cast_const()]);
+            let rest = x.offset((first + whole * together) * size).pointer();
+            (fold.rows)(lanes, elements - whole * together, &[rest.cast_const()]);
+            for lane in (lines..together).step_by(lines) {
+                (fold.rows)(lanes, lines, &[lanes.add(lane * size).cast_const()]);
             }
         });
         // What a piece comes to becomes what comes before it.
-        let mut before = [0u8; 16];
-        before[..size].copy_from_slice(&work.first.0[..size]);
+        let mut before = Carries([0; 16 * SIDE_BY_SIDE]);
+        let row = lines * size;
+        before.0[..row].copy_from_slice(&work.first.0[..row]);
         for i in 0..TASKS {
             let lanes = work.scratch(if down { TASKS - 1 - i } else { i });
             let mut next = before;
-            (fold.rows)(next.as_mut_ptr(), 1, &[lanes.cast_const()]);
-            lanes.copy_from_nonoverlapping(before.as_ptr(), size);
+            (fold.rows)(next.0.as_mut_ptr(), lines, &[lanes.cast_const()]);
+            lanes.copy_from_nonoverlapping(before.0.as_ptr(), row);
             before = next;
         }
         work.pool.run(TASKS, &|i| {
-            let (range, carry) = (piece(i), work.scratch(i));
-            let at = range.start * size;
-            (fold.scan)(x.offset(at).pointer(), out.offset(at).pointer(), range.len(), carry, down);
+            let (range, carries) = (piece(i), work.scratch(i));
+            let at = range.start * row;
+            let (x, out) = (x.offset(at).pointer(), out.offset(at).pointer());
+            fold.scan_lines(x, out, (range.len(), lines), carries, down);
         });
     }
 }

@@ -3,6 +3,7 @@
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 
 use super::fold::{self, Carrier};
+use super::running::SIDE_BY_SIDE;
 use super::{TASKS, tasks};
 use crate::Unsupported;
 use crate::runtime::native::floats::Narrow;
@@ -161,25 +162,15 @@ impl Operation for Scan {
                 // SAFETY: places are in the arrays; tasks have different lines.
                 unsafe {
                     self.read(init, o * inner + first, carry, count);
-                    if inner == 1 {
-                        match &self.narrow {
-                            Some(_) => {
-                                self.read(x, o * n, row, n);
-                                (fold.scan)(row, row, n, carry, self.down);
-                                self.write(row, out, o * n, n);
-                            }
-                            None => {
-                                let at = o * n * self.bytes;
-                                (fold.scan)(
-                                    x.offset(at).pointer(),
-                                    out.offset(at).pointer(),
-                                    n,
-                                    carry,
-                                    self.down,
-                                );
-                                self.normalize(out, o * n, n);
-                            }
-                        }
+                    if inner <= SIDE_BY_SIDE && self.narrow.is_none() {
+                        let at = o * n * inner * self.bytes;
+                        let (x, to) = (x.offset(at).pointer(), out.offset(at).pointer());
+                        fold.scan_lines(x, to, (n, inner), carry, self.down);
+                        self.normalize(out, o * n * inner, n * inner);
+                    } else if inner == 1 {
+                        self.read(x, o * n, row, n);
+                        (fold.scan)(row, row, n, carry, self.down);
+                        self.write(row, out, o * n, n);
                     } else {
                         for k in 0..n {
                             let at = (o * n + if self.down { n - 1 - k } else { k }) * inner + first;

@@ -116,6 +116,23 @@ fn products_up_to_the_end() {
     assert_eq!(native(&module, &x, &[], 2).len(), 1);
 }
 
+/// Lines side by side, up and down, of which several tasks fold the long ones.
+#[test]
+fn short_rows() {
+    for (n, width) in [(70_000, 2), (30_000, 3), (20_001, 5), (5_000, 16), (300, 4), (40, 7)] {
+        let shape = format!("{n},{width}");
+        for window in [format!("size={n}x1 pad={}_0x0_0", n - 1), format!("size={n}x1 pad=0_{}x0_0", n - 1)] {
+            let window = (&shape[..], &shape[..], &window[..]);
+            for ty in [ElementType::S32, ElementType::U8] {
+                check(&text(ty, "add", window, "parameter(1)"), 6, true, false, &[]);
+            }
+            check(&text(ElementType::F32, "maximum", window, "parameter(1)"), 6, true, false, &[]);
+            close(&text(ElementType::F64, "add", window, "parameter(1)"), 6, n as f64);
+            close(&text(ElementType::C64, "add", window, "parameter(1)"), 6, n as f64);
+        }
+    }
+}
+
 #[test]
 fn sums_of_floats() {
     for (seed, &ty) in (0..).zip(ElementType::ALL) {
