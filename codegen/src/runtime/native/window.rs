@@ -69,6 +69,19 @@ pub(super) fn single(axes: &[Axis]) -> Option<(Axis, [usize; 2])> {
     Some((axes[i], [size(&axes[..i]), size(&axes[i + 1..])]))
 }
 
+/// The same windows without neighbours along the last axis that has any, if there are fewer of them than that, and it can be.
+pub(super) fn without_few_neighbours(axes: &[Axis], few: usize) -> Axes {
+    let busy = axes.iter().rposition(|a| !a.is_identity());
+    let one = busy.and_then(|busy| {
+        let inner: usize = axes[busy + 1..].iter().map(|a| a.input).product();
+        axes[busy].with_neighbours(inner).filter(|_| inner > 1 && inner < few).map(|one| (busy, one))
+    });
+    match one {
+        Some((busy, one)) => axes[..busy].iter().copied().chain([one]).collect(),
+        None => axes.into(),
+    }
+}
+
 /// The axes of an array.
 pub(super) type Axes = SmallVec<[Axis; 6]>;
 
@@ -166,6 +179,21 @@ impl Axis {
         } else {
             Form::Any
         }
+    }
+
+    /// This axis and the `inner` neighbours of each of its elements as one, if windows are of elements that stand as those of the results do.
+    fn with_neighbours(&self, inner: usize) -> Option<Axis> {
+        let even = self.stride == 1 && self.base_dilation == 1;
+        Some(Axis {
+            input: self.input.checked_mul(inner)?,
+            window: self.window,
+            output: self.output.checked_mul(inner)?,
+            stride: 1,
+            padding_low: self.padding_low.checked_mul(i64::try_from(inner).ok()?)?,
+            base_dilation: 1,
+            window_dilation: self.window_dilation.checked_mul(inner)?,
+        })
+        .filter(|_| even)
     }
 
     /// The element at window position `w` of output `o`.

@@ -48,6 +48,9 @@ pub(in crate::runtime::native) struct Fold {
     /// As `scan`, of lines that lie side by side: `n` rows of so many elements each, and a carry for each line.
     pub(in crate::runtime::native) scan_rows:
         unsafe fn(from: *const u8, to: *mut u8, rows: (usize, usize), carries: *mut u8, down: bool),
+    /// As `scan`, of lines that lie one behind the other, each from the same first carry; how many, and the elements of each.
+    pub(in crate::runtime::native) scan_each:
+        unsafe fn(from: *const u8, to: *mut u8, lines: (usize, usize), first: *const u8, down: bool),
     /// The bits of an element that changes nothing, if the order of elements does not matter either.
     pub(in crate::runtime::native) identity: Option<u128>,
 }
@@ -405,6 +408,40 @@ unsafe fn scan_rows<T: Copy, F: Function<T>>(
     }
 }
 
+#[inline(always)]
+unsafe fn scan_each<T: Copy, F: Function<T>>(
+    from: *const u8,
+    to: *mut u8,
+    (lines, n): (usize, usize),
+    first: *const u8,
+    down: bool,
+) {
+    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+    // Lines of a known length are taken apart.
+    macro_rules! lines {
+        ($n:expr) => {
+            for line in 0..lines {
+                // SAFETY: the caller says that there are so many elements.
+                unsafe {
+                    let (from, to) = (from.add(line * $n), to.add(line * $n));
+                    let mut sum = *first.cast::<T>();
+                    for i in 0..$n {
+                        let i = if down { $n - 1 - i } else { i };
+                        sum = F::of(sum, *from.add(i));
+                        *to.add(i) = sum;
+                    }
+                }
+            }
+        };
+    }
+    match n {
+        2 => lines!(2),
+        3 => lines!(3),
+        4 => lines!(4),
+        _more => lines!(n),
+    }
+}
+
 /// The functions of a fold, compiled for this machine's widest vectors.
 fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     unsafe fn plain_rows<T: Copy, F: Function<T>, const BEGUN: bool>(
@@ -444,6 +481,16 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         // SAFETY: as the caller says.
         unsafe { scan_rows::<T, F>(from, to, rows, carries, down) }
     }
+    unsafe fn plain_scan_each<T: Copy, F: Function<T>>(
+        from: *const u8,
+        to: *mut u8,
+        lines: (usize, usize),
+        first: *const u8,
+        down: bool,
+    ) {
+        // SAFETY: as the caller says.
+        unsafe { scan_each::<T, F>(from, to, lines, first, down) }
+    }
     unsafe fn plain_windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
         // SAFETY: as the caller says.
         unsafe { line::windows::<T, F>(line) }
@@ -458,6 +505,7 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         strided: plain_strided::<T, F>,
         scan: plain_scan::<T, F>,
         scan_rows: plain_scan_rows::<T, F>,
+        scan_each: plain_scan_each::<T, F>,
         windows,
         identity,
     };

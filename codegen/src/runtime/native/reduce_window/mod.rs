@@ -32,6 +32,9 @@ use crate::runtime::pool::Pool;
 /// Positions of a window from which windows that overlap share their work.
 const LONG: usize = 32;
 
+/// Neighbours of an element that are gone through with it in one line, if they are fewer: too few for rows.
+const FEW_NEIGHBOURS: usize = 48;
+
 /// Elements of a piece of work, about.
 const PIECE: usize = 1 << 14;
 
@@ -91,7 +94,8 @@ pub(super) fn of(module: &Module, id: InstrId) -> Result<super::Kind, Unsupporte
 
 impl ReduceWindow {
     fn new(ty: ElementType, op: Opcode, mut axes: Axes, carrier: Carrier, fold: Fold) -> ReduceWindow {
-        if matches!(carrier, Carrier::C64 | Carrier::C128) && op == Opcode::Add {
+        let parts = matches!(carrier, Carrier::C64 | Carrier::C128) && op == Opcode::Add;
+        if parts {
             axes.push(Axis::identity(2));
         }
         let narrow = (carrier == Carrier::F32 && ty != ElementType::F32).then(|| Narrow::new(ty));
@@ -109,8 +113,11 @@ impl ReduceWindow {
         let mut layout = Layout::default();
         let bytes = fold.bytes as u64;
         let input: usize = axes.iter().map(|a| a.input).product();
-        let direct = direct::Plan::new(&axes, fold.identity.is_some(), narrow.is_some());
-        let planes = if passes.is_empty() { planes::Plan::new(&axes, fold.identity.is_some()) } else { None };
+        // The parts of a complex number begin with different values.
+        let lines = if parts { axes.clone() } else { window::without_few_neighbours(&axes, FEW_NEIGHBOURS) };
+        let direct = direct::Plan::new(&lines, fold.identity.is_some(), narrow.is_some());
+        let planes =
+            if passes.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
         let lines = passes.is_empty() && (planes.is_some() || direct.narrows());
         let wide = match narrow {
             Some(_) if !lines => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],

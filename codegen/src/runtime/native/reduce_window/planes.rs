@@ -66,7 +66,7 @@ impl Plan {
         }
         let outputs = first.output.div_ceil(first.output.div_ceil(cut).max(1));
         let array = if before.is_empty() { most } else { each.saturating_mul(outputs) };
-        let arrays = if outputs < first.output { 1 } else { (ELEMENTS / array).clamp(1, 64) };
+        let arrays = if outputs < first.output { 1 } else { (ELEMENTS / array).max(1) };
         let arrays = arrays.min(count.div_ceil(super::TASKS)).max(1);
         let elements = if outputs < first.output { first.reach(outputs) } else { first.input };
         let reached =

@@ -15,6 +15,9 @@ const LONG_LINE: usize = 1 << 16;
 /// Lines side by side whose rows are too short to be folded one at a time.
 pub(super) const SIDE_BY_SIDE: usize = 16;
 
+/// Elements of lines of which many are gone through in one call.
+const SHORT: usize = 32;
+
 /// Elements of a block of a long line that are folded side by side.
 const LANES: usize = 64;
 
@@ -69,6 +72,14 @@ pub(super) unsafe fn along(
                     let rows = (axis.input, inner);
                     long_lines(&work, rows, form == Form::Suffix, x.offset(at), out.offset(at));
                 }
+            }
+            Form::Prefix | Form::Suffix if inner == 1 && axis.input <= SHORT => {
+                tasks(work.pool, outer, axis.input, &|_, lines| {
+                    let at = lines.start * axis.input * work.fold.bytes;
+                    let (x, out) = (x.offset(at).pointer(), out.offset(at).pointer());
+                    let lines = (lines.len(), axis.input);
+                    (work.fold.scan_each)(x, out, lines, work.first.0.as_ptr(), form == Form::Suffix);
+                })
             }
             Form::Prefix | Form::Suffix if inner <= SIDE_BY_SIDE => {
                 tasks(work.pool, outer, axis.input * inner, &|task, range| {

@@ -38,6 +38,10 @@ const WINDOWS: &[(&str, &str, &str)] = &[
     ("300,10", "300,4", "size=1x3 rhs_dilate=1x3"),
     ("300,12", "300,4", "size=1x2 stride=1x3 pad=0_0x-1_0"),
     ("9,6,5", "9,8,7", "size=1x3x3 pad=0_0x4_0x2_2"),
+    ("500,3", "500,3", "size=3x1 pad=1_1x0_0"),
+    ("3,60,8", "3,57,8", "size=1x5x1 pad=0_0x0_1x0_0"),
+    ("2,9,30,5", "2,9,26,5", "size=1x3x3x1 pad=0_0x1_1x0_0x0_0 rhs_dilate=1x1x2x1"),
+    ("40,7", "43,7", "size=2x1 pad=4_0x0_0"),
 ];
 
 /// The place of the windows there that all end with the last element: of products of floats the order is another one.
@@ -114,6 +118,24 @@ fn products_up_to_the_end() {
     let module = parse(&text(ElementType::F32, "multiply", long, "constant(1)"));
     let x = arguments(&module, &Random::new(1), false);
     assert_eq!(native(&module, &x, &[], 2).len(), 1);
+}
+
+/// Many short lines, one behind the other.
+#[test]
+fn short_lines() {
+    for (lines, n) in [(9_000, 2), (7, 3), (6_001, 4), (5_000, 8), (300, 31)] {
+        let shape = format!("{lines},{n}");
+        for window in [format!("size=1x{n} pad=0_0x{}_0", n - 1), format!("size=1x{n} pad=0_0x0_{}", n - 1)] {
+            let window = (&shape[..], &shape[..], &window[..]);
+            for (ty, op) in
+                [(ElementType::S64, "add"), (ElementType::F16, "minimum"), (ElementType::U8, "multiply")]
+            {
+                check(&text(ty, op, window, "parameter(1)"), 7, true, false, &[]);
+            }
+            close(&text(ElementType::F32, "add", window, "parameter(1)"), 7, n as f64);
+            close(&text(ElementType::C128, "add", window, "parameter(1)"), 7, n as f64);
+        }
+    }
 }
 
 /// Lines side by side, up and down, of which several tasks fold the long ones.
