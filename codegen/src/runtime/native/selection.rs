@@ -1,5 +1,5 @@
 //! The best few keys of a line, in order: a scan for keys that are better than the k-th best so far. Those are collected; when there are enough, all but the
-//! best k are dropped, and the bar is raised.
+//! best k are dropped, and the bar is raised. A handful is kept in order, and the bar raised by each.
 //!
 //! **Invariant:** of equal keys those of lower places are the better ones, so that what is selected does not depend on how a line is cut into pieces.
 
@@ -10,6 +10,9 @@ const BLOCK: usize = 128;
 
 /// Keys among which one that is better is searched for one by one.
 const STRIP: usize = 16;
+
+/// Keys that are kept in order, at most.
+const HANDFUL: usize = 16;
 
 /// A key and its place, in the order of the results.
 pub(super) trait Item: Copy + Ord {
@@ -78,6 +81,9 @@ pub(super) fn best<I: Item>(
     range: Range<usize>,
     mut keys: impl FnMut(Range<usize>, &mut [I::Key]),
 ) -> usize {
+    if k <= HANDFUL {
+        return handful(room, k, range, keys);
+    }
     let mut found = [I::Key::default(); BLOCK];
     let mut count = 0;
     let mut at = range.start;
@@ -91,8 +97,8 @@ pub(super) fn best<I: Item>(
         }
         at += n;
     }
-    if k == 0 || count <= k {
-        return count.min(k);
+    if count <= k {
+        return count;
     }
     room[..count].select_nth_unstable(k - 1);
     let mut bar = room[k - 1].key();
@@ -128,6 +134,49 @@ pub(super) fn best<I: Item>(
         room[..count].select_nth_unstable(k - 1);
     }
     k
+}
+
+/// As [`best`], of a handful; in order.
+#[inline(always)]
+fn handful<I: Item>(
+    room: &mut [I],
+    k: usize,
+    range: Range<usize>,
+    mut keys: impl FnMut(Range<usize>, &mut [I::Key]),
+) -> usize {
+    let mut found = [I::Key::default(); BLOCK];
+    let mut count = 0;
+    if k == 0 {
+        return 0;
+    }
+    let mut at = range.start;
+    while at < range.end {
+        let n = BLOCK.min(range.end - at);
+        keys(at..at + n, &mut found[..n]);
+        for (strip, keys) in found[..n].chunks(STRIP).enumerate() {
+            if count == k && !any_below(keys, room[k - 1].key()) {
+                continue;
+            }
+            for (i, &key) in keys.iter().enumerate() {
+                // The last of those that are kept is dropped, if it is not better.
+                let mut place = if count < k {
+                    count += 1;
+                    count - 1
+                } else if key < room[k - 1].key() {
+                    k - 1
+                } else {
+                    continue;
+                };
+                while place > 0 && key < room[place - 1].key() {
+                    room[place] = room[place - 1];
+                    place -= 1;
+                }
+                room[place] = I::with(key, (at + strip * STRIP + i) as u32);
+            }
+        }
+        at += n;
+    }
+    count
 }
 
 #[inline(always)]
