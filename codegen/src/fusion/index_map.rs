@@ -1,5 +1,5 @@
-//! Index maps: where an element of a value is, by the index of a loop. Slices, paddings, concatenations, transposes, broadcasts, reversals and reshapes that
-//! cut nothing are arithmetic on each coordinate, within a part of the loop; maps of these are one where they lead to the same place for the same part, however
+//! Index maps: where an element of a value is, by the index of a loop. Slices, paddings, concatenations, transposes, broadcasts, reversals, reshapes that
+//! cut nothing, and where gathers have their indices, are arithmetic on each coordinate, within a part of the loop; maps of these are one where they lead to the same place for the same part, however
 //! they are put together. All others are told apart by what they consist of.
 //!
 //! **Invariant:** maps that differ may count as two where they are one, never the other way round but for a collision of 64 bits.
@@ -174,6 +174,17 @@ impl Form {
                     });
                 }
             }
+            // Of indices that are one number each.
+            Opcode::Gather if slot == 1 => {
+                let vector = along(instr.attrs.int(AttrKey::IndexVectorDim)?)?;
+                if own.get(vector).is_some_and(|&n| n != 1) {
+                    return None;
+                }
+                let within = instr.attrs.ints_or_empty(AttrKey::OffsetDims);
+                let mut rows = (0..).zip(&self.at).filter(|(d, _)| !within.contains(d)).map(|(_, c)| *c);
+                let at = |d| if d == vector { Some(Coordinate::fixed(0)) } else { rows.next() };
+                form.at = (0..own.len()).map(at).collect::<Option<_>>()?;
+            }
             _ => return None,
         }
         form.settle(own);
@@ -228,7 +239,8 @@ impl<'m> Forms<'m> {
             && let Some(form) = known.through(module, user, slot, self.columns)
         {
             let form = form?;
-            let share = Some(form.elements() / known.elements().max(1.0));
+            // An index may be for many elements.
+            let share = (instr.opcode != Opcode::Gather).then(|| form.elements() / known.elements().max(1.0));
             if form == Form::here(own) {
                 return Some(Look { map: HERE, share });
             }
@@ -297,6 +309,26 @@ mod tests {
         assert_ne!(map(&[("d", 0)]), map(&[("d", 1)]));
         assert_eq!(map(&[("w", 0)]), Some(ONE));
         assert_ne!(map(&[("d", 0), ("a", 0)]), map(&[("a", 0)]));
+    }
+
+    #[test]
+    fn indices_of_gathers() {
+        let m = module(
+            "HloModule m\nENTRY e { x = f32[5,7,4] parameter(0)\n i = s32[5,6] parameter(1)\n j = s32[5,6] negate(i)\n r = s32[5,6,1] reshape(j)\n \
+             a = f32[5,6,4] gather(x, r), offset_dims={2}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, \
+             start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,4}\n \
+             b = f32[4,5,6] gather(x, j), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, \
+             start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,4}\n \
+             k = s32[5,6,4] broadcast(j), dimensions={0,1}\n l = s32[4,5,6] broadcast(j), dimensions={1,2}\n c = f32[5,6,4] convert(k)\n d = f32[4,5,6] convert(l)\n \
+             ROOT t = (f32[5,6,4], f32[4,5,6], f32[5,6,4], f32[4,5,6]) tuple(a, b, c, d) }",
+        );
+        let mut forms = Forms::new(&m, true);
+        let mut map = |path: &[(&str, usize)]| chain(&mut forms, path).map(|x| x.0);
+        // Where a repeated value is looked at by the same loop.
+        assert_eq!(map(&[("a", 1), ("r", 0)]), map(&[("k", 0)]));
+        assert_eq!(map(&[("b", 1)]), map(&[("l", 0)]));
+        assert_ne!(map(&[("b", 1)]), map(&[("k", 0)]));
+        assert_ne!(map(&[("a", 0)]), map(&[("a", 1)]));
     }
 
     #[test]
