@@ -1,5 +1,5 @@
 //! Rows that indices say where to find: they are asked for some rows ahead of those that are copied or computed with, because no processor foresees them.
-//! So are rows from which indices pick elements, a part of the next one with each of these.
+//! So are rows from which indices pick elements, a part of the next one with each of these; of short rows, of one some rows ahead.
 //!
 //! **Invariant:** asking changes no value: indices are loaded of rows that the kernel is called for, and what is asked for may be any address.
 
@@ -21,7 +21,8 @@ const ROWS: (i64, i64) = (4, 32);
 /// Operations that an index may take, since it is computed twice.
 const WORK: u64 = 16;
 
-/// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked: the processor foresees shorter ones, or has them.
+/// Bytes of an array from which on it is in no cache, and of its rows from which elements are picked. Shorter ones are asked for into the nearest cache: elements
+/// that are picked together from rows that are not there take several times as long, though the rows follow each other.
 const FAR: i64 = 8 << 20;
 const LEAST: i64 = 4 << 10;
 const MOST: i64 = 128 << 10;
@@ -89,8 +90,17 @@ impl Gathered {
 /// Rows of large arrays from which elements at computed places are picked.
 #[derive(Default)]
 pub(super) struct Picked {
-    /// Arrays, where in the next row to ask, and for how many bytes for each element that is picked.
-    rows: Vec<(u32, Affine, i64)>,
+    rows: Vec<Row>,
+}
+
+/// Where to ask for a part of a later row.
+struct Row {
+    array: u32,
+    at: Affine,
+    /// For each element that is picked.
+    bytes: u64,
+    /// Into the nearest cache.
+    near: bool,
 }
 
 impl Picked {
@@ -119,22 +129,26 @@ impl Picked {
             let each = row / n.max(1);
             let fits = (0..row).contains(&high.saturating_sub(low))
                 && elements.saturating_mul(size) >= FAR
-                && (LEAST..=MOST).contains(&row.saturating_mul(size))
+                && (LINE..=MOST).contains(&row.saturating_mul(size))
                 && each * size <= LINE;
             if fits && !is_plain(tape, at, inner) {
-                let next = whole(next).plus(at.constant.wrapping_add(row));
+                let near = row * size < LEAST;
+                let ahead = if near { (AHEAD / (row * size)).max(1) } else { 1 };
+                let next = whole(next).plus(at.constant.wrapping_add(row * ahead));
                 let each = each.max(1);
-                rows.push((*array, next.merged(&Affine::atom(inner_atom).times(each)), each * size));
+                let at = next.merged(&Affine::atom(inner_atom).times(each));
+                rows.push(Row { array: *array, at, bytes: (each * size).unsigned_abs(), near });
             }
         }
         Self { rows }
     }
 
-    /// Asks for a part of the next rows.
+    /// Asks for a part of later rows.
     pub(super) fn ask(&self, c: &mut Code<'_, '_, '_, '_>) -> Result<()> {
-        for (array, at, bytes) in &self.rows {
-            let place = c.place(*array, at)?;
-            c.e.prefetch_far(place.address, bytes.unsigned_abs() * u64::from(c.lanes))?;
+        for row in &self.rows {
+            let address = c.place(row.array, &row.at)?.address;
+            let bytes = row.bytes * u64::from(c.lanes);
+            if row.near { c.e.prefetch(address, bytes)? } else { c.e.prefetch_far(address, bytes)? }
         }
         Ok(())
     }
@@ -169,5 +183,8 @@ mod tests {
         let body = "  i = s32[300,1] reshape(p1)\n  ROOT g = f32[2100,300] gather(p0, i), offset_dims={0}, collapsed_slice_dims={1}, \
                     start_index_map={1}, index_vector_dim=1, slice_sizes={2100,1}";
         check(&fused("kLoop", &["f32[2100,1030]", "s32[300]"], "f32[2100,300]", body, ""));
+        let body = "  i = s32[33000,50,1] reshape(p1)\n  ROOT g = f32[33000,50] gather(p0, i), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, \
+                    operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}";
+        check(&fused("kLoop", &["f32[33000,70]", "s32[33000,50]"], "f32[33000,50]", body, ""));
     }
 }
