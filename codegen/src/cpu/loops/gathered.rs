@@ -127,12 +127,12 @@ impl Picked {
             next.retain(|t| t.0 != inner_atom);
             // Most lines of a row are seen, and all of them fit into the second cache.
             let each = row / n.max(1);
+            let near = row.saturating_mul(size) < LEAST;
             let fits = (0..row).contains(&high.saturating_sub(low))
-                && elements.saturating_mul(size) >= FAR
+                && elements.saturating_mul(size) >= if near { DISTANT } else { FAR }
                 && (LINE..=MOST).contains(&row.saturating_mul(size))
                 && each * size <= LINE;
             if fits && !is_plain(tape, at, inner) {
-                let near = row * size < LEAST;
                 let ahead = if near { (AHEAD / (row * size)).max(1) } else { 1 };
                 let next = whole(next).plus(at.constant.wrapping_add(row * ahead));
                 let each = each.max(1);
