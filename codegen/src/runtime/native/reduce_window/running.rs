@@ -61,7 +61,7 @@ pub(super) unsafe fn along(
     out: Shared<u8>,
 ) {
     let form = axis.form();
-    let long = axis.input >= LONG_LINE.div_ceil(inner) && axis.input >= LANES * TASKS;
+    let long = axis.input.saturating_mul(inner) >= LONG_LINE && axis.input >= LANES * TASKS;
     let few = outer < TASKS / 4 && long && work.fold.identity.is_some();
     // SAFETY: as the caller says, in all cases; tasks have different lines.
     unsafe {

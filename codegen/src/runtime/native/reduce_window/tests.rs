@@ -42,6 +42,7 @@ const WINDOWS: &[(&str, &str, &str)] = &[
     ("3,60,8", "3,57,8", "size=1x5x1 pad=0_0x0_1x0_0"),
     ("2,9,30,5", "2,9,26,5", "size=1x3x3x1 pad=0_0x1_1x0_0x0_0 rhs_dilate=1x1x2x1"),
     ("40,7", "43,7", "size=2x1 pad=4_0x0_0"),
+    ("1,0", "1,1", "size=2x1 pad=-1_2x0_1"),
 ];
 
 /// The place of the windows there that all end with the last element: of products of floats the order is another one.
