@@ -244,11 +244,13 @@ pub(super) fn roots(
                 let first = number(&nests);
                 let whole: Vec<_> = piece.iter().copied().chain(row.iter().map(|&n| (0, n))).collect();
                 // Little ones are decided by element; of others rows may be one with what is beside them, as they are not everywhere.
-                let mut trial = tape.clone();
-                let mut alone = Root::nest(roots, &mut trial, dims, &whole, first)?;
-                alone.join(&mut trial);
-                let is_one = alone.vars.last().is_some_and(|&(_, n)| n > row.iter().product());
-                let nest = if is_one || rows(piece) * MOSTLY < most {
+                let is_one = || -> std::result::Result<bool, Unsupported> {
+                    let mut trial = tape.clone();
+                    let mut alone = Root::nest(roots, &mut trial, dims, &whole, first)?;
+                    alone.join(&mut trial);
+                    Ok(alone.vars.last().is_some_and(|&(_, n)| n > row.iter().product()))
+                };
+                let nest = if rows(piece) * MOSTLY < most || is_one()? {
                     Root::nest(roots, tape, dims, &whole, first)?
                 } else {
                     Root::columns(roots, tape, dims, piece, first, None)?

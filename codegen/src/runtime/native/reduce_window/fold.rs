@@ -361,7 +361,6 @@ unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, 
     }
 }
 
-#[inline(always)]
 unsafe fn scan_rows<T: Copy, F: Function<T>>(
     from: *const u8,
     to: *mut u8,
@@ -408,7 +407,6 @@ unsafe fn scan_rows<T: Copy, F: Function<T>>(
     }
 }
 
-#[inline(always)]
 unsafe fn scan_each<T: Copy, F: Function<T>>(
     from: *const u8,
     to: *mut u8,
@@ -461,36 +459,6 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         // SAFETY: as the caller says.
         unsafe { strided::<T, F>(accumulator, n, source, steps) }
     }
-    unsafe fn plain_scan<T: Copy, F: Function<T>>(
-        from: *const u8,
-        to: *mut u8,
-        n: usize,
-        carry: *mut u8,
-        down: bool,
-    ) {
-        // SAFETY: as the caller says.
-        unsafe { scan::<T, F>(from, to, n, carry, down) }
-    }
-    unsafe fn plain_scan_rows<T: Copy, F: Function<T>>(
-        from: *const u8,
-        to: *mut u8,
-        rows: (usize, usize),
-        carries: *mut u8,
-        down: bool,
-    ) {
-        // SAFETY: as the caller says.
-        unsafe { scan_rows::<T, F>(from, to, rows, carries, down) }
-    }
-    unsafe fn plain_scan_each<T: Copy, F: Function<T>>(
-        from: *const u8,
-        to: *mut u8,
-        lines: (usize, usize),
-        first: *const u8,
-        down: bool,
-    ) {
-        // SAFETY: as the caller says.
-        unsafe { scan_each::<T, F>(from, to, lines, first, down) }
-    }
     unsafe fn plain_windows<T: Copy, F: Function<T>>(line: &Line<'_>) {
         // SAFETY: as the caller says.
         unsafe { line::windows::<T, F>(line) }
@@ -503,9 +471,9 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
         rows: plain_rows::<T, F, true>,
         fresh: plain_rows::<T, F, false>,
         strided: plain_strided::<T, F>,
-        scan: plain_scan::<T, F>,
-        scan_rows: plain_scan_rows::<T, F>,
-        scan_each: plain_scan_each::<T, F>,
+        scan: scan::<T, F>,
+        scan_rows: scan_rows::<T, F>,
+        scan_each: scan_each::<T, F>,
         windows,
         identity,
     };
