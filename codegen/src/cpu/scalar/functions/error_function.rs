@@ -1,52 +1,107 @@
 //! The error function.
 
-use super::{Digits, at_most, exponential, fabs, polynomial, power_of_two, rint};
-use crate::cpu::llvm::{Emit, FloatPredicate, Result, Value};
+use super::pieces::{Row, pick};
+use super::{Digits, at_most, exponential, fabs, magic, polynomial};
+use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::cpu::scalar::float::copysign;
 
-/// 2/sqrt(pi) in two pieces, then `(erf(x)/x - 2/sqrt(pi)) / x^2` in `x^2` up to 1, 2^-29.
-const SLOPE: [f32; 2] = [std::f32::consts::FRAC_2_SQRT_PI, -5.863_538_4e-8];
-const SMALL: [f64; 6] = [
-    -0.3761262893676758,
-    0.1128360703587532,
-    -0.02685449831187725,
-    0.005189398303627968,
-    -0.0008018327644094825,
-    7.877869211370125e-5,
+/// Pieces are around its multiples. Those have few bits, and of the first three the error function is nearly a number of `f32`.
+const STEP: f64 = 556_845.0 / 1_048_576.0;
+/// From the end of the last piece on the result is 1.
+const END: f64 = 7.4999 * STEP;
+/// What `2/sqrt(pi)` lacks as a number of `f32`.
+const SLOPE_LOW: f32 = -5.863_538_4e-8;
+/// `erf(STEP i + d)`, power by power of `d`, each piece by its relative error: 2^-27.5 and less.
+const ROWS: [Row; 8] = [
+    [0.0, 0.547_357_2, 0.866_911_35, 0.975_743_95, 0.997_336_03, 0.999_826_7, 0.999_993_4, 0.999_999_9],
+    [
+        std::f32::consts::FRAC_2_SQRT_PI,
+        0.851_095_86,
+        0.365_215_03,
+        0.089_159_09,
+        0.012_383_101_5,
+        0.000_978_453_2,
+        4.398_423_7e-5,
+        1.124_859_6e-6,
+    ],
+    [
+        0.0,
+        -0.451_972_84,
+        -0.387_894_33,
+        -0.142_043_53,
+        -0.026_304_033,
+        -0.002_598_031_2,
+        -0.000_140_153_05,
+        -4.182_397e-6,
+    ],
+    [
+        -0.376_126_05,
+        -0.123_689_46,
+        0.152_915_84,
+        0.121_144_794,
+        0.033_122_26,
+        0.004_272_757_6,
+        0.000_283_042_93,
+        9.989_307e-6,
+    ],
+    [
+        0.0,
+        0.183_449_88,
+        0.048_122_168,
+        -0.049_147_27,
+        -0.026_418_783,
+        -0.004_806_652_7,
+        -0.000_403_664_57,
+        -1.709_518_3e-5,
+    ],
+    [
+        0.112_809_12,
+        -0.001_750_689,
+        -0.066_303_335,
+        -0.005_038_202_3,
+        0.012_507_943,
+        0.003_824_602_8,
+        0.000_430_000_33,
+        2.246_391_5e-5,
+    ],
+    [
+        0.0,
+        -0.047_362_81,
+        0.009_907_256,
+        0.015_639_09,
+        -0.001_624_042_9,
+        -0.002_101_871_9,
+        -0.000_362_343_85,
+        -2.515_810_8e-5,
+    ],
+    [
+        -0.026_164_506,
+        0.006_610_551,
+        0.012_435_241,
+        -0.005_707_856_7,
+        -0.001_933_077_9,
+        0.000_661_782_75,
+        0.000_219_913_5,
+        2.064_909_3e-5,
+    ],
 ];
-/// `-log2(1 - erf(x))` on `[0.99, 4]`; `erf` has a relative error of 2^-35.
-const LARGE: [f64; 8] = [
-    -0.0002725487283896655,
-    1.6296427249908447,
-    0.9135330319404602,
-    0.1564251035451889,
-    -0.036373790353536606,
-    0.006067957729101181,
-    -0.0006371003109961748,
-    3.131805715383962e-5,
-];
-/// `(2^r - 1) / r` on `|r| <= 1/2`, 2^-23.
-const EXP2: [f64; 5] =
-    [0.6931472420692444, 0.24022233486175537, 0.055502749979496, 0.00967192742973566, 0.0013416454894468188];
 
-/// `erf x`: `x P(x^2)` up to 1, beyond it `1 - 2^-Q(|x|)`, which is 1 from 4 on.
+/// `erf x`: a polynomial in how far `|x|` is from the nearest multiple of a step.
 pub(super) fn erf<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
-    let magnitude = at_most(e, fabs(e, x)?, 4.0)?;
-    let square = e.fmul(magnitude, magnitude)?;
-    let tail = e.fma(polynomial(e, square, &SMALL)?, square, e.f32(SLOPE[1]))?;
-    let small = e.fma(magnitude, e.f32(SLOPE[0]), e.fmul(magnitude, tail)?)?;
-
-    let z = e.fneg(polynomial(e, magnitude, &LARGE)?)?;
-    let n = rint(e, z)?;
-    let r = e.fsub(z, n)?;
-    let p = e.fma(polynomial(e, r, &EXP2)?, r, e.f32(1.0))?;
-    let large = e.fma(p, e.fneg(power_of_two(e, n)?)?, e.f32(1.0))?;
-
-    let is_large = e.fcmp(FloatPredicate::OGE, magnitude, e.f32(1.0))?;
-    copysign(e, e.select(is_large, large, small)?, x)
+    let magnitude = at_most(e, fabs(e, x)?, END)?;
+    let magic = e.f32(magic(Prim::F32) as f32);
+    let sum = e.fma(magnitude, e.f32((1.0 / STEP) as f32), magic)?;
+    let piece = e.bitcast(sum, Prim::I32)?;
+    let d = e.fma(e.fsub(sum, magic)?, e.f32(-STEP as f32), magnitude)?;
+    let [first, rows @ .., last] = &ROWS;
+    // The product is too small to move what a piece begins with, but 0.
+    let first = e.fma(d, e.f32(SLOPE_LOW), pick(e, first, piece)?)?;
+    let last = pick(e, last, piece)?;
+    let slope = rows.iter().rev().try_fold(last, |slope, row| e.fma(slope, d, pick(e, row, piece)?))?;
+    copysign(e, e.fma(slope, d, first)?, x)
 }
 
-/// Of `f64`: as above, up to 1, 2^-62.
+/// Of `f64`: 2/sqrt(pi) in two pieces, then `(erf(x)/x - 2/sqrt(pi)) / x^2` in `x^2` up to 1, 2^-62.
 const SLOPE_F64: [f64; 2] = [std::f64::consts::FRAC_2_SQRT_PI, 1.533_545_961_316_588e-17];
 const SMALL_F64: [f64; 12] = [
     -0.3761263890318375,
@@ -85,7 +140,7 @@ const LARGE_F64: [f64; 19] = [
     -1.1023615212030825e-12,
 ];
 
-/// The same of `f64`: 1 from 5.93 on.
+/// The same of `f64`: `x P(x^2)` up to 1, beyond it `1 - e^-Q(|x|)`, which is 1 from 5.93 on.
 pub(super) fn erf_f64<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
     let one = e.f64(1.0);
     let magnitude = at_most(e, fabs(e, x)?, 5.93)?;

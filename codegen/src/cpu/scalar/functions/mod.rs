@@ -1,6 +1,6 @@
 //! Functions that are not exact, on `f32` and `f64`.
 //!
-//! Emitted inline, without branches but for operands that are rare, and without tables: reduction of the argument, a polynomial fitted to the relative
+//! Emitted inline, without branches but for operands that are rare, and without tables in memory: reduction of the argument, a polynomial fitted to the relative
 //! error (least squares, reweighted until the error is level, coefficients rounded one after the other), reconstruction. Fused multiply-add is used throughout: results
 //! are the same on scalars and on vectors of any width. Where roundings add up to more than two units in the last place, what they took is computed and put back. Measured errors:
 //! SEMANTICS.md, "Compiled elementwise code". Operands that are rare, such as huge angles, are given to the runtime ([`crate::runtime::functions`]), a lane at a time.
@@ -12,6 +12,7 @@ mod error_function;
 mod exponential;
 mod inverse;
 mod logarithm;
+mod pieces;
 mod power;
 mod roots;
 mod trigonometric;
