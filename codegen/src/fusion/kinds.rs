@@ -43,6 +43,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
             if given && instr.shape.is_scalar() { Role::Scalar } else { Role::Outside }
         }
         Opcode::Reduce if crate::passes::facts::few_terms(module, id).is_some() => Role::Loop,
+        Opcode::ReduceWindow if crate::passes::facts::few_positions(module, id).is_some() => Role::Loop,
         Opcode::Reduce if applies_loops(module, id) => Role::Outside,
         Opcode::Reduce => Role::Reduce,
         Opcode::DynamicUpdateSlice => Role::Update,

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::graph::flops;
 use super::index_map::{Forms, HERE, Map};
-use crate::passes::facts::few_products;
+use crate::passes::facts::{few_positions, few_products};
 
 /// With more maps of one value, an expression is too large.
 const MAX_MAPS: f64 = 400.0;
@@ -153,6 +153,9 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
             let terms = match instr.opcode {
                 Opcode::Reduce if slot == 0 => {
                     (elements / count(module, id).max(1.0)).clamp(1.0, MAX_MAPS) as usize
+                }
+                Opcode::ReduceWindow if slot == 0 => {
+                    few_positions(module, id).map_or(1, |positions| positions as usize)
                 }
                 Opcode::Dot => few_products(module, id).map_or(1, |terms| terms as usize),
                 _ => 1,

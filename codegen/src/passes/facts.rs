@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hlo::attrs::WindowDim;
 use hlo::{
     ArrayShape, AttrKey, Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass,
     with_buffer,
@@ -388,13 +389,45 @@ pub(crate) fn few_terms(module: &Module, id: InstrId) -> Option<i64> {
     let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
     let terms = elements_along(x, along).filter(|terms| (1..=SHORT).contains(terms))?;
     let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
-    // Sums of narrow floats are rounded once, at the end.
-    let plain = match ty.class() {
-        TypeClass::Float => ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum),
+    (is_plain(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty)).then_some(terms)
+}
+
+/// Whether a fold by an operation is an expression of the elements. Sums of narrow floats are rounded once, at the end: such a sum is one of `f32`.
+fn is_plain(op: Opcode, ty: ElementType) -> bool {
+    match ty.class() {
+        TypeClass::Float if ty.bits() >= 32 || matches!(op, Opcode::Maximum | Opcode::Minimum) => true,
+        TypeClass::Float => is_ieee(ty) && op == Opcode::Add,
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => true,
         TypeClass::Complex => false,
-    };
-    (plain && [x, init, result].iter().all(|a| a.element_type == ty)).then_some(terms)
+    }
+}
+
+/// The most positions of windows that are expressions.
+const FEW_POSITIONS: i64 = 9;
+
+/// Neighbours of an element from which rows of them are long.
+const FEW_NEIGHBOURS: i64 = 48;
+
+/// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows are some apart, so
+/// that they have little in common. `None` of others: going through rows, axis by axis, is worth more.
+pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
+    let instr = module.instr(id);
+    if instr.opcode != Opcode::ReduceWindow {
+        return None;
+    }
+    let [x, init, result] = arrays(module, id)?;
+    let window = &instr.attrs.window()?.dims;
+    let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
+    let typed = is_plain(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty);
+    let dense = window.len() == x.rank() && window.iter().all(|w| w.base_dilation == 1 && !w.reversal);
+    let apart = window.iter().any(|w| w.size > 1 && w.stride > 1);
+    let product = |f: fn(&WindowDim) -> i64| window.iter().try_fold(1i64, |n, w| n.checked_mul(f(w)));
+    let (positions, strides) = (product(|w| w.size)?, product(|w| w.stride)?);
+    let busy = window.iter().rposition(|w| *w != WindowDim { size: 1, ..WindowDim::default() })?;
+    let behind: Vec<i64> = (busy as i64 + 1..window.len() as i64).collect();
+    let neighbours = elements_along(result, &behind)?;
+    let shares = positions > 2 * strides && neighbours >= FEW_NEIGHBOURS && ty.bits() >= 32;
+    (typed && dense && apart && !shares && (1..=FEW_POSITIONS).contains(&positions)).then_some(positions)
 }
 
 /// The most products of a `dot` that is computed as an expression of its operands' elements.
@@ -423,7 +456,8 @@ pub(crate) fn folds_much(module: &Module, id: InstrId) -> bool {
     let many = match instr.opcode {
         Opcode::Reduce => few_terms(module, id).is_none(),
         Opcode::Dot => dot(module, id).is_none_or(|(_, terms)| terms > FEW_TERMS),
-        Opcode::ReduceWindow | Opcode::Convolution => true,
+        Opcode::ReduceWindow => few_positions(module, id).is_none(),
+        Opcode::Convolution => true,
         _ => false,
     };
     let elements = |&o: &InstrId| module.instr(o).shape.as_array()?.checked_elements();

@@ -200,7 +200,7 @@ pub const DECLARED: &[Declared] = &[
     },
     Declared {
         name: "reduce-simplifier",
-        doc: "reductions and windows of one element, dimensions of one element, two exact reductions in a row, stacks that are folded, windows over padding and over what is spread",
+        doc: "reductions and windows of one element, dimensions of one element, two exact reductions in a row, stacks that are folded, windows over padding and over what is spread, and one behind the other",
         run: reduce::run,
     },
     Declared {

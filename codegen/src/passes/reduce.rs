@@ -27,6 +27,7 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             .or_else(|| windows::whole(e))
             .or_else(|| windows::padded(e))
             .or_else(|| windows::spread(e))
+            .or_else(|| windows::tiles(e))
             .or_else(|| windows::few(e)),
         _ => None,
     })

@@ -4,6 +4,7 @@
 //!   see -0; nor +0 where the initial value is one, as then no sum so far is -0.
 //! - A window that is all of some dimensions, and one element of the others, is a reduction.
 //! - Windows of a few elements by any other computation are elementwise, an array for each position.
+//! - Windows one behind the other are a reduction of the dimensions that a reshape cuts in two.
 //! - Along dimensions where neither window nor operand vary all results are the same: they are computed once.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, PaddingDim, SliceDim, Window, WindowDim};
@@ -11,7 +12,7 @@ use hlo::{ElementType, InstrId, Opcode, Shape};
 
 use super::calls::{expanded, lanes};
 use super::edit::{Edit, ints};
-use super::facts::{float_bits, is_ieee, splat};
+use super::facts::{few_positions, float_bits, is_ieee, splat};
 use super::reduce::{identity, inputs, is_exact, operation, result};
 
 /// The most instructions that windows may become, about.
@@ -98,6 +99,34 @@ pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
     let reduction = e.shaped(Opcode::Reduce, Shape::array(ty, &kept), &[x, init], attrs)?;
     let out = e.array(e.id())?.dims.clone();
     e.reshape(reduction, &out)
+}
+
+/// Windows that lie one behind the other: loops over what is reduced go along it, and fuse; native code folds window by window.
+pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (x, init, window) = parts(e)?;
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    operation(e.module, callee).filter(|(opcode, ty)| opcode.commutes(*ty))?;
+    let (ty, out) = (e.array(x)?.element_type, e.array(e.id())?.dims.clone());
+    let tile = |w: &WindowDim| *w == WindowDim { size: w.size, stride: w.size, ..WindowDim::default() };
+    let expression = few_positions(e.module, e.id()).is_some();
+    if expression || !window.iter().all(tile) || window.iter().all(|w| w.size == 1) || out.contains(&0) {
+        return None;
+    }
+    let (mut cut, mut split, mut reduced) = (Vec::new(), Vec::new(), Vec::new());
+    for (w, &n) in window.iter().zip(out.iter()) {
+        cut.push(SliceDim { start: 0, limit: n.checked_mul(w.size)?, stride: 1 });
+        split.push(n);
+        if w.size > 1 {
+            reduced.push(split.len() as i64);
+            split.push(w.size);
+        }
+    }
+    let x = e.slice(x, &cut)?;
+    let x = e.reshape(x, &split)?;
+    let attrs = Attrs::new()
+        .with(AttrKey::Dimensions, ints(&reduced))
+        .with(AttrKey::ToApply, AttrValue::Computation(callee));
+    e.shaped(Opcode::Reduce, Shape::array(ty, &out), &[x, init], attrs)
 }
 
 /// Windows of a few elements by a computation that is no single operation (the greatest element and where it is, say): elementwise, of an array for each

@@ -100,6 +100,7 @@ pub(super) fn cost(tape: &Tape<'_>, nest: &Nest) -> f64 {
             | Op::Pack { .. }
             | Op::Unpack { .. }
             | Op::Products { .. }
+            | Op::Sum { .. }
             | Op::Given { .. } => tape.flops(node) as f64,
         };
     }

@@ -4,11 +4,11 @@ use hlo::ElementType;
 
 use super::code::{Code, Mask};
 use super::index::{Affine, Def};
-use super::tape::{NodeId, Op, Tape};
+use super::tape::{Node, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 
 /// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
-/// enabled, or one by one where the target cannot do that. `count` is the number of elements if it is known.
+/// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known.
 #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
 pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,
@@ -40,7 +40,7 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     if rest == Some(0) {
         return Ok(());
     }
-    if target.vector_bytes() < 64 {
+    if target.vector_bytes() < 64 || lanes_alone(c, var) {
         let lanes = std::mem::replace(&mut c.lanes, 1);
         c.for_var(var, main, high, 1, false, 1, body)?;
         c.lanes = lanes;
@@ -166,6 +166,18 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
 ) -> u32 {
     let lanes = lanes_besides(tape, target, nodes(), known).min(most);
     lanes * registers(tape, target, nodes(), known, inner, lanes)
+}
+
+/// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
+/// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
+fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32) -> bool {
+    let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.tape, node.ty, at, inner));
+    c.lanes >= 32 && (c.scatters || c.tape.nodes.iter().any(picks))
+}
+
+/// Whether lanes over a variable are at narrow elements there that are no neighbours.
+pub(super) fn scatters(tape: &Tape<'_>, ty: ElementType, at: &Affine, inner: u32) -> bool {
+    ty.storage_bytes() < 4 && !is_plain(tape, at, inner)
 }
 
 /// Whether what lanes over a variable read there is the same element, or neighbours.

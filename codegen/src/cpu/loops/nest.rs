@@ -10,7 +10,7 @@ use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
 use super::gathered::{Gathered, Picked};
 use super::index::{Affine, AtomId, Def, Index};
-use super::lanes::{LONGEST, lanes, over_lanes, registers};
+use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
 use super::roots::Root;
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
@@ -656,6 +656,9 @@ impl Row<'_> {
         if let Some(sparse) = &self.sparse {
             return sparse.emit(c, self.target, var, (low, high, count), multiple, &|c| self.body(c));
         }
+        let tape = c.tape;
+        let scattered = |o: &Output| scatters(tape, tape.nodes[o.node as usize].ty, &o.at, var);
+        c.scatters = self.outputs.iter().any(scattered);
         over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))
     }
 }

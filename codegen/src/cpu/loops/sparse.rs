@@ -269,6 +269,7 @@ fn loads(tape: &Tape<'_>, nodes: impl Iterator<Item = NodeId>, inner: AtomId) ->
             | Op::Select { .. }
             | Op::Pack { .. }
             | Op::Products { .. }
+            | Op::Sum { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
         }

@@ -68,7 +68,8 @@ pub(super) fn rows(
             | Op::Unorder { .. }
             | Op::Bits { .. }
             | Op::Pack { .. }
-            | Op::Products { .. } => true,
+            | Op::Products { .. }
+            | Op::Sum { .. } => true,
             Op::Load { .. } | Op::Iota { .. } | Op::Select { .. } | Op::Unpack { .. } => false,
         };
         let mut after = Some(None);

@@ -139,6 +139,8 @@ pub(super) struct Code<'c, 'a, 'ctx, 'm> {
     pub(super) written: usize,
     /// What is so many bytes ahead of consecutive elements that the innermost loop reads is asked for early; 0: left to the processor.
     pub(super) ahead: u64,
+    /// Lanes of the innermost loop store narrow elements that are no neighbours.
+    pub(super) scatters: bool,
     index: Prim,
     given: FxHashMap<u32, Known<'ctx>>,
     vars: Vec<Option<Var<'ctx>>>,
@@ -174,6 +176,7 @@ impl<'c, 'a, 'ctx, 'm> Code<'c, 'a, 'ctx, 'm> {
             arguments,
             written: 0,
             ahead: 0,
+            scatters: false,
             index: index_type(tape),
             given: FxHashMap::default(),
             vars: Vec::new(),

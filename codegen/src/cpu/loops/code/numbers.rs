@@ -414,6 +414,7 @@ pub(super) fn index_type(tape: &Tape<'_>) -> Prim {
         | Op::Unorder { .. }
         | Op::Pack { .. }
         | Op::Products { .. }
+        | Op::Sum { .. }
         | Op::Given { .. } => true,
     });
     if arrays && atoms && guards && nodes { Prim::I32 } else { Prim::I64 }

@@ -1,5 +1,7 @@
 //! Values of the operations of a tape, loads and stores.
 
+use hlo::elementwise::Binary;
+
 use super::{Code, Known, Made, Mask, Place, Spread};
 use crate::cpu::llvm::{Emit, Error, Prim, Result, Value};
 use crate::cpu::loops::access;
@@ -156,6 +158,12 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                     sum = scalar::multiply_add(e, sum.as_ref(), &pair[0], &pair[1])?;
                 }
                 sum.ok_or_else(none)
+            })?,
+            Op::Sum { terms } => self.elementwise(terms, false, |e, values| {
+                let none = || Error::Llvm(format!("no sum of {ty}"));
+                let (first, rest) = values.split_first().ok_or_else(none)?;
+                rest.iter()
+                    .try_fold(*first, |sum, x| scalar::binary(e, Binary::Add, &sum, x)?.ok_or_else(none))
             })?,
             Op::Unpack { whole, part } => {
                 let number = self.number(part)?;

@@ -80,6 +80,7 @@ impl Tape<'_> {
             | Op::Unorder { .. }
             | Op::Pack { .. }
             | Op::Products { .. }
+            | Op::Sum { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => return None,
         };

@@ -26,7 +26,9 @@ impl Tape<'_> {
                 f(*yes);
                 f(*no);
             }
-            Op::Pack { parts: nodes } | Op::Products { factors: nodes } => nodes.iter().for_each(|&n| f(n)),
+            Op::Pack { parts: nodes } | Op::Products { factors: nodes } | Op::Sum { terms: nodes } => {
+                nodes.iter().for_each(|&n| f(n))
+            }
             Op::Unpack { whole, part } => {
                 f(*whole);
                 self.values_in(part, f);
@@ -55,7 +57,8 @@ impl Tape<'_> {
                 | Op::Convert { .. }
                 | Op::Order { .. }
                 | Op::Unorder { .. }
-                | Op::Products { .. } => {}
+                | Op::Products { .. }
+                | Op::Sum { .. } => {}
                 Op::Select { yes, no, .. } => pending.extend([*yes, *no]),
                 Op::Elementwise { instr, operands } => match kind(self.module.instr(*instr).opcode) {
                     Some(Kind::Select) => pending.extend(operands.iter().skip(1)),
@@ -137,6 +140,7 @@ impl Tape<'_> {
                 | Op::Unorder { .. }
                 | Op::Pack { .. }
                 | Op::Products { .. }
+                | Op::Sum { .. }
                 | Op::Given { .. } => {}
             }
         }
@@ -165,6 +169,7 @@ impl Tape<'_> {
             | Op::Unorder { .. }
             | Op::Pack { .. }
             | Op::Products { .. }
+            | Op::Sum { .. }
             | Op::Given { .. } => true,
         }
     }
@@ -198,6 +203,7 @@ impl Tape<'_> {
                     _ => 1,
                 }
             }
+            Op::Sum { terms } => terms.len().saturating_sub(1) as u64,
             Op::Products { factors } => {
                 let complex = self.nodes[node as usize].ty.is_complex();
                 factors.len() as u64 * if complex { 4 } else { 1 }

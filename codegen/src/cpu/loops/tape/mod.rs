@@ -9,6 +9,8 @@ mod extent;
 mod look;
 mod movement;
 mod products;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -66,6 +68,8 @@ pub(super) enum Op {
     Pack { parts: Vec<NodeId> },
     /// The sum of the products of pairs, in order.
     Products { factors: Vec<NodeId> },
+    /// The sum of floats, in order.
+    Sum { terms: Vec<NodeId> },
     /// Some of the bits of a wider element.
     Unpack { whole: NodeId, part: Affine },
     /// A value that emission provides.
@@ -487,7 +491,8 @@ impl<'m> Tape<'m> {
                 moved(self, index.collect())
             }
             Opcode::Dot => self.products(key, ty),
-            Opcode::Reduce => self.few_terms(key),
+            Opcode::Reduce => self.few_terms(key, ty),
+            Opcode::ReduceWindow => self.few_positions(key, ty),
             Opcode::Pad => self.pad(key, ty),
             Opcode::Concatenate => self.concatenate(key, ty),
             Opcode::DynamicSlice => {

@@ -1,12 +1,13 @@
-//! Contractions and reductions whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
+//! Contractions, reductions and windows whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
 
 use hlo::attrs::AttrKey;
-use hlo::{ElementType, TypeClass};
+use hlo::{ComputationId, ElementType, Module, Opcode, TypeClass};
 
-use super::{Key, NodeId, Op, Tape, dims_of};
+use super::{ALWAYS, Condition, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index, components};
-use crate::passes::facts::{few_products, few_terms, is_product};
+use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
+use crate::passes::reduce::operation;
 
 impl Tape<'_> {
     pub(super) fn products(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
@@ -49,7 +50,7 @@ impl Tape<'_> {
     }
 
     /// A reduction of few elements: its operation applied to one after the other.
-    pub(super) fn few_terms(&mut self, key: &Key) -> Result<Option<NodeId>, Unsupported> {
+    pub(super) fn few_terms(&mut self, key: &Key, ty: ElementType) -> Result<Option<NodeId>, Unsupported> {
         let (module, instr) = (self.module, self.module.instr(key.instr));
         let (Some(terms), Some(callee)) =
             (few_terms(module, key.instr), instr.attrs.computation(AttrKey::ToApply))
@@ -76,10 +77,83 @@ impl Tape<'_> {
         let start = Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() };
         let Some(values) = self.get_all((0..terms).map(element).chain([start])) else { return Ok(None) };
         let Some((&start, elements)) = values.split_last() else { return Ok(None) };
-        let mut result = start;
+        let mut result = self.convert(start, wide(module, callee, ty));
         for &x in elements {
-            result = self.apply(callee, &[result, x])?[0];
+            result = self.folded(callee, ty, result, x)?;
         }
-        Ok(Some(result))
+        Ok(Some(self.convert(result, ty)))
     }
+
+    /// Windows of few elements: the operation applied to those that exist, one after the other.
+    pub(super) fn few_positions(
+        &mut self,
+        key: &Key,
+        ty: ElementType,
+    ) -> Result<Option<NodeId>, Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(key.instr));
+        let (Some(positions), Some(callee), Some(window)) = (
+            few_positions(module, key.instr),
+            instr.attrs.computation(AttrKey::ToApply),
+            instr.attrs.window(),
+        ) else {
+            return Err(Unsupported::new(
+                module,
+                key.instr,
+                "windows of many elements in a fused expression",
+            ));
+        };
+        let (x, init) = (instr.operands()[0], instr.operands()[1]);
+        let dims = dims_of(module, x);
+        let sizes: Vec<i64> = window.dims.iter().map(|w| w.size).collect();
+        let (mut guards, mut keys) = (Vec::new(), Vec::new());
+        for position in 0..positions {
+            let at = components(position, &sizes);
+            let of = window.dims.iter().zip(key.index.iter()).zip(at);
+            let index: Index = of
+                .map(|((w, o), k)| {
+                    o.times(w.stride).plus(k.wrapping_mul(w.window_dilation).wrapping_sub(w.pad_low))
+                })
+                .collect();
+            let inside =
+                index.iter().zip(dims).map(|(value, &n)| Condition { value: value.clone(), low: 0, high: n });
+            let inside: Vec<Condition> = inside.collect();
+            if let Some(guard) = self.guard(key.guard, &inside).filter(|_| !dims.contains(&0)) {
+                guards.push(guard);
+                keys.push(Key { instr: x, leaf: 0, index, guard, ..key.clone() });
+            }
+        }
+        keys.push(Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() });
+        let Some(values) = self.get_all(keys) else { return Ok(None) };
+        let Some((&start, elements)) = values.split_last() else { return Ok(None) };
+        let wide = wide(module, callee, ty);
+        let mut result = self.convert(start, wide);
+        for (&x, guard) in elements.iter().zip(guards) {
+            let next = self.folded(callee, ty, result, x)?;
+            let guard = if guard == key.guard { ALWAYS } else { guard };
+            result = self.selection(guard, Some(next), Some(result), wide).unwrap_or(next);
+        }
+        Ok(Some(self.convert(result, ty)))
+    }
+
+    /// One more element folded into what is of the type that [`wide`] gives.
+    fn folded(
+        &mut self,
+        callee: ComputationId,
+        ty: ElementType,
+        sum: NodeId,
+        x: NodeId,
+    ) -> Result<NodeId, Unsupported> {
+        let wide = wide(self.module, callee, ty);
+        if wide == ty {
+            return Ok(self.apply(callee, &[sum, x])?[0]);
+        }
+        let terms = vec![sum, self.convert(x, wide)];
+        Ok(self.push(Op::Sum { terms }, wide))
+    }
+}
+
+/// The type in which elements are folded: sums of narrow floats are rounded once, at the end.
+fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> ElementType {
+    let sums = operation(module, callee).is_some_and(|(op, _)| op == Opcode::Add);
+    if sums && ty.is_float() && ty.bits() < 32 { ElementType::F32 } else { ty }
 }
