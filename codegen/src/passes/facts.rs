@@ -402,14 +402,16 @@ fn is_plain(op: Opcode, ty: ElementType) -> bool {
     }
 }
 
-/// The most positions of windows that are expressions.
+/// The most positions of windows that are expressions: of those some apart, and of any.
 const FEW_POSITIONS: i64 = 9;
+const FEWEST_POSITIONS: i64 = 3;
 
-/// Neighbours of an element from which rows of them are long.
+/// Neighbours of an element from which rows of them are long; and, fewer than a register's, short.
 const FEW_NEIGHBOURS: i64 = 48;
+const LANES: i64 = 16;
 
-/// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows are some apart, so
-/// that they have little in common. `None` of others: going through rows, axis by axis, is worth more.
+/// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows have little in
+/// common. `None` of others: going through rows, axis by axis, is worth more.
 pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
     let instr = module.instr(id);
     if instr.opcode != Opcode::ReduceWindow {
@@ -420,14 +422,25 @@ pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
     let (op, ty) = super::reduce::operation(module, instr.attrs.computation(AttrKey::ToApply)?)?;
     let typed = is_plain(op, ty) && [x, init, result].iter().all(|a| a.element_type == ty);
     let dense = window.len() == x.rank() && window.iter().all(|w| w.base_dilation == 1 && !w.reversal);
-    let apart = window.iter().any(|w| w.size > 1 && w.stride > 1);
     let product = |f: fn(&WindowDim) -> i64| window.iter().try_fold(1i64, |n, w| n.checked_mul(f(w)));
     let (positions, strides) = (product(|w| w.size)?, product(|w| w.stride)?);
+    if !typed || !dense || !(1..=FEW_POSITIONS).contains(&positions) {
+        return None;
+    }
     let busy = window.iter().rposition(|w| *w != WindowDim { size: 1, ..WindowDim::default() })?;
     let behind: Vec<i64> = (busy as i64 + 1..window.len() as i64).collect();
-    let neighbours = elements_along(result, &behind)?;
-    let shares = positions > 2 * strides && neighbours >= FEW_NEIGHBOURS && ty.bits() >= 32;
-    (typed && dense && apart && !shares && (1..=FEW_POSITIONS).contains(&positions)).then_some(positions)
+    let (line, neighbours) = (result.dims[busy], elements_along(result, &behind)?);
+    let narrow = ty.is_float() && ty.bits() < 32;
+    let pays = if window.iter().any(|w| w.size > 1 && w.stride > 1) {
+        positions <= 2 * strides || neighbours < FEW_NEIGHBOURS || ty.bits() < 32
+    } else {
+        // Few neighbours are one line with their axis; extremes of narrow floats are those of integers, in long lines.
+        let short = neighbours == 1 && line <= LANES;
+        positions <= FEWEST_POSITIONS
+            && !(2..LANES).contains(&neighbours)
+            && (short || op == Opcode::Add || !narrow)
+    };
+    pays.then_some(positions)
 }
 
 /// The most products of a `dot` that is computed as an expression of its operands' elements.
