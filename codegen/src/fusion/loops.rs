@@ -17,7 +17,7 @@ use super::maps::{Maps, pads_between};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::{SHORT, WIDE, few_products, has_narrow_parts};
+use crate::passes::facts::{SHORT, WIDE, few_positions, few_products, has_narrow_parts};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -97,7 +97,7 @@ struct Work {
     alternates: bool,
     /// Below a gather.
     picked: bool,
-    /// Below a reshape that cuts the innermost dimension: neighbouring lanes are no neighbours there, so each element is gathered.
+    /// Below a reshape that cuts the innermost dimension, or windows that share elements: neighbouring lanes are no neighbours there, so each element is gathered.
     gathered: bool,
 }
 
@@ -522,16 +522,19 @@ impl Planner<'_> {
         for &u in &node.users {
             let Some(used) = work.get(&u) else { continue };
             let user = self.graph.node(u);
-            gathered |= used.gathered || self.cuts_lanes(user.id);
+            gathered |= used.gathered || self.cuts_lanes(user.id) || self.shares_windows(user.id);
             let opcode = self.module.instr(user.id).opcode;
             picked |= used.picked || opcode == Opcode::Gather && user.operands[0] == n;
             let alternates =
                 used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
             alternating |= alternates;
-            // How many elements one result of a reduction is made of.
+            // How many elements one result of a reduction or a window is made of.
             let terms = match opcode {
                 Opcode::Reduce if user.role != Role::Reduce && user.operands[0] == n => {
                     (node.elements / user.elements.max(1.0)).max(1.0)
+                }
+                Opcode::ReduceWindow if user.operands[0] == n => {
+                    few_positions(self.module, user.id).map_or(1.0, |positions| positions as f64)
                 }
                 Opcode::Dot => few_products(self.module, user.id).map_or(1.0, |terms| terms as f64),
                 _ => 1.0,
@@ -560,6 +563,15 @@ impl Planner<'_> {
         let instr = self.module.instr(id);
         let row = |id: InstrId| dims(self.module, id).iter().rev().find(|&&n| n != 1).copied().unwrap_or(1);
         instr.opcode == Opcode::Reshape && row(id) > row(instr.operands()[0])
+    }
+
+    /// Whether an instruction's windows are some apart and have elements in common: what is computed of those is computed for lanes that are no neighbours, more than once.
+    fn shares_windows(&self, id: InstrId) -> bool {
+        let instr = self.module.instr(id);
+        let Some(window) = instr.attrs.window().filter(|_| instr.opcode == Opcode::ReduceWindow) else {
+            return false;
+        };
+        window.dims.iter().any(|w| w.stride > 1 && w.size > w.stride)
     }
 
     /// Whether a group is elementwise work on results like this reduction's, which can follow it in its kernel.

@@ -432,7 +432,7 @@ pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
     let (line, neighbours) = (result.dims[busy], elements_along(result, &behind)?);
     let narrow = ty.is_float() && ty.bits() < 32;
     let pays = if window.iter().any(|w| w.size > 1 && w.stride > 1) {
-        positions <= 2 * strides || neighbours < FEW_NEIGHBOURS || ty.bits() < 32
+        positions <= 2 * strides || neighbours < FEW_NEIGHBOURS || !ty.is_float()
     } else {
         // Few neighbours are one line with their axis; extremes of narrow floats are those of integers, in long lines.
         let short = neighbours == 1 && line <= LANES;
