@@ -2,7 +2,8 @@
 //!
 //! A job is a function and a number of chunks. Its chunks are divided into one section a thread; each thread takes those of its own section in order
 //! and then those that others have left, so that what a core finds in its caches is what it wrote there in the step before. Idle workers look for a
-//! job for [`SPIN`] and then sleep, so that steps that follow one another cost about 100 ns to fork and join, and a program at rest costs nothing.
+//! job for [`SPIN`] and then sleep, so that steps that follow one another cost about 100 ns to fork and join, and a program at rest costs nothing. Linux may start or
+//! wake a worker on the core of its caller, which never waits long enough to be moved: a worker that finds itself there goes to another one.
 //!
 //! **Invariants:** a worker touches a job only between entering it (a compare-and-swap that fails once the job is closed) and leaving it; the caller
 //! closes its job and waits until all have left, then returns. So a job may live on the caller's stack, and a worker that
@@ -15,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
+
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// How long an idle worker looks for a job before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -48,6 +51,8 @@ struct Shared {
     taken: Vec<Line<AtomicUsize>>,
     /// Whether somebody's job is being done.
     busy: Line<AtomicBool>,
+    /// The core on which the caller last was when it started or woke a worker.
+    caller: Line<AtomicUsize>,
     /// For each worker whether it sleeps or is about to.
     asleep: Vec<Line<AtomicBool>>,
     /// Written by the caller that holds `busy` while no worker is inside.
@@ -97,6 +102,7 @@ impl Pool {
             busy: Line::default(),
             asleep: (1..threads).map(|_| Line::default()).collect(),
             job: UnsafeCell::new(None),
+            caller: Line::default(),
             panic: Mutex::new(None),
             // Threads that look for work on a core that others need would slow these.
             spin: if threads <= cores { SPIN } else { Duration::ZERO },
@@ -135,6 +141,7 @@ impl Pool {
         fence(Ordering::SeqCst);
         for (worker, asleep) in workers.iter().zip(&shared.asleep).take(chunks - 1) {
             if asleep.0.load(Ordering::Relaxed) && asleep.0.swap(false, Ordering::Relaxed) {
+                shared.caller.0.store(sched_getcpu(), Ordering::Relaxed);
                 worker.thread().unpark();
             }
         }
@@ -154,6 +161,7 @@ impl Pool {
     }
 
     fn start(&self) -> Vec<JoinHandle<()>> {
+        self.shared.caller.0.store(sched_getcpu(), Ordering::Relaxed);
         let start = |index: usize| {
             let shared = Arc::clone(&self.shared);
             std::thread::Builder::new().name(format!("hlo-{index}")).spawn(move || shared.serve(index))
@@ -179,6 +187,7 @@ impl Shared {
     /// What worker `index` does all its life.
     fn serve(&self, index: usize) {
         let mut last = 0;
+        self.leave_caller();
         loop {
             let state = self.wait(index, last);
             if state & ENDS != 0 {
@@ -191,7 +200,25 @@ impl Shared {
                     self.work_on(job, index);
                 }
                 self.state.0.fetch_sub(1, Ordering::Release);
+            } else {
+                // Too late: perhaps for want of a core.
+                self.leave_caller();
             }
+        }
+    }
+
+    /// Goes to another core, if this is that of the caller and there are others that the thread may be on. Afterwards it may be on all of them again.
+    fn leave_caller(&self) {
+        let here = sched_getcpu();
+        if self.spin.is_zero() || here != self.caller.0.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(all) = sched_getaffinity(None) else { return };
+        let mut others = all;
+        others.unset(here);
+        // Where that is refused, it stays where it is.
+        if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+            let _ = sched_setaffinity(None, &all);
         }
     }
 
@@ -219,6 +246,7 @@ impl Shared {
                 std::thread::park();
             }
             asleep.store(false, Ordering::Relaxed);
+            self.leave_caller();
             since = None;
         }
     }
