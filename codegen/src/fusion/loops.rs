@@ -13,11 +13,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
 use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
-use super::maps::{Maps, pads_between};
+use super::maps::{Maps, pads_between, terms};
 use super::outline::Outliner;
 use crate::passes::Fuel;
 use crate::passes::edit::{has_run_time_sizes, pinned};
-use crate::passes::facts::{SHORT, WIDE, few_positions, few_products, has_narrow_parts};
+use crate::passes::facts::{SHORT, WIDE, has_narrow_parts};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
@@ -528,24 +528,15 @@ impl Planner<'_> {
             let alternates =
                 used.alternates || used.picked && puts_together(opcode) || pads_between(self.module, user.id);
             alternating |= alternates;
-            // How many elements one result of a reduction or a window is made of.
-            let terms = match opcode {
-                Opcode::Reduce if user.role != Role::Reduce && user.operands[0] == n => {
-                    (node.elements / user.elements.max(1.0)).max(1.0)
-                }
-                Opcode::ReduceWindow if user.operands[0] == n => {
-                    few_positions(self.module, user.id).map_or(1.0, |positions| positions as f64)
-                }
-                Opcode::Dot => few_products(self.module, user.id).map_or(1.0, |terms| terms as f64),
-                _ => 1.0,
-            };
-            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !is_root(u)
-                || used.maps.count() * terms > MAX_PLACES
-            {
+            if opcode == Opcode::Concatenate && user.operands.len() > MAX_PARTS && !is_root(u) {
                 return None;
             }
             // A user is named once for each operand that it is; that is the same map each time, or one of its own.
             for slot in (0..user.operands.len()).filter(|&slot| user.operands[slot] == n) {
+                let terms = if user.role == Role::Reduce { 1.0 } else { terms(self.module, user.id, slot) };
+                if used.maps.count() * terms > MAX_PLACES {
+                    return None;
+                }
                 if user.role == Role::Reduce {
                     used.maps.iter().for_each(|(map, _)| maps.look(map, node.elements));
                 } else {

@@ -113,6 +113,19 @@ fn read(module: &Module, user: InstrId, slot: usize, w: f64, alternates: bool) -
     }
 }
 
+/// How many elements of an operand one element of the result of an instruction that is an expression is made of.
+pub(super) fn terms(module: &Module, user: InstrId, slot: usize) -> f64 {
+    let instr = module.instr(user);
+    match instr.opcode {
+        Opcode::Reduce if slot == 0 => {
+            (count(module, instr.operands()[0]) / count(module, user).max(1.0)).max(1.0)
+        }
+        Opcode::ReduceWindow if slot == 0 => few_positions(module, user).map_or(1.0, |terms| terms as f64),
+        Opcode::Dot => few_products(module, user).map_or(1.0, |terms| terms as f64),
+        _ => 1.0,
+    }
+}
+
 /// The elements of an array; 0 of a tuple.
 fn count(module: &Module, id: InstrId) -> f64 {
     let array = module.instr(id).shape.as_array();
@@ -149,17 +162,7 @@ pub(super) fn again(module: &Module, c: ComputationId) -> (f64, f64) {
         for (slot, &operand) in
             instr.operands().iter().enumerate().filter(|_| id != root || instr.opcode != Opcode::Tuple)
         {
-            let elements = count(module, operand);
-            let terms = match instr.opcode {
-                Opcode::Reduce if slot == 0 => {
-                    (elements / count(module, id).max(1.0)).clamp(1.0, MAX_MAPS) as usize
-                }
-                Opcode::ReduceWindow if slot == 0 => {
-                    few_positions(module, id).map_or(1, |positions| positions as usize)
-                }
-                Opcode::Dot => few_products(module, id).map_or(1, |terms| terms as usize),
-                _ => 1,
-            };
+            let terms = terms(module, id, slot).min(MAX_MAPS) as usize;
             if alternates {
                 alternating.insert(operand);
             }

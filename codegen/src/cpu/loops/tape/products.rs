@@ -77,9 +77,10 @@ impl Tape<'_> {
         let start = Key { instr: init, leaf: 0, index: Index::new(), ..key.clone() };
         let Some(values) = self.get_all((0..terms).map(element).chain([start])) else { return Ok(None) };
         let Some((&start, elements)) = values.split_last() else { return Ok(None) };
-        let mut result = self.convert(start, wide(module, callee, ty));
+        let wide = wide(module, callee, ty);
+        let mut result = self.convert(start, wide.unwrap_or(ty));
         for &x in elements {
-            result = self.folded(callee, ty, result, x)?;
+            result = self.folded(callee, wide, result, x)?;
         }
         Ok(Some(self.convert(result, ty)))
     }
@@ -126,34 +127,31 @@ impl Tape<'_> {
         let Some(values) = self.get_all(keys) else { return Ok(None) };
         let Some((&start, elements)) = values.split_last() else { return Ok(None) };
         let wide = wide(module, callee, ty);
-        let mut result = self.convert(start, wide);
+        let mut result = self.convert(start, wide.unwrap_or(ty));
         for (&x, guard) in elements.iter().zip(guards) {
-            let next = self.folded(callee, ty, result, x)?;
+            let next = self.folded(callee, wide, result, x)?;
             let guard = if guard == key.guard { ALWAYS } else { guard };
-            result = self.selection(guard, Some(next), Some(result), wide).unwrap_or(next);
+            result = self.selection(guard, Some(next), Some(result), wide.unwrap_or(ty)).unwrap_or(next);
         }
         Ok(Some(self.convert(result, ty)))
     }
 
-    /// One more element folded into what is of the type that [`wide`] gives.
+    /// One more element folded into what is of the type that [`wide`] gives, if it gives one.
     fn folded(
         &mut self,
         callee: ComputationId,
-        ty: ElementType,
+        wide: Option<ElementType>,
         sum: NodeId,
         x: NodeId,
     ) -> Result<NodeId, Unsupported> {
-        let wide = wide(self.module, callee, ty);
-        if wide == ty {
-            return Ok(self.apply(callee, &[sum, x])?[0]);
-        }
+        let Some(wide) = wide else { return Ok(self.apply(callee, &[sum, x])?[0]) };
         let terms = vec![sum, self.convert(x, wide)];
         Ok(self.push(Op::Sum { terms }, wide))
     }
 }
 
-/// The type in which elements are folded: sums of narrow floats are rounded once, at the end.
-fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> ElementType {
+/// The type in which elements are added if that is another one: sums of narrow floats are rounded once, at the end.
+fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> Option<ElementType> {
     let sums = operation(module, callee).is_some_and(|(op, _)| op == Opcode::Add);
-    if sums && ty.is_float() && ty.bits() < 32 { ElementType::F32 } else { ty }
+    (sums && ty.is_float() && ty.bits() < 32).then_some(ElementType::F32)
 }
