@@ -97,10 +97,7 @@ pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
             Opcode::Gather | Opcode::DynamicSlice | Opcode::Concatenate | Opcode::Pad => 2.0,
             Opcode::Iota | Opcode::Broadcast | Opcode::Reshape => 0.0,
             Opcode::Reduce => crate::passes::facts::few_terms(module, id).map_or(1.0, |terms| terms as f64),
-            Opcode::ReduceWindow => {
-                crate::passes::facts::few_positions(module, id).map_or(1.0, |positions| positions as f64)
-            }
-            Opcode::Dot => crate::passes::facts::few_products(module, id).map_or(1.0, |terms| terms as f64),
+            Opcode::ReduceWindow | Opcode::Dot => super::maps::terms(module, id, 0),
             _ => 0.25,
         };
     }

@@ -406,8 +406,9 @@ fn is_plain(op: Opcode, ty: ElementType) -> bool {
 const FEW_POSITIONS: i64 = 9;
 const FEWEST_POSITIONS: i64 = 3;
 
-/// Neighbours of an element from which rows of them are long; and, fewer than a register's, short.
-const FEW_NEIGHBOURS: i64 = 48;
+/// Neighbours of an element of a window's axis that are too few for rows, if they are fewer.
+pub(crate) const FEW_NEIGHBOURS: i64 = 48;
+/// Fewer elements leave lanes of a register empty.
 const LANES: i64 = 16;
 
 /// The positions of each window of a `reduce-window` that is an expression of few elements, in order: of one operation, in one type, where windows have little in
@@ -428,8 +429,8 @@ pub(crate) fn few_positions(module: &Module, id: InstrId) -> Option<i64> {
         return None;
     }
     let busy = window.iter().rposition(|w| *w != WindowDim { size: 1, ..WindowDim::default() })?;
-    let behind: Vec<i64> = (busy as i64 + 1..window.len() as i64).collect();
-    let (line, neighbours) = (result.dims[busy], elements_along(result, &behind)?);
+    let line = result.dims[busy];
+    let neighbours = result.dims[busy + 1..].iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
     let narrow = ty.is_float() && ty.bits() < 32;
     let pays = if window.iter().any(|w| w.size > 1 && w.stride > 1) {
         positions <= 2 * strides || neighbours < FEW_NEIGHBOURS || !ty.is_float()

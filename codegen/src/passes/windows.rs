@@ -76,7 +76,7 @@ pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, init, window) = parts(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
     operation(e.module, callee).filter(|(opcode, ty)| opcode.commutes(*ty))?;
-    let (ty, dims) = (e.array(x)?.element_type, e.array(x)?.dims.clone());
+    let dims = e.array(x)?.dims.clone();
     let all = |w: &WindowDim, n: i64| {
         n > 1 && *w == WindowDim { size: n, stride: w.stride, ..WindowDim::default() }
     };
@@ -93,12 +93,19 @@ pub(super) fn whole(e: &mut Edit<'_>) -> Option<InstrId> {
     if reduced.is_empty() {
         return None;
     }
-    let attrs = Attrs::new()
-        .with(AttrKey::Dimensions, ints(&reduced))
-        .with(AttrKey::ToApply, AttrValue::Computation(callee));
-    let reduction = e.shaped(Opcode::Reduce, Shape::array(ty, &kept), &[x, init], attrs)?;
+    let reduction = reduce(e, [x, init], &reduced, &kept)?;
     let out = e.array(e.id())?.dims.clone();
     e.reshape(reduction, &out)
+}
+
+/// The reduction of some dimensions by the computation of the windows.
+fn reduce(e: &mut Edit<'_>, [x, init]: [InstrId; 2], along: &[i64], out: &[i64]) -> Option<InstrId> {
+    let callee = e.at().attrs.computation(AttrKey::ToApply)?;
+    let attrs = Attrs::new()
+        .with(AttrKey::Dimensions, ints(along))
+        .with(AttrKey::ToApply, AttrValue::Computation(callee));
+    let shape = Shape::array(e.array(x)?.element_type, out);
+    e.shaped(Opcode::Reduce, shape, &[x, init], attrs)
 }
 
 /// Windows that lie one behind the other: loops over what is reduced go along it, and fuse; native code folds window by window.
@@ -106,7 +113,7 @@ pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
     let (x, init, window) = parts(e)?;
     let callee = e.at().attrs.computation(AttrKey::ToApply)?;
     operation(e.module, callee).filter(|(opcode, ty)| opcode.commutes(*ty))?;
-    let (ty, out) = (e.array(x)?.element_type, e.array(e.id())?.dims.clone());
+    let out = e.array(e.id())?.dims.clone();
     let tile = |w: &WindowDim| *w == WindowDim { size: w.size, stride: w.size, ..WindowDim::default() };
     let expression = few_positions(e.module, e.id()).is_some();
     if expression || !window.iter().all(tile) || window.iter().all(|w| w.size == 1) || out.contains(&0) {
@@ -123,10 +130,7 @@ pub(super) fn tiles(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let x = e.slice(x, &cut)?;
     let x = e.reshape(x, &split)?;
-    let attrs = Attrs::new()
-        .with(AttrKey::Dimensions, ints(&reduced))
-        .with(AttrKey::ToApply, AttrValue::Computation(callee));
-    e.shaped(Opcode::Reduce, Shape::array(ty, &out), &[x, init], attrs)
+    reduce(e, [x, init], &reduced, &out)
 }
 
 /// Windows of a few elements by a computation that is no single operation (the greatest element and where it is, say): elementwise, of an array for each

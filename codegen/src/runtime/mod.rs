@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "calls machine code and hands out raw memory: this module is the room for it")]
 
 pub mod arena;
+mod cores;
 pub mod executable;
 pub mod functions;
 mod interpret;

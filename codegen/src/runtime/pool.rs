@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+use super::cores;
 
 /// How long an idle worker looks for a job before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -141,7 +141,7 @@ impl Pool {
         fence(Ordering::SeqCst);
         for (worker, asleep) in workers.iter().zip(&shared.asleep).take(chunks - 1) {
             if asleep.0.load(Ordering::Relaxed) && asleep.0.swap(false, Ordering::Relaxed) {
-                shared.caller.0.store(sched_getcpu(), Ordering::Relaxed);
+                shared.caller.0.store(cores::here(), Ordering::Relaxed);
                 worker.thread().unpark();
             }
         }
@@ -161,7 +161,7 @@ impl Pool {
     }
 
     fn start(&self) -> Vec<JoinHandle<()>> {
-        self.shared.caller.0.store(sched_getcpu(), Ordering::Relaxed);
+        self.shared.caller.0.store(cores::here(), Ordering::Relaxed);
         let start = |index: usize| {
             let shared = Arc::clone(&self.shared);
             std::thread::Builder::new().name(format!("hlo-{index}")).spawn(move || shared.serve(index))
@@ -207,18 +207,10 @@ impl Shared {
         }
     }
 
-    /// Goes to another core, if this is that of the caller and there are others that the thread may be on. Afterwards it may be on all of them again.
+    /// Goes to another core, if this is that of the caller and there are enough for all threads.
     fn leave_caller(&self) {
-        let here = sched_getcpu();
-        if self.spin.is_zero() || here != self.caller.0.load(Ordering::Relaxed) {
-            return;
-        }
-        let Ok(all) = sched_getaffinity(None) else { return };
-        let mut others = all;
-        others.unset(here);
-        // Where that is refused, it stays where it is.
-        if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-            let _ = sched_setaffinity(None, &all);
+        if !self.spin.is_zero() {
+            cores::leave(self.caller.0.load(Ordering::Relaxed));
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     if rest == Some(0) {
         return Ok(());
     }
-    if target.vector_bytes() < 64 || lanes_alone(c, var) {
+    if target.vector_bytes() < 64 || lanes_alone(c, var, count) {
         let lanes = std::mem::replace(&mut c.lanes, 1);
         c.for_var(var, main, high, 1, false, 1, body)?;
         c.lanes = lanes;
@@ -170,9 +170,10 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
 
 /// Whether many lanes over a variable load or store narrow elements that are no neighbours. No processor does that at once: where not even vectors of all that lies between
 /// can be, it is code for each lane, which takes as long as one lane after the other and much longer to compile.
-fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32) -> bool {
+fn lanes_alone(c: &Code<'_, '_, '_, '_>, inner: u32, count: Option<i64>) -> bool {
     let picks = |node: &Node| matches!(&node.op, Op::Load { at, .. } if scatters(c.tape, node.ty, at, inner));
-    c.lanes >= 32 && (c.scatters || c.tape.nodes.iter().any(picks))
+    // Of lanes that are known to be there, what lies between is there, too.
+    c.lanes >= 32 && (c.scatters || count.is_none() && c.tape.nodes.iter().any(picks))
 }
 
 /// Whether lanes over a variable are at narrow elements there that are no neighbours.

@@ -659,7 +659,9 @@ impl Row<'_> {
         let tape = c.tape;
         let scattered = |o: &Output| scatters(tape, tape.nodes[o.node as usize].ty, &o.at, var);
         c.scatters = self.outputs.iter().any(scattered);
-        over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))
+        over_lanes(c, self.target, var, low, high, count, multiple, &|c| self.body(c))?;
+        c.scatters = false;
+        Ok(())
     }
 }
 

@@ -480,7 +480,7 @@ pub(super) fn region(name: &str, ty: &str, op: &str) -> String {
 }
 
 /// A reduction of one operand.
-fn reduction(ty: &str, op: &str, from: &str, dims: &str, to: &str) -> String {
+pub(super) fn reduction(ty: &str, op: &str, from: &str, dims: &str, to: &str) -> String {
     let body = format!("  ROOT r = {ty}{to} reduce(p0, p1), dimensions={{{dims}}}, to_apply=f");
     let parameters = [format!("{ty}{from}"), format!("{ty}[]")];
     let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();

@@ -160,10 +160,8 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
                 sum.ok_or_else(none)
             })?,
             Op::Sum { terms } => self.elementwise(terms, false, |e, values| {
-                let none = || Error::Llvm(format!("no sum of {ty}"));
-                let (first, rest) = values.split_first().ok_or_else(none)?;
-                rest.iter()
-                    .try_fold(*first, |sum, x| scalar::binary(e, Binary::Add, &sum, x)?.ok_or_else(none))
+                let sum = scalar::binary(e, Binary::Add, &values[0], &values[1])?;
+                sum.ok_or_else(|| Error::Llvm(format!("no sum of {ty}")))
             })?,
             Op::Unpack { whole, part } => {
                 let number = self.number(part)?;

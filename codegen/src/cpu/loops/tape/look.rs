@@ -26,9 +26,8 @@ impl Tape<'_> {
                 f(*yes);
                 f(*no);
             }
-            Op::Pack { parts: nodes } | Op::Products { factors: nodes } | Op::Sum { terms: nodes } => {
-                nodes.iter().for_each(|&n| f(n))
-            }
+            Op::Pack { parts: nodes } | Op::Products { factors: nodes } => nodes.iter().for_each(|&n| f(n)),
+            Op::Sum { terms } => terms.iter().for_each(|&n| f(n)),
             Op::Unpack { whole, part } => {
                 f(*whole);
                 self.values_in(part, f);
@@ -203,7 +202,6 @@ impl Tape<'_> {
                     _ => 1,
                 }
             }
-            Op::Sum { terms } => terms.len().saturating_sub(1) as u64,
             Op::Products { factors } => {
                 let complex = self.nodes[node as usize].ty.is_complex();
                 factors.len() as u64 * if complex { 4 } else { 1 }
@@ -217,6 +215,7 @@ impl Tape<'_> {
             | Op::Order { .. }
             | Op::Unorder { .. }
             | Op::Pack { .. }
+            | Op::Sum { .. }
             | Op::Unpack { .. }
             | Op::Given { .. } => 1,
         }

@@ -68,8 +68,8 @@ pub(super) enum Op {
     Pack { parts: Vec<NodeId> },
     /// The sum of the products of pairs, in order.
     Products { factors: Vec<NodeId> },
-    /// The sum of floats, in order.
-    Sum { terms: Vec<NodeId> },
+    /// The sum of two floats.
+    Sum { terms: [NodeId; 2] },
     /// Some of the bits of a wider element.
     Unpack { whole: NodeId, part: Affine },
     /// A value that emission provides.

@@ -3,7 +3,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, ElementType, Module, Opcode, TypeClass};
 
-use super::{ALWAYS, Condition, Key, NodeId, Op, Tape, dims_of};
+use super::{Condition, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index, components};
 use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
@@ -42,8 +42,7 @@ impl Tape<'_> {
             }
         }
         let Some(factors) = self.get_all(factors) else { return Ok(None) };
-        // Sums of narrow floats are rounded once, at the end.
-        let wide = if ty.class() == TypeClass::Float && ty.bits() < 32 { ElementType::F32 } else { ty };
+        let wide = accumulator(ty);
         let factors = factors.into_iter().map(|f| self.convert(f, wide)).collect();
         let sum = self.push(Op::Products { factors }, wide);
         Ok(Some(self.convert(sum, ty)))
@@ -130,8 +129,10 @@ impl Tape<'_> {
         let mut result = self.convert(start, wide.unwrap_or(ty));
         for (&x, guard) in elements.iter().zip(guards) {
             let next = self.folded(callee, wide, result, x)?;
-            let guard = if guard == key.guard { ALWAYS } else { guard };
-            result = self.selection(guard, Some(next), Some(result), wide.unwrap_or(ty)).unwrap_or(next);
+            result = match guard == key.guard {
+                true => next,
+                false => self.push(Op::Select { guard, yes: next, no: result }, wide.unwrap_or(ty)),
+            };
         }
         Ok(Some(self.convert(result, ty)))
     }
@@ -145,13 +146,18 @@ impl Tape<'_> {
         x: NodeId,
     ) -> Result<NodeId, Unsupported> {
         let Some(wide) = wide else { return Ok(self.apply(callee, &[sum, x])?[0]) };
-        let terms = vec![sum, self.convert(x, wide)];
-        Ok(self.push(Op::Sum { terms }, wide))
+        let x = self.convert(x, wide);
+        Ok(self.push(Op::Sum { terms: [sum, x] }, wide))
     }
 }
 
-/// The type in which elements are added if that is another one: sums of narrow floats are rounded once, at the end.
+/// The type in which elements are added if that is another one.
 fn wide(module: &Module, callee: ComputationId, ty: ElementType) -> Option<ElementType> {
     let sums = operation(module, callee).is_some_and(|(op, _)| op == Opcode::Add);
-    (sums && ty.is_float() && ty.bits() < 32).then_some(ElementType::F32)
+    Some(accumulator(ty)).filter(|&wide| sums && wide != ty)
+}
+
+/// The type in which sums are taken: those of narrow floats are rounded once, at the end.
+fn accumulator(ty: ElementType) -> ElementType {
+    if ty.class() == TypeClass::Float && ty.bits() < 32 { ElementType::F32 } else { ty }
 }

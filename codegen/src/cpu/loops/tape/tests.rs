@@ -1,6 +1,6 @@
 //! Windows and sums that are expressions of few elements, against the interpreter.
 
-use crate::cpu::loops::tests::{fused, region};
+use crate::cpu::loops::tests::{fused, reduction, region};
 use crate::runtime::kernel_tests::{Close, check_with};
 
 /// Dimensions, the window, the dimensions of the result: windows that reach over the ends, with gaps, some of which see nothing, of short rows and of long ones.
@@ -59,11 +59,7 @@ fn sums_of_few() {
         for (from, dims, to) in
             [("[77,2]", "1", "[77]"), ("[3,5,64]", "0", "[5,64]"), ("[9,2,31,2]", "1,3", "[9,31]")]
         {
-            let body = format!("  ROOT r = {ty}{to} reduce(p0, p1), dimensions={{{dims}}}, to_apply=f");
-            let parameters = [format!("{ty}{from}"), format!("{ty}[]")];
-            let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
-            let text = fused("kLoop", &parameters, &format!("{ty}{to}"), &body, &region("f", ty, "add"));
-            check_with(&text, 7, Some(100), Close::Within(bound));
+            check_with(&reduction(ty, "add", from, dims, to), 7, Some(100), Close::Within(bound));
         }
     }
 }

@@ -8,7 +8,7 @@
 use crate::cpu::llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 /// Pieces of a function: as many as the smallest register of x86-64 that is permuted has lanes.
-pub(super) const PIECES: usize = 8;
+const PIECES: usize = 8;
 
 /// The coefficients of one power, piece by piece.
 pub(super) type Row = [f32; PIECES];

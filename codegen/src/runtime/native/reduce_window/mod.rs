@@ -27,13 +27,11 @@ use super::region::Scalars;
 use super::window::{self, Axes, Axis, Form, outputs, positions};
 use super::{Call, Operation};
 use crate::Unsupported;
+use crate::passes::facts::FEW_NEIGHBOURS;
 use crate::runtime::pool::Pool;
 
 /// Positions of a window from which windows that overlap share their work.
 const LONG: usize = 32;
-
-/// Neighbours of an element that are gone through with it in one line, if they are fewer: too few for rows.
-const FEW_NEIGHBOURS: usize = 48;
 
 /// Elements of a piece of work, about.
 const PIECE: usize = 1 << 14;
@@ -114,7 +112,9 @@ impl ReduceWindow {
         let bytes = fold.bytes as u64;
         let input: usize = axes.iter().map(|a| a.input).product();
         // The parts of a complex number begin with different values.
-        let lines = if parts { axes.clone() } else { window::without_few_neighbours(&axes, FEW_NEIGHBOURS) };
+        // Few neighbours are gone through with their element, in one line.
+        let few = FEW_NEIGHBOURS as usize;
+        let lines = if parts { axes.clone() } else { window::without_few_neighbours(&axes, few) };
         let direct = direct::Plan::new(&lines, fold.identity.is_some(), narrow.is_some());
         let planes =
             if passes.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
