@@ -590,8 +590,3 @@ struct Again<'a> {
     /// What is read.
     bytes: Vec<NodeId>,
 }
-
-/// The reduced dimensions of a `reduce`.
-pub(super) fn over(module: &Module, id: InstrId) -> SmallVec<[i64; 4]> {
-    module.instr(id).attrs.ints_or_empty(AttrKey::Dimensions).into()
-}

@@ -11,7 +11,7 @@ use crate::passes::facts::few_terms;
 pub enum Role {
     /// Each element of its result is an expression of elements of its operands: anywhere in a loop.
     Loop,
-    /// Folds dimensions: the root of a reduction, or inside of row chains.
+    /// Folds dimensions ([`super::folds`]): the root of a reduction, or inside of row chains.
     Reduce,
     /// Writes a window of its first operand: the root of a loop.
     Update,
@@ -63,6 +63,7 @@ pub fn role(module: &Module, id: InstrId) -> Role {
         Opcode::Map if is_expression(module, id) => Role::Loop,
         Opcode::Dot if crate::passes::facts::is_product(module, id) => Role::Loop,
         Opcode::Dot if super::thin::is_loop(module, id) => Role::Loop,
+        Opcode::Dot if super::folds::space(module, id).is_some() => Role::Reduce,
         op if op.is_elementwise() => Role::Loop,
         _ => Role::Outside,
     }

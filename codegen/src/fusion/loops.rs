@@ -10,7 +10,8 @@ use hlo::attrs::FusionKind;
 use hlo::{InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places, over};
+use super::folds::{self, Space};
+use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places};
 use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
 use super::maps::{Maps, pads_between, terms};
@@ -312,7 +313,7 @@ impl Planner<'_> {
             groups.iter().filter_map(|&g| Some((g, self.reduction_space(g)?))).collect();
         let own = dims(self.module, self.graph.node(n).id);
         let mut done: Vec<(u32, Space)> = Vec::new();
-        for (g, space) in spaces.into_iter().filter(|(_, s)| s.0 == own).take(MAX_TRIED) {
+        for (g, space) in spaces.into_iter().filter(|(_, s)| s.dims[..] == *own).take(MAX_TRIED) {
             match done.iter().find(|(_, s)| *s == space) {
                 // One after the other they go over their operand twice.
                 Some(&(first, _)) => {
@@ -331,13 +332,23 @@ impl Planner<'_> {
         }
         let mut reductions = draft.members.iter().filter(|&&m| self.graph.node(m).role == Role::Reduce);
         let space = self.space_of(*reductions.next()?)?;
-        reductions.all(|&m| self.space_of(m).as_ref() == Some(&space)).then_some(space)
+        let same = reductions.all(|&m| self.space_of(m).as_ref() == Some(&space));
+        let turned = draft.members.iter().any(|&m| self.turned(m, g).is_some());
+        (same && !turned).then_some(space)
     }
 
     fn space_of(&self, reduction: NodeId) -> Option<Space> {
+        folds::space(self.module, self.graph.node(reduction).id)
+    }
+
+    /// The only reader of a contraction that is a reduction, if it puts the result in another order in the same group: results are stored in that order then.
+    fn turned(&self, reduction: NodeId, g: u32) -> Option<NodeId> {
         let node = self.graph.node(reduction);
-        let first = self.graph.node(*node.operands.first()?);
-        Some((dims(self.module, first.id).to_vec(), over(self.module, node.id).to_vec()))
+        let &[user] = &node.users[..] else { return None };
+        let is = |n: NodeId, opcode: Opcode| self.module.instr(self.graph.node(n).id).opcode == opcode;
+        let here = self.graph.drafts[g as usize].members.contains(&user);
+        let turns = node.role == Role::Reduce && is(reduction, Opcode::Dot) && is(user, Opcode::Transpose);
+        (here && turns).then_some(user)
     }
 
     /// Whether one of two groups reads what the other computes.
@@ -538,7 +549,9 @@ impl Planner<'_> {
                     return None;
                 }
                 if user.role == Role::Reduce {
-                    used.maps.iter().for_each(|(map, _)| maps.look(map, node.elements));
+                    let weighs = self.module.instr(user.id).opcode == Opcode::Dot;
+                    let looked = if weighs { self.operand_elements_of(user) } else { node.elements };
+                    used.maps.iter().for_each(|(map, _)| maps.look(map, looked));
                 } else {
                     let forms = &mut self.forms.borrow_mut();
                     maps.look_from(forms, user.id, slot, &used.maps, terms as usize, alternates);
@@ -570,22 +583,20 @@ impl Planner<'_> {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
         let Some(own) = self.module.instr(node.id).shape.as_array() else { return false };
-        let space = |n: NodeId| {
-            let node = self.graph.node(n);
-            let first = node.operands.first().map(|&o| dims(self.module, self.graph.node(o).id).to_vec());
-            (first, over(self.module, node.id))
-        };
+        let turned = self.turned(n, g);
+        let after = turned.map_or(&own.dims[..], |t| dims(self.module, self.graph.node(t).id));
         // A reduction to almost as much as it reads is work of another kind.
         let read = self.operand_elements_of(node);
         let elements = own.checked_elements().map_or(f64::INFINITY, |n| n as f64);
         // Nor is what is made of all elements of short rows again.
         let short = elements * SHORT as f64 >= read;
-        elements * 4.0 <= read
+        (turned.is_some() || elements * 4.0 <= read)
             && draft.members.iter().all(|&m| {
                 let member = self.graph.node(m);
                 let id = member.id;
                 match member.role {
-                    Role::Reduce => space(m) == space(n),
+                    Role::Reduce => turned.is_none() && self.space_of(m) == self.space_of(n),
+                    _ if turned == Some(m) => true,
                     _ if self.in_space_of_operand(m, n) => {
                         self.feeds_reductions_only(m, g) && !(short && draft.roots.contains(&m))
                     }
@@ -593,19 +604,20 @@ impl Planner<'_> {
                         let opcode = self.module.instr(id).opcode;
                         let scalar_broadcast = opcode == Opcode::Broadcast
                             && member.operands.iter().all(|&o| self.graph.node(o).elements == 1.0);
-                        dims(self.module, id) == &own.dims[..]
-                            && (opcode.is_elementwise() || scalar_broadcast)
+                        dims(self.module, id) == after && (opcode.is_elementwise() || scalar_broadcast)
                     }
                 }
             })
     }
 
     fn operand_elements_of(&self, node: &super::graph::Node) -> f64 {
-        node.operands.first().map_or(0.0, |&o| self.graph.node(o).elements)
+        let operand = node.operands.get(folds::operand(self.module, node.id));
+        operand.map_or(0.0, |&o| self.graph.node(o).elements)
     }
 
     fn in_space_of_operand(&self, m: NodeId, reduction: NodeId) -> bool {
-        let operand = self.graph.node(reduction).operands[0];
+        let node = self.graph.node(reduction);
+        let operand = node.operands[folds::operand(self.module, node.id)];
         dims(self.module, self.graph.node(m).id) == dims(self.module, self.graph.node(operand).id)
             && !self.graph.node(operand).view
     }
@@ -618,9 +630,6 @@ impl Planner<'_> {
             .all(|&u| self.graph.node(u).role == Role::Reduce || self.graph.node(u).elements == node.elements)
     }
 }
-
-/// Operand and reduced dimensions.
-type Space = (Vec<i64>, Vec<i64>);
 
 #[cfg(test)]
 mod tests {

@@ -3,13 +3,14 @@
 //! What is fused is outlined into a computation of its own, which a `fusion` calls: still HLO, so the interpreter gives the same bits before and after,
 //! and a module of any number of applications is a program. The kind says how it is computed (contract: [`crate::kernel`]):
 //! - `kLoop`: every root element by element over one iteration space;
-//! - `kInput`: reductions of one operand space, producers as index expressions;
+//! - `kInput`: reductions of one operand space (`reduce`, and sums of weighted elements), producers as index expressions;
 //! - `kOutput`: a contraction, and what is done to each element of its result;
 //! - `kCustom`: rows: everything that happens to a row between reductions over it, while it is in cache.
 //!
 //! **Invariants:** an instruction with control edges, effects or run-time sizes is never in a fusion; a fusion's computation is called once,
 //! holds no fusion, and stands before its caller in the text.
 
+pub(crate) mod folds;
 mod graph;
 mod index_map;
 pub mod kinds;

@@ -10,7 +10,8 @@ use hlo::attrs::{AttrKey, FusionKind};
 use hlo::{Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places, over};
+use super::folds;
+use super::graph::{Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_ROOTS, NodeId, Places};
 use super::kinds::{Role, dims, programs};
 use super::outline::Outliner;
 use crate::passes::Fuel;
@@ -54,18 +55,16 @@ struct Space {
     rows: usize,
 }
 
-/// The space of a reduction over trailing dimensions.
+/// The space of a `reduce` over trailing dimensions.
 fn space_of(module: &Module, graph: &Graph, n: NodeId) -> Option<Space> {
     let node = graph.node(n);
-    if node.role != Role::Reduce || !node.groups.is_empty() {
+    let folds = node.role == Role::Reduce && module.instr(node.id).opcode == Opcode::Reduce;
+    if !folds || !node.groups.is_empty() {
         return None;
     }
-    let dims = dims(module, graph.node(*node.operands.first()?).id);
-    let mut over = over(module, node.id);
-    over.sort_unstable();
-    let rows = dims.len().checked_sub(over.len())?;
-    let trailing = over.iter().enumerate().all(|(i, &d)| d == (rows + i) as i64);
-    (trailing && !over.is_empty() && !dims.contains(&0)).then(|| Space { dims: dims.to_vec(), rows })
+    let space = folds::space(module, node.id)?;
+    let rows = space.rows().filter(|_| !space.along.is_empty() && !space.dims.contains(&0))?;
+    Some(Space { dims: space.dims.to_vec(), rows })
 }
 
 /// The spaces of a computation in which rows can be kernels.

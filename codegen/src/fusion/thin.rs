@@ -14,7 +14,7 @@ use crate::passes::edit::{Edit, each_outside_folds, ints};
 use crate::passes::facts::{MOST_COLUMNS, NEAR_REGISTERS, few_products, is_few_products};
 
 /// The dimensions of the left and of the right operand that are batches, and that are gone.
-const SIDES: [[AttrKey; 2]; 2] = [
+pub(super) const SIDES: [[AttrKey; 2]; 2] = [
     [AttrKey::LhsBatchDims, AttrKey::LhsContractingDims],
     [AttrKey::RhsBatchDims, AttrKey::RhsContractingDims],
 ];

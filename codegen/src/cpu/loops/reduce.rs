@@ -11,7 +11,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::blocks_of_columns;
-use super::index::{Affine, Def, Index};
+use super::index::{Affine, AtomId, Def, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
 use super::region::{Combine, registers, values};
@@ -21,7 +21,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
-use crate::passes::facts::few_terms;
+use crate::fusion::folds::{Space, space};
 
 /// The variable of chunks, and that of blocks of columns.
 const CHUNK: u32 = 64;
@@ -64,8 +64,7 @@ pub(super) struct Reduction<'m> {
 
 /// The reductions that a fusion's root needs, in order.
 pub(super) fn reduces(module: &Module, computation: hlo::ComputationId) -> Vec<InstrId> {
-    let folds = |&i: &InstrId| module.instr(i).opcode == Opcode::Reduce && few_terms(module, i).is_none();
-    module.instructions(computation).filter(folds).collect()
+    module.instructions(computation).filter(|&i| space(module, i).is_some()).collect()
 }
 
 /// The reduction of a fusion.
@@ -82,33 +81,42 @@ pub(super) fn fusion(
     let Some(&first) = all.first() else {
         return Err(Unsupported::new(module, id, "a reduction without a reduce"));
     };
-    let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
-    let along = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions);
-    for &reduce in &all {
-        let instr = module.instr(reduce);
-        let of = &module.instr(instr.operands()[0]).shape.expect_array().dims;
-        if of[..] != dims[..] || instr.attrs.ints_or_empty(AttrKey::Dimensions) != along {
+    let gone_over = |reduce| {
+        let none = || Unsupported::new(module, reduce, "a reduction of nothing");
+        space(module, reduce).ok_or_else(none)
+    };
+    let all_over = gone_over(first)?;
+    for &reduce in &all[1..] {
+        if gone_over(reduce)? != all_over {
             return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
         }
     }
-    let (index, mut vars) = variables(&mut tape, &dims, 0);
-    let reduced: Vec<u32> = along.iter().filter_map(|&d| u32::try_from(d).ok()).collect();
-    let kept_of = |index: &[Affine]| -> Index {
-        let kept = index.iter().enumerate().filter(|(d, _)| !reduced.contains(&(*d as u32)));
-        kept.map(|(_, x)| x.clone()).collect()
+    let turned = turned(module, computation, &all)?;
+    let (index, mut vars) = variables(&mut tape, &all_over.dims, 0);
+    let reduced: Vec<u32> = all_over.along.iter().map(|&d| d as u32).collect();
+    // As the results are stored.
+    let mut kept_dims = all_over.kept_dims();
+    if let Some(order) = &turned {
+        kept_dims = order.iter().map(|&d| kept_dims[d]).collect();
+    }
+    let stored_at = |index: &[Affine]| -> Index {
+        let kept = kept_of(&all_over, index);
+        match &turned {
+            Some(order) => order.iter().map(|&d| kept[d].clone()).collect(),
+            None => kept,
+        }
     };
-    let kept_dims: Vec<i64> =
-        dims.iter().enumerate().filter(|(d, _)| !reduced.contains(&(*d as u32))).map(|(_, &n)| n).collect();
     let elements: i64 = kept_dims.iter().product();
     // The index of an element, or of one in each column.
     let mut seen = vec![index.clone()];
-    let mut kept = tape.space.linear(&kept_of(&index), &kept_dims);
+    let mut kept = tape.space.linear(&stored_at(&index), &kept_dims);
     let mut results = elements;
-    if let Some(columns) = columns_apart(module, computation, &all, &dims, &reduced) {
+    if let Some(columns) = columns_apart(module, computation, &all, &all_over).filter(|_| turned.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
-        let row = kept_of(&index[..index.len() - 1]);
-        kept = tape.space.linear(&row, &kept_dims[..row.len()]);
+        // The column is the last of what is kept.
+        let row = &stored_at(&index)[..kept_dims.len() - 1];
+        kept = tape.space.linear(row, &kept_dims[..row.len()]);
         results /= columns;
     }
     let (mut folds, mut given) = (Vec::new(), 0);
@@ -133,11 +141,11 @@ pub(super) fn fusion(
     }
     let mut outputs = Vec::new();
     for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
-        let kept = kept_of(index);
         // Only now: what is reduced at the same time cannot be an operand.
         for (fold, &reduce) in folds.iter().zip(&all) {
-            fold.bind(&mut tape, reduce, &kept);
+            fold.bind(&mut tape, reduce, &kept_of(&all_over, index));
         }
+        let kept = stored_at(index);
         for (leaf, (shape, &array)) in (0..).zip(shapes.iter().zip(&arrays)) {
             let (instr, leaf) = leaf_root(module, root, leaf);
             let at = tape.space.reshape(&kept, &kept_dims, &shape.dims);
@@ -165,26 +173,47 @@ pub(super) fn fusion(
     Ok((tape, vec![plan], scratch))
 }
 
+/// What is kept of an index of an element, as the result has it.
+fn kept_of(space: &Space, index: &[Affine]) -> Index {
+    space.kept.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect()
+}
+
+/// The order in which the result of a fusion's only reduction, a contraction, is stored, if that is not its own: which of its dimensions each one is.
+fn turned(
+    module: &Module,
+    computation: ComputationId,
+    reduces: &[InstrId],
+) -> std::result::Result<Option<Vec<usize>>, Unsupported> {
+    let &[dot] = reduces else { return Ok(None) };
+    let turns = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
+    let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
+        return Ok(None);
+    };
+    // What reads the result in its own order cannot be stored with what reads it in the other.
+    if module.users(dot).len() != 1 || module.root(computation) == dot {
+        return Err(Unsupported::new(module, dot, "a result in two orders"));
+    }
+    let order = module.instr(transpose).attrs.ints_or_empty(AttrKey::Dimensions);
+    Ok(Some(order.iter().map(|&d| d as usize).collect()))
+}
+
 /// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
 /// part of a register and wait for one another.
 fn columns_apart(
     module: &Module,
     computation: ComputationId,
     reduces: &[InstrId],
-    dims: &[i64],
-    reduced: &[u32],
+    space: &Space,
 ) -> Option<i64> {
+    let dims = &space.dims;
     let (&columns, outer) = dims.split_last()?;
-    let is_reduced = |d: usize| reduced.contains(&(d as u32));
-    let rows: i64 =
-        (0..outer.len()).rev().take_while(|&d| is_reduced(d) || dims[d] == 1).map(|d| dims[d]).product();
+    let rows = (0..outer.len()).rev().take_while(|&d| space.is_reduced(d) || dims[d] == 1);
+    let rows: i64 = rows.map(|d| dims[d]).product();
     let size = i64::try_from(module.instructions(computation).count()).ok()?;
-    let free = |&reduce: &InstrId| {
-        let region = module.instr(reduce).attrs.computation(AttrKey::ToApply)?;
-        Combine::of(module, region, false).ok().map(|combine| combine.free())
-    };
+    let free = |&reduce: &InstrId| Some(Combine::of(module, reduce, false).ok()?.free());
     let fits = (2..=FEW_COLUMNS).contains(&columns)
-        && !is_reduced(outer.len())
+        && space.in_order()
+        && !space.is_reduced(outer.len())
         && rows >= MANY_ROWS
         && size * columns <= MAX_APART
         && reduces.iter().all(|reduce| free(reduce) == Some(true));
@@ -216,19 +245,14 @@ pub(super) fn apart(
     let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
     for reduce in reduces(module, computation) {
         let instr = module.instr(reduce);
-        let dims = module.instr(instr.operands()[0]).shape.expect_array().dims.clone();
-        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
-        let (index, mut vars) = variables(&mut tape, &dims, first);
-        let is_kept = |d: usize| !along.contains(&(d as i64));
-        let reduced: Vec<u32> = (0..dims.len()).filter(|&d| !is_kept(d)).map(|d| first + d as u32).collect();
+        let Some(over) = space(module, reduce) else { continue };
+        let (index, mut vars) = variables(&mut tape, &over.dims, first);
+        let reduced: Vec<u32> = over.along.iter().map(|&d| first + d as u32).collect();
         first += 100;
-        let kept_index: Index =
-            index.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, x)| x.clone()).collect();
-        let kept_dims: Vec<i64> =
-            dims.iter().enumerate().filter(|(d, _)| is_kept(*d)).map(|(_, &n)| n).collect();
         let fold = Fold::new(&mut tape, id, reduce, &index, given)?;
         given += fold.given.len() as u32;
-        let mut kept = tape.space.linear(&kept_index, &kept_dims);
+        let kept_dims = over.kept_dims();
+        let mut kept = tape.space.linear(&kept_of(&over, &index), &kept_dims);
         let results: i64 = kept_dims.iter().product();
         let mut outputs = Vec::new();
         let shapes: Vec<&ArrayShape> = array_leaves(&instr.shape).collect();
@@ -303,6 +327,17 @@ impl<'m> Reduction<'m> {
 
     pub(super) fn reduced_vars(&self) -> Vec<(u32, i64)> {
         self.vars.iter().copied().filter(|v| self.is_reduced(v.0)).collect()
+    }
+
+    /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
+    fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
+        let mut vars = self.kept_vars();
+        if self.over_rows() && !self.is_abreast() && self.cost(tape).bytes <= FAR {
+            let atom = |var| tape.space.atoms.iter().position(|a| a.def == Def::Var(var));
+            let apart = |var| atom(var).map(|i| self.kept.factor(AtomId(i as u32)));
+            vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
+        }
+        vars
     }
 
     /// Units of a whole phase without chunks.
@@ -429,7 +464,7 @@ impl<'m> Reduction<'m> {
 
     fn partial_at(&self, tape: &Tape<'_>) -> Affine {
         let chunk = tape.space.atoms.iter().position(|a| a.def == Def::Var(CHUNK));
-        let chunk = chunk.map(|i| Affine::atom(super::index::AtomId(i as u32))).unwrap_or_default();
+        let chunk = chunk.map(|i| Affine::atom(AtomId(i as u32))).unwrap_or_default();
         tape.space.add(&chunk.times(self.results), &self.kept)
     }
 
@@ -475,7 +510,7 @@ impl<'m> Reduction<'m> {
             units.push((CHUNK, count));
         }
         if !self.slabs {
-            units.extend(self.kept_vars());
+            units.extend(self.unit_vars(tape));
         }
         if !rows || abreast {
             let last = units.pop().map_or(1, |v| v.1);

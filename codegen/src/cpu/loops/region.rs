@@ -1,6 +1,7 @@
 //! How a reduction combines two values.
 
-use hlo::{ComputationId, ElementType, Module};
+use hlo::attrs::AttrKey;
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 
 use super::code::Code;
 use super::tape::{NodeId, Tape};
@@ -31,13 +32,21 @@ pub(super) fn binary_root(module: &Module, computation: ComputationId) -> Option
 }
 
 impl<'m> Combine<'m> {
-    /// Of the computation of a reduction. `counted`: the second operand counts up along the order of the elements, and nobody reads
+    /// Of a reduction. `counted`: the second operand counts up along the order of the elements, and nobody reads
     /// the first result.
     pub(super) fn of(
         module: &'m Module,
-        computation: ComputationId,
+        reduce: InstrId,
         counted: bool,
     ) -> std::result::Result<Self, Unsupported> {
+        let instr = module.instr(reduce);
+        if instr.opcode == Opcode::Dot {
+            let whole = instr.shape.element_type().is_some_and(ElementType::is_integer);
+            return Ok(if whole { Combine::Binary(Binary::Add, true) } else { Combine::Sum });
+        }
+        let Some(computation) = instr.attrs.computation(AttrKey::ToApply) else {
+            return Err(Unsupported::new(module, reduce, "a reduction by nothing"));
+        };
         if let Some((op, ty)) = binary_root(module, computation) {
             let float = ty.is_float() || ty.is_complex();
             return Ok(match op {

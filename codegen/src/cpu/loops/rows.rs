@@ -7,6 +7,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::code::Code;
 use super::gathered::DISTANT;
@@ -22,6 +23,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
+use crate::fusion::folds::space;
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;
@@ -65,6 +67,12 @@ pub(super) struct Chain<'m> {
     together: Option<Together>,
 }
 
+/// The dimensions of what a reduction goes over, and how many of them number its rows. `None`: it is none of rows.
+pub(super) fn rows_of(module: &Module, reduce: InstrId) -> Option<(SmallVec<[i64; 4]>, usize)> {
+    let space = space(module, reduce)?;
+    space.rows().map(|rows| (space.dims, rows))
+}
+
 /// The chain of a fusion.
 pub(super) fn fusion(
     module: &Module,
@@ -78,9 +86,10 @@ pub(super) fn fusion(
     let first_result = bind_parameters(&mut tape, computation, 0);
     let reduces = super::reduce::reduces(module, computation);
     let Some(&first) = reduces.first() else { return refuse(id, "a chain of rows without a reduction") };
-    let dims: Vec<i64> = module.instr(module.instr(first).operands()[0]).shape.expect_array().dims.to_vec();
-    let trailing = module.instr(first).attrs.ints_or_empty(AttrKey::Dimensions).len();
-    let (row_dims, inner_dims) = dims.split_at(dims.len() - trailing);
+    let Some((dims, kept)) = rows_of(module, first) else {
+        return refuse(first, "a reduction of what are no rows");
+    };
+    let (row_dims, inner_dims) = dims.split_at(kept);
     let (index, mut vars) = variables(&mut tape, &dims, 0);
     let at_row: Index = index[..row_dims.len()].into();
     let count = |d: &[i64]| d.iter().product::<i64>();
@@ -91,14 +100,10 @@ pub(super) fn fusion(
     let mut sweeps: Vec<Vec<Fold<'_>>> = Vec::new();
     let mut next = 0;
     for &reduce in &reduces {
-        let instr = module.instr(reduce);
-        let of = &module.instr(instr.operands()[0]).shape.expect_array().dims;
-        let along = instr.attrs.ints_or_empty(AttrKey::Dimensions);
-        let kept = of.len() - along.len();
-        let last = along.iter().all(|&d| d as usize >= kept);
-        if !last || count(&of[..kept]) != rows || count(of) != rows * length {
+        let same = |of: &[i64], kept: usize| count(&of[..kept]) == rows && count(of) == rows * length;
+        let Some((of, kept)) = rows_of(module, reduce).filter(|(of, kept)| same(of, *kept)) else {
             return refuse(reduce, "reductions of different rows in a fusion");
-        }
+        };
         let mut at = tape.space.reshape(&at_row, row_dims, &of[..kept]);
         let result_at = at.clone();
         at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, &of[kept..]));

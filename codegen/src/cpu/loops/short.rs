@@ -9,11 +9,12 @@ use hlo::{InstrId, Module};
 
 use super::access::{self, storage};
 use super::code::{Code, Table};
+use super::cost;
 use super::index::Affine;
 use super::nest::{self, Output, decode};
 use super::reduce::reduces;
 use super::region::{registers, values};
-use super::rows::{Buffer, Chain};
+use super::rows::{Buffer, Chain, rows_of};
 use super::sweep::Folds;
 use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Value};
@@ -21,6 +22,9 @@ use crate::cpu::scalar::Val;
 
 /// The most elements of a short row: more are worth registers of their own, since picking takes operations by their number.
 const MOST: i64 = 20;
+/// The most if little is done with each, of one array: joining the lanes of many rows takes less than picking then. One more for so many operations with an element.
+const CHEAP: i64 = 10;
+const OPERATIONS: i64 = 4;
 /// So many fill a register, whose lanes are then joined: a row a lane is better only where that is more than an operation a step.
 const FULL: i64 = 16;
 /// So few columns are put in the order of rows by operations of their own for each.
@@ -49,7 +53,14 @@ pub(super) fn rows(
     let complex = |o: &Output| tape.nodes[o.node as usize].ty.is_complex();
     let complex = elements.iter().any(complex) || sweeps.iter().any(Folds::any_complex);
     let single = sweeps.iter().flat_map(|s| &s.all).all(|f| f.types.len() == 1);
-    let short = (2..=MOST).contains(&length) && !(single && length == FULL);
+    let operands = sweeps.iter().flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+    let nodes: Vec<NodeId> = operands.chain(elements.iter().map(|o| o.node)).collect();
+    let operations = i64::try_from(cost::read(tape, nodes.iter().copied(), 1).flops).unwrap_or(i64::MAX);
+    let is_load = |n: &&NodeId| matches!(tape.nodes[**n as usize].op, Op::Load { .. });
+    let loads = tape.needed(nodes.iter().copied()).iter().filter(is_load).count().max(1) as i64;
+    let cheap = CHEAP / loads + operations / OPERATIONS;
+    let most = if single { cheap.min(MOST) } else { MOST };
+    let short = (2..=most).contains(&length) && !(single && length == FULL);
     rows.last().copied().filter(|&(_, n)| n >= MANY_ROWS && short && !complex)
 }
 
@@ -58,10 +69,8 @@ pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
     let first = computation.and_then(|c| reduces(module, c).first().copied());
     first.is_some_and(|reduce| {
-        let instr = module.instr(reduce);
-        let dims = &module.instr(instr.operands()[0]).shape.expect_array().dims;
-        let trailing = instr.attrs.ints_or_empty(AttrKey::Dimensions).len();
-        let (rows, row) = dims.split_at(dims.len() - trailing);
+        let Some((dims, kept)) = rows_of(module, reduce) else { return false };
+        let (rows, row) = dims.split_at(kept);
         let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
         (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS
     })

@@ -13,7 +13,7 @@ use crate::cpu::llvm::{Result, Target, Value};
 use crate::cpu::scalar::{self, Val};
 use crate::passes::facts::integer;
 
-/// One `reduce`.
+/// One reduction.
 pub(super) struct Fold<'m> {
     /// Elements, in the types of accumulators.
     pub(super) operands: Vec<NodeId>,
@@ -60,10 +60,10 @@ impl<'m> Fold<'m> {
     ) -> std::result::Result<Self, Unsupported> {
         let module = tape.module;
         let instr = module.instr(reduce);
+        if instr.opcode == Opcode::Dot {
+            return Self::of_products(tape, reduce, index, first);
+        }
         let n = instr.operands().len() / 2;
-        let Some(computation) = instr.attrs.computation(AttrKey::ToApply) else {
-            return Err(Unsupported::new(module, reduce, "a reduction by nothing"));
-        };
         let (mut operands, mut initial) = (Vec::new(), Vec::new());
         for (i, &o) in instr.operands().iter().enumerate() {
             let index = if i < n { index } else { &[] };
@@ -71,7 +71,7 @@ impl<'m> Fold<'m> {
             if i < n { operands.push(node) } else { initial.push(node) }
         }
         let counted = counts_up(tape, &operands, &initial, reduce, index);
-        let combine = Combine::of(module, computation, counted && !first_is_seen(module, fusion, reduce))?;
+        let combine = Combine::of(module, reduce, counted && !first_is_seen(module, fusion, reduce))?;
         let results: Vec<ElementType> = array_leaves(&instr.shape).map(|s| s.element_type).collect();
         // Without elements the initial value is the result as it is, also a NaN.
         let any =
@@ -95,6 +95,26 @@ impl<'m> Fold<'m> {
         }
         let given = (0..n as u32).map(|i| first + i).collect();
         Ok(Self { operands, initial, types, given, combine, ordered: ordered.map(|o| o.1) })
+    }
+
+    /// Of a contraction: a sum of products, which begins with zero.
+    fn of_products(
+        tape: &mut Tape<'m>,
+        dot: InstrId,
+        index: &[Affine],
+        first: u32,
+    ) -> std::result::Result<Self, Unsupported> {
+        let combine = Combine::of(tape.module, dot, false)?;
+        let (product, ty) = tape.weighted(dot, index)?;
+        let zero = tape.zero(ty);
+        Ok(Self {
+            operands: vec![product],
+            initial: vec![zero],
+            types: vec![ty],
+            given: vec![first],
+            combine,
+            ordered: None,
+        })
     }
 
     /// The node of a result, of a type, once emission has given the accumulator.

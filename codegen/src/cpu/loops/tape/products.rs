@@ -1,11 +1,12 @@
 //! Contractions, reductions and windows whose elements are expressions: of a few products or terms, in the order of the dimensions that are gone.
 
 use hlo::attrs::AttrKey;
-use hlo::{ComputationId, ElementType, Module, Opcode, TypeClass};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 
 use super::{Condition, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index, components};
+use crate::fusion::folds;
 use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
 use crate::passes::reduce::operation;
 
@@ -46,6 +47,31 @@ impl Tape<'_> {
         let factors = factors.into_iter().map(|f| self.convert(f, wide)).collect();
         let sum = self.push(Op::Products { factors }, wide);
         Ok(Some(self.convert(sum, ty)))
+    }
+
+    /// One product of a contraction that is a reduction, at the index of an element that it goes over, and the type in which they are summed.
+    pub(in crate::cpu::loops) fn weighted(
+        &mut self,
+        dot: InstrId,
+        index: &[Affine],
+    ) -> Result<(NodeId, ElementType), Unsupported> {
+        let (module, instr) = (self.module, self.module.instr(dot));
+        let Some(ty) = folds::sums(module, dot) else {
+            return Err(Unsupported::new(module, dot, "products of these types in a reduction"));
+        };
+        let side = folds::operand(module, dot);
+        let of_weight = folds::weights(module, dot);
+        let of_weight: Index =
+            of_weight.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect();
+        let element = self.node(instr.operands()[side], 0, index)?;
+        let weight = self.node(instr.operands()[1 - side], 0, &of_weight)?;
+        let factors = [element, weight].map(|factor| self.convert(factor, ty));
+        Ok((self.push(Op::Products { factors: factors.to_vec() }, ty), ty))
+    }
+
+    /// What such sums begin with.
+    pub(in crate::cpu::loops) fn zero(&mut self, ty: ElementType) -> NodeId {
+        self.push(Op::Iota { value: Affine::default() }, ty)
     }
 
     /// A reduction of few elements: its operation applied to one after the other.
