@@ -75,19 +75,30 @@ fn int_to_float<'ctx>(
         let exact = float(x, Prim::F32)?;
         return round(e, to, exact);
     }
-    if width <= 32 {
-        let exact = float(x, Prim::F64)?;
-        return round_f64(e, to, exact);
+    if width <= 32 && wide_prim(to) == Prim::F32 {
+        let exact = float(jammed(e, x, signed, f32::MANTISSA_DIGITS)?, Prim::F32)?;
+        return round(e, to, exact);
     }
-    // More than 53 bits: the last ones are gathered in one, which is below every rounding of a narrower type.
-    let (low, high) = (e.i64((1 << 11) - 1), e.i64(!((1 << 11) - 1)));
-    let sticky = e.icmp(IntPredicate::NE, e.and(x, low)?, e.i64(0))?;
-    let jammed = e.or(e.and(x, high)?, e.shl(e.zext(sticky, Prim::I64)?, e.i64(11))?)?;
-    // |x| < 2^53, or x < 2^53.
-    let top = if signed { e.ashr(x, e.i64(53))? } else { e.lshr(x, e.i64(53))? };
-    let fits = e.icmp(IntPredicate::ULE, e.add(top, e.i64(i64::from(signed)))?, e.i64(i64::from(signed)))?;
-    let wide = float(e.select(fits, x, jammed)?, Prim::F64)?;
-    round_f64(e, to, wide)
+    let exact = if width <= 32 { x } else { jammed(e, x, signed, f64::MANTISSA_DIGITS)? };
+    let exact = float(exact, Prim::F64)?;
+    round_f64(e, to, exact)
+}
+
+/// An integer as one that a float of so many digits has, and that rounds to every type of fewer than half of them as the integer does: where it is of more digits, those that
+/// are too many are gathered in the one above them, which is below every such rounding.
+fn jammed<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, signed: bool, digits: u32) -> Result<Value<'ctx>> {
+    let prim = e.prim_of(x);
+    let many = prim.bits() - digits;
+    let of = |n: u64| e.int(prim, n);
+    let low = (1u64 << many) - 1;
+    let high = u64::MAX >> (u64::BITS - prim.bits()) & !low;
+    let sticky = e.icmp(IntPredicate::NE, e.and(x, of(low))?, of(0))?;
+    let jammed = e.or(e.and(x, of(high))?, e.shl(e.zext(sticky, prim)?, of(u64::from(many)))?)?;
+    // |x| < 2^digits, or x < 2^digits.
+    let top = if signed { e.ashr(x, of(digits.into()))? } else { e.lshr(x, of(digits.into()))? };
+    let one = of(signed.into());
+    let fits = e.icmp(IntPredicate::ULE, e.add(top, one)?, one)?;
+    e.select(fits, x, jammed)
 }
 
 fn from_float<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Result<Val<'ctx>> {

@@ -80,6 +80,9 @@ impl Fold {
 
 /// A function of two elements.
 pub(in crate::runtime::native) trait Function<T> {
+    /// Whether it is so many instructions, one element at a time, that the processor looks ahead to few others meanwhile.
+    const LONG: bool = false;
+
     /// Its value.
     fn of(a: T, b: T) -> T;
 
@@ -89,7 +92,8 @@ pub(in crate::runtime::native) trait Function<T> {
         false
     }
 
-    /// Its value where that is the usual case, no NaN, and quicker to say; a branch of its own, so for one element at a time.
+    /// Its value where that is the usual case, no NaN, and quicker to say; a branch of its own, so for one element at a time. None on which of both it is: nobody could
+    /// foresee that.
     #[inline(always)]
     fn usual(_a: T, _b: T) -> Option<T> {
         None
@@ -112,6 +116,12 @@ struct SmallerHalf<const INFINITY: u16>;
 /// A product rounded to a narrower type.
 struct Rounded<T>(PhantomData<T>);
 
+/// Bits of a float that is no NaN, as an integer.
+trait Ordered {
+    /// The integer in whose order such floats are, -0 before +0; of that the bits again.
+    fn order(self) -> Self;
+}
+
 macro_rules! integers {
     ($($t:ty, $s:ty);*) => {$(
         integers!(@ $t; Add |a, b| a.wrapping_add(b); Multiply |a, b| a.wrapping_mul(b); Maximum |a, b| a.max(b); Minimum |a, b| a.min(b);
@@ -130,7 +140,13 @@ macro_rules! integers {
 integers!(u8, i8; u16, i16; u32, i32; u64, i64);
 
 macro_rules! floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty: $s:ty, $u:ty);*) => {$(
+        impl Ordered for $s {
+            #[inline(always)]
+            fn order(self) -> $s {
+                self ^ ((self >> (<$s>::BITS - 1)) as $u >> 1) as $s
+            }
+        }
         impl Function<$t> for Add {
             #[inline(always)]
             fn of(a: $t, b: $t) -> $t {
@@ -145,6 +161,8 @@ macro_rules! floats {
         }
         // IEEE 754-2019: a NaN wins (one in `b` makes both comparisons false), -0 < +0.
         impl Function<$t> for Maximum {
+            const LONG: bool = true;
+
             #[inline(always)]
             fn of(a: $t, b: $t) -> $t {
                 let larger = if a > b { a } else { b };
@@ -158,12 +176,14 @@ macro_rules! floats {
             }
 
             #[inline(always)]
-            #[expect(clippy::double_comparisons, reason = "a NaN is neither")]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                (a < b || a > b).then_some(if a > b { a } else { b })
+                let larger = (a.to_bits() as $s).order().max((b.to_bits() as $s).order());
+                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(larger.order() as $u))
             }
         }
         impl Function<$t> for Minimum {
+            const LONG: bool = true;
+
             #[inline(always)]
             fn of(a: $t, b: $t) -> $t {
                 let smaller = if a < b { a } else { b };
@@ -177,14 +197,14 @@ macro_rules! floats {
             }
 
             #[inline(always)]
-            #[expect(clippy::double_comparisons, reason = "a NaN is neither")]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                (a < b || a > b).then_some(if a < b { a } else { b })
+                let smaller = (a.to_bits() as $s).order().min((b.to_bits() as $s).order());
+                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(smaller.order() as $u))
             }
         }
     )*};
 }
-floats!(f32, f64);
+floats!(f32: i32, u32; f64: i64, u64);
 
 /// An integer whose order is that of numbers, -0 before +0.
 #[inline(always)]

@@ -30,6 +30,9 @@ pub(super) struct List<'a> {
 /// Updates rows, in order: operand, updates.
 pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
+/// The most elements of a row of few.
+const FEW: usize = 4;
+
 /// Updates ahead of which a place is fetched.
 const AHEAD: usize = 32;
 
@@ -89,6 +92,8 @@ impl<T: Number> Number for Complex<T> {
 }
 
 impl<T: Number, F: Function<T>> Function<T> for Canonical<F> {
+    const LONG: bool = F::LONG;
+
     #[inline(always)]
     fn of(a: T, b: T) -> T {
         F::of(a, b).canonical()
@@ -121,6 +126,8 @@ fn narrow(x: f32) -> bf16 {
 macro_rules! halves {
     ($($f:ident),*) => {$(
         impl Function<bf16> for $f {
+            const LONG: bool = true;
+
             #[inline(always)]
             fn of(a: bf16, b: bf16) -> bf16 {
                 narrow(<$f as Function<f32>>::of(widen(a), widen(b)))
@@ -150,6 +157,12 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
                 elements::<T, F, true>(to, from, list);
             } else if list.run == 1 {
                 elements::<T, F, false>(to, from, list);
+            } else if let 2..=FEW = list.run {
+                match list.run {
+                    2 => few::<T, F, 2>(to, from, list),
+                    3 => few::<T, F, 3>(to, from, list),
+                    _ => few::<T, F, 4>(to, from, list),
+                }
             } else {
                 // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
                 match size_of::<T>() {
@@ -188,7 +201,13 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
                 *at = F::usual(old, update).unwrap_or_else(|| F::of(old, update));
             }
         };
+        // What an update takes keeps the processor from looking far ahead by itself.
         while i + 4 <= n {
+            if F::LONG && !list.near {
+                for ahead in i + AHEAD..i + AHEAD + 4 {
+                    prefetch(to.add(*places.add(ahead.min(n - 1)) as usize).cast());
+                }
+            }
             one(i);
             one(i + 1);
             one(i + 2);
@@ -198,6 +217,25 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
         while i < n {
             one(i);
             i += 1;
+        }
+    }
+}
+
+/// Rows of so few elements that they are combined one by one.
+#[inline(always)]
+unsafe fn few<T: Copy, F: Function<T>, const N: usize>(to: *mut T, from: *const T, list: List<'_>) {
+    let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
+    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    // SAFETY: the caller's: both lists have `n` entries, rows `N` elements.
+    unsafe {
+        for i in 0..n {
+            if !list.near {
+                prefetch(to.add(*places.add((i + AHEAD).min(n - 1)) as usize).cast());
+            }
+            let row = to.add(*places.add(i) as usize).cast::<[T; N]>();
+            let update = *from.add(*updates.add(i) as usize * stride).cast::<[T; N]>();
+            let old = *row;
+            *row = std::array::from_fn(|k| F::of(old[k], update[k]));
         }
     }
 }
