@@ -19,6 +19,7 @@ pub(crate) mod bidiagonal;
 pub(crate) mod cholesky;
 pub(crate) mod divide;
 pub(crate) mod divide_bidiagonal;
+pub(crate) mod dqds;
 pub(crate) mod eigen_general;
 pub(crate) mod eigen_symmetric;
 pub(crate) mod hessenberg;

@@ -1,9 +1,10 @@
-//! Singular values: the implicit QR iteration (`bdsqr`) on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
+//! Singular values and vectors (values alone: [`super::dqds`]): the implicit QR iteration (`bdsqr`) on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
 //! `gesdd` as LAPACK computes it up to [`BY_ITERATION`] singular values; beyond, [`super::divide_bidiagonal`] takes the iteration's place.
 
 use super::Matrix;
 use super::bidiagonal::Bidiagonal;
 use super::divide_bidiagonal;
+use super::dqds;
 use super::eigen_symmetric::{BY_ITERATION, plain_decides};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::qr;
@@ -128,6 +129,11 @@ fn decompose<F: Field>(
     let transposed = wide && first.is_none();
     let bidiagonal = Bidiagonal::new(core);
     let (mut d, mut e) = (bidiagonal.diagonal.clone(), bidiagonal.off_diagonal.clone());
+    if vectors == Vectors::None
+        && let Some(values) = dqds::singular_values(&d, &e)
+    {
+        return Ok(Svd { values, vectors: None });
+    }
     let kept = if vectors == Vectors::None { 0 } else { size };
     let form = Form { lower: transposed, driver };
     let (mut u, mut v, guide);

@@ -362,7 +362,11 @@ fn check_svd<F: Field>() {
             for vectors in [Vectors::Thin, Vectors::Full] {
                 let svd = decomposed(name, &a, vectors, driver);
                 let alone = svd::svd(a.clone(), Vectors::None, driver, COARSE).unwrap();
-                assert_eq!(alone.values, svd.values, "{name}");
+                // By another iteration.
+                let scale = svd.values.first().map_or(0.0, |s| s.to_f64()) * F::Real::ULP;
+                for (x, y) in alone.values.iter().zip(&svd.values) {
+                    assert!((*x - *y).to_f64().abs() <= limit(&a) * scale, "{name}: {x:?} {y:?}");
+                }
             }
         }
     }
