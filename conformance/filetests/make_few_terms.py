@@ -1,5 +1,8 @@
 """Writes ops/few-terms.hlo: contractions of few terms, with operands in every order of dimensions (`python3 make_few_terms.py > ops/few-terms.hlo`; needs numpy)."""
 import numpy as np
+
+import summed
+
 forms=[ # name, lhs, rhs, attrs, einsum
  ("rows and columns","64,3","3,64","lhs_contracting_dims={1}, rhs_contracting_dims={0}","ik,kj->ij"),
  ("rows and rows","40,4","48,4","lhs_contracting_dims={1}, rhs_contracting_dims={1}","ik,jk->ij"),
@@ -45,23 +48,11 @@ for ty,signed in (("f32",1),("f64",1),("s32",1),("u8",0),("c64",1),("c128",1)):
         if part:
             whole=(f"  re = {part}[{ds}] real(d)\n  im = {part}[{ds}] imag(d)\n  twice = {part}[{ds}] add(im, im)\n"
                    f"  both = {part}[{ds}] subtract(re, twice)\n  s = s32[{ds}] convert(both)\n")
-        out.append(f"""// ==== {ty}: {name}
-// test: interpret
-// origin: hand
-// run: e() == {total}
-HloModule m
-add {{
-  p = s32[] parameter(0)
-  q = s32[] parameter(1)
-  ROOT r = s32[] add(p, q)
-}}
-ENTRY e {{
-{operand('a',l,nl,7,3,11,3,1,7)}{operand('b',r,nr,5,1,13,2,4,9)}{arr('w',ds,n,3,2,17,'s32',0)}  d = {ty}[{ds}] dot(a, b), {attrs}
+        out.append(summed.case(f"{ty}: {name}", "e()", total, f"""{operand('a',l,nl,7,3,11,3,1,7)}{operand('b',r,nr,5,1,13,2,4,9)}{arr('w',ds,n,3,2,17,'s32',0)}  d = {ty}[{ds}] dot(a, b), {attrs}
 {whole}  x = s32[{ds}] multiply(s, w)
   z = s32[] constant(0)
   ROOT t = s32[] reduce(x, z), dimensions={{{','.join(map(str,range(d.ndim)))}}}, to_apply=add
-}}
-""")
+"""))
 for name,a,b,exp in (
   ("zeros of both signs sum up to a positive one","[-0, 0, -0]","[1, -1, 2]","0"),
   ("an infinity times zero","[inf, 1, 1]","[0, 1, 1]","nan"),

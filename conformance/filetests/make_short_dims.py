@@ -1,6 +1,9 @@
 """Writes ops/short-dims.hlo: chains of movement over short dimensions, which compiled code goes over in registers (`python3 make_short_dims.py > ops/short-dims.hlo`; needs numpy)."""
 import random
 import numpy as np
+
+import summed
+
 PART = {"c64": "f32", "c128": "f64"}
 
 def program(seed):
@@ -101,17 +104,6 @@ def program(seed):
     lines.append(f"  ROOT total = s32[] reduce({m}, {z}), dimensions={{0}}, to_apply=add")
     expected = int((np.asarray(a, dtype=np.int64) * weights).sum())
     assert abs(expected) < 2**31
-    return f"""// ==== {ty}: {total} elements, {seed}
-// test: interpret
-// origin: hand
-// run: e() == {expected}
-HloModule m
-add {{
-  p = s32[] parameter(0)
-  q = s32[] parameter(1)
-  ROOT r = s32[] add(p, q)
-}}
-ENTRY e {{
-""" + "\n".join(lines) + "\n}\n"
+    return summed.case(f"{ty}: {total} elements, {seed}", "e()", expected, "\n".join(lines) + "\n")
 
 print("\n".join(program(seed) for seed in range(60)), end="")

@@ -1,6 +1,8 @@
 """Writes ops/weighted-sums.hlo: contractions of which one operand has only batches in the result, with dimensions in every order (`python3 make_weighted_sums.py > ops/weighted-sums.hlo`; needs numpy)."""
 import numpy as np
 
+import summed
+
 SIZES = dict(i=7, j=20, k=33, b=5, u=1)
 FORMS = [  # einsum, and the order in which the result is read, if not its own
     ("ijk,ijk->k", None), ("ijk,ijk->j", None), ("ijk,ijk->i", None), ("ijk,kij->j", None), ("ijk,ijk->", None),
@@ -58,26 +60,14 @@ def case(ty, form, read):
     at = "t" if read else "d"
     name = f"{ty}: {form}" + (f", read as {read}" if read else "")
     rank = ",".join(str(x) for x in range(len(seen)))
-    return f"""// ==== {name}
-// test: interpret
-// origin: hand
-// run: e(7, 3) == {total}
-HloModule m
-add {{
-  p = s32[] parameter(0)
-  q = s32[] parameter(1)
-  ROOT r = s32[] add(p, q)
-}}
-ENTRY e {{
-  seven = s32[] parameter(0)
+    return summed.case(name, "e(7, 3)", total, f"""  seven = s32[] parameter(0)
   three = s32[] parameter(1)
 {text('a', shape(lhs), 'seven', 3, 5, off, ty)}{text('b', shape(rhs), 'three', 1, 4, off, ty)}{text('w', d.shape, 'three', 2, 17, 0, 's32')}  d = {ty}[{dims(result)}] dot(a, b), {attrs}
 {turned}  s = s32[{dims(seen)}] convert({at})
   x = s32[{dims(seen)}] multiply(s, w)
   z = s32[] constant(0)
   ROOT y = s32[] reduce(x, z), dimensions={{{rank}}}, to_apply=add
-}}
-"""
+""")
 
 
 out = [case("f32", form, read) for form, read in FORMS]

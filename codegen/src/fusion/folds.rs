@@ -52,10 +52,10 @@ impl Space {
         self.kept.iter().map(|d| d.map_or(1, |d| self.dims[d])).collect()
     }
 
-    /// How many of the dimensions come before the reduced ones, if those are the last.
-    pub(crate) fn rows(&self) -> Option<usize> {
+    /// The dimensions that number rows and those of a row, if the reduced ones are the last.
+    pub(crate) fn rows(&self) -> Option<(&[i64], &[i64])> {
         let rows = self.dims.len().checked_sub(self.along.len())?;
-        (self.in_order() && self.along.iter().all(|&d| d >= rows)).then_some(rows)
+        (self.in_order() && self.along.iter().all(|&d| d >= rows)).then(|| self.dims.split_at(rows))
     }
 }
 
@@ -102,18 +102,21 @@ pub(crate) fn sums(module: &Module, id: InstrId) -> Option<ElementType> {
     }
 }
 
-/// A contraction of which one operand has no dimensions in the result but batches.
-struct Weighted {
+/// A contraction of which one operand, the weights, has no dimensions in the result but batches.
+pub(crate) struct Weighted {
     /// The other operand: 0 is the left one.
-    side: usize,
-    /// The space of that.
+    pub(crate) side: usize,
+    /// Which dimension of the other operand each one of the weights is; `None` of those of size 1 that only the weights have.
+    pub(crate) weights: SmallVec<[Option<usize>; 4]>,
+    /// The space of the other operand.
     space: Space,
     /// Dimensions of that space that the result has from it alone.
     free: SmallVec<[usize; 4]>,
 }
 
 impl Weighted {
-    fn of(module: &Module, id: InstrId) -> Option<Weighted> {
+    /// A `dot` as one, if it is.
+    pub(crate) fn of(module: &Module, id: InstrId) -> Option<Weighted> {
         let instr = module.instr(id);
         let operands: [InstrId; 2] = instr.operands().try_into().ok()?;
         let list = |side: usize, which: usize| -> SmallVec<[usize; 4]> {
@@ -135,7 +138,13 @@ impl Weighted {
         along.sort_unstable();
         let space = Space { dims: of[side].into(), along, kept };
         let free = free[side].iter().copied().filter(|&d| of[side][d] != 1).collect();
-        Some(Weighted { side, space, free })
+        let mut weights: SmallVec<[Option<usize>; 4]> = SmallVec::from_elem(None, of[1 - side].len());
+        for which in 0..SIDES[side].len() {
+            for (d, weight) in list(side, which).into_iter().zip(list(1 - side, which)) {
+                weights[weight] = Some(d);
+            }
+        }
+        Some(Weighted { side, weights, space, free })
     }
 
     fn is_fold(&self, module: &Module, id: InstrId) -> bool {
@@ -186,22 +195,6 @@ impl Weighted {
     }
 }
 
-/// The index of an element of the other operand of a contraction that is a reduction, from that of an element it goes over; `None` along dimensions of size 1 that only
-/// the other has.
-pub(crate) fn weights(module: &Module, id: InstrId) -> SmallVec<[Option<usize>; 4]> {
-    let instr = module.instr(id);
-    let side = operand(module, id);
-    let rank = dims(module, instr.operands()[1 - side]).len();
-    let mut all: SmallVec<[Option<usize>; 4]> = SmallVec::from_elem(None, rank);
-    for (&of, &other) in SIDES[side].iter().zip(&SIDES[1 - side]) {
-        let [of, other] = [of, other].map(|key| instr.attrs.ints_or_empty(key));
-        for (&d, &o) in of.iter().zip(other) {
-            all[o as usize] = Some(d as usize);
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,9 +223,15 @@ mod tests {
         assert_eq!((&space.dims[..], &space.along[..]), (&[64, 96, 48][..], &[0, 1][..]));
         assert!(space.in_order() && space.rows().is_none());
         let rows = attrs(["1,2", "0", "1,2", "0"]);
-        assert_eq!(space_of("bf16[64,96,48]", "bf16[64,96,48]", "bf16[64]", &rows).unwrap().rows(), Some(1));
+        assert_eq!(
+            space_of("bf16[64,96,48]", "bf16[64,96,48]", "bf16[64]", &rows).unwrap().rows(),
+            Some((&[64][..], &[96, 48][..]))
+        );
         let all = "lhs_contracting_dims={0}, rhs_contracting_dims={0}";
-        assert_eq!(space_of("f32[1000]", "f32[1000]", "f32[]", all).unwrap().rows(), Some(0));
+        assert_eq!(
+            space_of("f32[1000]", "f32[1000]", "f32[]", all).unwrap().rows(),
+            Some((&[][..], &[1000][..]))
+        );
     }
 
     #[test]

@@ -584,6 +584,7 @@ impl Planner<'_> {
         let node = self.graph.node(n);
         let Some(own) = self.module.instr(node.id).shape.as_array() else { return false };
         let turned = self.turned(n, g);
+        let over = self.space_of(n);
         let after = turned.map_or(&own.dims[..], |t| dims(self.module, self.graph.node(t).id));
         // A reduction to almost as much as it reads is work of another kind.
         let read = self.operand_elements_of(node);
@@ -595,7 +596,7 @@ impl Planner<'_> {
                 let member = self.graph.node(m);
                 let id = member.id;
                 match member.role {
-                    Role::Reduce => turned.is_none() && self.space_of(m) == self.space_of(n),
+                    Role::Reduce => turned.is_none() && self.space_of(m) == over,
                     _ if turned == Some(m) => true,
                     _ if self.in_space_of_operand(m, n) => {
                         self.feeds_reductions_only(m, g) && !(short && draft.roots.contains(&m))

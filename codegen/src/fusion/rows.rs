@@ -63,8 +63,9 @@ fn space_of(module: &Module, graph: &Graph, n: NodeId) -> Option<Space> {
         return None;
     }
     let space = folds::space(module, node.id)?;
-    let rows = space.rows().filter(|_| !space.along.is_empty() && !space.dims.contains(&0))?;
-    Some(Space { dims: space.dims.to_vec(), rows })
+    let (rows, row) = space.rows()?;
+    let any = !row.is_empty() && !space.dims.contains(&0);
+    any.then(|| Space { dims: space.dims.to_vec(), rows: rows.len() })
 }
 
 /// The spaces of a computation in which rows can be kernels.

@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** steps are limited; who asks has another iteration for what is left then, and for elements whose squares are out of range.
 
-use crate::scalar::wide::{Real, abs};
+use crate::scalar::wide::{Real, abs, larger, smaller};
 
 /// Steps for each value, on average.
 const STEPS: usize = 30;
@@ -59,14 +59,6 @@ struct Gone<R> {
     least: [R; 3],
 }
 
-fn lesser<R: Real>(a: R, b: R) -> R {
-    if b < a { b } else { a }
-}
-
-fn greater<R: Real>(a: R, b: R) -> R {
-    if b > a { b } else { a }
-}
-
 impl<R: Real> Quotients<R> {
     /// The squared values of a block, or of its lower part: what splits off above is a block of its own.
     fn block(
@@ -112,8 +104,8 @@ impl<R: Real> Quotients<R> {
                 let off = self.e[before - 1];
                 off <= nothing * shifted || off <= nothing * self.q[before - 1]
             } {
-                let (larger, smaller) = pair(self.q[before], off, self.q[high], nothing);
-                squares.extend([shifted + larger, shifted + smaller]);
+                let both = pair(self.q[before], off, self.q[high], nothing);
+                squares.extend(both.map(|square| shifted + square));
                 if before == low {
                     return Some(());
                 }
@@ -139,7 +131,7 @@ impl<R: Real> Quotients<R> {
                 } else if next.least[1] > R::default() {
                     // Only the last one is negative: it is by how much.
                     let less = (shift + next.least[0]) * R::from_f64(1.0 - 2.0 * R::ULP);
-                    greater(less, R::default())
+                    larger(less, R::default())
                 } else {
                     shift * R::from_f64(0.25)
                 };
@@ -161,7 +153,7 @@ impl<R: Real> Quotients<R> {
             self.next.push((sum, off * ratio));
             d = d * ratio - shift;
             last = [d, last[0], last[1]];
-            least = [lesser(least[0], d), least[0], least[1]];
+            least = [smaller(least[0], d), least[0], least[1]];
         }
         self.next.push((d, R::default()));
         Gone { last, least }
@@ -199,11 +191,11 @@ impl<R: Real> Quotients<R> {
             let outer = least[2] * of(0.75) - a;
             let inner = if outer > b2 { a - last[0] - (b2 / outer) * b2 } else { a - last[0] - (b1 + b2) };
             if inner > b1 {
-                return greater(last[0] - (b1 / inner) * b1, least[0] * of(0.5));
+                return larger(last[0] - (b1 / inner) * b1, least[0] * of(0.5));
             }
             let near = if last[0] > b1 { last[0] - b1 } else { R::default() };
-            let near = if a > b1 + b2 { lesser(near, a - (b1 + b2)) } else { near };
-            return greater(near, least[0] * of(1.0 / 3.0));
+            let near = if a > b1 + b2 { smaller(near, a - (b1 + b2)) } else { near };
+            return larger(near, least[0] * of(1.0 / 3.0));
         }
         // The quotient of Rayleigh of a vector that is almost that of the last row, from how fast its elements decay.
         let (mut product, mut norm) = (R::one(), R::default());
@@ -234,10 +226,10 @@ impl<R: Real> Gone<R> {
 }
 
 /// The squared values of two rows, the larger one first.
-fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> (R, R) {
-    let (a, b) = if b > a { (b, a) } else { (a, b) };
+fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> [R; 2] {
+    let (a, b) = (larger(a, b), smaller(a, b));
     if off <= b * nothing {
-        return (a, b);
+        return [a, b];
     }
     let half = ((a - b) + off) * R::from_f64(0.5);
     let s = b * (off / half);
@@ -246,24 +238,22 @@ fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> (R, R) {
     } else {
         b * (off / (half + half.root() * (half + s).root()))
     };
-    let larger = a + (s + off);
-    (larger, b * (a / larger))
+    let most = a + (s + off);
+    [most, b * (a / most)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::svd::diagonalize;
+    use super::super::tests::matrices::Numbers;
     use super::super::turns::Turns;
     use super::*;
     use crate::scalar::dd::Dd;
 
     /// Numbers between 0 and 1, the same ones each time.
-    fn numbers(n: usize, mut seed: u64) -> Vec<f64> {
-        let mut next = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((seed >> 33) as f64 + 0.5) / f64::from(1u32 << 31)
-        };
-        (0..n).map(|_| next()).collect()
+    fn numbers(n: usize, seed: u64) -> Vec<f64> {
+        let mut numbers = Numbers(seed);
+        (0..n).map(|_| numbers.next().abs()).collect()
     }
 
     /// Values are those of the iteration with rotations, each to its own size.

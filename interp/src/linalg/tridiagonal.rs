@@ -1,7 +1,7 @@
 //! Tridiagonal systems: `gtsv`, and the solver of JAX that perturbs small pivots.
 
 use super::Matrix;
-use crate::scalar::wide::{Field, Real, abs};
+use crate::scalar::wide::{Field, Real, abs, larger};
 
 /// A tridiagonal matrix of order n and right-hand sides.
 #[derive(Clone, Debug)]
@@ -169,10 +169,6 @@ impl<F: Field> System<F> {
         }
         x
     }
-}
-
-fn larger<R: Real>(a: R, b: R) -> R {
-    if b > a { b } else { a }
 }
 
 /// A pivot by which a row can be divided without overflow; the row may be scaled with it.

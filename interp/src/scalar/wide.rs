@@ -395,6 +395,18 @@ pub(crate) fn abs<R: Real>(x: R) -> R {
     if x.to_f64().is_sign_negative() { -x } else { x }
 }
 
+/// The greater of two real numbers; the first if they are none.
+#[inline(always)]
+pub(crate) fn larger<R: Real>(a: R, b: R) -> R {
+    if b > a { b } else { a }
+}
+
+/// The smaller one.
+#[inline(always)]
+pub(crate) fn smaller<R: Real>(a: R, b: R) -> R {
+    if b < a { b } else { a }
+}
+
 /// An element type and the arithmetic that is wider.
 pub(crate) trait Widened: Scalar {
     /// That arithmetic.

@@ -6,7 +6,7 @@
 use hlo::ElementType;
 
 use super::code::Code;
-use super::index::{Affine, AtomId, Def};
+use super::index::Affine;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
 use super::reduce::{BLOCKS, FAR, Reduction};
@@ -270,8 +270,7 @@ struct Accumulators<'ctx> {
 
 impl<'ctx> Accumulators<'ctx> {
     fn address(&self, c: &mut Code<'_, '_, 'ctx, '_>, place: Value<'ctx>, prim: Prim) -> Result<Value<'ctx>> {
-        let column = c.tape.space.atoms.iter().position(|a| a.def == Def::Var(self.column));
-        let at = column.map(|i| Affine::atom(AtomId(i as u32))).unwrap_or_default();
+        let at = c.tape.space.atom_of(self.column).map(Affine::atom).unwrap_or_default();
         Ok(c.place_from(place, self.known_at, &at, prim.bytes() as i64)?.address)
     }
 

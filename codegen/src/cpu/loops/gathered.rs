@@ -8,7 +8,6 @@ use super::index::{Affine, Def};
 use super::lanes::is_plain;
 use super::nest::decode;
 use super::tape::{NodeId, Op, Tape};
-use super::tile::atom;
 use crate::cpu::llvm::{IntPredicate, Result, Value};
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
@@ -112,7 +111,7 @@ impl Picked {
         (inner, n): (u32, i64),
     ) -> Self {
         let mut rows = Vec::new();
-        let (Some(outer), Some(inner_atom)) = (atom(tape, outer), atom(tape, inner)) else {
+        let (Some(outer), Some(inner_atom)) = (tape.space.atom_of(outer), tape.space.atom_of(inner)) else {
             return Self { rows };
         };
         for node in tape.needed(nodes) {

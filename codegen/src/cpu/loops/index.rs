@@ -186,6 +186,11 @@ impl Space {
         &self.atoms[id.0 as usize]
     }
 
+    /// The atom of a loop variable, if anything depends on it.
+    pub(super) fn atom_of(&self, var: u32) -> Option<AtomId> {
+        self.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
+    }
+
     /// Whether a number is made of loop variables alone.
     pub(super) fn is_of_variables(&self, x: &Affine) -> bool {
         x.terms.iter().all(|t| matches!(self.atom(t.0).def, Def::Var(_)))

@@ -9,7 +9,7 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
 use super::gathered::{Gathered, Picked};
-use super::index::{Affine, AtomId, Def, Index};
+use super::index::{Affine, Index};
 use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
 use super::roots::Root;
 use super::sparse::Sparse;
@@ -107,11 +107,8 @@ pub(super) fn join(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, more: &mut [
     while d >= 2 {
         d -= 1;
         let [(outer, size), (inner, n)] = [vars[d - 1], vars[d]];
-        let atom = |tape: &Tape<'_>, v: u32| {
-            let found = tape.space.atoms.iter().position(|a| a.def == Def::Var(v));
-            found.map(|i| super::index::AtomId(i as u32))
-        };
-        let (Some(outer), Some(inner)) = (atom(tape, outer), atom(tape, inner)) else { continue };
+        let atoms = (tape.space.atom_of(outer), tape.space.atom_of(inner));
+        let (Some(outer), Some(inner)) = atoms else { continue };
         let Some(total) = size.checked_mul(n) else { continue };
         let mut one = true;
         let mut look = |x: &mut Affine| one &= x.factor(outer) == x.factor(inner).wrapping_mul(n);
@@ -500,9 +497,9 @@ impl Nest {
         if !matches!(lanes, 8 | 16) || target.vector_bytes() < 64 || self.columns > 1 || n < SPARSE {
             return None;
         }
-        let inner = tape.space.atoms.iter().position(|a| a.def == Def::Var(inner))?;
+        let inner = tape.space.atom_of(inner)?;
         let roots: Vec<NodeId> = self.outputs.iter().map(|o| o.node).collect();
-        Sparse::of(tape, &roots, AtomId(inner as u32))
+        Sparse::of(tape, &roots, inner)
     }
 
     /// Emits the function.

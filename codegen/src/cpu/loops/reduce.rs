@@ -11,7 +11,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::blocks_of_columns;
-use super::index::{Affine, AtomId, Def, Index};
+use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
 use super::region::{Combine, registers, values};
@@ -62,9 +62,9 @@ pub(super) struct Reduction<'m> {
     slabs: bool,
 }
 
-/// The reductions that a fusion's root needs, in order.
-pub(super) fn reduces(module: &Module, computation: hlo::ComputationId) -> Vec<InstrId> {
-    module.instructions(computation).filter(|&i| space(module, i).is_some()).collect()
+/// The reductions that a fusion's root needs, in order, and what they go over.
+pub(super) fn reduces(module: &Module, computation: ComputationId) -> Vec<(InstrId, Space)> {
+    module.instructions(computation).filter_map(|i| Some((i, space(module, i)?))).collect()
 }
 
 /// The reduction of a fusion.
@@ -78,29 +78,22 @@ pub(super) fn fusion(
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
     let all = reduces(module, computation);
-    let Some(&first) = all.first() else {
+    let Some((_, over)) = all.first() else {
         return Err(Unsupported::new(module, id, "a reduction without a reduce"));
     };
-    let gone_over = |reduce| {
-        let none = || Unsupported::new(module, reduce, "a reduction of nothing");
-        space(module, reduce).ok_or_else(none)
-    };
-    let all_over = gone_over(first)?;
-    for &reduce in &all[1..] {
-        if gone_over(reduce)? != all_over {
-            return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
-        }
+    if let Some(&(reduce, _)) = all.iter().find(|(_, other)| other != over) {
+        return Err(Unsupported::new(module, reduce, "reductions of different dimensions in a fusion"));
     }
     let turned = turned(module, computation, &all)?;
-    let (index, mut vars) = variables(&mut tape, &all_over.dims, 0);
-    let reduced: Vec<u32> = all_over.along.iter().map(|&d| d as u32).collect();
+    let (index, mut vars) = variables(&mut tape, &over.dims, 0);
+    let reduced: Vec<u32> = over.along.iter().map(|&d| d as u32).collect();
     // As the results are stored.
-    let mut kept_dims = all_over.kept_dims();
+    let mut kept_dims = over.kept_dims();
     if let Some(order) = &turned {
         kept_dims = order.iter().map(|&d| kept_dims[d]).collect();
     }
     let stored_at = |index: &[Affine]| -> Index {
-        let kept = kept_of(&all_over, index);
+        let kept = kept_of(over, index);
         match &turned {
             Some(order) => order.iter().map(|&d| kept[d].clone()).collect(),
             None => kept,
@@ -111,7 +104,7 @@ pub(super) fn fusion(
     let mut seen = vec![index.clone()];
     let mut kept = tape.space.linear(&stored_at(&index), &kept_dims);
     let mut results = elements;
-    if let Some(columns) = columns_apart(module, computation, &all, &all_over).filter(|_| turned.is_none()) {
+    if let Some(columns) = columns_apart(module, computation, &all).filter(|_| turned.is_none()) {
         vars.pop();
         seen = (0..columns).map(|column| in_column(&index, column)).collect();
         // The column is the last of what is kept.
@@ -121,8 +114,8 @@ pub(super) fn fusion(
     }
     let (mut folds, mut given) = (Vec::new(), 0);
     for index in &seen {
-        for &reduce in &all {
-            let fold = Fold::new(&mut tape, id, reduce, index, given)?;
+        for (reduce, _) in &all {
+            let fold = Fold::new(&mut tape, id, *reduce, index, given)?;
             given += fold.given.len() as u32;
             folds.push(fold);
         }
@@ -142,8 +135,8 @@ pub(super) fn fusion(
     let mut outputs = Vec::new();
     for (index, folds) in seen.iter().zip(folds.chunks(all.len())) {
         // Only now: what is reduced at the same time cannot be an operand.
-        for (fold, &reduce) in folds.iter().zip(&all) {
-            fold.bind(&mut tape, reduce, &kept_of(&all_over, index));
+        for (fold, (reduce, _)) in folds.iter().zip(&all) {
+            fold.bind(&mut tape, *reduce, &kept_of(over, index));
         }
         let kept = stored_at(index);
         for (leaf, (shape, &array)) in (0..).zip(shapes.iter().zip(&arrays)) {
@@ -182,9 +175,9 @@ fn kept_of(space: &Space, index: &[Affine]) -> Index {
 fn turned(
     module: &Module,
     computation: ComputationId,
-    reduces: &[InstrId],
+    reduces: &[(InstrId, Space)],
 ) -> std::result::Result<Option<Vec<usize>>, Unsupported> {
-    let &[dot] = reduces else { return Ok(None) };
+    let &[(dot, _)] = reduces else { return Ok(None) };
     let turns = |user: InstrId| module.instr(user).opcode == Opcode::Transpose;
     let Some(transpose) = module.users(dot).iter().map(|u| u.user).find(|&u| turns(u)) else {
         return Ok(None);
@@ -199,24 +192,20 @@ fn turned(
 
 /// How many columns a reduction over rows next to them has, if they are few: then each is a reduction of its own, over lanes of rows, for columns would take
 /// part of a register and wait for one another.
-fn columns_apart(
-    module: &Module,
-    computation: ComputationId,
-    reduces: &[InstrId],
-    space: &Space,
-) -> Option<i64> {
+fn columns_apart(module: &Module, computation: ComputationId, reduces: &[(InstrId, Space)]) -> Option<i64> {
+    let (_, space) = reduces.first()?;
     let dims = &space.dims;
     let (&columns, outer) = dims.split_last()?;
     let rows = (0..outer.len()).rev().take_while(|&d| space.is_reduced(d) || dims[d] == 1);
     let rows: i64 = rows.map(|d| dims[d]).product();
     let size = i64::try_from(module.instructions(computation).count()).ok()?;
-    let free = |&reduce: &InstrId| Some(Combine::of(module, reduce, false).ok()?.free());
+    let free = |reduce| Combine::of(module, reduce, false).is_ok_and(|combine| combine.free());
     let fits = (2..=FEW_COLUMNS).contains(&columns)
         && space.in_order()
         && !space.is_reduced(outer.len())
         && rows >= MANY_ROWS
         && size * columns <= MAX_APART
-        && reduces.iter().all(|reduce| free(reduce) == Some(true));
+        && reduces.iter().all(|&(reduce, _)| free(reduce));
     fits.then_some(columns)
 }
 
@@ -243,9 +232,8 @@ pub(super) fn apart(
     let leaves = array_leaves(&module.instr(id).shape).count() as u32;
     let argument = first_result + leaves;
     let (mut plans, mut scratch, mut given, mut first) = (Vec::new(), 0u64, 0, 200);
-    for reduce in reduces(module, computation) {
+    for (reduce, over) in reduces(module, computation) {
         let instr = module.instr(reduce);
-        let Some(over) = space(module, reduce) else { continue };
         let (index, mut vars) = variables(&mut tape, &over.dims, first);
         let reduced: Vec<u32> = over.along.iter().map(|&d| first + d as u32).collect();
         first += 100;
@@ -333,8 +321,7 @@ impl<'m> Reduction<'m> {
     fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
         if self.over_rows() && !self.is_abreast() && self.cost(tape).bytes <= FAR {
-            let atom = |var| tape.space.atoms.iter().position(|a| a.def == Def::Var(var));
-            let apart = |var| atom(var).map(|i| self.kept.factor(AtomId(i as u32)));
+            let apart = |var| tape.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
         vars
@@ -463,8 +450,7 @@ impl<'m> Reduction<'m> {
     }
 
     fn partial_at(&self, tape: &Tape<'_>) -> Affine {
-        let chunk = tape.space.atoms.iter().position(|a| a.def == Def::Var(CHUNK));
-        let chunk = chunk.map(|i| Affine::atom(AtomId(i as u32))).unwrap_or_default();
+        let chunk = tape.space.atom_of(CHUNK).map(Affine::atom).unwrap_or_default();
         tape.space.add(&chunk.times(self.results), &self.kept)
     }
 

@@ -7,7 +7,6 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
 use super::code::Code;
 use super::gathered::DISTANT;
@@ -23,7 +22,6 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
-use crate::fusion::folds::space;
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;
@@ -67,12 +65,6 @@ pub(super) struct Chain<'m> {
     together: Option<Together>,
 }
 
-/// The dimensions of what a reduction goes over, and how many of them number its rows. `None`: it is none of rows.
-pub(super) fn rows_of(module: &Module, reduce: InstrId) -> Option<(SmallVec<[i64; 4]>, usize)> {
-    let space = space(module, reduce)?;
-    space.rows().map(|rows| (space.dims, rows))
-}
-
 /// The chain of a fusion.
 pub(super) fn fusion(
     module: &Module,
@@ -85,12 +77,14 @@ pub(super) fn fusion(
     let mut tape = Tape::new(module);
     let first_result = bind_parameters(&mut tape, computation, 0);
     let reduces = super::reduce::reduces(module, computation);
-    let Some(&first) = reduces.first() else { return refuse(id, "a chain of rows without a reduction") };
-    let Some((dims, kept)) = rows_of(module, first) else {
-        return refuse(first, "a reduction of what are no rows");
+    let Some((first, over)) = reduces.first() else {
+        return refuse(id, "a chain of rows without a reduction");
     };
-    let (row_dims, inner_dims) = dims.split_at(kept);
-    let (index, mut vars) = variables(&mut tape, &dims, 0);
+    let Some((row_dims, inner_dims)) = over.rows() else {
+        return refuse(*first, "a reduction of what are no rows");
+    };
+    let dims = &over.dims;
+    let (index, mut vars) = variables(&mut tape, dims, 0);
     let at_row: Index = index[..row_dims.len()].into();
     let count = |d: &[i64]| d.iter().product::<i64>();
     let (rows, length) = (count(row_dims), count(inner_dims));
@@ -99,14 +93,14 @@ pub(super) fn fusion(
     let mut given: FxHashMap<u32, usize> = FxHashMap::default();
     let mut sweeps: Vec<Vec<Fold<'_>>> = Vec::new();
     let mut next = 0;
-    for &reduce in &reduces {
-        let same = |of: &[i64], kept: usize| count(&of[..kept]) == rows && count(of) == rows * length;
-        let Some((of, kept)) = rows_of(module, reduce).filter(|(of, kept)| same(of, *kept)) else {
+    for &(reduce, ref over) in &reduces {
+        let same = |of: &(&[i64], &[i64])| count(of.0) == rows && count(of.0) * count(of.1) == rows * length;
+        let Some((own_rows, own_row)) = over.rows().filter(same) else {
             return refuse(reduce, "reductions of different rows in a fusion");
         };
-        let mut at = tape.space.reshape(&at_row, row_dims, &of[..kept]);
+        let mut at = tape.space.reshape(&at_row, row_dims, own_rows);
         let result_at = at.clone();
-        at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, &of[kept..]));
+        at.extend(tape.space.reshape(&index[row_dims.len()..], inner_dims, own_row));
         let fold = Fold::new(&mut tape, id, reduce, &at, next)?;
         next += fold.given.len() as u32;
         let needs = tape.needed(fold.operands.iter().chain(&fold.initial).copied());
@@ -125,7 +119,7 @@ pub(super) fn fusion(
     let root = module.root(computation);
     let (mut elements, mut singles) = (Vec::new(), Vec::new());
     let mut place = tape.space.linear(&index[row_dims.len()..], inner_dims);
-    let mut whole = tape.space.linear(&index, &dims);
+    let mut whole = tape.space.linear(&index, dims);
     let row = tape.space.linear(&at_row, row_dims);
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
     for (leaf, shape) in shapes.into_iter().enumerate() {
@@ -133,7 +127,7 @@ pub(super) fn fusion(
         let (instr, leaf) = leaf_root(module, root, leaf as u32);
         let total = count(&shape.dims);
         if total == rows * length && (length != 1 || shape.dims.len() == dims.len()) {
-            let at = tape.space.reshape(&index, &dims, &shape.dims);
+            let at = tape.space.reshape(&index, dims, &shape.dims);
             let node = tape.node(instr, leaf, &at)?;
             elements.push(Output { node, array, at: whole.clone() });
         } else if total == rows {

@@ -14,7 +14,7 @@ use super::index::Affine;
 use super::nest::{self, Output, decode};
 use super::reduce::reduces;
 use super::region::{registers, values};
-use super::rows::{Buffer, Chain, rows_of};
+use super::rows::{Buffer, Chain};
 use super::sweep::Folds;
 use super::tape::{ALWAYS, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Value};
@@ -67,10 +67,8 @@ pub(super) fn rows(
 /// Whether a fusion can be such rows: they are as long as what its first reduction makes one element of. So little is known before it is planned.
 pub(super) fn may_be(module: &Module, fusion: InstrId) -> bool {
     let computation = module.instr(fusion).attrs.computation(AttrKey::Calls);
-    let first = computation.and_then(|c| reduces(module, c).first().copied());
-    first.is_some_and(|reduce| {
-        let Some((dims, kept)) = rows_of(module, reduce) else { return false };
-        let (rows, row) = dims.split_at(kept);
+    let reduces = computation.map(|c| reduces(module, c)).unwrap_or_default();
+    reduces.first().and_then(|(_, over)| over.rows()).is_some_and(|(rows, row)| {
         let count = |dims: &[i64]| dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
         (2..=MOST).contains(&count(row)) && count(rows) >= MANY_ROWS
     })

@@ -63,16 +63,11 @@ fn sides(others: i64, rows: i64, columns: i64) -> [i64; 2] {
     [tall, (AREA / tall / 16 * 16).clamp(16, up(columns))]
 }
 
-/// The atom of a variable, if anything depends on it.
-pub(super) fn atom(tape: &Tape<'_>, var: u32) -> Option<AtomId> {
-    tape.space.atoms.iter().position(|a| a.def == Def::Var(var)).map(|i| AtomId(i as u32))
-}
-
 /// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
 /// but a few: of `x[columns, a, b]` into `y[b, a, columns]` with few `b`. What else depends on one of them computes it from the one variable.
 pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
     while let Some([(near, few), (far, many)]) = short_rows(tape, nest) {
-        let (Some(first), Some(second)) = (atom(tape, near), atom(tape, far)) else { return };
+        let (Some(first), Some(second)) = (tape.space.atom_of(near), tape.space.atom_of(far)) else { return };
         let Some(total) = few.checked_mul(many) else { return };
         // The variable of the near one is the new one's.
         let one = tape.space.next_atom();
@@ -102,7 +97,7 @@ pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
 /// sizes, if all of those are enough for a block.
 fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
     let (&(inner, columns), outer) = nest.vars.split_last()?;
-    let inner = atom(tape, inner)?;
+    let inner = tape.space.atom_of(inner)?;
     let found = |n: &NodeId| {
         let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[*n as usize].op else { return None };
         let ty = tape.arrays[*array as usize].shape.element_type;
@@ -110,7 +105,10 @@ fn short_rows(tape: &Tape<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
             return None;
         }
         let with = |factor: i64| {
-            outer.iter().copied().find(|&(v, _)| atom(tape, v).is_some_and(|a| at.factor(a) == factor))
+            outer
+                .iter()
+                .copied()
+                .find(|&(v, _)| tape.space.atom_of(v).is_some_and(|a| at.factor(a) == factor))
         };
         let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
         let far = with(near.1)?;
@@ -125,7 +123,7 @@ impl Tiles {
     /// The tiles of a nest, if there is something to turn over.
     pub(super) fn of(tape: &Tape<'_>, nest: &Nest) -> Option<Tiles> {
         let (&(inner, columns), outer) = nest.vars.split_last()?;
-        let inner = atom(tape, inner)?;
+        let inner = tape.space.atom_of(inner)?;
         if columns < 16 {
             return None;
         }
@@ -137,9 +135,9 @@ impl Tiles {
             if ty.is_complex() || !tape.space.is_of_variables(at) || at.factor(inner).unsigned_abs() < 2 {
                 continue;
             }
-            let along = outer
-                .iter()
-                .position(|&(v, size)| size >= 16 && atom(tape, v).is_some_and(|a| at.factor(a) == 1));
+            let along = outer.iter().position(|&(v, size)| {
+                size >= 16 && tape.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
+            });
             let Some(along) = along else { continue };
             let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
             let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns);
@@ -148,7 +146,7 @@ impl Tiles {
                 continue;
             }
             room -= bytes;
-            let atoms = [inner, atom(tape, outer[along].0)?];
+            let atoms = [inner, tape.space.atom_of(outer[along].0)?];
             found.get_or_insert(Tiles { along, loads: Vec::new(), atoms, sides }).loads.push(n);
         }
         found
@@ -444,7 +442,7 @@ fn gather<'c, 'a, 'ctx, 'm>(
     place: &Corner<'ctx>,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
-    let column = atom(c.tape, place.column);
+    let column = c.tape.space.atom_of(place.column);
     let &Corner { low, high, first, last, .. } = place;
     c.for_var(place.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, place)?;

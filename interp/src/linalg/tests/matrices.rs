@@ -4,10 +4,10 @@ use crate::linalg::Matrix;
 use crate::scalar::wide::{Field, Real};
 
 /// Numbers between -1 and 1, the same in every run (Knuth's linear congruential generator).
-pub(super) struct Numbers(pub(super) u64);
+pub(in crate::linalg) struct Numbers(pub(in crate::linalg) u64);
 
 impl Numbers {
-    pub(super) fn next(&mut self) -> f64 {
+    pub(in crate::linalg) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }

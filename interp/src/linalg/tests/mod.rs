@@ -2,7 +2,7 @@
 //! every field; and operands that are not finite.
 
 mod blocks;
-mod matrices;
+pub(super) mod matrices;
 
 use super::eigen_symmetric::{self, Eigenvectors, tridiagonal};
 use super::svd::{Driver, Vectors};

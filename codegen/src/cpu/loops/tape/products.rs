@@ -6,7 +6,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, TypeClass};
 use super::{Condition, Key, NodeId, Op, Tape, dims_of};
 use crate::Unsupported;
 use crate::cpu::loops::index::{Affine, Index, components};
-use crate::fusion::folds;
+use crate::fusion::folds::{Weighted, sums};
 use crate::passes::facts::{few_positions, few_products, few_terms, is_product};
 use crate::passes::reduce::operation;
 
@@ -56,13 +56,12 @@ impl Tape<'_> {
         index: &[Affine],
     ) -> Result<(NodeId, ElementType), Unsupported> {
         let (module, instr) = (self.module, self.module.instr(dot));
-        let Some(ty) = folds::sums(module, dot) else {
-            return Err(Unsupported::new(module, dot, "products of these types in a reduction"));
+        let (Some(ty), Some(Weighted { side, weights, .. })) = (sums(module, dot), Weighted::of(module, dot))
+        else {
+            return Err(Unsupported::new(module, dot, "products of these operands in a reduction"));
         };
-        let side = folds::operand(module, dot);
-        let of_weight = folds::weights(module, dot);
         let of_weight: Index =
-            of_weight.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect();
+            weights.iter().map(|d| d.map_or_else(Affine::default, |d| index[d].clone())).collect();
         let element = self.node(instr.operands()[side], 0, index)?;
         let weight = self.node(instr.operands()[1 - side], 0, &of_weight)?;
         let factors = [element, weight].map(|factor| self.convert(factor, ty));
@@ -155,9 +154,10 @@ impl Tape<'_> {
         let mut result = self.convert(start, wide.unwrap_or(ty));
         for (&x, guard) in elements.iter().zip(guards) {
             let next = self.folded(callee, wide, result, x)?;
-            result = match guard == key.guard {
-                true => next,
-                false => self.push(Op::Select { guard, yes: next, no: result }, wide.unwrap_or(ty)),
+            result = if guard == key.guard {
+                next
+            } else {
+                self.push(Op::Select { guard, yes: next, no: result }, wide.unwrap_or(ty))
             };
         }
         Ok(Some(self.convert(result, ty)))

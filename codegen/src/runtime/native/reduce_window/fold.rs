@@ -122,6 +122,18 @@ trait Ordered {
     fn order(self) -> Self;
 }
 
+macro_rules! ordered {
+    ($($t:ty),*) => {$(
+        impl Ordered for $t {
+            #[inline(always)]
+            fn order(self) -> $t {
+                self ^ ((self >> (<$t>::BITS - 1)) & <$t>::MAX)
+            }
+        }
+    )*};
+}
+ordered!(i16, i32, i64);
+
 macro_rules! integers {
     ($($t:ty, $s:ty);*) => {$(
         integers!(@ $t; Add |a, b| a.wrapping_add(b); Multiply |a, b| a.wrapping_mul(b); Maximum |a, b| a.max(b); Minimum |a, b| a.min(b);
@@ -140,13 +152,7 @@ macro_rules! integers {
 integers!(u8, i8; u16, i16; u32, i32; u64, i64);
 
 macro_rules! floats {
-    ($($t:ty: $s:ty, $u:ty);*) => {$(
-        impl Ordered for $s {
-            #[inline(always)]
-            fn order(self) -> $s {
-                self ^ ((self >> (<$s>::BITS - 1)) as $u >> 1) as $s
-            }
-        }
+    ($($t:ty),*) => {$(
         impl Function<$t> for Add {
             #[inline(always)]
             fn of(a: $t, b: $t) -> $t {
@@ -177,8 +183,8 @@ macro_rules! floats {
 
             #[inline(always)]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                let larger = (a.to_bits() as $s).order().max((b.to_bits() as $s).order());
-                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(larger.order() as $u))
+                let larger = a.to_bits().cast_signed().order().max(b.to_bits().cast_signed().order());
+                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(larger.order().cast_unsigned()))
             }
         }
         impl Function<$t> for Minimum {
@@ -198,20 +204,13 @@ macro_rules! floats {
 
             #[inline(always)]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                let smaller = (a.to_bits() as $s).order().min((b.to_bits() as $s).order());
-                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(smaller.order() as $u))
+                let smaller = a.to_bits().cast_signed().order().min(b.to_bits().cast_signed().order());
+                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(smaller.order().cast_unsigned()))
             }
         }
     )*};
 }
-floats!(f32: i32, u32; f64: i64, u64);
-
-/// An integer whose order is that of numbers, -0 before +0.
-#[inline(always)]
-fn half_order(x: u16) -> i16 {
-    let x = x.cast_signed();
-    x ^ ((x >> 15) & i16::MAX)
-}
+floats!(f32, f64);
 
 /// `number`, or a NaN if one of both is.
 #[inline(always)]
@@ -224,14 +223,14 @@ fn half_or_nan<const INFINITY: u16>(a: u16, b: u16, number: u16) -> u16 {
 impl<const INFINITY: u16> Function<u16> for LargerHalf<INFINITY> {
     #[inline(always)]
     fn of(a: u16, b: u16) -> u16 {
-        half_or_nan::<INFINITY>(a, b, if half_order(a) > half_order(b) { a } else { b })
+        half_or_nan::<INFINITY>(a, b, if a.cast_signed().order() > b.cast_signed().order() { a } else { b })
     }
 }
 
 impl<const INFINITY: u16> Function<u16> for SmallerHalf<INFINITY> {
     #[inline(always)]
     fn of(a: u16, b: u16) -> u16 {
-        half_or_nan::<INFINITY>(a, b, if half_order(a) < half_order(b) { a } else { b })
+        half_or_nan::<INFINITY>(a, b, if a.cast_signed().order() < b.cast_signed().order() { a } else { b })
     }
 }
 

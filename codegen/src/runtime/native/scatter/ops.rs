@@ -30,9 +30,6 @@ pub(super) struct List<'a> {
 /// Updates rows, in order: operand, updates.
 pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
-/// The most elements of a row of few.
-const FEW: usize = 4;
-
 /// Updates ahead of which a place is fetched.
 const AHEAD: usize = 32;
 
@@ -153,19 +150,14 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
         let Updates { to, from, list, .. } = self;
         // SAFETY: as who makes them says.
         unsafe {
-            if list.run == 1 && list.often {
-                elements::<T, F, true>(to, from, list);
-            } else if list.run == 1 {
-                elements::<T, F, false>(to, from, list);
-            } else if let 2..=FEW = list.run {
-                match list.run {
-                    2 => few::<T, F, 2>(to, from, list),
-                    3 => few::<T, F, 3>(to, from, list),
-                    _ => few::<T, F, 4>(to, from, list),
-                }
-            } else {
+            match list.run {
+                1 if list.often => elements::<T, F, true>(to, from, list),
+                1 => elements::<T, F, false>(to, from, list),
+                2 => few::<T, F, 2>(to, from, list),
+                3 => few::<T, F, 3>(to, from, list),
+                4 => few::<T, F, 4>(to, from, list),
                 // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
-                match size_of::<T>() {
+                _ => match size_of::<T>() {
                     1 => runs::<T, F, 32>(to, from, list),
                     2 => runs::<T, F, 16>(to, from, list),
                     4 if list.near => runs::<T, F, 8>(to, from, list),
@@ -173,7 +165,7 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
                     8 if list.near => runs::<T, F, 4>(to, from, list),
                     8 => runs::<T, F, 8>(to, from, list),
                     _ => runs::<T, F, 2>(to, from, list),
-                }
+                },
             }
         }
     }
