@@ -26,6 +26,8 @@ const CHUNK: usize = 1 << 16;
 const PARTS: usize = 16;
 /// Fewer terms are products of another kind.
 const LEAST: usize = 4;
+/// Smaller matrices are products of another kind.
+const LEAST_SIZE: usize = 1 << 8;
 /// Columns whose sums are in the first-level cache.
 const LINE: usize = 2048;
 /// Rows (or terms, if rows are neighbours) that are read at the same time.
@@ -113,7 +115,7 @@ impl Vector {
         let (batch, rows, terms) = (extents.batch, matrix.rows.size(), extents.k);
         let (row, term) = (matrix.rows.single()?, matrix.terms.single()?);
         let size = batch.saturating_mul(rows).saturating_mul(terms);
-        if batch == 0 || size < 1 << 13 || terms < LEAST {
+        if batch == 0 || size < LEAST_SIZE || terms < LEAST {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);

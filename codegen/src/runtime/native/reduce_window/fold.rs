@@ -134,6 +134,47 @@ macro_rules! ordered {
 }
 ordered!(i16, i32, i64);
 
+/// The larger and the smaller of two numbers of which one is. Where the processor has an instruction for that, it is asked for by name: of a maximum that is chosen
+/// by a comparison LLVM makes a branch, which nobody could foresee.
+trait Extreme {
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
+}
+
+macro_rules! extremes {
+    ($($t:ty: $set:ident, $first:ident, $max:ident, $min:ident;)*) => {$(
+        impl Extreme for $t {
+            #[inline(always)]
+            fn larger(self, other: $t) -> $t {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    use std::arch::x86_64::{$first, $max, $set};
+                    // SAFETY: every such processor has SSE2.
+                    unsafe { $first($max($set(self), $set(other))) }
+                }
+                #[cfg(not(target_arch = "x86_64"))]
+                self.max(other)
+            }
+
+            #[inline(always)]
+            fn smaller(self, other: $t) -> $t {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    use std::arch::x86_64::{$first, $min, $set};
+                    // SAFETY: every such processor has SSE2.
+                    unsafe { $first($min($set(self), $set(other))) }
+                }
+                #[cfg(not(target_arch = "x86_64"))]
+                self.min(other)
+            }
+        }
+    )*};
+}
+extremes! {
+    f32: _mm_set_ss, _mm_cvtss_f32, _mm_max_ss, _mm_min_ss;
+    f64: _mm_set_sd, _mm_cvtsd_f64, _mm_max_sd, _mm_min_sd;
+}
+
 macro_rules! integers {
     ($($t:ty, $s:ty);*) => {$(
         integers!(@ $t; Add |a, b| a.wrapping_add(b); Multiply |a, b| a.wrapping_mul(b); Maximum |a, b| a.max(b); Minimum |a, b| a.min(b);
@@ -183,8 +224,7 @@ macro_rules! floats {
 
             #[inline(always)]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                let larger = a.to_bits().cast_signed().order().max(b.to_bits().cast_signed().order());
-                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(larger.order().cast_unsigned()))
+                ((a < b) | (a > b)).then_some(a.larger(b))
             }
         }
         impl Function<$t> for Minimum {
@@ -204,8 +244,7 @@ macro_rules! floats {
 
             #[inline(always)]
             fn usual(a: $t, b: $t) -> Option<$t> {
-                let smaller = a.to_bits().cast_signed().order().min(b.to_bits().cast_signed().order());
-                (!a.is_nan() & !b.is_nan()).then_some(<$t>::from_bits(smaller.order().cast_unsigned()))
+                ((a < b) | (a > b)).then_some(a.smaller(b))
             }
         }
     )*};

@@ -104,8 +104,6 @@ pub(super) struct Direct {
     /// Places are multiples of this, and windows of different places apart; 0: windows may overlap in any way.
     row: usize,
     rows: Rows,
-    /// Whether each place has a lot of updates.
-    often: bool,
     copies: Option<Copies>,
 }
 
@@ -193,7 +191,6 @@ impl Direct {
             run,
             row,
             rows,
-            often: updates >= 64 * elements,
             copies,
         })
     }
@@ -306,7 +303,6 @@ impl Direct {
                     from: &from[..kept],
                     stride: inner.strides[1],
                     run,
-                    often: self.often,
                     near: self.elements * self.bytes <= NEAR,
                 };
                 if self.window.is_empty() {

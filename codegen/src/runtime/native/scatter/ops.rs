@@ -21,8 +21,6 @@ pub(super) struct List<'a> {
     pub(super) stride: usize,
     /// Elements of a row.
     pub(super) run: usize,
-    /// Whether each place has a lot of updates.
-    pub(super) often: bool,
     /// Whether all places are in a cache that is near.
     pub(super) near: bool,
 }
@@ -32,6 +30,9 @@ pub(super) type Rows = unsafe fn(*mut u8, *const u8, List<'_>);
 
 /// Updates ahead of which a place is fetched.
 const AHEAD: usize = 32;
+
+/// Updates of a list that say how likely others are to change nothing.
+const SAMPLE: usize = 16;
 
 struct Replace;
 
@@ -151,7 +152,7 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
         // SAFETY: as who makes them says.
         unsafe {
             match list.run {
-                1 if list.often => elements::<T, F, true>(to, from, list),
+                1 if idle::<T, F>(to, from, list) => elements::<T, F, true>(to, from, list),
                 1 => elements::<T, F, false>(to, from, list),
                 2 => few::<T, F, 2>(to, from, list),
                 3 => few::<T, F, 3>(to, from, list),
@@ -177,9 +178,28 @@ unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List
     vectorized(Updates { to: to.cast::<T>(), from: from.cast::<T>(), list, by: PhantomData::<F> });
 }
 
-/// `OFTEN`: most updates are expected to change nothing, if there are such.
+/// Whether most updates are likely to change nothing: nearly all of a sample would not as it is.
 #[inline(always)]
-unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from: *const T, list: List<'_>) {
+unsafe fn idle<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'_>) -> bool {
+    let n = list.to.len().min(list.from.len());
+    if n < SAMPLE {
+        return false;
+    }
+    let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
+    let mut kept = 0;
+    for i in (0..SAMPLE).map(|i| i * (n / SAMPLE)) {
+        // SAFETY: the caller's: both lists have `n` entries.
+        kept += u32::from(unsafe {
+            F::keeps(*to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * list.stride))
+        });
+    }
+    kept as usize == SAMPLE
+}
+
+/// `IDLE`: most updates are expected to change nothing. Then that is a branch, which will be foreseen, and nobody waits for what the update before made of the same
+/// place.
+#[inline(always)]
+unsafe fn elements<T: Copy, F: Function<T>, const IDLE: bool>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
     let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
     let mut i = 0;
@@ -189,7 +209,7 @@ unsafe fn elements<T: Copy, F: Function<T>, const OFTEN: bool>(to: *mut T, from:
             let (at, update) =
                 (to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * stride));
             let old = *at;
-            if !(OFTEN && F::keeps(old, update)) {
+            if !(IDLE && F::keeps(old, update)) {
                 *at = F::usual(old, update).unwrap_or_else(|| F::of(old, update));
             }
         };
