@@ -17,7 +17,7 @@ use super::facts::{folds_much, literal};
 use super::loops::{Calls, at, is_invariant, parameter, parts, trip_count};
 
 /// A result that is larger than everything that it was made of is moved out of a loop only up to this size: it is held as long as the loop runs.
-const SMALL_BYTES: i64 = 64 << 10;
+const SMALL_BYTES: i64 = 256 << 10;
 /// Fewer elements than this are not worth an element of the state.
 const FEW: i64 = 16;
 /// The most turns of a loop that is written out, and the most instructions that come of it.
@@ -165,6 +165,24 @@ fn is_cheap(opcode: Opcode) -> bool {
     )
 }
 
+/// Whether an instruction calls LAPACK: its routines give results for whatever matrices.
+fn is_decomposition(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::CustomCall
+        && instr
+            .attrs
+            .str(AttrKey::CustomCallTarget)
+            .is_some_and(|target| crate::lapack::routine(target).is_some())
+}
+
+/// Whether it is one of the results of such a call.
+fn of_decomposition(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    instr.opcode == Opcode::GetTupleElement
+        && instr.shape.as_array().is_some()
+        && is_decomposition(module, instr.operands()[0])
+}
+
 /// Whether an instruction of a loop may run before it.
 fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
     let instr = module.instr(id);
@@ -175,12 +193,11 @@ fn may_move(module: &Module, effects: &Effects, id: InstrId) -> bool {
             | Opcode::Call
             | Opcode::Conditional
             | Opcode::Fusion
-            | Opcode::CustomCall
             | Opcode::AsyncStart
             | Opcode::AsyncUpdate
             | Opcode::AsyncDone
             | Opcode::OptBarrier
-    );
+    ) || instr.opcode == Opcode::CustomCall && !is_decomposition(module, id);
     // What a computation that is applied to elements calls could be a loop.
     let plain = |c: ComputationId| {
         module.instructions(c).all(|i| module.instr(i).attrs.called_computations().is_empty())
@@ -223,7 +240,8 @@ fn hoist_from(module: &mut Module, l: &Loop<'_>, fuel: &mut Fuel) -> Option<u64>
         if !needed || leaves.contains_key(&id) {
             continue;
         }
-        if is_cheap(module.instr(id).opcode) || !is_worth_it(module, id) {
+        let made = of_decomposition(module, id);
+        if !made && (is_cheap(module.instr(id).opcode) || !is_worth_it(module, id)) {
             inside.insert(id);
         } else {
             roots.push(id);

@@ -119,7 +119,7 @@ impl Vector {
             return None;
         }
         let by_rows = term == 1 && (row > 0 || rows == 1);
-        if !(by_rows || row == 1 && term > 0 && rows >= 32) {
+        if !(by_rows || row == 1 && term > 0 && rows >= 16) {
             return None;
         }
         let kernel = kernel(field, matrix.ty, by_rows)?;
@@ -430,11 +430,89 @@ mod wide {
         unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
     }
 
+    /// How lanes of sums are added up.
+    trait Total: Step {
+        unsafe fn plus(a: Self::C, b: Self::C) -> Self::C;
+
+        /// The sums of the lanes of each vector, added as [`total`] does: the vectors are turned step by step, so that all of them are added at once.
+        unsafe fn totals(vectors: [Self::C; STREAMS], to: *mut Self::Sum);
+    }
+
+    /// The halves of vectors of 32-bit lanes side by side, then quarters, eighths and sixteenths.
+    macro_rules! total_of_32 {
+        ($step:ty, $add:ident, $cast:expr, $back:expr) => {
+            impl Total for $step {
+                #[inline(always)]
+                unsafe fn plus(a: Self::C, b: Self::C) -> Self::C {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $add(a, b) }
+                }
+
+                #[inline(always)]
+                unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
+                    // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
+                    unsafe {
+                        let add = |low: __m512, high: __m512| $back($add($cast(low), $cast(high)));
+                        let halves = |a, b| {
+                            let (a, b) = ($back(a), $back(b));
+                            add(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b))
+                        };
+                        let quarters = |a, b| {
+                            add(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
+                        };
+                        let [a, b, c, d, e, f, g, h] = x;
+                        let low = _mm512_castps_pd(quarters(halves(a, b), halves(c, d)));
+                        let high = _mm512_castps_pd(quarters(halves(e, f), halves(g, h)));
+                        let pairs = add(
+                            _mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
+                            _mm512_castpd_ps(_mm512_unpackhi_pd(low, high)),
+                        );
+                        let sums = add(pairs, _mm512_permute_ps::<0b1011_0001>(pairs));
+                        let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+                        let sums = _mm512_permutexvar_ps(order, sums);
+                        _mm256_storeu_ps(to.cast(), _mm512_castps512_ps256(sums));
+                    }
+                }
+            }
+        };
+    }
+    total_of_32!(WideF32, _mm512_add_ps, |x: __m512| x, |x: __m512| x);
+    total_of_32!(WideI32, _mm512_add_epi32, |x: __m512| _mm512_castps_si512(x), |x: __m512i| {
+        _mm512_castsi512_ps(x)
+    });
+
+    impl Total for WideF64 {
+        #[inline(always)]
+        unsafe fn plus(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: the caller's: the instructions exist.
+            unsafe { _mm512_add_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn totals(x: [__m512d; STREAMS], to: *mut f64) {
+            // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
+            unsafe {
+                let halves = |a, b| {
+                    _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b))
+                };
+                let quarters = |a, b| {
+                    _mm512_add_pd(_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
+                };
+                let [a, b, c, d, e, f, g, h] = x;
+                let low = quarters(halves(a, b), halves(c, d));
+                let high = quarters(halves(e, f), halves(g, h));
+                let sums = _mm512_add_pd(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
+                let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+                _mm512_storeu_pd(to, _mm512_permutexvar_pd(order, sums));
+            }
+        }
+    }
+
     /// `R` rows whose terms are neighbours, by `U` vectors at a time.
     #[inline(always)]
     unsafe fn rows<S, V, E, const R: usize, const U: usize>(block: &Block, row: usize)
     where
-        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number> + Total,
         V: Copy,
         E: Widen<S>,
     {
@@ -463,6 +541,13 @@ mod wide {
                 }
                 term += n;
             }
+            if R == STREAMS {
+                let mut vectors = [S::zero(); STREAMS];
+                for r in 0..R {
+                    vectors[r] = all[r].into_iter().reduce(|a, b| S::plus(a, b)).unwrap_or_else(|| S::zero());
+                }
+                return S::totals(vectors, sums.cast::<S::Sum>().add(row));
+            }
             for r in 0..R {
                 let mut lanes = [<S::Sum>::default(); 16];
                 for u in 0..U {
@@ -480,7 +565,7 @@ mod wide {
     #[inline(always)]
     unsafe fn all_rows<S, V, E>(block: &Block)
     where
-        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number> + Total,
         V: Copy,
         E: Widen<S>,
     {

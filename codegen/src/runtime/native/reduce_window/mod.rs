@@ -60,6 +60,8 @@ pub(crate) struct ReduceWindow {
     between: [u64; 2],
     tasks: u64,
     task_bytes: u64,
+    /// What results of passes begin with, and most others do.
+    identity: Box<Row>,
 }
 
 /// A `reduce-window` of either kind.
@@ -153,6 +155,7 @@ impl ReduceWindow {
             between,
             tasks,
             task_bytes: task.bytes(),
+            identity: Box::new(Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes])),
         }
     }
 
@@ -162,6 +165,7 @@ impl ReduceWindow {
 }
 
 /// [`TOGETHER`] bytes of results that nothing was folded into.
+#[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Row([u8; TOGETHER]);
 
@@ -285,11 +289,17 @@ impl Operation for ReduceWindow {
             first = smallvec::SmallVec::from_slice(&wide_init[0].to_ne_bytes());
         }
         let scratch_bytes = self.task_bytes as usize;
-        let first = Row::of(&first);
+        let own;
+        let first = if self.identity.0.starts_with(&first) {
+            &*self.identity
+        } else {
+            own = Row::of(&first);
+            &own
+        };
         let work = Work {
             fold: &fold,
             pool: call.pool,
-            first: &first,
+            first,
             scratch: scratch(self.tasks),
             scratch_bytes,
             far: input * self.ty.storage_bytes() > FAR,
@@ -301,13 +311,12 @@ impl Operation for ReduceWindow {
             } else if self.passes.is_empty() {
                 direct::windows(work, &self.direct, lines, x, out);
             } else {
-                let identity = Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes]);
                 let mut sizes: smallvec::SmallVec<[usize; 6]> = self.axes.iter().map(|a| a.input).collect();
                 let mut from = x;
                 for (k, &i) in self.passes.iter().enumerate() {
                     let last = k + 1 == self.passes.len();
                     let to = if last { out } else { scratch(self.between[k % 2]) };
-                    let first = if last { &first } else { &identity };
+                    let first = if last { first } else { &*self.identity };
                     let (outer, inner) = (sizes[..i].iter().product(), sizes[i + 1..].iter().product());
                     running::along(Work { first, ..work }, &self.axes[i], [outer, inner], from, to);
                     sizes[i] = self.axes[i].output;

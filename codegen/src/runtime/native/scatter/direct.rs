@@ -13,6 +13,7 @@ use hlo::{ElementType, Opcode, TypeClass};
 
 use super::ops::{self, List, Rows};
 use super::{Dimension, odometer};
+use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::memory::{Shared, with_width};
 use crate::runtime::native::reduce_window::fold::{self, Fold};
 use crate::runtime::native::simd::vectorized;
@@ -64,13 +65,12 @@ struct Block {
     runs: [[u32; BLOCK]; 2],
 }
 
-impl Block {
-    const EMPTY: Block = Block {
-        found: [NOWHERE; BLOCK],
-        to: [0; BLOCK + LANES],
-        from: [0; BLOCK + LANES],
-        runs: [[0; BLOCK]; 2],
-    };
+/// Calls `f` with this thread's block: what a small scatter does is less than to clear one.
+fn with_block(f: impl FnOnce(&mut Block)) {
+    with_workspace(size_of::<Block>(), |memory| {
+        // SAFETY: the workspace has so many bytes, which were written, is aligned to 64 and is `f`'s alone; any bits are numbers.
+        f(unsafe { &mut *memory.cast::<Block>() });
+    });
 }
 
 /// A dimension of operand, indices and updates that divides the work: its size, and its strides in them.
@@ -180,19 +180,7 @@ impl Direct {
             .filter(|(_, fold)| fold.bytes == ty.storage_bytes())
             .and_then(|(_, fold)| Some(Copies { number, identity: fold.identity?, fold }));
         let bytes = ty.storage_bytes();
-        Some(Direct {
-            bytes,
-            elements,
-            index_type,
-            outer,
-            batch,
-            components,
-            window,
-            run,
-            row,
-            rows,
-            copies,
-        })
+        Some(Direct { bytes, elements, index_type, outer, batch, components, window, run, row, rows, copies })
     }
 
     pub(super) fn scratch_bytes(&self) -> u64 {
@@ -401,8 +389,7 @@ impl Direct {
         let tasks = outer * ranges * parts;
         let each = if threads == 1 { tasks } else { (LARGE / 8 / vectors.saturating_mul(window)).max(1) };
         let several = |n: usize| {
-            let mut block = Block::EMPTY;
-            (n * each..tasks.min((n + 1) * each)).for_each(|n| one(n, &mut block));
+            with_block(|block| (n * each..tasks.min((n + 1) * each)).for_each(|n| one(n, block)));
         };
         call.pool.run(tasks.div_ceil(each), &several);
     }
@@ -422,10 +409,10 @@ impl Direct {
                     let identity = *std::ptr::from_ref(&copies.identity).cast::<T>();
                     Shared::<T>::new(own).slice_mut(0, self.elements).fill(identity);
                 });
-                let mut block = Block::EMPTY;
                 let places = 0..self.elements as u32;
                 let all = ([0; 3], self.run);
-                self.scan(part(n)..part(n + 1), places, all, [indices, updates, own], &mut block);
+                let vectors = part(n)..part(n + 1);
+                with_block(|block| self.scan(vectors, places, all, [indices, updates, own], block));
             }
         });
         let sent = Sent(call);

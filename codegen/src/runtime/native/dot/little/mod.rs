@@ -38,8 +38,9 @@ const ELEMENTS: usize = 64;
 const COLUMNS: usize = 256;
 /// Columns of `f32`, at most.
 const MOST: usize = COLUMNS / size_of::<f32>();
-/// Matrices, at least.
+/// Fewer matrices than this are widened, rounded and, if they are not tiny, transposed as well where products are packed.
 const MATRICES: usize = 8;
+const TINY: usize = 1 << 12;
 /// Elements that several matrices are taken for, at most, and terms of each.
 const FLAT: usize = 15;
 const FLAT_TERMS: usize = 64;
@@ -211,17 +212,22 @@ impl Little {
         let Extents { batch, m, n, k } = extents;
         let work = m.saturating_mul(n).saturating_mul(k);
         let converted = lhs.conversion.is_some() || rhs.conversion.is_some();
-        if converted || !(1..=LARGEST).contains(&work) || batch < MATRICES || !Features::here().avx512 {
+        if converted || !(1..=LARGEST).contains(&work) || !Features::here().avx512 {
             return None;
         }
         if field != Field::F32 {
-            return Self::of_words(field, extents, [lhs, rhs], result);
+            let little = Self::of_words(field, extents, [lhs, rhs], result)?;
+            let transposed = little.turned.is_some() && work >= TINY;
+            return (batch >= MATRICES || !little.converts() && !transposed).then_some(little);
         }
         let types = [lhs.ty, rhs.ty, result];
         let floats =
             types.iter().all(|ty| matches!(ty, ElementType::F32 | ElementType::BF16 | ElementType::F16));
         let widened = [lhs, rhs].iter().all(|of| of.ty == ElementType::F32 || is_dense(of));
         if !floats || !widened {
+            return None;
+        }
+        if batch < MATRICES && types.iter().any(|&ty| ty != ElementType::F32) {
             return None;
         }
         let [left, right, rounded] = types.map(|ty| (ty != ElementType::F32).then(|| Narrow::new(ty)));
@@ -313,6 +319,11 @@ impl Little {
         }
         let form = if n == 1 && k <= FEW { Form::Vectors } else { Form::Columns };
         Some(Little { field, extents, form, left, right, swapped, turned, wider, rounded: None })
+    }
+
+    /// Whether elements are no words.
+    fn converts(&self) -> bool {
+        self.wider.iter().any(Option::is_some) || self.rounded.is_some()
     }
 
     /// Whether it is better than a product of a matrix and a vector at a time.
