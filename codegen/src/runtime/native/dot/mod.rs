@@ -11,7 +11,7 @@
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
 //! | `vector` | products of a matrix and a vector |
 //! | `few` | products of a matrix and a few vectors |
-//! | `little` | batches of products of little matrices |
+//! | `little` | products of little matrices |
 //! | `outer` | products of one term |
 //! | `elsewhere` | that there are none of `few`, `grouped`, `little` and `outer` on machines other than x86-64 |
 //! | `long` | products of few rows and columns of very many terms |
@@ -91,7 +91,7 @@ pub(super) struct Dot {
     vector: Option<Vector>,
     /// If it is a product of a matrix and a few vectors.
     few: Option<Few>,
-    /// If matrices are many and little.
+    /// If matrices are little.
     little: Option<Little>,
     /// If there is nothing to do but to write products.
     outer: Option<Outer>,

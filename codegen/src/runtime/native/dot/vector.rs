@@ -380,7 +380,7 @@ mod wide {
     use hlo::half::{bf16, f16};
     use std::arch::x86_64::*;
 
-    use super::{Block, Field, Kernel, Number, STREAMS, total};
+    use super::{Block, Field, Kernel, Number, STREAMS};
     use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32};
 
     /// Vectors of sums of a row by itself.
@@ -434,13 +434,13 @@ mod wide {
     trait Total: Step {
         unsafe fn plus(a: Self::C, b: Self::C) -> Self::C;
 
-        /// The sums of the lanes of each vector, added as [`total`] does: the vectors are turned step by step, so that all of them are added at once.
+        /// The sums of the lanes of each vector, as a tree: the vectors are turned step by step, so that all of them are added at once.
         unsafe fn totals(vectors: [Self::C; STREAMS], to: *mut Self::Sum);
     }
 
     /// The halves of vectors of 32-bit lanes side by side, then quarters, eighths and sixteenths.
     macro_rules! total_of_32 {
-        ($step:ty, $add:ident, $cast:expr, $back:expr) => {
+        ($step:ty, $add:ident, $cast:path, $back:path) => {
             impl Total for $step {
                 #[inline(always)]
                 unsafe fn plus(a: Self::C, b: Self::C) -> Self::C {
@@ -476,10 +476,8 @@ mod wide {
             }
         };
     }
-    total_of_32!(WideF32, _mm512_add_ps, |x: __m512| x, |x: __m512| x);
-    total_of_32!(WideI32, _mm512_add_epi32, |x: __m512| _mm512_castps_si512(x), |x: __m512i| {
-        _mm512_castsi512_ps(x)
-    });
+    total_of_32!(WideF32, _mm512_add_ps, std::convert::identity, std::convert::identity);
+    total_of_32!(WideI32, _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps);
 
     impl Total for WideF64 {
         #[inline(always)]
@@ -541,23 +539,15 @@ mod wide {
                 }
                 term += n;
             }
-            if R == STREAMS {
-                let mut vectors = [S::zero(); STREAMS];
-                for r in 0..R {
-                    vectors[r] = all[r].into_iter().reduce(|a, b| S::plus(a, b)).unwrap_or_else(|| S::zero());
-                }
-                return S::totals(vectors, sums.cast::<S::Sum>().add(row));
-            }
+            let mut vectors = [S::zero(); STREAMS];
             for r in 0..R {
-                let mut lanes = [<S::Sum>::default(); 16];
-                for u in 0..U {
-                    let mut one = [<S::Sum>::default(); 16];
-                    S::store(all[r][u], one.as_mut_ptr(), S::N, false);
-                    for l in 0..S::N {
-                        lanes[l] = lanes[l].plus(one[l]);
-                    }
-                }
-                *sums.cast::<S::Sum>().add(row + r) = total(lanes);
+                vectors[r] = all[r].into_iter().reduce(|a, b| S::plus(a, b)).unwrap_or_else(|| S::zero());
+            }
+            let mut totals = [<S::Sum>::default(); STREAMS];
+            S::totals(vectors, totals.as_mut_ptr());
+            let sums = sums.cast::<S::Sum>().add(row);
+            for r in 0..R {
+                *sums.add(r) = totals[r];
             }
         }
     }

@@ -116,24 +116,6 @@ struct SmallerHalf<const INFINITY: u16>;
 /// A product rounded to a narrower type.
 struct Rounded<T>(PhantomData<T>);
 
-/// Bits of a float that is no NaN, as an integer.
-trait Ordered {
-    /// The integer in whose order such floats are, -0 before +0; of that the bits again.
-    fn order(self) -> Self;
-}
-
-macro_rules! ordered {
-    ($($t:ty),*) => {$(
-        impl Ordered for $t {
-            #[inline(always)]
-            fn order(self) -> $t {
-                self ^ ((self >> (<$t>::BITS - 1)) & <$t>::MAX)
-            }
-        }
-    )*};
-}
-ordered!(i16, i32, i64);
-
 /// The larger and the smaller of two numbers of which one is. Where the processor has an instruction for that, it is asked for by name: of a maximum that is chosen
 /// by a comparison LLVM makes a branch, which nobody could foresee.
 trait Extreme {
@@ -142,37 +124,25 @@ trait Extreme {
 }
 
 macro_rules! extremes {
-    ($($t:ty: $set:ident, $first:ident, $max:ident, $min:ident;)*) => {$(
-        impl Extreme for $t {
+    ($($t:ty, $set:ident, $first:ident: $($name:ident $instruction:ident $otherwise:ident),*;)*) => {$(
+        impl Extreme for $t {$(
             #[inline(always)]
-            fn larger(self, other: $t) -> $t {
+            fn $name(self, other: $t) -> $t {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    use std::arch::x86_64::{$first, $max, $set};
+                    use std::arch::x86_64::{$first, $instruction, $set};
                     // SAFETY: every such processor has SSE2.
-                    unsafe { $first($max($set(self), $set(other))) }
+                    unsafe { $first($instruction($set(self), $set(other))) }
                 }
                 #[cfg(not(target_arch = "x86_64"))]
-                self.max(other)
+                self.$otherwise(other)
             }
-
-            #[inline(always)]
-            fn smaller(self, other: $t) -> $t {
-                #[cfg(target_arch = "x86_64")]
-                {
-                    use std::arch::x86_64::{$first, $min, $set};
-                    // SAFETY: every such processor has SSE2.
-                    unsafe { $first($min($set(self), $set(other))) }
-                }
-                #[cfg(not(target_arch = "x86_64"))]
-                self.min(other)
-            }
-        }
+        )*}
     )*};
 }
 extremes! {
-    f32: _mm_set_ss, _mm_cvtss_f32, _mm_max_ss, _mm_min_ss;
-    f64: _mm_set_sd, _mm_cvtsd_f64, _mm_max_sd, _mm_min_sd;
+    f32, _mm_set_ss, _mm_cvtss_f32: larger _mm_max_ss max, smaller _mm_min_ss min;
+    f64, _mm_set_sd, _mm_cvtsd_f64: larger _mm_max_sd max, smaller _mm_min_sd min;
 }
 
 macro_rules! integers {
@@ -251,6 +221,13 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
+/// An integer whose order is that of numbers, -0 before +0.
+#[inline(always)]
+fn half_order(x: u16) -> i16 {
+    let x = x.cast_signed();
+    x ^ ((x >> 15) & i16::MAX)
+}
+
 /// `number`, or a NaN if one of both is.
 #[inline(always)]
 fn half_or_nan<const INFINITY: u16>(a: u16, b: u16, number: u16) -> u16 {
@@ -262,14 +239,14 @@ fn half_or_nan<const INFINITY: u16>(a: u16, b: u16, number: u16) -> u16 {
 impl<const INFINITY: u16> Function<u16> for LargerHalf<INFINITY> {
     #[inline(always)]
     fn of(a: u16, b: u16) -> u16 {
-        half_or_nan::<INFINITY>(a, b, if a.cast_signed().order() > b.cast_signed().order() { a } else { b })
+        half_or_nan::<INFINITY>(a, b, if half_order(a) > half_order(b) { a } else { b })
     }
 }
 
 impl<const INFINITY: u16> Function<u16> for SmallerHalf<INFINITY> {
     #[inline(always)]
     fn of(a: u16, b: u16) -> u16 {
-        half_or_nan::<INFINITY>(a, b, if a.cast_signed().order() < b.cast_signed().order() { a } else { b })
+        half_or_nan::<INFINITY>(a, b, if half_order(a) < half_order(b) { a } else { b })
     }
 }
 

@@ -178,22 +178,18 @@ unsafe fn rows<T: Copy, F: Function<T>>(to: *mut u8, from: *const u8, list: List
     vectorized(Updates { to: to.cast::<T>(), from: from.cast::<T>(), list, by: PhantomData::<F> });
 }
 
-/// Whether most updates are likely to change nothing: nearly all of a sample would not as it is.
+/// Whether most updates are likely to change nothing: none of a sample would as it is.
 #[inline(always)]
 unsafe fn idle<T: Copy, F: Function<T>>(to: *mut T, from: *const T, list: List<'_>) -> bool {
     let n = list.to.len().min(list.from.len());
-    if n < SAMPLE {
-        return false;
-    }
     let (places, updates) = (list.to.as_ptr(), list.from.as_ptr());
-    let mut kept = 0;
-    for i in (0..SAMPLE).map(|i| i * (n / SAMPLE)) {
-        // SAFETY: the caller's: both lists have `n` entries.
-        kept += u32::from(unsafe {
-            F::keeps(*to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * list.stride))
-        });
-    }
-    kept as usize == SAMPLE
+    n >= SAMPLE
+        && (0..SAMPLE).map(|i| i * (n / SAMPLE)).all(|i| {
+            // SAFETY: the caller's: both lists have `n` entries.
+            unsafe {
+                F::keeps(*to.add(*places.add(i) as usize), *from.add(*updates.add(i) as usize * list.stride))
+            }
+        })
 }
 
 /// `IDLE`: most updates are expected to change nothing. Then that is a branch, which will be foreseen, and nobody waits for what the update before made of the same

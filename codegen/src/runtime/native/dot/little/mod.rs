@@ -1,4 +1,4 @@
-//! Batches of products of little matrices: each is computed by one thread from where its operands lie; nothing is packed.
+//! Products of little matrices, many or one: each is computed by one thread from where its operands lie; nothing is packed.
 //!
 //! | operands | how |
 //! |---|---|
