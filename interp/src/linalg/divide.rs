@@ -3,11 +3,16 @@
 //! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that into a diagonal matrix and
 //! rho z z^T, whose eigenvalues are the roots of a rational function ([`super::secular`]). What z hardly touches, and one of two columns
 //! whose values hardly differ, is left out (*deflated*) first. Which, and the signs of z, decide the signs of the eigenvectors: both are as
-//! LAPACK has them, to the same unit of rounding.
+//! LAPACK has them, to the same unit of rounding. Where that is coarser than what is computed to, signs of the smallest parts come from an iteration
+//! up to it, and all else decides alike, or there is [doubt](Decisions::doubt), and all of it is done up to the coarser unit, too.
 
 use super::Matrix;
-use super::eigen_symmetric::{BY_ITERATION, iterate};
-use super::secular::{Columns, Poles, Roots, Rows, ascending, deflate, largest, normalize};
+use super::eigen_symmetric::{BY_ITERATION, take_signs};
+use super::implicit_ql::Tridiagonal;
+use super::matrix::negate;
+use super::secular::{
+    Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
+};
 use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
@@ -22,9 +27,32 @@ enum Reach {
     Edges,
 }
 
-/// Diagonalizes, up to what is below `ulp`. The error is that of the iteration on a small part.
-pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
-    let (values, parts) = blocks(d, e, ulp, Reach::All)?;
+impl Reach {
+    /// Those rows of some eigenvectors.
+    fn of<R: Real>(self, z: Matrix<R>) -> Matrix<R> {
+        match self {
+            Reach::All => z,
+            Reach::Edges => {
+                let last = z.rows().saturating_sub(1);
+                Matrix::from_fn(2, z.columns(), |i, j| z[(if i == 0 { 0 } else { last }, j)])
+            }
+        }
+    }
+}
+
+/// Diagonalizes, up to what is below `ulp`, with the signs that there are up to what is below `coarse`. The error is that of the iteration on a small part.
+pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64, coarse: Option<f64>) -> Result<Solved<R>, usize> {
+    let decisions = Decisions::new(ulp, coarse);
+    let mut found = eigen_by(d, e, &decisions)?;
+    let doubtful = coarse.filter(|_| decisions.doubt.get());
+    if let Some(Ok((_, guide))) = doubtful.map(|coarse| eigen_by(d, e, &Decisions::new(coarse, None))) {
+        take_signs(&mut found.1, &guide);
+    }
+    Ok(found)
+}
+
+fn eigen_by<R: Real>(d: &[R], e: &[R], decisions: &Decisions) -> Result<Solved<R>, usize> {
+    let (values, parts) = blocks(d, e, decisions, Reach::All)?;
     let n = d.len();
     let (mut vectors, mut start) = (Matrix::zeros(n, n), 0);
     for part in parts {
@@ -47,19 +75,26 @@ pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, us
 
 /// The eigenvalues of [`eigen`] alone.
 pub(crate) fn values<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Vec<R>, usize> {
-    let (values, _) = blocks(d, e, ulp, Reach::Edges)?;
+    let (values, _) = blocks(d, e, &Decisions::new(ulp, None), Reach::Edges)?;
     Ok(ascending(&values).into_iter().map(|i| values[i]).collect())
 }
 
 /// The eigenvalues of the blocks along the diagonal that nothing joins, one block after the other, and the eigenvectors of each.
-fn blocks<R: Real>(d: &[R], e: &[R], ulp: f64, reach: Reach) -> Result<(Vec<R>, Vec<Matrix<R>>), usize> {
+fn blocks<R: Real>(
+    d: &[R],
+    e: &[R],
+    decisions: &Decisions,
+    reach: Reach,
+) -> Result<(Vec<R>, Vec<Matrix<R>>), usize> {
     let n = d.len();
-    let epsilon = R::from_f64(ulp / 2.0);
     let (mut values, mut vectors) = (Vec::with_capacity(n), Vec::new());
     let mut start = 0;
     while start < n {
         // The block up to the next element that is as good as 0.
-        let negligible = |m: &usize| abs(e[*m]) <= abs(d[*m]).root() * abs(d[*m + 1]).root() * epsilon;
+        let negligible = |m: &usize| {
+            let size = abs(d[*m]).root() * abs(d[*m + 1]).root();
+            decisions.negligible(|ulp| abs(e[*m]) <= size * R::from_f64(ulp / 2.0))
+        };
         let end = (start..n - 1).find(negligible).map_or(n, |m| m + 1);
         let (mut d, mut e) = (d[start..end].to_vec(), e[start..end - 1].to_vec());
         let norm = largest(d.iter().chain(&e));
@@ -70,10 +105,10 @@ fn blocks<R: Real>(d: &[R], e: &[R], ulp: f64, reach: Reach) -> Result<(Vec<R>, 
             while longest > BY_ITERATION {
                 (depth, longest) = (depth + 1, longest.div_ceil(2));
             }
-            let (own, part) = solve(&mut d, &mut e, depth, ulp, reach)?;
+            let (own, part) = solve(&mut d, &mut e, depth, decisions, reach)?;
             (own.into_iter().map(|x| x * norm).collect(), part)
         } else {
-            small(&mut d, &mut e, ulp, reach)?
+            small(&d, &e, decisions, reach)?
         };
         values.extend(own);
         vectors.push(part);
@@ -82,41 +117,69 @@ fn blocks<R: Real>(d: &[R], e: &[R], ulp: f64, reach: Reach) -> Result<(Vec<R>, 
     Ok((values, vectors))
 }
 
-fn small<R: Real>(d: &mut [R], e: &mut [R], ulp: f64, reach: Reach) -> Result<Solved<R>, usize> {
-    let n = d.len();
-    let mut z = Turns::identity(n, n);
-    iterate(d, e, &mut z, ulp)?;
-    let z = z.finish();
-    let z = match reach {
-        Reach::All => z,
-        Reach::Edges => Matrix::from_fn(2, n, |i, j| z[(if i == 0 { 0 } else { n - 1 }, j)]),
+fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions, reach: Reach) -> Result<Solved<R>, usize> {
+    let mut part = begun(d, e, decisions.ulp);
+    let Some(coarse) = decisions.coarse else {
+        part.run()?;
+        return Ok(finished(part, reach));
     };
-    Ok((d.to_vec(), z))
+    let mut rough = part.up_to(coarse);
+    let [done, roughly] = Tridiagonal::run_both(&mut part, &mut rough);
+    done?;
+    let mut z = part.z.finish();
+    match roughly {
+        Ok(()) => take_signs(&mut z, &rough.z.finish()),
+        Err(_) => decisions.doubt.set(true),
+    }
+    Ok((part.d, reach.of(z)))
+}
+
+/// By the iteration.
+fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> Tridiagonal<R> {
+    Tridiagonal::new(d.to_vec(), e.to_vec(), Turns::identity(d.len(), d.len()), ulp)
+}
+
+fn finished<R: Real>(Tridiagonal { d, z, .. }: Tridiagonal<R>, reach: Reach) -> Solved<R> {
+    (d, reach.of(z.finish()))
 }
 
 fn solve<R: Real>(
     d: &mut [R],
     e: &mut [R],
     depth: usize,
-    ulp: f64,
+    decisions: &Decisions,
     reach: Reach,
 ) -> Result<Solved<R>, usize> {
     let n = d.len();
     if depth == 0 {
-        return small(d, e, ulp, reach);
+        return small(d, e, decisions, reach);
     }
     let half = n / 2;
     let rho = e[half - 1];
     d[half - 1] = d[half - 1] - abs(rho);
     d[half] = d[half] - abs(rho);
     let ((left, right), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    let first = solve(left, &mut before[..half - 1], depth - 1, ulp, reach)?;
-    let second = solve(right, after, depth - 1, ulp, reach)?;
-    Ok(merge(first, second, rho, ulp, reach))
+    let before = &mut before[..half - 1];
+    if depth == 1 && decisions.coarse.is_none() {
+        let (mut first, mut second) =
+            (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
+        let [one, two] = Tridiagonal::run_both(&mut first, &mut second);
+        one.and(two)?;
+        return Ok(merge(finished(first, reach), finished(second, reach), rho, decisions, reach));
+    }
+    let first = solve(left, before, depth - 1, decisions, reach)?;
+    let second = solve(right, after, depth - 1, decisions, reach)?;
+    Ok(merge(first, second, rho, decisions, reach))
 }
 
 /// The matrix whose halves are solved, and which has `rho` beside its diagonal between them.
-fn merge<R: Real>(first: Solved<R>, second: Solved<R>, rho: R, ulp: f64, reach: Reach) -> Solved<R> {
+fn merge<R: Real>(
+    first: Solved<R>,
+    second: Solved<R>,
+    rho: R,
+    decisions: &Decisions,
+    reach: Reach,
+) -> Solved<R> {
     let (split, n) = (first.0.len(), first.0.len() + second.0.len());
     // Eigenvectors and eigenvalues of both halves, and how far z touches each.
     let (height, above) = if reach == Reach::All { (n, split) } else { (2, 1) };
@@ -138,29 +201,63 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, rho: R, ulp: f64, reach: 
     let rho = abs(rho) + abs(rho);
     // Of equal values those of the first half first.
     let order = ascending(&values);
-    let least = R::from_f64(8.0 * (ulp / 2.0)) * largest(values.iter().chain(&z));
-    let (kept, deflated) = deflate(
-        &order,
-        &mut z,
-        |z| rho * abs(z) <= least,
-        |i, j, c, s| {
-            let (a, b) = (values[i], values[j]);
-            let close = abs((b - a) * c * s) <= least;
-            if close {
-                columns.turn(i, j, c, s);
-                values[i] = a * (c * c) + b * (s * s);
-                values[j] = a * (s * s) + b * (c * c);
-            }
-            close
-        },
-    );
+    let size = largest(values.iter().chain(&z));
+    let left_out = decisions.coarse.map(|coarse| {
+        let (mut values, mut z) = (values.clone(), z.clone());
+        LeftOut::new(n, |turn| Pair { rho, size, ulp: coarse }.deflate(&order, &mut values, &mut z, turn).1)
+    });
+    let mut turns = 0;
+    let pair = Pair { rho, size, ulp: decisions.ulp };
+    let (kept, deflated) = pair.deflate(&order, &mut values, &mut z, &mut |i, j, c, s| {
+        columns.turn(i, j, c, s);
+        turns += 1;
+    });
     let of_kept = |x: &[R]| kept.iter().map(|&j| x[j]).collect();
-    let roots = Roots { d: of_kept(&values), z: of_kept(&z), rho, poles: Poles::Values, ulp };
+    let roots = Roots { d: of_kept(&values), z: of_kept(&z), rho, poles: Poles::Values, ulp: decisions.ulp };
     let (mut found, mut s) = roots.solve();
     (0..kept.len()).for_each(|j| normalize(s.column_mut(j)));
+    if let Some(left_out) = left_out {
+        let opposite = decisions.opposite(&s, &kept, &left_out, turns);
+        opposite.into_iter().for_each(|j| negate(s.column_mut(j)));
+    }
     // Kept ones ascend, and so do deflated ones: both together.
     found.extend(deflated.iter().map(|&j| values[j]));
     let order = ascending(&found);
     let vectors = columns.ordered(&columns.times(&kept, &s), &deflated, &order);
     (order.into_iter().map(|i| found[i]).collect(), vectors)
+}
+
+/// Two halves: what is as good as 0 up to `ulp`, and what is left out for that.
+struct Pair<R> {
+    rho: R,
+    /// The largest of values and z.
+    size: R,
+    ulp: f64,
+}
+
+impl<R: Real> Pair<R> {
+    fn deflate(
+        &self,
+        order: &[usize],
+        values: &mut [R],
+        z: &mut [R],
+        turn: &mut dyn FnMut(usize, usize, R, R),
+    ) -> (Vec<usize>, Vec<usize>) {
+        let least = R::from_f64(8.0 * (self.ulp / 2.0)) * self.size;
+        deflate(
+            order,
+            z,
+            |z| self.rho * abs(z) <= least,
+            |i, j, c, s| {
+                let (a, b) = (values[i], values[j]);
+                let close = abs((b - a) * c * s) <= least;
+                if close {
+                    turn(i, j, c, s);
+                    values[i] = a * (c * c) + b * (s * s);
+                    values[j] = a * (s * s) + b * (c * c);
+                }
+                close
+            },
+        )
+    }
 }

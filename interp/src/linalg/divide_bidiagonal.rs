@@ -7,9 +7,12 @@
 
 use super::Matrix;
 use super::eigen_symmetric::BY_ITERATION;
-use super::matrix::{hypotenuse, negate};
-use super::secular::{Columns, Poles, Roots, Rows, ascending, deflate, largest, normalize};
-use super::svd::{diagonalize, exchange, other_side};
+use super::implicit_qr::{Bidiagonal, exchange, other_side};
+use super::matrix::{agreement, hypotenuse, negate};
+use super::secular::{
+    Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
+};
+use super::svd::take_signs;
 use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
@@ -23,8 +26,25 @@ pub(crate) struct Solved<R> {
 }
 
 /// The singular values, descending, and vectors of a square matrix with `d` on its diagonal and `e` above it (or below, if `lower`), up to
-/// what is below `ulp`. The error is that of the iteration on a small part.
-pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Result<Solved<R>, usize> {
+/// what is below `ulp`, with the signs that there are up to what is below `coarse`. The error is that of the iteration on a small part.
+pub(crate) fn singular<R: Real>(
+    d: &[R],
+    e: &[R],
+    lower: bool,
+    ulp: f64,
+    coarse: Option<f64>,
+) -> Result<Solved<R>, usize> {
+    let decisions = Decisions::new(ulp, coarse);
+    let mut found = singular_by(d, e, lower, &decisions)?;
+    let doubtful = coarse.filter(|_| decisions.doubt.get());
+    let guide = doubtful.map(|coarse| singular_by(d, e, lower, &Decisions::new(coarse, None)));
+    if let Some(Ok(guide)) = guide {
+        take_signs(&found.values, R::default(), (&mut found.u, &mut found.v), (&guide.u, &guide.v));
+    }
+    Ok(found)
+}
+
+fn singular_by<R: Real>(d: &[R], e: &[R], lower: bool, decisions: &Decisions) -> Result<Solved<R>, usize> {
     let n = d.len();
     let (mut d, mut e) = (d.to_vec(), e.to_vec());
     let mut turns = Vec::new();
@@ -35,13 +55,14 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
     let norm = largest(d.iter().chain(&e));
     if !norm.is_zero() {
         d.iter_mut().chain(&mut e).for_each(|x| *x = *x / norm);
-        let epsilon = R::from_f64(0.9 * (ulp / 2.0));
-        for x in d.iter_mut().filter(|x| abs(**x) < epsilon) {
-            *x = epsilon.with_sign_of(*x);
+        let epsilon = |ulp: f64| R::from_f64(0.9 * (ulp / 2.0));
+        let negligible = |x: R| decisions.negligible(|ulp| abs(x) < epsilon(ulp));
+        for x in d.iter_mut().filter(|x| negligible(**x)) {
+            *x = epsilon(decisions.ulp).with_sign_of(*x);
         }
         let mut start = 0;
         while start < n {
-            let end = (start..n - 1).find(|&i| abs(e[i]) < epsilon).map_or(n, |i| i + 1);
+            let end = (start..n - 1).find(|&i| negligible(e[i])).map_or(n, |i| i + 1);
             let of = if start > 0 && start + 1 == n {
                 // The last element by itself is no matter of the iteration.
                 let sign = R::one().with_sign_of(d[start]);
@@ -55,7 +76,7 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
                 while (end - start) >> depth > BY_ITERATION {
                     depth += 1;
                 }
-                solve(&d[start..end], &e[start..end - 1], depth, ulp)?
+                solve(&d[start..end], &e[start..end - 1], depth, decisions)?
             };
             for (j, &value) in of.values.iter().enumerate() {
                 d[start + j] = value * norm;
@@ -83,28 +104,66 @@ pub(crate) fn singular<R: Real>(d: &[R], e: &[R], lower: bool, ulp: f64) -> Resu
 }
 
 /// Values ascend. With as many elements above the diagonal as on it, the matrix has one column more than rows.
-fn solve<R: Real>(d: &[R], e: &[R], depth: usize, ulp: f64) -> Result<Solved<R>, usize> {
+fn solve<R: Real>(d: &[R], e: &[R], depth: usize, decisions: &Decisions) -> Result<Solved<R>, usize> {
     if depth == 0 {
-        return small(d, e, ulp);
+        return small(d, e, decisions);
     }
     let row = d.len() / 2;
-    let first = solve(&d[..row], &e[..row], depth - 1, ulp)?;
-    let second = solve(&d[row + 1..], &e[row + 1..], depth - 1, ulp)?;
-    Ok(merge(first, second, d[row], e[row], ulp))
+    let ((left, before), (right, after)) = ((&d[..row], &e[..row]), (&d[row + 1..], &e[row + 1..]));
+    let (first, second);
+    if depth == 1 && decisions.coarse.is_none() {
+        let (mut one, mut two) = (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
+        let done = Bidiagonal::run_both(&mut one, &mut two);
+        done.into_iter().collect::<Result<(), usize>>()?;
+        (first, second) = (finished(one), finished(two));
+    } else {
+        first = solve(left, before, depth - 1, decisions)?;
+        second = solve(right, after, depth - 1, decisions)?;
+    }
+    Ok(merge(first, second, (d[row], e[row]), decisions))
+}
+
+fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions) -> Result<Solved<R>, usize> {
+    let mut part = begun(d, e, decisions.ulp);
+    let Some(coarse) = decisions.coarse else {
+        part.run()?;
+        return Ok(finished(part));
+    };
+    let mut rough = begun(d, e, coarse);
+    let [done, roughly] = Bidiagonal::run_both(&mut part, &mut rough);
+    done?;
+    let mut found = finished(part);
+    match roughly {
+        Ok(()) => {
+            let guide = finished(rough);
+            take_signs(&found.values, R::default(), (&mut found.u, &mut found.v), (&guide.u, &guide.v));
+            // The column that B takes to 0.
+            for j in found.values.len()..found.v.columns() {
+                if agreement(found.v.column(j), guide.v.column(j)) < 0.0 {
+                    negate(found.v.column_mut(j));
+                }
+            }
+        }
+        Err(_) => decisions.doubt.set(true),
+    }
+    Ok(found)
 }
 
 /// By the iteration.
-fn small<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
+fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> Bidiagonal<R> {
     let (mut d, mut e, n) = (d.to_vec(), e.to_vec(), d.len());
     let wide = !d.is_empty() && e.len() == n;
     let m = n + usize::from(wide);
-    let (mut u, mut v) = (Turns::identity(n, n), Turns::identity(m, m));
+    let (u, mut v) = (Turns::identity(n, n), Turns::identity(m, m));
     if wide {
         // The last column goes, and what was above the diagonal is below it.
         other_side(&mut d, &mut e, |i, c, s| v.turn(i, c, s));
         e.truncate(n - 1);
     }
-    diagonalize(&mut d, &mut e, wide, &mut u, &mut v, ulp)?;
+    Bidiagonal::new((d, e), wide, (u, v), ulp)
+}
+
+fn finished<R: Real>(Bidiagonal { mut d, mut u, mut v, .. }: Bidiagonal<R>) -> Solved<R> {
     exchange(
         &mut d,
         |x, least| x < least,
@@ -113,7 +172,7 @@ fn small<R: Real>(d: &[R], e: &[R], ulp: f64) -> Result<Solved<R>, usize> {
             v.swap(i, j);
         },
     );
-    Ok(Solved { values: d, u: u.finish(), v: v.finish() })
+    Solved { values: d, u: u.finish(), v: v.finish() }
 }
 
 /// Both halves' values and vectors, and how far z touches each; first what belongs to the row between them, with a value of 0.
@@ -125,7 +184,12 @@ struct Halves<R> {
 }
 
 /// The matrix that consists of both, and of the row between them with `alpha` on the diagonal and `beta` beside it.
-fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f64) -> Solved<R> {
+fn merge<R: Real>(
+    first: Solved<R>,
+    second: Solved<R>,
+    (alpha, beta): (R, R),
+    decisions: &Decisions,
+) -> Solved<R> {
     let row = first.values.len();
     let n = row + 1 + second.values.len();
     let m = row + 1 + second.v.columns();
@@ -139,14 +203,12 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
         v: Columns::new(m, n, row + 1),
     };
     of.values.extend(first.values.iter().chain(&second.values).map(|&x| x / norm));
-    // Times the largest of all these, which is 1.
-    let tolerance = R::from_f64(8.0 * (ulp / 2.0));
-
     // The row is alpha and beta times these, besides what z of both halves is.
     let here = first.v.column(row);
     let beyond = (m > n).then(|| second.v.column(second.values.len()));
     let (own, other) = (alpha * here[row], beyond.map_or(R::default(), |x| beta * x[0]));
     let length = if m > n { hypotenuse(own, other) } else { own };
+    let negligible = |x: R| decisions.negligible(|ulp| abs(x) <= tolerance(ulp));
     let mut unit = vec![R::default(); row + 1];
     unit[row] = R::one();
     of.u.push(Rows::First, &unit);
@@ -154,7 +216,7 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
     match beyond {
         Some(beyond) => {
             let (c, s) =
-                if length <= tolerance { (R::one(), R::default()) } else { (own / length, other / length) };
+                if negligible(length) { (R::one(), R::default()) } else { (own / length, other / length) };
             let both =
                 |x: R, y: R| here.iter().map(|&h| h * x).chain(beyond.iter().map(|&b| b * y)).collect();
             let touched: Vec<R> = both(c, s);
@@ -164,7 +226,7 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
         }
         None => of.v.push(Rows::First, here),
     }
-    of.z[0] = if abs(length) <= tolerance { tolerance } else { length };
+    of.z[0] = if negligible(length) { tolerance(decisions.ulp) } else { length };
     for j in 0..row {
         of.z.push(alpha * first.v[(row, j)]);
         of.u.push(Rows::First, first.u.column(j));
@@ -176,21 +238,20 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
         of.v.push(Rows::Second, second.v.column(j));
     }
     // The row's own is always kept; of equal values those of the first half come first.
-    let (mut kept, deflated) = deflate(
-        &ascending(&of.values)[1..],
-        &mut of.z,
-        |z| abs(z) <= tolerance,
-        |i, j, c, s| {
-            let close = abs(of.values[j] - of.values[i]) <= tolerance;
-            if close {
-                of.u.turn(i, j, c, s);
-                of.v.turn(i, j, c, s);
-            }
-            close
-        },
-    );
+    let order = &ascending(&of.values)[1..];
+    let left_out = decisions.coarse.map(|coarse| {
+        let mut z = of.z.clone();
+        LeftOut::new(n, |turn| deflated(order, &of.values, &mut z, tolerance(coarse), turn).1)
+    });
+    let mut turns = 0;
+    let Halves { values, z, u, v } = &mut of;
+    let (mut kept, deflated) = deflated(order, values, z, tolerance(decisions.ulp), &mut |i, j, c, s| {
+        u.turn(i, j, c, s);
+        v.turn(i, j, c, s);
+        turns += 1;
+    });
     kept.insert(0, 0);
-    let (mut found, left, right) = solved(&of, &kept, tolerance, ulp);
+    let (mut found, left, right) = solved(&of, &kept, decisions, left_out.map(|left_out| (left_out, turns)));
     // Kept ones ascend, and so do deflated ones: both together.
     found.extend(deflated.iter().map(|&j| of.values[j]));
     let order = ascending(&found);
@@ -202,7 +263,12 @@ fn merge<R: Real>(first: Solved<R>, second: Solved<R>, alpha: R, beta: R, ulp: f
 }
 
 /// The singular values of what was kept, and left and right vectors.
-fn solved<R: Real>(of: &Halves<R>, kept: &[usize], tolerance: R, ulp: f64) -> (Vec<R>, Matrix<R>, Matrix<R>) {
+fn solved<R: Real>(
+    of: &Halves<R>,
+    kept: &[usize],
+    decisions: &Decisions,
+    left_out: Option<(LeftOut<R>, usize)>,
+) -> (Vec<R>, Matrix<R>, Matrix<R>) {
     let mut d: Vec<R> = kept.iter().map(|&j| of.values[j]).collect();
     let z: Vec<R> = kept.iter().map(|&j| of.z[j]).collect();
     if let &[z] = &z[..] {
@@ -213,9 +279,12 @@ fn solved<R: Real>(of: &Halves<R>, kept: &[usize], tolerance: R, ulp: f64) -> (V
         }
         return (vec![abs(z)], u, v);
     }
-    let least = tolerance / R::from_f64(2.0);
-    d[1] = if d[1] <= least { least } else { d[1] };
-    let (values, mut right) = Roots { d: d.clone(), z, rho: R::one(), poles: Poles::Squares, ulp }.solve();
+    let half = |ulp: f64| tolerance::<R>(ulp) / R::from_f64(2.0);
+    if decisions.negligible(|ulp| d[1] <= half(ulp)) {
+        d[1] = half(decisions.ulp);
+    }
+    let roots = Roots { d: d.clone(), z, rho: R::one(), poles: Poles::Squares, ulp: decisions.ulp };
+    let (values, mut right) = roots.solve();
     let mut left = Matrix::zeros(d.len(), d.len());
     for j in 0..d.len() {
         let (x, y) = (left.column_mut(j), right.column_mut(j));
@@ -224,5 +293,42 @@ fn solved<R: Real>(of: &Halves<R>, kept: &[usize], tolerance: R, ulp: f64) -> (V
         normalize(x);
         normalize(y);
     }
+    if let Some((left_out, turns)) = left_out {
+        let [one, two] = [&left, &right].map(|s| decisions.opposite(s, kept, &left_out, turns));
+        if one != two {
+            decisions.doubt.set(true);
+        }
+        for j in two {
+            negate(left.column_mut(j));
+            negate(right.column_mut(j));
+        }
+    }
     (values, of.u.times(kept, &left), of.v.times(kept, &right))
+}
+
+/// What is left out for z to be as good as 0, up to `tolerance`.
+fn deflated<R: Real>(
+    order: &[usize],
+    values: &[R],
+    z: &mut [R],
+    tolerance: R,
+    turn: &mut dyn FnMut(usize, usize, R, R),
+) -> (Vec<usize>, Vec<usize>) {
+    deflate(
+        order,
+        z,
+        |z| abs(z) <= tolerance,
+        |i, j, c, s| {
+            let close = abs(values[j] - values[i]) <= tolerance;
+            if close {
+                turn(i, j, c, s);
+            }
+            close
+        },
+    )
+}
+
+/// What is as good as 0, relatively to the largest of values, alpha and beta, which is 1.
+fn tolerance<R: Real>(ulp: f64) -> R {
+    R::from_f64(8.0 * (ulp / 2.0))
 }

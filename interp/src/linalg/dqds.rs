@@ -244,7 +244,7 @@ fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> [R; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::svd::diagonalize;
+    use super::super::implicit_qr::Bidiagonal;
     use super::super::tests::matrices::Numbers;
     use super::super::turns::Turns;
     use super::*;
@@ -259,13 +259,13 @@ mod tests {
     /// Values are those of the iteration with rotations, each to its own size.
     fn check<R: Real>(name: &str, d: &[f64], e: &[f64]) {
         let of = |x: &[f64]| -> Vec<R> { x.iter().map(|&x| R::from_f64(x)).collect() };
-        let (mut values, mut off) = (of(d), of(e));
-        let found = singular_values(&values, &off).unwrap_or_else(|| panic!("{name}: none"));
+        let found = singular_values::<R>(&of(d), &of(e)).unwrap_or_else(|| panic!("{name}: none"));
         let n = d.len();
-        let (mut u, mut v) = (Turns::identity(0, n), Turns::identity(0, n));
-        diagonalize(&mut values, &mut off, false, &mut u, &mut v, R::ULP).unwrap();
+        let none = || Turns::identity(0, n);
+        let mut turned = Bidiagonal::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
+        turned.run().unwrap();
         assert_eq!(found.len(), n, "{name}");
-        for (x, y) in found.iter().zip(&values) {
+        for (x, y) in found.iter().zip(&turned.d) {
             let error = abs(*x - *y).to_f64() / y.to_f64();
             assert!(error <= 150.0 * n as f64 * R::ULP, "{name}: {x:?} for {y:?}");
         }

@@ -1,15 +1,13 @@
-//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and the implicit QL and QR iteration on
-//! it (`steqr`) up to order 25 or without vectors, beyond that [`divide`]: `syevd` and `heevd` as LAPACK computes them.
+//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and [`implicit_ql`] up to order 25 or without vectors, beyond
+//! that [`divide`]: `syevd` and `heevd` as LAPACK computes them.
 
 use std::ops::Range;
 
 use super::householder::{Reflectors, reflector};
-use super::matrix::{add_multiple, agreement, dot, hypotenuse, negate, total};
-use super::rotation::rotation;
+use super::matrix::{add_multiple, agreement, dot, negate, total};
 use super::turns::Turns;
-use super::{Matrix, Triangle, divide};
-use crate::parallel;
-use crate::scalar::wide::{Field, Real, abs};
+use super::{Matrix, Triangle, divide, implicit_ql};
+use crate::scalar::wide::{Field, Real};
 
 /// The largest order for which LAPACK iterates: beyond it, it divides.
 pub(super) const BY_ITERATION: usize = 25;
@@ -337,34 +335,32 @@ fn diagonalize<F: Field>(
     let n = a.rows();
     let coarse = coarse.filter(|&coarse| coarse > F::Real::ULP);
     let reduced = tridiagonal(a, triangle);
-    let (mut d, mut e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
+    let (d, e) = (reduced.diagonal.clone(), reduced.off_diagonal.clone());
     if vectors == Eigenvectors::Unread && n > BY_ITERATION {
         return Ok(Eigen { values: divide::values(&d, &e, F::Real::ULP)?, vectors: None });
     }
     let vectors = vectors == Eigenvectors::All;
     if vectors && n > BY_ITERATION {
-        let ulps = [Some(F::Real::ULP), coarse];
-        let runs = ulps.iter().flatten().count();
-        let mut found =
-            parallel::collect(runs, &|i| divide::eigen(&d, &e, ulps[i].unwrap_or(F::Real::ULP))).into_iter();
-        let (values, mut z) = found.next().ok_or(n)??;
-        if let Some((_, guide)) = found.next().and_then(Result::ok) {
-            take_signs(&mut z, &guide);
-        }
+        let (values, z) = divide::eigen(&d, &e, F::Real::ULP, coarse)?;
         return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
     }
-    let mut z = Turns::identity(if vectors { n } else { 0 }, n);
-    let guide = coarse.filter(|_| vectors).and_then(|coarse| {
-        let (mut d, mut e, mut z) = (d.clone(), e.clone(), z.clone());
-        iterate(&mut d, &mut e, &mut z, coarse).ok().map(|()| z.finish())
-    });
-    iterate(&mut d, &mut e, &mut z, F::Real::ULP)?;
-    let mut z = z.finish();
+    let z = Turns::identity(if vectors { n } else { 0 }, n);
+    let mut fine = implicit_ql::Tridiagonal::new(d, e, z, F::Real::ULP);
+    let mut guide = None;
+    if let Some(coarse) = coarse.filter(|_| vectors) {
+        let mut rough = fine.up_to(coarse);
+        let [done, roughly] = implicit_ql::Tridiagonal::run_both(&mut fine, &mut rough);
+        done?;
+        guide = roughly.ok().map(|()| rough.z.finish());
+    } else {
+        fine.run()?;
+    }
+    let mut z = fine.z.finish();
     if let Some(guide) = guide {
         take_signs(&mut z, &guide);
     }
     let vectors = vectors.then(|| reduced.multiply(z.map(F::from_real)));
-    Ok(Eigen { values: d, vectors })
+    Ok(Eigen { values: fine.d, vectors })
 }
 
 /// Whether the guide that is `coarse` is the whole algorithm in f64: the field is wider than that, and elements are f64.
@@ -373,228 +369,10 @@ pub(crate) fn plain_decides<F: Field>(coarse: f64) -> bool {
 }
 
 /// Changes signs of columns so that they agree with those of a guide.
-fn take_signs<F: Field, G: Field>(z: &mut Matrix<F>, guide: &Matrix<G>) {
+pub(super) fn take_signs<F: Field, G: Field>(z: &mut Matrix<F>, guide: &Matrix<G>) {
     for j in 0..z.columns() {
         if agreement(z.column(j), guide.column(j)) < 0.0 {
             negate(z.column_mut(j));
         }
     }
-}
-
-/// Diagonalizes a tridiagonal matrix up to what is below `ulp` beside its diagonal, turns the columns of `z` with it, and sorts. The
-/// error is how many elements beside the diagonal are left.
-pub(super) fn iterate<R: Real>(d: &mut [R], e: &mut [R], z: &mut Turns<R>, ulp: f64) -> Result<(), usize> {
-    let n = d.len();
-    let epsilon = R::from_f64(ulp / 2.0);
-    let mut budget = 30 * n;
-    let mut start = 0;
-    while start < n {
-        if start > 0 {
-            e[start - 1] = R::default();
-        }
-        // The block up to the next element that is as good as 0.
-        let end = (start..n - 1)
-            .find(|&m| {
-                let limit = abs(d[m]).root() * abs(d[m + 1]).root() * epsilon;
-                abs(e[m]) <= limit
-            })
-            .unwrap_or(n - 1);
-        if end < n - 1 {
-            e[end] = R::default();
-        }
-        let next = end + 1;
-        if end > start {
-            // From the end that has the larger diagonal element towards the other.
-            if abs(d[end]) < abs(d[start]) {
-                qr(d, e, z, (end, start), &mut budget, ulp);
-            } else {
-                ql(d, e, z, (start, end), &mut budget, ulp);
-            }
-            if budget == 0 {
-                let left = e.iter().filter(|e| !e.is_zero()).count();
-                if left > 0 {
-                    return Err(left);
-                }
-            }
-        }
-        start = next;
-    }
-    sort(d, z);
-    Ok(())
-}
-
-/// Ascending, by selection.
-fn sort<R: Real>(d: &mut [R], z: &mut Turns<R>) {
-    for i in 0..d.len() {
-        let mut least = i;
-        for j in i + 1..d.len() {
-            if d[j] < d[least] {
-                least = j;
-            }
-        }
-        d.swap(i, least);
-        z.swap(i, least);
-    }
-}
-
-/// Whether an element beside the diagonal is as good as 0.
-fn negligible<R: Real>(e: R, d: R, next: R, ulp: f64) -> bool {
-    let epsilon = ulp / 2.0;
-    let limit = (abs(d) * R::from_f64(epsilon * epsilon)) * abs(next) + R::from_f64(R::TINY);
-    e * e <= limit
-}
-
-/// Implicit QL: eigenvalues split off at `l`, which goes up to `end`.
-fn ql<R: Real>(
-    d: &mut [R],
-    e: &mut [R],
-    z: &mut Turns<R>,
-    (mut l, end): (usize, usize),
-    budget: &mut usize,
-    ulp: f64,
-) {
-    while l <= end {
-        let m = (l..end).find(|&m| negligible(e[m], d[m], d[m + 1], ulp)).unwrap_or(end);
-        if m < end {
-            e[m] = R::default();
-        }
-        if m == l {
-            l += 1;
-            continue;
-        }
-        if m == l + 1 {
-            let Pair { larger, smaller, c, s } = pair(d[l], e[l], d[l + 1]);
-            z.turn(l, c, s);
-            (d[l], d[l + 1], e[l]) = (larger, smaller, R::default());
-            l += 2;
-            continue;
-        }
-        if *budget == 0 {
-            return;
-        }
-        *budget -= 1;
-        let mut g = d[m] - d[l] + shift(d[l + 1] - d[l], e[l]);
-        let (mut s, mut c, mut p) = (R::one(), R::one(), R::default());
-        for i in (l..m).rev() {
-            let (f, b) = (s * e[i], c * e[i]);
-            let turned = rotation(g, f);
-            (c, s) = (turned.c, turned.s);
-            if i != m - 1 {
-                e[i + 1] = turned.r;
-            }
-            g = d[i + 1] - p;
-            let r = (d[i] - g) * s + (c * b) + (c * b);
-            p = s * r;
-            d[i + 1] = g + p;
-            g = c * r - b;
-            z.turn(i, c, -s);
-        }
-        d[l] = d[l] - p;
-        e[l] = g;
-    }
-}
-
-/// Implicit QR: eigenvalues split off at `l`, which goes down to `end`.
-fn qr<R: Real>(
-    d: &mut [R],
-    e: &mut [R],
-    z: &mut Turns<R>,
-    (mut l, end): (usize, usize),
-    budget: &mut usize,
-    ulp: f64,
-) {
-    loop {
-        let m = (end + 1..=l).rev().find(|&m| negligible(e[m - 1], d[m], d[m - 1], ulp)).unwrap_or(end);
-        if m > end {
-            e[m - 1] = R::default();
-        }
-        let done = if m == l {
-            1
-        } else if m + 1 == l {
-            let Pair { larger, smaller, c, s } = pair(d[l - 1], e[l - 1], d[l]);
-            z.turn(l - 1, c, s);
-            (d[l - 1], d[l], e[l - 1]) = (larger, smaller, R::default());
-            2
-        } else {
-            0
-        };
-        if done > 0 {
-            match l.checked_sub(done) {
-                Some(next) if next >= end => l = next,
-                _ => return,
-            }
-            continue;
-        }
-        if *budget == 0 {
-            return;
-        }
-        *budget -= 1;
-        let mut g = d[m] - d[l] + shift(d[l - 1] - d[l], e[l - 1]);
-        let (mut s, mut c, mut p) = (R::one(), R::one(), R::default());
-        for i in m..l {
-            let (f, b) = (s * e[i], c * e[i]);
-            let turned = rotation(g, f);
-            (c, s) = (turned.c, turned.s);
-            if i != m {
-                e[i - 1] = turned.r;
-            }
-            g = d[i] - p;
-            let r = (d[i + 1] - g) * s + (c * b) + (c * b);
-            p = s * r;
-            d[i] = g + p;
-            g = c * r - b;
-            z.turn(i, c, s);
-        }
-        d[l] = d[l] - p;
-        e[l - 1] = g;
-    }
-}
-
-/// Wilkinson's shift, from the difference of two diagonal elements and what is beside them, without the diagonal element.
-fn shift<R: Real>(difference: R, e: R) -> R {
-    let g = difference / (e + e);
-    let r = hypotenuse(g, R::one());
-    e / (g + r.with_sign_of(g))
-}
-
-/// The eigenvalues of a symmetric matrix of order 2, and (c, s), the eigenvector of the one of larger magnitude.
-struct Pair<R> {
-    larger: R,
-    smaller: R,
-    c: R,
-    s: R,
-}
-
-fn pair<R: Real>(a: R, b: R, c: R) -> Pair<R> {
-    let half = R::from_f64(0.5);
-    let (sum, difference, twice) = (a + c, a - c, b + b);
-    let root = hypotenuse(difference, twice);
-    let (big, small) = if abs(a) > abs(c) { (a, c) } else { (c, a) };
-    let zero = R::default();
-    let (larger, smaller, first) = if sum < zero {
-        let larger = (sum - root) * half;
-        (larger, (big / larger) * small - (b / larger) * b, false)
-    } else if sum > zero {
-        let larger = (sum + root) * half;
-        (larger, (big / larger) * small - (b / larger) * b, true)
-    } else {
-        (root * half, -(root * half), true)
-    };
-    let second = difference >= zero;
-    let cosine = if second { difference + root } else { difference - root };
-    let (mut cs, mut sn) = if abs(cosine) > abs(twice) {
-        let cotangent = -(twice / cosine);
-        let sn = R::one() / hypotenuse(R::one(), cotangent);
-        (cotangent * sn, sn)
-    } else if twice.is_zero() {
-        (R::one(), zero)
-    } else {
-        let tangent = -(cosine / twice);
-        let cs = R::one() / hypotenuse(R::one(), tangent);
-        (cs, tangent * cs)
-    };
-    if first == second {
-        (cs, sn) = (-sn, cs);
-    }
-    Pair { larger, smaller, c: cs, s: sn }
 }

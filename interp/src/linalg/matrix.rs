@@ -336,6 +336,7 @@ pub(crate) fn norm<F: Field>(x: &[F]) -> F::Real {
 }
 
 /// The square root of the sum of two squares.
+#[inline(always)]
 pub(crate) fn hypotenuse<R: Real>(x: R, y: R) -> R {
     let (a, b) = (x.to_f64().abs(), y.to_f64().abs());
     let largest = if a > b { a } else { b };

@@ -16,6 +16,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod bidiagonal;
+mod chase;
 pub(crate) mod cholesky;
 pub(crate) mod divide;
 pub(crate) mod divide_bidiagonal;
@@ -24,6 +25,8 @@ pub(crate) mod eigen_general;
 pub(crate) mod eigen_symmetric;
 pub(crate) mod hessenberg;
 pub(crate) mod householder;
+mod implicit_ql;
+mod implicit_qr;
 pub(crate) mod lu;
 pub(crate) mod matrix;
 pub(crate) mod product;

@@ -4,6 +4,8 @@
 //! **Invariant:** differences of poles and of poles and roots are never taken from rounded roots: a root is known by its distance from the
 //! pole nearest to it, so that the vectors are orthogonal however close roots are (Gu and Eisenstat).
 
+use std::cell::Cell;
+
 use super::Matrix;
 use super::matrix::{hypotenuse, norm, total};
 use super::product::{COLUMNS, Left};
@@ -84,6 +86,93 @@ impl<R: Real> Columns<R> {
             out.column_mut(to).copy_from_slice(column);
         }
         out
+    }
+}
+
+/// Decisions about what is as good as 0 up to a unit of rounding, for who has to know what a coarser one would decide.
+#[derive(Debug)]
+pub(crate) struct Decisions {
+    /// The unit.
+    pub(crate) ulp: f64,
+    /// The coarser one.
+    pub(crate) coarse: Option<f64>,
+    /// Whether signs up to that are not known.
+    pub(crate) doubt: Cell<bool>,
+}
+
+impl Decisions {
+    pub(crate) fn new(ulp: f64, coarse: Option<f64>) -> Self {
+        Self { ulp, coarse, doubt: Cell::new(false) }
+    }
+
+    /// Whether something is as good as 0, if what is told of units of rounding, by a function, holds of larger ones if it does of smaller ones. There is doubt if
+    /// it is that up to the coarser one alone, or nearly.
+    pub(crate) fn negligible(&self, up_to: impl Fn(f64) -> bool) -> bool {
+        /// What rounding to the coarser unit has made of sizes is no more than that.
+        const MARGIN: f64 = 4.0;
+        let taken = up_to(self.ulp);
+        if !taken && self.coarse.is_some_and(|coarse| up_to(MARGIN * coarse)) {
+            self.doubt.set(true);
+        }
+        taken
+    }
+
+    /// Which columns of `s`, the vectors of the columns `kept`, point the other way if all is left out that is as good as 0 up to the coarser unit. What is not left out
+    /// then points the same way: it is a sum of columns times their z, which turning columns leaves as it is. `turns` columns of those kept are no longer what they were.
+    pub(crate) fn opposite<R: Real>(
+        &self,
+        s: &Matrix<R>,
+        kept: &[usize],
+        LeftOut(vectors): &LeftOut<R>,
+        turns: usize,
+    ) -> Vec<usize> {
+        /// The least cosine of the angle between a vector and that which it stands for.
+        const SAME: f64 = 0.9;
+        let mut opposite = Vec::new();
+        for vector in vectors {
+            let mut along = vec![R::default(); s.columns()];
+            let mut found = false;
+            for &(column, factor) in vector {
+                let Some(i) = kept.iter().position(|&k| k == column) else { continue };
+                found = true;
+                along.iter_mut().enumerate().for_each(|(j, x)| *x = x.plus_product(s[(i, j)], factor));
+            }
+            if !found {
+                // Left out up to the finer unit, too.
+                continue;
+            }
+            let most =
+                (0..along.len()).fold(0, |most, j| if abs(along[j]) > abs(along[most]) { j } else { most });
+            if turns > 0 || abs(along[most]).to_f64() < SAME {
+                self.doubt.set(true);
+            } else if along[most] < R::default() {
+                opposite.push(most);
+            }
+        }
+        opposite
+    }
+}
+
+/// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how much of each.
+#[derive(Debug)]
+pub(crate) struct LeftOut<R>(Vec<Vec<(usize, R)>>);
+
+impl<R: Real> LeftOut<R> {
+    /// Of so many columns those that `deflated` says, which is given what turns columns as [`Columns::turn`] does.
+    pub(crate) fn new(
+        count: usize,
+        deflated: impl FnOnce(&mut dyn FnMut(usize, usize, R, R)) -> Vec<usize>,
+    ) -> Self {
+        let mut columns: Vec<Vec<(usize, R)>> = (0..count).map(|j| vec![(j, R::one())]).collect();
+        let which = deflated(&mut |i, j, c, s| {
+            let sum = |x: R, y: R| {
+                let of =
+                    |column: &[(usize, R)], f: R| column.iter().map(|&(k, v)| (k, v * f)).collect::<Vec<_>>();
+                [of(&columns[i], x), of(&columns[j], y)].concat()
+            };
+            (columns[i], columns[j]) = (sum(c, s), sum(-s, c));
+        });
+        Self(which.into_iter().map(|j| std::mem::take(&mut columns[j])).collect())
     }
 }
 

@@ -19,16 +19,17 @@ pub(crate) struct Turns<R> {
     rows: usize,
     columns: usize,
     elements: Vec<[R; ROWS]>,
-    sweeps: Vec<Sweep<R>>,
-    gathered: usize,
+    /// What is gathered: (c, s), sweep after sweep.
+    turns: Vec<(R, R)>,
+    sweeps: Vec<Sweep>,
 }
 
 /// Rotations of columns `first` and the one after it, then of the next pair up or down, and so on.
 #[derive(Clone, Debug)]
-struct Sweep<R> {
+struct Sweep {
     first: usize,
     up: bool,
-    turns: Vec<(R, R)>,
+    count: usize,
 }
 
 impl<R: Real> Turns<R> {
@@ -38,40 +39,51 @@ impl<R: Real> Turns<R> {
         for i in 0..rows.min(columns) {
             elements[i / ROWS * columns + i][i % ROWS] = R::one();
         }
-        Self { rows, columns, elements, sweeps: Vec::new(), gathered: 0 }
+        Self { rows, columns, elements, turns: Vec::new(), sweeps: Vec::new() }
     }
 
     /// Columns x, y = j, j + 1 become c x + s y, c y - s x.
+    #[inline]
     pub(crate) fn turn(&mut self, j: usize, c: R, s: R) {
         if self.rows == 0 {
             return;
         }
-        self.gathered += 1;
-        if let Some(Sweep { first, up, turns }) = self.sweeps.last_mut() {
-            let goes_up = j == *first + turns.len();
-            if (turns.len() == 1 || *up == goes_up) && (goes_up || j + turns.len() == *first) {
-                *up = goes_up;
-                turns.push((c, s));
+        if let Some(Sweep { first, up, count }) = self.sweeps.last_mut() {
+            let goes_up = j == *first + *count;
+            if (*count == 1 || *up == goes_up) && (goes_up || j + *count == *first) {
+                (*up, *count) = (goes_up, *count + 1);
+                self.turns.push((c, s));
                 return;
             }
         }
-        if self.gathered > MANY {
+        self.begin(j, c, s);
+    }
+
+    /// A rotation that does not go on where the one before it was.
+    #[cold]
+    fn begin(&mut self, j: usize, c: R, s: R) {
+        if self.turns.len() >= MANY {
             self.apply();
         }
-        self.sweeps.push(Sweep { first: j, up: true, turns: vec![(c, s)] });
+        self.sweeps.push(Sweep { first: j, up: true, count: 1 });
+        self.turns.push((c, s));
     }
 
     fn apply(&mut self) {
-        let sweeps = std::mem::take(&mut self.sweeps);
-        self.gathered = 0;
+        let Self { columns, elements, turns, sweeps, .. } = self;
         if sweeps.is_empty() {
             return;
         }
-        parallel::pieces(&mut self.elements, self.columns, 1, &|_, columns| {
-            for sweep in &sweeps {
-                sweep.apply(columns);
+        parallel::pieces(elements, *columns, 1, &|_, columns| {
+            let mut rest = &turns[..];
+            for sweep in &*sweeps {
+                let (turns, others) = rest.split_at(sweep.count);
+                sweep.apply(turns, columns);
+                rest = others;
             }
         });
+        sweeps.clear();
+        turns.clear();
     }
 
     /// Changes the sign of a column.
@@ -104,9 +116,9 @@ impl<R: Real> Turns<R> {
     }
 }
 
-impl<R: Real> Sweep<R> {
-    fn apply(&self, columns: &mut [[R; ROWS]]) {
-        let &Self { first, up, ref turns } = self;
+impl Sweep {
+    fn apply<R: Real>(&self, turns: &[(R, R)], columns: &mut [[R; ROWS]]) {
+        let &Self { first, up, .. } = self;
         let turned = |x: R, y: R, c: R, s: R| ((x * c).plus_product(y, s), (y * c).minus_product(x, s));
         if up {
             let mut x = columns[first];

@@ -132,11 +132,8 @@ pub(crate) trait Real: Field<Real = Self, Plain = f64> + PartialOrd {
     /// Times 2^e.
     fn shifted(self, e: i32) -> Self;
 
-    /// With the sign of another number; the sign of 0 counts.
-    #[inline(always)]
-    fn with_sign_of(self, other: Self) -> Self {
-        if self.to_f64().is_sign_negative() == other.to_f64().is_sign_negative() { self } else { -self }
-    }
+    /// With the sign of another number; the sign of 0 counts. Without a branch: signs of what iterations turn are anybody's guess.
+    fn with_sign_of(self, other: Self) -> Self;
 }
 
 macro_rules! real_field {
@@ -225,6 +222,11 @@ impl Real for f64 {
     fn shifted(self, e: i32) -> Self {
         scale(self, e)
     }
+
+    #[inline(always)]
+    fn with_sign_of(self, other: Self) -> Self {
+        self.copysign(other)
+    }
 }
 
 impl Real for Dd {
@@ -250,6 +252,13 @@ impl Real for Dd {
 
     fn shifted(self, e: i32) -> Self {
         Dd::new(scale(self.hi, e), scale(self.lo, e))
+    }
+
+    #[inline(always)]
+    fn with_sign_of(self, other: Self) -> Self {
+        let flip = (self.hi.to_bits() ^ other.hi.to_bits()) & (1 << 63);
+        let flipped = |x: f64| f64::from_bits(x.to_bits() ^ flip);
+        Dd { hi: flipped(self.hi), lo: flipped(self.lo) }
     }
 }
 
@@ -392,7 +401,7 @@ impl<R: Real> Neg for Complex<R> {
 /// The magnitude of a real number.
 #[inline(always)]
 pub(crate) fn abs<R: Real>(x: R) -> R {
-    if x.to_f64().is_sign_negative() { -x } else { x }
+    x.with_sign_of(R::one())
 }
 
 /// The greater of two real numbers; the first if they are none.

@@ -618,3 +618,62 @@ fn order_200() {
     let scaled = Matrix::from_fn(200, 200, |i, j| v[(i, j)].scaled(eigen.values[j]));
     assert!(distance(&times(&hermitian, &v), &scaled, &hermitian) < limit(&a));
 }
+
+/// Two diagonals, named: matrices whose parts are far from one another, hardly joined, or alike.
+fn diagonals(n: usize, seed: u64) -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
+    let mut numbers = matrices::Numbers(seed);
+    let mut some = |f: &dyn Fn(f64) -> f64| -> Vec<f64> { (0..n).map(|_| f(numbers.next())).collect() };
+    let ones = vec![1.0; n];
+    vec![
+        ("random", some(&|x| x), some(&|x| x)),
+        ("hardly joined", some(&|x| x), some(&|x| 10f64.powf(-6.0 + 6.0 * x))),
+        (
+            "of all sizes",
+            some(&|x| x.signum() * 10f64.powf(-4.0 + 4.0 * x)),
+            some(&|x| 10f64.powf(-5.0 + 5.0 * x)),
+        ),
+        ("second differences", vec![2.0; n], vec![-1.0; n]),
+        ("Wilkinson's", (0..n).map(|i| (i as f64 - (n - 1) as f64 / 2.0).abs()).collect(), ones.clone()),
+        ("alike", ones, some(&|x| 1e-3 * x)),
+        ("with zeros", some(&|x| if x > 0.5 { 0.0 } else { x }), some(&|x| if x > 0.7 { 0.0 } else { x })),
+    ]
+}
+
+/// What says where vectors point up to a coarser unit of rounding is right where it is clear.
+#[test]
+fn signs_by_dividing_are_those_up_to_the_coarser_unit() {
+    use super::{divide, divide_bidiagonal};
+    let along =
+        |x: &Matrix<f64>, y: &Matrix<f64>, j: usize| super::matrix::agreement(x.column(j), y.column(j));
+    // Up to somewhat less and more everything falls alike, or nobody can tell.
+    let units = [COARSE, 0.5 * COARSE, 2.0 * COARSE];
+    let mut told = 0;
+    for n in [26, 40, 64, 130] {
+        for (name, d, e) in diagonals(n, n as u64) {
+            let e = &e[1..];
+            let mut check = |what: &str, x: &Matrix<f64>, guides: [&Matrix<f64>; 3]| {
+                for j in 0..n {
+                    if guides.iter().all(|guide| along(guides[0], guide, j) > 0.9) {
+                        let along = along(x, guides[0], j);
+                        assert!(along > -0.9, "{name} of {n}: {what} {j}: {along}");
+                        told += usize::from(along > 0.9);
+                    }
+                }
+            };
+            let of = divide::eigen(&d, e, f64::EPSILON, Some(COARSE)).unwrap();
+            let guides = units.map(|unit| divide::eigen(&d, e, unit, None).unwrap());
+            check("eigenvector", &of.1, guides.each_ref().map(|guide| &guide.1));
+            for lower in [false, true] {
+                let singular = |ulp, coarse| divide_bidiagonal::singular(&d, e, lower, ulp, coarse).unwrap();
+                let of = singular(f64::EPSILON, Some(COARSE));
+                // The vectors of values that are as good as 0 have nothing to do with each other.
+                if of.values[n - 1] > 1e-3 * of.values[0] {
+                    let guides = units.map(|unit| singular(unit, None));
+                    check("left", &of.u, guides.each_ref().map(|guide| &guide.u));
+                    check("right", &of.v, guides.each_ref().map(|guide| &guide.v));
+                }
+            }
+        }
+    }
+    assert!(told > 2000, "{told}");
+}
