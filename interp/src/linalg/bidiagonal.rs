@@ -6,7 +6,7 @@
 //! **Invariant:** the rest is cut into parts by its size alone, so that no number of threads changes a bit.
 
 use super::Matrix;
-use super::householder::{Reflectors, reflector};
+use super::householder::{multiply, reflector};
 use super::matrix::{add_multiple, dot, total};
 use super::{each_part, parts};
 use crate::scalar::wide::Field;
@@ -74,9 +74,11 @@ impl<F: Field> Bidiagonal<F> {
             own[0] = F::one();
             let mut parts = cut(rest, m, m - k);
             each_part::<F, _>(&mut parts, &|part| part.update(own, k, m, pending.as_ref(), tau.conj()));
-            let w: Vec<F> = parts.iter().flat_map(|part| part.w.iter().copied()).collect();
-            let top = parts.iter().flat_map(|part| part.columns.chunks_exact(m).map(|column| column[k]));
-            let mut row: Vec<F> = top.zip(&w).map(|(x, &w)| (x - w).conj()).collect();
+            let (mut w, mut row) = (Vec::with_capacity(n - k - 1), Vec::with_capacity(n - k - 1));
+            for Part { columns, w: own, .. } in &parts {
+                w.extend_from_slice(own);
+                row.extend(columns.chunks_exact(m).zip(own).map(|(column, &w)| (column[k] - w).conj()));
+            }
             let right = reflector(&mut row);
             out.off_diagonal.push(row[0].real());
             let tail = row.split_off(1);
@@ -115,7 +117,12 @@ impl<F: Field> Bidiagonal<F> {
 fn cut<F: Field>(columns: &mut [F], height: usize, rows: usize) -> Vec<Part<'_, F>> {
     let count = columns.len() / height.max(1);
     let size = count.div_ceil(parts(rows * count)).next_multiple_of(FOUR);
-    let part = |(i, columns)| Part { first: i * size, columns, w: Vec::new(), z: Vec::new() };
+    let part = |(i, columns)| Part {
+        first: i * size,
+        columns,
+        w: Vec::with_capacity(size.min(count)),
+        z: Vec::new(),
+    };
     columns.chunks_mut(size * height).enumerate().map(part).collect()
 }
 
@@ -217,6 +224,6 @@ fn subtract<F: Field>(
 /// The product of reflectors, the first of which begins in that row, and a matrix.
 fn product<F: Field>(reflectors: &[(Vec<F>, F)], row: usize, mut z: Matrix<F>) -> Matrix<F> {
     let taus: Vec<F> = reflectors.iter().map(|r| r.1).collect();
-    Reflectors::new(row, &taus, |k| &reflectors[k].0).apply(&mut z, false);
+    multiply(row, &taus, |k| &reflectors[k].0, &mut z);
     z
 }

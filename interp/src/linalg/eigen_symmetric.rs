@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::householder::{Reflectors, reflector};
+use super::householder::{multiply, reflector};
 use super::matrix::{add_multiple, agreement, dot, negate, total};
 use super::turns::Turns;
 use super::{Matrix, Triangle, divide, implicit_ql};
@@ -194,12 +194,17 @@ impl<F: Field> Pairs<'_, F> {
         let half = whole + (out.len() - whole) / HALF * HALF;
         self.lanes::<HALF>(out, whole..half, &mut sums);
         // Row i of those that are left is for sum i modulo LANES, as ever.
+        let [one, two] = &mut self.columns;
         for i in half..out.len() {
-            let mut one = sums.map(|sums| [sums[i % LANES]; LANES]);
-            self.lanes::<1>(out, i..i + 1, &mut one);
-            for (sums, one) in sums.iter_mut().zip(one) {
-                sums[i % LANES] = one[0];
+            if let Some(Older { v, w, vs: [v0, v1], ws: [w0, w1] }) = self.update {
+                one[i] = one[i].minus_product(v[i], w0).minus_product(w[i], v0);
+                two[i] = two[i].minus_product(v[i], w1).minus_product(w[i], v1);
             }
+            let (x, y, v) = (one[i], two[i], self.v[i]);
+            out[i] = out[i].plus_product(x, self.factors[0]).plus_product(y, self.factors[1]);
+            let [first, second] = &mut sums;
+            first[i % LANES] = first[i % LANES].plus_product(x.conj(), v);
+            second[i % LANES] = second[i % LANES].plus_product(y.conj(), v);
         }
         sums
     }
@@ -254,7 +259,7 @@ impl<F: Field> Tridiagonal<F> {
     /// Q z.
     pub(crate) fn multiply(&self, z: Matrix<F>) -> Matrix<F> {
         let apply = |reduced: &Matrix<F>, taus: &[F], mut z: Matrix<F>| {
-            Reflectors::new(1, taus, |k| &reduced.column(k)[k + 2..]).apply(&mut z, false);
+            multiply(1, taus, |k| &reduced.column(k)[k + 2..], &mut z);
             z
         };
         match self.triangle {

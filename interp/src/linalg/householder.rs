@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Matrix;
-use super::matrix::{add_multiple, dots, excess, hypotenuse, norm, shift};
+use super::matrix::{add_multiple, dots, excess_of, hypotenuse, largest, norm_with, shift};
 use super::product::{COLUMNS, Left, rows_of};
 use crate::parallel;
 use crate::scalar::wide::{Field, Real};
@@ -16,23 +16,27 @@ pub(super) const TASK: usize = 4 * COLUMNS;
 
 /// Replaces a vector by (beta, tail) and gives tau, which is 0 if the vector is already of the form (real, 0, ..., 0).
 pub(crate) fn reflector<F: Field>(x: &mut [F]) -> F {
-    let e = excess(x);
+    let Some((first, tail)) = x.split_first() else { return F::default() };
+    let (first, rest) = (largest(&[*first]), largest(tail));
+    // NaN if one of them is.
+    let e = excess_of::<F>(if first > rest || first.is_nan() { first } else { rest });
     if e != 0 {
         shift(x, -e);
-        let tau = reflector_in_range(x);
+        let tau = reflector_in_range(x, None);
         shift(&mut x[..1], e);
         if tau.is_zero() {
             shift(&mut x[1..], e);
         }
         return tau;
     }
-    reflector_in_range(x)
+    reflector_in_range(x, Some(rest))
 }
 
-fn reflector_in_range<F: Field>(x: &mut [F]) -> F {
+/// [`reflector`] of what has no excess. `rest` is the largest magnitude but for the first element, if that is known.
+fn reflector_in_range<F: Field>(x: &mut [F], rest: Option<f64>) -> F {
     let Some((first, tail)) = x.split_first_mut() else { return F::default() };
     let alpha = *first;
-    let tail_norm = norm(tail);
+    let tail_norm = norm_with(tail, excess_of::<F>(rest.unwrap_or_else(|| largest(tail))));
     if tail_norm.is_zero() && alpha.imag().is_zero() {
         return F::default();
     }
@@ -214,20 +218,18 @@ impl<F: Field> Block<F> {
             for (l, product) in products.iter_mut().enumerate().take(j).skip(l) {
                 *product = dots(new, [&v.column(l)[j..]])[0];
             }
-            let mut column = vec![F::default(); j];
-            for l in 0..j {
+            let (before, column) = t.elements_mut().split_at_mut(j * count);
+            for (l, (earlier, product)) in before.chunks_exact(count).zip(&products).enumerate() {
                 // The product the other way round is the conjugate.
-                add_multiple(&mut column[..=l], &t.column(l)[..=l], -(products[l].conj() * taus[j]));
+                add_multiple(&mut column[..=l], &earlier[..=l], -(product.conj() * taus[j]));
             }
-            t.column_mut(j)[..j].copy_from_slice(&column);
-            t[(j, j)] = taus[j];
+            column[j] = taus[j];
         }
-        let left = |t: &Matrix<F>| {
-            Left::new(count, count, |first, k, out| {
-                out.copy_from_slice(&t.column(k)[first..][..out.len()]);
-            })
-        };
-        Self { row, adjoint, vectors, factor: left(&t), factor_adjoint: left(&t.adjoint()), count, rows }
+        let factor = Left::new(count, count, |first, k, out| {
+            out.copy_from_slice(&t.column(k)[first..][..out.len()]);
+        });
+        let factor_adjoint = Left::of_columns(count, count, |k| t.column(k));
+        Self { row, adjoint, vectors, factor, factor_adjoint, count, rows }
     }
 
     /// Of columns of that height, tails below row `row`, `row + 1`, ...
@@ -257,6 +259,26 @@ impl<F: Field> Block<F> {
                 self.vectors.subtract(&right[..self.count], group, height, self.row);
             }
         });
+    }
+}
+
+/// Rows up to which reflectors are applied one after the other: to make blocks of them is more work.
+const FEW: usize = 40;
+
+/// Multiplies a matrix from the left by a product of reflectors, each of which begins one row below the one before it: reflector k in row `row + k`, its tail
+/// is that.
+pub(super) fn multiply<'a, F: Field + 'a>(
+    row: usize,
+    taus: &[F],
+    tail: impl Fn(usize) -> &'a [F] + Sync,
+    c: &mut Matrix<F>,
+) {
+    let height = c.rows();
+    if height > FEW {
+        return Reflectors::new(row, taus, tail).apply(c, false);
+    }
+    for (k, &tau) in taus.iter().enumerate().rev() {
+        reflect(c.elements_mut(), height, row + k, tail(k), tau);
     }
 }
 

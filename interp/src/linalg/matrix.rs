@@ -52,8 +52,10 @@ impl<F: Field> Matrix<F> {
 
     /// From a function of row and column.
     pub(crate) fn from_fn(rows: usize, columns: usize, f: impl Fn(usize, usize) -> F) -> Self {
-        let elements =
-            (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j))).map(|(i, j)| f(i, j)).collect();
+        let mut elements = Vec::with_capacity(rows * columns);
+        for j in 0..columns {
+            elements.extend((0..rows).map(|i| f(i, j)));
+        }
         Self { rows, columns, elements }
     }
 
@@ -208,24 +210,31 @@ const LANES: usize = 16;
 
 /// The largest magnitude of a part; NaN if there is one.
 pub(crate) fn largest<F: Field>(x: &[F]) -> f64 {
-    let mut lanes = [(0.0f64, 0.0f64); LANES];
-    let mut gather = |x: &[F]| {
-        for ((largest, nan), &x) in lanes.iter_mut().zip(x) {
-            let (re, im) = (x.real().to_f64(), x.imag().to_f64());
-            for part in [re.abs(), if F::COMPLEX { im.abs() } else { 0.0 }] {
-                *largest = if part > *largest { part } else { *largest };
-                // NaN once it is.
-                *nan += part * 0.0;
-            }
+    let join = |most: &mut f64, nan: &mut f64, x: F| {
+        let (re, im) = (x.real().to_f64(), x.imag().to_f64());
+        for part in [re.abs(), if F::COMPLEX { im.abs() } else { 0.0 }] {
+            *most = if part > *most { part } else { *most };
+            // NaN once it is.
+            *nan += part * 0.0;
         }
+    };
+    let (mut most, mut nan) = ([0.0f64; LANES], [0.0f64; LANES]);
+    if x.len() < LANES {
+        x.iter().for_each(|&x| join(&mut most[0], &mut nan[0], x));
+        if !nan[0].is_nan() {
+            return most[0];
+        }
+    }
+    let mut gather = |x: &[F]| {
+        most.iter_mut().zip(&mut nan).zip(x).for_each(|((most, nan), &x)| join(most, nan, x));
     };
     let (chunks, rest) = x.as_chunks::<LANES>();
     chunks.iter().for_each(|chunk| gather(chunk));
     gather(rest);
     // An infinity is not a number here either; it is the largest nevertheless.
-    let has_nan = lanes.iter().any(|lane| lane.1.is_nan())
+    let has_nan = nan.iter().any(|nan| nan.is_nan())
         && x.iter().any(|x| x.real().to_f64().is_nan() || x.imag().to_f64().is_nan());
-    if has_nan { f64::NAN } else { lanes.iter().fold(0.0, |largest, lane| largest.max(lane.0)) }
+    if has_nan { f64::NAN } else { most.iter().fold(0.0, |most, &x| f64::max(most, x)) }
 }
 
 /// The inner product x^H y, of as many elements as x has: [`LANES`] sums, then their sum by halves; of a few elements one sum.
@@ -294,7 +303,11 @@ pub(crate) fn add_multiple<F: Field>(y: &mut [F], x: &[F], factor: F) {
 /// The exponent of the largest magnitude if squares and products of such numbers leave the range in which double-double
 /// arithmetic is precise, otherwise 0.
 pub(crate) fn excess<F: Field>(x: &[F]) -> i32 {
-    let largest = largest(x);
+    excess_of::<F>(largest(x))
+}
+
+/// [`excess`], of the largest magnitude.
+pub(crate) fn excess_of<F: Field>(largest: f64) -> i32 {
     if largest == 0.0 || !largest.is_finite() {
         return 0;
     }
@@ -325,7 +338,12 @@ pub(crate) fn negate<F: Field>(x: &mut [F]) {
 
 /// The Euclidean norm.
 pub(crate) fn norm<F: Field>(x: &[F]) -> F::Real {
-    match excess(x) {
+    norm_with(x, excess(x))
+}
+
+/// [`norm`], of a vector whose [`excess`] is known.
+pub(crate) fn norm_with<F: Field>(x: &[F], excess: i32) -> F::Real {
+    match excess {
         0 => dot(x, x).real().root(),
         e => {
             let mut near = x.to_vec();

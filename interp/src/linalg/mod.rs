@@ -6,8 +6,9 @@
 //! gathered ([`turns`]), columns on all threads.
 //!
 //! What mathematics leaves free (signs, order) follows LAPACK's algorithms. Where that hangs on the number of rounds of an
-//! iteration, the iteration first runs as LAPACK's does, up to what is as good as 0 in the element type (`coarse`, twice its unit
-//! of rounding), and then again up to what is as good as 0 in the wide field, and takes from the first run signs and order, nothing else.
+//! iteration, the iteration runs as LAPACK's does, up to what is as good as 0 in the element type (`coarse`, twice its unit
+//! of rounding), and again up to what is as good as 0 in the wide field (beside it: [`chase`]), and takes from the first run signs and order, nothing else.
+//! Where halves are merged, what is left out up to the coarser unit tells the signs without such a run ([`secular::Decisions`]).
 //! Of f64 (and complex numbers of f64) the first run of symmetric matrices and singular values is all of the algorithm, in f64: what compiled programs compute
 //! has the signs of what is computed here, whatever rounding does ([`crate::matrices`]).
 //!

@@ -147,6 +147,9 @@ fn decompose<F: Field>(
     }
     let columns = if vectors == Vectors::Full { rows } else { size };
     let embedded = |x: &Matrix<F>| {
+        if (rows, columns) == (x.rows(), x.columns()) {
+            return x.clone();
+        }
         Matrix::from_fn(rows, columns, |i, j| match (x.rows() > i, x.columns() > j) {
             (true, true) => x[(i, j)],
             _ if i == j => F::one(),

@@ -96,6 +96,9 @@ impl<R: Real> Turns<R> {
 
     /// Exchanges two columns.
     pub(crate) fn swap(&mut self, i: usize, j: usize) {
+        if i == j {
+            return;
+        }
         self.apply();
         for group in self.elements.chunks_exact_mut(self.columns) {
             group.swap(i, j);
