@@ -569,6 +569,18 @@ mod tests {
             "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
         ),
         (
+            "500,8",
+            "u8[3000,1]",
+            "3000,8",
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
+            "200,16",
+            "u8[2000,1]",
+            "2000,16",
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
             "50,3",
             "s8[3,10000]",
             "3,10000,3",
@@ -584,7 +596,9 @@ mod tests {
             ("s16", "minimum"),
             ("u64", "xor"),
             ("pred", "add"),
+            ("s8", "add"),
             ("bf16", "maximum"),
+            ("f16", "minimum"),
             ("f32", "minimum"),
             ("f64", "maximum"),
             ("s4", "replace"),
@@ -609,6 +623,7 @@ mod tests {
             close(&sum("c64"), seed as u64, 0.0);
             // One after the other, each rounded.
             check(&sum("bf16"), seed as u64, false, false, &[]);
+            check(&sum("f16"), seed as u64, false, false, &[]);
         }
     }
 }

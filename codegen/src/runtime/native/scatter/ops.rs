@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use hlo::half::bf16;
+use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 
@@ -80,6 +80,7 @@ numbers! {
     f32: 0x7f80_0000, 0x7fc0_0000;
     f64: 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000;
     bf16: 0x7f80, 0x7fc0;
+    f16: 0x7c00, 0x7e00;
 }
 
 impl<T: Number> Number for Complex<T> {
@@ -108,27 +109,58 @@ impl<T: Number, F: Function<T>> Function<T> for Canonical<F> {
     }
 }
 
-fn widen(x: bf16) -> f32 {
-    f32::from_bits(u32::from(x.to_bits()) << 16)
+/// A float of 16 bits. f32 has twice its digits and more, so that what is rounded to f32 first is rounded as it would be at once. Without branches, and all of it vectors'.
+trait Half: Copy {
+    fn widen(self) -> f32;
+    /// The nearest one.
+    fn narrow(x: f32) -> Self;
 }
 
-/// The nearest one, without a branch.
-#[inline(always)]
-fn narrow(x: f32) -> bf16 {
-    let bits = x.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    bf16::from_bits(((if x.is_nan() { bits | 0x0040_0000 } else { rounded }) >> 16) as u16)
+impl Half for bf16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+
+    #[inline(always)]
+    fn narrow(x: f32) -> bf16 {
+        let bits = x.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+        bf16::from_bits(((if x.is_nan() { bits | 0x0040_0000 } else { rounded }) >> 16) as u16)
+    }
 }
 
-// f32 has twice the digits and more, so that its rounding of a sum changes nothing.
+impl Half for f16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let (sign, rest) = ((bits & 0x8000) << 16, (bits & 0x7fff) << 13);
+        // The bias of the exponent is 112 less than that of f32: times 2^112, exact of what is subnormal, too. What is not finite has the largest exponent.
+        let finite = (f32::from_bits(rest) * f32::from_bits((127 + 112) << 23)).to_bits();
+        f32::from_bits(sign | if rest >= 0x1f << 23 { rest | 0xff << 23 } else { finite })
+    }
+
+    #[inline(always)]
+    fn narrow(x: f32) -> f16 {
+        let bits = x.to_bits();
+        let (sign, rest) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+        // Below 2^-14 a unit is that of numbers from 0.5 on in f32.
+        let subnormal = (f32::from_bits(rest) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let normal = rest.wrapping_add(0xfff + (rest >> 13 & 1)).wrapping_sub(112 << 23) >> 13;
+        let near = if rest < 113 << 23 { subnormal } else { normal };
+        let far = if rest > 0xff << 23 { 0x7e00 } else { 0x7c00 };
+        f16::from_bits((sign | if rest >= 143 << 23 { far } else { near }) as u16)
+    }
+}
+
 macro_rules! halves {
     ($($f:ident),*) => {$(
-        impl Function<bf16> for $f {
+        impl<H: Half> Function<H> for $f {
             const LONG: bool = true;
 
             #[inline(always)]
-            fn of(a: bf16, b: bf16) -> bf16 {
-                narrow(<$f as Function<f32>>::of(widen(a), widen(b)))
+            fn of(a: H, b: H) -> H {
+                H::narrow(<$f as Function<f32>>::of(a.widen(), b.widen()))
             }
         }
     )*};
@@ -157,6 +189,8 @@ impl<T: Copy, F: Function<T>> Work for Updates<'_, T, F> {
                 2 => few::<T, F, 2>(to, from, list),
                 3 => few::<T, F, 3>(to, from, list),
                 4 => few::<T, F, 4>(to, from, list),
+                8 if size_of::<T>() <= 4 => few::<T, F, 8>(to, from, list),
+                16 if size_of::<T>() <= 2 => few::<T, F, 16>(to, from, list),
                 // 32 bytes of what is updated again soon: wider stores that are still on their way hold up loads of the same place on some processors.
                 _ => match size_of::<T>() {
                     1 => runs::<T, F, 32>(to, from, list),
@@ -230,7 +264,8 @@ unsafe fn elements<T: Copy, F: Function<T>, const IDLE: bool>(to: *mut T, from: 
     }
 }
 
-/// Rows of so few elements that they are combined one by one.
+/// Rows of `N` elements. These are read and written one by one: of whole arrays of few bytes, LLVM makes integers that it takes apart again, and of loops over slices
+/// nothing at all; of this it makes vectors.
 #[inline(always)]
 unsafe fn few<T: Copy, F: Function<T>, const N: usize>(to: *mut T, from: *const T, list: List<'_>) {
     let (stride, n) = (list.stride, list.to.len().min(list.from.len()));
@@ -241,10 +276,15 @@ unsafe fn few<T: Copy, F: Function<T>, const N: usize>(to: *mut T, from: *const 
             if !list.near {
                 prefetch(to.add(*places.add((i + AHEAD).min(n - 1)) as usize).cast());
             }
-            let row = to.add(*places.add(i) as usize).cast::<[T; N]>();
-            let update = *from.add(*updates.add(i) as usize * stride).cast::<[T; N]>();
-            let old = *row;
-            *row = std::array::from_fn(|k| F::of(old[k], update[k]));
+            let (row, update) =
+                (to.add(*places.add(i) as usize), from.add(*updates.add(i) as usize * stride));
+            let (mut old, mut more) = ([*row; N], [*update; N]);
+            for k in 0..N {
+                (old[k], more[k]) = (*row.add(k), *update.add(k));
+            }
+            for k in 0..N {
+                *row.add(k) = F::of(old[k], more[k]);
+            }
         }
     }
 }
@@ -304,18 +344,21 @@ unsafe fn ends<T: Copy, F: Function<T>, const N: usize>(
     first: usize,
     end: usize,
 ) {
-    // SAFETY: the caller's: so many elements are there. All are read before any is written.
+    // SAFETY: the caller's: so many elements are there. All are read before any is written, one by one as in [`few`].
     unsafe {
-        let places = [first, end - N];
-        let mut sums = places.map(|at| *row.add(at).cast::<[T; N]>());
-        let more = places.map(|at| *update.add(at).cast::<[T; N]>());
-        for (sum, more) in sums.iter_mut().zip(more) {
-            for k in 0..N {
-                sum[k] = F::of(sum[k], more[k]);
-            }
+        let last = end - N;
+        let (mut sums, mut others) = ([*row; N], [*row; N]);
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum = F::of(*row.add(first + k), *update.add(first + k));
         }
-        for (at, sum) in places.into_iter().zip(sums) {
-            *row.add(at).cast::<[T; N]>() = sum;
+        for (k, sum) in others.iter_mut().enumerate() {
+            *sum = F::of(*row.add(last + k), *update.add(last + k));
+        }
+        for (k, sum) in sums.into_iter().enumerate() {
+            *row.add(first + k) = sum;
+        }
+        for (k, sum) in others.into_iter().enumerate() {
+            *row.add(last + k) = sum;
         }
     }
 }
@@ -382,6 +425,7 @@ pub(super) fn of(ty: ElementType, op: Opcode) -> Option<Rows> {
             ElementType::F32 => float!(f32),
             ElementType::F64 => float!(f64),
             ElementType::BF16 => float!(bf16),
+            ElementType::F16 => float!(f16),
             _narrower => return None,
         },
         TypeClass::Complex if op != Opcode::Add => return None,
