@@ -4,7 +4,8 @@
 //! rho z z^T, whose eigenvalues are the roots of a rational function ([`super::secular`]). What z hardly touches, and one of two columns
 //! whose values hardly differ, is left out (*deflated*) first. Which, and the signs of z, decide the signs of the eigenvectors: both are as
 //! LAPACK has them, to the same unit of rounding. Where that is coarser than what is computed to, signs of the smallest parts come from an iteration
-//! up to it, and all else decides alike, or there is [doubt](Decisions::doubt), and all of it is done up to the coarser unit, too.
+//! up to it, and what would be left out up to it says where the vectors point that stand for it here ([`LeftOut`]). If something is in
+//! [doubt](Decisions::doubt), all of it is done up to the coarser unit, too.
 
 use super::Matrix;
 use super::eigen_symmetric::{BY_ITERATION, take_signs};

@@ -12,6 +12,7 @@ pub(crate) struct Rotation<R> {
 }
 
 /// The rotation of (f, g).
+#[inline(always)]
 pub(crate) fn rotation<R: Real>(f: R, g: R) -> Rotation<R> {
     if g.is_zero() {
         return Rotation { c: R::one(), s: R::default(), r: f };

@@ -130,6 +130,10 @@ impl Decisions {
         const SAME: f64 = 0.9;
         let mut opposite = Vec::new();
         for vector in vectors {
+            if vector.len() > MANY {
+                self.doubt.set(true);
+                continue;
+            }
             let mut along = vec![R::default(); s.columns()];
             let mut found = false;
             for &(column, factor) in vector {
@@ -153,7 +157,10 @@ impl Decisions {
     }
 }
 
-/// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how much of each.
+/// Columns of which a vector consists above which nobody follows: so many values that hardly differ have vectors in any direction.
+const MANY: usize = 16;
+
+/// What is left out up to a coarser unit of rounding: of each vector the columns that it consists of, and how much of each; of more than [`MANY`] not all.
 #[derive(Debug)]
 pub(crate) struct LeftOut<R>(Vec<Vec<(usize, R)>>);
 
@@ -168,7 +175,9 @@ impl<R: Real> LeftOut<R> {
             let sum = |x: R, y: R| {
                 let of =
                     |column: &[(usize, R)], f: R| column.iter().map(|&(k, v)| (k, v * f)).collect::<Vec<_>>();
-                [of(&columns[i], x), of(&columns[j], y)].concat()
+                let mut sum = [of(&columns[i], x), of(&columns[j], y)].concat();
+                sum.truncate(MANY + 1);
+                sum
             };
             (columns[i], columns[j]) = (sum(c, s), sum(-s, c));
         });
