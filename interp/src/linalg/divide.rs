@@ -1,4 +1,4 @@
-//! Tridiagonal matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond [`super::eigen_symmetric::BY_ITERATION`].
+//! TridiagonalIteration matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond [`super::eigen_symmetric::BY_ITERATION`].
 //!
 //! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that into a diagonal matrix and
 //! rho z z^T, whose eigenvalues are the roots of a rational function ([`super::secular`]). What z hardly touches, and one of two columns
@@ -9,7 +9,7 @@
 
 use super::Matrix;
 use super::eigen_symmetric::{BY_ITERATION, take_signs};
-use super::implicit_ql::Tridiagonal;
+use super::implicit_ql::TridiagonalIteration;
 use super::matrix::negate;
 use super::secular::{
     Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
@@ -125,7 +125,7 @@ fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions, reach: Reach) -> Resu
         return Ok(finished(part, reach));
     };
     let mut rough = part.up_to(coarse);
-    let [done, roughly] = Tridiagonal::run_both(&mut part, &mut rough);
+    let [done, roughly] = TridiagonalIteration::run_both(&mut part, &mut rough);
     done?;
     let mut z = part.z.finish();
     match roughly {
@@ -136,11 +136,11 @@ fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions, reach: Reach) -> Resu
 }
 
 /// By the iteration.
-fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> Tridiagonal<R> {
-    Tridiagonal::new(d.to_vec(), e.to_vec(), Turns::identity(d.len(), d.len()), ulp)
+fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> TridiagonalIteration<R> {
+    TridiagonalIteration::new(d.to_vec(), e.to_vec(), Turns::identity(d.len(), d.len()), ulp)
 }
 
-fn finished<R: Real>(Tridiagonal { d, z, .. }: Tridiagonal<R>, reach: Reach) -> Solved<R> {
+fn finished<R: Real>(TridiagonalIteration { d, z, .. }: TridiagonalIteration<R>, reach: Reach) -> Solved<R> {
     (d, reach.of(z.finish()))
 }
 
@@ -164,7 +164,7 @@ fn solve<R: Real>(
     if depth == 1 && decisions.coarse.is_none() {
         let (mut first, mut second) =
             (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
-        let [one, two] = Tridiagonal::run_both(&mut first, &mut second);
+        let [one, two] = TridiagonalIteration::run_both(&mut first, &mut second);
         one.and(two)?;
         return Ok(merge(finished(first, reach), finished(second, reach), rho, decisions, reach));
     }
@@ -205,11 +205,13 @@ fn merge<R: Real>(
     let size = largest(values.iter().chain(&z));
     let left_out = decisions.coarse.map(|coarse| {
         let (mut values, mut z) = (values.clone(), z.clone());
-        LeftOut::new(n, |turn| Pair { rho, size, ulp: coarse }.deflate(&order, &mut values, &mut z, turn).1)
+        LeftOut::new(n, |turn| {
+            Deflation { rho, size, ulp: coarse }.deflate(&order, &mut values, &mut z, turn).1
+        })
     });
     let mut turns = 0;
-    let pair = Pair { rho, size, ulp: decisions.ulp };
-    let (kept, deflated) = pair.deflate(&order, &mut values, &mut z, &mut |i, j, c, s| {
+    let own = Deflation { rho, size, ulp: decisions.ulp };
+    let (kept, deflated) = own.deflate(&order, &mut values, &mut z, &mut |i, j, c, s| {
         columns.turn(i, j, c, s);
         turns += 1;
     });
@@ -228,15 +230,15 @@ fn merge<R: Real>(
     (order.into_iter().map(|i| found[i]).collect(), vectors)
 }
 
-/// Two halves: what is as good as 0 up to `ulp`, and what is left out for that.
-struct Pair<R> {
+/// What of two halves is as good as 0 up to `ulp`, and so left out.
+struct Deflation<R> {
     rho: R,
     /// The largest of values and z.
     size: R,
     ulp: f64,
 }
 
-impl<R: Real> Pair<R> {
+impl<R: Real> Deflation<R> {
     fn deflate(
         &self,
         order: &[usize],

@@ -1,4 +1,4 @@
-//! Bidiagonal matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
+//! BidiagonalIteration matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
 //!
 //! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with one column more than rows. The
 //! singular vectors of these turn the row into z and the rest into a diagonal matrix D: B B^T becomes D^2 + z z^T, and the singular values
@@ -7,7 +7,7 @@
 
 use super::Matrix;
 use super::eigen_symmetric::BY_ITERATION;
-use super::implicit_qr::{Bidiagonal, exchange, other_side};
+use super::implicit_qr::{BidiagonalIteration, exchange, other_side};
 use super::matrix::{agreement, hypotenuse, negate};
 use super::secular::{
     Columns, Decisions, LeftOut, Poles, Roots, Rows, ascending, deflate, largest, normalize,
@@ -113,7 +113,7 @@ fn solve<R: Real>(d: &[R], e: &[R], depth: usize, decisions: &Decisions) -> Resu
     let (first, second);
     if depth == 1 && decisions.coarse.is_none() {
         let (mut one, mut two) = (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
-        let done = Bidiagonal::run_both(&mut one, &mut two);
+        let done = BidiagonalIteration::run_both(&mut one, &mut two);
         done.into_iter().collect::<Result<(), usize>>()?;
         (first, second) = (finished(one), finished(two));
     } else {
@@ -130,7 +130,7 @@ fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions) -> Result<Solved<R>, 
         return Ok(finished(part));
     };
     let mut rough = begun(d, e, coarse);
-    let [done, roughly] = Bidiagonal::run_both(&mut part, &mut rough);
+    let [done, roughly] = BidiagonalIteration::run_both(&mut part, &mut rough);
     done?;
     let mut found = finished(part);
     match roughly {
@@ -150,7 +150,7 @@ fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions) -> Result<Solved<R>, 
 }
 
 /// By the iteration.
-fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> Bidiagonal<R> {
+fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> BidiagonalIteration<R> {
     let (mut d, mut e, n) = (d.to_vec(), e.to_vec(), d.len());
     let wide = !d.is_empty() && e.len() == n;
     let m = n + usize::from(wide);
@@ -160,10 +160,10 @@ fn begun<R: Real>(d: &[R], e: &[R], ulp: f64) -> Bidiagonal<R> {
         other_side(&mut d, &mut e, |i, c, s| v.turn(i, c, s));
         e.truncate(n - 1);
     }
-    Bidiagonal::new((d, e), wide, (u, v), ulp)
+    BidiagonalIteration::new((d, e), wide, (u, v), ulp)
 }
 
-fn finished<R: Real>(Bidiagonal { mut d, mut u, mut v, .. }: Bidiagonal<R>) -> Solved<R> {
+fn finished<R: Real>(BidiagonalIteration { mut d, mut u, mut v, .. }: BidiagonalIteration<R>) -> Solved<R> {
     exchange(
         &mut d,
         |x, least| x < least,

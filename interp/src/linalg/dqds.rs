@@ -244,7 +244,7 @@ fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> [R; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::implicit_qr::Bidiagonal;
+    use super::super::implicit_qr::BidiagonalIteration;
     use super::super::tests::matrices::Numbers;
     use super::super::turns::Turns;
     use super::*;
@@ -262,7 +262,7 @@ mod tests {
         let found = singular_values::<R>(&of(d), &of(e)).unwrap_or_else(|| panic!("{name}: none"));
         let n = d.len();
         let none = || Turns::identity(0, n);
-        let mut turned = Bidiagonal::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
+        let mut turned = BidiagonalIteration::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
         turned.run().unwrap();
         assert_eq!(found.len(), n, "{name}");
         for (x, y) in found.iter().zip(&turned.d) {

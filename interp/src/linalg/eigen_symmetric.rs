@@ -350,11 +350,11 @@ fn diagonalize<F: Field>(
         return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
     }
     let z = Turns::identity(if vectors { n } else { 0 }, n);
-    let mut fine = implicit_ql::Tridiagonal::new(d, e, z, F::Real::ULP);
+    let mut fine = implicit_ql::TridiagonalIteration::new(d, e, z, F::Real::ULP);
     let mut guide = None;
     if let Some(coarse) = coarse.filter(|_| vectors) {
         let mut rough = fine.up_to(coarse);
-        let [done, roughly] = implicit_ql::Tridiagonal::run_both(&mut fine, &mut rough);
+        let [done, roughly] = implicit_ql::TridiagonalIteration::run_both(&mut fine, &mut rough);
         done?;
         guide = roughly.ok().map(|()| rough.z.finish());
     } else {

@@ -7,7 +7,7 @@ use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
 /// A tridiagonal matrix that is being diagonalized up to what is below `ulp` beside its diagonal; the columns of `z` are turned with it.
-pub(super) struct Tridiagonal<R> {
+pub(super) struct TridiagonalIteration<R> {
     pub(super) d: Vec<R>,
     pub(super) e: Vec<R>,
     pub(super) z: Turns<R>,
@@ -27,7 +27,7 @@ struct Block {
     end: usize,
 }
 
-impl<R: Real> Tridiagonal<R> {
+impl<R: Real> TridiagonalIteration<R> {
     pub(super) fn new(d: Vec<R>, e: Vec<R>, z: Turns<R>, ulp: f64) -> Self {
         let budget = 30 * d.len();
         Self { d, e, z, ulp, budget, start: 0, block: None }
@@ -45,7 +45,7 @@ impl<R: Real> Tridiagonal<R> {
         Ok(())
     }
 
-    /// [`Tridiagonal::run`] of two.
+    /// [`TridiagonalIteration::run`] of two.
     pub(super) fn run_both(one: &mut Self, two: &mut Self) -> [Result<(), usize>; 2] {
         let done = chase::run_both(&mut *one, &mut *two);
         for both in [one, two] {
@@ -139,7 +139,7 @@ pub(super) struct Chase<R> {
     end: usize,
 }
 
-impl<R: Real> Iteration for &mut Tridiagonal<R> {
+impl<R: Real> Iteration for &mut TridiagonalIteration<R> {
     type Chase = Chase<R>;
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
@@ -166,7 +166,7 @@ impl<R: Real> Iteration for &mut Tridiagonal<R> {
 
     #[inline(always)]
     fn step(&mut self, chase: &mut Chase<R>) {
-        let Tridiagonal { d, e, z, .. } = &mut **self;
+        let TridiagonalIteration { d, e, z, .. } = &mut **self;
         let &mut Chase { g, s, c, p, first, at, end } = chase;
         let down = at > end;
         let (next, low) = if down { (at - 1, at - 1) } else { (at + 1, at) };

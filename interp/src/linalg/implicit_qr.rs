@@ -7,7 +7,7 @@ use super::turns::Turns;
 use crate::scalar::wide::{Real, abs};
 
 /// A bidiagonal matrix that is being diagonalized up to what is below `ulp`; the columns of `u` and `v` are turned with it.
-pub(super) struct Bidiagonal<R> {
+pub(super) struct BidiagonalIteration<R> {
     pub(super) d: Vec<R>,
     pub(super) e: Vec<R>,
     pub(super) u: Turns<R>,
@@ -25,7 +25,7 @@ pub(super) struct Bidiagonal<R> {
     end: usize,
 }
 
-impl<R: Real> Bidiagonal<R> {
+impl<R: Real> BidiagonalIteration<R> {
     /// Of an upper bidiagonal matrix, or of a `lower` one.
     pub(super) fn new(
         (mut d, mut e): (Vec<R>, Vec<R>),
@@ -51,7 +51,7 @@ impl<R: Real> Bidiagonal<R> {
         Ok(())
     }
 
-    /// [`Bidiagonal::run`] of two.
+    /// [`BidiagonalIteration::run`] of two.
     pub(super) fn run_both(one: &mut Self, two: &mut Self) -> [Result<(), usize>; 2] {
         let done = chase::run_both(&mut *one, &mut *two);
         for both in [one, two] {
@@ -149,7 +149,7 @@ enum State<R> {
     Plain { c: R, old_c: R, old_s: R },
 }
 
-impl<R: Real> Iteration for &mut Bidiagonal<R> {
+impl<R: Real> Iteration for &mut BidiagonalIteration<R> {
     type Chase = Chase<R>;
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
@@ -206,7 +206,7 @@ impl<R: Real> Iteration for &mut Bidiagonal<R> {
 
     #[inline(always)]
     fn step(&mut self, chase: &mut Chase<R>) {
-        let Bidiagonal { d, e, u, v, .. } = &mut **self;
+        let BidiagonalIteration { d, e, u, v, .. } = &mut **self;
         let &mut Chase { start, end, at, down, ref mut state } = chase;
         // The next row, what is beside the diagonal between both, and what was there before.
         let (next, off, before) = if down { (at + 1, at, at.wrapping_sub(1)) } else { (at - 1, at - 1, at) };

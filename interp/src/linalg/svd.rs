@@ -195,8 +195,9 @@ fn by_iteration<R: Real>(
         }
         return Ok((Solved { values: d, u: u.finish(), v: v.finish() }, None));
     }
-    let begun = |ulp: f64| implicit_qr::Bidiagonal::new((d.clone(), e.clone()), lower, identity(), ulp);
-    let finished = |implicit_qr::Bidiagonal { mut d, mut u, mut v, .. }| {
+    let begun =
+        |ulp: f64| implicit_qr::BidiagonalIteration::new((d.clone(), e.clone()), lower, identity(), ulp);
+    let finished = |implicit_qr::BidiagonalIteration { mut d, mut u, mut v, .. }| {
         if driver == Driver::DivideAndConquer {
             // Once more in each direction: that changes the order of equal ones.
             let mut swap = |i, j| {
@@ -214,7 +215,7 @@ fn by_iteration<R: Real>(
         return Ok((finished(fine), None));
     };
     let mut rough = begun(coarse);
-    let [done, roughly] = implicit_qr::Bidiagonal::run_both(&mut fine, &mut rough);
+    let [done, roughly] = implicit_qr::BidiagonalIteration::run_both(&mut fine, &mut rough);
     done?;
     Ok((finished(fine), roughly.ok().map(|()| finished(rough))))
 }
