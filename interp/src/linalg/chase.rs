@@ -16,52 +16,44 @@ pub(super) trait Iteration {
     fn step(&mut self, chase: &mut Self::Chase);
     /// Ends a chase that has no steps left.
     fn end(&mut self, chase: Self::Chase);
-}
-
-/// Takes so many steps.
-#[inline(always)]
-fn steps<I: Iteration>(iteration: &mut I, chase: &mut I::Chase, count: usize) {
-    for _ in 0..count {
-        iteration.step(chase);
-    }
+    /// Sorts what has been found.
+    fn sort(&mut self);
 }
 
 /// Goes on to the end, from a chase.
-fn go_on<I: Iteration>(mut iteration: I, mut chase: Option<I::Chase>) -> Result<(), usize> {
+fn go_on<I: Iteration>(iteration: &mut I, mut chase: Option<I::Chase>) -> Result<(), usize> {
     while let Some(mut now) = chase {
-        let count = I::left(&now);
-        steps(&mut iteration, &mut now, count);
+        for _ in 0..I::left(&now) {
+            iteration.step(&mut now);
+        }
         iteration.end(now);
         chase = iteration.begin()?;
     }
+    iteration.sort();
     Ok(())
 }
 
-/// An iteration from its beginning to its end.
-pub(super) fn run<I: Iteration>(mut iteration: I) -> Result<(), usize> {
+/// An iteration from its beginning to its end. The error is how many elements beside the diagonal are left.
+pub(super) fn run<I: Iteration>(iteration: &mut I) -> Result<(), usize> {
     let chase = iteration.begin()?;
     go_on(iteration, chase)
 }
 
-/// Two of them, side by side.
-pub(super) fn run_both<I: Iteration>(mut one: I, mut two: I) -> [Result<(), usize>; 2] {
+/// [`run`] of two, side by side.
+pub(super) fn run_both<I: Iteration>(one: &mut I, two: &mut I) -> [Result<(), usize>; 2] {
     let (mut first, mut second) = (one.begin(), two.begin());
     loop {
         match (first, second) {
             (Ok(Some(mut a)), Ok(Some(mut b))) => {
-                let count = I::left(&a).min(I::left(&b));
-                for _ in 0..count {
+                for _ in 0..I::left(&a).min(I::left(&b)) {
                     one.step(&mut a);
                     two.step(&mut b);
                 }
-                first = advanced(&mut one, a);
-                second = advanced(&mut two, b);
+                first = advanced(one, a);
+                second = advanced(two, b);
             }
-            (Ok(chase), ended) if !matches!(ended, Ok(Some(_))) => {
-                return [go_on(one, chase), ended.map(|_end| ())];
-            }
-            (ended, Ok(chase)) => return [ended.map(|_end| ()), go_on(two, chase)],
-            (a, b) => return [a.map(|_end| ()), b.map(|_end| ())],
+            // One of them has ended.
+            (a, b) => return [a.and_then(|chase| go_on(one, chase)), b.and_then(|chase| go_on(two, chase))],
         }
     }
 }

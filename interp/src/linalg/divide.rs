@@ -1,4 +1,4 @@
-//! TridiagonalIteration matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond [`super::eigen_symmetric::BY_ITERATION`].
+//! Tridiagonal matrices by dividing, solving the halves and merging: `stedc`, as `syevd` uses it beyond [`super::eigen_symmetric::BY_ITERATION`].
 //!
 //! A matrix is two of half the size and a rank-one matrix rho v v^T. The eigenvectors of the halves turn that into a diagonal matrix and
 //! rho z z^T, whose eigenvalues are the roots of a rational function ([`super::secular`]). What z hardly touches, and one of two columns
@@ -8,6 +8,7 @@
 //! [doubt](Decisions::doubt), all of it is done up to the coarser unit, too.
 
 use super::Matrix;
+use super::chase;
 use super::eigen_symmetric::{BY_ITERATION, take_signs};
 use super::implicit_ql::TridiagonalIteration;
 use super::matrix::negate;
@@ -43,10 +44,8 @@ impl Reach {
 
 /// Diagonalizes, up to what is below `ulp`, with the signs that there are up to what is below `coarse`. The error is that of the iteration on a small part.
 pub(crate) fn eigen<R: Real>(d: &[R], e: &[R], ulp: f64, coarse: Option<f64>) -> Result<Solved<R>, usize> {
-    let decisions = Decisions::new(ulp, coarse);
-    let mut found = eigen_by(d, e, &decisions)?;
-    let doubtful = coarse.filter(|_| decisions.doubt.get());
-    if let Some(Ok((_, guide))) = doubtful.map(|coarse| eigen_by(d, e, &Decisions::new(coarse, None))) {
+    let (mut found, guide) = Decisions::guided(ulp, coarse, |decisions| eigen_by(d, e, decisions))?;
+    if let Some((_, guide)) = guide {
         take_signs(&mut found.1, &guide);
     }
     Ok(found)
@@ -119,20 +118,11 @@ fn blocks<R: Real>(
 }
 
 fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions, reach: Reach) -> Result<Solved<R>, usize> {
-    let mut part = begun(d, e, decisions.ulp);
-    let Some(coarse) = decisions.coarse else {
-        part.run()?;
-        return Ok(finished(part, reach));
-    };
-    let mut rough = part.up_to(coarse);
-    let [done, roughly] = TridiagonalIteration::run_both(&mut part, &mut rough);
-    done?;
-    let mut z = part.z.finish();
-    match roughly {
-        Ok(()) => take_signs(&mut z, &rough.z.finish()),
-        Err(_) => decisions.doubt.set(true),
+    let (values, z, signed) = begun(d, e, decisions.ulp).diagonalized(decisions.coarse)?;
+    if !signed {
+        decisions.doubt.set(true);
     }
-    Ok((part.d, reach.of(z)))
+    Ok((values, reach.of(z)))
 }
 
 /// By the iteration.
@@ -161,15 +151,15 @@ fn solve<R: Real>(
     d[half] = d[half] - abs(rho);
     let ((left, right), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
     let before = &mut before[..half - 1];
+    let (first, second);
     if depth == 1 && decisions.coarse.is_none() {
-        let (mut first, mut second) =
-            (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
-        let [one, two] = TridiagonalIteration::run_both(&mut first, &mut second);
-        one.and(two)?;
-        return Ok(merge(finished(first, reach), finished(second, reach), rho, decisions, reach));
+        let (mut one, mut two) = (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
+        chase::run_both(&mut one, &mut two).into_iter().collect::<Result<(), usize>>()?;
+        (first, second) = (finished(one, reach), finished(two, reach));
+    } else {
+        first = solve(left, before, depth - 1, decisions, reach)?;
+        second = solve(right, after, depth - 1, decisions, reach)?;
     }
-    let first = solve(left, before, depth - 1, decisions, reach)?;
-    let second = solve(right, after, depth - 1, decisions, reach)?;
     Ok(merge(first, second, rho, decisions, reach))
 }
 

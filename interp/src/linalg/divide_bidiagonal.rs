@@ -1,4 +1,4 @@
-//! BidiagonalIteration matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
+//! Bidiagonal matrices by dividing, solving the halves and merging: `bdsdc`, as `gesdd` uses it beyond [`BY_ITERATION`].
 //!
 //! An upper bidiagonal matrix without one of its rows is two matrices of about half the size, the first with one column more than rows. The
 //! singular vectors of these turn the row into z and the rest into a diagonal matrix D: B B^T becomes D^2 + z z^T, and the singular values
@@ -6,6 +6,7 @@
 //! is left out (*deflated*) and the signs of z decide the signs of the vectors: both are as LAPACK has them, to the same unit of rounding.
 
 use super::Matrix;
+use super::chase;
 use super::eigen_symmetric::BY_ITERATION;
 use super::implicit_qr::{BidiagonalIteration, exchange, other_side};
 use super::matrix::{agreement, hypotenuse, negate};
@@ -34,11 +35,9 @@ pub(crate) fn singular<R: Real>(
     ulp: f64,
     coarse: Option<f64>,
 ) -> Result<Solved<R>, usize> {
-    let decisions = Decisions::new(ulp, coarse);
-    let mut found = singular_by(d, e, lower, &decisions)?;
-    let doubtful = coarse.filter(|_| decisions.doubt.get());
-    let guide = doubtful.map(|coarse| singular_by(d, e, lower, &Decisions::new(coarse, None)));
-    if let Some(Ok(guide)) = guide {
+    let run = |decisions: &Decisions| singular_by(d, e, lower, decisions);
+    let (mut found, guide) = Decisions::guided(ulp, coarse, run)?;
+    if let Some(guide) = guide {
         take_signs(&found.values, R::default(), (&mut found.u, &mut found.v), (&guide.u, &guide.v));
     }
     Ok(found)
@@ -113,8 +112,7 @@ fn solve<R: Real>(d: &[R], e: &[R], depth: usize, decisions: &Decisions) -> Resu
     let (first, second);
     if depth == 1 && decisions.coarse.is_none() {
         let (mut one, mut two) = (begun(left, before, decisions.ulp), begun(right, after, decisions.ulp));
-        let done = BidiagonalIteration::run_both(&mut one, &mut two);
-        done.into_iter().collect::<Result<(), usize>>()?;
+        chase::run_both(&mut one, &mut two).into_iter().collect::<Result<(), usize>>()?;
         (first, second) = (finished(one), finished(two));
     } else {
         first = solve(left, before, depth - 1, decisions)?;
@@ -126,11 +124,11 @@ fn solve<R: Real>(d: &[R], e: &[R], depth: usize, decisions: &Decisions) -> Resu
 fn small<R: Real>(d: &[R], e: &[R], decisions: &Decisions) -> Result<Solved<R>, usize> {
     let mut part = begun(d, e, decisions.ulp);
     let Some(coarse) = decisions.coarse else {
-        part.run()?;
+        chase::run(&mut part)?;
         return Ok(finished(part));
     };
     let mut rough = begun(d, e, coarse);
-    let [done, roughly] = BidiagonalIteration::run_both(&mut part, &mut rough);
+    let [done, roughly] = chase::run_both(&mut part, &mut rough);
     done?;
     let mut found = finished(part);
     match roughly {

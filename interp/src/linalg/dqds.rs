@@ -244,6 +244,7 @@ fn pair<R: Real>(a: R, off: R, b: R, nothing: R) -> [R; 2] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chase;
     use super::super::implicit_qr::BidiagonalIteration;
     use super::super::tests::matrices::Numbers;
     use super::super::turns::Turns;
@@ -263,7 +264,7 @@ mod tests {
         let n = d.len();
         let none = || Turns::identity(0, n);
         let mut turned = BidiagonalIteration::<R>::new((of(d), of(e)), false, (none(), none()), R::ULP);
-        turned.run().unwrap();
+        chase::run(&mut turned).unwrap();
         assert_eq!(found.len(), n, "{name}");
         for (x, y) in found.iter().zip(&turned.d) {
             let error = abs(*x - *y).to_f64() / y.to_f64();

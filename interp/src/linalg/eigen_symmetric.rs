@@ -1,12 +1,13 @@
-//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and [`implicit_ql`] up to order 25 or without vectors, beyond
+//! Symmetric and Hermitian matrices: reduction to tridiagonal form (`sytrd`, `hetrd`), and [`super::implicit_ql`] up to order 25 or without vectors, beyond
 //! that [`divide`]: `syevd` and `heevd` as LAPACK computes them.
 
 use std::ops::Range;
 
 use super::householder::{multiply, reflector};
+use super::implicit_ql::TridiagonalIteration;
 use super::matrix::{add_multiple, agreement, dot, negate, total};
 use super::turns::Turns;
-use super::{Matrix, Triangle, divide, implicit_ql};
+use super::{Matrix, Triangle, divide};
 use crate::scalar::wide::{Field, Real};
 
 /// The largest order for which LAPACK iterates: beyond it, it divides.
@@ -350,22 +351,10 @@ fn diagonalize<F: Field>(
         return Ok(Eigen { values, vectors: Some(reduced.multiply(z.map(F::from_real))) });
     }
     let z = Turns::identity(if vectors { n } else { 0 }, n);
-    let mut fine = implicit_ql::TridiagonalIteration::new(d, e, z, F::Real::ULP);
-    let mut guide = None;
-    if let Some(coarse) = coarse.filter(|_| vectors) {
-        let mut rough = fine.up_to(coarse);
-        let [done, roughly] = implicit_ql::TridiagonalIteration::run_both(&mut fine, &mut rough);
-        done?;
-        guide = roughly.ok().map(|()| rough.z.finish());
-    } else {
-        fine.run()?;
-    }
-    let mut z = fine.z.finish();
-    if let Some(guide) = guide {
-        take_signs(&mut z, &guide);
-    }
+    let iteration = TridiagonalIteration::new(d, e, z, F::Real::ULP);
+    let (values, z, _signed) = iteration.diagonalized(coarse.filter(|_| vectors))?;
     let vectors = vectors.then(|| reduced.multiply(z.map(F::from_real)));
-    Ok(Eigen { values: fine.d, vectors })
+    Ok(Eigen { values, vectors })
 }
 
 /// Whether the guide that is `coarse` is the whole algorithm in f64: the field is wider than that, and elements are f64.

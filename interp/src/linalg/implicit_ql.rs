@@ -1,6 +1,8 @@
 //! The implicit QL and QR iteration on a symmetric tridiagonal matrix: `steqr`.
 
+use super::Matrix;
 use super::chase::{self, Iteration};
+use super::eigen_symmetric::take_signs;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
 use super::turns::Turns;
@@ -9,7 +11,7 @@ use crate::scalar::wide::{Real, abs};
 /// A tridiagonal matrix that is being diagonalized up to what is below `ulp` beside its diagonal; the columns of `z` are turned with it.
 pub(super) struct TridiagonalIteration<R> {
     pub(super) d: Vec<R>,
-    pub(super) e: Vec<R>,
+    e: Vec<R>,
     pub(super) z: Turns<R>,
     ulp: f64,
     /// Rounds that are left.
@@ -33,25 +35,21 @@ impl<R: Real> TridiagonalIteration<R> {
         Self { d, e, z, ulp, budget, start: 0, block: None }
     }
 
-    /// The same matrix, not yet begun, up to what is below another `ulp`.
-    pub(super) fn up_to(&self, ulp: f64) -> Self {
-        Self::new(self.d.clone(), self.e.clone(), self.z.clone(), ulp)
-    }
-
-    /// Diagonalizes, and sorts. The error is how many elements beside the diagonal are left.
-    pub(super) fn run(&mut self) -> Result<(), usize> {
-        chase::run(&mut *self)?;
-        sort(&mut self.d, &mut self.z);
-        Ok(())
-    }
-
-    /// [`TridiagonalIteration::run`] of two.
-    pub(super) fn run_both(one: &mut Self, two: &mut Self) -> [Result<(), usize>; 2] {
-        let done = chase::run_both(&mut *one, &mut *two);
-        for both in [one, two] {
-            sort(&mut both.d, &mut both.z);
+    /// Eigenvalues, ascending, and what `z` is with its columns turned; with the signs that there are up to what is below `coarse`, or, if that finds nothing, not: whether
+    /// it does. The error is how many elements beside the diagonal are left.
+    pub(super) fn diagonalized(mut self, coarse: Option<f64>) -> Result<(Vec<R>, Matrix<R>, bool), usize> {
+        let Some(coarse) = coarse else {
+            chase::run(&mut self)?;
+            return Ok((self.d, self.z.finish(), true));
+        };
+        let mut rough = Self::new(self.d.clone(), self.e.clone(), self.z.clone(), coarse);
+        let [done, roughly] = chase::run_both(&mut self, &mut rough);
+        done?;
+        let mut z = self.z.finish();
+        if roughly.is_ok() {
+            take_signs(&mut z, &rough.z.finish());
         }
-        done
+        Ok((self.d, z, roughly.is_ok()))
     }
 
     /// The next block of more than one row, up to the next element that is as good as 0.
@@ -139,7 +137,7 @@ pub(super) struct Chase<R> {
     end: usize,
 }
 
-impl<R: Real> Iteration for &mut TridiagonalIteration<R> {
+impl<R: Real> Iteration for TridiagonalIteration<R> {
     type Chase = Chase<R>;
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
@@ -166,7 +164,7 @@ impl<R: Real> Iteration for &mut TridiagonalIteration<R> {
 
     #[inline(always)]
     fn step(&mut self, chase: &mut Chase<R>) {
-        let TridiagonalIteration { d, e, z, .. } = &mut **self;
+        let TridiagonalIteration { d, e, z, .. } = self;
         let &mut Chase { g, s, c, p, first, at, end } = chase;
         let down = at > end;
         let (next, low) = if down { (at - 1, at - 1) } else { (at + 1, at) };
@@ -188,19 +186,20 @@ impl<R: Real> Iteration for &mut TridiagonalIteration<R> {
         self.d[end] = self.d[end] - p;
         self.e[if first > end { end } else { end - 1 }] = g;
     }
-}
 
-/// Ascending, by selection.
-fn sort<R: Real>(d: &mut [R], z: &mut Turns<R>) {
-    for i in 0..d.len() {
-        let mut least = i;
-        for j in i + 1..d.len() {
-            if d[j] < d[least] {
-                least = j;
+    /// Ascending, by selection.
+    fn sort(&mut self) {
+        let Self { d, z, .. } = self;
+        for i in 0..d.len() {
+            let mut least = i;
+            for j in i + 1..d.len() {
+                if d[j] < d[least] {
+                    least = j;
+                }
             }
+            d.swap(i, least);
+            z.swap(i, least);
         }
-        d.swap(i, least);
-        z.swap(i, least);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The implicit QR iteration on a bidiagonal matrix: `bdsqr`.
 
-use super::chase::{self, Iteration};
+use super::chase::Iteration;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
 use super::turns::Turns;
@@ -9,7 +9,7 @@ use crate::scalar::wide::{Real, abs};
 /// A bidiagonal matrix that is being diagonalized up to what is below `ulp`; the columns of `u` and `v` are turned with it.
 pub(super) struct BidiagonalIteration<R> {
     pub(super) d: Vec<R>,
-    pub(super) e: Vec<R>,
+    e: Vec<R>,
     pub(super) u: Turns<R>,
     pub(super) v: Turns<R>,
     ulp: f64,
@@ -44,43 +44,10 @@ impl<R: Real> BidiagonalIteration<R> {
         Self { d, e, u, v, ulp, tolerance, threshold, budget, last: None, down: true, end }
     }
 
-    /// Diagonalizes, makes the diagonal positive and sorts it, descending. The error is how many elements beside the diagonal are left.
-    pub(super) fn run(&mut self) -> Result<(), usize> {
-        chase::run(&mut *self)?;
-        self.order();
-        Ok(())
-    }
-
-    /// [`BidiagonalIteration::run`] of two.
-    pub(super) fn run_both(one: &mut Self, two: &mut Self) -> [Result<(), usize>; 2] {
-        let done = chase::run_both(&mut *one, &mut *two);
-        for both in [one, two] {
-            both.order();
-        }
-        done
-    }
-
-    fn order(&mut self) {
-        let Self { d, u, v, .. } = self;
-        for (i, x) in d.iter_mut().enumerate() {
-            if *x < R::default() {
-                *x = -*x;
-                v.negate(i);
-            } else if x.is_zero() {
-                *x = R::default();
-            }
-        }
-        for end in (1..d.len()).rev() {
-            let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
-            d.swap(least, end);
-            u.swap(least, end);
-            v.swap(least, end);
-        }
-    }
-
     /// Looks for an element beside the diagonal that is as good as 0 relative to those around it. If there is one, it becomes
     /// 0; otherwise gives a lower bound of the smallest singular value of the block.
-    fn split(&mut self, start: usize, end: usize, down: bool, tolerance: R) -> Option<R> {
+    fn split(&mut self, start: usize, end: usize) -> Option<R> {
+        let (down, tolerance) = (self.down, self.tolerance);
         let far = if down { end - 1 } else { start };
         let beside = if down { end } else { start };
         if abs(self.e[far]) <= tolerance * abs(self.d[beside]) {
@@ -103,7 +70,8 @@ impl<R: Real> BidiagonalIteration<R> {
     }
 
     /// The shift: the smaller singular value of the last two rows, or 0 if a shift would spoil the small singular values.
-    fn shift(&self, start: usize, end: usize, down: bool, ratio: R, tolerance: R) -> R {
+    fn shift(&self, start: usize, end: usize, ratio: R) -> R {
+        let (down, tolerance) = (self.down, self.tolerance);
         let epsilon = R::from_f64(self.ulp / 2.0);
         let limit = tolerance * R::from_f64(0.01);
         let limit = if epsilon > limit { epsilon } else { limit };
@@ -149,7 +117,7 @@ enum State<R> {
     Plain { c: R, old_c: R, old_s: R },
 }
 
-impl<R: Real> Iteration for &mut BidiagonalIteration<R> {
+impl<R: Real> Iteration for BidiagonalIteration<R> {
     type Chase = Chase<R>;
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
@@ -181,14 +149,14 @@ impl<R: Real> Iteration for &mut BidiagonalIteration<R> {
             if self.last.is_none_or(|(old_start, old_end)| start > old_end || end < old_start) {
                 self.down = abs(self.d[start]) >= abs(self.d[end]);
             }
-            let down = self.down;
-            let Some(least) = self.split(start, end, down, self.tolerance) else { continue };
+            let Some(least) = self.split(start, end) else { continue };
             self.last = Some((start, end));
             if self.budget <= end - start {
                 return Err(self.e.iter().filter(|e| !e.is_zero()).count());
             }
             self.budget -= end - start;
-            let shift = self.shift(start, end, down, least / largest, self.tolerance);
+            let shift = self.shift(start, end, least / largest);
+            let down = self.down;
             let (at, off) = if down { (start, start) } else { (end, end - 1) };
             let state = if shift.is_zero() {
                 State::Plain { c: R::one(), old_c: R::one(), old_s: R::default() }
@@ -206,7 +174,7 @@ impl<R: Real> Iteration for &mut BidiagonalIteration<R> {
 
     #[inline(always)]
     fn step(&mut self, chase: &mut Chase<R>) {
-        let BidiagonalIteration { d, e, u, v, .. } = &mut **self;
+        let BidiagonalIteration { d, e, u, v, .. } = self;
         let &mut Chase { start, end, at, down, ref mut state } = chase;
         // The next row, what is beside the diagonal between both, and what was there before.
         let (next, off, before) = if down { (at + 1, at, at.wrapping_sub(1)) } else { (at - 1, at - 1, at) };
@@ -266,6 +234,25 @@ impl<R: Real> Iteration for &mut BidiagonalIteration<R> {
         }
         if abs(self.e[off]) <= self.threshold {
             self.e[off] = R::default();
+        }
+    }
+
+    /// Makes the diagonal positive, and descending.
+    fn sort(&mut self) {
+        let Self { d, u, v, .. } = self;
+        for (i, x) in d.iter_mut().enumerate() {
+            if *x < R::default() {
+                *x = -*x;
+                v.negate(i);
+            } else if x.is_zero() {
+                *x = R::default();
+            }
+        }
+        for end in (1..d.len()).rev() {
+            let least = (0..=end).fold(0, |least, j| if d[j] <= d[least] { j } else { least });
+            d.swap(least, end);
+            u.swap(least, end);
+            v.swap(least, end);
         }
     }
 }

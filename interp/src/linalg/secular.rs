@@ -105,6 +105,18 @@ impl Decisions {
         Self { ulp, coarse, doubt: Cell::new(false) }
     }
 
+    /// What `run` finds up to a unit; and what it finds up to a coarser one, if it does and signs are in doubt without it.
+    pub(crate) fn guided<T>(
+        ulp: f64,
+        coarse: Option<f64>,
+        run: impl Fn(&Decisions) -> Result<T, usize>,
+    ) -> Result<(T, Option<T>), usize> {
+        let decisions = Self::new(ulp, coarse);
+        let found = run(&decisions)?;
+        let doubtful = coarse.filter(|_| decisions.doubt.get());
+        Ok((found, doubtful.and_then(|coarse| run(&Self::new(coarse, None)).ok())))
+    }
+
     /// Whether something is as good as 0, if what is told of units of rounding, by a function, holds of larger ones if it does of smaller ones. There is doubt if
     /// it is that up to the coarser one alone, or nearly.
     pub(crate) fn negligible(&self, up_to: impl Fn(f64) -> bool) -> bool {

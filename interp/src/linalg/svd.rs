@@ -1,13 +1,13 @@
-//! Singular values and vectors (values alone: [`super::dqds`]): [`implicit_qr`] on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
+//! Singular values and vectors (values alone: [`super::dqds`]): [`super::implicit_qr`] on the bidiagonal form ([`super::bidiagonal`]), together `gesvd`, and
 //! `gesdd` as LAPACK computes it up to [`BY_ITERATION`] singular values; beyond, [`divide_bidiagonal`] takes the iteration's place.
 
 use super::bidiagonal::Bidiagonal;
 use super::divide_bidiagonal::{self, Solved};
 use super::eigen_symmetric::{BY_ITERATION, plain_decides};
-use super::implicit_qr::exchange;
+use super::implicit_qr::{BidiagonalIteration, exchange};
 use super::matrix::{agreement, negate};
 use super::turns::Turns;
-use super::{Matrix, dqds, implicit_qr, qr};
+use super::{Matrix, chase, dqds, qr};
 use crate::scalar::wide::{Field, Real};
 
 /// Which of LAPACK's drivers to follow where factors are not unique.
@@ -195,9 +195,8 @@ fn by_iteration<R: Real>(
         }
         return Ok((Solved { values: d, u: u.finish(), v: v.finish() }, None));
     }
-    let begun =
-        |ulp: f64| implicit_qr::BidiagonalIteration::new((d.clone(), e.clone()), lower, identity(), ulp);
-    let finished = |implicit_qr::BidiagonalIteration { mut d, mut u, mut v, .. }| {
+    let begun = |ulp: f64| BidiagonalIteration::new((d.clone(), e.clone()), lower, identity(), ulp);
+    let finished = |BidiagonalIteration { mut d, mut u, mut v, .. }| {
         if driver == Driver::DivideAndConquer {
             // Once more in each direction: that changes the order of equal ones.
             let mut swap = |i, j| {
@@ -211,11 +210,11 @@ fn by_iteration<R: Real>(
     };
     let mut fine = begun(R::ULP);
     let Some(coarse) = coarse else {
-        fine.run()?;
+        chase::run(&mut fine)?;
         return Ok((finished(fine), None));
     };
     let mut rough = begun(coarse);
-    let [done, roughly] = implicit_qr::BidiagonalIteration::run_both(&mut fine, &mut rough);
+    let [done, roughly] = chase::run_both(&mut fine, &mut rough);
     done?;
     Ok((finished(fine), roughly.ok().map(|()| finished(rough))))
 }

@@ -206,7 +206,7 @@ pub(in crate::runtime::native) fn from_f32(ty: ElementType) -> Option<Narrow<f32
 
 /// Rounds by integer arithmetic: subnormals are kept, whatever the machine has for it.
 #[inline(always)]
-fn nearest_bf16(x: f32) -> bf16 {
+pub(in crate::runtime::native) fn nearest_bf16(x: f32) -> bf16 {
     let bits = x.to_bits();
     let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
     let nan = (bits >> 16) as u16 | 0x40;

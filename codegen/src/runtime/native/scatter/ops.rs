@@ -6,6 +6,7 @@ use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 
+use crate::runtime::native::dot::convert::nearest_bf16;
 use crate::runtime::native::memory::prefetch;
 use crate::runtime::native::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
@@ -124,9 +125,7 @@ impl Half for bf16 {
 
     #[inline(always)]
     fn narrow(x: f32) -> bf16 {
-        let bits = x.to_bits();
-        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-        bf16::from_bits(((if x.is_nan() { bits | 0x0040_0000 } else { rounded }) >> 16) as u16)
+        nearest_bf16(x)
     }
 }
 
