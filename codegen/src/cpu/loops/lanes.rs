@@ -155,7 +155,7 @@ pub(super) fn registers(
 }
 
 /// The lanes on which nodes besides those that are known are computed in a loop over so many elements of a variable: of all registers, with no more than so many a
-/// register.
+/// register, nor many that no element is for.
 pub(super) fn full<I: Iterator<Item = NodeId>>(
     tape: &Tape<'_>,
     target: &Target,
@@ -164,7 +164,8 @@ pub(super) fn full<I: Iterator<Item = NodeId>>(
     inner: (u32, i64),
     most: u32,
 ) -> u32 {
-    let lanes = lanes_besides(tape, target, nodes(), known).min(most);
+    let elements = u32::try_from(inner.1).ok().and_then(u32::checked_next_power_of_two);
+    let lanes = lanes_besides(tape, target, nodes(), known).min(most).min(elements.unwrap_or(most));
     lanes * registers(tape, target, nodes(), known, inner, lanes)
 }
 
