@@ -22,8 +22,8 @@ use crate::passes::facts::{SHORT, WIDE, has_narrow_parts};
 
 /// Simple vector operations that take as long as a byte to or from memory.
 const OPS_PER_BYTE: f64 = 1.0;
-/// What a kernel less is worth, in simple vector operations.
-const KERNEL: f64 = 20_000.0;
+/// What a kernel less is worth, in simple vector operations: as long as a launch takes, for a loop may pay that each time, and kernels of more are no quicker to compile.
+const KERNEL: f64 = 3000.0;
 /// Values smaller than this are in the nearest cache whoever reads them.
 const SHARED_BYTES: f64 = 16384.0;
 /// The most expressions of a group: a value is one for each of its index maps.

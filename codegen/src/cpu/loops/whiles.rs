@@ -33,6 +33,10 @@ const MOST: i64 = 1 << 14;
 /// Arrays (or windows) of so few elements are made element by element, from values that are shared, and stored at once.
 const FEW: i64 = 16;
 
+/// Unless so many operations, and so many times as many as vectors of them take, are done with the elements of one.
+const BUSY: u64 = 64;
+const MANY_TIMES: u64 = 4;
+
 /// The most elements that are made like this.
 const MOST_FEW: i64 = 64;
 
@@ -168,7 +172,8 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
             None => None,
         };
         let count: i64 = dims.iter().product();
-        if count <= FEW && few.len() as i64 + count <= MOST_FEW {
+        let of = window.map_or((at, at_leaf), |update| (update, 0));
+        if count <= FEW && few.len() as i64 + count <= MOST_FEW && !is_busy(&tape, of, dims, first)? {
             for number in 0..count {
                 let index: Index = components(number, dims).into_iter().map(Affine::constant).collect();
                 let place: Index = match &starts {
@@ -176,8 +181,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
                     None => index.clone(),
                 };
                 let at_place = tape.space.linear(&place, &shape.dims);
-                let (of, of_leaf) = window.map_or((at, at_leaf), |update| (update, 0));
-                few.push(Output { node: tape.node(of, of_leaf, &index)?, array: to, at: at_place });
+                few.push(Output { node: tape.node(of.0, of.1, &index)?, array: to, at: at_place });
             }
             continue;
         }
@@ -242,6 +246,28 @@ fn parts(
         return Ok(vec![dims.iter().map(|&n| (0, n)).collect()]);
     }
     Ok(parts)
+}
+
+/// Whether so much is done with each of a few elements, and the same with all, that vectors of them are worth their way through memory.
+fn is_busy(
+    tape: &Tape<'_>,
+    (at, leaf): (InstrId, u32),
+    dims: &[i64],
+    first: u32,
+) -> std::result::Result<bool, Unsupported> {
+    let work = |tape: &Tape<'_>, nodes: Vec<NodeId>| {
+        tape.needed(nodes.into_iter()).into_iter().map(|n| tape.flops(n)).sum::<u64>()
+    };
+    let mut trial = tape.clone();
+    let (index, _) = variables(&mut trial, dims, first);
+    let any = trial.node(at, leaf, &index)?;
+    let together = work(&trial, vec![any]);
+    let mut each = Vec::new();
+    for number in 0..dims.iter().product() {
+        let index: Index = components(number, dims).into_iter().map(Affine::constant).collect();
+        each.push(trial.node(at, leaf, &index)?);
+    }
+    Ok(work(&trial, each) > BUSY + MANY_TIMES * together)
 }
 
 /// The chain of `dynamic-update-slice`s, first one first, that makes an array of the state anew, if they replace less than half of it.

@@ -17,6 +17,7 @@ mod scan;
 mod tests;
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, TypeClass};
+use smallvec::SmallVec;
 
 use self::fold::{Carrier, Fold};
 pub(crate) use self::general::General;
@@ -27,7 +28,7 @@ use super::region::Scalars;
 use super::window::{self, Axes, Axis, Form, outputs, positions};
 use super::{Call, Operation};
 use crate::Unsupported;
-use crate::passes::facts::FEW_NEIGHBOURS;
+use crate::passes::facts::{FEW_NEIGHBOURS, splat};
 use crate::runtime::pool::Pool;
 
 /// Positions of a window from which windows that overlap share their work.
@@ -50,8 +51,8 @@ pub(crate) struct ReduceWindow {
     /// With one more for the parts of complex numbers that are summed.
     axes: Axes,
     narrow: Option<Narrow>,
-    /// The axes to go through one after the other; none: directly.
-    passes: Vec<usize>,
+    /// The axes to go through one after the other, with the elements before and behind each then; none: directly.
+    passes: Vec<(usize, [usize; 2])>,
     /// Or in small arrays; or else directly.
     planes: Option<planes::Plan>,
     direct: direct::Plan,
@@ -60,8 +61,10 @@ pub(crate) struct ReduceWindow {
     between: [u64; 2],
     tasks: u64,
     task_bytes: u64,
-    /// What results of passes begin with, and most others do.
+    /// What results of passes begin with, and many others do.
     identity: Box<Row>,
+    /// What results begin with if that is a constant.
+    known: Option<Box<Row>>,
 }
 
 /// A `reduce-window` of either kind.
@@ -86,14 +89,22 @@ pub(super) fn of(module: &Module, id: InstrId) -> Result<super::Kind, Unsupporte
     if let (1, true, Some(op)) = (n, same, scalars.and_then(|s| s.reducer()))
         && let Some((carrier, fold)) = fold::of(ty, op)
     {
-        let window = ReduceWindow::new(ty, op, axes, carrier, fold);
+        let initial = splat(module, instr.operands()[1]).map(|(_, bits)| bits);
+        let window = ReduceWindow::new(ty, op, axes, carrier, fold, initial);
         return Ok(super::Kind::ReduceWindow(Box::new(window)));
     }
     General::new(module, id, computation, axes).map(super::Kind::GeneralReduceWindow)
 }
 
 impl ReduceWindow {
-    fn new(ty: ElementType, op: Opcode, mut axes: Axes, carrier: Carrier, fold: Fold) -> ReduceWindow {
+    fn new(
+        ty: ElementType,
+        op: Opcode,
+        mut axes: Axes,
+        carrier: Carrier,
+        fold: Fold,
+        initial: Option<u128>,
+    ) -> ReduceWindow {
         let parts = matches!(carrier, Carrier::C64 | Carrier::C128) && op == Opcode::Add;
         if parts {
             axes.push(Axis::identity(2));
@@ -108,7 +119,7 @@ impl ReduceWindow {
             (_, None) | ([], _) => false,
             (busy, Some(_)) => busy.iter().any(grows) || (shares && positions(&axes) >= LONG),
         };
-        let passes = if in_passes { busy } else { Vec::new() };
+        let in_turn = if in_passes { busy } else { Vec::new() };
 
         let mut layout = Layout::default();
         let bytes = fold.bytes as u64;
@@ -119,8 +130,8 @@ impl ReduceWindow {
         let lines = if parts { axes.clone() } else { window::without_few_neighbours(&axes, few) };
         let direct = direct::Plan::new(&lines, fold.identity.is_some(), narrow.is_some());
         let planes =
-            if passes.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
-        let lines = passes.is_empty() && (planes.is_some() || direct.narrows());
+            if in_turn.is_empty() { planes::Plan::new(&lines, fold.identity.is_some()) } else { None };
+        let lines = in_turn.is_empty() && (planes.is_some() || direct.narrows());
         let wide = match narrow {
             Some(_) if !lines => [layout.add(input as u64, 4), layout.add(outputs(&axes) as u64, 4)],
             Some(_) | None => [0; 2],
@@ -128,10 +139,13 @@ impl ReduceWindow {
         // After each pass but the last.
         let mut sizes: Vec<usize> = axes.iter().map(|a| a.input).collect();
         let (mut largest, mut task_elements) = (0, 0);
-        for (k, &i) in passes.iter().enumerate() {
-            task_elements = task_elements.max(running::scratch(&axes[i], sizes[i + 1..].iter().product()));
+        let mut passes = Vec::with_capacity(in_turn.len());
+        for (k, &i) in in_turn.iter().enumerate() {
+            let [outer, inner] = [&sizes[..i], &sizes[i + 1..]].map(|sizes| sizes.iter().product());
+            passes.push((i, [outer, inner]));
+            task_elements = task_elements.max(running::scratch(&axes[i], inner));
             sizes[i] = axes[i].output;
-            if k + 1 < passes.len() {
+            if k + 1 < in_turn.len() {
                 largest = largest.max(sizes.iter().product());
             }
         }
@@ -143,6 +157,10 @@ impl ReduceWindow {
         let tasks = layout.bytes();
         let mut task = Layout::default();
         task.add(task_elements as u64, bytes);
+        let identity = Box::new(Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes]));
+        let initial = initial.map(|bits| first(narrow.as_ref(), &bits.to_ne_bytes()[..ty.storage_bytes()]));
+        let known = initial.filter(|first| !identity.0.starts_with(first));
+        let known = known.map(|first| Box::new(Row::of(&first)));
         ReduceWindow {
             ty,
             op,
@@ -155,7 +173,8 @@ impl ReduceWindow {
             between,
             tasks,
             task_bytes: task.bytes(),
-            identity: Box::new(Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes])),
+            identity,
+            known,
         }
     }
 
@@ -176,6 +195,15 @@ impl Row {
         fill(&mut row.0, first);
         row
     }
+}
+
+/// The bytes of an initial value in the type that it is computed in.
+fn first(narrow: Option<&Narrow>, initial: &[u8]) -> SmallVec<[u8; 16]> {
+    let Some(narrow) = narrow else { return SmallVec::from_slice(initial) };
+    let mut wide = [0f32];
+    // SAFETY: the initial value is one element of the narrow type.
+    unsafe { narrow.widen(initial.as_ptr(), 0, &mut wide) };
+    SmallVec::from_slice(&wide[0].to_ne_bytes())
 }
 
 /// Bytes of an operand that is asked for before it is read.
@@ -267,7 +295,6 @@ impl Operation for ReduceWindow {
         // SAFETY: the initial value is one element.
         let init =
             unsafe { std::slice::from_raw_parts(call.arguments[1].cast_const(), self.ty.storage_bytes()) };
-        let (mut wide_init, mut first) = ([0f32], smallvec::SmallVec::<[u8; 16]>::from_slice(init));
         let (mut lines, mut whole) = (None, self.narrow.as_ref());
         if self.passes.is_empty() && (self.planes.is_some() || self.direct.narrows()) {
             std::mem::swap(&mut lines, &mut whole);
@@ -283,18 +310,16 @@ impl Operation for ReduceWindow {
             });
             (x, out) = (to, scratch(self.wide[1]));
         }
-        if let Some(narrow) = &self.narrow {
-            // SAFETY: the initial value is one element.
-            unsafe { narrow.widen(init.as_ptr(), 0, &mut wide_init) };
-            first = smallvec::SmallVec::from_slice(&wide_init[0].to_ne_bytes());
-        }
+        let first = first(self.narrow.as_ref(), init);
         let scratch_bytes = self.task_bytes as usize;
         let own;
-        let first = if self.identity.0.starts_with(&first) {
-            &*self.identity
-        } else {
-            own = Row::of(&first);
-            &own
+        let rows = [Some(&self.identity), self.known.as_ref()];
+        let first = match rows.into_iter().flatten().find(|row| row.0.starts_with(&first)) {
+            Some(row) => row,
+            None => {
+                own = Row::of(&first);
+                &own
+            }
         };
         let work = Work {
             fold: &fold,
@@ -311,15 +336,12 @@ impl Operation for ReduceWindow {
             } else if self.passes.is_empty() {
                 direct::windows(work, &self.direct, lines, x, out);
             } else {
-                let mut sizes: smallvec::SmallVec<[usize; 6]> = self.axes.iter().map(|a| a.input).collect();
                 let mut from = x;
-                for (k, &i) in self.passes.iter().enumerate() {
+                for (k, &(i, sizes)) in self.passes.iter().enumerate() {
                     let last = k + 1 == self.passes.len();
                     let to = if last { out } else { scratch(self.between[k % 2]) };
                     let first = if last { first } else { &*self.identity };
-                    let (outer, inner) = (sizes[..i].iter().product(), sizes[i + 1..].iter().product());
-                    running::along(Work { first, ..work }, &self.axes[i], [outer, inner], from, to);
-                    sizes[i] = self.axes[i].output;
+                    running::along(Work { first, ..work }, &self.axes[i], sizes, from, to);
                     from = to;
                 }
             }

@@ -116,6 +116,9 @@ fn lines(lanes: &[Lane]) -> Option<([Line; 2], Line)> {
 /// The largest stride of results that are written as vectors of positions.
 const NEAR: isize = 4;
 
+/// Vectors of products of rows shorter than one that take no longer than planning a product does.
+const LITTLE: usize = 128;
+
 /// Elements of a vector.
 const WIDTH: usize = 16;
 
@@ -145,9 +148,12 @@ impl Depthwise {
         // Otherwise it is a product, of few rows or columns; patches of it are not much more than it has to read.
         let alone = groups > 1 && features <= 4;
         let long = (groups > 1 || features <= 4) && fast.output >= WIDTH / 2 && taps <= 4 * fast.output;
+        // Of so little, a product is planned for longer than it takes.
+        let rows = slow.iter().map(|line| line.output).product::<usize>() * outer.batch * groups * features;
+        let little = rows.saturating_mul(channels * taps) <= LITTLE;
         // A vector's offsets are of 32 bits; those of halves are far from free.
         let near = fast.stride < if ty == ElementType::F32 { 1 << 20 } else { 3 };
-        let by_position = along && channels <= 4 && (alone || long) && near;
+        let by_position = along && channels <= 4 && (alone || long || little) && near;
         let narrow = groups * features < WIDTH / 2;
         (by_feature || by_position).then_some(Depthwise {
             ty,
