@@ -5,6 +5,7 @@
 //! element that is not finite is NaN throughout.
 
 mod large;
+mod real;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use rustfft::{Fft as Transform, FftNum, FftPlanner};
 use smallvec::SmallVec;
 
 use self::large::{Large, MANY, Roots, narrow, pieces};
+use self::real::Twiddles;
 use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared};
 use super::{Call, Operation};
@@ -26,6 +28,9 @@ use crate::runtime::pool::Pool;
 
 /// Columns that are gathered together.
 const COLUMNS: usize = 8;
+
+/// Points of short lines that are transformed by one call.
+const TOGETHER: usize = 1 << 10;
 
 /// Parts of numbers that are looked at together.
 const PART: usize = 1 << 15;
@@ -54,25 +59,6 @@ struct Plan<T> {
     transform: Line<T>,
     /// For real transforms of even length: `exp(-+ 2 pi i k / n)`, `k <= n / 4`; the transform is of half the length.
     twiddles: Twiddles<T>,
-}
-
-/// Roots of unity for a real transform.
-#[derive(Clone, Debug)]
-enum Twiddles<T> {
-    /// It is a complex one, or of odd length.
-    None,
-    Table(Arc<[Complex<T>]>),
-    Roots(Roots),
-}
-
-impl<T: Float> Twiddles<T> {
-    fn get(&self, k: usize) -> Complex<T> {
-        match self {
-            Twiddles::None => Complex::new(T::one(), T::zero()),
-            Twiddles::Table(table) => table[k],
-            Twiddles::Roots(roots) => narrow(roots.get(k as u64)),
-        }
-    }
 }
 
 /// How a line is transformed.
@@ -128,7 +114,7 @@ impl<T: FftNum + Float> Line<T> {
         }
     }
 
-    /// Transforms one line into another and scales that.
+    /// Transforms lines into others and scales those.
     fn transfer(&self, pool: &Pool, from: &[Complex<T>], to: &mut [Complex<T>], inner: Shared<u8>, scale: T) {
         match self {
             Line::Whole(transform) => {
@@ -141,10 +127,13 @@ impl<T: FftNum + Float> Line<T> {
                 scaled(to, scale);
             }
             Line::Large(large) => {
-                let (from, to) =
-                    (Shared::new(from.as_ptr().cast_mut().cast()), Shared::new(to.as_mut_ptr().cast()));
-                // SAFETY: as above; the first is only read.
-                unsafe { large.process(pool, from, to, inner, scale) };
+                let n = large.len();
+                for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+                    let (from, to) =
+                        (Shared::new(from.as_ptr().cast_mut().cast()), Shared::new(to.as_mut_ptr().cast()));
+                    // SAFETY: as above; the first is only read.
+                    unsafe { large.process(pool, from, to, inner, scale) };
+                }
             }
         }
     }
@@ -269,8 +258,12 @@ impl<T: FftNum + Float> Volumes<T> {
                 let lines = match (axis == last, kind, &p.twiddles) {
                     (false, ..) => lengths[axis].saturating_mul(COLUMNS.min(stride)),
                     (true, FftType::Fft | FftType::Ifft, _) => 0,
-                    (true, FftType::Rfft | FftType::Irfft, Twiddles::None) => lengths[last],
-                    (true, FftType::Rfft | FftType::Irfft, _halved) => lengths[last] / 2,
+                    (true, FftType::Rfft | FftType::Irfft, Twiddles::None) => {
+                        lengths[last].saturating_mul(together(lengths[last]))
+                    }
+                    (true, FftType::Rfft | FftType::Irfft, _halved) => {
+                        lengths[last] / 2 * together(lengths[last])
+                    }
                 };
                 let mut task = Layout::default();
                 task.add(lines as u64, element);
@@ -352,22 +345,25 @@ impl<T: FftNum + Float> Volumes<T> {
         }
         // SAFETY: operand, result and copy have the sizes of the dimensions, and do not overlap.
         unsafe {
+            // What is not finite spoils a line as soon as that is transformed, if it is all of a volume and there is one task for it.
+            let apart = last > 0 || matches!(self.plans[last].transform, Line::Large(_));
             match self.kind {
                 FftType::Fft | FftType::Ifft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<Complex<T>>::new(out));
                     let parts = Shared::<T>::new(x.pointer().cast());
-                    let large = matches!(self.plans[last].transform, Line::Large(_));
-                    let apart = last > 0 || large;
                     if apart {
                         work.look_for_numbers(parts, 2 * self.volume());
                     }
                     let scale = if self.kind == FftType::Ifft { points() } else { one };
-                    work.rows(rows, &|scratch, row| {
-                        let (from, to) = (x.slice(row * n, n), out.slice_mut(row * n, n));
+                    work.rows(rows, &|scratch, Rows { first, count }| {
+                        let from = x.slice(first * n, count * n);
+                        let to = out.slice_mut(first * n, count * n);
                         let by = if last == 0 { scale } else { one };
                         self.plans[last].transform.transfer(scratch.pool, from, to, scratch.inner, by);
-                        if !apart && !all_finite(parts.slice(row * 2 * n, 2 * n)) {
-                            to.fill(Complex::new(T::nan(), T::nan()));
+                        if !apart {
+                            let to = Shared::<T>::new(out.pointer().cast());
+                            let parts = parts.slice(first * 2 * n, count * 2 * n);
+                            spoil_lines((parts, 2 * n), (to.slice_mut(first * 2 * n, count * 2 * n), 2 * n));
                         }
                     });
                     if last > 0 {
@@ -379,18 +375,30 @@ impl<T: FftNum + Float> Volumes<T> {
                 }
                 FftType::Rfft => {
                     let (x, out) = (Shared::<T>::new(x), Shared::<Complex<T>>::new(out));
-                    work.look_for_numbers(x, self.volume());
-                    work.rows(rows, &|scratch, row| {
-                        let (from, to) = (x.slice(row * n, n), out.slice_mut(row * kept, kept));
-                        self.plans[last].real(from, to, scratch);
+                    let parts = Shared::<T>::new(out.pointer().cast());
+                    if apart {
+                        work.look_for_numbers(x, self.volume());
+                    }
+                    work.rows(rows, &|scratch, Rows { first, count }| {
+                        let from = x.slice(first * n, count * n);
+                        let to = out.slice_mut(first * kept, count * kept);
+                        self.plans[last].real(n, from, to, scratch);
+                        if !apart {
+                            let to = parts.slice_mut(first * 2 * kept, count * 2 * kept);
+                            spoil_lines((from, n), (to, 2 * kept));
+                        }
                     });
                     work.columns(out, kept, one);
-                    work.spoil(Shared::new(out.pointer().cast()), 2 * complex_volume(&self.lengths));
+                    if apart {
+                        work.spoil(parts, 2 * complex_volume(&self.lengths));
+                    }
                 }
                 FftType::Irfft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<T>::new(out));
                     let parts = Shared::<T>::new(x.pointer().cast());
-                    work.look_for_numbers(parts, 2 * complex_volume(&self.lengths));
+                    if apart {
+                        work.look_for_numbers(parts, 2 * complex_volume(&self.lengths));
+                    }
                     let mut from = x;
                     if last > 0 {
                         from = Shared::new(scratch(self.copy).pointer());
@@ -400,15 +408,34 @@ impl<T: FftNum + Float> Volumes<T> {
                         work.columns(from, kept, one);
                     }
                     let scale = points();
-                    work.rows(rows, &|scratch, row| {
-                        let (from, to) = (from.slice(row * kept, kept), out.slice_mut(row * n, n));
-                        self.plans[last].to_real(from, to, scratch, scale);
+                    work.rows(rows, &|scratch, Rows { first, count }| {
+                        let from = from.slice(first * kept, count * kept);
+                        let to = out.slice_mut(first * n, count * n);
+                        self.plans[last].to_real(n, from, to, scratch, scale);
+                        if !apart {
+                            let parts = parts.slice(first * 2 * kept, count * 2 * kept);
+                            spoil_lines((parts, 2 * kept), (out.slice_mut(first * n, count * n), n));
+                        }
                     });
-                    work.spoil(out, self.volume());
+                    if apart {
+                        work.spoil(out, self.volume());
+                    }
                 }
             }
         }
     }
+}
+
+/// Some rows of the innermost dimension.
+#[derive(Clone, Copy)]
+struct Rows {
+    first: usize,
+    count: usize,
+}
+
+/// How many lines of so many points are transformed together.
+fn together(length: usize) -> usize {
+    (TOGETHER / length.max(1)).max(1)
 }
 
 /// Elements of a volume of which the innermost dimension is a real transform's.
@@ -428,6 +455,18 @@ fn all_finite<T: Float>(x: &[T]) -> bool {
     rest.iter().map(|&x| x * zero).chain(sums).fold(zero, |a, b| a + b).is_finite()
 }
 
+/// Makes lines NaN that were made of one in which something is not finite; the parts of each.
+fn spoil_lines<T: Float>((from, each): (&[T], usize), (to, made): (&mut [T], usize)) {
+    if all_finite(from) {
+        return;
+    }
+    for (from, to) in from.chunks_exact(each).zip(to.chunks_exact_mut(made)) {
+        if !all_finite(from) {
+            to.fill(T::nan());
+        }
+    }
+}
+
 fn scaled<T: FftNum>(x: &mut [Complex<T>], scale: T) {
     if scale != T::one() {
         x.iter_mut().for_each(|x| *x = Complex::new(x.re * scale, x.im * scale));
@@ -440,72 +479,6 @@ struct Scratch<'a, T> {
     lines: &'a mut [Complex<T>],
     /// What the transform needs.
     inner: Shared<u8>,
-}
-
-impl<T: FftNum + Float> Plan<T> {
-    /// A forward transform of real numbers: the first half of the frequencies.
-    fn real(&self, x: &[T], out: &mut [Complex<T>], scratch: Scratch<'_, T>) {
-        let n = x.len();
-        let zero = T::zero();
-        if matches!(self.twiddles, Twiddles::None) {
-            let line = &mut scratch.lines[..n];
-            line.iter_mut().zip(x).for_each(|(to, &x)| *to = Complex::new(x, zero));
-            self.transform.process(scratch.pool, line, scratch.inner, T::one());
-            out.copy_from_slice(&line[..out.len()]);
-            return;
-        }
-        // Even and odd elements as real and imaginary parts; then the two transforms are taken apart.
-        let m = n / 2;
-        let line = &mut scratch.lines[..m];
-        line.iter_mut().zip(x.chunks_exact(2)).for_each(|(to, x)| *to = Complex::new(x[0], x[1]));
-        self.transform.process(scratch.pool, line, scratch.inner, T::one());
-        let half = T::from_f64(0.5).unwrap_or_else(T::one);
-        let first = line[0];
-        out[0] = Complex::new(first.re + first.im, zero);
-        out[m] = Complex::new(first.re - first.im, zero);
-        for k in 1..=m / 2 {
-            let (a, b, w) = (line[k], line[m - k], self.twiddles.get(k));
-            let even = Complex::new((a.re + b.re) * half, (a.im - b.im) * half);
-            let odd = Complex::new((a.im + b.im) * half, (b.re - a.re) * half);
-            let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
-            out[k] = Complex::new(even.re + turned.re, even.im + turned.im);
-            out[m - k] = Complex::new(even.re - turned.re, turned.im - even.im);
-        }
-    }
-
-    /// The inverse: the missing frequencies are the conjugates, the result is the real part.
-    fn to_real(&self, x: &[Complex<T>], out: &mut [T], scratch: Scratch<'_, T>, scale: T) {
-        let n = out.len();
-        let zero = T::zero();
-        if matches!(self.twiddles, Twiddles::None) {
-            let line = &mut scratch.lines[..n];
-            line[..x.len()].copy_from_slice(x);
-            line[0] = Complex::new(x[0].re, zero);
-            for k in x.len()..n {
-                line[k] = x[n - k].conj();
-            }
-            self.transform.process(scratch.pool, line, scratch.inner, T::one());
-            out.iter_mut().zip(&*line).for_each(|(to, x)| *to = x.re * scale);
-            return;
-        }
-        let m = n / 2;
-        let line = &mut scratch.lines[..m];
-        // Of frequencies 0 and m the real parts alone count.
-        line[0] = Complex::new(x[0].re + x[m].re, x[0].re - x[m].re);
-        for k in 1..=m / 2 {
-            let (a, b, w) = (x[k], x[m - k], self.twiddles.get(k));
-            let even = Complex::new(a.re + b.re, a.im - b.im);
-            let odd = Complex::new(a.re - b.re, a.im + b.im);
-            let turned = Complex::new(odd.re * w.re - odd.im * w.im, odd.re * w.im + odd.im * w.re);
-            line[k] = Complex::new(even.re - turned.im, even.im + turned.re);
-            line[m - k] = Complex::new(even.re + turned.im, turned.re - even.im);
-        }
-        self.transform.process(scratch.pool, line, scratch.inner, T::one());
-        for (to, x) in out.chunks_exact_mut(2).zip(&*line) {
-            to[0] = x.re * scale;
-            to[1] = x.im * scale;
-        }
-    }
 }
 
 /// A call under way.
@@ -551,10 +524,15 @@ impl<T: FftNum + Float> Work<'_, T> {
         if tasks == 1 { run(0) } else { pool.run(tasks, &run) }
     }
 
-    /// Calls `each` for every row of the innermost dimension.
-    fn rows(&self, rows: usize, each: &(dyn Fn(Scratch<'_, T>, usize) + Sync)) {
+    /// Calls `each` for all rows of the innermost dimension, [`together`] for as many at a time.
+    fn rows(&self, rows: usize, each: &(dyn Fn(Scratch<'_, T>, Rows) + Sync)) {
         let last = self.volumes.lengths.len() - 1;
-        self.tasks(&self.volumes.plans[last], rows, self.volumes.lengths[last], each);
+        let n = self.volumes.lengths[last];
+        let most = together(n);
+        self.tasks(&self.volumes.plans[last], rows.div_ceil(most), n * most, &|scratch, block| {
+            let first = block * most;
+            each(scratch, Rows { first, count: most.min(rows - first) });
+        });
     }
 
     /// Transforms in place along all dimensions but the innermost, which has `inner` elements; the last result is scaled.
@@ -667,7 +645,7 @@ impl Operation for Fft {
 
 #[cfg(test)]
 mod tests {
-    use crate::runtime::native::testing::{check, check_not_finite, close};
+    use crate::runtime::native::testing::{check, check_not_finite, close, close_but_for_signs_of_zeros};
 
     fn text(
         kind: &str,
@@ -738,6 +716,30 @@ mod tests {
         check_not_finite(&text("FFT", ("c64", "c64"), ("2,16,4096", "2,16,4096"), "16,4096"), 13);
     }
 
+    /// Several lines at a time, and what remains of them.
+    #[test]
+    fn many_short_lines() {
+        let close = close_but_for_signs_of_zeros;
+        for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
+            for kind in ["FFT", "IFFT"] {
+                for (dims, lengths) in [("300,6", "6"), ("120,35", "35"), ("7,1000", "1000")] {
+                    close(&text(kind, (complex, complex), (dims, dims), lengths), 1, 60.0);
+                }
+            }
+            for (operand, result, lengths) in [
+                ("300,8", "300,5", "8"),
+                ("999,7", "999,4", "7"),
+                ("70,100", "70,51", "100"),
+                ("5,2,66", "5,2,34", "2,66"),
+                ("9,514", "9,258", "514"),
+                ("600,2", "600,2", "2"),
+            ] {
+                close(&text("RFFT", (real, complex), (operand, result), lengths), 2, 60.0);
+                close(&text("IRFFT", (complex, real), (result, operand), lengths), 3, 60.0);
+            }
+        }
+    }
+
     #[test]
     fn one_point_is_itself() {
         for (kind, types) in [
@@ -756,6 +758,9 @@ mod tests {
     fn what_is_not_finite_spoils_its_volume() {
         check_not_finite(&text("FFT", ("c64", "c64"), ("4,2,8", "4,2,8"), "2,8"), 1);
         check_not_finite(&text("RFFT", ("f32", "c64"), ("4,8", "4,5"), "8"), 2);
+        check_not_finite(&text("RFFT", ("f32", "c64"), ("400,8", "400,5"), "8"), 2);
+        check_not_finite(&text("IRFFT", ("c64", "f32"), ("400,5", "400,8"), "8"), 2);
+        check_not_finite(&text("FFT", ("c64", "c64"), ("400,6", "400,6"), "6"), 2);
         check_not_finite(&text("IRFFT", ("c128", "f64"), ("4,5", "4,8"), "8"), 3);
     }
 }
