@@ -23,10 +23,10 @@ pub(super) const MANY: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
 const MANY_CHIRPS: usize = MANY / 4 * 5;
 
 /// Columns that are transformed together, and rows of a block.
-const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = 8;
 
 /// Elements between lines beyond their lengths: lines of a power of two would share the sets of a cache.
-const APART: usize = 8;
+pub(super) const APART: usize = 8;
 
 /// The longer factor of a length, at most (or what is left of it by the square root).
 const FACTOR: usize = MANY / 8;
@@ -338,7 +338,7 @@ impl<T: FftNum + Float> Split<T> {
 ///
 /// # Safety
 /// Both are there, do not overlap, and nobody else uses the second.
-unsafe fn transpose<T: Copy>(
+pub(super) unsafe fn transpose<T: Copy>(
     from: *const Complex<T>,
     apart: usize,
     to: *mut Complex<T>,

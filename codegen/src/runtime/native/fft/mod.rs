@@ -18,16 +18,13 @@ use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 use smallvec::SmallVec;
 
-use self::large::{Large, MANY, Roots, narrow, pieces};
+use self::large::{APART, BLOCK, Large, MANY, Roots, narrow, pieces, transpose};
 use self::real::Twiddles;
 use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared};
 use super::{Call, Operation};
 use crate::Unsupported;
 use crate::runtime::pool::Pool;
-
-/// Columns that are gathered together.
-const COLUMNS: usize = 8;
 
 /// Points of short lines that are transformed by one call.
 const TOGETHER: usize = 1 << 10;
@@ -256,7 +253,7 @@ impl<T: FftNum + Float> Volumes<T> {
             let bytes = bytes.map(|(axis, p)| {
                 let stride = lengths[axis + 1..].iter().rev().skip(1).fold(kept, |a, b| a.saturating_mul(*b));
                 let lines = match (axis == last, kind, &p.twiddles) {
-                    (false, ..) => lengths[axis].saturating_mul(COLUMNS.min(stride)),
+                    (false, ..) => (lengths[axis] + APART).saturating_mul(BLOCK.min(stride)),
                     (true, FftType::Fft | FftType::Ifft, _) => 0,
                     (true, FftType::Rfft | FftType::Irfft, Twiddles::None) => {
                         lengths[last].saturating_mul(together(lengths[last]))
@@ -545,23 +542,28 @@ impl<T: FftNum + Float> Work<'_, T> {
         for axis in (0..lengths.len() - 1).rev() {
             let n = lengths[axis];
             let outer = self.volumes.count * lengths[..axis].iter().product::<usize>();
-            let groups = stride.div_ceil(COLUMNS);
+            let groups = stride.div_ceil(BLOCK);
+            let apart = n + APART;
             let plan = &self.volumes.plans[axis];
             let scale = if axis == 0 { scale } else { T::one() };
-            self.tasks(plan, outer * groups, n * COLUMNS, &|scratch, i| {
-                let first = i / groups * n * stride + i % groups * COLUMNS;
-                let count = COLUMNS.min(stride - i % groups * COLUMNS);
-                let lines = &mut scratch.lines[..n * count];
-                for k in 0..n {
-                    // SAFETY: elements of the array; tasks have different columns.
-                    let row = unsafe { x.slice(first + k * stride, count) };
-                    row.iter().enumerate().for_each(|(c, &x)| lines[c * n + k] = x);
+            self.tasks(plan, outer * groups, n * BLOCK, &|scratch, i| {
+                let first = i / groups * n * stride + i % groups * BLOCK;
+                let count = BLOCK.min(stride - i % groups * BLOCK);
+                let lines = &mut scratch.lines[..apart * count];
+                // SAFETY: elements of the array; tasks have different columns.
+                let columns = unsafe { x.offset(first) }.pointer();
+                // SAFETY: as above; there is room for so many lines.
+                unsafe { transpose(columns, stride, lines.as_mut_ptr(), apart, n, count) };
+                for line in lines.chunks_exact_mut(apart) {
+                    plan.transform.process(scratch.pool, &mut line[..n], scratch.inner, scale);
                 }
-                plan.transform.process(scratch.pool, lines, scratch.inner, scale);
-                for k in 0..n {
+                for row in (0..n).step_by(BLOCK) {
+                    let rows = BLOCK.min(n - row);
                     // SAFETY: as above.
-                    let row = unsafe { x.slice_mut(first + k * stride, count) };
-                    row.iter_mut().enumerate().for_each(|(c, x)| *x = lines[c * n + k]);
+                    unsafe {
+                        let to = columns.add(row * stride);
+                        transpose(lines.as_ptr().add(row), apart, to, stride, count, rows);
+                    }
                 }
             });
             stride *= n;
