@@ -540,6 +540,9 @@ fn little_matrices() {
         (29, 4, 2, 3),
         (28, 9, 3, 2),
         (9, 2, 33, 6),
+        (0, 1, 1, 9),
+        (0, 4, 4, 32),
+        (0, 5, 17, 7),
     ] {
         for (left, right) in [(2, 1), (2, 2), (1, 1), (1, 2)] {
             let dims = |rows: usize, terms: usize| {

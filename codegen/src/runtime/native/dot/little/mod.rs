@@ -463,7 +463,7 @@ impl Little {
     fn chunk(&self) -> usize {
         let Extents { batch, m, n, k } = self.extents;
         let turned = if self.turned.is_some() { TOGETHER / (n * k) } else { batch };
-        (CHUNK / (m * n * k)).min(turned).clamp(1, batch)
+        (CHUNK / (m * n * k)).min(turned).clamp(1, batch.max(1))
     }
 
     /// Computes the products of these matrices, whose operands begin where `operands` says.
