@@ -175,7 +175,7 @@ pub(super) fn plan(module: &Module, id: InstrId) -> std::result::Result<(Tape<'_
         let of = window.map_or((at, at_leaf), |update| (update, 0));
         if count <= FEW && few.len() as i64 + count <= MOST_FEW && !is_busy(&tape, of, dims, first)? {
             for number in 0..count {
-                let index: Index = components(number, dims).into_iter().map(Affine::constant).collect();
+                let index = element(number, dims);
                 let place: Index = match &starts {
                     Some(starts) => index.iter().zip(starts).map(|(x, s)| tape.space.add(x, s)).collect(),
                     None => index.clone(),
@@ -248,6 +248,11 @@ fn parts(
     Ok(parts)
 }
 
+/// The index of an element by its row-major number.
+fn element(number: i64, dims: &[i64]) -> Index {
+    components(number, dims).into_iter().map(Affine::constant).collect()
+}
+
 /// Whether so much is done with each of a few elements, and the same with all, that vectors of them are worth their way through memory.
 fn is_busy(
     tape: &Tape<'_>,
@@ -264,8 +269,7 @@ fn is_busy(
     let together = work(&trial, vec![any]);
     let mut each = Vec::new();
     for number in 0..dims.iter().product() {
-        let index: Index = components(number, dims).into_iter().map(Affine::constant).collect();
-        each.push(trial.node(at, leaf, &index)?);
+        each.push(trial.node(at, leaf, &element(number, dims))?);
     }
     Ok(work(&trial, each) > BUSY + MANY_TIMES * together)
 }

@@ -342,60 +342,41 @@ impl<T: FftNum + Float> Volumes<T> {
         }
         // SAFETY: operand, result and copy have the sizes of the dimensions, and do not overlap.
         unsafe {
-            // What is not finite spoils a line as soon as that is transformed, if it is all of a volume and there is one task for it.
-            let apart = last > 0 || matches!(self.plans[last].transform, Line::Large(_));
             match self.kind {
                 FftType::Fft | FftType::Ifft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<Complex<T>>::new(out));
-                    let parts = Shared::<T>::new(x.pointer().cast());
-                    if apart {
-                        work.look_for_numbers(parts, 2 * self.volume());
-                    }
+                    let (parts, made) = (Shared::new(x.pointer().cast()), Shared::new(out.pointer().cast()));
+                    work.look_for_numbers(parts, 2 * self.volume());
                     let scale = if self.kind == FftType::Ifft { points() } else { one };
-                    work.rows(rows, &|scratch, Rows { first, count }| {
+                    work.rows(rows, &|scratch, some @ Rows { first, count }| {
                         let from = x.slice(first * n, count * n);
                         let to = out.slice_mut(first * n, count * n);
                         let by = if last == 0 { scale } else { one };
                         self.plans[last].transform.transfer(scratch.pool, from, to, scratch.inner, by);
-                        if !apart {
-                            let to = Shared::<T>::new(out.pointer().cast());
-                            let parts = parts.slice(first * 2 * n, count * 2 * n);
-                            spoil_lines((parts, 2 * n), (to.slice_mut(first * 2 * n, count * 2 * n), 2 * n));
-                        }
+                        work.spoil_rows(some, (parts, 2 * n), (made, 2 * n));
                     });
                     if last > 0 {
                         work.columns(out, n, scale);
                     }
-                    if apart {
-                        work.spoil(Shared::new(out.pointer().cast()), 2 * self.volume());
-                    }
+                    work.spoil(made, 2 * self.volume());
                 }
                 FftType::Rfft => {
                     let (x, out) = (Shared::<T>::new(x), Shared::<Complex<T>>::new(out));
-                    let parts = Shared::<T>::new(out.pointer().cast());
-                    if apart {
-                        work.look_for_numbers(x, self.volume());
-                    }
-                    work.rows(rows, &|scratch, Rows { first, count }| {
+                    let made = Shared::new(out.pointer().cast());
+                    work.look_for_numbers(x, self.volume());
+                    work.rows(rows, &|scratch, some @ Rows { first, count }| {
                         let from = x.slice(first * n, count * n);
                         let to = out.slice_mut(first * kept, count * kept);
                         self.plans[last].real(n, from, to, scratch);
-                        if !apart {
-                            let to = parts.slice_mut(first * 2 * kept, count * 2 * kept);
-                            spoil_lines((from, n), (to, 2 * kept));
-                        }
+                        work.spoil_rows(some, (x, n), (made, 2 * kept));
                     });
                     work.columns(out, kept, one);
-                    if apart {
-                        work.spoil(parts, 2 * complex_volume(&self.lengths));
-                    }
+                    work.spoil(made, 2 * complex_volume(&self.lengths));
                 }
                 FftType::Irfft => {
                     let (x, out) = (Shared::<Complex<T>>::new(x), Shared::<T>::new(out));
                     let parts = Shared::<T>::new(x.pointer().cast());
-                    if apart {
-                        work.look_for_numbers(parts, 2 * complex_volume(&self.lengths));
-                    }
+                    work.look_for_numbers(parts, 2 * complex_volume(&self.lengths));
                     let mut from = x;
                     if last > 0 {
                         from = Shared::new(scratch(self.copy).pointer());
@@ -405,18 +386,13 @@ impl<T: FftNum + Float> Volumes<T> {
                         work.columns(from, kept, one);
                     }
                     let scale = points();
-                    work.rows(rows, &|scratch, Rows { first, count }| {
+                    work.rows(rows, &|scratch, some @ Rows { first, count }| {
                         let from = from.slice(first * kept, count * kept);
                         let to = out.slice_mut(first * n, count * n);
                         self.plans[last].to_real(n, from, to, scratch, scale);
-                        if !apart {
-                            let parts = parts.slice(first * 2 * kept, count * 2 * kept);
-                            spoil_lines((parts, 2 * kept), (out.slice_mut(first * n, count * n), n));
-                        }
+                        work.spoil_rows(some, (parts, 2 * kept), (out, n));
                     });
-                    if apart {
-                        work.spoil(out, self.volume());
-                    }
+                    work.spoil(out, self.volume());
                 }
             }
         }
@@ -450,18 +426,6 @@ fn all_finite<T: Float>(x: &[T]) -> bool {
         sums.iter_mut().zip(block).for_each(|(sum, &x)| *sum = *sum + x * zero);
     }
     rest.iter().map(|&x| x * zero).chain(sums).fold(zero, |a, b| a + b).is_finite()
-}
-
-/// Makes lines NaN that were made of one in which something is not finite; the parts of each.
-fn spoil_lines<T: Float>((from, each): (&[T], usize), (to, made): (&mut [T], usize)) {
-    if all_finite(from) {
-        return;
-    }
-    for (from, to) in from.chunks_exact(each).zip(to.chunks_exact_mut(made)) {
-        if !all_finite(from) {
-            to.fill(T::nan());
-        }
-    }
 }
 
 fn scaled<T: FftNum>(x: &mut [Complex<T>], scale: T) {
@@ -570,11 +534,46 @@ impl<T: FftNum + Float> Work<'_, T> {
         }
     }
 
-    /// Notes the volumes of `size` parts in which one is not finite.
+    /// Whether a row is all of a volume and has one task: what is not finite spoils it as soon as it is transformed ([`Self::spoil_rows`]). Otherwise volumes are looked at
+    /// before ([`Self::look_for_numbers`]) and spoiled after all that is done with them ([`Self::spoil`]).
+    fn are_rows_alone(&self) -> bool {
+        matches!(&self.volumes.plans[..], [Plan { transform: Line::Whole(_), .. }])
+    }
+
+    /// Makes rows NaN that were made of one in which something is not finite, if they are alone; how many parts each has.
+    ///
+    /// # Safety
+    /// The rows are there, and nobody else uses the second ones.
+    unsafe fn spoil_rows(
+        &self,
+        Rows { first, count }: Rows,
+        (from, each): (Shared<T>, usize),
+        (to, made): (Shared<T>, usize),
+    ) {
+        if !self.are_rows_alone() {
+            return;
+        }
+        // SAFETY: the caller's.
+        let (from, to) =
+            unsafe { (from.slice(first * each, count * each), to.slice_mut(first * made, count * made)) };
+        if all_finite(from) {
+            return;
+        }
+        for (from, to) in from.chunks_exact(each).zip(to.chunks_exact_mut(made)) {
+            if !all_finite(from) {
+                to.fill(T::nan());
+            }
+        }
+    }
+
+    /// Notes the volumes of `size` parts in which one is not finite, unless rows are alone.
     ///
     /// # Safety
     /// `x` holds the volumes.
     unsafe fn look_for_numbers(&self, x: Shared<T>, size: usize) {
+        if self.are_rows_alone() {
+            return;
+        }
         let flags = self.flags;
         // SAFETY: the flags; bytes are atomic ones.
         let flags = unsafe {
@@ -603,11 +602,14 @@ impl<T: FftNum + Float> Work<'_, T> {
         });
     }
 
-    /// Makes the volumes that were noted NaN.
+    /// Makes the volumes that were noted NaN, unless rows are alone.
     ///
     /// # Safety
     /// `x` holds volumes of `size` parts.
     unsafe fn spoil(&self, x: Shared<T>, size: usize) {
+        if self.are_rows_alone() {
+            return;
+        }
         for volume in 0..self.volumes.count {
             // SAFETY: the volume's flag and parts; no task runs.
             unsafe {

@@ -158,7 +158,7 @@ impl ReduceWindow {
         let mut task = Layout::default();
         task.add(task_elements as u64, bytes);
         let identity = Box::new(Row::of(&fold.identity.unwrap_or(0).to_ne_bytes()[..fold.bytes]));
-        let initial = initial.map(|bits| first(narrow.as_ref(), &bits.to_ne_bytes()[..ty.storage_bytes()]));
+        let initial = initial.map(|bits| carried(narrow.as_ref(), &bits.to_ne_bytes()[..ty.storage_bytes()]));
         let known = initial.filter(|first| !identity.0.starts_with(first));
         let known = known.map(|first| Box::new(Row::of(&first)));
         ReduceWindow {
@@ -198,7 +198,7 @@ impl Row {
 }
 
 /// The bytes of an initial value in the type that it is computed in.
-fn first(narrow: Option<&Narrow>, initial: &[u8]) -> SmallVec<[u8; 16]> {
+fn carried(narrow: Option<&Narrow>, initial: &[u8]) -> SmallVec<[u8; 16]> {
     let Some(narrow) = narrow else { return SmallVec::from_slice(initial) };
     let mut wide = [0f32];
     // SAFETY: the initial value is one element of the narrow type.
@@ -310,7 +310,7 @@ impl Operation for ReduceWindow {
             });
             (x, out) = (to, scratch(self.wide[1]));
         }
-        let first = first(self.narrow.as_ref(), init);
+        let first = carried(self.narrow.as_ref(), init);
         let scratch_bytes = self.task_bytes as usize;
         let own;
         let rows = [Some(&self.identity), self.known.as_ref()];
