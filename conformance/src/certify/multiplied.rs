@@ -7,7 +7,7 @@
 //! on other operands.
 
 use hlo::opcode::Numeric;
-use hlo::{ElementType, Opcode, Shape};
+use hlo::{ElementType, Opcode};
 use hlo_interp::Value;
 use hlo_interp::scalar::Elementary;
 
@@ -15,7 +15,7 @@ use super::Radii;
 use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::sums::{Factor, gamma, is_place, misplaced, operand_shapes, to_f64};
+use super::sums::{Factor, counting_shapes, gamma, is_place, misplaced, to_f64};
 
 /// What factors are counted by: so many times itself, until that is too large for f64. The logarithm of that, rounded, is the number.
 const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
@@ -33,18 +33,15 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     }
     let ty = case.results.first()?.element_type();
     let format = Format::of(ty)?;
-    let shapes: Vec<Shape> = operand_shapes(case).map(|shape| retyped(shape, &to_f64)).collect();
-    let regions = Regions::Retyped(&to_f64);
+    let (shapes, regions) = (counting_shapes(case), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let xs: Vec<Factor> =
         case.args.iter().zip(radii).map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty)).collect();
     let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let ty = a.tensor.element_type();
-            Value::Array(if Format::of(ty).is_none() {
+            Value::Array(if is_place(case, k) || Format::of(ty).is_none() {
                 a.tensor.clone()
-            } else if is_place(case, k) {
-                tensor(ElementType::F64, a.tensor.dims(), &Numbers::of(a.tensor).re)
             } else {
                 tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k]))
             })

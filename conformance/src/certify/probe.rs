@@ -34,7 +34,7 @@ pub(super) fn retyped(shape: &Shape, retype: Retype<'_>) -> Shape {
     }
 }
 
-/// What a probe's applied computations are.
+/// What a probe's applied computations are, but for one that selects.
 pub(super) enum Regions<'a> {
     /// Copies with these element types.
     Retyped(Retype<'a>),
@@ -58,6 +58,11 @@ impl Probe {
         let mut copies = FxHashMap::default();
         for (key, value) in instr.attrs.iter() {
             let value = match value {
+                // It says where elements go, of an operand that is what it was.
+                AttrValue::Computation(c) if key == AttrKey::Select => {
+                    let same = Regions::Retyped(&|ty| ty);
+                    AttrValue::Computation(copied(source, &mut module, *c, &same, &mut FxHashMap::default())?)
+                }
                 AttrValue::Computation(c) => {
                     AttrValue::Computation(copied(source, &mut module, *c, regions, &mut copies)?)
                 }

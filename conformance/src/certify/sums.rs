@@ -170,6 +170,12 @@ pub(super) fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a
     case.instr.operands().iter().map(|&o| &case.module.instr(o).shape)
 }
 
+/// These in f64, but for those that say where elements go.
+pub(super) fn counting_shapes(case: &Case<'_>) -> Vec<Shape> {
+    let shapes = operand_shapes(case).enumerate();
+    shapes.map(|(k, s)| if is_place(case, k) { s.clone() } else { retyped(s, &to_f64) }).collect()
+}
+
 /// The number of products in each element, or more.
 fn term_count(case: &Case<'_>) -> f64 {
     let lhs = case.args[0].tensor;
@@ -405,8 +411,7 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if mode == Mode::Hard && misplaced(case, radii) {
         return Some(unknown());
     }
-    let shapes: Vec<Shape> = operand_shapes(case).map(|shape| retyped(shape, &to_f64)).collect();
-    let regions = Regions::Retyped(&to_f64);
+    let (shapes, regions) = (counting_shapes(case), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let ty = case.results[0].element_type();
     let xs: Vec<Factor> =
@@ -414,13 +419,11 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let ty = a.tensor.element_type();
-            if is_place(case, k) && is_number(ty) {
-                Value::Array(tensor(ElementType::F64, a.tensor.dims(), &Numbers::of(a.tensor).re))
-            } else if is_number(ty) {
-                Value::Array(tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k])))
+            Value::Array(if is_place(case, k) || !is_number(ty) {
+                a.tensor.clone()
             } else {
-                Value::Array(a.tensor.clone())
-            }
+                tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k]))
+            })
         });
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())

@@ -783,3 +783,19 @@ fn products_that_underflow_are_zeros_of_either_sign() {
     assert_eq!(one(text, &[&[-1e-30], &[1e-30]]).soft.at(0), f64::from(f32::from_bits(1)));
     assert!(one(text, &[&[-0.0], &[1.0]]).is_exact());
 }
+
+/// What selects sees its operands as they are, not the numbers that bounds are counted by: here the imaginary part decides.
+#[test]
+fn what_is_scattered_goes_where_elements_are_selected() {
+    for fold in ["add", "multiply"] {
+        let text = format!(
+            "HloModule m\nany {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = pred[] convert(b) }}
+fold {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] {fold}(a, b) }}
+ENTRY e {{ x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n p = f32[2] parameter(2)\n q = f32[] parameter(3)
+ z = c64[2] complex(x, y)\n s = c64[2] complex(p, p)\n i = c64[] complex(q, q)
+ ROOT w = c64[2] select-and-scatter(z, s, i), window={{size=2 pad=1_0}}, select=any, scatter=fold }}"
+        );
+        let b = one(&text, &[&[0.0, 0.0], &[0.0, 1.0], &[0.3, 0.4], &[0.7]]);
+        assert!(b.soft.at(0) > 0.0 && b.soft.at(1) == 0.0 && b.hard == b.soft, "{fold}: {b:?}");
+    }
+}
