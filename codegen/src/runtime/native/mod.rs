@@ -24,6 +24,7 @@ pub(crate) mod sort;
 mod testing;
 mod topk;
 mod window;
+mod workspace;
 
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use hlo::{AttrKey, InstrId, Module};
 
-use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
 use super::selection::{self, Item};
 use super::sort::{FloatOrder, Key};
+use super::workspace::with_workspace;
 use super::{Call, Operation};
 use crate::Unsupported;
 

@@ -4,9 +4,10 @@ use hlo::{ElementType, TypeClass};
 
 use super::super::Call;
 use super::super::dot::convert;
-use super::super::dot::product::{Target, with_workspace};
+use super::super::dot::product::Target;
 use super::super::dot::source::Source;
 use super::super::dot::tile::{Arithmetic, Tile};
+use super::super::workspace::with_workspace;
 use super::{Convolution, Part};
 
 impl Convolution {

@@ -1,8 +1,9 @@
 //! Products of one term: the result is written row by row, as nothing is summed; past the caches if it is larger than they are.
 
-use super::product::{Extents, with_workspace};
+use super::product::Extents;
 use super::source::{Source, WIDEST};
 use crate::isa::Features;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Results of more bytes are not kept in caches, whose third level is slower to pass by than to write to.

@@ -23,11 +23,11 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::thread::LocalKey;
 
 use super::source::Source;
 use super::steps::Steps;
 use super::tile::{ALONG, Arithmetic, Tile, Tiles};
+use crate::runtime::native::workspace::{Workspace, with_workspace};
 use crate::runtime::pool::Pool;
 
 /// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
@@ -359,48 +359,22 @@ struct Part {
     columns: usize,
 }
 
-/// A cache line: what workspaces are aligned to.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
 thread_local! {
-    /// Packed operands and sums of the chunk that this thread computes; kept for the next one.
-    static WORKSPACE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     /// What this thread packed last of a right operand.
-    static STRIPE: RefCell<Stripe> = const { RefCell::new(Stripe { of: (0, 0), lines: Vec::new() }) };
+    static STRIPE: RefCell<Stripe> = const { RefCell::new(Stripe { of: (0, 0), packed: Workspace::new() }) };
     /// Counters of the product that this thread began.
-    static COUNTS: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static COUNTS: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
 }
 
 /// Packed columns of a right operand.
 struct Stripe {
     /// The number of the job, and which of its stripes.
     of: (u64, usize),
-    lines: Vec<Line>,
+    packed: Workspace,
 }
 
 /// The number of the next job that packs stripes.
 static JOB: AtomicU64 = AtomicU64::new(1);
-
-/// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
-pub(in crate::runtime::native) fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
-    with(&WORKSPACE, bytes, f)
-}
-
-fn with<R>(
-    workspace: &'static LocalKey<RefCell<Vec<Line>>>,
-    bytes: usize,
-    f: impl FnOnce(*mut u8) -> R,
-) -> R {
-    workspace.with_borrow_mut(|lines| {
-        let count = bytes.div_ceil(64);
-        if lines.len() < count {
-            lines.resize(count, Line([0; 64]));
-        }
-        f(lines.as_mut_ptr().cast())
-    })
-}
 
 /// Rows in panels of about the same height, at most `most`: the first row and the number of each.
 fn panels(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -420,7 +394,11 @@ impl<A: Arithmetic> Product<'_, A> {
         let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         // SAFETY: the caller's; there are counters for the rows of any schedule.
         let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
-        if !reported || bytes > COUNTERS { run(self.scratch) } else { with(&COUNTS, bytes, run) }
+        if !reported || bytes > COUNTERS {
+            run(self.scratch)
+        } else {
+            COUNTS.with_borrow_mut(|counts| run(counts.room(bytes)));
+        }
     }
 
     unsafe fn run_scheduled(&self) {
@@ -520,13 +498,10 @@ impl<A: Arithmetic> Product<'_, A> {
         let words = part.end - part.first;
         let panels = part.columns.div_ceil(tiles.columns);
         STRIPE.with_borrow_mut(|stripe| {
+            let packed = stripe.packed.room(panels * tiles.columns * words * size_of::<A::Word>());
+            let packed = packed.cast::<A::Word>();
             if stripe.of != of {
                 stripe.of = (0, 0);
-                let lines = (panels * tiles.columns * words * size_of::<A::Word>()).div_ceil(64);
-                if stripe.lines.len() < lines {
-                    stripe.lines.resize(lines, Line([0; 64]));
-                }
-                let packed = stripe.lines.as_mut_ptr().cast::<A::Word>();
                 let pack = |panel: usize, word: usize, count: usize| {
                     let first = panel * tiles.columns;
                     let columns = tiles.columns.min(part.columns - first);
@@ -548,7 +523,7 @@ impl<A: Arithmetic> Product<'_, A> {
                 stripe.of = of;
             }
             // SAFETY: the caller's.
-            unsafe { self.part(part, stripe.lines.as_ptr().cast()) };
+            unsafe { self.part(part, packed) };
         });
     }
 

@@ -11,9 +11,9 @@ use hlo::num_complex::Complex;
 use num_traits::Float;
 use rustfft::{Fft as Transform, FftNum, FftPlanner};
 
-use super::super::dot::product::with_workspace;
 use super::super::memory::{Layout, Shared};
 use super::super::simd::vectorized;
+use super::super::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Points above which planning a transform as a whole costs more than it should; fewer in tests, whose transforms are small.

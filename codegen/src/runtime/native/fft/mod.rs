@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 
 use self::large::{APART, BLOCK, Large, MANY, Roots, narrow, pieces, transpose};
 use self::real::Twiddles;
-use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared};
+use super::workspace::with_workspace;
 use super::{Call, Operation};
 use crate::Unsupported;
 use crate::runtime::pool::Pool;

@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 use super::line::{AHEAD, BLOCK, Line};
 use super::planes::line_of;
 use super::{Work, tasks};
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::floats::Narrow;
 use crate::runtime::native::memory::Shared;
 use crate::runtime::native::simd::vectorized;
 use crate::runtime::native::window::{Axes, Axis, Run, advance, positions};
+use crate::runtime::native::workspace::with_workspace;
 
 /// Rows that are folded at a time, and those of them that are kept if they had to be widened.
 const TOGETHER: usize = 64;

@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 
 use super::line::AHEAD;
 use super::{TOGETHER, Work, tasks};
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::floats::Narrow;
 use crate::runtime::native::memory::{Shared, prefetch, with_width};
 use crate::runtime::native::simd::vectorized;
 use crate::runtime::native::window::{Axes, Axis, Run};
+use crate::runtime::native::workspace::with_workspace;
 
 /// Elements that a pass leaves for the next one, about.
 const ELEMENTS: usize = 1 << 14;

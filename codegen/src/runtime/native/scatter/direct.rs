@@ -13,10 +13,10 @@ use hlo::{ElementType, Opcode, TypeClass};
 
 use super::ops::{self, List, Rows};
 use super::{Dimension, odometer};
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::memory::{Shared, with_width};
 use crate::runtime::native::reduce_window::fold::{self, Fold};
 use crate::runtime::native::simd::vectorized;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::native::{Call, Sent};
 
 /// Index vectors that are looked at together.

@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::super::dot::{product::with_workspace, transpose};
+use super::super::dot::transpose;
 use super::super::floats::Half;
 use super::super::memory::Shared;
+use super::super::workspace::with_workspace;
 use super::super::{Call, Sent};
 use super::sums::{Lanes, Number, Planes, Stays, WIDE, with_comparison};
 use crate::isa::Features;

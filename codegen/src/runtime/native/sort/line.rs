@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::super::dot::product::with_workspace;
 use super::super::memory::Shared;
+use super::super::workspace::with_workspace;
 use super::super::{Call, selection};
 use super::keys::Key;
 use super::radix::{self, Item, Items, Narrow, PARALLEL, Wide, each_piece};

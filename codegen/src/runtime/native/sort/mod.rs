@@ -22,10 +22,10 @@ use self::line::Line;
 use self::merge::{Column, Comparator, LANES};
 use self::radix::{PARALLEL, each_piece};
 use self::wanted::Wanted;
-use super::dot::product::with_workspace;
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
 use super::selection;
+use super::workspace::with_workspace;
 use super::{Call, Operation, Sent};
 use crate::Unsupported;
 

@@ -1,7 +1,7 @@
 //! Stable sorting of integers with what they carry, digit by digit from the lowest.
 
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::memory::Shared;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// What is sorted: a key and what goes with it.

@@ -10,7 +10,7 @@ use super::{Arrays, Line, WIDTH, lines};
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::product::with_workspace;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Results along the last axis that are computed at once, at most.

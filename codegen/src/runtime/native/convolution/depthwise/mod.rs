@@ -13,7 +13,7 @@ use super::{Lane, Outer};
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Features;
 #[cfg(target_arch = "x86_64")]
-use crate::runtime::native::dot::product::with_workspace;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 use element::Element;
 pub(super) use gradient::Gradient;

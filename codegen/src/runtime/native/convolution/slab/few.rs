@@ -7,8 +7,8 @@ use super::super::read::reads;
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{Segment, Tile};
 use super::{Common, SLAB, Sight, origin};
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::transpose::{self, Terms};
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Features, at most.

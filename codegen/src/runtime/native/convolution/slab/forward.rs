@@ -7,8 +7,8 @@ use hlo::ElementType;
 use super::super::{Arrays, Lane, Outer, Types};
 use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
 use super::{Common, SLAB, Sight, TASKS, Task, extent, origin};
-use crate::runtime::native::dot::product::with_workspace;
 use crate::runtime::native::dot::transpose;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Rows of sums that are put into the result together: several lines of a cache of neighbouring placements.

@@ -7,7 +7,7 @@ use super::super::read::{Read, reads};
 use super::super::{Arrays, Axis, Lane, Outer, Types};
 use super::tile::{COLUMNS, Segment, Tile, WIDTH, tiles};
 use super::{Common, SLAB, extent};
-use crate::runtime::native::dot::product::with_workspace;
+use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
 
 /// Elements of all sums together, about.

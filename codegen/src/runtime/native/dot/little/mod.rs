@@ -20,7 +20,7 @@ use hlo::ElementType;
 use smallvec::SmallVec;
 
 use super::operand::{Field, Operand};
-use super::product::{Extents, with_workspace};
+use super::product::Extents;
 use super::step::{self, Number, Step};
 use super::steps::Steps;
 use super::{Call, Dot, sums_are_elements};
@@ -29,6 +29,7 @@ use crate::runtime::native::Sent;
 use crate::runtime::native::floats::Narrow;
 use crate::runtime::native::memory::Shared;
 use crate::runtime::native::simd::vectorized;
+use crate::runtime::native::workspace::with_workspace;
 
 /// Multiplications of a matrix, at most: larger ones are worth packing.
 const LARGEST: usize = 1 << 15;
