@@ -36,6 +36,7 @@ pub(crate) mod fast_math;
 mod flatten;
 mod gather_scatter;
 mod layout_normalization;
+mod loop_state;
 mod mixed_precision;
 mod movement;
 mod nans;
@@ -47,6 +48,7 @@ mod transpose_folding;
 mod tuples;
 mod while_loop;
 mod while_motion;
+mod while_products;
 mod windows;
 
 pub(crate) use self::calls::check_size;
@@ -241,8 +243,8 @@ pub const DECLARED: &[Declared] = &[
     Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
     Declared {
         name: "while-loop-batched-dot",
-        doc: "products of what each turn takes from an array, for all of it at once before the loop",
-        run: while_motion::batch,
+        doc: "products of what each turn takes from an array, for all of it at once before the loop, or for many turns at a time",
+        run: while_products::batch,
     },
     Declared {
         name: "while-loop-constant-sinking",
