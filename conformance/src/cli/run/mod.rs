@@ -17,7 +17,7 @@ use super::{AccumulateOption, LimitOptions, values};
 use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
-use crate::differential::{Settings, Subject, differ_from, reference_run};
+use crate::differential::{Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
@@ -635,7 +635,11 @@ impl Runner<'_> {
         if let Some(folder) = &saved {
             certified::next(self.ui, folder);
         }
-        self.ui.line(if exit == Exit::Ok { self.ui.good("ok") } else { self.ui.bad("mismatch") });
+        self.ui.line(match (exit, difference.kind) {
+            (Exit::Ok, _) => self.ui.good("ok"),
+            (_, Kind::Undecided) => self.ui.bad("undecided"),
+            (_, _) => self.ui.bad("mismatch"),
+        });
         Ok(exit)
     }
 
