@@ -390,10 +390,10 @@ fn part<A: Arithmetic>(lanes: &[Lane], outer: &Outer, patches_left: bool, group:
     let total = patch_batch.size();
     let schedule = if patches_left {
         let extents = Extents { batch: total, m: count, n: outer.features, k: words };
-        Schedule::new::<A>(extents, None, false, None)
+        Schedule::new::<A>(extents, None, None, None)
     } else {
         let extents = Extents { batch: total, m: outer.features, n: count, k: words };
-        Schedule::new::<A>(extents, None, false, Some(Right::Own))
+        Schedule::new::<A>(extents, None, None, Some(Right::Own))
     };
     Part {
         patches: Shape {

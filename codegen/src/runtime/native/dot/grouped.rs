@@ -80,9 +80,9 @@ impl Grouped {
         let left = in_place(lhs, extents.k, group);
         let extents = Extents { k: extents.k.div_ceil(group), ..extents };
         let schedule = match kind {
-            Kind::Bf16 => Schedule::new::<tile::Bf16>(extents, left, false, None),
-            Kind::I16 => Schedule::new::<tile::I16>(extents, left, false, None),
-            Kind::Bytes(_, _) => Schedule::new::<tile::BytesUS>(extents, left, false, None),
+            Kind::Bf16 => Schedule::new::<tile::Bf16>(extents, left, None, None),
+            Kind::I16 => Schedule::new::<tile::I16>(extents, left, None, None),
+            Kind::Bytes(_, _) => Schedule::new::<tile::BytesUS>(extents, left, None, None),
         };
         let schedule = if direct { schedule.blocked() } else { schedule };
         Some(Grouped { kind, extents, schedule })

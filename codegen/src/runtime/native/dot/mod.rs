@@ -240,7 +240,7 @@ impl Dot {
         let mut dot = Dot {
             field,
             extents,
-            schedule: Schedule::new::<tile::F32>(extents, None, false, None),
+            schedule: Schedule::new::<tile::F32>(extents, None, None, None),
             grouped: Grouped::new(field, extents, &lhs, &rhs, sums_are_elements(field, result.element_type)),
             vector: vector.filter(|_| !little.as_ref().is_some_and(Little::is_flat)),
             few: Few::new(field, extents, &lhs, &rhs),
@@ -433,7 +433,8 @@ fn scheduled<A: Arithmetic<Word: Readable>>(extents: Extents, lhs: &Operand, rhs
         let (rows, terms) = (lhs.rows.single(), lhs.terms.single());
         Left::readable(rows.unwrap_or(0) * bytes, terms.unwrap_or(0) * bytes, size_of::<A::Word>())
     });
-    Schedule::new::<A>(extents, left, neighbours && readable(rhs), None)
+    let right = rhs.terms.single().filter(|_| neighbours && readable(rhs));
+    Schedule::new::<A>(extents, left, right, None)
 }
 
 /// An operand whose (converted) elements are at `base`.

@@ -11,7 +11,7 @@
 //!
 //! | right | when |
 //! |---|---|
-//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, a few of its rows from end to end, not down its columns (`along`) |
+//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same places of pages, a few of its rows from end to end, not down its columns (`along`) |
 //! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //!
@@ -98,14 +98,16 @@ pub(in crate::runtime::native) struct Schedule {
     left_cost: usize,
     /// Whether there are so few multiplications that the calling thread does them alone.
     alone: bool,
-    /// Whether the right operand comes from memory, where it lies, for few rows.
+    /// Whether the right operand is read along its rows, where it lies, for few rows: it comes from memory, or its rows collide in the cache.
     along: bool,
 }
 
 /// Multiplications below which other threads are not asked.
 const ALONE: usize = 1 << 16;
-/// Multiplications that a chunk should have at least.
+/// Multiplications that a chunk should have at least, and that each of the first few has at least: threads that wait take them at once.
 const CHUNK: usize = 1 << 20;
+const FIRST_CHUNK: usize = 1 << 17;
+const FIRST_CHUNKS: usize = 8;
 /// Chunks have more rows, but the last, and those of matrices that have no more.
 const LEAST_ROWS: usize = 4;
 /// Rows of a left operand that are packed at a time.
@@ -124,7 +126,10 @@ const SUMS: usize = 1024;
 /// Bytes of counters that are kept in the workspace of the calling thread, at most.
 const COUNTERS: usize = 1 << 20;
 
-/// Columns of a chunk of a right operand that comes from memory for few rows, whose sums stay in the nearest caches: at least, and at most.
+/// Bytes of a right operand whose rows, if they begin at the same few places of pages, do not stay in the nearest cache until the next columns are read.
+const COLLIDING: usize = 64 << 10;
+
+/// Columns of a chunk of a right operand that is read along its rows, whose sums stay in the nearest caches: at least, and at most.
 const NARROW: usize = 256;
 const STRETCH: usize = 1024;
 
@@ -132,11 +137,12 @@ const STRETCH: usize = 1024;
 pub(super) const LINES: usize = 8;
 
 impl Schedule {
-    /// For these extents (`k` in words), operands that can be read in place or not, and the arithmetic's tiles; `forced` says how the right operand is read.
+    /// For these extents (`k` in words), operands that can be read in place or not (the right one: how far apart its terms are, in words), and the arithmetic's
+    /// tiles; `forced` says how the right operand is read.
     pub(in crate::runtime::native) fn new<A: Arithmetic>(
         extents: Extents,
         left: Option<Left>,
-        right_readable: bool,
+        right_terms: Option<isize>,
         forced: Option<Right>,
     ) -> Schedule {
         let tiles = A::tiles();
@@ -146,7 +152,7 @@ impl Schedule {
         let right_bytes = k.saturating_mul(n).saturating_mul(word);
         let right = if let Some(right) = forced {
             right
-        } else if right_readable
+        } else if right_terms.is_some()
             && (m <= 24 || m <= 64 && right_bytes <= 1 << 20 || m <= 192 && right_bytes <= 256 << 10)
         {
             Right::InPlace
@@ -163,7 +169,15 @@ impl Schedule {
             };
             k.div_ceil(k.div_ceil(most).max(1)).max(1)
         };
-        let streamed = right == Right::InPlace && right_bytes > 1 << 20;
+        // Down its columns, tiles of more rows hide what it takes to fetch what collided.
+        let colliding = match right_terms.map_or(0, isize::unsigned_abs).saturating_mul(word) {
+            0 => false,
+            apart if apart.is_multiple_of(4096) => m <= 6,
+            apart if apart.is_multiple_of(2048) => m <= 4,
+            _ => false,
+        };
+        let streamed =
+            right == Right::InPlace && (right_bytes > 1 << 20 || colliding && right_bytes > COLLIDING);
         let at_once = n <= tiles.columns || m <= 64 && k * word <= 256 || streamed;
         let left_cost = match left {
             Some(Left::InPlace) => 0,
@@ -176,7 +190,7 @@ impl Schedule {
             None => Left::Packed,
         };
         let alone = work <= ALONE;
-        let wanted = (work / CHUNK).clamp(1, 64);
+        let wanted = (work / CHUNK).max((work / FIRST_CHUNK).min(FIRST_CHUNKS)).clamp(1, 64);
         // Whole matrices, then rows, then columns.
         let (mut batches, mut rows, mut columns) = (batch, m, n);
         if right == Right::Own && forced.is_some() {

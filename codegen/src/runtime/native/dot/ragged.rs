@@ -274,7 +274,7 @@ impl RaggedDot {
                     let size = self.result_type.storage_bytes();
                     Product::<A> {
                         extents,
-                        schedule: Schedule::new::<A>(extents, None, false, Some(Right::Own)).whole(extents),
+                        schedule: Schedule::new::<A>(extents, None, None, Some(Right::Own)).whole(extents),
                         left: &left,
                         right: &right,
                         target: Target {

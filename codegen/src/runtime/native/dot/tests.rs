@@ -384,6 +384,19 @@ fn few_rows_by_much() {
     }
 }
 
+/// Rows that begin at the same places of pages, of elements of four and of eight bytes, and those of a few more columns, which do not.
+#[test]
+fn rows_that_collide() {
+    use ElementType::*;
+    let mut r = Random(29);
+    for (m, k, n) in [(2, 37, 512), (4, 33, 512), (3, 20, 1024), (6, 17, 1024), (7, 17, 1024), (5, 19, 1030)]
+    {
+        for (ty, out) in [(F32, F32), (F32, BF16), (BF16, F32), (S32, S32), (C64, C64), (F64, F64)] {
+            Case::matrices(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
+        }
+    }
+}
+
 /// Terms of which a thread cannot keep all words of a few columns, for results that are rounded once.
 #[test]
 fn long_rows() {
