@@ -53,14 +53,21 @@ impl<'s> Loop<'s> {
 
     /// Carries more values, unchanged. Gives what they are in the body.
     pub(super) fn carry(&self, module: &mut Module, values: &[InstrId]) -> Option<Vec<InstrId>> {
-        let old = module.instr(self.id).shape.as_tuple()?.to_vec();
-        let mut elements = Vec::with_capacity(old.len() + values.len());
-        for i in 0..old.len() {
+        self.begin(module, values)?;
+        let more: Vec<Shape> = values.iter().map(|&v| module.instr(v).shape.clone()).collect();
+        self.extend(module, &more)
+    }
+
+    /// Gives the loop more to begin with. Its computations are to take as much.
+    pub(super) fn begin(&self, module: &mut Module, values: &[InstrId]) -> Option<()> {
+        let count = module.instr(self.id).shape.as_tuple()?.len();
+        let mut elements = Vec::with_capacity(count + values.len());
+        for i in 0..count {
             elements.push(self.first(module, i as i64)?);
         }
         elements.extend(values);
-        let more: Vec<Shape> = values.iter().map(|&v| module.instr(v).shape.clone()).collect();
-        let shape = Shape::tuple(old.iter().chain(&more).cloned());
+        let old = module.instr(self.id).shape.as_tuple()?.iter().cloned();
+        let shape = Shape::tuple(old.chain(values.iter().map(|&v| module.instr(v).shape.clone())));
         let init = module.instr(self.id).operands()[0];
         let name = module.unique_name(Opcode::Tuple.name());
         let new = NewInstruction::new(Opcode::Tuple, shape.clone(), &elements);
@@ -68,9 +75,10 @@ impl<'s> Loop<'s> {
         let state = module.insert_before(self.id, NewInstruction { name, span, ..new });
         module.set_operand(self.id, 0, state);
         super::edit::sweep(module, init, self.survey);
-        module.instr_mut(self.id).shape = shape;
-        module.instr_mut(self.id).attrs.remove(AttrKey::Origin);
-        self.extend(module, &more)
+        let instr = module.instr_mut(self.id);
+        instr.shape = shape;
+        instr.attrs.remove(AttrKey::Origin);
+        Some(())
     }
 
     /// More elements of the state that the computations of the loop hand on, unchanged. Gives what they are in the body.

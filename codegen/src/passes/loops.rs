@@ -215,7 +215,7 @@ pub fn trip_count(module: &Module, id: InstrId) -> Option<u64> {
 }
 
 /// A number in the range of its type.
-fn wrapped(x: i128, ty: ElementType) -> Option<i128> {
+pub fn wrapped(x: i128, ty: ElementType) -> Option<i128> {
     let shift = 128 - ty.bits();
     if ty.is_signed_integer() {
         Some((x << shift) >> shift)

@@ -12,10 +12,10 @@ use hlo::builder::ComputationBuilder;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::Fuel;
-use super::edit::{Edit, ints, sweep};
+use super::edit::{Edit, ints};
 use super::facts::integer;
 use super::loop_state::{Loop, each_loop};
-use super::loops::{Counter, Next, element, is_invariant, parts, trip_count};
+use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
 
 /// The most bytes of all products together that are computed before a loop although blocks would do: more leave the cache before they are read.
 const WHOLE: i64 = 1 << 20;
@@ -170,14 +170,31 @@ impl Blocks {
     /// The loop becomes one over blocks, whose body runs a loop over the turns of a block with what was the body.
     fn run(&self, module: &mut Module, l: &Loop<'_>, products: &[Product]) -> Option<()> {
         let old = module.instr(l.id).shape.as_tuple()?.to_vec();
-        let count = old.len() as i64;
         let [condition, _] = parts(module, l.id)?;
         let many = products.iter().map(|p| p.of_many(module, self.length)).collect::<Option<Vec<_>>>()?;
         let turn = Shape::scalar(ElementType::S64);
-        // In the body, beside what it had: the products of its block, and its turn in that.
         let more: Vec<Shape> = many.iter().map(|(shape, _)| shape.clone()).chain([turn.clone()]).collect();
+        self.of_turn(module, l, products, &more)?;
         let of_turns = Shape::tuple(old.iter().chain(&more).cloned());
-        let inside = l.extend(module, &more)?;
+        let of_blocks = Shape::tuple(old.into_iter().chain([turn]));
+        let in_block = counts_to(module, condition, &of_turns, self.length)?;
+        let goes_on = counts_to(module, condition, &of_blocks, self.turns)?;
+        let block = self.of_block(module, (in_block, l.body), of_blocks, products.iter().zip(many))?;
+        let none = Edit::before(module, l.survey, l.id).scalar_bits(ElementType::S64, 0);
+        l.begin(module, &[none])?;
+        let attrs = &mut module.instr_mut(l.id).attrs;
+        attrs.set(AttrKey::Condition, AttrValue::Computation(goes_on));
+        attrs.set(AttrKey::Body, AttrValue::Computation(block));
+        // What XLA says there of the number of turns.
+        attrs.remove(AttrKey::BackendConfig);
+        module.remove_computation(condition);
+        follow(module, l.body, &[in_block, goes_on, block]);
+        Some(())
+    }
+
+    /// What was the body takes `more` beside what it had: the products of its block, of each of which it uses one, and its turn in the block.
+    fn of_turn(&self, module: &mut Module, l: &Loop<'_>, products: &[Product], more: &[Shape]) -> Option<()> {
+        let inside = l.extend(module, more)?;
         let (&now, inside) = inside.split_last()?;
         for ((p, places), &many) in products.iter().zip(&self.places).zip(inside) {
             let mut e = Edit::before(module, l.survey, p.dot);
@@ -192,61 +209,55 @@ impl Blocks {
         let mut e = Edit::before(module, l.survey, l.root);
         let one = e.scalar_bits(ElementType::S64, 1);
         let next = e.binary(Opcode::Add, now, one)?;
-        module.set_operand(l.root, old.len() + products.len(), next);
-        // The loop over blocks.
-        let of_blocks = Shape::tuple(old.iter().cloned().chain([turn]));
-        let in_block = counts_to(module, condition, &of_turns, self.length)?;
-        let goes_on = counts_to(module, condition, &of_blocks, self.turns)?;
-        let name = module.computation(l.body).name.to_string();
+        let last = module.instr(l.root).operands().len() - 1;
+        module.set_operand(l.root, last, next);
+        Some(())
+    }
+
+    /// The body of the loop over blocks: of a state whose last element counts the turns before, products, and the loop over turns of which condition and body
+    /// are given.
+    fn of_block<'p>(
+        &self,
+        module: &mut Module,
+        (condition, body): (ComputationId, ComputationId),
+        state: Shape,
+        products: impl Iterator<Item = (&'p Product, (Shape, Attrs))>,
+    ) -> Option<ComputationId> {
+        let count = state.as_tuple()?.len() as i64 - 1;
+        let name = module.computation(body).name.to_string();
         let mut b = ComputationBuilder::new(module, &name);
-        let state = b.parameter("state", of_blocks.clone());
+        let state = b.parameter("state", state);
         let mut elements = (0..count).map(|i| b.get(state, i)).collect::<Result<Vec<_>, _>>().ok()?;
         let before = b.get(state, count).ok()?;
-        let mut computed = Vec::with_capacity(products.len());
-        for ((p, places), (shape, attrs)) in products.iter().zip(&self.places).zip(many) {
+        let mut computed = Vec::with_capacity(self.places.len());
+        for ((p, (shape, attrs)), places) in products.zip(&self.places) {
             let element = |i: i64| elements.get(usize::try_from(i).ok()?).copied();
-            let inputs = places.block(&mut b, element(p.inputs)?, before, self.length)?;
-            computed
-                .push(b.instr_with_shape(Opcode::Dot, shape, &[inputs, element(p.weights)?], attrs).ok()?);
+            let operands =
+                [places.block(&mut b, element(p.inputs)?, before, self.length)?, element(p.weights)?];
+            computed.push(b.instr_with_shape(Opcode::Dot, shape, &operands, attrs).ok()?);
         }
         elements.extend(computed);
         elements.push(b.scalar(0i64));
         let init = b.tuple(&elements).ok()?;
-        let turns = b.while_loop(init, in_block, l.body).ok()?;
+        let turns = b.while_loop(init, condition, body).ok()?;
         let mut next = (0..count).map(|i| b.get(turns, i)).collect::<Result<Vec<_>, _>>().ok()?;
         let length = b.scalar(self.length);
         next.push(b.binary(Opcode::Add, before, length).ok()?);
         b.tuple(&next).ok()?;
-        let block = b.finish();
-        // In the place of the loop.
-        let mut first = (0..count).map(|i| l.first(module, i)).collect::<Option<Vec<_>>>()?;
-        let mut e = Edit::before(module, l.survey, l.id);
-        first.push(e.scalar_bits(ElementType::S64, 0));
-        let init = e.shaped(Opcode::Tuple, of_blocks.clone(), &first, Attrs::new())?;
-        let before = module.instr(l.id).operands().to_vec();
-        module.set_operand(l.id, 0, init);
-        before.into_iter().for_each(|id| _ = sweep(module, id, l.survey));
-        let instr = module.instr_mut(l.id);
-        instr.shape = of_blocks;
-        instr.attrs.set(AttrKey::Condition, AttrValue::Computation(goes_on));
-        instr.attrs.set(AttrKey::Body, AttrValue::Computation(block));
-        // What XLA says there of the number of turns.
-        instr.attrs.remove(AttrKey::BackendConfig);
-        instr.attrs.remove(AttrKey::Origin);
-        module.remove_computation(condition);
-        follow(module, l.body, &[in_block, goes_on, block]);
-        Some(())
+        Some(b.finish())
     }
 }
 
 impl Places {
-    /// If the product takes one place after the other, all of which there are.
+    /// If the product takes one place after the other, all of which there are and the index's type has.
     fn of(module: &Module, l: &Loop<'_>, p: &Product, counter: &Counter, turns: i64) -> Option<Places> {
         let (slope, at_zero) = line(module, l, counter, p.index, MOST_STEPS)?;
         let Next::Step(step) = counter.next else { return None };
         let (first, step) = (slope * counter.first + at_zero, slope * step);
         let last = first + step * (i128::from(turns) - 1);
-        let fits = step.abs() == 1 && [first, last].iter().all(|x| (0..i128::from(p.places)).contains(x));
+        let ty = module.instr(p.index).shape.element_type()?;
+        let is_there = |x: i128| (0..i128::from(p.places)).contains(&x) && wrapped(x, ty) == Some(x);
+        let fits = step.abs() == 1 && is_there(first) && is_there(last);
         Some(Places { first: i64::try_from(first).ok().filter(|_| fits)?, down: step < 0 })
     }
 
