@@ -15,7 +15,7 @@ use super::Radii;
 use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::sums::{Factor, counting_shapes, gamma, is_place, misplaced, to_f64};
+use super::sums::{Factor, gamma, is_place, misplaced, moved_shapes, to_f64};
 
 /// What factors are counted by: so many times itself, until that is too large for f64. The logarithm of that, rounded, is the number.
 const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
@@ -33,7 +33,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     }
     let ty = case.results.first()?.element_type();
     let format = Format::of(ty)?;
-    let (shapes, regions) = (counting_shapes(case), Regions::Retyped(&to_f64));
+    let (shapes, regions) = (moved_shapes(case, &to_f64), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let xs: Vec<Factor> =
         case.args.iter().zip(radii).map(|(a, r)| Factor::new(case.settings, a.tensor, r, ty)).collect();

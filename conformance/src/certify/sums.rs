@@ -9,7 +9,7 @@ use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::number::{Format, Numbers, rounded, tensor};
-use super::probe::{Probe, Regions, retyped};
+use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
 use super::{Radii, Settings, elementwise, movement, multiplied};
 
@@ -170,10 +170,10 @@ pub(super) fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a
     case.instr.operands().iter().map(|&o| &case.module.instr(o).shape)
 }
 
-/// These in f64, but for those that say where elements go.
-pub(super) fn counting_shapes(case: &Case<'_>) -> Vec<Shape> {
+/// These with other element types, but for those that say where elements go.
+pub(super) fn moved_shapes(case: &Case<'_>, retype: Retype<'_>) -> Vec<Shape> {
     let shapes = operand_shapes(case).enumerate();
-    shapes.map(|(k, s)| if is_place(case, k) { s.clone() } else { retyped(s, &to_f64) }).collect()
+    shapes.map(|(k, s)| if is_place(case, k) { s.clone() } else { retyped(s, retype) }).collect()
 }
 
 /// The number of products in each element, or more.
@@ -411,7 +411,7 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if mode == Mode::Hard && misplaced(case, radii) {
         return Some(unknown());
     }
-    let (shapes, regions) = (counting_shapes(case), Regions::Retyped(&to_f64));
+    let (shapes, regions) = (moved_shapes(case, &to_f64), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let ty = case.results[0].element_type();
     let xs: Vec<Factor> =
@@ -522,10 +522,7 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
 /// How many unknown elements each element of the result is made of.
 fn touched(case: &Case<'_>, operands: &[elementwise::Operand<'_>]) -> Option<Vec<Vec<f64>>> {
     let place = |k: usize| is_place(case, k);
-    let shapes: Vec<Shape> = operand_shapes(case)
-        .enumerate()
-        .map(|(k, shape)| if place(k) { shape.clone() } else { retyped(shape, &|_| ElementType::F64) })
-        .collect();
+    let shapes = moved_shapes(case, &|_| ElementType::F64);
     let result = retyped(&case.instr.shape, &|_| ElementType::F64);
     let probe =
         Probe::new(case.module, case.instr, &shapes, result, &Regions::Fold(Opcode::Add, ElementType::F64))?;

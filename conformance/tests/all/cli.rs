@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("cli/run refuses npz that do not fit", run_bad_npz),
         function("cli/run stops at limits", run_limits),
         function("cli/a check without memory is no mismatch", check_without_memory),
+        function("cli/what is open is no mismatch", run_undecided),
         function("cli/limits of the process", limits_of_the_process),
         function("cli/run json", run_json),
         function("cli/made inputs do not depend on threads", threads),
@@ -235,6 +236,15 @@ fn run_prints() {
     ends(&o, 5);
     assert!(err(&o).contains("`--platform interpreter` runs it"), "{}", err(&o));
     ends(&hlo(&["run", &sizes, "--platform", "interpreter"]), 0);
+}
+
+/// A loop that amplifies the rounding of a sine, and digits that hang on it.
+fn run_undecided() {
+    let d = Dir::new();
+    let text = "HloModule m\n\nc {\n  s = (s32[], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(60)\n  ROOT t = pred[] compare(i, n), direction=LT\n}\n\nb {\n  s = (s32[], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  x = f32[64] get-tuple-element(s), index=1\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n  k = f32[] constant(50)\n  ks = f32[64] broadcast(k), dimensions={}\n  m = f32[64] multiply(x, ks)\n  y = f32[64] sine(m)\n  ROOT t = (s32[], f32[64]) tuple(j, y)\n}\n\nENTRY e {\n  x = f32[64] parameter(0)\n  z = s32[] constant(0)\n  t = (s32[], f32[64]) tuple(z, x)\n  w = (s32[], f32[64]) while(t), condition=c, body=b\n  y = f32[64] get-tuple-element(w), index=1\n  k = f32[] constant(1e6)\n  ks = f32[64] broadcast(k), dimensions={}\n  m = f32[64] multiply(y, ks)\n  ROOT r = s32[64] convert(m)\n}\n";
+    let o = hlo(&["run", &d.file("amplifies.hlo", text), "--save-mismatch", "none", "-q"]);
+    ends(&o, 1);
+    assert!(out(&o).ends_with("\nundecided\n"), "{}", out(&o));
 }
 
 fn run_npz() {

@@ -58,6 +58,9 @@ pub(in crate::runtime::native) enum Right {
     Kept,
 }
 
+/// Rows that are apart by multiples of so many bytes begin at the same place of pages.
+const PAGE: usize = 4096;
+
 /// How the left operand is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::runtime::native) enum Left {
@@ -71,11 +74,14 @@ impl Left {
     /// For an operand whose words can be read where they lie, by the distances of rows and of terms in bytes. Rows that begin at the same place of pages are
     /// packed: the first-level cache holds few lines of one place.
     pub(in crate::runtime::native) fn readable(row: isize, term: isize, word: usize) -> Left {
-        const PAGE: isize = 4096;
         let word = word as isize;
         let apart = if term == word { row } else { term };
         let neighbours = term == word || row == word;
-        if neighbours && (apart % PAGE != 0 || apart == 0) { Left::InPlace } else { Left::Packed }
+        if neighbours && (!apart.unsigned_abs().is_multiple_of(PAGE) || apart == 0) {
+            Left::InPlace
+        } else {
+            Left::Packed
+        }
     }
 }
 
@@ -172,8 +178,8 @@ impl Schedule {
         // Down its columns, tiles of more rows hide what it takes to fetch what collided.
         let colliding = match right_terms.map_or(0, isize::unsigned_abs).saturating_mul(word) {
             0 => false,
-            apart if apart.is_multiple_of(4096) => m <= 6,
-            apart if apart.is_multiple_of(2048) => m <= 4,
+            apart if apart.is_multiple_of(PAGE) => m <= 6,
+            apart if apart.is_multiple_of(PAGE / 2) => m <= 4,
             _ => false,
         };
         let streamed =
