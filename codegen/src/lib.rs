@@ -25,6 +25,7 @@ pub mod program;
 pub mod run_time_sizes;
 pub mod runtime;
 pub mod schedule;
+pub mod sizes;
 mod unsupported;
 
 pub use unsupported::Unsupported;

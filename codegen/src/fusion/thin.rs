@@ -12,6 +12,7 @@ use super::kinds::dims;
 use crate::passes::Fuel;
 use crate::passes::edit::{Edit, each_outside_folds, ints};
 use crate::passes::facts::{MOST_COLUMNS, NEAR_REGISTERS, few_products, is_few_products};
+use crate::sizes;
 
 /// The dimensions of the left and of the right operand that are batches, and that are gone.
 pub(super) const SIDES: [[AttrKey; 2]; 2] = [
@@ -50,7 +51,7 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     let last = (along + 1..own.len()).all(bound);
     let (elements, bytes) = (product(&own), e.array(id)?.element_type.storage_bytes() as i64);
     let uses = product(result).saturating_mul(terms) / elements.max(1);
-    if neighbours || !last || uses <= FEW_USES || elements.saturating_mul(bytes) > KEPT {
+    if neighbours || !last || uses <= FEW_USES || elements.saturating_mul(bytes) > sizes::from(KEPT) {
         return None;
     }
     let order: Vec<i64> = (0..own.len()).filter(|&d| d != along).chain([along]).map(|d| d as i64).collect();
@@ -136,7 +137,7 @@ fn suits(module: &Module, id: InstrId, terms: i64, lanes: usize) -> bool {
     let fast = |operand: &[i64], along: usize| {
         let elements = product(operand);
         let uses = products / elements.max(1);
-        let kept = uses <= FEW_USES || elements.saturating_mul(bytes) <= KEPT;
+        let kept = uses <= FEW_USES || elements.saturating_mul(bytes) <= sizes::from(KEPT);
         match product(&operand[along + 1..]) {
             1 => kept,
             apart if apart <= NEAR => kept && terms <= NEAR,

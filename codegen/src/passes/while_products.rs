@@ -16,6 +16,7 @@ use super::edit::{Edit, ints};
 use super::facts::integer;
 use super::loop_state::{Loop, each_loop};
 use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
+use crate::sizes;
 
 /// The most bytes of all products together that are computed before a loop although blocks would do: more leave the cache before they are read.
 const WHOLE: i64 = 1 << 20;
@@ -34,7 +35,9 @@ pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
         let total = |products: &[Product]| {
             products.iter().map(|p| p.bytes.saturating_mul(p.places)).fold(0, i64::saturating_add)
         };
-        let blocks = (total(&products) > WHOLE).then(|| Blocks::of(module, l, &products, turns)).flatten();
+        let blocks = (total(&products) > sizes::from(WHOLE))
+            .then(|| Blocks::of(module, l, &products, turns))
+            .flatten();
         if blocks.is_none() {
             while total(&products) > MOST {
                 products.pop();
@@ -161,7 +164,7 @@ impl Blocks {
         };
         let counter = Counter::of(module, l.id).filter(|_| module.instructions(condition).all(only_asks))?;
         let bytes = products.iter().map(|p| p.bytes).fold(0, i64::saturating_add);
-        let most = (BLOCK / bytes.max(1)).max(FEWEST).min(turns / 2);
+        let most = (sizes::from(BLOCK) / bytes.max(1)).max(FEWEST).min(turns / 2);
         let length = (FEWEST..=most).rev().find(|n| turns % n == 0)?;
         let places = products.iter().map(|p| Places::of(module, l, p, &counter, turns));
         Some(Blocks { turns, length, places: places.collect::<Option<_>>()? })

@@ -26,6 +26,8 @@ mod watch;
 use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "llvm")]
 use hlo_codegen::isa::{self, Isa};
+#[cfg(feature = "llvm")]
+use hlo_codegen::sizes;
 
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program};
@@ -73,6 +75,10 @@ struct Global {
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
+    /// Compile and run as if arrays were N times as large where that decides how, so that small programs go the ways of large ones
+    #[cfg(feature = "llvm")]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
+    cpu_size_divisor: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -163,6 +169,10 @@ fn run_cli(cli: &Cli) -> Exit {
     #[cfg(feature = "llvm")]
     if let Some(isa) = cli.global.cpu_max_isa {
         isa::limit(isa);
+    }
+    #[cfg(feature = "llvm")]
+    if let Some(divisor) = cli.global.cpu_size_divisor {
+        sizes::divide(divisor);
     }
     let result = set_threads(cli.global.threads).and_then(|()| on_deep_stack(|| command_of(cli, &ui)));
     match result {

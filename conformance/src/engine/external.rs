@@ -245,6 +245,10 @@ fn child(program: &Path, spec: &str, files: &Files, options: &RunOptions) -> Com
     if let Some(isa) = hlo_codegen::isa::limited() {
         command.args(["--cpu-max-isa", isa.name()]);
     }
+    #[cfg(feature = "llvm")]
+    if let Some(divisor) = hlo_codegen::sizes::divided() {
+        command.args(["--cpu-size-divisor", &divisor.to_string()]);
+    }
     if let Some(fuel) = options.limits.fuel {
         command.args(["--fuel", &fuel.to_string()]);
     }

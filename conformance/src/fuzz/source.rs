@@ -20,7 +20,9 @@ pub enum Size {
     Medium,
     /// Arrays large enough for kernels to cut their work into pieces
     Large,
-    /// Of each some: mostly small
+    /// A few instructions on arrays that leave the nearest caches
+    Huge,
+    /// Of each some but huge: mostly small
     Mixed,
 }
 
@@ -79,6 +81,7 @@ impl Source {
         let limits = match (self.size, seed % 8) {
             (Size::Small, _) | (Size::Mixed, 0..=3) => Limits::small(),
             (Size::Medium, _) | (Size::Mixed, 4..=6) => Limits::default(),
+            (Size::Huge, _) => Limits::huge(),
             (Size::Large, _) | (Size::Mixed, _) => Limits::large(),
         };
         let devices = if self.devices { limits.devices } else { 1 };

@@ -7,7 +7,7 @@ use hlo::{
 };
 use smallvec::SmallVec;
 
-use super::{Generator, values};
+use super::{Generator, Limits, values};
 
 /// The types of elements, those that real programs use first and more often.
 const TYPES: &[ElementType] = &[
@@ -180,16 +180,22 @@ impl Generator<'_> {
         self.choices.pick(&TYPES[..upto])
     }
 
-    /// A size of a dimension: odd sizes and one often, zero now and then.
+    /// A size of a dimension: odd sizes and one often, zero now and then. In huge programs half of them are long: around blocks and tiles of kernels.
     pub(super) fn size(&mut self) -> i64 {
         const SIZES: &[i64] = &[3, 2, 4, 1, 5, 7, 8, 9, 6, 2, 3, 1, 4, 5, 0, 16];
+        const LONG: &[i64] =
+            &[96, 160, 128, 224, 255, 256, 257, 320, 100, 48, 512, 1000, 1024, 2049, 4096, 5000];
+        if self.limits.elements > Limits::large().elements && self.choices.chance(50) {
+            return self.choices.pick(LONG);
+        }
         self.choices.pick(SIZES)
     }
 
     /// A size of a dimension that kernels cut into vectors: around the widths of those.
     fn minor_size(&mut self) -> i64 {
         const WIDE: &[i64] = &[8, 7, 9, 15, 16, 17, 31, 33, 32, 63, 65, 64, 127, 129, 11, 21];
-        if self.choices.chance(80) { self.choices.pick(WIDE) } else { self.size() }
+        let wide = if self.limits.elements > Limits::large().elements { 40 } else { 80 };
+        if self.choices.chance(wide) { self.choices.pick(WIDE) } else { self.size() }
     }
 
     /// Dimensions of at most so many elements in all as the limit says; some are all alike.

@@ -89,6 +89,18 @@ impl Limits {
         }
     }
 
+    /// A few instructions on arrays of several pieces and tiles in each direction.
+    pub const fn huge() -> Self {
+        Self {
+            instructions: 10,
+            elements: 600_000,
+            nesting: 1,
+            devices: 1,
+            transfers: false,
+            open_random: false,
+        }
+    }
+
     /// Bytes that a program of this size takes, about.
     const fn bytes(self) -> usize {
         16 + self.instructions * 40

@@ -30,24 +30,36 @@ pub(crate) fn trials() -> Vec<Trial> {
     if cfg!(target_arch = "x86_64") {
         for isa in ["AVX2", "AVX512"] {
             trials.push(Trial::test(format!("cpu/corpus {isa}"), move || {
-                limited(isa);
+                otherwise(&["--cpu-max-isa", isa], "large");
                 Ok(())
             }));
         }
     }
+    for divisor in ["64", "4096"] {
+        trials.push(Trial::test(format!("cpu/corpus as if {divisor} times as large"), move || {
+            let divided = ["--cpu-size-divisor", divisor];
+            otherwise(&divided, "huge");
+            let programs = crate_dir().join("large");
+            for program in std::fs::read_dir(programs).map_err(|e| failed(e.to_string()))? {
+                let program =
+                    program.map_err(|e| failed(e.to_string()))?.path().to_string_lossy().into_owned();
+                ends(&hlo(&[&["run", "--platform", "cpu", &program], &divided[..]].concat()), 0);
+            }
+            Ok(())
+        }));
+    }
     trials
 }
 
-/// The same of processors that have less than this one, if it has more: their code and the runtime's loops for them.
-fn limited(isa: &str) {
+/// The same of a compiler that goes other ways: for processors that have less than this one, or for arrays that are larger. And generated programs of a size.
+fn otherwise(flags: &[&str], size: &str) {
     let corpus = crate_dir().join("corpus").to_string_lossy().into_owned();
-    let cases = hlo(&["test", &corpus, "--platform", "cpu", "--cpu-max-isa", isa]);
+    let cases = hlo(&[&["test", &corpus, "--platform", "cpu"], flags].concat());
     ends(&cases, 0);
     let dir = Dir::new();
     let found = dir.path("found").to_string_lossy().into_owned();
-    let programs =
-        ["fuzz", "--engines", "interpreter,cpu", "--size", "large", "--count", "20", "--out", &found];
-    ends(&hlo(&[&programs[..], &["--cpu-max-isa", isa]].concat()), 0);
+    let programs = ["fuzz", "--engines", "interpreter,cpu", "--size", size, "--count", "20", "--out", &found];
+    ends(&hlo(&[&programs[..], flags].concat()), 0);
 }
 
 /// No recorded case is wrong; what is not supported says so.

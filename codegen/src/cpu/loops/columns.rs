@@ -14,6 +14,7 @@ use super::region::{Carried, narrowed, registers, values, widened};
 use super::tape::Tape;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
+use crate::sizes;
 
 /// Columns of a unit.
 const COLUMNS: i64 = 4096;
@@ -33,7 +34,7 @@ impl<'m> Reduction<'m> {
     /// Whether rows of so many columns come from memory and are short.
     fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
         columns.saturating_mul(i64::from(self.folds.widest() / 8).max(1)) <= SHORT_ROW
-            && self.cost(tape).bytes > FAR
+            && self.cost(tape).bytes > sizes::from(FAR)
     }
 
     /// A unit of a reduction over columns.

@@ -9,6 +9,7 @@ use super::lanes::is_plain;
 use super::nest::decode;
 use super::tape::{NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Result, Value};
+use crate::sizes;
 
 /// Bytes of an array from which on its rows are far away: not in the nearest caches.
 pub(super) const DISTANT: i64 = 1 << 20;
@@ -45,7 +46,8 @@ impl Gathered {
             let shape = &tape.arrays[*array as usize].shape;
             let size = shape.element_type.storage_bytes() as i64;
             let row = n.saturating_mul(size);
-            let distant = shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= DISTANT);
+            let distant =
+                shape.checked_elements().is_some_and(|n| n.saturating_mul(size) >= sizes::from(DISTANT));
             let mut values = Vec::new();
             tape.values_in(at, &mut |value| values.push(value));
             let cheap = |values: Vec<NodeId>| {
@@ -128,7 +130,7 @@ impl Picked {
             let each = row / n.max(1);
             let near = row.saturating_mul(size) < LEAST;
             let fits = (0..row).contains(&high.saturating_sub(low))
-                && elements.saturating_mul(size) >= if near { DISTANT } else { FAR }
+                && elements.saturating_mul(size) >= sizes::from(if near { DISTANT } else { FAR })
                 && (LINE..=MOST).contains(&row.saturating_mul(size))
                 && each * size <= LINE;
             if fits && !is_plain(tape, at, inner) {

@@ -19,6 +19,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
 use crate::passes::facts::MOST_ASSEMBLED;
+use crate::sizes;
 
 /// A value and where it is stored.
 #[derive(Clone, Debug)]
@@ -516,7 +517,7 @@ impl Nest {
                 (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
             })
             .fold(0, i64::saturating_add);
-        let streaming = bytes > STREAMING && known;
+        let streaming = bytes > sizes::from(STREAMING) && known;
         if let Some(tiles) = &self.tiles {
             return tiles.emit(self, f, tape, target, streaming);
         }

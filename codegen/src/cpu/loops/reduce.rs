@@ -22,6 +22,7 @@ use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
 use crate::cpu::scalar::Val;
 use crate::fusion::folds::{Space, space};
+use crate::sizes;
 
 /// The variable of chunks, and that of blocks of columns.
 const CHUNK: u32 = 64;
@@ -320,7 +321,7 @@ impl<'m> Reduction<'m> {
     /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
     fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
-        if self.over_rows() && !self.is_abreast() && self.cost(tape).bytes <= FAR {
+        if self.over_rows() && !self.is_abreast() && self.cost(tape).bytes <= sizes::from(FAR) {
             let apart = |var| tape.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
@@ -351,7 +352,7 @@ impl<'m> Reduction<'m> {
         let units = self.plain_units();
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
-        let wanted = (MANY / units.max(1)).min(total / CHUNK_ELEMENTS);
+        let wanted = (MANY / units.max(1)).min(total / sizes::from(CHUNK_ELEMENTS));
         if self.folds.literal || wanted < FEWEST || self.results > 1 << 20 {
             return 0;
         }
@@ -396,7 +397,7 @@ impl<'m> Reduction<'m> {
         let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
         let few = (2..=SLAB_RESULTS).contains(&self.results);
         let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
-        (fits && self.cost(tape).bytes > FAR).then_some((var, n))
+        (fits && self.cost(tape).bytes > sizes::from(FAR)).then_some((var, n))
     }
 
     /// Whether there is a second phase.
@@ -488,7 +489,7 @@ impl<'m> Reduction<'m> {
         }
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
-        if rows && self.cost(tape).bytes > FAR {
+        if rows && self.cost(tape).bytes > sizes::from(FAR) {
             c.ahead = AHEAD;
         }
         let mut units = Vec::new();

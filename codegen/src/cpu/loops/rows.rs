@@ -22,6 +22,7 @@ use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{Prim, Result, Target, Value};
 use crate::cpu::scalar::{Val, register};
+use crate::sizes;
 
 /// Bytes of stack for what is kept of a row.
 const KEPT: i64 = 128 << 10;
@@ -187,7 +188,8 @@ fn distant(tape: &Tape<'_>, sweeps: &[Folds<'_>], whole: &Affine, length: i64) -
         let Op::Load { array, at, guard: ALWAYS } = &tape.nodes[node as usize].op else { continue };
         let shape = &tape.arrays[*array as usize].shape;
         let bytes = |elements: i64| elements.saturating_mul(shape.element_type.storage_bytes() as i64);
-        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= DISTANT) && bytes(length) <= NEXT;
+        let large = shape.checked_elements().is_some_and(|n| bytes(n) >= sizes::from(DISTANT))
+            && bytes(length) <= NEXT;
         if at == whole && large && !arrays.contains(array) {
             arrays.push(*array);
         }
@@ -201,7 +203,7 @@ fn streams(tape: &Tape<'_>, elements: &[Output]) -> bool {
         let shape = &tape.arrays[o.array as usize].shape;
         shape.dims.iter().fold(shape.element_type.storage_bytes() as i64, |n, &d| n.saturating_mul(d))
     });
-    bytes.fold(0, i64::saturating_add) > STREAMING
+    bytes.fold(0, i64::saturating_add) > sizes::from(STREAMING)
 }
 
 /// What each sweep is to keep of so many elements: nodes that a later one needs, and that cost more than a load and a store.

@@ -37,6 +37,9 @@ const TURNED: u32 = 16;
 /// The most operations of an expression that is emitted for each row of what is turned over.
 const LITTLE: u64 = 6;
 
+/// Bytes of a line of the caches.
+const LINE: i64 = 64;
+
 /// Bytes of tiles.
 const ROOM: i64 = 128 << 10;
 
@@ -53,14 +56,16 @@ pub(super) struct Tiles {
     sides: [i64; 2],
 }
 
-/// Rows and columns of a tile, multiples of 16, of a nest of `others` times so many rows and columns.
-fn sides(others: i64, rows: i64, columns: i64) -> [i64; 2] {
-    let up = |n: i64| (n + 15) / 16 * 16;
+/// Rows and columns of a tile of elements of so many bytes, of a nest of `others` times so many rows and columns: multiples of what is turned over at once, and
+/// of the elements of a line.
+fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
+    let unit = (LINE / bytes).max(i64::from(TURNED));
+    let up = |n: i64| (n + unit - 1) / unit * unit;
     let mut tall = ROWS.min(up(rows));
     while tall > FEW_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH {
         tall = up(tall / 2);
     }
-    [tall, (AREA / tall / 16 * 16).clamp(16, up(columns))]
+    [tall, (AREA / tall / unit * unit).clamp(unit, up(columns))]
 }
 
 /// Makes one variable of those along whose values an array has its elements one behind the other, where the array is to be turned over and the first of them has
@@ -140,8 +145,9 @@ impl Tiles {
             });
             let Some(along) = along else { continue };
             let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
-            let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns);
-            let bytes = sides[0] * sides[1] * ty.storage_bytes() as i64;
+            let bytes = ty.storage_bytes() as i64;
+            let sides = sides(others.fold(1, i64::saturating_mul), outer[along].1, columns, bytes);
+            let bytes = sides[0] * sides[1] * bytes;
             if bytes > room || found.as_ref().is_some_and(|f| f.along != along) {
                 continue;
             }
@@ -208,7 +214,7 @@ impl Tiles {
                 let last = least(&e, e.add(first, e.i64(wide))?, e.i64(columns))?;
                 let place = Corner { row, column, low, high, first, last };
                 if direct {
-                    return self.store_turned(c, nest, &tiles, &place, columns);
+                    return self.store_turned(c, nest, &tiles, &place, [rows, columns]);
                 }
                 tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
                 let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
@@ -241,38 +247,35 @@ impl Tiles {
             work += tape.flops(n);
             lines &= !tape.branches(n);
         }
-        lines &= nest.outputs.iter().all(|o| bytes(o.array) * lanes == 64);
-        let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if bytes(*array) * lanes == 64);
+        lines &= nest.outputs.iter().all(|o| i64::from(bytes(o.array) * lanes) == LINE);
+        let turned = |n: &NodeId| matches!(&tape.nodes[*n as usize].op, Op::Load { array, .. } if i64::from(bytes(*array) * lanes) == LINE);
         lines
             && self.loads.iter().all(turned)
             && work <= LITTLE
-            && sides.iter().all(|n| n % i64::from(lanes) == 0)
+            && sides.iter().chain(&self.sides).all(|n| n % i64::from(lanes) == 0)
     }
 
-    /// Computes and stores a tile, a square of lanes at a time, and asks for the tile after it.
+    /// Computes and stores a tile, a square of lanes at a time, and asks with each for a part of the tile after it: requests that come all at once fill the queue
+    /// that stores past the caches wait in.
     fn store_turned<'ctx>(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         nest: &Nest,
         tiles: &[Tile<'_, 'ctx>],
         place: &Corner<'ctx>,
-        columns: i64,
+        [rows, columns]: [i64; 2],
     ) -> Result<()> {
         let (e, step) = (c.e, i64::from(c.lanes));
         let strides: Vec<i64> = tiles.iter().map(|t| t.stride(self.atoms[0])).collect();
-        let next = e.add(place.last, e.sub(place.last, place.first)?)?;
-        let end = least(&e, next, e.i64(columns))?;
-        c.for_var(CORNER[1], place.last, end, 1, false, 1, |c| {
-            c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
-                let from = place.at_corner(c, tiles)?;
-                from.into_iter().try_for_each(|from| e.prefetch_far(from, 1))
-            })
-        })?;
+        let later = self.later(c, tiles, place, [rows, columns])?;
         c.for_var(CORNER[0], place.low, place.high, step, false, step, |c| {
             c.for_var(CORNER[1], place.first, place.last, step, false, step, |c| {
                 let wide = e.with_lanes(c.lanes);
+                let (row, column) = (c.var(CORNER[0])?, c.var(CORNER[1])?);
                 let mut squares = Vec::new();
-                for ((tile, from), stride) in tiles.iter().zip(place.at_corner(c, tiles)?).zip(&strides) {
+                for ((tile, from), stride) in
+                    tiles.iter().zip(place.at_corner(c, tiles, row, column)?).zip(&strides)
+                {
                     let mut all = Vec::new();
                     for r in 0..step {
                         let at = e.address(from, e.i64(stride.wrapping_mul(r)))?;
@@ -281,7 +284,11 @@ impl Tiles {
                     turned(&wide, &mut all)?;
                     squares.push(all);
                 }
-                let (row, column) = (c.var(CORNER[0])?, c.var(CORNER[1])?);
+                let before = e.mul(e.sub(row, place.low)?, e.i64(self.sides[1] / step))?;
+                let before = e.add(before, e.sub(column, place.first)?)?;
+                for (from, stride) in later.iter().zip(&strides) {
+                    self.ask(&e, *from, *stride, before, step)?;
+                }
                 for r in 0..step {
                     c.enter()?;
                     c.set_var(place.row, e.add(row, e.i64(r))?, false, 1);
@@ -296,6 +303,44 @@ impl Tiles {
                 }
                 Ok(())
             })
+        })
+    }
+
+    /// Where the loads of tiles are at the beginning of the tile after this one: beside it, else in the next block of rows. Behind the last one it is this one.
+    fn later<'ctx>(
+        &self,
+        c: &mut Code<'_, '_, 'ctx, '_>,
+        tiles: &[Tile<'_, 'ctx>],
+        place: &Corner<'ctx>,
+        [rows, columns]: [i64; 2],
+    ) -> Result<Vec<Value<'ctx>>> {
+        let e = c.e;
+        let beside = e.icmp(IntPredicate::SLT, place.last, e.i64(columns))?;
+        let below = e.icmp(IntPredicate::SLT, place.high, e.i64(rows))?;
+        let next = e.select(below, place.high, place.low)?;
+        let first = e.select(below, e.i64(0), place.first)?;
+        let row = e.select(beside, place.low, next)?;
+        let column = e.select(beside, place.last, first)?;
+        place.at_corner(c, tiles, row, column)
+    }
+
+    /// Asks for as many lines of a tile that begins there as a square has rows: those after so many others, one piece of consecutive elements after the other,
+    /// which is how memory gives them fastest.
+    fn ask<'ctx>(
+        &self,
+        e: &Emit<'_, 'ctx>,
+        from: Value<'ctx>,
+        stride: i64,
+        before: Value<'ctx>,
+        lines: i64,
+    ) -> Result<()> {
+        let piece = e.i64(self.sides[0] / lines);
+        e.for_range(e.i64(0), e.i64(lines), e.i64(1), |line| {
+            let line = e.add(before, line)?;
+            let column = e.udiv(line, piece)?;
+            let along = e.mul(e.sub(line, e.mul(column, piece)?)?, e.i64(LINE))?;
+            let at = e.address(from, e.add(e.mul(column, e.i64(stride))?, along)?)?;
+            e.prefetch_far(at, 1)
         })
     }
 
@@ -376,15 +421,17 @@ struct Corner<'ctx> {
 }
 
 impl<'ctx> Corner<'ctx> {
-    /// Where the loads of tiles are at the corner where the code is.
+    /// Where the loads of tiles are at a row and a column.
     fn at_corner(
         &self,
         c: &mut Code<'_, '_, 'ctx, '_>,
         tiles: &[Tile<'_, 'ctx>],
+        row: Value<'ctx>,
+        column: Value<'ctx>,
     ) -> Result<Vec<Value<'ctx>>> {
         c.enter()?;
-        c.set_var(self.row, c.var(CORNER[0])?, false, 1);
-        c.set_var(self.column, c.var(CORNER[1])?, false, 1);
+        c.set_var(self.row, row, false, 1);
+        c.set_var(self.column, column, false, 1);
         let all = tiles.iter().map(|t| Ok(c.place(t.array, t.at)?.address)).collect();
         c.leave();
         all

@@ -14,6 +14,7 @@ use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, KernelFn, Phase, Progress};
 use crate::plan::{Action, Plan, Step, Turn};
 use crate::runtime::interpret;
+use crate::sizes;
 
 /// Work of less than this runs on one thread: sharing it costs more than it gains.
 const ALONE_NANOSECONDS: u64 = 10_000;
@@ -280,10 +281,10 @@ impl<'a> Loader<'a> {
         let nanoseconds = estimate(phase.bytes, phase.flops);
         let grain = phase.grain.max(1);
         let most = phase.units.div_ceil(grain).max(1);
-        let chunks = if nanoseconds < ALONE_NANOSECONDS {
+        let chunks = if nanoseconds < sizes::from(ALONE_NANOSECONDS) {
             1
         } else {
-            (nanoseconds / CHUNK_NANOSECONDS).clamp(2, most.max(2))
+            (nanoseconds / sizes::from(CHUNK_NANOSECONDS)).clamp(2, most.max(2))
         };
         let function = self.function(&phase.symbol)?;
         Ok(Launch { function, units: phase.units, grain, chunks: chunks.min(most) })

@@ -17,6 +17,7 @@ use super::vector::{Arrays, Widen};
 use crate::isa::Features;
 use crate::runtime::native::memory::{Shared, prefetch};
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// Vectors, at most: beyond, tiles have full registers of them.
 const MOST: usize = 16;
@@ -134,7 +135,7 @@ impl Few {
                 )
             };
         });
-        let each = (CHUNK / terms).next_multiple_of(TOGETHER).clamp(TOGETHER, ROWS);
+        let each = (sizes::from(CHUNK) / terms).next_multiple_of(TOGETHER).clamp(TOGETHER, ROWS);
         let chunks = rows.div_ceil(each);
         let (matrix, out) = (Shared::<u8>::new(arrays.matrix.cast_mut()), Shared::<u8>::new(arrays.out));
         pool.run(batch * chunks, &|chunk| {

@@ -5,6 +5,7 @@ use super::source::{Source, WIDEST};
 use crate::isa::Features;
 use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// Results of more bytes are not kept in caches, whose third level is slower to pass by than to write to.
 const STREAMED: usize = 64 << 20;
@@ -38,7 +39,7 @@ impl Outer {
         pool: &Pool,
     ) {
         let Extents { batch, m, n, .. } = self.0;
-        let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > STREAMED;
+        let streamed = batch.saturating_mul(m).saturating_mul(4 * n) > sizes::from(STREAMED);
         // SAFETY: the caller's.
         unsafe { write(self.0, left, right, to, pool, streamed) };
     }

@@ -29,6 +29,7 @@ use super::steps::Steps;
 use super::tile::{ALONG, Arithmetic, Tile, Tiles};
 use crate::runtime::native::workspace::{Workspace, with_workspace};
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// Extents of a batch of products: `batch` times `m` x `k` by `k` x `n`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,8 +183,8 @@ impl Schedule {
             apart if apart.is_multiple_of(PAGE / 2) => m <= 4,
             _ => false,
         };
-        let streamed =
-            right == Right::InPlace && (right_bytes > 1 << 20 || colliding && right_bytes > COLLIDING);
+        let streamed = right == Right::InPlace
+            && (right_bytes > sizes::from(1 << 20) || colliding && right_bytes > sizes::from(COLLIDING));
         let at_once = n <= tiles.columns || m <= 64 && k * word <= 256 || streamed;
         let left_cost = match left {
             Some(Left::InPlace) => 0,
@@ -195,8 +196,9 @@ impl Schedule {
             Some(left) => left,
             None => Left::Packed,
         };
-        let alone = work <= ALONE;
-        let wanted = (work / CHUNK).max((work / FIRST_CHUNK).min(FIRST_CHUNKS)).clamp(1, 64);
+        let alone = work <= sizes::from(ALONE);
+        let wanted =
+            (work / sizes::from(CHUNK)).max((work / sizes::from(FIRST_CHUNK)).min(FIRST_CHUNKS)).clamp(1, 64);
         // Whole matrices, then rows, then columns.
         let (mut batches, mut rows, mut columns) = (batch, m, n);
         if right == Right::Own && forced.is_some() {
@@ -245,7 +247,7 @@ impl Schedule {
         let most = (most / tiles.columns).max(2);
         let panels = n.div_ceil(tiles.columns);
         let least = panels.div_ceil(most);
-        let wanted = (extents.work() / CHUNK).clamp(1, 8 * threads);
+        let wanted = (extents.work() / sizes::from(CHUNK)).clamp(1, 8 * threads);
         let cut = |stripes: usize| {
             let columns = (panels.div_ceil(stripes) * tiles.columns).min(n);
             let stripes = n.div_ceil(columns);
@@ -266,7 +268,7 @@ impl Schedule {
             let multiplied = each * rows * vectors * 4;
             let packed =
                 (each.div_ceil(parts) * columns * RIGHT_COST + each * rows * self.left_cost) * word / 4;
-            let streamed = if columns * words * word > NEAR { each * vectors * 4 } else { 0 };
+            let streamed = if columns * words * word > sizes::from(NEAR) { each * vectors * 4 } else { 0 };
             let far = stripes > 1 && (reported || !self.blocked);
             let fetched = if far { (batch * m * n / threads).saturating_mul(FAR_COST) } else { 0 };
             let time = (multiplied + packed + streamed).saturating_mul(k).saturating_add(fetched);
@@ -294,7 +296,7 @@ impl Schedule {
     /// Bytes of scratch memory.
     pub(in crate::runtime::native) fn scratch(&self, extents: Extents) -> usize {
         let bytes = self.counters(extents) * size_of::<AtomicU32>();
-        if bytes <= COUNTERS { 0 } else { bytes }
+        if bytes <= sizes::from(COUNTERS) { 0 } else { bytes }
     }
 
     /// Blocks of rows whose finished chunks are counted, as an epilogue wants whole rows: at most so many, for any number of threads.
@@ -414,7 +416,7 @@ impl<A: Arithmetic> Product<'_, A> {
         let bytes = self.schedule.counters(self.extents) * size_of::<AtomicU32>();
         // SAFETY: the caller's; there are counters for the rows of any schedule.
         let run = |scratch: *mut u8| unsafe { Product { schedule, scratch, ..*self }.run_scheduled() };
-        if !reported || bytes > COUNTERS {
+        if !reported || bytes > sizes::from(COUNTERS) {
             run(self.scratch)
         } else {
             COUNTS.with_borrow_mut(|counts| run(counts.room(bytes)));

@@ -382,6 +382,7 @@ mod wide {
 
     use super::{Block, Field, Kernel, Number, STREAMS};
     use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32};
+    use crate::sizes;
 
     /// Vectors of sums of a row by itself.
     const WIDE: usize = 8;
@@ -577,7 +578,7 @@ mod wide {
         }
         // Rows that are shorter than a page are one stream, which the processor follows from one to the next; near the processor they are better multiplied side by side.
         let bytes = block.terms * size_of::<E>();
-        let follows = bytes < 4096 && block.rows * block.stride * size_of::<E>() > NEAR;
+        let follows = bytes < 4096 && block.rows * block.stride * size_of::<E>() > sizes::from(NEAR);
         let streams = if follows { 0 } else { block.rows / STREAMS };
         // SAFETY: the caller's.
         unsafe {

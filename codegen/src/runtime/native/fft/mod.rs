@@ -25,6 +25,7 @@ use super::workspace::with_workspace;
 use super::{Call, Operation};
 use crate::Unsupported;
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// Points of short lines that are transformed by one call.
 const TOGETHER: usize = 1 << 10;
@@ -580,19 +581,20 @@ impl<T: FftNum + Float> Work<'_, T> {
             flags.slice_mut(0, self.volumes.count).fill(0);
             Shared::<AtomicU8>::new(flags.pointer()).slice(0, self.volumes.count)
         };
-        if size >= PART {
-            let parts = size.div_ceil(PART);
+        let part = sizes::from(PART);
+        if size >= part {
+            let parts = size.div_ceil(part);
             self.pool.run(self.volumes.count * parts, &|i| {
-                let (volume, first) = (i / parts, i % parts * PART);
+                let (volume, first) = (i / parts, i % parts * part);
                 // SAFETY: a part of the volume.
-                let x = unsafe { x.slice(volume * size + first, PART.min(size - first)) };
+                let x = unsafe { x.slice(volume * size + first, part.min(size - first)) };
                 if !all_finite(x) {
                     flags[volume].store(1, Ordering::Relaxed);
                 }
             });
             return;
         }
-        let some = PART / size.max(1);
+        let some = part / size.max(1);
         self.pool.run(self.volumes.count.div_ceil(some), &|i| {
             for (volume, flag) in flags.iter().enumerate().skip(i * some).take(some) {
                 // SAFETY: the volume's parts.

@@ -30,6 +30,7 @@ use super::{Call, Operation};
 use crate::Unsupported;
 use crate::passes::facts::{FEW_NEIGHBOURS, splat};
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// Positions of a window from which windows that overlap share their work.
 const LONG: usize = 32;
@@ -263,7 +264,7 @@ fn fill(bytes: &mut [u8], pattern: &[u8]) {
 
 /// Cuts `n` things of `size` elements each into tasks; `work` gets the number of a task below [`TASKS`] and a range.
 fn tasks(pool: &Pool, n: usize, size: usize, work: &(dyn Fn(usize, std::ops::Range<usize>) + Sync)) {
-    let count = (n.saturating_mul(size.max(1)) / PIECE).clamp(1, TASKS).min(n.max(1));
+    let count = (n.saturating_mul(size.max(1)) / sizes::from(PIECE)).clamp(1, TASKS).min(n.max(1));
     let each = |task: usize| work(task, n * task / count..n * (task + 1) / count);
     if count == 1 { each(0) } else { pool.run(count, &each) }
 }
@@ -327,7 +328,7 @@ impl Operation for ReduceWindow {
             first,
             scratch: scratch(self.tasks),
             scratch_bytes,
-            far: input * self.ty.storage_bytes() > FAR,
+            far: input * self.ty.storage_bytes() > sizes::from(FAR),
         };
         // SAFETY: the operand, the result and what is between have these sizes and do not overlap.
         unsafe {

@@ -5,6 +5,7 @@
 use super::{TASKS, Work, direct, fill, tasks};
 use crate::runtime::native::memory::Shared;
 use crate::runtime::native::window::{Axis, Form};
+use crate::sizes;
 
 /// Neighbouring lines that are folded together.
 const WIDE: usize = 512;
@@ -61,7 +62,7 @@ pub(super) unsafe fn along(
     out: Shared<u8>,
 ) {
     let form = axis.form();
-    let long = axis.input.saturating_mul(inner) >= LONG_LINE && axis.input >= LANES * TASKS;
+    let long = axis.input.saturating_mul(inner) >= sizes::from(LONG_LINE) && axis.input >= LANES * TASKS;
     let few = outer < TASKS / 4 && long && work.fold.identity.is_some();
     // SAFETY: as the caller says, in all cases; tasks have different lines.
     unsafe {

@@ -18,6 +18,7 @@ use crate::runtime::native::reduce_window::fold::{self, Fold};
 use crate::runtime::native::simd::vectorized;
 use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::native::{Call, Sent};
+use crate::sizes;
 
 /// Index vectors that are looked at together.
 const BLOCK: usize = 512;
@@ -170,7 +171,7 @@ impl Direct {
         }
         let updates = size(&batch).checked_mul(run)?;
         // Powers of two: as many for each thread of most machines.
-        let number = updates / elements.saturating_mul(4).max(4 * LARGE);
+        let number = updates / elements.saturating_mul(4).max(4 * sizes::from(LARGE));
         let number = number.min(COPIES).next_power_of_two();
         let plain = matches!(ty.class(), TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned)
             || matches!(ty, ElementType::F32 | ElementType::F64);
@@ -291,7 +292,7 @@ impl Direct {
                     from: &from[..kept],
                     stride: inner.strides[1],
                     run,
-                    near: self.elements * self.bytes <= NEAR,
+                    near: self.elements * self.bytes <= sizes::from(NEAR),
                 };
                 if self.window.is_empty() {
                     (self.rows)(result, updates, list);
@@ -352,9 +353,9 @@ impl Direct {
         let arrays = Pointers([indices, updates, result]);
         let extent = self.extent();
         let keys = extent.div_ceil(self.row.max(1));
-        let threads = if work < LARGE { 1 } else { call.pool.threads() };
+        let threads = if work < sizes::from(LARGE) { 1 } else { call.pool.threads() };
         let pieces = if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer) };
-        let long = self.window.is_empty() && self.run * self.bytes >= PART * pieces;
+        let long = self.window.is_empty() && self.run * self.bytes >= sizes::from(PART) * pieces;
         let (ranges, parts) = if long && keys < FEW * pieces { (1, pieces) } else { (pieces.min(keys), 1) };
         let together = outer == 1 && ranges > 1;
         if !together {

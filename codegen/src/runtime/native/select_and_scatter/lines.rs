@@ -12,6 +12,7 @@ use super::super::simd::{Work, vectorized};
 use super::super::window::{Axis, Run, advance, locate, outputs, positions};
 use super::super::{Call, Sent};
 use super::sums::{Number, Planes, Stays, WIDE, with_comparison};
+use crate::sizes;
 
 /// Elements of a band, at least.
 const BAND: usize = 1 << 14;
@@ -41,7 +42,8 @@ impl Planes<'_> {
         let Some((first, _)) = axes.split_first() else { return };
         let planes = outer * inner;
         let rows = first.input;
-        let bands = BANDS.div_ceil(planes.max(1)).min(elements / inner / BAND).clamp(1, rows.max(1));
+        let bands =
+            BANDS.div_ceil(planes.max(1)).min(elements / inner / sizes::from(BAND)).clamp(1, rows.max(1));
         let sent = Sent(*call);
         call.pool.run(planes * bands, &|item| {
             let (call, plane, band) = (sent.get(), item / bands, item % bands);

@@ -6,7 +6,7 @@ use super::super::memory::Shared;
 use super::super::workspace::with_workspace;
 use super::super::{Call, selection};
 use super::keys::Key;
-use super::radix::{self, Item, Items, Narrow, PARALLEL, Wide, each_piece};
+use super::radix::{self, Item, Items, Narrow, Wide, each_piece, parallel};
 use super::wanted::Wanted;
 use super::{Sort, merge};
 
@@ -198,7 +198,7 @@ impl Sort {
                 .enumerate()
                 .for_each(|(i, item)| order[place(i)] = place(item.place() as usize) as u32);
         };
-        if len < PARALLEL {
+        if len < parallel() {
             // SAFETY: the layout has this place.
             let room = unsafe {
                 Shared::<T>::new(scratch.add(self.scratch.items[0] as usize))

@@ -20,7 +20,7 @@ use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module};
 use self::counts::{Count, counts};
 use self::line::Line;
 use self::merge::{Column, Comparator, LANES};
-use self::radix::{PARALLEL, each_piece};
+use self::radix::{each_piece, parallel};
 use self::wanted::Wanted;
 use super::memory::{Layout, Shared, with_width};
 use super::region::Scalars;
@@ -196,7 +196,7 @@ impl Sort {
                     && wanted == Wanted::All
                     && matches!(&keys[..], [key] if key.is_decoded() && !key.is_partial()) =>
             {
-                if lines.len < PARALLEL {
+                if lines.len < parallel() {
                     at.items = [layout.add(len, operands[0].bytes as u64); 2];
                 }
                 at.counts = layout.add(radix::bare_counters(lines.len) as u64, 4);
@@ -209,7 +209,7 @@ impl Sort {
                     at.items = [layout.add(len, size), layout.add(len, size)];
                     let counters = radix::counters(lines.len).max(radix::bare_counters(lines.len));
                     at.counts = layout.add(counters as u64, 4);
-                } else if lines.len < PARALLEL {
+                } else if lines.len < parallel() {
                     let room = selection::room(wanted.range(lines.len).len(), lines.len);
                     at.items = [layout.add(room as u64, size); 2];
                 }
@@ -227,7 +227,7 @@ impl Sort {
             }
         }
         let groups = lines.count.div_ceil(group);
-        let mut tasks = if lines.len >= PARALLEL { 1 } else { groups.min(TASKS) };
+        let mut tasks = if lines.len >= parallel() { 1 } else { groups.min(TASKS) };
         while tasks > 8 && layout.bytes().saturating_mul(tasks as u64) > MUCH {
             tasks /= 2;
         }

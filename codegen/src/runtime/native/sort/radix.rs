@@ -3,6 +3,7 @@
 use crate::runtime::native::memory::Shared;
 use crate::runtime::native::workspace::with_workspace;
 use crate::runtime::pool::Pool;
+use crate::sizes;
 
 /// What is sorted: a key and what goes with it.
 pub(super) trait Item: Copy + Send + Sync {
@@ -83,7 +84,12 @@ impl Item for Wide {
 }
 
 /// Items from which the work is cut into pieces for several threads.
-pub(super) const PARALLEL: usize = 1 << 15;
+const PARALLEL: usize = 1 << 15;
+
+/// [`PARALLEL`] of this process.
+pub(super) fn parallel() -> usize {
+    sizes::from(PARALLEL)
+}
 
 /// The most pieces.
 const PIECES: usize = 16;
@@ -109,12 +115,12 @@ pub(super) fn each_piece(pool: &Pool, n: usize, work: &(dyn Fn(usize, std::ops::
 }
 
 fn pieces(pool: &Pool, n: usize) -> usize {
-    if n < PARALLEL { 1 } else { pool.threads().min(PIECES) }
+    if n < parallel() { 1 } else { pool.threads().min(PIECES) }
 }
 
 /// Counters that [`sort`] needs for `n` items.
 pub(super) fn counters(n: usize) -> usize {
-    if n < PARALLEL { COUNTERS } else { PIECES * COUNTERS + (1 << DIGIT) + 1 }
+    if n < parallel() { COUNTERS } else { PIECES * COUNTERS + (1 << DIGIT) + 1 }
 }
 
 /// What is sorted, and memory for it.
@@ -144,7 +150,7 @@ pub(super) unsafe fn sort<T: Item>(
 ) {
     let Items { data, spare, counts, n, .. } = items;
     let used = 64 - differ.leading_zeros();
-    if n < PARALLEL || used == 0 {
+    if n < parallel() || used == 0 {
         // SAFETY: as the caller says.
         return unsafe { part(Items { bits: used, ..items }, 0, done) };
     }
@@ -268,7 +274,7 @@ const SPARE: usize = 1 << 16;
 
 /// Counters that [`sort_bare`] needs for `n` keys.
 pub(super) fn bare_counters(n: usize) -> usize {
-    if n < PARALLEL { COUNTERS } else { (PIECES << DIGIT) + (1 << DIGIT) + 1 }
+    if n < parallel() { COUNTERS } else { (PIECES << DIGIT) + (1 << DIGIT) + 1 }
 }
 
 /// Where keys come from.
@@ -277,7 +283,7 @@ pub(super) trait Keys<W>: Sync {
     fn each(&self, range: std::ops::Range<usize>, sink: impl FnMut(W));
 }
 
-/// Sorts keys by themselves in the memory of the result (`items.data`). `spare` is used for fewer than [`PARALLEL`] keys. `done` is called for
+/// Sorts keys by themselves in the memory of the result (`items.data`). `spare` is used for fewer than [`parallel`] keys. `done` is called for
 /// parts of the result that are sorted.
 ///
 /// # Safety
@@ -291,7 +297,7 @@ pub(super) unsafe fn sort_bare<W: Item>(
 ) {
     let Items { data: result, counts, n, .. } = items;
     let used = 64 - differ.leading_zeros();
-    if n < PARALLEL || used == 0 {
+    if n < parallel() || used == 0 {
         let mut at = 0;
         // SAFETY: there is room for the keys.
         keys.each(0..n, |key| unsafe {
@@ -372,7 +378,7 @@ unsafe fn bare_part<W: Item>(data: Shared<W>, n: usize, bits: u32) {
         }
         return;
     }
-    if n <= SPARE {
+    if n <= sizes::from(SPARE) {
         let room = (n * size_of::<W>()).next_multiple_of(64);
         with_workspace(room + 4 * COUNTERS, |workspace| {
             // SAFETY: the workspace has room for the keys and the counters.
