@@ -146,19 +146,20 @@ fn hyperbolic_tangent<'ctx>(e: &Emit<'_, 'ctx>, [a, b]: Pair<'ctx>, digits: Digi
     Ok(Fast { value, holds: usual(e, bounded, b)? })
 }
 
-/// `1 / (1 + w)` for `w = e^-z`, with `p = 1 + Re w` computed without cancellation close to the poles; of `a < 0` as `e^z / (1 + e^z)`.
+/// `1 / (1 + w)` for `w = e^-z`, of `a < 0` as `w / (1 + w)` for `w = e^z`, with `p = 1 + Re w`. Close to the poles, where `w` is -1, `p` and `Re w + |w|` are made of
+/// `1 + cos b` and `|w| - 1`, without cancellation; elsewhere of `w` itself, which are fewer roundings.
 fn logistic<'ctx>(e: &Emit<'_, 'ctx>, [a, b]: Pair<'ctx>, digits: Digits) -> Result<Fast<'ctx>> {
     let one = e.f64(1.0);
     let exponent = e.fneg(fabs(e, a)?)?;
     let (radius, q) = (exp(e, exponent, digits)?, expm1(e, exponent, digits)?);
     let [sine, cosine] = sine_cosine(e, b, digits)?;
-    let left = negative(e, cosine)?;
-    let quotient = e.fdiv(e.fmul(sine, sine)?, e.fsub(one, e.select(left, cosine, e.f64(0.0))?)?)?;
-    let k = e.select(left, quotient, e.fadd(one, cosine)?)?;
-    let p = e.fma(q, cosine, k)?;
+    let near = e.and(negative(e, cosine)?, e.fcmp(FloatPredicate::OGT, radius, e.f64(0.5))?)?;
+    let k = e.fdiv(e.fmul(sine, sine)?, e.fsub(one, cosine)?)?;
+    let p = e.select(near, e.fma(q, cosine, k)?, e.fma(radius, cosine, one)?)?;
     let s = e.fmul(radius, sine)?;
     let below = e.fma(p, p, e.fmul(s, s)?)?;
-    let above = e.select(negative(e, a)?, e.fmul(radius, e.fadd(k, q)?)?, p)?;
+    let sum = e.select(near, e.fadd(k, q)?, e.fadd(cosine, radius)?)?;
+    let above = e.select(negative(e, a)?, e.fmul(radius, sum)?, p)?;
     Ok(Fast { value: [e.fdiv(above, below)?, e.fdiv(s, below)?], holds: usual(e, a, b)? })
 }
 
