@@ -58,6 +58,12 @@ impl Unit {
     }
 }
 
+/// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that of the results, which those are then converted to.
+fn coarser(operand: ElementType, result: ElementType) -> ElementType {
+    let unit = |ty| Format::of(ty).map_or(0.0, Format::unit);
+    if unit(operand) > unit(result) { operand } else { result }
+}
+
 /// A number of at most this magnitude, off by at most so much; arithmetic rounds.
 #[derive(Clone, Copy, Debug)]
 struct Ball {
@@ -115,7 +121,7 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let rank = arg.tensor.rank();
     let block = |dims: &[i64]| dims.iter().skip(rank - lengths.len()).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
-    let format = Format::of(result.element_type())?;
+    let format = Format::of(coarser(x.ty, result.element_type()))?;
     let flush = if case.settings.allowances.flush_denormals { format.min_normal() } else { format.least() };
     // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
     let stages = points.log2().ceil() + 2.0;
@@ -150,7 +156,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let (a, v) = (Numbers::of(arg.tensor), Numbers::of(result));
     let n = usize::try_from(*result.dims().last()?).ok()?;
     let lower = case.instr.attrs.bool(AttrKey::Lower);
-    let unit = Unit::of(case, v.ty)?;
+    let unit = Unit::of(case, coarser(a.ty, v.ty))?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let mut off = vec![0.0; v.len()];
     for m in 0..v.len() / (n * n).max(1) {
@@ -209,7 +215,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     // On the right, rows of X are solutions for the transposed matrix.
     let swapped = transposed == left;
     let forward = lower != swapped;
-    let unit = Unit::of(case, v.ty)?;
+    let unit = Unit::of(case, coarser(a.ty, v.ty))?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let (matrix, block) = (n * n, v.len() / (a.len() / (n * n).max(1)).max(1));
     if n == 0 || block == 0 {

@@ -651,6 +651,9 @@ fn factors_and_solutions_in_f32_are_inside() {
             "HloModule m\nENTRY e {{ a = f32[{n},{n}] parameter(0)\n ROOT l = f32[{n},{n}] cholesky(a), lower=true }}"
         );
         check(&l, &certified(&text, &[&a], Allowances::STRICT)[0], limit);
+        // It is computed in the operand's type, whatever that of the result.
+        let wide = text.replace("ROOT l = f32", "ROOT l = f64");
+        check(&l, &certified(&wide, &[&a], Allowances::STRICT)[0], limit);
         let b = some(n * 2, seed + 50);
         let mut x = b.clone();
         for c in 0..2 {
