@@ -247,7 +247,7 @@ mod huge {
             }
         };
         compiled.times.iter().for_each(|(name, _, time)| s.add(name, time.as_secs_f64() * 1e3));
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: u64::MAX };
+        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: u64::MAX, watched: false };
         let executable = s.time("load", || Executable::load(compiled.program, &options).unwrap());
         s.peak = peak();
         drop(executable);

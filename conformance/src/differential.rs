@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
-use hlo::{ArrayLiteral, Diagnostic, Module, Opcode};
+use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode};
 use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
 use crate::certify::{Bounds, certify};
+use crate::engine::interpreter::interpret;
 use crate::engine::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, arrays_bytes,
 };
-use crate::replay::replay;
+use crate::replay::{Replay, replay};
 use crate::room;
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
@@ -337,10 +338,55 @@ fn compare(
     }
     difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
-    if settings.replay && says_little && executable.form().is_some() {
+    if settings.replay && says_little {
         replayed(&mut difference, executable, allowances, subject, settings);
     }
     difference
+}
+
+/// Replays an executable: of a program of its own, or of the HLO that the steps of a compiled one execute, if the interpreter gives the reference's results for
+/// that to the bit; and the opcode that diverges first. `None`: that cannot be, or decides nothing (values beyond the memory limit).
+fn replay_of(
+    expected: &Finished,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<(Replay, Option<Opcode>)> {
+    if executable.form().is_some() {
+        let found = replay(subject, executable, allowances, settings).ok()?;
+        let blamed = found.first().map(|d| d.place.opcode);
+        return Some((found, blamed));
+    }
+    let watched = executable.watched()?;
+    let steps = Subject { module: watched.form()?.module, ..subject.clone() };
+    let Outcome::Finished(same) = interpret(steps.module, steps.inputs().ok()?, &settings.run, None) else {
+        return None;
+    };
+    let all = |results: &[Vec<ArrayLiteral>]| results.iter().flatten().cloned().collect::<Vec<_>>();
+    let (expected, same) = (all(&expected.results), all(&same.results));
+    let is_same = expected.len() == same.len()
+        && expected.iter().zip(&same).all(|(e, s)| same_bits(e, s, settings.nan_bits));
+    if !is_same {
+        return None;
+    }
+    let found = replay(&steps, &*watched, allowances, settings).ok()?;
+    let blamed = found.first().map(|d| computed(steps.module, d.place.id));
+    Some((found, blamed))
+}
+
+/// What an instruction computes: of a fusion what its root does.
+fn computed(module: &Module, id: InstrId) -> Opcode {
+    let instr = module.instr(id);
+    match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {
+        None => instr.opcode,
+        Some(called) => {
+            let root = module.root(called);
+            let first = module.instr(root).operands().first().copied();
+            let several = module.instr(root).opcode == Opcode::Tuple;
+            module.instr(first.filter(|_| several).unwrap_or(root)).opcode
+        }
+    }
 }
 
 /// Decides by replay what the bounds over the whole program left open, and finds who is to blame.
@@ -351,10 +397,11 @@ fn replayed(
     subject: &Subject<'_>,
     settings: &Settings,
 ) {
-    // A replay that cannot be made (values beyond the memory limit) decides nothing.
-    let Ok(found) = replay(subject, executable, allowances, settings) else { return };
+    let Some(expected) = &difference.reference else { return };
+    let found = replay_of(expected, executable, allowances, subject, settings);
+    let Some((found, blamed)) = found else { return };
     difference.replayed = true;
-    difference.blamed = found.first().map(|d| d.place.opcode);
+    difference.blamed = blamed;
     match found.class() {
         Class::Wrong => difference.kind = Kind::Wrong,
         Class::Undecided => {}

@@ -72,9 +72,18 @@ pub struct Site<'a> {
     pub device: Device,
     /// How many instructions that apply computations to elements are waiting for this one.
     pub nesting: u32,
-    /// Bytes of the values that are alive.
+    /// Bytes of the values that are alive; 0 outside of the interpreter.
     pub live_bytes: u64,
-    frames: &'a [Frame<'a>],
+    way: Way<'a>,
+}
+
+/// How a run came to an instruction.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// The interpreter's frames.
+    Frames(&'a [Frame<'a>]),
+    /// The calls of another engine.
+    Calls(&'a [Call]),
 }
 
 /// One call on the way to an instruction.
@@ -99,9 +108,25 @@ impl<'a> Site<'a> {
 
     /// The calls from the entry computation (or, if [`Site::nesting`] is above 0, the applied one) to here, outermost first.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Call> + 'a {
-        let inner = self.frames.get(1..).unwrap_or_default();
-        let calls = self.frames.iter().zip(inner);
-        calls.map(|(outer, inner)| Call { caller: outer.current(), iteration: inner.iteration })
+        let way = self.way;
+        let count = match way {
+            Way::Frames(frames) => frames.len().saturating_sub(1),
+            Way::Calls(calls) => calls.len(),
+        };
+        (0..count).map(move |i| match way {
+            Way::Frames(frames) => Call { caller: frames[i].current(), iteration: frames[i + 1].iteration },
+            Way::Calls(calls) => calls[i],
+        })
+    }
+
+    /// An instruction that another engine than the interpreter executes, for the `execution`th time, and the calls that led it there.
+    pub fn elsewhere(
+        module: &'a Module,
+        (id, execution): (InstrId, u64),
+        device: Device,
+        calls: &'a [Call],
+    ) -> Self {
+        Self { module, id, execution, device, nesting: 0, live_bytes: 0, way: Way::Calls(calls) }
     }
 }
 
@@ -144,6 +169,6 @@ impl<'a> Site<'a> {
         live_bytes: u64,
         frames: &'a [Frame<'a>],
     ) -> Self {
-        Self { module, id, execution, device, nesting, live_bytes, frames }
+        Self { module, id, execution, device, nesting, live_bytes, way: Way::Frames(frames) }
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn load(text: &str) -> Executable {
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 30 };
+        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 30, watched: false };
         Executable::load(program(text), &options).unwrap()
     }
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::Unsupported;
 use crate::buffers::{Assigned, Slice, When, control_computations};
 use crate::kernel::{Kernel, Request};
-use crate::plan::{Action, Plan, Step, rotate};
+use crate::plan::{Action, Executed, Plan, Step, rotate};
 use crate::program::array_bytes;
 use crate::runtime::arena::ALIGNMENT;
 use crate::runtime::native::Native;
@@ -496,7 +496,7 @@ impl Lowered {
 
     /// The steps of the entry.
     pub fn plan(mut self, module: &Module, assigned: &Assigned, kernels: &[Kernel]) -> Plan {
-        let mut writer = Writer { module, assigned, kernels, lowered: &mut self };
+        let mut writer = Writer { module, assigned, kernels, lowered: &mut self, calls: Vec::new() };
         let mut plan = writer.computation(module.entry());
         plan.steps.extend(writer.copies(When::AtEnd, "end"));
         plan
@@ -508,9 +508,38 @@ struct Writer<'a> {
     assigned: &'a Assigned,
     kernels: &'a [Kernel],
     lowered: &'a mut Lowered,
+    /// The calls from the computation that is a plan of its own to the one that is written.
+    calls: Vec<InstrId>,
 }
 
 impl Writer<'_> {
+    fn executed(&self, id: InstrId, action: &Action) -> Box<Executed> {
+        let instr = self.module.instr(id);
+        let whole = match action {
+            Action::Native { op, .. } => op.is_whole(),
+            Action::Interpret { .. } => !promises(instr.opcode),
+            Action::Kernel { .. }
+            | Action::Copy { .. }
+            | Action::While { .. }
+            | Action::Conditional { .. } => true,
+        };
+        let shapes = instr.shape.leaves();
+        let slices: Vec<Slice> = self.assigned.slices_of(id).collect();
+        let there = |(shape, slice): (&&hlo::Shape, &Slice)| {
+            shape.as_array().and_then(array_bytes) == Some(slice.bytes)
+        };
+        let all = whole && shapes.len() == slices.len() && shapes.iter().zip(&slices).all(there);
+        Box::new(Executed { instr: id, calls: self.calls.clone(), result: all.then_some(slices) })
+    }
+
+    /// Steps of a computation that is a plan of its own.
+    fn apart(&mut self, computation: ComputationId) -> Plan {
+        let calls = std::mem::take(&mut self.calls);
+        let plan = self.computation(computation);
+        self.calls = calls;
+        plan
+    }
+
     fn copies(&self, when: When, name: &str) -> Vec<Step> {
         self.assigned.copies(when).iter().map(|&c| Step::copy(name, c)).collect()
     }
@@ -527,7 +556,7 @@ impl Writer<'_> {
 
     /// A computation, and the copies that follow it.
     fn part(&mut self, computation: Option<ComputationId>, after: Option<When>) -> Plan {
-        let mut plan = computation.map(|c| self.computation(c)).unwrap_or_default();
+        let mut plan = computation.map(|c| self.apart(c)).unwrap_or_default();
         if let Some(after) = after {
             plan.steps.extend(self.copies(after, "copy of state"));
         }
@@ -579,14 +608,18 @@ impl Writer<'_> {
                 Action::Conditional { selector: self.assigned.slice_of(selector, 0), is_predicate, branches }
             }
             Some(Lowering::Call) => {
-                steps.extend(self.part(computation(AttrKey::ToApply), None).steps);
+                self.calls.push(id);
+                steps.extend(
+                    computation(AttrKey::ToApply).map(|c| self.computation(c).steps).into_iter().flatten(),
+                );
+                self.calls.pop();
                 return;
             }
             Some(Lowering::Interpret) => {
                 Action::Interpret { instr: id, arguments: self.assigned.arguments(self.module, id) }
             }
         };
-        steps.push(Step { name, action });
+        steps.push(Step { name, executes: Some(self.executed(id, &action)), action });
     }
 
     fn regions(&self, op: &Native) -> Vec<usize> {

@@ -31,14 +31,39 @@ pub struct Turn {
 pub struct Step {
     /// The instruction that it executes, for profiles and errors.
     pub name: String,
+    /// The instruction itself, for who watches a run; `None`: it does something else on the way.
+    pub executes: Option<Box<Executed>>,
     /// What is done.
     pub action: Action,
+}
+
+/// An instruction that a step executes.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// The instruction, of the lowered module.
+    pub instr: hlo::InstrId,
+    /// The `call`s that led there from the computation of the steps around it: their steps are among those.
+    pub calls: Vec<hlo::InstrId>,
+    /// Where the array leaves of its result are then; `None`: the step leaves it in part, or it is not there yet.
+    pub result: Option<Vec<Slice>>,
+}
+
+impl Executed {
+    /// The arrays of its result, if it is there as a whole and no two of them share a place.
+    pub fn visible(&self) -> Option<&[Slice]> {
+        let result = self.result.as_deref()?;
+        let mut places: Vec<&Slice> = result.iter().filter(|s| s.bytes > 0).collect();
+        places.sort_unstable_by_key(|s| (s.allocation, s.offset));
+        let apart =
+            |w: &[&Slice]| w[0].allocation != w[1].allocation || w[0].offset + w[0].bytes <= w[1].offset;
+        places.windows(2).all(apart).then_some(result)
+    }
 }
 
 impl Step {
     /// A copy.
     fn copy(name: &str, Copy { from, to }: Copy) -> Step {
-        Step { name: name.to_owned(), action: Action::Copy { from, to } }
+        Step { name: name.to_owned(), executes: None, action: Action::Copy { from, to } }
     }
 }
 

@@ -252,6 +252,7 @@ fn steps(plan: &Plan) -> usize {
 /// Calls `change` with every slice of a plan.
 fn each_slice(plan: &mut Plan, change: &mut dyn FnMut(&mut Slice)) {
     for step in &mut plan.steps {
+        step.executes.iter_mut().flat_map(|e| &mut e.result).flatten().for_each(&mut *change);
         match &mut step.action {
             Action::Kernel { arguments, .. } | Action::Interpret { arguments, .. } => {
                 arguments.iter_mut().for_each(&mut *change);

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hlo::diag::codes;
-use hlo::{ArrayShape, Diagnostic, Literal, Module, Span};
+use hlo::{ArrayShape, Diagnostic, InstrId, Literal, Module, Span};
 use hlo_interp::device::fleet::{Fleet, Member};
+use hlo_interp::observe::Call;
 use hlo_interp::{Devices, Interpreter};
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
@@ -34,6 +35,14 @@ pub struct LoadOptions {
     pub pool: Arc<Pool>,
     /// The most bytes that a run may use, as the program counts them.
     pub memory_bytes: u64,
+    /// Whether runs may have a [`Watch`].
+    pub watched: bool,
+}
+
+/// Somebody who sees what each step leaves that executes a whole instruction, and may put something else there.
+pub trait Watch: fmt::Debug + Sync {
+    /// The instruction of the lowered module, to which these calls led, has left these arrays: the leaves of its result. Errors: why the run ends.
+    fn left(&self, instr: InstrId, calls: &[Call], results: &mut [&mut [u8]]) -> Result<(), RunError>;
 }
 
 /// How far a run may go, and what is told of it.
@@ -48,6 +57,8 @@ pub struct RunOptions<'a> {
     /// The device of a run on several, or with a host: what executes instructions that communicate or draw random numbers. `None`: a single device
     /// without a host, of this run alone.
     pub member: Option<&'a Member<'a>>,
+    /// Who watches a program that was loaded so that it may be watched.
+    pub watch: Option<&'a dyn Watch>,
 }
 
 /// The value of an array leaf of a parameter.
@@ -276,6 +287,7 @@ impl Executable {
             }
         }
         let mut loader = steps::Loader::new(&code, &program.kernels, &allocations, program.module.as_deref());
+        loader.watched = options.watched;
         let ops = loader.plan(program.plan)?;
         for result in &results {
             loader.check(result.slice)?;

@@ -101,7 +101,9 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };
     let n = result.len();
-    let mut magnitude = run(&|k| xs[k].largest.clone())?;
+    // What nothing is known of is left out of the sums, and makes those unknown that it meets: exact sums with infinities in them are slow.
+    let known = |v: &[f64]| v.iter().map(|&x| if x.is_finite() { x } else { 0.0 }).collect::<Vec<f64>>();
+    let mut magnitude = run(&|k| known(&xs[k].largest))?;
     // Products of f64 may be too small for one.
     let tiny = |x: &Factor| x.largest.iter().any(|&m| m > 0.0 && m < 1e-150);
     if magnitude.contains(&0.0) && xs.iter().any(tiny) {
@@ -110,16 +112,26 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let lost = magnitude.iter_mut().zip(some).filter(|(m, some)| **m == 0.0 && *some > 0.0);
         lost.for_each(|(m, _)| *m = f64::from_bits(1));
     }
+    for (k, x) in xs.iter().enumerate().filter(|(_, x)| x.largest.iter().any(|m| !m.is_finite())) {
+        let met = run(&|l| {
+            if l == k {
+                x.largest.iter().map(|m| f64::from(u8::from(!m.is_finite()))).collect()
+            } else {
+                vec![1.0; xs[l].largest.len()]
+            }
+        })?;
+        magnitude.iter_mut().zip(met).filter(|(_, met)| *met > 0.0).for_each(|(m, _)| *m = f64::INFINITY);
+    }
     let mut spread = vec![0.0; n];
     let mut wild = vec![false; n];
     for k in 0..factors {
-        if xs[k].off.iter().all(|&r| r == 0.0) {
+        if xs[k].off.iter().all(|&r| r == 0.0) || magnitude.iter().all(|m| !m.is_finite()) {
             continue;
         }
         // Of a product of sums the difference to the product of the first parts, telescoped.
         let part = run(&|j| match j.cmp(&k) {
-            std::cmp::Ordering::Less => xs[j].largest.clone(),
-            std::cmp::Ordering::Equal => xs[j].off.clone(),
+            std::cmp::Ordering::Less => known(&xs[j].largest),
+            std::cmp::Ordering::Equal => known(&xs[j].off),
             std::cmp::Ordering::Greater => xs[j].magnitude.clone(),
         })?;
         spread.iter_mut().zip(part).for_each(|(s, p)| *s += p);
@@ -144,7 +156,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let small = run(&|k| match k {
                 _ if k == operand => vec![2.0 * single.least(); xs[k].off.len()],
                 _ if k == scale => vec![1.0; xs[k].off.len()],
-                _ => xs[k].largest.clone(),
+                _ => known(&xs[k].largest),
             })?;
             let flushed = case.settings.allowances.flush_denormals;
             let times = if flushed { single.min_normal() / single.least() } else { 1.0 };

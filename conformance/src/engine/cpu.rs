@@ -11,12 +11,16 @@ use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
 use hlo_codegen::cpu::{self, CompileError};
-use hlo_codegen::runtime::executable::{Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun};
+use hlo_codegen::passes::Pipeline;
+use hlo_codegen::runtime::executable::{
+    Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
+};
 use hlo_codegen::runtime::pool::Pool;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 
-use super::{Compilation, Engine, Executable, Finished, Inputs, Outcome, RunOptions, not_observable};
+use super::watched::{Keep, LoweredForm, Watchers};
+use super::{Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable};
 use crate::guard::panic_message;
 use crate::room::{self, Room};
 
@@ -93,13 +97,26 @@ impl Engine for CpuEngine {
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        Ok(Box::new(self.load(module, false)?))
+    }
+}
+
+impl CpuEngine {
+    /// Compiles and loads a program; `watched`: so that an observer sees what its steps leave.
+    fn load<'m>(&'m self, source: &'m Module, watched: bool) -> Result<Loaded<'m>, Outcome> {
         let start = Instant::now();
-        let compiled = catch_unwind(AssertUnwindSafe(|| cpu::compile(module, &self.options.compiler())));
+        let options = self.options.compiler();
+        let mut kept = Keep::default();
+        let compiled = catch_unwind(AssertUnwindSafe(|| match watched {
+            false => cpu::compile(source, &options),
+            true => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
+        }));
         let compiled = compiled.map_err(|p| panicked("the compiler", &*p))?.map_err(|e| failed(&e))?;
+        let lowered = kept.0.map(|module| LoweredForm::new(module, &compiled.program));
         let program_module = compiled.program.module.clone();
         let kernels = compiled.program.kernels.len();
         // What a run may use is known when it runs.
-        let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX };
+        let options = LoadOptions { pool: Arc::clone(pool()), memory_bytes: u64::MAX, watched };
         let peak_bytes = compiled.program.buffers.peak_bytes;
         let executable = Compiled::load(compiled.program, &options).map_err(ended)?;
         let threads = executable.pool().threads();
@@ -110,8 +127,9 @@ impl Engine for CpuEngine {
             temporary_bytes: executable.temporary_bytes(),
             io_bytes: executable.io_bytes(),
         };
-        let (name, ran) = (&*self.name, AtomicBool::new(false));
-        Ok(Box::new(Loaded { name, executable, module: program_module, peak_bytes, compilation, ran }))
+        let ran = AtomicBool::new(false);
+        let (engine, module) = (self, program_module);
+        Ok(Loaded { engine, source, lowered, executable, module, peak_bytes, compilation, ran })
     }
 }
 
@@ -141,7 +159,10 @@ fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
 
 /// A compiled program.
 struct Loaded<'e> {
-    name: &'e str,
+    engine: &'e CpuEngine,
+    source: &'e Module,
+    /// What its steps execute, if it may be watched.
+    lowered: Option<LoweredForm>,
     executable: Compiled,
     /// Where instructions for the interpreter are.
     module: Option<Arc<Module>>,
@@ -187,15 +208,22 @@ impl Loaded<'_> {
         arguments: &[Literal],
         options: &RunOptions,
         member: Option<&Member<'_>>,
+        watch: Option<&dyn Watch>,
     ) -> Result<Ran, Outcome> {
-        let run = CpuRun { fuel: options.limits.fuel, member, ..CpuRun::default() };
+        let run = CpuRun { fuel: options.limits.fuel, member, watch, ..CpuRun::default() };
         let ran = catch_unwind(AssertUnwindSafe(|| self.executable.run_literals(arguments, &run)));
         let (results, finished) = ran.map_err(|p| panicked("the program", &*p))?.map_err(ended)?;
         Ok(Ran { results, steps: finished.steps, time: finished.time })
     }
 
     /// On several devices, or with a host.
-    fn run_fleet(&self, module: &Module, inputs: Inputs, options: &RunOptions) -> Result<Vec<Ran>, Outcome> {
+    fn run_fleet(
+        &self,
+        module: &Module,
+        inputs: Inputs,
+        options: &RunOptions,
+        watchers: &Watchers<'_>,
+    ) -> Result<Vec<Ran>, Outcome> {
         let room = inputs.room(options);
         let interpreter = Interpreter::new(
             module,
@@ -211,7 +239,9 @@ impl Loaded<'_> {
         let fleet = Fleet::new(options.devices);
         let one = |number: u32, arguments: Vec<Literal>| {
             let member = fleet.join(&interpreter, number);
-            let result = self.run_one(&arguments, options, Some(&member));
+            let watcher = watchers.of(number);
+            let watch = watcher.as_ref().map(|w| w as &dyn Watch);
+            let result = self.run_one(&arguments, options, Some(&member), watch);
             if result.is_ok() {
                 member.finish();
             }
@@ -234,9 +264,13 @@ impl Loaded<'_> {
 
 impl Executable for Loaded<'_> {
     fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
-        if observer.is_some() {
-            return not_observable(self.name);
-        }
+        let watchers = match (&observer, &self.lowered) {
+            (None, _) => Watchers { watched: None, devices: options.devices },
+            (Some(observer), Some(lowered)) => {
+                Watchers { watched: Some((&**observer, &lowered.module)), devices: options.devices }
+            }
+            (Some(_), None) => return not_observable(&self.engine.name),
+        };
         if let Err(outcome) = self.fits(options) {
             return outcome;
         }
@@ -247,9 +281,16 @@ impl Executable for Loaded<'_> {
             )));
         }
         let ran: Result<Vec<Ran>, Outcome> = match &self.module {
-            Some(module) => self.run_fleet(module, inputs, options),
+            Some(module) => self.run_fleet(module, inputs, options, &watchers),
             // Devices that never meet do so in turn.
-            None => inputs.arguments.iter().map(|a| self.run_one(a, options, None)).collect(),
+            None => {
+                let one = |(arguments, number): (&Vec<Literal>, u32)| {
+                    let watcher = watchers.of(number);
+                    let watch = watcher.as_ref().map(|w| w as &dyn Watch);
+                    self.run_one(arguments, options, None, watch)
+                };
+                inputs.arguments.iter().zip(0..).map(one).collect()
+            }
         };
         match ran {
             Ok(ran) => {
@@ -267,6 +308,19 @@ impl Executable for Loaded<'_> {
             }
             Err(outcome) => outcome,
         }
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        self.lowered.as_ref().map(|l| Form::seen_at(&l.module, &l.seen))
+    }
+
+    fn watched(&self) -> Option<Box<dyn Executable + '_>> {
+        if self.lowered.is_some() {
+            return None;
+        }
+        let loaded = self.engine.load(self.source, true).ok()?;
+        let whole = loaded.lowered.as_ref().is_some_and(|l| l.whole);
+        whole.then(|| Box::new(loaded) as Box<dyn Executable + '_>)
     }
 }
 

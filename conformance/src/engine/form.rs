@@ -21,24 +21,33 @@ pub struct Form<'a> {
     pub module: &'a Module,
     /// It is the source itself.
     pub same: bool,
+    /// By instruction, whether an observer sees its value; `None`: that of every one.
+    pub seen: Option<&'a [bool]>,
 }
 
 impl<'a> Form<'a> {
     /// The program itself.
     pub fn same(module: &'a Module) -> Self {
-        Self { module, same: true }
+        Self { module, same: true, seen: None }
     }
 
     /// What a program was made into.
     pub fn of(module: &'a Module) -> Self {
-        Self { module, same: false }
+        Self { module, same: false, seen: None }
+    }
+
+    /// A program itself, of which the values of some instructions are seen.
+    pub fn seen_at(module: &'a Module, seen: &'a [bool]) -> Self {
+        Self { module, same: true, seen: Some(seen) }
     }
 
     /// For each instruction of the form (by [`InstrId::index`]) the one of `source` that computes the same.
     pub fn origins(&self, source: &Module) -> Vec<Option<InstrId>> {
         let mut origins = vec![None; self.module.instruction_capacity()];
         if self.same {
-            for id in self.module.computations().iter().flat_map(|&c| self.module.instructions(c)) {
+            let seen = |id: &InstrId| self.seen.is_none_or(|seen| seen[id.index()]);
+            let all = self.module.computations().iter().flat_map(|&c| self.module.instructions(c));
+            for id in all.filter(seen) {
                 origins[id.index()] = Some(id);
             }
             return origins;

@@ -27,6 +27,8 @@ pub mod interpreter;
 pub mod passes;
 pub mod recorded;
 pub mod spec;
+#[cfg(feature = "llvm")]
+mod watched;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -332,6 +334,12 @@ pub trait Executable: Send + Sync {
 
     /// The HLO that is executed instruction by instruction, if it is HLO; an observer sees that, and what it injects is used.
     fn form(&self) -> Option<Form<'_>> {
+        None
+    }
+
+    /// The same program made once more so that an observer sees what its steps leave: its [`Executable::form`] is what they execute, made of the program
+    /// by rewritings that keep every bit. `None`: that cannot be, or the program can be observed as it is.
+    fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         None
     }
 }

@@ -24,6 +24,7 @@ mod passes;
 mod reduce;
 mod robust;
 mod semantics;
+mod steps;
 mod threads;
 mod watch;
 
@@ -43,6 +44,7 @@ fn main() {
     trials.extend(filetests::trials());
     trials.extend(coverage::trials());
     trials.extend(cpu::trials());
+    trials.extend(steps::trials());
     trials.extend(compiled::trials());
     trials.extend(crashers::trials());
     trials.extend(engines::trials());

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module};
+use hlo_interp::observe::Call;
 use rustc_hash::FxHashSet;
 
-use super::super::native::{Call, Native};
+use super::super::native::{Call as NativeCall, Native};
 use super::super::object::Code;
 use super::super::pool::Pool;
-use super::{Executable, Finished, RunError, RunOptions, StepInfo};
+use super::{Executable, Finished, RunError, RunOptions, StepInfo, Watch};
 use crate::buffers::{Allocation, Slice};
 use crate::kernel::{Kernel, KernelFn, Phase, Progress};
-use crate::plan::{Action, Plan, Step, Turn};
+use crate::plan::{Action, Executed, Plan, Step, Turn};
 use crate::runtime::interpret;
 use crate::sizes;
 
@@ -41,6 +42,24 @@ pub(super) struct Op {
     /// Its place in [`Executable::steps`].
     number: u32,
     action: Resolved,
+    /// The instruction, if it may be watched.
+    executes: Option<Box<Watched>>,
+}
+
+/// [`Executed`], resolved.
+#[derive(Debug)]
+struct Watched {
+    instr: InstrId,
+    calls: Vec<InstrId>,
+    result: Option<Arrays>,
+}
+
+/// Arrays one after the other in the table.
+#[derive(Debug)]
+struct Arrays {
+    /// The place of the first one's pointer.
+    first: u32,
+    bytes: Vec<usize>,
 }
 
 /// A launch, or part of one.
@@ -112,6 +131,8 @@ pub(super) struct Loader<'a> {
     module: Option<&'a Module>,
     table: Table,
     steps: Vec<StepInfo>,
+    /// Whether to keep what steps execute.
+    pub(super) watched: bool,
 }
 
 impl<'a> Loader<'a> {
@@ -122,7 +143,7 @@ impl<'a> Loader<'a> {
         module: Option<&'a Module>,
     ) -> Self {
         let table = Table { len: 0, of: vec![Vec::new(); allocations.len()] };
-        Self { kernels, code, allocations, module, table, steps: Vec::new() }
+        Self { kernels, code, allocations, module, table, steps: Vec::new(), watched: false }
     }
 
     pub(super) fn finish(self) -> (Table, Vec<StepInfo>) {
@@ -180,6 +201,8 @@ impl<'a> Loader<'a> {
 
     fn step(&mut self, step: Step) -> Result<Op, RunError> {
         let number = self.steps.len() as u32;
+        let executes = step.executes.filter(|_| self.watched);
+        let executes = executes.map(|executed| self.executed(&executed)).transpose()?;
         self.steps.push(StepInfo { name: step.name, kind: "", bytes: 0, flops: 0 });
         let (kind, bytes, flops, action) = match step.action {
             Action::Kernel { kernel, arguments } => {
@@ -274,7 +297,18 @@ impl<'a> Loader<'a> {
         };
         let info = &mut self.steps[number as usize];
         (info.kind, info.bytes, info.flops) = (kind, bytes, flops);
-        Ok(Op { number, action })
+        Ok(Op { number, action, executes })
+    }
+
+    fn executed(&mut self, executed: &Executed) -> Result<Box<Watched>, RunError> {
+        let result = match executed.visible() {
+            Some(slices) => {
+                let bytes = slices.iter().map(|s| s.bytes as usize).collect();
+                Some(Arrays { first: self.pointers(slices)?, bytes })
+            }
+            None => None,
+        };
+        Ok(Box::new(Watched { instr: executed.instr, calls: executed.calls.clone(), result }))
     }
 
     fn launch(&self, phase: &Phase) -> Result<Launch, RunError> {
@@ -309,6 +343,8 @@ pub(super) struct Run<'a> {
     iterations: u64,
     times: Vec<(u64, Duration)>,
     events: Vec<(u32, Instant, Duration)>,
+    /// The calls, loops and branches around the steps that run; known only while somebody watches.
+    calls: Vec<Call>,
 }
 
 /// The most single executions that a profile keeps.
@@ -329,6 +365,7 @@ impl<'a> Run<'a> {
             iterations: 0,
             times,
             events: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -358,6 +395,10 @@ impl<'a> Run<'a> {
             if self.times.is_empty() {
                 // SAFETY: by the caller's word.
                 unsafe { self.step(op) }?;
+                if let (Some(watch), Some(watched)) = (self.options.watch, &op.executes) {
+                    // SAFETY: by the caller's word.
+                    unsafe { self.show(watch, watched) }?;
+                }
                 continue;
             }
             let start = Instant::now();
@@ -371,6 +412,42 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Shows what a step has left to who watches.
+    ///
+    /// # Safety
+    /// As for [`Run::plan`].
+    unsafe fn show(&mut self, watch: &dyn Watch, watched: &Watched) -> Result<(), RunError> {
+        let Some(result) = &watched.result else { return Ok(()) };
+        let around = self.calls.len();
+        self.calls.extend(watched.calls.iter().map(|&caller| Call { caller, iteration: 0 }));
+        let arrays = result.bytes.iter().zip(result.first..);
+        // SAFETY: slices of so many bytes, which do not overlap, and nothing runs that reads or writes them.
+        let arrays = arrays
+            .map(|(&bytes, place)| unsafe { std::slice::from_raw_parts_mut(self.pointer(place), bytes) });
+        let mut arrays: Vec<&mut [u8]> = arrays.collect();
+        let shown = watch.left(watched.instr, &self.calls, &mut arrays);
+        self.calls.truncate(around);
+        shown
+    }
+
+    /// Runs steps that an instruction calls.
+    ///
+    /// # Safety
+    /// As for [`Run::plan`].
+    unsafe fn called(&mut self, caller: &Op, iteration: u64, ops: &[Op]) -> Result<(), RunError> {
+        let Some(watched) = caller.executes.as_ref().filter(|_| self.options.watch.is_some()) else {
+            // SAFETY: by the caller's word.
+            return unsafe { self.plan(ops) };
+        };
+        let around = self.calls.len();
+        self.calls.extend(watched.calls.iter().map(|&caller| Call { caller, iteration: 0 }));
+        self.calls.push(Call { caller: watched.instr, iteration });
+        // SAFETY: by the caller's word.
+        let ran = unsafe { self.plan(ops) };
+        self.calls.truncate(around);
+        ran
     }
 
     /// # Safety
@@ -417,17 +494,18 @@ impl<'a> Run<'a> {
                     None => None,
                 };
                 // SAFETY: the arguments are those of the instruction that it was made of; buffer assignment keeps its results apart.
-                unsafe { op.run(Call { arguments, scratch, regions, epilogue, pool }) };
+                unsafe { op.run(NativeCall { arguments, scratch, regions, epilogue, pool }) };
             }
             Resolved::Copy { from, to, bytes } => {
                 // SAFETY: slices of this length, which do not overlap.
                 unsafe { copy(self.pool, self.pointer(*from), self.pointer(*to), *bytes as usize) };
             }
             Resolved::While { turns } => {
-                for ResolvedTurn { condition, predicate, body, finish } in turns.iter().cycle() {
+                for (turn, iteration) in turns.iter().cycle().zip(0..) {
+                    let ResolvedTurn { condition, predicate, body, finish } = turn;
                     self.interrupt()?;
                     // SAFETY: by the caller's word.
-                    unsafe { self.plan(condition) }?;
+                    unsafe { self.called(op, iteration, condition) }?;
                     // SAFETY: a byte that the condition wrote.
                     if unsafe { *self.pointer(*predicate) } == 0 {
                         // SAFETY: by the caller's word.
@@ -435,7 +513,7 @@ impl<'a> Run<'a> {
                         break;
                     }
                     // SAFETY: by the caller's word.
-                    unsafe { self.plan(body) }?;
+                    unsafe { self.called(op, iteration, body) }?;
                     // A loop without steps ends too.
                     self.steps += 1;
                 }
@@ -451,7 +529,7 @@ impl<'a> Run<'a> {
                     false => usize::try_from(unsafe { *selector.cast::<i32>() }).unwrap_or(last),
                 };
                 // SAFETY: by the caller's word.
-                unsafe { self.plan(&branches[branch.min(last)]) }?;
+                unsafe { self.called(op, 0, &branches[branch.min(last)]) }?;
             }
             Resolved::Interpret { op, arguments } => {
                 let member = self.options.member.expect("invariant: who has such steps runs with a member");

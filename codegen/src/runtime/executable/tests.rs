@@ -54,7 +54,7 @@ fn kernels(units: u64) -> Vec<Kernel> {
 }
 
 fn step(action: Action) -> Step {
-    Step { name: "step".to_owned(), action }
+    Step { name: "step".to_owned(), executes: None, action }
 }
 
 fn slice(allocation: u32, bytes: u64) -> Slice {
@@ -87,7 +87,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
 }
 
 fn load(program: Program, threads: usize) -> Executable {
-    let options = LoadOptions { pool: Arc::new(Pool::new(threads)), memory_bytes: 1 << 30 };
+    let options = LoadOptions { pool: Arc::new(Pool::new(threads)), memory_bytes: 1 << 30, watched: false };
     Executable::load(program, &options).unwrap()
 }
 
@@ -227,7 +227,7 @@ fn profiles_count_each_step() {
 #[test]
 fn plans_are_checked() {
     let load = |program| {
-        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 20 };
+        let options = LoadOptions { pool: Arc::new(Pool::new(1)), memory_bytes: 1 << 20, watched: false };
         Executable::load(program, &options).map(|_| ())
     };
     let ok = || program(4, &[LENT, result(0)], &[1], vec![increment(0, 1, 4)]);

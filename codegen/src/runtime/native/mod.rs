@@ -81,6 +81,11 @@ trait Operation {
     /// Bytes read and written, and arithmetic operations, of a call: for profiles.
     fn cost(&self) -> (u64, u64);
 
+    /// Whether a call leaves all of its results.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Executes it.
     ///
     /// # Safety
@@ -225,6 +230,11 @@ impl Native {
     /// Bytes read and written, and arithmetic operations, of a call: for profiles.
     pub fn cost(&self) -> (u64, u64) {
         self.0.operation().cost()
+    }
+
+    /// Whether a call leaves all of its results: not what only sorts that are looked at in part do.
+    pub fn is_whole(&self) -> bool {
+        self.0.operation().is_whole()
     }
 
     /// Executes it. Of a sort, elements that the module's instructions do not look at may be left as they were.

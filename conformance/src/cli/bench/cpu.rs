@@ -44,7 +44,7 @@ fn compile(module: &Module, options: CpuOptions, memory_bytes: u64) -> Result<Re
     let (program, mut stages) = (compiled.program, compiled.times);
     let peak_bytes = program.buffers.peak_bytes;
     let start = Instant::now();
-    let load = LoadOptions { pool: Arc::clone(pool()), memory_bytes };
+    let load = LoadOptions { pool: Arc::clone(pool()), memory_bytes, watched: false };
     let executable = Executable::load(program, &load).map_err(|e| ended(e).failure())?;
     let begun = stages.last().map_or(Duration::ZERO, |(_, begun, took)| *begun + *took);
     stages.push(("load".to_owned(), begun, start.elapsed()));

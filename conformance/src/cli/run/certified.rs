@@ -132,9 +132,10 @@ impl Compared<'_> {
                 "wrong 0".into()
             }
         ));
-        for (name, verdict) in
-            arrays.iter().filter(|(_, v)| v.tally.wrong + v.tally.undecided > 0).take(SHOWN)
-        {
+        // What a replay has decided needs no places.
+        let open = self.exit() != Exit::Ok || tally.undecided > 0;
+        let bad = |(_, v): &&(String, ArrayVerdict)| v.tally.wrong + v.tally.undecided > 0;
+        for (name, verdict) in arrays.iter().filter(|_| open).filter(bad).take(SHOWN) {
             self.print_array(ui, name, verdict);
         }
         if self.difference.replayed {

@@ -339,6 +339,10 @@ impl Sort {
 }
 
 impl Operation for Sort {
+    fn is_whole(&self) -> bool {
+        self.wanted == Wanted::All
+    }
+
     fn scratch_bytes(&self) -> u64 {
         // Several tasks have the workspaces of their threads.
         if self.lines.len < 2 || self.tasks > 1 { 0 } else { self.task_bytes }
