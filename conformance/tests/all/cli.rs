@@ -241,8 +241,13 @@ fn run_prints() {
 /// A loop that amplifies the rounding of a sine, and digits that hang on it.
 fn run_undecided() {
     let d = Dir::new();
-    let text = "HloModule m\n\nc {\n  s = (s32[], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(60)\n  ROOT t = pred[] compare(i, n), direction=LT\n}\n\nb {\n  s = (s32[], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  x = f32[64] get-tuple-element(s), index=1\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n  k = f32[] constant(50)\n  ks = f32[64] broadcast(k), dimensions={}\n  m = f32[64] multiply(x, ks)\n  y = f32[64] sine(m)\n  ROOT t = (s32[], f32[64]) tuple(j, y)\n}\n\nENTRY e {\n  x = f32[64] parameter(0)\n  z = s32[] constant(0)\n  t = (s32[], f32[64]) tuple(z, x)\n  w = (s32[], f32[64]) while(t), condition=c, body=b\n  y = f32[64] get-tuple-element(w), index=1\n  k = f32[] constant(1e6)\n  ks = f32[64] broadcast(k), dimensions={}\n  m = f32[64] multiply(y, ks)\n  ROOT r = s32[64] convert(m)\n}\n";
-    let o = hlo(&["run", &d.file("amplifies.hlo", text), "--save-mismatch", "none", "-q"]);
+    // A chain that amplifies rounding, fused into one kernel: nothing in between is there to be judged.
+    let step = |i: usize| format!("  m{i} = f32[64] multiply(y{i}, ks)\n  y{} = f32[64] sine(m{i})\n", i + 1);
+    let steps: String = (0..20).map(step).collect();
+    let text = format!(
+        "HloModule m\n\nENTRY e {{\n  y0 = f32[64] parameter(0)\n  k = f32[] constant(50)\n  ks = f32[64] broadcast(k), dimensions={{}}\n{steps}  ROOT r = s32[64] convert(m19)\n}}\n"
+    );
+    let o = hlo(&["run", &d.file("amplifies.hlo", &text), "--save-mismatch", "none", "-q"]);
     ends(&o, 1);
     assert!(out(&o).ends_with("\nundecided\n"), "{}", out(&o));
 }
