@@ -344,8 +344,8 @@ fn compare(
     difference
 }
 
-/// Replays an executable: of a program of its own, or of the HLO that the steps of a compiled one execute, if the interpreter gives the reference's results for
-/// that to the bit; and the opcode that diverges first. `None`: that cannot be, or decides nothing (values beyond the memory limit).
+/// Replays an executable, of HLO or step by step ([`steps`]); and the opcode that diverges first. `None`: that cannot be, or decides nothing (values beyond the
+/// memory limit).
 fn replay_of(
     expected: &Finished,
     executable: &dyn Executable,
@@ -358,6 +358,18 @@ fn replay_of(
         let blamed = found.first().map(|d| d.place.opcode);
         return Some((found, blamed));
     }
+    steps(expected, executable, allowances, subject, settings)
+}
+
+/// Replays the HLO that the steps of a compiled program execute, if the interpreter gives the reference's results for that to the bit. What the replay names is of
+/// that HLO.
+pub(crate) fn steps(
+    expected: &Finished,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<(Replay, Option<Opcode>)> {
     let watched = executable.watched()?;
     let steps = Subject { module: watched.form()?.module, ..subject.clone() };
     let Outcome::Finished(same) = interpret(steps.module, steps.inputs().ok()?, &settings.run, None) else {
@@ -370,8 +382,10 @@ fn replay_of(
     if !is_same {
         return None;
     }
-    let found = replay(&steps, &*watched, allowances, settings).ok()?;
+    let mut found = replay(&steps, &*watched, allowances, settings).ok()?;
     let blamed = found.first().map(|d| computed(steps.module, d.place.id));
+    // No step has a part of the work of another.
+    found.divergences.iter_mut().for_each(|d| d.covers.clear());
     Some((found, blamed))
 }
 

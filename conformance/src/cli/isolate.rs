@@ -20,6 +20,7 @@ use crate::frontend::{Program, instruction_count, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
+use crate::replay::Replay;
 use crate::report::html::Page;
 use crate::report::{self, text};
 use crate::verdict::Class;
@@ -271,45 +272,49 @@ fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     next
 }
 
+/// What a replay found, of an engine's HLO or of the steps of a compiled program.
+fn replayed(ui: &Ui, module: &Module, name: &str, (engine, what): (&str, &str), r: &Replay, show: usize) {
+    ui.detail(format!(
+        "  {name:8} {engine}: {} {what} compared with the interpreter's, {} wrong, {} undecided, {} explained",
+        report::grouped(r.compared),
+        report::grouped(r.wrong),
+        report::grouped(r.undecided),
+        report::grouped(r.explained)
+    ));
+    if r.unjudged > 0 {
+        let n = report::grouped(r.unjudged);
+        ui.line(format!("           {n} executions differ and were too many to judge (--memory-limit)"));
+    }
+    if let Some(d) = &r.ended {
+        ui.line(format!("           it ended without results: {}", d.message));
+    }
+    let first = r.first();
+    for d in r.divergences.iter().take(show) {
+        if Some(d.place.clone()) != first.map(|f| f.place.clone()) {
+            continue;
+        }
+        let lost: Vec<String> = d.covers.iter().map(|&id| module.instr(id).name.to_string()).collect();
+        let (heading, lines) = text::divergence(d, &lost);
+        ui.line(format!("  first    {}", ui.bad(&heading)));
+        lines.iter().for_each(|l| ui.line(format!("           {l}")));
+    }
+    let others = r.divergences.iter().filter(|d| Some(&d.place) != first.map(|f| &f.place));
+    for d in others.take(show.min(8)) {
+        let (heading, _) = text::divergence(d, &[]);
+        ui.detail(format!("  then     {heading}: {}", text::class(d.class)));
+    }
+}
+
 fn print(ui: &Ui, module: &Module, found: &Isolation, options: &Options, next: &[String]) {
     match &found.replay {
-        Ok(r) => {
-            ui.detail(format!(
-                "  replay   {}: {} executions compared with the interpreter's, {} wrong, {} undecided, {} explained",
-                found.engine,
-                report::grouped(r.compared),
-                report::grouped(r.wrong),
-                report::grouped(r.undecided),
-                report::grouped(r.explained)
-            ));
-            if r.unjudged > 0 {
-                let n = report::grouped(r.unjudged);
-                ui.line(format!(
-                    "           {n} executions differ and were too many to judge (--memory-limit)"
-                ));
-            }
-            if let Some(d) = &r.ended {
-                ui.line(format!("           it ended without results: {}", d.message));
-            }
-            let first = r.first();
-            for d in r.divergences.iter().take(options.show) {
-                if Some(d.place.clone()) != first.map(|f| f.place.clone()) {
-                    continue;
-                }
-                let lost: Vec<String> =
-                    d.covers.iter().map(|&id| module.instr(id).name.to_string()).collect();
-                let (heading, lines) = text::divergence(d, &lost);
-                ui.line(format!("  first    {}", ui.bad(&heading)));
-                lines.iter().for_each(|l| ui.line(format!("           {l}")));
-            }
-            let others = r.divergences.iter().filter(|d| Some(&d.place) != first.map(|f| &f.place));
-            for d in others.take(options.show.min(8)) {
-                let (heading, _) = text::divergence(d, &[]);
-                ui.detail(format!("  then     {heading}: {}", text::class(d.class)));
-            }
-        }
+        Ok(r) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
         Err(why) => {
-            ui.detail(format!("  replay   none: {why}"));
+            match &found.steps {
+                Some(r) => {
+                    replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show)
+                }
+                None => ui.detail(format!("  replay   none: {why}")),
+            }
             if let Some(d) = &found.whole {
                 let failure = d.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
                 ui.line(format!("  whole    {}{failure}", d.kind.describe()));

@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{self, Difference, Kind, Settings, Subject};
 use crate::engine::interpreter::interpret;
-use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
+use crate::engine::{Engine, Finished, InterpreterEngine, Outcome, RunOptions};
 use crate::replay::{How, Place, Replay, replay};
 use crate::verdict::Class;
 use values::{At, Keeper, Survey, arrays};
@@ -168,6 +168,8 @@ pub struct Isolation {
     pub replay: Result<Replay, String>,
     /// The verdict over the whole program, where there is no replay.
     pub whole: Option<Box<Difference>>,
+    /// The replay of a compiled program's steps: what it names is of the HLO that these execute.
+    pub steps: Option<Box<Replay>>,
     /// Instructions in the order of their first execution.
     pub rows: Vec<Row>,
     /// The first to blame.
@@ -177,10 +179,12 @@ pub struct Isolation {
 impl Isolation {
     /// Something diverges.
     pub fn diverges(&self) -> bool {
-        let whole = |d: &Difference| d.kind.is_failure() || d.kind == Kind::Undecided;
+        let decided = self.steps.as_ref().is_some_and(|s| s.class() < Class::Undecided);
+        let whole = |d: &Difference| d.kind.is_failure() || d.kind == Kind::Undecided && !decided;
         self.blame.is_some()
             || self.whole.as_ref().is_some_and(|d| whole(d))
             || self.replay.as_ref().is_ok_and(|r| r.ended.is_some())
+            || self.steps.as_ref().is_some_and(|s| s.class() >= Class::Undecided)
             || self.rows.iter().any(|r| matches!(r.alone, Status::Failure(_)))
     }
 }
@@ -197,10 +201,10 @@ pub fn isolate(
     let settings = &options.settings;
     let devices = settings.run.devices;
     let survey = Arc::new(Survey::new(devices));
-    match interpret(module, subject.inputs()?, &settings.run, Some(survey.clone())) {
-        Outcome::Finished(_) => {}
+    let expected = match interpret(module, subject.inputs()?, &settings.run, Some(survey.clone())) {
+        Outcome::Finished(finished) => finished,
         other => return Err(other),
-    }
+    };
     let (replayed, has_form) = replay_of(subject, engine, settings);
     let divergent = replayed.as_ref().ok().map(first_divergent).unwrap_or_default();
 
@@ -259,7 +263,21 @@ pub fn isolate(
         let settings = Settings { replay: false, ..*settings };
         Box::new(differential::differ(&InterpreterEngine, engine, subject, &settings))
     });
-    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, rows, blame })
+    let steps = replayed.is_err().then(|| steps_of(&expected, subject, engine, settings)).flatten();
+    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, steps, rows, blame })
+}
+
+/// The replay of a compiled program step by step.
+fn steps_of(
+    expected: &Finished,
+    subject: &Subject<'_>,
+    engine: &dyn Engine,
+    settings: &Settings,
+) -> Option<Box<Replay>> {
+    let executable = engine.compile(subject.module).ok()?;
+    let allowances = engine.allowances().or(settings.allow);
+    let (found, _) = differential::steps(expected, &*executable, allowances, subject, settings)?;
+    Some(Box::new(found))
 }
 
 /// The replay of an engine, and whether it executes HLO at all.

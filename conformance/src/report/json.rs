@@ -126,19 +126,16 @@ enum ReplayObject {
     },
 }
 
-fn replay(module: &Module, replay: &Result<Replay, String>, show: usize) -> ReplayObject {
-    match replay {
-        Err(none) => ReplayObject::None { none: none.clone() },
-        Ok(r) => ReplayObject::Some {
-            compared: r.compared,
-            unmatched: r.unmatched,
-            explained: r.explained,
-            undecided: r.undecided,
-            wrong: r.wrong,
-            unjudged: r.unjudged,
-            ended: r.ended.as_ref().map(|d| d.message.clone()),
-            divergences: r.divergences.iter().take(show).map(|d| divergence(module, d)).collect(),
-        },
+fn replay(module: &Module, r: &Replay, show: usize) -> ReplayObject {
+    ReplayObject::Some {
+        compared: r.compared,
+        unmatched: r.unmatched,
+        explained: r.explained,
+        undecided: r.undecided,
+        wrong: r.wrong,
+        unjudged: r.unjudged,
+        ended: r.ended.as_ref().map(|d| d.message.clone()),
+        divergences: r.divergences.iter().take(show).map(|d| divergence(module, d)).collect(),
     }
 }
 
@@ -197,6 +194,8 @@ pub struct IsolationObject {
     engine: String,
     blame: Option<BlameObject>,
     replay: ReplayObject,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<ReplayObject>,
     instructions: Vec<RowObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     whole: Option<&'static str>,
@@ -219,7 +218,11 @@ pub fn isolation(
         reference: "interpreter".into(),
         engine: found.engine.clone(),
         blame: found.blame.as_ref().map(blame),
-        replay: replay(module, &found.replay, show),
+        replay: match &found.replay {
+            Ok(r) => replay(module, r, show),
+            Err(none) => ReplayObject::None { none: none.clone() },
+        },
+        steps: found.steps.as_ref().map(|r| replay(module, r, show)),
         instructions: found.rows.iter().map(row).collect(),
         whole: found.whole.as_ref().map(|d| d.kind.describe()),
         next,

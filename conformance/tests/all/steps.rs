@@ -13,6 +13,7 @@ use hlo_interp::observe::{Call, Site};
 use hlo_interp::{Devices, Flow, Observer, Tensor, Value};
 use libtest_mimic::Trial;
 
+use crate::cli::{Dir, ends, hlo, out};
 use crate::function;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -23,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("steps/what is seen is what the interpreter computes", seen),
         function("steps/every step is judged by itself", judged),
         function("steps/a wrong step is found", found),
+        function("steps/isolation names them", isolated),
     ]
 }
 
@@ -288,4 +290,17 @@ fn found() {
         let found = difference(&Wrong(engine::by_name(level).unwrap()));
         assert_eq!((found.kind, found.blamed), (Kind::Wrong, Some(Opcode::Sine)), "{level}: {found:?}");
     }
+}
+
+/// A program that amplifies rounding: what its instructions and its steps do is right, so nothing diverges.
+fn isolated() {
+    let d = Dir::new();
+    let o = hlo(&["isolate", &d.file("steps.hlo", PROGRAM), "--platform", "cpu"]);
+    ends(&o, 0);
+    let text = out(&o);
+    let line = text.lines().find(|l| l.starts_with("  steps    cpu: ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        line.contains(" executions of its steps compared") && line.contains(" 0 wrong, 0 undecided"),
+        "{text}"
+    );
 }
