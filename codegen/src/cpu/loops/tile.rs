@@ -219,7 +219,14 @@ impl Tiles {
                 tiles.iter().try_for_each(|tile| self.fill(c, target, tile, &place, [rows, columns]))?;
                 let count = (columns % wide == 0 || columns < wide).then_some(wide.min(columns));
                 let w = i64::from(c.lanes);
+                let later =
+                    if streaming { self.later(c, &tiles, &place, [rows, columns])? } else { Vec::new() };
                 c.for_var(row, low, high, 1, false, 1, |c| {
+                    for (tile, from) in tiles.iter().zip(&later) {
+                        let lines = wide * tile.prim.bytes() as i64 / LINE;
+                        let before = e.mul(e.sub(c.var(row)?, low)?, e.i64(lines))?;
+                        self.ask(&e, tile, *from, before, lines)?;
+                    }
                     let starts = tiles.iter().map(|t| t.row(c, &place)).collect::<Result<Vec<_>>>()?;
                     let level = c.level();
                     over_lanes(c, target, column, first, last, count, w, &|c| {
@@ -286,8 +293,8 @@ impl Tiles {
                 }
                 let before = e.mul(e.sub(row, place.low)?, e.i64(self.sides[1] / step))?;
                 let before = e.add(before, e.sub(column, place.first)?)?;
-                for (from, stride) in later.iter().zip(&strides) {
-                    self.ask(&e, *from, *stride, before, step)?;
+                for (tile, from) in tiles.iter().zip(&later) {
+                    self.ask(&e, tile, *from, before, step)?;
                 }
                 for r in 0..step {
                     c.enter()?;
@@ -324,17 +331,19 @@ impl Tiles {
         place.at_corner(c, tiles, row, column)
     }
 
-    /// Asks for as many lines of a tile that begins there as a square has rows: those after so many others, one piece of consecutive elements after the other,
-    /// which is how memory gives them fastest.
+    /// Asks for so many lines of what is a tile's later and begins there: those after so many others, one piece of consecutive elements after the other, which is
+    /// how memory gives them fastest.
     fn ask<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
+        tile: &Tile<'_, 'ctx>,
         from: Value<'ctx>,
-        stride: i64,
         before: Value<'ctx>,
         lines: i64,
     ) -> Result<()> {
-        let piece = e.i64(self.sides[0] / lines);
+        // Of elements narrower than those that the tiles were made for there may be less than a line.
+        let piece = e.i64((self.sides[0] * tile.prim.bytes() as i64 / LINE).max(1));
+        let stride = tile.stride(self.atoms[0]);
         e.for_range(e.i64(0), e.i64(lines), e.i64(1), |line| {
             let line = e.add(before, line)?;
             let column = e.udiv(line, piece)?;

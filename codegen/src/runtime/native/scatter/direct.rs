@@ -102,8 +102,10 @@ pub(super) struct Direct {
     /// What is left of the window: elements that lie together in both, and dimensions of such runs.
     window: Vec<Dimension>,
     run: usize,
-    /// Places are multiples of this, and windows of different places apart; 0: windows may overlap in any way.
+    /// Windows whose places lie between different multiples of this are apart; 0: windows may overlap in any way.
     row: usize,
+    /// Windows of different places are apart.
+    apart: bool,
     rows: Rows,
     copies: Option<Copies>,
 }
@@ -128,6 +130,7 @@ pub(super) struct Parts {
     pub(super) window: Vec<Dimension>,
     pub(super) run: usize,
     pub(super) row: usize,
+    pub(super) apart: bool,
 }
 
 /// Joins dimensions of which the outer one goes on where the inner one ends.
@@ -154,7 +157,8 @@ fn size(dimensions: &[Dimension]) -> usize {
 impl Direct {
     /// `None`: the general way does it.
     pub(super) fn of(parts: Parts) -> Option<Direct> {
-        let Parts { ty, op, elements, index_type, outer, mut batch, components, window, run, row } = parts;
+        let Parts { ty, op, elements, index_type, outer, mut batch, components, window, run, row, apart } =
+            parts;
         let rows = match op {
             Some(op) => ops::of(ty, op)?,
             None => ops::replace(ty.storage_bytes()),
@@ -181,7 +185,20 @@ impl Direct {
             .filter(|(_, fold)| fold.bytes == ty.storage_bytes())
             .and_then(|(_, fold)| Some(Copies { number, identity: fold.identity?, fold }));
         let bytes = ty.storage_bytes();
-        Some(Direct { bytes, elements, index_type, outer, batch, components, window, run, row, rows, copies })
+        Some(Direct {
+            bytes,
+            elements,
+            index_type,
+            outer,
+            batch,
+            components,
+            window,
+            run,
+            row,
+            apart,
+            rows,
+            copies,
+        })
     }
 
     pub(super) fn scratch_bytes(&self) -> u64 {
@@ -355,7 +372,8 @@ impl Direct {
         let keys = extent.div_ceil(self.row.max(1));
         let threads = if work < sizes::from(LARGE) { 1 } else { call.pool.threads() };
         let pieces = if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer) };
-        let long = self.window.is_empty() && self.run * self.bytes >= sizes::from(PART) * pieces;
+        let long =
+            self.apart && self.window.is_empty() && self.run * self.bytes >= sizes::from(PART) * pieces;
         let (ranges, parts) = if long && keys < FEW * pieces { (1, pieces) } else { (pieces.min(keys), 1) };
         let together = outer == 1 && ranges > 1;
         if !together {

@@ -154,6 +154,7 @@ impl Scatter {
                 window: divided.window,
                 run: divided.run,
                 row: divided.row,
+                apart: divided.apart,
             })
         });
         let how = match selected {
@@ -258,6 +259,7 @@ struct Divided {
     window: Vec<Dimension>,
     run: usize,
     row: usize,
+    apart: bool,
 }
 
 impl Numbers<'_> {
@@ -300,7 +302,10 @@ impl Numbers<'_> {
                 break;
             }
         }
-        Divided { outer, batch, window: rest, run, row: if self.sizes.is_empty() { 0 } else { row } }
+        // A window along a dimension that it does not cover may begin inside of another one.
+        let apart = self.indexed.iter().all(|&d| self.window[d] == 1 || self.window[d] == self.sizes[d]);
+        let row = if self.sizes.is_empty() { 0 } else { row };
+        Divided { outer, batch, window: rest, run, row, apart }
     }
 }
 
