@@ -156,11 +156,14 @@ fn module(text: &str) -> Module {
     module.unwrap()
 }
 
-/// Keeps what it is shown of some instructions: name, calls, execution, value.
+/// Name, calls, execution, value.
+type Seen = (String, Vec<Call>, u64, Value);
+
+/// Keeps what it is shown of some instructions.
 #[derive(Debug)]
 struct Kept {
     wanted: Vec<bool>,
-    all: Mutex<Vec<(String, Vec<Call>, u64, Value)>>,
+    all: Mutex<Vec<Seen>>,
 }
 
 impl Observer for Kept {
