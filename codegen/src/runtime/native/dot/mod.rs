@@ -279,7 +279,8 @@ impl Dot {
                 Field::I32 => {
                     self.vector_in::<tile::I32, i32>(vector, call, convert::from_i32(self.result_type))
                 }
-                Field::I64 | Field::C64 | Field::C128 => {}
+                Field::I64 => self.vector_in::<tile::I64, i64>(vector, call, None),
+                Field::C64 | Field::C128 => unreachable!("invariant: no kernel reads a matrix of these"),
             }
         }
         if let Some(epilogue) = call.epilogue {

@@ -381,7 +381,7 @@ mod wide {
     use std::arch::x86_64::*;
 
     use super::{Block, Field, Kernel, Number, STREAMS};
-    use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32};
+    use crate::runtime::native::dot::step::{Step, WideF32, WideF64, WideI32, WideI64};
     use crate::sizes;
 
     /// Vectors of sums of a row by itself.
@@ -422,6 +422,7 @@ mod wide {
         i32 => WideI32, |p, m| _mm512_loadu_epi32(p), _mm512_maskz_loadu_epi32(m, p);
         i16 => WideI32, |p, m| _mm512_cvtepi16_epi32(_mm256_loadu_si256(p.cast())), _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(m, p));
         i8 => WideI32, |p, m| _mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, p));
+        i64 => WideI64, |p, m| _mm512_loadu_epi64(p), _mm512_maskz_loadu_epi64(m, p);
         u8 => WideI32, |p, m| _mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, p.cast()));
     }
 
@@ -480,32 +481,41 @@ mod wide {
     total_of_32!(WideF32, _mm512_add_ps, std::convert::identity, std::convert::identity);
     total_of_32!(WideI32, _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps);
 
-    impl Total for WideF64 {
-        #[inline(always)]
-        unsafe fn plus(a: __m512d, b: __m512d) -> __m512d {
-            // SAFETY: the caller's: the instructions exist.
-            unsafe { _mm512_add_pd(a, b) }
-        }
+    /// The same of 64-bit lanes.
+    macro_rules! total_of_64 {
+        ($step:ty, $add:ident, $cast:path, $back:path) => {
+            impl Total for $step {
+                #[inline(always)]
+                unsafe fn plus(a: Self::C, b: Self::C) -> Self::C {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $add(a, b) }
+                }
 
-        #[inline(always)]
-        unsafe fn totals(x: [__m512d; STREAMS], to: *mut f64) {
-            // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
-            unsafe {
-                let halves = |a, b| {
-                    _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b))
-                };
-                let quarters = |a, b| {
-                    _mm512_add_pd(_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
-                };
-                let [a, b, c, d, e, f, g, h] = x;
-                let low = quarters(halves(a, b), halves(c, d));
-                let high = quarters(halves(e, f), halves(g, h));
-                let sums = _mm512_add_pd(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
-                let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-                _mm512_storeu_pd(to, _mm512_permutexvar_pd(order, sums));
+                #[inline(always)]
+                unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
+                    // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
+                    unsafe {
+                        let add = |low: __m512d, high: __m512d| $back($add($cast(low), $cast(high)));
+                        let halves = |a, b| {
+                            let (a, b) = ($back(a), $back(b));
+                            add(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b))
+                        };
+                        let quarters = |a, b| {
+                            add(_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
+                        };
+                        let [a, b, c, d, e, f, g, h] = x;
+                        let low = quarters(halves(a, b), halves(c, d));
+                        let high = quarters(halves(e, f), halves(g, h));
+                        let sums = add(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
+                        let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+                        _mm512_storeu_pd(to.cast(), _mm512_permutexvar_pd(order, sums));
+                    }
+                }
             }
-        }
+        };
     }
+    total_of_64!(WideF64, _mm512_add_pd, std::convert::identity, std::convert::identity);
+    total_of_64!(WideI64, _mm512_add_epi64, _mm512_castpd_si512, _mm512_castsi512_pd);
 
     /// `R` rows whose terms are neighbours, by `U` vectors at a time.
     #[inline(always)]
@@ -681,5 +691,7 @@ mod wide {
         I32, S16: i32_of_s16 WideI32, __m512i, i16;
         I32, S8: i32_of_s8 WideI32, __m512i, i8;
         I32, U8: i32_of_u8 WideI32, __m512i, u8;
+        I64, S64: i64_of_s64 WideI64, __m512i, i64;
+        I64, U64: i64_of_u64 WideI64, __m512i, i64;
     }
 }

@@ -38,6 +38,9 @@ const FEW: usize = 16;
 /// Bytes of an operand that stays in a cache that is near.
 const NEAR: usize = 1 << 18;
 
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
+
 /// The least bytes of a part of a window.
 const PART: usize = 1 << 10;
 
@@ -369,7 +372,9 @@ impl Direct {
         }
         let arrays = Pointers([indices, updates, result]);
         let extent = self.extent();
-        let keys = extent.div_ceil(self.row.max(1));
+        // What is divided among threads: not a line of the caches, which they would take from one another with each update.
+        let key = self.row.max(1) * (LINE / self.bytes).div_ceil(self.row.max(1));
+        let keys = extent.div_ceil(key);
         let threads = if work < sizes::from(LARGE) { 1 } else { call.pool.threads() };
         let pieces = if self.row == 0 || outer >= 2 * threads { 1 } else { threads.div_ceil(outer) };
         let long =
@@ -391,7 +396,7 @@ impl Direct {
                 }
                 rest /= o.size;
             }
-            let bound = |range: usize| keys * range / ranges * self.row;
+            let bound = |range: usize| keys * range / ranges * key;
             let last = range + 1 == ranges;
             let places = bound(range)..if last { extent } else { bound(range + 1) };
             if together {
