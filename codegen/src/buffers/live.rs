@@ -95,9 +95,7 @@ impl Effects {
             }
             Event::Repeat(id) => {
                 // State that never changes is there for the next round.
-                e.reads.extend(
-                    values.leaves(id).zip(values.own_leaves(id)).filter(|(v, own)| v != own).map(|p| p.0),
-                );
+                e.reads.extend(handed_on(values, id));
                 for (from, to) in transfers(module, values, event) {
                     e.reads.push(from);
                     e.makes.push(to);
@@ -109,6 +107,8 @@ impl Effects {
                 }
             }
             Event::LeaveConditional(id) => {
+                // What all branches hand on is a part of the result, whether or not somebody reads that.
+                e.reads.extend(handed_on(values, id));
                 e.makes.extend(values.leaves(id).filter(|&v| values.get(v).instr == id));
             }
             Event::End => e.reads.extend(values.leaves(module.root(module.entry()))),
@@ -116,6 +116,11 @@ impl Effects {
         }
         e
     }
+}
+
+/// Leaves of a loop or of a conditional that are values from before it, which it hands on as they are.
+fn handed_on(values: &Values, id: hlo::InstrId) -> impl Iterator<Item = ValueId> + '_ {
+    values.leaves(id).zip(values.own_leaves(id)).filter(|(value, own)| value != own).map(|pair| pair.0)
 }
 
 /// The spans of all values.
