@@ -41,6 +41,7 @@ mod mixed_precision;
 mod movement;
 mod nans;
 pub(crate) mod reduce;
+mod reduce_order;
 mod reshape;
 mod sort;
 mod stacks;

@@ -5,6 +5,7 @@
 //! - What is stacked and then folded over the stack is folded part by part, in order: nothing is put together in memory. Sums of floats stay.
 //! - A few elements of the last dimension, which others slice, are slices too, where the order cannot show.
 //! - Reductions in one that have nothing to do with each other are each one of its own, where the order cannot show: their loops need not keep it.
+//! - What is transposed first is reduced in the order in which it lies ([`reduce_order`]).
 //! - Two reductions in a row are one where the order of the terms cannot show (integers, logic, maximum and minimum, which make NaNs
 //!   canonical and order zeros) and the first begins with what changes nothing. Floats that are added round in between, so they stay.
 
@@ -14,7 +15,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Use};
 use super::calls::lanes;
 use super::edit::{Edit, each_outside_folds, ints, whole};
 use super::facts::{is_ieee, splat};
-use super::{Fuel, stacks, windows};
+use super::{Fuel, reduce_order, stacks, windows};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
@@ -22,7 +23,8 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             .or_else(|| separate(e))
             .or_else(|| in_a_row(e))
             .or_else(|| stacks::folded(e))
-            .or_else(|| beside_slices(e)),
+            .or_else(|| beside_slices(e))
+            .or_else(|| reduce_order::as_it_lies(e)),
         Opcode::ReduceWindow => window(e)
             .or_else(|| windows::whole(e))
             .or_else(|| windows::padded(e))

@@ -16,7 +16,7 @@ use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
 use super::region::{Combine, registers, values};
 use super::sweep::{self, Fold, Folds, Range, Sweep};
-use super::tape::{Bound, Tape, array_leaves};
+use super::tape::{Bound, Op, Tape, array_leaves};
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, Result, Target};
@@ -148,10 +148,13 @@ pub(super) fn fusion(
         }
     }
     let arguments = first_result + arrays.len() as u32;
+    let folds = Folds::new(folds);
     // Kept and reduced variables never become one: the number of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
+    if folds.in_any_order() {
+        near_last(&tape, &mut vars, &reduced);
+    }
     join_alike(&mut tape, &mut vars, &reduced, &mut more);
-    let folds = Folds::new(folds);
     let mut plan = Reduction {
         vars,
         reduced,
@@ -258,8 +261,11 @@ pub(super) fn apart(
             continue;
         }
         let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
-        join_alike(&mut tape, &mut vars, &reduced, &mut more);
         let folds = Folds::new(vec![fold]);
+        if folds.in_any_order() {
+            near_last(&tape, &mut vars, &reduced);
+        }
+        join_alike(&mut tape, &mut vars, &reduced, &mut more);
         let mut plan = Reduction {
             vars,
             reduced,
@@ -276,6 +282,30 @@ pub(super) fn apart(
     }
     let nests = nest::roots(&mut tape, computation, first_result, first)?;
     Ok((tape, plans, nests, scratch))
+}
+
+/// Puts variables in the order in which most of what is read lies, where elements may come in any: what is far apart is better not the innermost. Kept ones stay in the order
+/// of the result.
+fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
+    let step = |var: u32| -> u64 {
+        let Some(atom) = tape.space.atom_of(var) else { return 0 };
+        let loads = tape.nodes.iter().filter_map(|node| match &node.op {
+            Op::Load { array, at, .. } => {
+                let bytes = tape.arrays[*array as usize].shape.element_type.storage_bytes() as u64;
+                Some(at.factor(atom).unsigned_abs().saturating_mul(bytes))
+            }
+            _ => None,
+        });
+        loads.fold(0, u64::saturating_add)
+    };
+    let mut sorted = vars.clone();
+    sorted.sort_by_cached_key(|v| std::cmp::Reverse(step(v.0)));
+    let kept = |vars: &[(u32, i64)]| -> Vec<u32> {
+        vars.iter().map(|v| v.0).filter(|v| !reduced.contains(v)).collect()
+    };
+    if kept(&sorted) == kept(vars) {
+        *vars = sorted;
+    }
 }
 
 /// [`nest::join`] that leaves kept variables apart from reduced ones, also where the result has one element.

@@ -236,6 +236,11 @@ impl<'m> Folds<'m> {
         Self { all, literal }
     }
 
+    /// Whether elements may come one after the other in any order. Those whose places are asked for come in the order of these.
+    pub(super) fn in_any_order(&self) -> bool {
+        !self.literal && self.all.iter().all(|f| !matches!(f.combine, Combine::Extreme { .. }))
+    }
+
     /// What loops carry of all accumulators.
     pub(super) fn carried(&self) -> Vec<Carried> {
         let of = |f: &Fold<'m>| {

@@ -1,0 +1,192 @@
+//! Reductions in the order in which elements lie in memory.
+//!
+//! A reduction's loops follow the dimensions of its operand. Where that is transposed, it would take elements from places far apart; it is a reduction of the array before the
+//! transposition instead, over the dimensions that those are there. What lies between the two, elementwise instructions, is done in the other order as well: on arrays that
+//! are transposed in the same way, repeated or counted.
+//!
+//! To the bit the same, however sums are accumulated: the terms of each element of the result come in the same order, or in one that cannot show.
+
+use hlo::attrs::{AttrKey, AttrValue};
+use hlo::{InstrId, Opcode, Shape};
+use rustc_hash::FxHashMap;
+
+use super::edit::{Edit, ints};
+use super::reduce::{inputs, is_exact, operation};
+
+/// The most instructions between a reduction and what is transposed.
+const MOST: usize = 64;
+
+/// A reduction of what is made of transposed arrays.
+pub(super) fn as_it_lies(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (arrays, inits) = inputs(e)?;
+    let &x = arrays.first()?;
+    let mut order = Order::default();
+    arrays.iter().try_for_each(|&x| order.survey(e, x))?;
+    let dims = e.array(x)?.dims.clone();
+    let lies: Option<Vec<usize>> = order.permutation.iter().map(|&d| usize::try_from(d).ok()).collect();
+    let lies = lies.filter(|lies| lies.len() == dims.len())?;
+    // Rows that stay rows are as near one another in either order.
+    let last = (0..dims.len()).rev().find(|&d| dims[d] != 1)?;
+    let mut before = vec![0; dims.len()];
+    lies.iter().zip(&dims).for_each(|(&d, &size)| before[d] = size);
+    if before.iter().rposition(|&size| size != 1) == Some(lies[last]) {
+        return None;
+    }
+    order.before = before;
+    if !order.is_worth(e) {
+        return None;
+    }
+    let mut reduced = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
+    reduced.sort_unstable();
+    let place = |d: i64| Some(*lies.get(usize::try_from(d).ok()?)? as i64);
+    let mut dimensions: Vec<i64> = reduced.iter().map(|&d| place(d)).collect::<Option<_>>()?;
+    // Dimensions of one element have no part in the order of the terms.
+    let long = dimensions.iter().filter(|&&d| order.before[d as usize] != 1);
+    if !long.is_sorted() && !hides_order(e) {
+        return None;
+    }
+    dimensions.sort_unstable();
+    // Where what is kept was before, in the order of the result.
+    let kept: Vec<i64> =
+        (0..dims.len() as i64).filter(|d| !reduced.contains(d)).map(place).collect::<Option<_>>()?;
+    let mut sorted = kept.clone();
+    sorted.sort_unstable();
+    let mut operands = arrays.iter().map(|&x| order.before(e, x)).collect::<Option<Vec<_>>>()?;
+    operands.extend(inits);
+    let attrs = e.at().attrs.clone().with(AttrKey::Dimensions, ints(&dimensions));
+    let result = e.add(Opcode::Reduce, &operands, attrs)?;
+    if sorted == kept {
+        return Some(result);
+    }
+    let turned: Vec<i64> =
+        kept.iter().map(|d| Some(sorted.iter().position(|s| s == d)? as i64)).collect::<Option<_>>()?;
+    if arrays.len() == 1 {
+        return e.transpose(result, &turned);
+    }
+    let parts = (0..arrays.len() as i64).map(|i| {
+        let part = e.get(result, i)?;
+        e.transpose(part, &turned)
+    });
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    e.tuple(&parts)
+}
+
+/// Whether the order of the terms cannot show.
+fn hides_order(e: &Edit<'_>) -> bool {
+    let operation = e.at().attrs.computation(AttrKey::ToApply).and_then(|c| operation(e.module, c));
+    let typed = |ty| e.array(e.id()).is_some_and(|a| a.element_type == ty);
+    operation.is_some_and(|(opcode, ty)| typed(ty) && is_exact(opcode, ty))
+}
+
+/// What a reduction's operand is made of.
+#[derive(Default)]
+struct Order {
+    /// How all of it is transposed that is.
+    permutation: Vec<i64>,
+    /// The dimensions before that.
+    before: Vec<i64>,
+    /// The instructions between, in any order, and what became of them.
+    between: Vec<InstrId>,
+    made: FxHashMap<InstrId, InstrId>,
+}
+
+impl Order {
+    /// Finds what is transposed. `None`: something is not, and cannot be had in another order.
+    fn survey(&mut self, e: &Edit<'_>, x: InstrId) -> Option<()> {
+        if self.between.contains(&x) {
+            return Some(());
+        }
+        let instr = e.instr(x);
+        e.array(x)?;
+        match instr.opcode {
+            Opcode::Transpose => {
+                let permutation = instr.attrs.ints(AttrKey::Dimensions)?;
+                let known = !self.permutation.is_empty();
+                let same_type = e.array(*instr.operands().first()?)?.element_type == e.array(x)?.element_type;
+                if !same_type || known && self.permutation != permutation {
+                    return None;
+                }
+                self.permutation = permutation.to_vec();
+                Some(())
+            }
+            Opcode::Iota => Some(()),
+            Opcode::Broadcast => {
+                let same_type = e.array(*instr.operands().first()?)?.element_type == e.array(x)?.element_type;
+                same_type.then_some(())
+            }
+            opcode if opcode.is_elementwise() => {
+                self.between.push(x);
+                if self.between.len() > MOST || !instr.control_predecessors.is_empty() {
+                    return None;
+                }
+                instr.operands().iter().try_for_each(|&o| self.survey(e, o))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is computed twice that takes long: what others than reductions use, too, stays as it is.
+    fn is_worth(&self, e: &Edit<'_>) -> bool {
+        let inside = |user: InstrId| self.between.contains(&user) || e.instr(user).opcode == Opcode::Reduce;
+        let alone = |id: InstrId| e.module.users(id).iter().all(|u| inside(u.user));
+        self.between.iter().all(|&id| is_quick(e.instr(id).opcode) || alone(id))
+    }
+
+    /// An array of the survey as it was before the transposition.
+    fn before(&mut self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+        if let Some(&made) = self.made.get(&x) {
+            return Some(made);
+        }
+        let instr = e.instr(x);
+        let (opcode, operands, attrs) = (instr.opcode, instr.operands().to_vec(), instr.attrs.clone());
+        let shape = Shape::array(e.array(x)?.element_type, &self.before);
+        let place = |d: &i64| self.permutation.get(usize::try_from(*d).ok()?).copied();
+        let made = match opcode {
+            Opcode::Transpose => *operands.first()?,
+            Opcode::Iota => {
+                let along = place(&attrs.int(AttrKey::IotaDimension)?)?;
+                e.shaped(opcode, shape, &[], attrs.with(AttrKey::IotaDimension, AttrValue::Int(along)))?
+            }
+            Opcode::Broadcast => {
+                let mapping = attrs.ints_or_empty(AttrKey::Dimensions);
+                let mapping: Vec<i64> = mapping.iter().map(place).collect::<Option<_>>()?;
+                // Dimensions that are repeated keep their order: what they are repeated from is transposed first.
+                let mut turned: Vec<i64> = (0..mapping.len() as i64).collect();
+                turned.sort_by_key(|&d| mapping[d as usize]);
+                let mut sorted = mapping.clone();
+                sorted.sort_unstable();
+                let of = *operands.first()?;
+                let of = if sorted == mapping { of } else { e.transpose(of, &turned)? };
+                e.broadcast(of, &self.before, &sorted)?
+            }
+            _ => {
+                let operands: Vec<InstrId> =
+                    operands.iter().map(|&o| self.before(e, o)).collect::<Option<_>>()?;
+                e.shaped(opcode, shape, &operands, attrs)?
+            }
+        };
+        self.made.insert(x, made);
+        Some(made)
+    }
+}
+
+/// What takes less time than to read its operands.
+fn is_quick(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Abs
+            | Opcode::Add
+            | Opcode::And
+            | Opcode::Compare
+            | Opcode::Convert
+            | Opcode::Maximum
+            | Opcode::Minimum
+            | Opcode::Multiply
+            | Opcode::Negate
+            | Opcode::Not
+            | Opcode::Or
+            | Opcode::Select
+            | Opcode::Subtract
+            | Opcode::Xor
+    )
+}
