@@ -3,7 +3,7 @@
 //! A radius bounds each part, so an operand is within `sqrt(2)` times that of its value in modulus, and a part of the result is off by
 //! no more than its modulus. An implementation is within some units in the last place of the modulus.
 
-use hlo::Opcode;
+use hlo::{ElementType, Opcode};
 use hlo_interp::scalar::Elementary;
 
 use super::number::{Format, Numbers};
@@ -67,6 +67,11 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         if !(re.is_finite() && im.is_finite()) {
             // Infinities and NaNs of products and quotients depend on the formula.
             return if mode == Mode::Soft && exact { 0.0 } else { f64::INFINITY };
+        }
+        // Of a number below zero a type without a sign makes a NaN.
+        let signless = result.element_type() == ElementType::F8E8M0FNU;
+        if !exact && signless && xs.iter().any(|x| x.re - x.part < 0.0) {
+            return f64::INFINITY;
         }
         let change = if exact { 0.0 } else { change(opcode, &xs, v, mode) };
         if change.is_nan() {

@@ -366,6 +366,10 @@ fn complex_arithmetic_is_bounded_by_the_modulus() {
     assert!((4.0 * U..5.0 * U).contains(&b.soft.at(0)));
     let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = c64[] complex(x, y)\n r = c64[] add(z, z)\n ROOT i = f32[] imag(r) }";
     assert!(one(text, &[&[1.0], &[0.1]]).is_exact());
+    // The real part of the second element is 0 but for rounding, and what is below that is a NaN.
+    let text = "HloModule m\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n z = c64[3] complex(x, y)\n f = c64[3] fft(z), fft_type=FFT, fft_length={3}\n ROOT r = f8e8m0fnu[3] convert(f) }";
+    let b = one(text, &[&[65.0, 65.0, 65.0], &[0.0, 65.0, 65.0]]);
+    assert!(b.hard.at(0).is_finite() && b.hard.at(1).is_infinite(), "{b:?}");
 }
 
 /// Log-sum-exp in any order: steps, and the result itself. Narrow floats are followed literally.
