@@ -69,11 +69,13 @@ impl Grouped {
         } else {
             kind
         };
+        // For few rows or columns floats have ways of their own; other integers would be widened one by one.
+        let (rows, columns) = if kind == Kind::Bf16 { (8, 16) } else { (2, 2) };
         // Pairs must not lie across the end of a run.
         let pairs = |operand: &Operand| {
             operand.terms.single().is_some() || operand.terms.fastest().0.is_multiple_of(2)
         };
-        if !pairs(lhs) || !pairs(rhs) || extents.m < 8 || extents.n < 16 || extents.k < 16 {
+        if !pairs(lhs) || !pairs(rhs) || extents.m < rows || extents.n < columns || extents.k < 16 {
             return None;
         }
         let group = if matches!(kind, Kind::Bytes(_, _)) { 4 } else { 2 };
