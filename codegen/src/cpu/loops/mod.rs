@@ -34,6 +34,7 @@ mod tests;
 mod tile;
 mod together;
 mod whiles;
+mod wider;
 
 use std::rc::Rc;
 

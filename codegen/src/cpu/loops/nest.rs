@@ -15,6 +15,7 @@ use super::roots::Root;
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::{self, Tiles};
+use super::wider;
 use super::{Cost, Function};
 use crate::Unsupported;
 use crate::cpu::llvm::{IntPredicate, REGISTER, Result, Target, Value};
@@ -67,6 +68,9 @@ impl Nest {
 
 /// Bytes of results above which they are written past the caches.
 const STREAMING: i64 = 16 << 20;
+
+/// Bytes of half a register.
+const HALF: i64 = 32;
 
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
@@ -258,6 +262,12 @@ pub(super) fn roots(
             continue;
         }
         let first = number(&nests);
+        if boxes.len() == 1
+            && let Some(nest) = wider::nest(roots, tape, dims, first)?
+        {
+            nests.push(nest);
+            continue;
+        }
         if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
             nests.push(Root::columns(
                 roots,
@@ -524,6 +534,14 @@ impl Nest {
         let [arguments, begin, end] = f.parameters;
         let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
         let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
+        // Rows of half a register fill one, and may be stored past the caches; of a whole one they would be a part.
+        let half = |o: &Output| {
+            tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64 * last == HALF
+        };
+        let lanes = match u32::try_from(last) {
+            Ok(last) if last < lanes && self.columns == 1 && self.outputs.iter().all(half) => last,
+            Ok(_) | Err(_) => lanes,
+        };
         let together = match self.vars.last() {
             Some(&inner) if self.columns == 1 && lanes > 1 => {
                 registers(tape, target, self.outputs.iter().map(|o| o.node), &|_| false, inner, lanes)
