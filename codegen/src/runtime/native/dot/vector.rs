@@ -440,9 +440,9 @@ mod wide {
         unsafe fn totals(vectors: [Self::C; STREAMS], to: *mut Self::Sum);
     }
 
-    /// The halves of vectors of 32-bit lanes side by side, then quarters, eighths and sixteenths.
-    macro_rules! total_of_32 {
-        ($step:ty, $add:ident, $cast:path, $back:path) => {
+    /// Halves of vectors side by side, then quarters: two vectors of four quarters each, whose lanes `$rest` adds up. All as bits of f64.
+    macro_rules! total {
+        ($step:ty, $add:ident, $into:path, $back:path, $rest:ident) => {
             impl Total for $step {
                 #[inline(always)]
                 unsafe fn plus(a: Self::C, b: Self::C) -> Self::C {
@@ -454,48 +454,7 @@ mod wide {
                 unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
                     // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
                     unsafe {
-                        let add = |low: __m512, high: __m512| $back($add($cast(low), $cast(high)));
-                        let halves = |a, b| {
-                            let (a, b) = ($back(a), $back(b));
-                            add(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b))
-                        };
-                        let quarters = |a, b| {
-                            add(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
-                        };
-                        let [a, b, c, d, e, f, g, h] = x;
-                        let low = _mm512_castps_pd(quarters(halves(a, b), halves(c, d)));
-                        let high = _mm512_castps_pd(quarters(halves(e, f), halves(g, h)));
-                        let pairs = add(
-                            _mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
-                            _mm512_castpd_ps(_mm512_unpackhi_pd(low, high)),
-                        );
-                        let sums = add(pairs, _mm512_permute_ps::<0b1011_0001>(pairs));
-                        let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
-                        let sums = _mm512_permutexvar_ps(order, sums);
-                        _mm256_storeu_ps(to.cast(), _mm512_castps512_ps256(sums));
-                    }
-                }
-            }
-        };
-    }
-    total_of_32!(WideF32, _mm512_add_ps, std::convert::identity, std::convert::identity);
-    total_of_32!(WideI32, _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps);
-
-    /// The same of 64-bit lanes.
-    macro_rules! total_of_64 {
-        ($step:ty, $add:ident, $cast:path, $back:path) => {
-            impl Total for $step {
-                #[inline(always)]
-                unsafe fn plus(a: Self::C, b: Self::C) -> Self::C {
-                    // SAFETY: the caller's: the instructions exist.
-                    unsafe { $add(a, b) }
-                }
-
-                #[inline(always)]
-                unsafe fn totals(x: [Self::C; STREAMS], to: *mut Self::Sum) {
-                    // SAFETY: the caller's: the instructions exist, and there is room for as many sums as vectors.
-                    unsafe {
-                        let add = |low: __m512d, high: __m512d| $back($add($cast(low), $cast(high)));
+                        let add = |low: __m512d, high: __m512d| $back($add($into(low), $into(high)));
                         let halves = |a, b| {
                             let (a, b) = ($back(a), $back(b));
                             add(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b))
@@ -506,16 +465,40 @@ mod wide {
                         let [a, b, c, d, e, f, g, h] = x;
                         let low = quarters(halves(a, b), halves(c, d));
                         let high = quarters(halves(e, f), halves(g, h));
-                        let sums = add(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
-                        let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-                        _mm512_storeu_pd(to.cast(), _mm512_permutexvar_pd(order, sums));
+                        $rest(low, high, add, to.cast());
                     }
                 }
             }
         };
     }
-    total_of_64!(WideF64, _mm512_add_pd, std::convert::identity, std::convert::identity);
-    total_of_64!(WideI64, _mm512_add_epi64, _mm512_castpd_si512, _mm512_castsi512_pd);
+
+    #[inline(always)]
+    unsafe fn of_64(low: __m512d, high: __m512d, add: impl Fn(__m512d, __m512d) -> __m512d, to: *mut f64) {
+        // SAFETY: the caller's.
+        unsafe {
+            let sums = add(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
+            let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+            _mm512_storeu_pd(to, _mm512_permutexvar_pd(order, sums));
+        }
+    }
+
+    /// The same down to eighths and sixteenths.
+    #[inline(always)]
+    unsafe fn of_32(low: __m512d, high: __m512d, add: impl Fn(__m512d, __m512d) -> __m512d, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe {
+            let pairs = add(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high));
+            let turned = _mm512_permute_ps::<0b1011_0001>(_mm512_castpd_ps(pairs));
+            let sums = _mm512_castpd_ps(add(pairs, _mm512_castps_pd(turned)));
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+            _mm256_storeu_ps(to, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, sums)));
+        }
+    }
+
+    total!(WideF32, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, of_32);
+    total!(WideI32, _mm512_add_epi32, _mm512_castpd_si512, _mm512_castsi512_pd, of_32);
+    total!(WideF64, _mm512_add_pd, std::convert::identity, std::convert::identity, of_64);
+    total!(WideI64, _mm512_add_epi64, _mm512_castpd_si512, _mm512_castsi512_pd, of_64);
 
     /// `R` rows whose terms are neighbours, by `U` vectors at a time.
     #[inline(always)]
