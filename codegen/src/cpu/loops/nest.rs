@@ -67,7 +67,10 @@ impl Nest {
 }
 
 /// Bytes of results above which they are written past the caches.
-const STREAMING: i64 = 16 << 20;
+pub(super) const STREAMING: i64 = 16 << 20;
+
+/// Unless all that is read and written stays in the last cache of most machines, where the next to read it finds it: so many bytes, hardly more than that cache has.
+const CACHED: u64 = 40 << 20;
 
 /// Bytes of half a register.
 const HALF: i64 = 32;
@@ -527,7 +530,8 @@ impl Nest {
                 (shape.element_type.storage_bytes() as i64).saturating_mul(self.space)
             })
             .fold(0, i64::saturating_add);
-        let streaming = bytes > sizes::from(STREAMING) && known;
+        let streaming =
+            known && bytes > sizes::from(STREAMING) && self.cost(tape).bytes > sizes::from(CACHED);
         if let Some(tiles) = &self.tiles {
             return tiles.emit(self, f, tape, target, streaming);
         }

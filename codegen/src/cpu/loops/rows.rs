@@ -12,7 +12,7 @@ use super::code::Code;
 use super::gathered::DISTANT;
 use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
-use super::nest::{self, Output, bind_parameters, decode, leaf_root, variables};
+use super::nest::{self, Output, STREAMING, bind_parameters, decode, leaf_root, variables};
 use super::region::{narrowed, widened};
 use super::short::{self, Columns};
 use super::sweep::{self, Fold, Folds, Sweep};
@@ -29,9 +29,6 @@ const KEPT: i64 = 128 << 10;
 
 /// Units that are enough for any number of threads.
 const MANY: u64 = 64;
-
-/// Bytes of results above which they are written past the caches.
-const STREAMING: i64 = 16 << 20;
 
 /// Bytes of a row that is asked for while the one before it is computed, at most.
 const NEXT: i64 = 64 << 10;
