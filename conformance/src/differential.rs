@@ -258,7 +258,7 @@ pub fn differ_compiled(
 }
 
 /// What an engine that left no results comes to.
-fn failed(outcome: Outcome) -> Difference {
+pub(crate) fn failed(outcome: Outcome) -> Difference {
     let exhausted = outcome.is_exhausted();
     match outcome {
         Outcome::Finished(_) => Difference::ended(Kind::Same, None),

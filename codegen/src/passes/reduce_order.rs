@@ -98,22 +98,22 @@ impl Order {
         }
         let instr = e.instr(x);
         e.array(x)?;
+        // Whether elements are moved and not converted.
+        let moves = || {
+            let of = instr.operands().first().and_then(|&o| e.array(o));
+            of.map(|a| a.element_type) == instr.shape.element_type()
+        };
         match instr.opcode {
             Opcode::Transpose => {
                 let permutation = instr.attrs.ints(AttrKey::Dimensions)?;
-                let known = !self.permutation.is_empty();
-                let same_type = e.array(*instr.operands().first()?)?.element_type == e.array(x)?.element_type;
-                if !same_type || known && self.permutation != permutation {
+                if !moves() || !self.permutation.is_empty() && self.permutation != permutation {
                     return None;
                 }
                 self.permutation = permutation.to_vec();
                 Some(())
             }
             Opcode::Iota => Some(()),
-            Opcode::Broadcast => {
-                let same_type = e.array(*instr.operands().first()?)?.element_type == e.array(x)?.element_type;
-                same_type.then_some(())
-            }
+            Opcode::Broadcast => moves().then_some(()),
             opcode if opcode.is_elementwise() => {
                 self.between.push(x);
                 if self.between.len() > MOST || !instr.control_predecessors.is_empty() {

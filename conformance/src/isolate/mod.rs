@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{self, Difference, Kind, Settings, Subject};
 use crate::engine::interpreter::interpret;
-use crate::engine::{Engine, Finished, InterpreterEngine, Outcome, RunOptions};
+use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
 use crate::replay::{How, Place, Replay, replay};
 use crate::verdict::Class;
 use values::{At, Keeper, Survey, arrays};
@@ -201,10 +201,10 @@ pub fn isolate(
     let settings = &options.settings;
     let devices = settings.run.devices;
     let survey = Arc::new(Survey::new(devices));
-    let expected = match interpret(module, subject.inputs()?, &settings.run, Some(survey.clone())) {
-        Outcome::Finished(finished) => finished,
-        other => return Err(other),
-    };
+    let expected = interpret(module, subject.inputs()?, &settings.run, Some(survey.clone()));
+    if !matches!(expected, Outcome::Finished(_)) {
+        return Err(expected);
+    }
     let (replayed, has_form) = replay_of(subject, engine, settings);
     let divergent = replayed.as_ref().ok().map(first_divergent).unwrap_or_default();
 
@@ -259,25 +259,33 @@ pub fn isolate(
         }
     }
     let blame = blame_of(module, replayed.as_ref().ok(), &rows);
-    let whole = replayed.is_err().then(|| {
-        let settings = Settings { replay: false, ..*settings };
-        Box::new(differential::differ(&InterpreterEngine, engine, subject, &settings))
-    });
-    let steps = replayed.is_err().then(|| steps_of(&expected, subject, engine, settings)).flatten();
+    let (whole, steps) = match &replayed {
+        Ok(_) => (None, None),
+        Err(_) => {
+            let (whole, steps) = without_replay(&expected, subject, engine, settings);
+            (Some(Box::new(whole)), steps.map(Box::new))
+        }
+    };
     Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, steps, rows, blame })
 }
 
-/// The replay of a compiled program step by step.
-fn steps_of(
-    expected: &Finished,
+/// What there is to say of an engine whose HLO cannot be replayed: the verdict over the whole program, and the replay of a compiled one step by step.
+fn without_replay(
+    expected: &Outcome,
     subject: &Subject<'_>,
     engine: &dyn Engine,
     settings: &Settings,
-) -> Option<Box<Replay>> {
-    let executable = engine.compile(subject.module).ok()?;
+) -> (Difference, Option<Replay>) {
+    let executable = match engine.compile(subject.module) {
+        Ok(executable) => executable,
+        Err(outcome) => return (differential::failed(outcome), None),
+    };
+    let over = Settings { replay: false, ..*settings };
+    let whole = differential::differ_compiled(expected, engine, &*executable, subject, &over);
+    let Outcome::Finished(expected) = expected else { return (whole, None) };
     let allowances = engine.allowances().or(settings.allow);
-    let (found, _) = differential::steps(expected, &*executable, allowances, subject, settings)?;
-    Some(Box::new(found))
+    let steps = differential::steps(expected, &*executable, allowances, subject, settings);
+    (whole, steps.map(|(found, _)| found))
 }
 
 /// The replay of an engine, and whether it executes HLO at all.

@@ -72,8 +72,8 @@ pub(super) const STREAMING: i64 = 16 << 20;
 /// Unless all that is read and written stays in the last cache of most machines, where the next to read it finds it: so many bytes, hardly more than that cache has.
 const CACHED: u64 = 40 << 20;
 
-/// Bytes of half a register.
-const HALF: i64 = 32;
+/// Bytes of half a register: the least that are stored past the caches at once.
+pub(super) const HALF: i64 = REGISTER as i64 / 2;
 
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
@@ -719,5 +719,5 @@ fn store_columns(
 pub(super) fn in_whole_registers(c: &Code<'_, '_, '_, '_>, o: &Output) -> bool {
     let size = c.tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64;
     let all = size * i64::from(c.lanes);
-    c.active.is_none() && c.lanes > 1 && all >= 32 && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
+    c.active.is_none() && c.lanes > 1 && all >= HALF && c.aligned(&o.at, size, all.min(i64::from(REGISTER)))
 }

@@ -151,10 +151,7 @@ pub(super) fn fusion(
     let folds = Folds::new(folds);
     // Kept and reduced variables never become one: the number of the result tells them apart.
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
-    if folds.in_any_order() {
-        near_last(&tape, &mut vars, &reduced);
-    }
-    join_alike(&mut tape, &mut vars, &reduced, &mut more);
+    join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
     let mut plan = Reduction {
         vars,
         reduced,
@@ -262,10 +259,7 @@ pub(super) fn apart(
         }
         let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).chain([&mut kept]).collect();
         let folds = Folds::new(vec![fold]);
-        if folds.in_any_order() {
-            near_last(&tape, &mut vars, &reduced);
-        }
-        join_alike(&mut tape, &mut vars, &reduced, &mut more);
+        join_alike(&mut tape, &mut vars, &reduced, &folds, &mut more);
         let mut plan = Reduction {
             vars,
             reduced,
@@ -308,8 +302,17 @@ fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     }
 }
 
-/// [`nest::join`] that leaves kept variables apart from reduced ones, also where the result has one element.
-fn join_alike(tape: &mut Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], more: &mut [&mut Affine]) {
+/// [`nest::join`] of variables in the best order that the folds allow, which leaves kept ones apart from reduced ones, also where the result has one element.
+fn join_alike(
+    tape: &mut Tape<'_>,
+    vars: &mut Vec<(u32, i64)>,
+    reduced: &[u32],
+    folds: &Folds<'_>,
+    more: &mut [&mut Affine],
+) {
+    if folds.in_any_order() {
+        near_last(tape, vars, reduced);
+    }
     let mut done: Vec<(u32, i64)> = Vec::new();
     let mut run: Vec<(u32, i64)> = Vec::new();
     for v in std::mem::take(vars) {

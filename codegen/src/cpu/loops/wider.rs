@@ -2,18 +2,16 @@
 //!
 //! **Invariant:** what is moved is only moved, and the elements that make up a wider one are neighbours in both arrays, where one of the wider ones begins.
 
-use hlo::{ArrayShape, ElementType};
+use hlo::{ArrayShape, ElementType, Opcode};
 
-use super::index::{Affine, Def};
-use super::nest::{Nest, Output};
+use super::index::{Affine, AtomId, Def};
+use super::nest::{HALF, Nest, Output};
 use super::roots::Root;
 use super::tape::{ALWAYS, Op, Tape};
 use crate::Unsupported;
 
-/// Bytes of a row, at most: longer ones are moved by vectors of their own.
-const ROW: i64 = 32;
-
-/// The nest of a root whose rows are such; its variables are numbered from `first`. `None`: they are not, or no wider elements make them up.
+/// The nest of a root whose rows are such, of half a register at most: that is one vector. Its variables are numbered from `first`. `None`: they are no such rows, or no
+/// wider elements make them up.
 pub(super) fn nest(
     roots: &[Root<'_>],
     tape: &mut Tape<'_>,
@@ -23,7 +21,11 @@ pub(super) fn nest(
     let ([root], Some((&row, outer))) = (roots, dims.split_last()) else { return Ok(None) };
     let ty = root.shape.element_type;
     let bytes = ty.storage_bytes() as i64;
-    if root.window.is_some() || ty.bits() as i64 != 8 * bytes || row < 2 || row.saturating_mul(bytes) > ROW {
+    if root.window.is_some() || ty.bits() as i64 != 8 * bytes || row < 2 || row.saturating_mul(bytes) > HALF {
+        return Ok(None);
+    }
+    let mut all = tape.module.instructions(tape.module.instr(root.instr).parent());
+    if !all.any(|i| matches!(tape.module.instr(i).opcode, Opcode::Gather | Opcode::DynamicSlice)) {
         return Ok(None);
     }
     let fits = |wide: &ElementType| {
@@ -38,7 +40,7 @@ pub(super) fn nest(
     let narrow = Root::columns(roots, &mut trial, dims, &whole, first, None)?;
     let each = wide.storage_bytes() as i64 / bytes;
     let Some(outputs) = widened(&mut trial, &narrow.outputs, ty, (wide, each)) else { return Ok(None) };
-    if row * bytes == ROW {
+    if row * bytes == HALF {
         let whole: Vec<(i64, i64)> = dims.iter().map(|&n| (0, n)).collect();
         return Root::nest(roots, tape, dims, &whole, first).map(Some);
     }
@@ -64,7 +66,7 @@ fn widened(
     let mut moved = Vec::new();
     for columns in columns.chunks(usize::try_from(each).ok()?) {
         let (array, from) = load(&columns[0])?;
-        let computed = |t: &(super::index::AtomId, i64)| matches!(tape.space.atom(t.0).def, Def::Value(_));
+        let computed = |t: &(AtomId, i64)| matches!(tape.space.atom(t.0).def, Def::Value(_));
         let follows =
             |(i, o): (i64, &Output)| load(o) == Some((array, from.plus(i))) && o.at == columns[0].at.plus(i);
         if !from.terms.iter().any(computed) || !(0..).zip(columns).all(follows) {

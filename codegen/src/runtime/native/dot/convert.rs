@@ -208,9 +208,15 @@ pub(in crate::runtime::native) fn from_f32(ty: ElementType) -> Option<Narrow<f32
 #[inline(always)]
 pub(in crate::runtime::native) fn nearest_bf16(x: f32) -> bf16 {
     let bits = x.to_bits();
-    let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
-    let nan = (bits >> 16) as u16 | 0x40;
-    bf16::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { nan } else { rounded })
+    let nan = bf16::from_bits((bits >> 16) as u16 | 0x40);
+    if bits & 0x7fff_ffff > 0x7f80_0000 { nan } else { nearest_bf16_of_number(x) }
+}
+
+/// The same of what is no NaN.
+#[inline(always)]
+pub(in crate::runtime::native) fn nearest_bf16_of_number(x: f32) -> bf16 {
+    let bits = x.to_bits();
+    bf16::from_bits((bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16)
 }
 
 /// Sums of `f64` into a type; integers through `f32`.

@@ -422,8 +422,8 @@ mod wide {
         i32 => WideI32, |p, m| _mm512_loadu_epi32(p), _mm512_maskz_loadu_epi32(m, p);
         i16 => WideI32, |p, m| _mm512_cvtepi16_epi32(_mm256_loadu_si256(p.cast())), _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(m, p));
         i8 => WideI32, |p, m| _mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, p));
-        i64 => WideI64, |p, m| _mm512_loadu_epi64(p), _mm512_maskz_loadu_epi64(m, p);
         u8 => WideI32, |p, m| _mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())), _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, p.cast()));
+        i64 => WideI64, |p, m| _mm512_loadu_epi64(p), _mm512_maskz_loadu_epi64(m, p);
     }
 
     #[inline(always)]

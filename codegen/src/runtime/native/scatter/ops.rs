@@ -6,7 +6,7 @@ use hlo::half::{bf16, f16};
 use hlo::num_complex::Complex;
 use hlo::{ElementType, Opcode, TypeClass};
 
-use crate::runtime::native::dot::convert::nearest_bf16;
+use crate::runtime::native::dot::convert::{nearest_bf16, nearest_bf16_of_number};
 use crate::runtime::native::memory::prefetch;
 use crate::runtime::native::reduce_window::fold::{
     Add, And, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor,
@@ -138,9 +138,7 @@ impl Half for bf16 {
     #[inline(always)]
     fn quick(a: bf16, b: bf16, f: impl Fn(f32, f32) -> f32) -> Option<bf16> {
         let result = f(a.widen(), b.widen());
-        let bits = result.to_bits();
-        let near = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-        (!result.is_nan()).then_some(bf16::from_bits(near as u16))
+        (!result.is_nan()).then_some(nearest_bf16_of_number(result))
     }
 }
 
