@@ -6,7 +6,8 @@
 //! same instructions, and data that goes through a loop unchanged keeps its bits.
 
 use hlo::attrs::AttrKey;
-use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode, Shape};
+use hlo::opcode::NumericRow;
+use hlo::{ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fuel;
@@ -26,6 +27,10 @@ const MAX_TURNS: u64 = 32;
 const MAX_UNROLLED: u64 = 256;
 /// The instructions that a quotient of integers counts for.
 const INTEGER_QUOTIENT: u64 = 8;
+/// The same of an elementary function: long code, once for whole vectors and once for what is left of them.
+const ELEMENTARY: u64 = 16;
+/// The same of an operation on complex numbers.
+const COMPLEX: u64 = 4;
 
 pub(super) fn hoist(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_loop(module, |module, l| hoist_from(module, l, fuel).unwrap_or(0))
@@ -261,18 +266,20 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let [_, body] = parts(e.module, e.id())?;
     let turns = trip_count(e.module, e.id()).filter(|n| (2..=MAX_TURNS).contains(n))?;
+    let of = |instr: &Instruction, class: fn(ElementType) -> bool| instr.shape.element_type().is_some_and(class);
     let costs = |i: InstrId| {
         let instr = e.instr(i);
         match instr.opcode {
             Opcode::Parameter => 0,
             opcode if is_cheap(opcode) => 0,
-            // Which no vectors have: long code, several times over.
-            Opcode::Divide | Opcode::Remainder
-                if instr.shape.element_type().is_some_and(ElementType::is_integer) =>
-            {
-                INTEGER_QUOTIENT
+            Opcode::Select => 1,
+            // Which no vectors have.
+            Opcode::Divide | Opcode::Remainder if of(instr, ElementType::is_integer) => INTEGER_QUOTIENT,
+            opcode => {
+                let first = instr.operands().first().map_or(instr, |&o| e.instr(o));
+                let long = matches!(opcode.numeric_row(), NumericRow::Elementary(_));
+                (if long { ELEMENTARY } else { 1 }) * if of(first, ElementType::is_complex) { COMPLEX } else { 1 }
             }
-            _ => 1,
         }
     };
     let size: u64 = e.module.instructions(body).map(costs).sum();
