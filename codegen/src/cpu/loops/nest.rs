@@ -8,8 +8,9 @@ use hlo::{ComputationId, InstrId, Module, Opcode};
 
 use super::boxes::{LIGHTER, MOSTLY, boxes, together};
 use super::code::Code;
+use super::flat;
 use super::gathered::{Gathered, Picked};
-use super::index::{Affine, Index};
+use super::index::{Affine, Index, gcd};
 use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
 use super::roots::Root;
 use super::sparse::Sparse;
@@ -379,25 +380,10 @@ pub(super) fn epilogue(
     let space = rows.saturating_mul(columns);
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
     join(&mut tape, &mut vars, &mut more);
-    // Rows that are too short for lanes: these hold a column of many.
-    let complex = outputs.iter().any(|o| tape.nodes[o.node as usize].ty.is_complex());
-    if vars.len() == 2 && (2..=MOST_OF_HERO).contains(&columns) && !complex {
-        let mut all = Vec::new();
-        for (leaf, o) in (0..).zip(&outputs) {
-            for column in 0..columns {
-                let index = Index::from_iter([index[0].clone(), Affine::constant(column)]);
-                let shape = tape.arrays[o.array as usize].shape.clone();
-                let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
-                let node = tape.node(root, leaf, &at)?;
-                let at = tape.space.linear(&index, &[rows, columns]);
-                all.push(Output { node, array: o.array, at });
-            }
-        }
-        let (vars, columns) = (vec![vars[0]], columns as usize);
-        return Ok((
-            tape,
-            vec![Nest { vars, prefix: 0, block: 1, outputs: all, tiles: None, space, columns }],
-        ));
+    if vars.len() == 2
+        && let Some(nest) = short_rows(&mut tape, root, first_result, (rows, columns))?
+    {
+        return Ok((tape, vec![nest]));
     }
     // A row is a unit: rows that are joined with their columns are blocks of one loop.
     let prefix = usize::from(vars.len() == 2);
@@ -408,6 +394,60 @@ pub(super) fn epilogue(
         ));
     }
     Ok((tape, vec![Nest { vars, prefix, block: columns, outputs, tiles: None, space, columns: 1 }]))
+}
+
+/// The nest of an epilogue over rows that are too short for lanes: these hold elements of several rows, or a column of many rows. `None`: they are long enough.
+fn short_rows(
+    tape: &mut Tape<'_>,
+    root: InstrId,
+    first_result: u32,
+    (rows, columns): (i64, i64),
+) -> std::result::Result<Option<Nest>, Unsupported> {
+    /// The number of the first variable that an epilogue over rows and columns does not have.
+    const OWN: u32 = 2;
+    if !(2..=MOST_OF_HERO).contains(&columns) {
+        return Ok(None);
+    }
+    let dims = [rows, columns];
+    let shapes: Vec<&ArrayShape> = array_leaves(&tape.module.instr(root).shape).collect();
+    let complex = shapes.iter().any(|shape| shape.element_type.is_complex());
+    let results: Vec<(u32, u32, &ArrayShape)> =
+        (0..).zip(shapes).map(|(leaf, shape)| (leaf, tape.array(shape, first_result + leaf), shape)).collect();
+    let output = |tape: &mut Tape<'_>, (leaf, array, shape): (u32, u32, &ArrayShape), index: &[Affine]| {
+        let of_root = tape.space.reshape(index, &dims, &shape.dims);
+        let node = tape.node(root, leaf, &of_root)?;
+        Ok(Output { node, array, at: tape.space.linear(index, &dims) })
+    };
+    let nest = |vars, outputs, block, columns| Nest { block, ..Nest::over(vars, outputs, &dims, columns) };
+    let mut best = None;
+    if columns.unsigned_abs().is_power_of_two() {
+        let mut joined = tape.clone();
+        let (index, vars) = flat::variables_of(&mut joined, &[(0, rows), (0, columns)], OWN, 0..2);
+        let all: std::result::Result<Vec<Output>, Unsupported> =
+            results.iter().map(|&result| output(&mut joined, result, &index)).collect();
+        let nest = nest(vars, all?, columns, 1);
+        best = Some((flat::cost(&joined, &nest), joined, nest));
+    }
+    if !complex {
+        let mut apart = tape.clone();
+        let (index, vars) = variables(&mut apart, &[rows], OWN);
+        let mut all = Vec::new();
+        for &result in &results {
+            for column in 0..columns {
+                let index = [index[0].clone(), Affine::constant(column)];
+                all.push(output(&mut apart, result, &index)?);
+            }
+        }
+        let nest = nest(vars, all, 1, columns as usize);
+        let cost = flat::cost(&apart, &nest);
+        if best.as_ref().is_none_or(|b| cost < b.0) {
+            best = Some((cost, apart, nest));
+        }
+    }
+    Ok(best.map(|(_, with, nest)| {
+        *tape = with;
+        nest
+    }))
 }
 
 /// The nest of a computation applied to arrays of so many elements as its units are.
@@ -578,7 +618,7 @@ impl Nest {
                         high
                     };
                     let w = i64::from(lanes);
-                    let multiple = if self.block % w == 0 { w } else { 1 };
+                    let multiple = gcd(self.block, w);
                     let count = (self.block % w == 0 && n % w == 0 && known).then_some(w << 20);
                     row.emit(c, var, low, high, count, multiple)?;
                 }
