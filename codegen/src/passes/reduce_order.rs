@@ -4,6 +4,9 @@
 //! transposition instead, over the dimensions that those are there. What lies between the two, elementwise instructions, is done in the other order as well: on arrays that
 //! are transposed in the same way, repeated or counted.
 //!
+//! Where only the dimensions that are reduced, or only those that are kept, are regrouped after a transposition (patches of a picture, put together), it is first a reduction over the
+//! dimensions before they were: their terms come in the same order.
+//!
 //! To the bit the same, however sums are accumulated: the terms of each element of the result come in the same order, or in one that cannot show.
 
 use hlo::attrs::{AttrKey, AttrValue};
@@ -16,11 +19,69 @@ use super::reduce::{inputs, is_exact, operation};
 /// The most instructions between a reduction and what is transposed.
 const MOST: usize = 64;
 
-/// A reduction of what is made of transposed arrays.
+/// A reduction of what is made of transposed arrays, and of those that are reshaped then.
 pub(super) fn as_it_lies(e: &mut Edit<'_>) -> Option<InstrId> {
+    transposed(e).or_else(|| regrouped(e))
+}
+
+/// A reduction of what is made of arrays that are reshaped after a transposition.
+fn regrouped(e: &mut Edit<'_>) -> Option<InstrId> {
     let (arrays, inits) = inputs(e)?;
     let &x = arrays.first()?;
-    let mut order = Order::default();
+    let mut order = Order::of(Opcode::Reshape);
+    arrays.iter().try_for_each(|&x| order.survey(e, x))?;
+    let reduced = e.at().attrs.ints(AttrKey::Dimensions)?.to_vec();
+    let dimensions = reduced_before(&order.before, &e.array(x)?.dims, &reduced)?;
+    if !order.is_worth(e) {
+        return None;
+    }
+    let mut operands = arrays.iter().map(|&x| order.before(e, x)).collect::<Option<Vec<_>>>()?;
+    operands.extend(inits);
+    let results: Vec<Vec<i64>> =
+        e.at().shape.leaves().iter().map(|s| Some(s.as_array()?.dims.to_vec())).collect::<Option<_>>()?;
+    let attrs = e.at().attrs.clone().with(AttrKey::Dimensions, ints(&dimensions));
+    let result = e.add(Opcode::Reduce, &operands, attrs)?;
+    if let ([dims], [_]) = (&results[..], &arrays[..]) {
+        return e.reshape(result, dims);
+    }
+    let parts = (0i64..).zip(&results).map(|(i, dims)| {
+        let part = e.get(result, i)?;
+        e.reshape(part, dims)
+    });
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    e.tuple(&parts)
+}
+
+/// Which dimensions are reduced before they were regrouped; those of one element are not. `None`: some of a group are and some are not.
+fn reduced_before(before: &[i64], dims: &[i64], reduced: &[i64]) -> Option<Vec<i64>> {
+    let long = |dims: &[i64]| -> Vec<(i64, i64)> {
+        (0..).zip(dims.iter().copied()).filter(|&(_, size)| size != 1).collect()
+    };
+    let mut finer = long(before).into_iter();
+    let mut coarser = long(dims).into_iter();
+    let mut dimensions = Vec::new();
+    while let Some((d, size)) = coarser.next() {
+        let whether = reduced.contains(&d);
+        let (mut of_finer, mut of_coarser) = (1i64, size);
+        // The shortest groups of as many elements.
+        while of_finer != of_coarser {
+            if of_finer < of_coarser {
+                let (b, size) = finer.next()?;
+                of_finer = of_finer.checked_mul(size)?;
+                dimensions.extend(whether.then_some(b));
+            } else {
+                let (_, size) = coarser.next().filter(|(d, _)| reduced.contains(d) == whether)?;
+                of_coarser = of_coarser.checked_mul(size)?;
+            }
+        }
+    }
+    (!dimensions.is_empty()).then_some(dimensions)
+}
+
+fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
+    let (arrays, inits) = inputs(e)?;
+    let &x = arrays.first()?;
+    let mut order = Order::of(Opcode::Transpose);
     arrays.iter().try_for_each(|&x| order.survey(e, x))?;
     let dims = e.array(x)?.dims.clone();
     let lies: Option<Vec<usize>> = order.permutation.iter().map(|&d| usize::try_from(d).ok()).collect();
@@ -79,8 +140,9 @@ fn hides_order(e: &Edit<'_>) -> bool {
 }
 
 /// What a reduction's operand is made of.
-#[derive(Default)]
 struct Order {
+    /// What is undone: transpositions, or reshapes of what is transposed.
+    undone: Opcode,
     /// How all of it is transposed that is.
     permutation: Vec<i64>,
     /// The dimensions before that.
@@ -91,7 +153,17 @@ struct Order {
 }
 
 impl Order {
-    /// Finds what is transposed. `None`: something is not, and cannot be had in another order.
+    fn of(undone: Opcode) -> Self {
+        Self {
+            undone,
+            permutation: Vec::new(),
+            before: Vec::new(),
+            between: Vec::new(),
+            made: FxHashMap::default(),
+        }
+    }
+
+    /// Finds what is undone. `None`: something is not, and cannot be had in another order.
     fn survey(&mut self, e: &Edit<'_>, x: InstrId) -> Option<()> {
         if self.between.contains(&x) {
             return Some(());
@@ -104,7 +176,20 @@ impl Order {
             of.map(|a| a.element_type) == instr.shape.element_type()
         };
         match instr.opcode {
-            Opcode::Transpose => {
+            Opcode::Reshape if self.undone == Opcode::Reshape => {
+                let of = *instr.operands().first()?;
+                let dims = &e.array(of)?.dims;
+                let known = !self.before.is_empty() && self.before[..] != dims[..];
+                if known || !moves() || e.instr(of).opcode != Opcode::Transpose {
+                    return None;
+                }
+                self.before = dims.to_vec();
+                Some(())
+            }
+            Opcode::Broadcast if self.undone == Opcode::Reshape => {
+                (moves() && e.array(*instr.operands().first()?)?.dims.is_empty()).then_some(())
+            }
+            Opcode::Transpose if self.undone == Opcode::Transpose => {
                 let permutation = instr.attrs.ints(AttrKey::Dimensions)?;
                 if !moves() || !self.permutation.is_empty() && self.permutation != permutation {
                     return None;
@@ -112,7 +197,7 @@ impl Order {
                 self.permutation = permutation.to_vec();
                 Some(())
             }
-            Opcode::Iota => Some(()),
+            Opcode::Iota if self.undone == Opcode::Transpose => Some(()),
             Opcode::Broadcast => moves().then_some(()),
             opcode if opcode.is_elementwise() => {
                 self.between.push(x);
@@ -132,7 +217,7 @@ impl Order {
         self.between.iter().all(|&id| is_quick(e.instr(id).opcode) || alone(id))
     }
 
-    /// An array of the survey as it was before the transposition.
+    /// An array of the survey as it was before.
     fn before(&mut self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
         if let Some(&made) = self.made.get(&x) {
             return Some(made);
@@ -142,7 +227,7 @@ impl Order {
         let shape = Shape::array(e.array(x)?.element_type, &self.before);
         let place = |d: &i64| self.permutation.get(usize::try_from(*d).ok()?).copied();
         let made = match opcode {
-            Opcode::Transpose => *operands.first()?,
+            Opcode::Transpose | Opcode::Reshape => *operands.first()?,
             Opcode::Iota => {
                 let along = place(&attrs.int(AttrKey::IotaDimension)?)?;
                 e.shaped(opcode, shape, &[], attrs.with(AttrKey::IotaDimension, AttrValue::Int(along)))?

@@ -266,7 +266,8 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let [_, body] = parts(e.module, e.id())?;
     let turns = trip_count(e.module, e.id()).filter(|n| (2..=MAX_TURNS).contains(n))?;
-    let of = |instr: &Instruction, class: fn(ElementType) -> bool| instr.shape.element_type().is_some_and(class);
+    let of =
+        |instr: &Instruction, class: fn(ElementType) -> bool| instr.shape.element_type().is_some_and(class);
     let costs = |i: InstrId| {
         let instr = e.instr(i);
         match instr.opcode {
@@ -278,7 +279,8 @@ fn written_out(e: &mut Edit<'_>) -> Option<InstrId> {
             opcode => {
                 let first = instr.operands().first().map_or(instr, |&o| e.instr(o));
                 let long = matches!(opcode.numeric_row(), NumericRow::Elementary(_));
-                (if long { ELEMENTARY } else { 1 }) * if of(first, ElementType::is_complex) { COMPLEX } else { 1 }
+                (if long { ELEMENTARY } else { 1 })
+                    * if of(first, ElementType::is_complex) { COMPLEX } else { 1 }
             }
         }
     };

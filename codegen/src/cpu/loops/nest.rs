@@ -411,8 +411,10 @@ fn short_rows(
     let dims = [rows, columns];
     let shapes: Vec<&ArrayShape> = array_leaves(&tape.module.instr(root).shape).collect();
     let complex = shapes.iter().any(|shape| shape.element_type.is_complex());
-    let results: Vec<(u32, u32, &ArrayShape)> =
-        (0..).zip(shapes).map(|(leaf, shape)| (leaf, tape.array(shape, first_result + leaf), shape)).collect();
+    let results: Vec<(u32, u32, &ArrayShape)> = (0..)
+        .zip(shapes)
+        .map(|(leaf, shape)| (leaf, tape.array(shape, first_result + leaf), shape))
+        .collect();
     let output = |tape: &mut Tape<'_>, (leaf, array, shape): (u32, u32, &ArrayShape), index: &[Affine]| {
         let of_root = tape.space.reshape(index, &dims, &shape.dims);
         let node = tape.node(root, leaf, &of_root)?;
