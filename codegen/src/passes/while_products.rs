@@ -21,7 +21,7 @@ use crate::sizes;
 /// The most bytes of all products together that are computed before a loop although blocks would do: more leave the cache before they are read.
 const WHOLE: i64 = 1 << 20;
 /// The most bytes of the products of a block, if that is more than [`FEWEST`] turns'.
-const BLOCK: i64 = 1 << 20;
+const BLOCK: i64 = 1 << 18;
 /// A block of fewer turns is not worth a loop of its own.
 const FEWEST: i64 = 4;
 /// The most bytes of all products together where there are no blocks.
