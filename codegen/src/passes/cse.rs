@@ -1,5 +1,5 @@
 //! One instruction for several of a computation that do the same to the same operands: same opcode, shape with layout, operands and
-//! attributes but for what says nothing about the value. What has an effect, or a state of its own, stays; so do constants whose values
+//! attributes but for what says nothing about the value; of loops and branches, whose computations are each called once, what these say. What has an effect, or a state of its own, stays; so do constants whose values
 //! follow from their names.
 
 use std::hash::{Hash, Hasher};
@@ -9,6 +9,7 @@ use hlo::{ComputationId, ConstantValue, InstrId, Instruction, Module, Opcode, wi
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Fuel;
+use super::deduplicate::same_but_who_is_called;
 use super::edit::{Edit, each_outside_folds};
 use super::facts::is_elided;
 
@@ -75,7 +76,11 @@ fn alike(module: &Module, a: InstrId, b: InstrId) -> bool {
     a.opcode == b.opcode
         && a.shape == b.shape
         && a.operands() == b.operands()
-        && same_attributes(&a.attrs, &b.attrs)
+        && if matches!(a.opcode, Opcode::While | Opcode::Conditional) {
+            same_but_who_is_called(module, &a.attrs, &b.attrs)
+        } else {
+            same_attributes(&a.attrs, &b.attrs)
+        }
 }
 
 /// Whether attributes are the same but for [`NOTES`].

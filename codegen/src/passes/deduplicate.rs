@@ -6,6 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use hlo::attrs::Attrs;
 use hlo::{ComputationId, InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
@@ -68,6 +69,20 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     applied
 }
 
+/// Whether attributes are the same, called computations by what they say: those of equal loops and branches, which are each called once.
+pub(super) fn same_but_who_is_called(module: &Module, a: &Attrs, b: &Attrs) -> bool {
+    let (mut called, other) = (a.called_computations().into_iter(), b.called_computations());
+    let says_the_same = |c: ComputationId, other: ComputationId| {
+        c == other || key(module, c).is_some_and(|k| key(module, other) == Some(k)) && alike(module, c, other)
+    };
+    if called.len() != other.len() || !called.clone().zip(&other).all(|(c, &other)| says_the_same(c, other)) {
+        return false;
+    }
+    let mut renamed = b.clone();
+    renamed.map_computations(|c| called.next().unwrap_or(c));
+    same_attributes(a, &renamed)
+}
+
 /// A hash of what is compared; `None` where a computation is not only its text.
 fn key(module: &Module, c: ComputationId) -> Option<u64> {
     let computation = module.computation(c);
@@ -101,7 +116,7 @@ fn alike(module: &Module, a: ComputationId, b: ComputationId) -> bool {
         if x.opcode != y.opcode
             || x.shape != y.shape
             || !operands.eq(y.operands().iter().map(|&o| Some(o)))
-            || !same_attributes(&x.attrs, &y.attrs)
+            || !same_but_who_is_called(module, &x.attrs, &y.attrs)
         {
             return false;
         }
