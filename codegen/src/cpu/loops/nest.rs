@@ -580,12 +580,9 @@ impl Nest {
         let [arguments, begin, end] = f.parameters;
         let lanes = lanes(tape, target, self.outputs.iter().map(|o| o.node));
         let lanes = if self.vars.is_empty() || last == 1 { 1 } else { lanes };
-        // Rows of half a register fill one, and may be stored past the caches; of a whole one they would be a part.
-        let half = |o: &Output| {
-            tape.arrays[o.array as usize].shape.element_type.storage_bytes() as i64 * last == HALF
-        };
+        // Short rows fill a part of a register: no more lanes than that.
         let lanes = match u32::try_from(last) {
-            Ok(last) if last < lanes && self.columns == 1 && self.outputs.iter().all(half) => last,
+            Ok(last) if last < lanes && self.columns == 1 => last.next_power_of_two(),
             Ok(_) | Err(_) => lanes,
         };
         let together = match self.vars.last() {

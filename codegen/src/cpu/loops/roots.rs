@@ -1,6 +1,6 @@
 //! The nests of roots of the same dimensions: an element a run, or all columns of a short row, with lanes over neighbours or over rows.
 
-use hlo::{ArrayShape, InstrId};
+use hlo::{ArrayShape, ElementType, InstrId};
 
 use super::flat;
 use super::index::{Affine, AtomId, Def, Index, components};
@@ -36,6 +36,9 @@ pub(super) struct Root<'m> {
     /// Of that array.
     pub(super) shape: &'m ArrayShape,
 }
+
+/// The most columns of complex numbers of which lanes hold many rows.
+const MOST_COMPLEX: i64 = 7;
 
 impl Root<'_> {
     /// The nest of roots of the same dimensions over a box of these; its variables are numbered from `first`.
@@ -97,7 +100,12 @@ impl Root<'_> {
             size >= 2 && next.is_some_and(|&r| r >= MANY_ROWS)
         };
         rows.retain(many);
-        let plain = roots.iter().all(|r| r.window.is_none() && !r.shape.element_type.is_complex());
+        // Parts of wide complex numbers would be loaded one by one.
+        let plain = roots.iter().all(|r| r.window.is_none() && r.shape.element_type != ElementType::C128);
+        // Of others rows of a power of two are better one loop ([`flat`]), and code of two parts a column is long.
+        if roots.iter().any(|r| r.shape.element_type.is_complex()) {
+            rows.retain(|&(_, size)| size <= MOST_COMPLEX && !size.unsigned_abs().is_power_of_two());
+        }
         if rows.is_empty() || !plain {
             return Ok(None);
         }

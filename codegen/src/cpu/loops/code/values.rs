@@ -445,11 +445,14 @@ impl<'a, 'ctx> Code<'_, 'a, 'ctx, '_> {
         streaming: bool,
     ) -> Result<()> {
         let e = self.e.with_lanes(self.lanes);
-        let parts = columns.iter().map(|v| Ok(v.to_storage(&e)?[0])).collect::<Result<Vec<_>>>()?;
+        let mut parts = Vec::with_capacity(columns.len());
+        for column in columns {
+            parts.extend(column.to_storage(&e)?);
+        }
         self.store_parts_in_turn(&parts, array, at, streaming)
     }
 
-    /// The same of columns as they are in memory.
+    /// The same of columns as they are in memory, the parts of complex numbers each a column.
     pub(in crate::cpu::loops) fn store_parts_in_turn(
         &mut self,
         columns: &[Value<'ctx>],
