@@ -1,4 +1,4 @@
-//! Sorts of nothing, sorts that carry along what nobody looks at, and sorts of a few elements, which are networks.
+//! Sorts of nothing, the first of one element, sorts that carry along what nobody looks at, and sorts of a few elements, which are networks.
 //!
 //! A network of exchanges of neighbours, each only if the right one comes before the left one, is a stable sort where the comparator is an
 //! order. It is elementwise, so it runs on lanes, is fused with what makes the elements, and of a median only half of it is left.
@@ -7,7 +7,7 @@
 //! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
 
 use hlo::attrs::{AttrKey, Direction};
-use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
+use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::Fuel;
@@ -21,8 +21,24 @@ use crate::runtime::native::sort::is_order;
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, |e| match e.at().opcode {
         Opcode::Sort => sort(e).or_else(|| network(e)),
+        Opcode::Topk => first_of_one(e),
         _ => None,
     })
+}
+
+/// The first of one element is that, at index 0.
+fn first_of_one(e: &mut Edit<'_>) -> Option<InstrId> {
+    let x = *e.at().operands().first()?;
+    let array = e.array(x)?.clone();
+    let leaves: Vec<Option<ArrayShape>> =
+        e.at().shape.leaves().iter().map(|s| s.as_array().map(ArrayShape::without_layout)).collect();
+    let [Some(values), Some(indices)] = &leaves[..] else { return None };
+    if array.dims.last() != Some(&1) || *values != array.without_layout() || indices.dims != array.dims {
+        return None;
+    }
+    let zero = e.scalar_bits(indices.element_type, 0);
+    let zeros = e.fill_dims(zero, &indices.dims)?;
+    e.tuple(&[x, zeros])
 }
 
 fn sort(e: &mut Edit<'_>) -> Option<InstrId> {
