@@ -1,6 +1,6 @@
 //! One instruction for several of a computation that do the same to the same operands: same opcode, shape with layout, operands and
-//! attributes but for what says nothing about the value; of loops and branches, whose computations are each called once, what these say. What has an effect, or a state of its own, stays; so do constants whose values
-//! follow from their names.
+//! attributes but for what says nothing about the value, called computations by what they say (those of equal loops are two, as each is called
+//! once). What has an effect, or a state of its own, stays; so do constants whose values follow from their names.
 
 use std::hash::{Hash, Hasher};
 
@@ -76,11 +76,7 @@ fn alike(module: &Module, a: InstrId, b: InstrId) -> bool {
     a.opcode == b.opcode
         && a.shape == b.shape
         && a.operands() == b.operands()
-        && if matches!(a.opcode, Opcode::While | Opcode::Conditional) {
-            same_but_who_is_called(module, &a.attrs, &b.attrs)
-        } else {
-            same_attributes(&a.attrs, &b.attrs)
-        }
+        && same_but_who_is_called(module, &a.attrs, &b.attrs)
 }
 
 /// Whether attributes are the same but for [`NOTES`].

@@ -78,6 +78,9 @@ pub(super) fn same_but_who_is_called(module: &Module, a: &Attrs, b: &Attrs) -> b
     if called.len() != other.len() || !called.clone().zip(&other).all(|(c, &other)| says_the_same(c, other)) {
         return false;
     }
+    if other.is_empty() {
+        return same_attributes(a, b);
+    }
     let mut renamed = b.clone();
     renamed.map_computations(|c| called.next().unwrap_or(c));
     same_attributes(a, &renamed)

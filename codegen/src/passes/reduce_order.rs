@@ -37,16 +37,25 @@ fn regrouped(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let mut operands = arrays.iter().map(|&x| order.before(e, x)).collect::<Option<Vec<_>>>()?;
     operands.extend(inits);
-    let results: Vec<Vec<i64>> =
-        e.at().shape.leaves().iter().map(|s| Some(s.as_array()?.dims.to_vec())).collect::<Option<_>>()?;
+    let dims = e.at().shape.leaves().first()?.as_array()?.dims.to_vec();
     let attrs = e.at().attrs.clone().with(AttrKey::Dimensions, ints(&dimensions));
-    let result = e.add(Opcode::Reduce, &operands, attrs)?;
-    if let ([dims], [_]) = (&results[..], &arrays[..]) {
-        return e.reshape(result, dims);
+    let made = e.add(Opcode::Reduce, &operands, attrs)?;
+    each_part(e, made, arrays.len(), |e, part| e.reshape(part, &dims))
+}
+
+/// The result of a reduction of so many arrays, with something done to each part.
+fn each_part(
+    e: &mut Edit<'_>,
+    made: InstrId,
+    count: usize,
+    mut then: impl FnMut(&mut Edit<'_>, InstrId) -> Option<InstrId>,
+) -> Option<InstrId> {
+    if count == 1 {
+        return then(e, made);
     }
-    let parts = (0i64..).zip(&results).map(|(i, dims)| {
-        let part = e.get(result, i)?;
-        e.reshape(part, dims)
+    let parts = (0..count as i64).map(|i| {
+        let part = e.get(made, i)?;
+        then(e, part)
     });
     let parts = parts.collect::<Option<Vec<_>>>()?;
     e.tuple(&parts)
@@ -121,15 +130,7 @@ fn transposed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let turned: Vec<i64> =
         kept.iter().map(|d| Some(sorted.iter().position(|s| s == d)? as i64)).collect::<Option<_>>()?;
-    if arrays.len() == 1 {
-        return e.transpose(result, &turned);
-    }
-    let parts = (0..arrays.len() as i64).map(|i| {
-        let part = e.get(result, i)?;
-        e.transpose(part, &turned)
-    });
-    let parts = parts.collect::<Option<Vec<_>>>()?;
-    e.tuple(&parts)
+    each_part(e, result, arrays.len(), |e, part| e.transpose(part, &turned))
 }
 
 /// Whether the order of the terms cannot show.

@@ -12,7 +12,7 @@ use super::flat;
 use super::gathered::{Gathered, Picked};
 use super::index::{Affine, Index, gcd};
 use super::lanes::{LONGEST, lanes, over_lanes, registers, scatters};
-use super::roots::Root;
+use super::roots::{Root, Way};
 use super::sparse::Sparse;
 use super::tape::{Bound, NodeId, Op, Tape, array_leaves, leaf_shape};
 use super::tile::{self, Tiles};
@@ -353,7 +353,7 @@ pub(super) fn epilogue(
     let (index, mut vars) = variables(&mut tape, &[rows, columns], 0);
     let here = tape.space.linear(&index, &[rows, columns]);
     let root = module.root(computation);
-    let mut outputs = Vec::new();
+    let (mut roots, mut outputs) = (Vec::new(), Vec::new());
     let shapes: Vec<&ArrayShape> = array_leaves(&module.instr(root).shape).collect();
     for (leaf, shape) in shapes.into_iter().enumerate() {
         if shape.elements() != result.elements() {
@@ -366,6 +366,7 @@ pub(super) fn epilogue(
         let at = tape.space.reshape(&index, &[rows, columns], &shape.dims);
         let node = tape.node(root, leaf as u32, &at)?;
         let array = tape.array(shape, first_result + leaf as u32);
+        roots.push(Root { instr: root, leaf: leaf as u32, array, window: None, shape });
         outputs.push(Output { node, array, at: here.clone() });
     }
     for node in &tape.nodes {
@@ -381,7 +382,7 @@ pub(super) fn epilogue(
     let mut more: Vec<&mut Affine> = outputs.iter_mut().map(|o| &mut o.at).collect();
     join(&mut tape, &mut vars, &mut more);
     if vars.len() == 2
-        && let Some(nest) = short_rows(&mut tape, root, first_result, (rows, columns))?
+        && let Some(nest) = short_rows(&mut tape, &roots, (rows, columns))?
     {
         return Ok((tape, vec![nest]));
     }
@@ -399,8 +400,7 @@ pub(super) fn epilogue(
 /// The nest of an epilogue over rows that are too short for lanes: these hold elements of several rows, or a column of many rows. `None`: they are long enough.
 fn short_rows(
     tape: &mut Tape<'_>,
-    root: InstrId,
-    first_result: u32,
+    roots: &[Root<'_>],
     (rows, columns): (i64, i64),
 ) -> std::result::Result<Option<Nest>, Unsupported> {
     /// The number of the first variable that an epilogue over rows and columns does not have.
@@ -409,47 +409,23 @@ fn short_rows(
         return Ok(None);
     }
     let dims = [rows, columns];
-    let shapes: Vec<&ArrayShape> = array_leaves(&tape.module.instr(root).shape).collect();
-    let complex = shapes.iter().any(|shape| shape.element_type.is_complex());
-    let results: Vec<(u32, u32, &ArrayShape)> = (0..)
-        .zip(shapes)
-        .map(|(leaf, shape)| (leaf, tape.array(shape, first_result + leaf), shape))
-        .collect();
-    let output = |tape: &mut Tape<'_>, (leaf, array, shape): (u32, u32, &ArrayShape), index: &[Affine]| {
-        let of_root = tape.space.reshape(index, &dims, &shape.dims);
-        let node = tape.node(root, leaf, &of_root)?;
-        Ok(Output { node, array, at: tape.space.linear(index, &dims) })
-    };
-    let nest = |vars, outputs, block, columns| Nest { block, ..Nest::over(vars, outputs, &dims, columns) };
-    let mut best = None;
-    if columns.unsigned_abs().is_power_of_two() {
-        let mut joined = tape.clone();
-        let (index, vars) = flat::variables_of(&mut joined, &[(0, rows), (0, columns)], OWN, 0..2);
-        let all: std::result::Result<Vec<Output>, Unsupported> =
-            results.iter().map(|&result| output(&mut joined, result, &index)).collect();
-        let nest = nest(vars, all?, columns, 1);
-        best = Some((flat::cost(&joined, &nest), joined, nest));
-    }
-    if !complex {
-        let mut apart = tape.clone();
-        let (index, vars) = variables(&mut apart, &[rows], OWN);
-        let mut all = Vec::new();
-        for &result in &results {
-            for column in 0..columns {
-                let index = [index[0].clone(), Affine::constant(column)];
-                all.push(output(&mut apart, result, &index)?);
-            }
-        }
-        let nest = nest(vars, all, 1, columns as usize);
-        let cost = flat::cost(&apart, &nest);
-        if best.as_ref().is_none_or(|b| cost < b.0) {
-            best = Some((cost, apart, nest));
+    let complex = roots.iter().any(|root| root.shape.element_type.is_complex());
+    let together = Way { columns: 0, joined: Some(0) };
+    let apart = Way { columns: 1, joined: None };
+    let ways = [(together, columns, columns.unsigned_abs().is_power_of_two()), (apart, 1, !complex)];
+    let mut best: Option<(f64, Tape<'_>, Nest)> = None;
+    for (way, block, _) in ways.into_iter().filter(|way| way.2) {
+        let mut trial = tape.clone();
+        let outer = &[(0, rows), (0, columns)][..dims.len() - way.columns];
+        let nest = Root::columns(roots, &mut trial, &dims, outer, OWN, way.joined)?;
+        let cost = flat::cost(&trial, &nest);
+        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+            best = Some((cost, trial, Nest { block, ..nest }));
         }
     }
-    Ok(best.map(|(_, with, nest)| {
-        *tape = with;
-        nest
-    }))
+    let Some((_, made, nest)) = best else { return Ok(None) };
+    *tape = made;
+    Ok(Some(nest))
 }
 
 /// The nest of a computation applied to arrays of so many elements as its units are.

@@ -41,7 +41,7 @@ pub(super) struct Root<'m> {
 const MOST_COMPLEX: i64 = 7;
 
 impl Root<'_> {
-    /// The nest of roots of the same dimensions over a box of these; its variables are numbered from `first`.
+    /// The nest of roots of the same dimensions, or of as many elements in the same order, over a box of these; its variables are numbered from `first`.
     pub(super) fn nest(
         roots: &[Self],
         tape: &mut Tape<'_>,
@@ -68,7 +68,10 @@ impl Root<'_> {
                     let to: Index = index.iter().zip(&starts).map(|(x, s)| tape.space.add(x, s)).collect();
                     (tape.node(update, 0, &index)?, to)
                 }
-                None => (tape.node(root.instr, root.leaf, &index)?, index.clone()),
+                None => {
+                    let own = tape.space.reshape(&index, dims, &root.shape.dims);
+                    (tape.node(root.instr, root.leaf, &own)?, own)
+                }
             };
             let at = tape.space.linear(&to, &root.shape.dims);
             outputs.push(Output { node, array: root.array, at });
