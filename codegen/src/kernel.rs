@@ -43,6 +43,8 @@ pub struct Phase {
     pub units: u64,
     /// Ranges begin at multiples of this.
     pub grain: u64,
+    /// Units next to each other that one call should do, where that leaves some for each thread.
+    pub run: u64,
     /// Bytes that all units read and write, each array counted once.
     pub bytes: u64,
     /// Arithmetic operations of all units; an elementary function counts as 20.

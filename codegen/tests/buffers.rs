@@ -58,6 +58,7 @@ fn case(title: &str, text: &str) {
                     AllocationKind::Constant { .. } => "constant".to_owned(),
                     AllocationKind::Result { leaf } => format!("result {leaf}"),
                     AllocationKind::Arena => "arena".to_owned(),
+                    AllocationKind::Frame => "frame".to_owned(),
                 };
                 assert_eq!(found, rest.join(" "), "{title}: {said}");
             }

@@ -153,7 +153,8 @@ impl Run<'_> {
             }
             AllocationKind::Parameter { donated: true, .. }
             | AllocationKind::Result { .. }
-            | AllocationKind::Arena => {}
+            | AllocationKind::Arena
+            | AllocationKind::Frame => {}
         }
         self.put(slice, token);
         Ok(())

@@ -66,7 +66,12 @@ pub enum AllocationKind {
     },
     /// The arena: all temporaries.
     Arena,
+    /// Scratch memory of at most [`FRAME`] bytes, a step's at a time, in the memory where a run keeps its pointers: no peak counts it, as none counts stacks.
+    Frame,
 }
+
+/// The most bytes of scratch memory that are in the frame of a run and not in its arena, which a program without other temporaries then does not have.
+pub const FRAME: u64 = 8 << 10;
 
 /// A piece of memory that the runtime provides.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -225,6 +230,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
         result_slices: FxHashMap::default(),
         items: Vec::new(),
         owners: Vec::new(),
+        small: Vec::new(),
         moves: Vec::new(),
         anew: Vec::new(),
     };
@@ -241,6 +247,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
         result_slices,
         items,
         owners,
+        small,
         moves,
         anew,
         ..
@@ -280,7 +287,7 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
             at[i] = (bin_slices[bin].allocation, offset);
         }
     }
-    let mut scratch = FxHashMap::default();
+    let mut scratch: FxHashMap<InstrId, Slice> = FxHashMap::default();
     let mut help = FxHashMap::default();
     for ((item, owner), (allocation, offset)) in items.iter().zip(owners).zip(at) {
         let slice = Slice { allocation, offset, bytes: item.bytes };
@@ -298,6 +305,11 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     }
     if packed.bytes > 0 {
         allocations.push(Allocation { kind: AllocationKind::Arena, bytes: packed.bytes });
+    }
+    if let Some(bytes) = small.iter().map(|s| s.1).max() {
+        let frame = allocations.len() as u32;
+        allocations.push(Allocation { kind: AllocationKind::Frame, bytes });
+        scratch.extend(small.into_iter().map(|(id, bytes)| (id, Slice { allocation: frame, offset: 0, bytes })));
     }
     let slice = |m: Moved| match m {
         Moved::Class(c) => slices.get(&c).copied().unwrap_or_default(),
@@ -353,6 +365,8 @@ struct Assigner<'a> {
     result_slices: FxHashMap<u32, Slice>,
     items: Vec<Item>,
     owners: Vec<Owner>,
+    /// Scratch memory for the frame.
+    small: Vec<(InstrId, u64)>,
     moves: Vec<(When, Vec<Move<Moved>>)>,
     /// For loops the classes of [`Assigned::made_anew`].
     anew: Vec<(InstrId, ValueId)>,
@@ -456,7 +470,9 @@ impl Assigner<'_> {
                 continue;
             }
             let bytes = (self.questions.scratch)(id);
-            if bytes > 0 {
+            if (1..=FRAME).contains(&bytes) {
+                self.small.push((id, bytes));
+            } else if bytes > 0 {
                 self.item(Owner::Scratch(id), bytes, moment(position as u32));
             }
         }

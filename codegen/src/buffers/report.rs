@@ -132,6 +132,7 @@ pub fn title(assigned: &Assigned, allocation: u32) -> String {
         Some(AllocationKind::Constant { index }) => format!("constant {index}"),
         Some(AllocationKind::Result { leaf }) => format!("result leaf {leaf}"),
         Some(AllocationKind::Arena) => "temporaries".to_owned(),
+        Some(AllocationKind::Frame) => "frame, not counted".to_owned(),
         None => "nothing".to_owned(),
     }
 }

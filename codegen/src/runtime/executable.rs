@@ -1,6 +1,6 @@
 //! A program ready to run, any number of times and several at once.
 //!
-//! Loading resolves what does not depend on a run: code, constants, steps. A run takes an *instance* (an arena, and a table with every pointer that a
+//! Loading resolves what does not depend on a run: code, constants, steps. A run takes an *instance* (an arena, a frame for small scratch memory, and a table with every pointer that a
 //! step needs, which is right but for parameters and results, whose pointers are replaced where they changed), so that launching
 //! a kernel is a call through two loads.
 //!
@@ -202,8 +202,8 @@ struct Instance {
     bases: Vec<*mut u8>,
     /// Every pointer of every step.
     pointers: Vec<*mut u8>,
-    /// The arenas.
-    _arenas: Vec<Memory>,
+    /// The arena and the frame.
+    _own: Vec<Memory>,
     /// By leaf of the parameters: a copy of an argument that was lent where it could not be used as it is.
     copies: Vec<Option<Block>>,
 }
@@ -248,7 +248,7 @@ impl Executable {
                     constants.get(index as usize).is_some_and(|c| allocation.bytes <= c.len() as u64)
                 }
                 AllocationKind::Result { leaf } => (leaf as usize) < program.buffers.results.len(),
-                AllocationKind::Arena => true,
+                AllocationKind::Arena | AllocationKind::Frame => true,
             };
             if !fits {
                 return Err(failed(format!("allocation {i} is not what it says")));
@@ -276,7 +276,8 @@ impl Executable {
                 AllocationKind::Result { .. }
                 | AllocationKind::Parameter { .. }
                 | AllocationKind::Constant { .. }
-                | AllocationKind::Arena => Source::Copied,
+                | AllocationKind::Arena
+                | AllocationKind::Frame => Source::Copied,
             };
             results.push(ResultLeaf { shape: shape.clone(), slice, source });
         }
@@ -462,15 +463,15 @@ impl Executable {
         let mut instance = Instance {
             bases: vec![nowhere; self.allocations.len()],
             pointers: vec![nowhere; self.table.len],
-            _arenas: Vec::new(),
+            _own: Vec::new(),
             copies: self.parameters.iter().map(|_| None).collect(),
         };
         for (i, allocation) in self.allocations.iter().enumerate() {
             match allocation.kind {
-                AllocationKind::Arena => {
+                AllocationKind::Arena | AllocationKind::Frame => {
                     let memory = Memory::new(allocation.bytes)?;
                     instance.set(&self.table, i as u32, memory.start());
-                    instance._arenas.push(memory);
+                    instance._own.push(memory);
                 }
                 AllocationKind::Constant { index } => {
                     instance.set(&self.table, i as u32, self.constants[index as usize].start());

@@ -9,15 +9,30 @@ use super::code::Code;
 use super::index::Affine;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
-use super::reduce::{BLOCKS, FAR, Reduction};
+use super::reduce::{BLOCKS, END, FAR, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
 use super::tape::Tape;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 use crate::cpu::scalar::Val;
 use crate::sizes;
 
-/// Columns of a unit.
-const COLUMNS: i64 = 4096;
+/// Columns of a unit of whole rows.
+pub(super) const COLUMNS: i64 = 4096;
+
+/// Bytes of the accumulators of a stripe: of so much of each row a thread reads at a time what is next to each other, if there is enough for all of them.
+const STRIPE: i64 = 4096;
+
+/// The same of a unit: whole vectors of any processor, and cache lines.
+const UNIT: i64 = 512;
+
+/// Stripes from which on rows from memory are not cut into chunks.
+const STRIPES: i64 = 4;
+
+/// Elements that are worth several units.
+const WORTH_UNITS: i64 = 1 << 16;
+
+/// Rows of a stripe from memory that are taken at a time: each is a stream that the processor follows, for it is in a page of its own.
+const STRIPE_ROWS: i64 = 8;
 
 /// Bytes of a row up to which rows from memory are read one after the other: several of them at once are streams within a page, which no prefetcher follows.
 const SHORT_ROW: i64 = 8 << 10;
@@ -25,12 +40,32 @@ const SHORT_ROW: i64 = 8 << 10;
 /// The most registers of accumulators that stay in registers, of all rows that are taken at a time.
 const IN_REGISTERS: usize = 8;
 
-/// Units of so many columns.
-pub(super) fn blocks_of_columns(columns: i64) -> i64 {
-    (columns + COLUMNS - 1) / COLUMNS
-}
-
 impl<'m> Reduction<'m> {
+    /// Units of so many columns.
+    pub(super) fn blocks_of_columns(&self, columns: i64) -> i64 {
+        (columns + self.unit_columns - 1) / self.unit_columns
+    }
+
+    /// Columns of a unit and units of a stripe, if columns are cut rather than rows: where the order of these is given, and of long rows that come from memory, which gives parts of
+    /// them as fast as chunks of whole ones, whose results would be in memory once more.
+    pub(super) fn stripes(&self, tape: &Tape<'_>) -> Option<(i64, i64)> {
+        let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
+        let bytes = i64::from(self.folds.widest() / 8).max(1);
+        let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+        let row = columns.saturating_mul(bytes);
+        let worth = if self.folds.literal {
+            row >= 2 * UNIT && total >= sizes::from(WORTH_UNITS)
+        } else {
+            row >= STRIPES * STRIPE && self.is_simple(tape) && self.cost(tape).bytes > sizes::from(FAR)
+        };
+        (worth && self.kept_vars().len() == 1).then_some((UNIT / bytes, STRIPE / UNIT))
+    }
+
+    /// Whether memory takes longer than the arithmetic.
+    fn is_simple(&self, tape: &Tape<'_>) -> bool {
+        self.folds.copies(tape) >= 4
+    }
+
     /// Whether rows of so many columns come from memory and are short.
     fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
         columns.saturating_mul(i64::from(self.folds.widest() / 8).max(1)) <= SHORT_ROW
@@ -141,16 +176,17 @@ impl<'m> Reduction<'m> {
         let kinds = self.folds.carried();
         let Some(&(column, n)) = self.vars.last() else { return Ok(()) };
         let w = i64::from(c.lanes);
-        let (low, high, count) = if n <= COLUMNS {
+        let (unit, most) = (self.unit_columns, self.unit_columns * self.stripe_units);
+        let (low, high, count) = if n <= unit {
             (e.i64(0), e.i64(n), Some(n))
         } else {
-            let low = e.mul(c.var(BLOCKS)?, e.i64(COLUMNS))?;
-            let high = e.add(low, e.i64(COLUMNS))?;
+            let low = e.mul(c.var(BLOCKS)?, e.i64(unit))?;
+            let high = e.mul(c.var(END)?, e.i64(unit))?;
             let high = e.select(e.icmp(IntPredicate::SLT, high, e.i64(n))?, high, e.i64(n))?;
-            (low, high, (n % COLUMNS == 0).then_some(COLUMNS))
+            (low, high, (n % unit == 0).then_some(unit))
         };
         // A place for each register of an accumulator, a column each.
-        let room = u32::try_from(n.min(COLUMNS) + w).unwrap_or(0);
+        let room = u32::try_from(n.min(most) + w).unwrap_or(0);
         let mut places = Vec::new();
         for &Carried { ty, .. } in &kinds {
             let (prim, parts) = super::access::storage(ty);
@@ -167,7 +203,14 @@ impl<'m> Reduction<'m> {
         })?;
         let vars = self.reduced_vars();
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
-        let copies = if self.has_short_rows(c.tape, n) { 1 } else { self.folds.copies(c.tape) };
+        let far = self.cost(c.tape).bytes > sizes::from(FAR);
+        let copies = if self.has_short_rows(c.tape, n) {
+            1
+        } else if self.stripe_units > 1 && far && self.is_simple(c.tape) {
+            STRIPE_ROWS
+        } else {
+            self.folds.copies(c.tape)
+        };
         let rows = |c: &mut Code<'c, 'a, 'ctx, 'm>, first, end, copies| {
             c.for_var(last.0, first, end, copies, false, 1, |c| {
                 let row = c.var(last.0)?;

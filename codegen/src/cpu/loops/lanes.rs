@@ -8,7 +8,7 @@ use super::tape::{Node, NodeId, Op, Tape};
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
 
 /// A loop whose variable goes over lanes, from `low` (a multiple of `multiple`) to `high`, and what remains at the end: on lanes that are partly
-/// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known.
+/// enabled, or one by one where the target cannot do that, or not well. `count` is the number of elements if it is known, or one that leaves as many for the end.
 #[expect(clippy::too_many_arguments, reason = "a loop has that many parts")]
 pub(super) fn over_lanes<'c, 'a, 'ctx, 'm>(
     c: &mut Code<'c, 'a, 'ctx, 'm>,

@@ -95,6 +95,14 @@ impl<'m> Work<'m> {
         }
     }
 
+    /// Units next to each other that are better done by one thread.
+    fn run(&self) -> u64 {
+        match self {
+            Work::Reduce(r) => r.run(),
+            Work::Nest(_) | Work::Rows(_) | Work::While(_) | Work::Scatter(_) | Work::Combine(_) => 1,
+        }
+    }
+
     fn cost(&self, tape: &tape::Tape<'_>) -> Cost {
         match self {
             Work::Nest(n) => n.cost(tape),
@@ -214,7 +222,7 @@ impl Plan<'_> {
             let (units, grain) = if matches!(request, Request::Map(_)) { (0, 1) } else { work.units() };
             let Cost { bytes, flops } = work.cost(&self.tape);
             let symbol = if i == 0 { symbol.to_owned() } else { format!("{symbol}.{i}") };
-            Phase { symbol, units, grain, bytes, flops }
+            Phase { symbol, units, grain, run: work.run(), bytes, flops }
         });
         let name = module.instr(subject(module, request)).name.to_string();
         let iterates = matches!(self.phases[..], [Work::While(_)]);

@@ -10,7 +10,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 
 use super::abreast::blocks_of_rows;
 use super::code::Code;
-use super::columns::blocks_of_columns;
+use super::columns::COLUMNS;
 use super::index::{Affine, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
@@ -24,9 +24,10 @@ use crate::cpu::scalar::Val;
 use crate::fusion::folds::{Space, space};
 use crate::sizes;
 
-/// The variable of chunks, and that of blocks of columns.
+/// The variable of chunks, that of blocks of columns, and what that is after the last one of a unit.
 const CHUNK: u32 = 64;
 pub(super) const BLOCKS: u32 = 65;
+pub(super) const END: u32 = 67;
 
 /// The most columns that are reductions of their own, over at least so many rows, and the most instructions of all.
 const FEW_COLUMNS: i64 = 4;
@@ -61,6 +62,9 @@ pub(super) struct Reduction<'m> {
     partial: Vec<u32>,
     /// Chunks are slabs of the outermost variable, of which all results are accumulated at once.
     slabs: bool,
+    /// Columns of a unit of a reduction over columns, and how many units next to each other are reduced at once.
+    pub(super) unit_columns: i64,
+    pub(super) stripe_units: i64,
 }
 
 /// The reductions that a fusion's root needs, in order, and what they go over.
@@ -162,6 +166,8 @@ pub(super) fn fusion(
         chunks: None,
         partial: Vec::new(),
         slabs: false,
+        unit_columns: COLUMNS,
+        stripe_units: 1,
     };
     let scratch = plan.cut(&mut tape, arguments, 0);
     Ok((tape, vec![plan], scratch))
@@ -270,6 +276,8 @@ pub(super) fn apart(
             chunks: None,
             partial: Vec::new(),
             slabs: false,
+            unit_columns: COLUMNS,
+            stripe_units: 1,
         };
         scratch += plan.cut(&mut tape, argument, scratch);
         plans.push(plan);
@@ -370,7 +378,7 @@ impl<'m> Reduction<'m> {
         if self.over_rows() && !self.is_abreast() {
             return kept.iter().map(|v| v.1).product();
         }
-        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { blocks_of_columns(n) };
+        let blocks = |n| if self.over_rows() { blocks_of_rows(n) } else { self.blocks_of_columns(n) };
         let (last, outer) = kept.split_last().map_or((1, &kept[..]), |(l, o)| (l.1, o));
         outer.iter().map(|v| v.1).product::<i64>() * blocks(last)
     }
@@ -381,6 +389,10 @@ impl<'m> Reduction<'m> {
         if let Some((var, n)) = self.in_slabs(tape) {
             self.slabs = true;
             return self.cut_variable(tape, (var, (n + MANY - 1) / MANY, n), argument, begin);
+        }
+        if let Some((columns, units)) = self.stripes(tape) {
+            (self.unit_columns, self.stripe_units) = (columns, units);
+            return 0;
         }
         let units = self.plain_units();
         let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
@@ -443,6 +455,11 @@ impl<'m> Reduction<'m> {
         let units = self.plain_units() * self.chunks.map_or(1, |c| c.2);
         let units = u64::try_from(units).unwrap_or(1);
         (units, (units / MANY.unsigned_abs()).max(1))
+    }
+
+    /// Units next to each other that are better done by one thread.
+    pub(super) fn run(&self) -> u64 {
+        self.stripe_units.unsigned_abs()
     }
 
     /// What the first phase reads and computes.
@@ -534,13 +551,20 @@ impl<'m> Reduction<'m> {
         }
         if !rows || abreast {
             let last = units.pop().map_or(1, |v| v.1);
-            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { blocks_of_columns(last) }));
+            units.push((BLOCKS, if abreast { blocks_of_rows(last) } else { self.blocks_of_columns(last) }));
         }
         let e = c.e;
         c.mark()?;
-        e.for_range(begin, end, e.i64(1), |unit| {
+        e.for_range(begin, end, e.i64(self.stripe_units), |unit| {
             c.enter()?;
             decode(c, unit, &units)?;
+            if !rows {
+                let mut after = e.add(c.var(BLOCKS)?, e.i64(self.stripe_units))?;
+                if self.stripe_units > 1 {
+                    after = e.select(e.icmp(IntPredicate::SLT, after, end)?, after, end)?;
+                }
+                c.set_var(END, after, false, 1);
+            }
             if self.slabs {
                 self.slab(c, target)?
             } else if abreast {

@@ -314,7 +314,7 @@ impl<'a> Loader<'a> {
     fn launch(&self, phase: &Phase) -> Result<Launch, RunError> {
         let nanoseconds = estimate(phase.bytes, phase.flops);
         let grain = phase.grain.max(1);
-        let most = phase.units.div_ceil(grain).max(1);
+        let most = phase.units.div_ceil(grain.max(phase.run)).max(1);
         let chunks = if nanoseconds < sizes::from(ALONE_NANOSECONDS) {
             1
         } else {

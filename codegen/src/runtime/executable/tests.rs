@@ -46,7 +46,7 @@ define void @less(ptr %arguments, i64 %begin, i64 %end) {
 fn kernels(units: u64) -> Vec<Kernel> {
     let kernel = |symbol: &str, units, bytes| Kernel {
         name: symbol.to_owned(),
-        phases: vec![Phase { symbol: symbol.to_owned(), units, grain: 8, bytes, flops: units }],
+        phases: vec![Phase { symbol: symbol.to_owned(), units, grain: 8, run: 8, bytes, flops: units }],
         scratch: 0,
         iterates: false,
     };
