@@ -14,6 +14,7 @@ pub(super) struct Workspace(Vec<Line>);
 
 thread_local! {
     static WORKSPACE: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
+    static COUNTERS: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
 }
 
 impl Workspace {
@@ -35,4 +36,9 @@ impl Workspace {
 /// Calls `f` with so many bytes of this thread's workspace, aligned to 64.
 pub(super) fn with_workspace<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     WORKSPACE.with_borrow_mut(|workspace| f(workspace.room(bytes)))
+}
+
+/// Calls `f` with so many bytes of memory of this thread beside its workspace, aligned to 64: for what the chunks of work that this thread began count.
+pub(super) fn with_counters<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
+    COUNTERS.with_borrow_mut(|counters| f(counters.room(bytes)))
 }

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::source::Source;
 use super::steps::Steps;
 use super::tile::{ALONG, Arithmetic, Tile, Tiles};
-use crate::runtime::native::workspace::{Workspace, with_workspace};
+use crate::runtime::native::workspace::{Workspace, with_counters, with_workspace};
 use crate::runtime::pool::Pool;
 use crate::sizes;
 
@@ -384,8 +384,6 @@ struct Part {
 thread_local! {
     /// What this thread packed last of a right operand.
     static STRIPE: RefCell<Stripe> = const { RefCell::new(Stripe { of: (0, 0), packed: Workspace::new() }) };
-    /// Counters of the product that this thread began.
-    static COUNTS: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
 }
 
 /// Packed columns of a right operand.
@@ -419,7 +417,7 @@ impl<A: Arithmetic> Product<'_, A> {
         if !reported || bytes > sizes::from(COUNTERS) {
             run(self.scratch)
         } else {
-            COUNTS.with_borrow_mut(|counts| run(counts.room(bytes)));
+            with_counters(bytes, run);
         }
     }
 

@@ -198,8 +198,8 @@ impl Sort {
             {
                 if lines.len < parallel() {
                     at.items = [layout.add(len, operands[0].bytes as u64); 2];
+                    at.counts = layout.add(radix::COUNTERS as u64, 4);
                 }
-                at.counts = layout.add(radix::bare_counters(lines.len) as u64, 4);
             }
             By::Keys(keys) => {
                 at.order = layout.add(all, 4);
@@ -207,8 +207,9 @@ impl Sort {
                 let size = if bits <= 32 { 8 } else { 16 };
                 if wanted == Wanted::All {
                     at.items = [layout.add(len, size), layout.add(len, size)];
-                    let counters = radix::counters(lines.len).max(radix::bare_counters(lines.len));
-                    at.counts = layout.add(counters as u64, 4);
+                    if lines.len < parallel() {
+                        at.counts = layout.add(radix::COUNTERS as u64, 4);
+                    }
                 } else if lines.len < parallel() {
                     let room = selection::room(wanted.range(lines.len).len(), lines.len);
                     at.items = [layout.add(room as u64, size); 2];

@@ -1,7 +1,7 @@
 //! Stable sorting of integers with what they carry, digit by digit from the lowest.
 
 use crate::runtime::native::memory::Shared;
-use crate::runtime::native::workspace::with_workspace;
+use crate::runtime::native::workspace::{with_counters, with_workspace};
 use crate::runtime::pool::Pool;
 use crate::sizes;
 
@@ -104,8 +104,8 @@ const DIGIT: u32 = 11;
 /// Bits of keys at most, in digits.
 const DIGITS: usize = 64 / 8;
 
-/// Counters of a piece: one for each digit's value.
-const COUNTERS: usize = DIGITS << DIGIT;
+/// Counters of a part: one for each value of each digit.
+pub(super) const COUNTERS: usize = DIGITS << DIGIT;
 
 /// Cuts `n` items into as many pieces as there are threads; what becomes of them does not depend on it.
 pub(super) fn each_piece(pool: &Pool, n: usize, work: &(dyn Fn(usize, std::ops::Range<usize>) + Sync)) {
@@ -118,9 +118,9 @@ fn pieces(pool: &Pool, n: usize) -> usize {
     if n < parallel() { 1 } else { pool.threads().min(PIECES) }
 }
 
-/// Counters that [`sort`] needs for `n` items.
-pub(super) fn counters(n: usize) -> usize {
-    if n < parallel() { COUNTERS } else { PIECES * COUNTERS + (1 << DIGIT) + 1 }
+/// Bytes of counters of a digit for all pieces, and of the beginnings of parts.
+fn digit_counters(pool: &Pool, n: usize) -> usize {
+    (((pieces(pool, n) + 1) << DIGIT) + 1) * size_of::<u32>()
 }
 
 /// What is sorted, and memory for it.
@@ -129,7 +129,7 @@ pub(super) struct Items<T> {
     pub(super) data: Shared<T>,
     /// As many again.
     pub(super) spare: Shared<T>,
-    /// As [`counters`] says.
+    /// [`COUNTERS`] of them; of no use for [`parallel`] items and more.
     pub(super) counts: Shared<u32>,
     pub(super) n: usize,
     /// Bits of the keys: the lowest ones.
@@ -148,12 +148,28 @@ pub(super) unsafe fn sort<T: Item>(
     differ: u64,
     done: &(dyn Fn(usize, &[T]) + Sync),
 ) {
-    let Items { data, spare, counts, n, .. } = items;
     let used = 64 - differ.leading_zeros();
-    if n < parallel() || used == 0 {
+    if items.n < parallel() || used == 0 {
         // SAFETY: as the caller says.
         return unsafe { part(Items { bits: used, ..items }, 0, done) };
     }
+    with_counters(digit_counters(pool, items.n), |counters| {
+        // SAFETY: the caller's; there is room for so many.
+        unsafe { sort_many(pool, Items { counts: Shared::new(counters), ..items }, used, done) }
+    });
+}
+
+/// [`sort`] of many items by so many bits, with counters for all pieces and the beginnings of parts.
+///
+/// # Safety
+/// As [`sort`].
+unsafe fn sort_many<T: Item>(
+    pool: &Pool,
+    items: Items<T>,
+    used: u32,
+    done: &(dyn Fn(usize, &[T]) + Sync),
+) {
+    let Items { data, spare, counts, n, .. } = items;
     // First by the highest digit, all threads together; then each part by itself, in a core's own cache.
     let width = DIGIT.min(used);
     let (shift, size) = (used - width, 1usize << width);
@@ -162,7 +178,7 @@ pub(super) unsafe fn sort<T: Item>(
         // SAFETY: a piece has counters of its own, digits are below `size`, and nobody writes items now.
         unsafe {
             let (counts, items) =
-                (counts.slice_mut(i * COUNTERS, size), data.slice(range.start, range.len()));
+                (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
             counts.fill(0);
             for &item in items {
                 *counts.get_unchecked_mut(digit(item)) += 1;
@@ -172,12 +188,12 @@ pub(super) unsafe fn sort<T: Item>(
     let pieces = pieces(pool, n);
     // SAFETY: no piece is being worked on.
     let (all, starts) =
-        unsafe { (counts.slice_mut(0, pieces * COUNTERS), counts.slice_mut(PIECES * COUNTERS, size + 1)) };
+        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(pieces << DIGIT, size + 1)) };
     let mut sum = 0;
     for d in 0..size {
         starts[d] = sum;
         for i in 0..pieces {
-            sum += std::mem::replace(&mut all[i * COUNTERS + d], sum);
+            sum += std::mem::replace(&mut all[(i << DIGIT) + d], sum);
         }
     }
     starts[size] = sum;
@@ -185,7 +201,7 @@ pub(super) unsafe fn sort<T: Item>(
         // SAFETY: as above; the counters hand out each place of the target once, all below `n`.
         unsafe {
             let (places, items) =
-                (counts.slice_mut(i * COUNTERS, size), data.slice(range.start, range.len()));
+                (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
             for &item in items {
                 let place = places.get_unchecked_mut(digit(item));
                 *spare.pointer().add(*place as usize) = item;
@@ -194,23 +210,21 @@ pub(super) unsafe fn sort<T: Item>(
         }
     });
     let starts = &*starts;
-    // Parts with about as many items each, more than there are threads; each thread's turn has counters by its number.
+    // Parts with about as many items each, more than there are threads.
     let turns = PIECES;
     let turn = |t: usize| {
         let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / turns).min(size);
         for d in first(t)..if t + 1 == turns { size } else { first(t + 1) } {
             let (start, end) = (starts[d] as usize, starts[d + 1] as usize);
             if start < end {
-                // SAFETY: parts do not overlap, nor do the counters of turns.
-                unsafe {
-                    let (data, spare) = (spare.offset(start), data.offset(start));
-                    let counts = counts.offset(t * COUNTERS);
-                    part(
-                        Items { data, spare, counts, n: end - start, bits: shift, fresh: items.fresh },
-                        start,
-                        done,
-                    );
-                }
+                with_workspace(COUNTERS * size_of::<u32>(), |counts| {
+                    // SAFETY: parts do not overlap, and the workspace has room for the counters.
+                    unsafe {
+                        let (data, spare) = (spare.offset(start), data.offset(start));
+                        let (counts, n) = (Shared::new(counts), end - start);
+                        part(Items { data, spare, counts, n, bits: shift, fresh: items.fresh }, start, done);
+                    }
+                });
             }
         }
     };
@@ -220,7 +234,7 @@ pub(super) unsafe fn sort<T: Item>(
 /// Sorts items on one thread.
 ///
 /// # Safety
-/// As [`sort`], but for the number of counters: [`COUNTERS`].
+/// As [`sort`]; there are [`COUNTERS`].
 unsafe fn part<T: Item>(items: Items<T>, start: usize, done: &(dyn Fn(usize, &[T]) + Sync)) {
     let Items { data, spare, counts, n, bits, fresh } = items;
     // SAFETY: the arrays are this call's alone; digits are below the number of their values; places come from counting the items.
@@ -272,11 +286,6 @@ unsafe fn part<T: Item>(items: Items<T>, start: usize, done: &(dyn Fn(usize, &[T
 /// Keys of a part up to which it is sorted with as much memory again.
 const SPARE: usize = 1 << 16;
 
-/// Counters that [`sort_bare`] needs for `n` keys.
-pub(super) fn bare_counters(n: usize) -> usize {
-    if n < parallel() { COUNTERS } else { (PIECES << DIGIT) + (1 << DIGIT) + 1 }
-}
-
 /// Where keys come from.
 pub(super) trait Keys<W>: Sync {
     /// Gives the keys of a range to `sink`.
@@ -287,7 +296,7 @@ pub(super) trait Keys<W>: Sync {
 /// parts of the result that are sorted.
 ///
 /// # Safety
-/// There is room for the keys, and for as many counters as [`bare_counters`] says, which are this call's alone.
+/// As [`sort`].
 pub(super) unsafe fn sort_bare<W: Item>(
     pool: &Pool,
     items: Items<W>,
@@ -295,7 +304,7 @@ pub(super) unsafe fn sort_bare<W: Item>(
     keys: &impl Keys<W>,
     done: &(dyn Fn(std::ops::Range<usize>) + Sync),
 ) {
-    let Items { data: result, counts, n, .. } = items;
+    let Items { data: result, n, .. } = items;
     let used = 64 - differ.leading_zeros();
     if n < parallel() || used == 0 {
         let mut at = 0;
@@ -310,6 +319,24 @@ pub(super) unsafe fn sort_bare<W: Item>(
         }
         return done(0..n);
     }
+    with_counters(digit_counters(pool, n), |counters| {
+        // SAFETY: the caller's; there is room for so many.
+        unsafe { sort_bare_many(pool, Items { counts: Shared::new(counters), ..items }, used, keys, done) }
+    });
+}
+
+/// [`sort_bare`] of many keys by so many bits, with counters of a digit for all pieces and the beginnings of parts.
+///
+/// # Safety
+/// As [`sort`].
+unsafe fn sort_bare_many<W: Item>(
+    pool: &Pool,
+    items: Items<W>,
+    used: u32,
+    keys: &impl Keys<W>,
+    done: &(dyn Fn(std::ops::Range<usize>) + Sync),
+) {
+    let Items { data: result, counts, n, .. } = items;
     let width = DIGIT.min(used);
     let (shift, size) = (used - width, 1usize << width);
     let digit = |key: W| (key.key() >> shift) as usize & (size - 1);
@@ -322,7 +349,7 @@ pub(super) unsafe fn sort_bare<W: Item>(
     let pieces = pieces(pool, n);
     // SAFETY: no piece is being worked on.
     let (all, starts) =
-        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(PIECES << DIGIT, size + 1)) };
+        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(pieces << DIGIT, size + 1)) };
     let mut sum = 0;
     for d in 0..size {
         starts[d] = sum;
@@ -380,7 +407,7 @@ unsafe fn bare_part<W: Item>(data: Shared<W>, n: usize, bits: u32) {
     }
     if n <= sizes::from(SPARE) {
         let room = (n * size_of::<W>()).next_multiple_of(64);
-        with_workspace(room + 4 * COUNTERS, |workspace| {
+        with_workspace(room + COUNTERS * size_of::<u32>(), |workspace| {
             // SAFETY: the workspace has room for the keys and the counters.
             unsafe {
                 let (spare, counts) = (Shared::<W>::new(workspace), Shared::new(workspace.add(room)));
