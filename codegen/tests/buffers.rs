@@ -1,7 +1,7 @@
 //! Buffers of small programs, as data: `buffers/NAME.hlo` holds programs, each after a line `// case: title` and lines that say what must be true of its
 //! assignment; each is checked on runs of the program ([`hlo_codegen::buffers::check`]).
 //!
-//! `// copies N`: so many copies in all; `// arena N`: bytes; `// result K parameter N`, `// result K constant`, `// result K result N`: where
+//! `// copies N`: so many copies in all; `// arena N` and `// frame N`: bytes; `// result K parameter N`, `// result K constant`, `// result K result N`: where
 //! leaf K of the result is; `// same A B`: instructions in one place (`name#leaf`); `// apart A B`; `// scratch NAME N`: it asks for N bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -43,13 +43,16 @@ fn case(title: &str, text: &str) {
         let (id, leaf) = find(&module, name);
         assigned.slice_of(id, leaf)
     };
+    let of = |kind| a.allocations.iter().find(|a| a.kind == kind).map_or(0, |a| a.bytes);
     for fact in &facts {
         let said = fact.join(" ");
         match fact[..] {
             ["copies", n] => assert_eq!(copies_of(&assigned), n.parse::<usize>().unwrap(), "{title}: {said}"),
             ["arena", n] => {
-                let arena = a.allocations.iter().find(|a| a.kind == AllocationKind::Arena);
-                assert_eq!(arena.map_or(0, |a| a.bytes), n.parse::<u64>().unwrap(), "{title}: {said}");
+                assert_eq!(of(AllocationKind::Arena), n.parse::<u64>().unwrap(), "{title}: {said}")
+            }
+            ["frame", n] => {
+                assert_eq!(of(AllocationKind::Frame), n.parse::<u64>().unwrap(), "{title}: {said}")
             }
             ["result", k, ref rest @ ..] => {
                 let kind = a.allocations[a.results[k.parse::<usize>().unwrap()].allocation as usize].kind;

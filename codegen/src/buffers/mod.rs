@@ -309,7 +309,8 @@ pub fn assign(module: &Module, questions: &Questions<'_>) -> Result<Assigned, Un
     if let Some(bytes) = small.iter().map(|s| s.1).max() {
         let frame = allocations.len() as u32;
         allocations.push(Allocation { kind: AllocationKind::Frame, bytes });
-        scratch.extend(small.into_iter().map(|(id, bytes)| (id, Slice { allocation: frame, offset: 0, bytes })));
+        scratch
+            .extend(small.into_iter().map(|(id, bytes)| (id, Slice { allocation: frame, offset: 0, bytes })));
     }
     let slice = |m: Moved| match m {
         Moved::Class(c) => slices.get(&c).copied().unwrap_or_default(),

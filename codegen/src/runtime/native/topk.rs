@@ -78,16 +78,8 @@ impl TopK {
         // SAFETY: the workspace has this much room.
         let room = unsafe { Shared::<I>::new(scratch).slice_mut(0, self.room) };
         selection::best(room, k, 0..self.len, |range, keys| {
-            let at = range.start;
             // SAFETY: the row is in the operand.
-            unsafe {
-                self.key.load(
-                    x.pointer(),
-                    0..range.len(),
-                    |i| first + at + i,
-                    |i, key| keys[i] = I::narrow(key),
-                )
-            };
+            unsafe { self.key.load_row(x.pointer(), first + range.start, keys, I::narrow) };
         });
         room[..k].sort_unstable();
         // SAFETY: the row of the results, which no other task writes.

@@ -10,6 +10,7 @@ use hlo::{Bits, Element, ElementType, Opcode, TypeClass};
 use hlo_interp::scalar::Float;
 
 use crate::runtime::native::region::{Node, Scalars};
+use crate::runtime::native::simd::{self, Work};
 
 /// What floats compare by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +61,26 @@ pub(in crate::runtime::native) struct Key {
     parts: usize,
     part: usize,
     encoding: Encoding,
+}
+
+/// [`Key::load_row`], whose caller says that there are such elements.
+struct Row<'a, T, F> {
+    key: &'a Key,
+    array: *const u8,
+    first: usize,
+    keys: &'a mut [T],
+    narrow: F,
+}
+
+impl<T: Copy, F: Fn(u64) -> T> Work for Row<'_, T, F> {
+    type Out = Met;
+
+    #[inline(always)]
+    fn run(self) -> Met {
+        let Row { key, array, first, keys, narrow } = self;
+        // SAFETY: as whoever made it says.
+        unsafe { key.load(array, 0..keys.len(), |i| first + i, |i, key| keys[i] = narrow(key)) }
+    }
 }
 
 impl Key {
@@ -331,9 +352,41 @@ impl Key {
         array: *const u8,
         range: std::ops::Range<usize>,
         at: impl Fn(usize) -> usize,
+        sink: impl FnMut(usize, u64),
+    ) -> Met {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.parts == 1 {
+                self.load_at(array, range, at, sink)
+            } else {
+                self.load_at(array, range, |i| at(i) * self.parts + self.part, sink)
+            }
+        }
+    }
+
+    /// The keys of elements that lie one after the other from a place on.
+    ///
+    /// # Safety
+    /// `array` holds elements of the key's operand, those among them.
+    pub(in crate::runtime::native) unsafe fn load_row<T: Copy>(
+        &self,
+        array: *const u8,
+        first: usize,
+        keys: &mut [T],
+        narrow: impl Fn(u64) -> T,
+    ) -> Met {
+        simd::vectorized(Row { key: self, array, first, keys, narrow })
+    }
+
+    /// [`Key::load`], at places of parts of elements.
+    #[inline(always)]
+    unsafe fn load_at(
+        &self,
+        array: *const u8,
+        range: std::ops::Range<usize>,
+        at: impl Fn(usize) -> usize,
         mut sink: impl FnMut(usize, u64),
     ) -> Met {
-        let at = |i: usize| at(i) * self.parts + self.part;
         let mut met = Met::default();
         macro_rules! each {
             ($W:ty, $S:ty, |$x:ident| $key:expr) => {

@@ -178,12 +178,16 @@ impl Sort {
                 let first = range.start;
                 // SAFETY: the line is in the operand.
                 let met = unsafe {
-                    key.load(
-                        from.pointer(),
-                        range,
-                        |i| line.element(place(i)),
-                        |i, key| keys[i - first] = T::narrow(if last { !key } else { key }),
-                    )
+                    if line.stride == 1 && !last {
+                        key.load_row(from.pointer(), line.start + first, keys, T::narrow)
+                    } else {
+                        key.load(
+                            from.pointer(),
+                            range,
+                            |i| line.element(place(i)),
+                            |i, key| keys[i - first] = T::narrow(if last { !key } else { key }),
+                        )
+                    }
                 };
                 nan |= met.nan;
             });

@@ -163,12 +163,7 @@ pub(super) unsafe fn sort<T: Item>(
 ///
 /// # Safety
 /// As [`sort`].
-unsafe fn sort_many<T: Item>(
-    pool: &Pool,
-    items: Items<T>,
-    used: u32,
-    done: &(dyn Fn(usize, &[T]) + Sync),
-) {
+unsafe fn sort_many<T: Item>(pool: &Pool, items: Items<T>, used: u32, done: &(dyn Fn(usize, &[T]) + Sync)) {
     let Items { data, spare, counts, n, .. } = items;
     // First by the highest digit, all threads together; then each part by itself, in a core's own cache.
     let width = DIGIT.min(used);
@@ -177,8 +172,7 @@ unsafe fn sort_many<T: Item>(
     each_piece(pool, n, &|i, range| {
         // SAFETY: a piece has counters of its own, digits are below `size`, and nobody writes items now.
         unsafe {
-            let (counts, items) =
-                (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
+            let (counts, items) = (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
             counts.fill(0);
             for &item in items {
                 *counts.get_unchecked_mut(digit(item)) += 1;
@@ -200,8 +194,7 @@ unsafe fn sort_many<T: Item>(
     each_piece(pool, n, &|i, range| {
         // SAFETY: as above; the counters hand out each place of the target once, all below `n`.
         unsafe {
-            let (places, items) =
-                (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
+            let (places, items) = (counts.slice_mut(i << DIGIT, size), data.slice(range.start, range.len()));
             for &item in items {
                 let place = places.get_unchecked_mut(digit(item));
                 *spare.pointer().add(*place as usize) = item;
