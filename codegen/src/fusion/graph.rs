@@ -101,12 +101,7 @@ pub(super) fn flops(module: &Module, id: InstrId) -> f64 {
             _ => 0.25,
         };
     }
-    match opcode.numeric_row() {
-        hlo::opcode::NumericRow::Elementary(_) => 20.0,
-        _ if matches!(opcode, Opcode::Divide | Opcode::Sqrt) => 6.0,
-        _ if opcode == Opcode::Remainder => 20.0,
-        _ => 1.0,
-    }
+    crate::passes::facts::element_flops(opcode)
 }
 
 /// Parameters, constants, their elements and views, wherever in the text they are; and all others.

@@ -10,7 +10,7 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
 use super::Fuel;
 use super::calls::inline;
 use super::edit::{Edit, each, each_outside_folds};
-use super::facts::integer;
+use super::facts::{element_flops, integer};
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_outside_folds(module, fuel, call)
@@ -39,10 +39,11 @@ fn call(e: &mut Edit<'_>) -> Option<InstrId> {
     e.shaped(Opcode::Call, shape, &[operand], attrs)
 }
 
-/// The most branches that are all computed, the most instructions of one, and the most elements of any value in it.
+/// The most branches that are all computed, the most instructions of one, the most elements of any value in it, and what it may cost, in simple vector operations.
 const MAX_BRANCHES: usize = 4;
 const MAX_INSTRUCTIONS: usize = 32;
 const MAX_ELEMENTS: i64 = 4096;
+const MAX_FLOPS: f64 = 16384.0;
 
 /// In computations that fold values too: neither what branches is an addition nor what selects.
 pub(super) fn selections(module: &mut Module, fuel: &mut Fuel) -> u64 {
@@ -107,7 +108,13 @@ fn is_cheap(module: &Module, c: ComputationId) -> bool {
             .iter()
             .all(|s| s.as_array().and_then(|a| a.checked_elements()).is_some_and(|n| n <= MAX_ELEMENTS))
     };
+    let flops = |id: InstrId| {
+        let instr = module.instr(id);
+        let elements = instr.shape.as_array().map_or(0, |s| s.elements()) as f64;
+        if instr.opcode.is_elementwise() { elements * element_flops(instr.opcode) } else { 0.0 }
+    };
     module.computation(c).len() <= MAX_INSTRUCTIONS
+        && module.instructions(c).map(flops).sum::<f64>() <= MAX_FLOPS
         && module.instructions(c).all(|id| {
             let instr = module.instr(id);
             let moves = matches!(

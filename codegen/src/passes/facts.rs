@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hlo::attrs::WindowDim;
+use hlo::opcode::NumericRow;
 use hlo::{
     ArrayShape, AttrKey, Bits, ConstantValue, ElementType, InstrId, Literal, Module, Opcode, TypeClass,
     with_buffer,
@@ -512,4 +513,14 @@ pub(crate) fn few_products(module: &Module, id: InstrId) -> Option<i64> {
         operand.element_type == ty || ty == ElementType::F32 && half(operand.element_type)
     };
     (plain && of(lhs) && of(rhs) && (1..=FEW_TERMS).contains(&terms)).then_some(terms)
+}
+
+/// What one element of an elementwise operation costs, in simple vector operations.
+pub(crate) fn element_flops(opcode: Opcode) -> f64 {
+    match opcode.numeric_row() {
+        NumericRow::Elementary(_) => 20.0,
+        _ if matches!(opcode, Opcode::Divide | Opcode::Sqrt) => 6.0,
+        _ if opcode == Opcode::Remainder => 20.0,
+        _ => 1.0,
+    }
 }
