@@ -11,7 +11,7 @@ use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};
 use super::abreast::blocks_of_rows;
 use super::code::Code;
 use super::columns::COLUMNS;
-use super::index::{Affine, Index};
+use super::index::{Affine, AtomId, Def, Index};
 use super::lanes::{self, over_lanes};
 use super::nest::{self, Nest, Output, bind_parameters, decode, leaf_root, loops, variables};
 use super::region::{Combine, registers, values};
@@ -36,6 +36,10 @@ const MAX_APART: i64 = 256;
 
 /// Elements that are worth a chunk.
 const CHUNK_ELEMENTS: i64 = 1 << 15;
+
+/// The most values that are folded over rows although lanes could go over what is kept, and the least that lanes then go over.
+const FEW_FOLDED: i64 = 48;
+const KEPT_LANES: i64 = 16;
 
 /// Units that are enough for any number of threads.
 const MANY: i64 = 64;
@@ -310,6 +314,32 @@ fn near_last(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32]) {
     }
 }
 
+/// Puts the innermost kept variable last, where so few values of the reduced ones after it are folded that joining lanes would take longer, and lanes over it are neighbours or the
+/// same wherever something is loaded, and neighbours in the results. The order in which a result is folded stays.
+fn lanes_over_kept(tape: &Tape<'_>, vars: &mut Vec<(u32, i64)>, reduced: &[u32], results: &[&mut Affine]) {
+    let Some(at) = vars.iter().rposition(|v| !reduced.contains(&v.0)) else { return };
+    let (var, lanes) = vars[at];
+    let folded = vars[at + 1..].iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+    let Some(atom) =
+        tape.space.atom_of(var).filter(|_| lanes >= KEPT_LANES && (2..=FEW_FOLDED).contains(&folded))
+    else {
+        return;
+    };
+    let is_variable = |atom: AtomId| matches!(tape.space.atoms[atom.0 as usize].def, Def::Var(_));
+    let near = results.iter().all(|at| at.factor(atom) == 1);
+    let near = near
+        && tape.nodes.iter().all(|node| match &node.op {
+            Op::Load { at, .. } | Op::Constant { at, .. } => {
+                matches!(at.factor(atom), 0 | 1) && at.terms.iter().all(|t| is_variable(t.0))
+            }
+            _ => true,
+        });
+    if near {
+        let kept = vars.remove(at);
+        vars.push(kept);
+    }
+}
+
 /// [`nest::join`] of variables in the best order that the folds allow, which leaves kept ones apart from reduced ones, also where the result has one element.
 fn join_alike(
     tape: &mut Tape<'_>,
@@ -321,6 +351,7 @@ fn join_alike(
     if folds.in_any_order() {
         near_last(tape, vars, reduced);
     }
+    lanes_over_kept(tape, vars, reduced, more);
     let mut done: Vec<(u32, i64)> = Vec::new();
     let mut run: Vec<(u32, i64)> = Vec::new();
     for v in std::mem::take(vars) {
