@@ -126,6 +126,27 @@ impl Shape {
         Some(offset)
     }
 
+    /// Where the first term of a merged row of taps is or would be, relative to the row, if the other axes' positions are there.
+    fn locate_merged(&self, origins: &[isize], tap: &[usize]) -> Option<isize> {
+        let (last, others) = self.axes.split_last()?;
+        let mut offset = origins[others.len()] * last.input_stride;
+        for ((axis, &origin), &w) in others.iter().zip(origins).zip(tap) {
+            offset += axis.locate(origin, w)?;
+        }
+        Some(offset)
+    }
+
+    /// Which terms of a merged row of taps are inside of the operand.
+    fn present_in_row(&self, origins: &[isize]) -> std::ops::Range<usize> {
+        let (Some(axis), Some(&origin)) = (self.axes.last(), origins.last()) else { return 0..0 };
+        // Positions up to which so many taps lie before one.
+        let before = |position: isize| {
+            let taps = (position - origin + axis.kernel_dilation - 1).div_euclid(axis.kernel_dilation);
+            taps.clamp(0, axis.kernel as isize) as usize
+        };
+        before(0) * self.channels..before(axis.input as isize) * self.channels
+    }
+
     /// Whether the terms of a tap are there for a row.
     pub(super) fn present(&self, row: usize, tap: usize) -> bool {
         let mut origins: SmallVec<[isize; 4]> = SmallVec::from_elem(0, self.axes.len());
@@ -201,7 +222,8 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
         for i in 1..count {
             alike[i] = origins[i * rank..(i + 1) * rank] == origins[(i - 1) * rank..i * rank];
         }
-        let merged = shape.merged();
+        // A part of a merged row can begin anywhere if words are single terms.
+        let merged = shape.merged() && T::GROUP == 1;
         // Terms that are one run if they are there.
         let run = if merged { shape.channels * shape.axes[rank - 1].kernel } else { shape.channels };
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, rank);
@@ -209,34 +231,39 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
             (word * T::GROUP, ((word + words) * T::GROUP).min(shape.taps() * shape.channels));
         let mut out = out;
         while term < end {
-            let segment = Segment { first: term % run, end: (term % run + end - term).min(run) };
+            let mut segment = Segment { first: term % run, end: (term % run + end - term).min(run) };
             let tap = term / run * (run / shape.channels);
             shape.tap(tap, &mut at);
-            let mut from = [None; WIDEST];
-            let mut all = true;
+            let mut from: [Option<isize>; WIDEST] = [None; WIDEST];
             for i in 0..count {
-                if alike[i] {
-                    from[i] = from[i - 1].map(|from| from - offsets[i - 1] + offsets[i]);
-                    all &= from[i].is_some();
-                    continue;
-                }
                 let origins = &origins[i * rank..(i + 1) * rank];
-                from[i] = shape.locate(origins, &at).map(|offset| offsets[i] + offset);
-                if merged {
-                    // The whole row of the window, or tap by tap.
-                    at[rank - 1] = shape.axes[rank - 1].kernel - 1;
-                    let last = shape.locate(origins, &at);
-                    at[rank - 1] = 0;
-                    from[i] = from[i].filter(|_| last.is_some());
+                from[i] = if alike[i] {
+                    from[i - 1].map(|from| from - offsets[i - 1] + offsets[i])
+                } else if merged {
+                    shape.locate_merged(origins, &at).map(|offset| offsets[i] + offset)
+                } else {
+                    shape.locate(origins, &at).map(|offset| offsets[i] + offset)
+                };
+            }
+            // Up to where all rows that are there have their terms, or all of them together do not.
+            let mut all = true;
+            if merged {
+                let mut common = 0..run;
+                for i in (0..count).filter(|&i| from[i].is_some()) {
+                    let present = shape.present_in_row(&origins[i * rank..(i + 1) * rank]);
+                    common = common.start.max(present.start)..common.end.min(present.end);
                 }
-                all &= from[i].is_some();
+                all = common.contains(&segment.first);
+                let change = if all { common.end } else { common.start };
+                if (segment.first + 1..segment.end).contains(&change) && !common.is_empty() {
+                    segment.end = change;
+                }
             }
             let words = (segment.end - segment.first).div_ceil(T::GROUP);
-            // What is absent of a merged row may be a part of it.
-            let whole = from[..count].iter().flatten().next().filter(|_| all || !merged);
+            let there = from[..count].iter().flatten().next();
             // SAFETY: the caller's; located terms are inside of the operand.
             unsafe {
-                if let Some(&there) = whole {
+                if let Some(&there) = there.filter(|_| all) {
                     // Absent rows are packed as another one, and then zeroed.
                     let rows = from.map(|from| from.unwrap_or(there));
                     let offset = segment.first as isize * shape.channel_stride;
@@ -255,24 +282,16 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                     }
                 } else {
                     for i in 0..count {
-                        if from[i].is_none() && merged {
-                            let mut place = segment.first;
-                            while place < segment.end {
-                                let next = (place / shape.channels + 1) * shape.channels;
-                                let part = Segment {
-                                    first: place % shape.channels,
-                                    end: next.min(segment.end) - place / shape.channels * shape.channels,
-                                };
-                                at[rank - 1] = place / shape.channels;
-                                let origins = &origins[i * rank..(i + 1) * rank];
-                                let from = shape.locate(origins, &at).map(|offset| offsets[i] + offset);
-                                let word = (place - segment.first) / T::GROUP;
-                                self.line(from, part, out.add(word * width + i), width);
-                                place = next;
-                            }
-                            at[rank - 1] = 0;
-                        } else {
-                            self.line(from[i], segment, out.add(i), width);
+                        let Segment { first, end } = segment;
+                        let present = match from[i] {
+                            Some(_) => shape.present_in_row(&origins[i * rank..(i + 1) * rank]),
+                            None => 0..0,
+                        };
+                        let (start, stop) = (present.start.clamp(first, end), present.end.clamp(first, end));
+                        let parts = [(None, first, start), (from[i], start, stop), (None, stop, end)];
+                        for (from, first, end) in parts.into_iter().filter(|part| part.1 < part.2) {
+                            let at = (first - segment.first) * width;
+                            self.line(from, Segment { first, end }, out.add(at + i), width);
                         }
                     }
                     for word in 0..words {
