@@ -2,8 +2,8 @@
 //!
 //! Over rows (the innermost variable is reduced) accumulators are vectors in registers that are joined at the end of a row; over columns (it is kept) each
 //! lane is a reduction of its own ([`super::columns`]). Where there are fewer units than threads could use, the largest reduced variable is cut
-//! into chunks by its size alone, whose partial results a second phase combines in order. **Invariant:** what is not free to be reordered
-//! is combined element by element in the interpreter's order.
+//! into chunks by its size alone, whose partial results a second phase combines in order; long rows of columns are cut by columns instead. Few values are folded with lanes
+//! over what is kept, where that is near. **Invariant:** what is not free to be reordered is combined element by element in the interpreter's order.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ComputationId, InstrId, Module, Opcode};

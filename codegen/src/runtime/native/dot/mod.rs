@@ -324,10 +324,23 @@ impl Dot {
     #[cfg(target_arch = "x86_64")]
     unsafe fn run_few(&self, few: Few, call: Call<'_>) {
         let (arrays, x, of_x) = self.matrix_and_vectors(few.matrix_left, call);
-        let packed = typed(x, of_x, reader::<tile::F32>(x));
-        let narrow = convert::from_f32(self.result_type);
+        let bytes = self.result_type.storage_bytes();
         // SAFETY: the caller's.
-        unsafe { few.run(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
+        unsafe {
+            match few.field {
+                Field::F32 => {
+                    let packed = typed(x, of_x, reader::<tile::F32>(x));
+                    few.run_floats(arrays, &packed, convert::from_f32(self.result_type), bytes, call.pool);
+                }
+                Field::I32 => {
+                    let packed = typed(x, of_x, reader::<tile::I32>(x));
+                    few.run_integers(arrays, &packed, convert::from_i32(self.result_type), bytes, call.pool);
+                }
+                Field::F64 | Field::I64 | Field::C64 | Field::C128 => {
+                    unreachable!("invariant: no kernel multiplies these with a few vectors")
+                }
+            }
+        }
         if let Some(epilogue) = call.epilogue {
             self.report_all(epilogue, call);
         }

@@ -494,17 +494,18 @@ fn matrices_and_vectors_of_all_types() {
     }
 }
 
-/// Many little matrices, of either operand rows or terms neighbours.
 /// A matrix whose terms are neighbours, as the left and as the right operand, and two to seventeen vectors that lie either way.
 #[test]
 fn matrices_and_few_vectors() {
     use ElementType::*;
     let mut r = Random(9);
     let types = [(F32, F32, F32), (BF16, BF16, BF16), (BF16, F32, F32), (F32, BF16, BF16), (F16, F16, F16)];
+    let integers = [(S8, S8, S32), (U8, S8, S32), (S16, U8, S32), (S8, U8, S8), (S16, S16, S16)];
     for (i, vectors) in (2..=17).enumerate() {
         let (batch, rows, k) = [(1, 131, 517), (2, 33, 260), (1, 57, 1300), (1, 32, 256)][i % 4];
-        let (lhs, rhs, out) = types[i % types.len()];
-        for (x, x_terms) in [(vec![batch, k, vectors], 1), (vec![batch, vectors, k], 2)] {
+        let lies = [(vec![batch, k, vectors], 1), (vec![batch, vectors, k], 2)];
+        let of = [types[i % types.len()], integers[i % integers.len()]];
+        for ((x, x_terms), (lhs, rhs, out)) in lies.into_iter().flat_map(|x| of.map(|of| (x.clone(), of))) {
             let matrix = vec![batch, rows, k];
             let sides = |left: usize, right: usize| {
                 format!(
@@ -527,6 +528,7 @@ fn matrices_and_few_vectors() {
     }
 }
 
+/// Many little matrices, of either operand rows or terms neighbours.
 #[test]
 fn little_matrices() {
     use ElementType::*;
