@@ -7,7 +7,7 @@
 //! an operand whose two it never uses decides nothing, and need not be moved if its result is not used.
 
 use hlo::attrs::{AttrKey, Direction};
-use hlo::{ArrayShape, ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
+use hlo::{ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::Fuel;
@@ -30,10 +30,10 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
 fn first_of_one(e: &mut Edit<'_>) -> Option<InstrId> {
     let x = *e.at().operands().first()?;
     let array = e.array(x)?.clone();
-    let leaves: Vec<Option<ArrayShape>> =
-        e.at().shape.leaves().iter().map(|s| s.as_array().map(ArrayShape::without_layout)).collect();
-    let [Some(values), Some(indices)] = &leaves[..] else { return None };
-    if array.dims.last() != Some(&1) || *values != array.without_layout() || indices.dims != array.dims {
+    let [values, indices] = e.at().shape.as_tuple()? else { return None };
+    let (values, indices) = (values.as_array()?, indices.as_array()?.clone());
+    let alike = values.without_layout() == array.without_layout() && indices.dims == array.dims;
+    if !alike || array.dims.last() != Some(&1) {
         return None;
     }
     let zero = e.scalar_bits(indices.element_type, 0);

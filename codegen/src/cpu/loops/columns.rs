@@ -9,7 +9,7 @@ use super::code::Code;
 use super::index::Affine;
 use super::lanes::{self, over_lanes};
 use super::nest::loops;
-use super::reduce::{BLOCKS, END, FAR, Reduction};
+use super::reduce::{BLOCKS, END, Reduction};
 use super::region::{Carried, narrowed, registers, values, widened};
 use super::tape::Tape;
 use crate::cpu::llvm::{IntPredicate, Prim, Result, Target, Value};
@@ -50,15 +50,19 @@ impl<'m> Reduction<'m> {
     /// them as fast as chunks of whole ones, whose results would be in memory once more.
     pub(super) fn stripes(&self, tape: &Tape<'_>) -> Option<(i64, i64)> {
         let &(_, columns) = self.vars.last().filter(|_| !self.over_rows())?;
-        let bytes = i64::from(self.folds.widest() / 8).max(1);
-        let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+        let bytes = self.accumulator_bytes();
         let row = columns.saturating_mul(bytes);
         let worth = if self.folds.literal {
-            row >= 2 * UNIT && total >= sizes::from(WORTH_UNITS)
+            row >= 2 * UNIT && self.total() >= sizes::from(WORTH_UNITS)
         } else {
-            row >= STRIPES * STRIPE && self.is_simple(tape) && self.cost(tape).bytes > sizes::from(FAR)
+            row >= STRIPES * STRIPE && self.is_simple(tape) && self.is_far(tape)
         };
         (worth && self.kept_vars().len() == 1).then_some((UNIT / bytes, STRIPE / UNIT))
+    }
+
+    /// Bytes of a lane of the widest accumulator.
+    fn accumulator_bytes(&self) -> i64 {
+        i64::from(self.folds.widest() / 8).max(1)
     }
 
     /// Whether memory takes longer than the arithmetic.
@@ -68,8 +72,7 @@ impl<'m> Reduction<'m> {
 
     /// Whether rows of so many columns come from memory and are short.
     fn has_short_rows(&self, tape: &Tape<'_>, columns: i64) -> bool {
-        columns.saturating_mul(i64::from(self.folds.widest() / 8).max(1)) <= SHORT_ROW
-            && self.cost(tape).bytes > sizes::from(FAR)
+        columns.saturating_mul(self.accumulator_bytes()) <= SHORT_ROW && self.is_far(tape)
     }
 
     /// A unit of a reduction over columns.
@@ -203,10 +206,9 @@ impl<'m> Reduction<'m> {
         })?;
         let vars = self.reduced_vars();
         let (&last, outer) = vars.split_last().unwrap_or((&(BLOCKS + 1, 1), &[]));
-        let far = self.cost(c.tape).bytes > sizes::from(FAR);
         let copies = if self.has_short_rows(c.tape, n) {
             1
-        } else if self.stripe_units > 1 && far && self.is_simple(c.tape) {
+        } else if self.stripe_units > 1 && self.is_far(c.tape) && self.is_simple(c.tape) {
             STRIPE_ROWS
         } else {
             self.folds.copies(c.tape)

@@ -367,7 +367,7 @@ fn join_alike(
 }
 
 /// Bytes that come from memory rather than from caches.
-pub(super) const FAR: u64 = 8 << 20;
+const FAR: u64 = 8 << 20;
 
 /// Bytes that are asked for ahead of rows that are read once: several streams of one core do not keep memory busy by themselves.
 const AHEAD: u64 = 1024;
@@ -375,6 +375,16 @@ const AHEAD: u64 = 1024;
 impl<'m> Reduction<'m> {
     fn is_reduced(&self, var: u32) -> bool {
         self.reduced.contains(&var)
+    }
+
+    /// How many elements are combined in all.
+    pub(super) fn total(&self) -> i64 {
+        self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1))
+    }
+
+    /// Whether what is read comes from memory rather than from caches.
+    pub(super) fn is_far(&self, tape: &Tape<'_>) -> bool {
+        self.cost(tape).bytes > sizes::from(FAR)
     }
 
     /// Whether the innermost variable is reduced.
@@ -393,7 +403,7 @@ impl<'m> Reduction<'m> {
     /// Kept variables in the order in which units count them: threads store apart if that is the order of the results, and rows that are near are read in any.
     fn unit_vars(&self, tape: &Tape<'_>) -> Vec<(u32, i64)> {
         let mut vars = self.kept_vars();
-        if self.over_rows() && !self.is_abreast() && self.cost(tape).bytes <= sizes::from(FAR) {
+        if self.over_rows() && !self.is_abreast() && !self.is_far(tape) {
             let apart = |var| tape.space.atom_of(var).map(|atom| self.kept.factor(atom));
             vars.sort_by_key(|v| std::cmp::Reverse(apart(v.0)));
         }
@@ -426,7 +436,7 @@ impl<'m> Reduction<'m> {
             return 0;
         }
         let units = self.plain_units();
-        let total = self.vars.iter().fold(1i64, |n, v| n.saturating_mul(v.1));
+        let total = self.total();
         let Some(&(var, n)) = self.reduced_vars().iter().max_by_key(|v| v.1) else { return 0 };
         let wanted = (MANY / units.max(1)).min(total / sizes::from(CHUNK_ELEMENTS));
         if self.folds.literal || wanted < FEWEST || self.results > 1 << 20 {
@@ -473,7 +483,7 @@ impl<'m> Reduction<'m> {
         let long = inner.fold(1i64, |n, v| n.saturating_mul(v.1)) >= PIECE;
         let few = (2..=SLAB_RESULTS).contains(&self.results);
         let fits = !self.folds.literal && self.over_rows() && self.is_reduced(var) && few && long && n > 1;
-        (fits && self.cost(tape).bytes > sizes::from(FAR)).then_some((var, n))
+        (fits && self.is_far(tape)).then_some((var, n))
     }
 
     /// Whether there is a second phase.
@@ -570,7 +580,7 @@ impl<'m> Reduction<'m> {
         }
         let mut code = Code::new(f.e, tape, lanes, arguments)?;
         let c = &mut code;
-        if rows && self.cost(tape).bytes > sizes::from(FAR) {
+        if rows && self.is_far(tape) {
             c.ahead = AHEAD;
         }
         let mut units = Vec::new();

@@ -3,6 +3,8 @@
 //! Nothing of it is in memory but what is being packed: *implicit* patches. A term whose position is in the padding, or in a hole of a dilated operand, is packed as zero;
 //! `Patches::present` tells it from a zero that is there.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::runtime::native::dot::source::{Load, Run, Source, WIDEST};
@@ -49,6 +51,16 @@ impl Axis {
             + (self.kernel as isize - 1) * self.kernel_dilation;
         self.input_dilation > 1 || self.padding > 0 || last >= self.input as isize
     }
+}
+
+/// Where the window positions of a tap are, relative to a row, along axes.
+#[inline(always)]
+fn locate_along(axes: &[Axis], origins: &[isize], tap: &[usize]) -> Option<isize> {
+    let mut offset = 0;
+    for ((axis, &origin), &w) in axes.iter().zip(origins).zip(tap) {
+        offset += axis.locate(origin, w)?;
+    }
+    Some(offset)
 }
 
 /// A dimension of the rows.
@@ -119,25 +131,17 @@ impl Shape {
     /// Where the channels of a tap are, relative to the row.
     #[inline(always)]
     fn locate(&self, origins: &[isize], tap: &[usize]) -> Option<isize> {
-        let mut offset = 0;
-        for ((axis, &origin), &w) in self.axes.iter().zip(origins).zip(tap) {
-            offset += axis.locate(origin, w)?;
-        }
-        Some(offset)
+        locate_along(&self.axes, origins, tap)
     }
 
     /// Where the first term of a merged row of taps is or would be, relative to the row, if the other axes' positions are there.
     fn locate_merged(&self, origins: &[isize], tap: &[usize]) -> Option<isize> {
         let (last, others) = self.axes.split_last()?;
-        let mut offset = origins[others.len()] * last.input_stride;
-        for ((axis, &origin), &w) in others.iter().zip(origins).zip(tap) {
-            offset += axis.locate(origin, w)?;
-        }
-        Some(offset)
+        Some(locate_along(others, origins, tap)? + origins[others.len()] * last.input_stride)
     }
 
     /// Which terms of a merged row of taps are inside of the operand.
-    fn present_in_row(&self, origins: &[isize]) -> std::ops::Range<usize> {
+    fn present_in_row(&self, origins: &[isize]) -> Range<usize> {
         let (Some(axis), Some(&origin)) = (self.axes.last(), origins.last()) else { return 0..0 };
         // Positions up to which so many taps lie before one.
         let before = |position: isize| {
@@ -224,6 +228,11 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
         }
         // A part of a merged row can begin anywhere if words are single terms.
         let merged = shape.merged() && T::GROUP == 1;
+        let mut present = [(0, 0); WIDEST];
+        for i in (0..count).filter(|_| merged) {
+            let Range { start, end } = shape.present_in_row(&origins[i * rank..(i + 1) * rank]);
+            present[i] = (start, end);
+        }
         // Terms that are one run if they are there.
         let run = if merged { shape.channels * shape.axes[rank - 1].kernel } else { shape.channels };
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, rank);
@@ -239,10 +248,10 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                 let origins = &origins[i * rank..(i + 1) * rank];
                 from[i] = if alike[i] {
                     from[i - 1].map(|from| from - offsets[i - 1] + offsets[i])
-                } else if merged {
-                    shape.locate_merged(origins, &at).map(|offset| offsets[i] + offset)
                 } else {
-                    shape.locate(origins, &at).map(|offset| offsets[i] + offset)
+                    let there =
+                        if merged { shape.locate_merged(origins, &at) } else { shape.locate(origins, &at) };
+                    there.map(|offset| offsets[i] + offset)
                 };
             }
             // Up to where all rows that are there have their terms, or all of them together do not.
@@ -250,8 +259,7 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
             if merged {
                 let mut common = 0..run;
                 for i in (0..count).filter(|&i| from[i].is_some()) {
-                    let present = shape.present_in_row(&origins[i * rank..(i + 1) * rank]);
-                    common = common.start.max(present.start)..common.end.min(present.end);
+                    common = common.start.max(present[i].0)..common.end.min(present[i].1);
                 }
                 all = common.contains(&segment.first);
                 let change = if all { common.end } else { common.start };
@@ -283,11 +291,8 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Patches<'_, T> {
                 } else {
                     for i in 0..count {
                         let Segment { first, end } = segment;
-                        let present = match from[i] {
-                            Some(_) => shape.present_in_row(&origins[i * rank..(i + 1) * rank]),
-                            None => 0..0,
-                        };
-                        let (start, stop) = (present.start.clamp(first, end), present.end.clamp(first, end));
+                        let (start, stop) = if from[i].is_some() { present[i] } else { (0, 0) };
+                        let (start, stop) = (start.clamp(first, end), stop.clamp(first, end));
                         let parts = [(None, first, start), (from[i], start, stop), (None, stop, end)];
                         for (from, first, end) in parts.into_iter().filter(|part| part.1 < part.2) {
                             let at = (first - segment.first) * width;

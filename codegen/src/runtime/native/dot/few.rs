@@ -57,7 +57,7 @@ const WORD: usize = 4;
 ///
 /// # Safety
 /// Functions are called where the instructions exist; pointers are valid for as many numbers as are read.
-trait Lanes: Copy {
+pub(super) trait Lanes: Copy {
     /// What vectors are packed as, and sums.
     type Word: Number;
     /// What of that is multiplied.
@@ -84,7 +84,7 @@ trait Element<L: Lanes>: Copy {
 
 /// `f32`.
 #[derive(Clone, Copy)]
-struct Floats;
+pub(super) struct Floats;
 
 impl Lanes for Floats {
     type Word = f32;
@@ -127,7 +127,7 @@ impl<E: Widen<WideF32>> Element<Floats> for E {
 
 /// Pairs of 16-bit integers, into sums modulo 2^32.
 #[derive(Clone, Copy)]
-struct Pairs;
+pub(super) struct Pairs;
 
 impl Lanes for Pairs {
     type Word = i32;
@@ -261,39 +261,11 @@ impl Few {
         self.batch.saturating_mul(self.vectors).saturating_mul(apart(self.terms))
     }
 
-    /// Computes a product in `f32`; `vectors` packs the vectors.
+    /// Computes it; `L` is how [`Few::field`] is multiplied, `vectors` packs the vectors.
     ///
     /// # Safety
     /// The arrays are those of the product, the scratch memory has [`Few::scratch`] bytes.
-    pub(super) unsafe fn run_floats(
-        &self,
-        arrays: Arrays<'_>,
-        vectors: &dyn Source<f32>,
-        narrow: Option<Narrow<f32>>,
-        result_bytes: usize,
-        pool: &Pool,
-    ) {
-        // SAFETY: the caller's.
-        unsafe { self.run::<Floats>(arrays, vectors, narrow, result_bytes, pool) }
-    }
-
-    /// Computes one of integers.
-    ///
-    /// # Safety
-    /// As [`Few::run_floats`].
-    pub(super) unsafe fn run_integers(
-        &self,
-        arrays: Arrays<'_>,
-        vectors: &dyn Source<i32>,
-        narrow: Option<Narrow<i32>>,
-        result_bytes: usize,
-        pool: &Pool,
-    ) {
-        // SAFETY: the caller's.
-        unsafe { self.run::<Pairs>(arrays, vectors, narrow, result_bytes, pool) }
-    }
-
-    unsafe fn run<L: Lanes>(
+    pub(super) unsafe fn run<L: Lanes>(
         &self,
         arrays: Arrays<'_>,
         vectors: &dyn Source<L::Word>,

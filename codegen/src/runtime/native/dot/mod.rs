@@ -323,18 +323,14 @@ impl Dot {
 
     #[cfg(target_arch = "x86_64")]
     unsafe fn run_few(&self, few: Few, call: Call<'_>) {
-        let (arrays, x, of_x) = self.matrix_and_vectors(few.matrix_left, call);
-        let bytes = self.result_type.storage_bytes();
         // SAFETY: the caller's.
         unsafe {
             match few.field {
                 Field::F32 => {
-                    let packed = typed(x, of_x, reader::<tile::F32>(x));
-                    few.run_floats(arrays, &packed, convert::from_f32(self.result_type), bytes, call.pool);
+                    self.few_in::<tile::F32, few::Floats>(few, call, convert::from_f32(self.result_type))
                 }
                 Field::I32 => {
-                    let packed = typed(x, of_x, reader::<tile::I32>(x));
-                    few.run_integers(arrays, &packed, convert::from_i32(self.result_type), bytes, call.pool);
+                    self.few_in::<tile::I32, few::Pairs>(few, call, convert::from_i32(self.result_type))
                 }
                 Field::F64 | Field::I64 | Field::C64 | Field::C128 => {
                     unreachable!("invariant: no kernel multiplies these with a few vectors")
@@ -344,6 +340,18 @@ impl Dot {
         if let Some(epilogue) = call.epilogue {
             self.report_all(epilogue, call);
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn few_in<A, L>(&self, few: Few, call: Call<'_>, narrow: Option<Narrow<L::Word>>)
+    where
+        A: Arithmetic<Word = L::Word>,
+        L: few::Lanes<Word: Readable>,
+    {
+        let (arrays, x, of_x) = self.matrix_and_vectors(few.matrix_left, call);
+        let packed = typed(x, of_x, reader::<A>(x));
+        // SAFETY: the caller's.
+        unsafe { few.run::<L>(arrays, &packed, narrow, self.result_type.storage_bytes(), call.pool) };
     }
 
     unsafe fn run_in<A: Arithmetic<Word: Readable>>(&self, call: Call<'_>, narrow: Option<Narrow<A::Sum>>) {

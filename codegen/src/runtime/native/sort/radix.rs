@@ -179,18 +179,8 @@ unsafe fn sort_many<T: Item>(pool: &Pool, items: Items<T>, used: u32, done: &(dy
             }
         }
     });
-    let pieces = pieces(pool, n);
     // SAFETY: no piece is being worked on.
-    let (all, starts) =
-        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(pieces << DIGIT, size + 1)) };
-    let mut sum = 0;
-    for d in 0..size {
-        starts[d] = sum;
-        for i in 0..pieces {
-            sum += std::mem::replace(&mut all[(i << DIGIT) + d], sum);
-        }
-    }
-    starts[size] = sum;
+    let starts = unsafe { begin(counts, pieces(pool, n), size) };
     each_piece(pool, n, &|i, range| {
         // SAFETY: as above; the counters hand out each place of the target once, all below `n`.
         unsafe {
@@ -202,26 +192,50 @@ unsafe fn sort_many<T: Item>(pool: &Pool, items: Items<T>, used: u32, done: &(dy
             }
         }
     });
-    let starts = &*starts;
-    // Parts with about as many items each, more than there are threads.
-    let turns = PIECES;
+    each_part(pool, n, starts, &|start, end| {
+        with_workspace(COUNTERS * size_of::<u32>(), |counts| {
+            // SAFETY: parts do not overlap, and the workspace has room for the counters.
+            unsafe {
+                let (data, spare) = (spare.offset(start), data.offset(start));
+                let (counts, n) = (Shared::new(counts), end - start);
+                part(Items { data, spare, counts, n, bits: shift, fresh: items.fresh }, start, done);
+            }
+        });
+    });
+}
+
+/// Makes the numbers of items of each digit of a piece into their first places, and gives where the items of each digit of all pieces begin, and where the last ones end.
+///
+/// # Safety
+/// There are as many counters as [`digit_counters`] says, which are the caller's alone.
+unsafe fn begin<'a>(counts: Shared<u32>, pieces: usize, size: usize) -> &'a [u32] {
+    // SAFETY: the caller's.
+    let (all, starts) =
+        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(pieces << DIGIT, size + 1)) };
+    let mut sum = 0;
+    for d in 0..size {
+        starts[d] = sum;
+        for i in 0..pieces {
+            sum += std::mem::replace(&mut all[(i << DIGIT) + d], sum);
+        }
+    }
+    starts[size] = sum;
+    starts
+}
+
+/// Calls `part` for the items of each digit that has some, by where they begin and end: in turns of about as many items each, more than there are threads.
+fn each_part(pool: &Pool, n: usize, starts: &[u32], part: &(dyn Fn(usize, usize) + Sync)) {
+    let size = starts.len() - 1;
     let turn = |t: usize| {
-        let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / turns).min(size);
-        for d in first(t)..if t + 1 == turns { size } else { first(t + 1) } {
+        let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / PIECES).min(size);
+        for d in first(t)..if t + 1 == PIECES { size } else { first(t + 1) } {
             let (start, end) = (starts[d] as usize, starts[d + 1] as usize);
             if start < end {
-                with_workspace(COUNTERS * size_of::<u32>(), |counts| {
-                    // SAFETY: parts do not overlap, and the workspace has room for the counters.
-                    unsafe {
-                        let (data, spare) = (spare.offset(start), data.offset(start));
-                        let (counts, n) = (Shared::new(counts), end - start);
-                        part(Items { data, spare, counts, n, bits: shift, fresh: items.fresh }, start, done);
-                    }
-                });
+                part(start, end);
             }
         }
     };
-    if pieces == 1 { (0..turns).for_each(turn) } else { pool.run(turns, &turn) }
+    if pieces(pool, n) == 1 { (0..PIECES).for_each(turn) } else { pool.run(PIECES, &turn) }
 }
 
 /// Sorts items on one thread.
@@ -339,18 +353,8 @@ unsafe fn sort_bare_many<W: Item>(
         counts.fill(0);
         keys.each(range, |key| counts[digit(key)] += 1);
     });
-    let pieces = pieces(pool, n);
     // SAFETY: no piece is being worked on.
-    let (all, starts) =
-        unsafe { (counts.slice_mut(0, pieces << DIGIT), counts.slice_mut(pieces << DIGIT, size + 1)) };
-    let mut sum = 0;
-    for d in 0..size {
-        starts[d] = sum;
-        for i in 0..pieces {
-            sum += std::mem::replace(&mut all[(i << DIGIT) + d], sum);
-        }
-    }
-    starts[size] = sum;
+    let starts = unsafe { begin(counts, pieces(pool, n), size) };
     each_piece(pool, n, &|i, range| {
         // SAFETY: as above; the counters hand out each place of the result once, all below `n`.
         unsafe {
@@ -362,19 +366,11 @@ unsafe fn sort_bare_many<W: Item>(
             });
         }
     });
-    let starts = &*starts;
-    let turn = |t: usize| {
-        let first = |t: usize| starts.partition_point(|&s| (s as usize) < n * t / PIECES).min(size);
-        for d in first(t)..if t + 1 == PIECES { size } else { first(t + 1) } {
-            let (start, end) = (starts[d] as usize, starts[d + 1] as usize);
-            if start < end {
-                // SAFETY: parts do not overlap.
-                unsafe { bare_part(result.offset(start), end - start, shift) };
-                done(start..end);
-            }
-        }
-    };
-    if pieces == 1 { (0..PIECES).for_each(turn) } else { pool.run(PIECES, &turn) }
+    each_part(pool, n, starts, &|start, end| {
+        // SAFETY: parts do not overlap.
+        unsafe { bare_part(result.offset(start), end - start, shift) };
+        done(start..end);
+    });
 }
 
 /// Brings sorted keys back from the spare memory, if they are there.
