@@ -176,6 +176,11 @@ impl Graph {
         &self.nodes[n as usize]
     }
 
+    /// Whether a value is there from the beginning.
+    pub(super) fn is_source(&self, n: NodeId) -> bool {
+        (n as usize) < self.sources
+    }
+
     /// Whether something looks at the value that is in none of the groups that the value is in, or is not in a group.
     pub(super) fn is_needed(&self, n: NodeId) -> bool {
         let node = self.node(n);

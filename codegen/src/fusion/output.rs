@@ -27,17 +27,20 @@ pub(crate) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let mut applied = 0;
     for c in programs(module) {
         let mut graph = Graph::of(module, c, &pinned, &mut places);
-        for n in 0..graph.nodes.len() as NodeId {
+        let is_hero = |&n: &NodeId| {
             let id = graph.node(n).id;
-            let is_hero = matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
+            matches!(module.instr(id).opcode, Opcode::Dot | Opcode::Convolution)
                 && graph.node(n).role == Role::Outside
                 && !pinned.contains(&id)
                 && module.instr(id).operands().len() == 2
                 && graph.node(n).operands.iter().all(|&o| graph.node(o).role != Role::Scalar)
-                && module.instr(id).shape.as_array().is_some();
-            if is_hero {
-                fuse(module, &mut graph, n);
-            }
+                && module.instr(id).shape.as_array().is_some()
+        };
+        let mut heroes: Vec<NodeId> = (0..graph.nodes.len() as NodeId).filter(is_hero).collect();
+        // Of two that are added up, the other one is computed before: what it reads need not be in memory for longer.
+        heroes.sort_by_key(|&n| !graph.node(n).operands.iter().all(|&o| graph.is_source(o)));
+        for hero in heroes {
+            fuse(module, &mut graph, hero);
         }
         applied += graph.apply(module, fuel, &mut outliner, false);
     }

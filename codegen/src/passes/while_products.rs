@@ -4,8 +4,8 @@
 //!
 //! The terms of each element are the same in the same order, and the index is clamped to as many places.
 //!
-//! **Invariant:** as many turns are made as before, each of the same state. What blocks give takes no more memory than [`BLOCK`] or a few turns'
-//! results do, whichever is more; what is computed before the loop no more than [`MOST`].
+//! **Invariant:** as many turns are made as before, each of the same state. What is computed before the loop takes no more memory than [`WHOLE`], what blocks
+//! give no more than [`LITTLE`] or a [`SHARE`]th of what the loop holds without it, and never more than [`BLOCK`].
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::builder::ComputationBuilder;
@@ -18,14 +18,16 @@ use super::loop_state::{Loop, each_loop};
 use super::loops::{Counter, Next, element, is_invariant, parts, trip_count, wrapped};
 use crate::sizes;
 
-/// The most bytes of all products together that are computed before a loop although blocks would do: more leave the cache before they are read.
+/// The most bytes of all products together that are computed before a loop: more leave the cache before they are read.
 const WHOLE: i64 = 1 << 20;
-/// The most bytes of the products of a block, if that is more than [`FEWEST`] turns'.
+/// The most bytes of the products of a block.
 const BLOCK: i64 = 1 << 18;
+/// The bytes of the products of a block that nobody misses.
+const LITTLE: i64 = 1 << 16;
+/// What the loop holds without them, by what the products of a block may take where that is more.
+const SHARE: i64 = 32;
 /// A block of fewer turns is not worth a loop of its own.
 const FEWEST: i64 = 4;
-/// The most bytes of all products together where there are no blocks.
-const MOST: i64 = 64 << 20;
 
 pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
     each_loop(module, |module, l| {
@@ -39,7 +41,7 @@ pub(super) fn batch(module: &mut Module, fuel: &mut Fuel) -> u64 {
             .then(|| Blocks::of(module, l, &products, turns))
             .flatten();
         if blocks.is_none() {
-            while total(&products) > MOST {
+            while total(&products) > sizes::from(WHOLE) {
                 products.pop();
             }
         }
@@ -164,7 +166,9 @@ impl Blocks {
         };
         let counter = Counter::of(module, l.id).filter(|_| module.instructions(condition).all(only_asks))?;
         let bytes = products.iter().map(|p| p.bytes).fold(0, i64::saturating_add);
-        let most = (sizes::from(BLOCK) / bytes.max(1)).max(FEWEST).min(turns / 2);
+        let held = module.instr(l.id).shape.checked_bytes()?;
+        let room = sizes::from(LITTLE).max(held / SHARE).min(sizes::from(BLOCK));
+        let most = (room / bytes.max(1)).min(turns / 2);
         let length = (FEWEST..=most).rev().find(|n| turns % n == 0)?;
         let places = products.iter().map(|p| Places::of(module, l, p, &counter, turns));
         Some(Blocks { turns, length, places: places.collect::<Option<_>>()? })
