@@ -125,17 +125,22 @@ pub(super) fn registers(
     (inner, elements): (u32, i64),
     lanes: u32,
 ) -> u32 {
-    if target.vector_bytes() < 64 || !(8..=32).contains(&lanes) {
+    if !(8..=32).contains(&lanes) {
         return 1;
     }
     let mut depths = rustc_hash::FxHashMap::default();
     let (mut all, mut deepest) = (0, 0);
+    let mut halves = false;
+    let mut widest = 0;
     for n in tape.needed_besides(roots, known) {
-        if let Op::Load { at, .. } | Op::Constant { at, .. } = &tape.nodes[n as usize].op
+        let node = &tape.nodes[n as usize];
+        if let Op::Load { at, .. } | Op::Constant { at, .. } = &node.op
             && !is_plain(tape, at, inner)
         {
             return 1;
         }
+        halves |= node.ty == ElementType::BF16 && matches!(node.op, Op::Elementwise { .. });
+        widest = widest.max(lane_bits(node.ty, false));
         let work = tape.flops(n);
         let mut depth = 0;
         tape.for_each_operand(n, &mut |m| depth = depths.get(&m).copied().unwrap_or(0).max(depth));
@@ -148,8 +153,11 @@ pub(super) fn registers(
     let wanted = match () {
         () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
         () if deepest > SHORT && all <= 6 * deepest => 2,
+        // Words of two elements each fill one register, and what these are computed in two.
+        () if halves && widest == 16 => 2,
         () => 1,
     };
+    let wanted = if target.vector_bytes() == 64 || halves && widest == 16 { wanted } else { 1 };
     let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
     [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
 }

@@ -9,7 +9,7 @@ use hlo::{ElementType, TypeClass};
 use super::convert::convert;
 use super::functions;
 use super::int::{compare as compare_ints, wrap};
-use super::narrow::{format_of, narrowed, round, round_arithmetic, widen};
+use super::narrow::{Rounding, computed, format_of, widen};
 use super::value::{Computed, Val, register};
 use crate::cpu::llvm::{Emit, Error, FloatPredicate, IntPredicate, Prim, Result, Value};
 use hlo::elementwise::{Binary, Unary};
@@ -39,9 +39,7 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, op: Unary, x: &Val<'ctx>) -> Resul
         Unary::Sign => return sign(e, x).map(Some),
         Unary::CountLeadingZeros | Unary::Not | Unary::Popcnt => return Ok(None),
     };
-    let wide = widen(e, x)?;
-    let rounded = call1(e, name, wide)?;
-    round(e, x.ty, rounded).map(Some)
+    computed(e, [x], Rounding::Any, |[x]| call1(e, name, x)).map(Some)
 }
 
 /// The sign bit cleared, a payload kept.
@@ -85,12 +83,12 @@ fn negate<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
 
 /// -1 or 1; zeros and NaNs as they are.
 fn sign<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Val<'ctx>> {
-    let a = widen(e, x)?;
-    let prim = e.prim_of(a);
-    let keep = e.fcmp(FloatPredicate::UEQ, a, e.float(prim, 0.0))?;
-    let unit = copysign(e, e.float(prim, 1.0), a)?;
-    let result = e.select(keep, a, unit)?;
-    round(e, x.ty, result)
+    computed(e, [x], Rounding::Any, |[x]| {
+        let prim = e.prim_of(x);
+        let keep = e.fcmp(FloatPredicate::UEQ, x, e.float(prim, 0.0))?;
+        let unit = copysign(e, e.float(prim, 1.0), x)?;
+        e.select(keep, x, unit)
+    })
 }
 
 /// An operation of two operands; `None` if floats have no such.
@@ -100,29 +98,20 @@ pub(super) fn binary<'ctx>(
     x: &Val<'ctx>,
     y: &Val<'ctx>,
 ) -> Result<Option<Val<'ctx>>> {
-    let ty = x.ty;
-    let wide = |f: &dyn Fn(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>| {
-        let result = f(widen(e, x)?, widen(e, y)?)?;
-        round(e, ty, result).map(Some)
+    let by = |rounding, f: &dyn Fn(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>| {
+        computed(e, [x, y], rounding, |[a, b]| f(a, b)).map(Some)
     };
-    let arithmetic = |f: &dyn Fn(Value<'ctx>, Value<'ctx>) -> Result<Value<'ctx>>| {
-        let result = f(widen(e, x)?, widen(e, y)?)?;
-        round_arithmetic(e, ty, result).map(Some)
-    };
-    let one_of = |maximum: bool| {
-        let result = extreme(e, maximum, widen(e, x)?, widen(e, y)?)?;
-        narrowed(e, ty, result).map(Some)
-    };
+    let (any, arithmetic, exact) = (Rounding::Any, Rounding::Arithmetic, Rounding::Exact);
     match op {
-        Binary::Add => arithmetic(&|a, b| e.fadd(a, b)),
-        Binary::Subtract => arithmetic(&|a, b| e.fsub(a, b)),
-        Binary::Multiply => arithmetic(&|a, b| e.fmul(a, b)),
-        Binary::Divide => arithmetic(&|a, b| e.fdiv(a, b)),
-        Binary::Maximum => one_of(true),
-        Binary::Minimum => one_of(false),
-        Binary::Remainder => wide(&|a, b| remainder(e, a, b)),
-        Binary::Power => wide(&|a, b| functions::power(e, a, b)),
-        Binary::Atan2 => wide(&|a, b| functions::atan2(e, a, b)),
+        Binary::Add => by(arithmetic, &|a, b| e.fadd(a, b)),
+        Binary::Subtract => by(arithmetic, &|a, b| e.fsub(a, b)),
+        Binary::Multiply => by(arithmetic, &|a, b| e.fmul(a, b)),
+        Binary::Divide => by(arithmetic, &|a, b| e.fdiv(a, b)),
+        Binary::Maximum => by(exact, &|a, b| extreme(e, true, a, b)),
+        Binary::Minimum => by(exact, &|a, b| extreme(e, false, a, b)),
+        Binary::Remainder => by(any, &|a, b| remainder(e, a, b)),
+        Binary::Power => by(any, &|a, b| functions::power(e, a, b)),
+        Binary::Atan2 => by(any, &|a, b| functions::atan2(e, a, b)),
         Binary::And
         | Binary::Mulhi
         | Binary::Or
@@ -140,12 +129,11 @@ pub(super) fn multiply_add<'ctx>(
     x: &Val<'ctx>,
     y: &Val<'ctx>,
 ) -> Result<Val<'ctx>> {
-    let (a, b) = (widen(e, x)?, widen(e, y)?);
-    let result = match sum {
-        Some(sum) => e.fma(a, b, widen(e, sum)?)?,
-        None => e.fadd(e.fmul(a, b)?, e.float(e.prim_of(a), 0.0))?,
-    };
-    round_arithmetic(e, x.ty, result)
+    let rounding = Rounding::Arithmetic;
+    match sum {
+        Some(sum) => computed(e, [x, y, sum], rounding, |[a, b, c]| e.fma(a, b, c)),
+        None => computed(e, [x, y], rounding, |[a, b]| e.fadd(e.fmul(a, b)?, e.float(e.prim_of(a), 0.0))),
+    }
 }
 
 /// `x / by` of `f32`, rounded correctly, without a division: for quotients, dividends that are not 0 and a divisor between 2^-100 and 2^100. Dividends are no NaNs, and
@@ -352,9 +340,9 @@ pub(super) fn clamp<'ctx>(
     x: &Val<'ctx>,
     high: &Val<'ctx>,
 ) -> Result<Val<'ctx>> {
-    let (low, a, high) = (widen(e, low)?, widen(e, x)?, widen(e, high)?);
-    let result = extreme(e, false, extreme(e, true, a, low)?, high)?;
-    round(e, x.ty, result)
+    computed(e, [low, x, high], Rounding::Any, |[low, x, high]| {
+        extreme(e, false, extreme(e, true, x, low)?, high)
+    })
 }
 
 /// `reduce-precision`: see the interpreter's `reduce_precision`, of which this is the branch-free form.

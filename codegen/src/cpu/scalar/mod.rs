@@ -22,6 +22,7 @@ use crate::Unsupported;
 use crate::cpu::llvm::{Emit, Result};
 pub use convert::{convert, joined, of_pattern, pattern};
 pub use float::{extreme_key, of_extreme_key, order_key, quotient, select};
+use functions::Digits;
 pub use int::compare as compare_integers;
 use narrow::format_of;
 pub use value::{Val, register, storage};
@@ -142,9 +143,10 @@ fn function<'ctx>(e: &Emit<'_, 'ctx>, f: Function, x: &Val<'ctx>) -> Result<Opti
     match x.ty.class() {
         TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => Ok(None),
         TypeClass::Float => {
-            let wide = narrow::widen(e, x)?;
-            let result = functions::unary(e, f, wide)?;
-            narrow::round(e, x.ty, result).map(Some)
+            // What they give of a NaN is the NaN itself, or one that arithmetic made.
+            let digits = if x.ty == ElementType::BF16 { Digits::Bf16 } else { Digits::All };
+            narrow::computed(e, [x], narrow::Rounding::Arithmetic, |[x]| functions::unary(e, f, x, digits))
+                .map(Some)
         }
         TypeClass::Complex => complex::function(e, f, x),
     }

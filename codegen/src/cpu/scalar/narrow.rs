@@ -4,6 +4,8 @@
 //! The range of `bf16` is that of `f32`, where subnormal results of sums are exact, and products and quotients of two 8-bit significands that are not
 //! half way between subnormal `bf16` numbers are never within half a unit of `f32` of such a midpoint. `f8e8m0fnu`, whose
 //! steps are no rounding to nearest and which has no room below, is computed in `f64`.
+//!
+//! **Invariant:** [`widen`] and [`round`] keep lanes where they are. [`computed`] may compute them in another order, which nobody sees.
 
 use hlo::ElementType;
 use hlo::small_float::{FloatFormat, Specials};
@@ -79,41 +81,106 @@ fn widen_scale<'ctx>(e: &Emit<'_, 'ctx>, raw: Value<'ctx>) -> Result<Value<'ctx>
     e.bitcast(e.select(is_nan, e.i64(0x7ff8_0000_0000_0000), field)?, Prim::F64)
 }
 
+/// How a number becomes one of a narrower type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rounding {
+    /// It may be any.
+    Any,
+    /// It is made of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose lower half is zeros: as a `bf16` it stays a NaN
+    /// whatever is added there, and is made canonical where that is observed.
+    Arithmetic,
+    /// It is one of the type already, or one of the NaNs that [`widen`] gave.
+    Exact,
+}
+
+/// Which number is in which lane of the float that `bf16` is computed in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// The same as of the patterns.
+    Same,
+    /// The lower halves of all words of patterns, then the upper ones: a shift and a mask instead of what goes across a register.
+    Halves,
+}
+
+/// An operation on real floats of one type, computed in the float that the type is computed in and rounded once. In there any lane may have the place of another one: no
+/// lane is to depend on where it is or on others.
+pub(super) fn computed<'ctx, const N: usize>(
+    e: &Emit<'_, 'ctx>,
+    operands: [&Val<'ctx>; N],
+    rounding: Rounding,
+    f: impl FnOnce([Value<'ctx>; N]) -> Result<Value<'ctx>>,
+) -> Result<Val<'ctx>> {
+    let ty = operands[0].ty;
+    let by_halves = |x: &&Val<'ctx>| ty == ElementType::BF16 && fills_registers(e, x.single());
+    let order = if operands.iter().all(by_halves) { Order::Halves } else { Order::Same };
+    let mut all = operands.map(Val::single);
+    for (wide, x) in all.iter_mut().zip(operands) {
+        *wide = if order == Order::Halves { halves(e, x)? } else { widen(e, x)? };
+    }
+    rounded(e, ty, f(all)?, rounding, order)
+}
+
 /// A value of the type that `ty` is computed in, rounded to `ty`.
 pub(super) fn round<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Val<'ctx>> {
+    rounded(e, ty, x, Rounding::Any, Order::Same)
+}
+
+fn rounded<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    ty: ElementType,
+    x: Value<'ctx>,
+    rounding: Rounding,
+    order: Order,
+) -> Result<Val<'ctx>> {
     let Some(format) = format_of(ty) else { return Ok(Val::arithmetic(ty, x)) };
     if ty == ElementType::F16 {
         return Ok(Val::arithmetic(ty, e.bitcast(e.fptrunc(x, Prim::F16)?, Prim::I16)?));
     }
     if ty == ElementType::BF16 {
-        let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
-        let rounded = e.select(is_nan, e.i32(0x7fc0_0000), rounded_bf16(e, x)?)?;
-        return Ok(Val::one(ty, upper_half(e, rounded)?));
+        let (bits, computed) = match rounding {
+            Rounding::Any => {
+                let is_nan = e.fcmp(FloatPredicate::UNO, x, x)?;
+                (e.select(is_nan, e.i32(0x7fc0_0000), rounded_bf16(e, x)?)?, Computed::Nowhere)
+            }
+            Rounding::Arithmetic => (rounded_bf16(e, x)?, Computed::Everywhere),
+            Rounding::Exact => (e.bitcast(x, Prim::I32)?, Computed::Everywhere),
+        };
+        let upper = if order == Order::Halves { of_halves(e, bits)? } else { upper_half(e, bits)? };
+        return Ok(Val { computed, ..Val::one(ty, upper) });
     }
     let bits = if format.specials == Specials::Scale { round_scale(e, x)? } else { encode(e, format, x)? };
     Ok(Val::arithmetic(ty, e.trunc(bits, Prim::I8)?))
 }
 
-/// [`round`] of what is a number of `ty` already, or one of the NaNs that [`widen`] gave.
-pub(super) fn narrowed<'ctx>(e: &Emit<'_, 'ctx>, ty: ElementType, x: Value<'ctx>) -> Result<Val<'ctx>> {
-    if ty != ElementType::BF16 {
-        return round(e, ty, x);
-    }
-    Ok(Val::arithmetic(ty, upper_half(e, e.bitcast(x, Prim::I32)?)?))
+/// Whether patterns of 16 bits fill registers, so that the numbers that they are computed in fill twice as many.
+fn fills_registers<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
+    cfg!(target_arch = "x86_64") && e.lanes_of(x).is_multiple_of(if e.avx512 { 32 } else { 16 })
 }
 
-/// [`round`] of a sum, difference, product or quotient of numbers that [`widen`] gave. A NaN of those is the processor's or one of theirs, whose lower
-/// half is zeros: as a `bf16` it stays a NaN whatever is added there, and is made canonical where that is observed.
-pub(super) fn round_arithmetic<'ctx>(
-    e: &Emit<'_, 'ctx>,
-    ty: ElementType,
-    x: Value<'ctx>,
-) -> Result<Val<'ctx>> {
-    if ty != ElementType::BF16 {
-        return round(e, ty, x);
+/// [`widen`] in the order of [`Order::Halves`].
+fn halves<'ctx>(e: &Emit<'_, 'ctx>, x: &Val<'ctx>) -> Result<Value<'ctx>> {
+    let patterns = x.single();
+    let lanes = e.lanes_of(patterns);
+    if e.is_constant(patterns) {
+        // Which stays one: not so what is cast to vectors of fewer lanes.
+        let wide = widen(e, x)?;
+        return e.shuffle(wide, wide, &(0..lanes).map(|l| 2 * l % lanes + 2 * l / lanes).collect::<Vec<_>>());
     }
-    let bits = upper_half(e, rounded_bf16(e, x)?)?;
-    Ok(Val { computed: Computed::Everywhere, ..Val::one(ty, bits) })
+    let words = e.with_lanes(lanes / 2);
+    let pairs = e.bitcast_to(patterns, words.ty(Prim::I32))?;
+    let lower = words.shl(pairs, words.i32(16))?;
+    let upper = words.and(pairs, words.int(Prim::I32, 0xffff_0000))?;
+    e.bitcast(e.shuffle(lower, upper, &(0..lanes).collect::<Vec<_>>())?, Prim::F32)
+}
+
+/// The upper halves of words in the order of [`Order::Halves`].
+fn of_halves<'ctx>(e: &Emit<'_, 'ctx>, bits: Value<'ctx>) -> Result<Value<'ctx>> {
+    let lanes = e.lanes_of(bits);
+    let words = e.with_lanes(lanes / 2);
+    let part = |from: u32| e.shuffle(bits, bits, &(from..from + lanes / 2).collect::<Vec<_>>());
+    let lower = words.lshr(part(0)?, words.i32(16))?;
+    let upper = words.and(part(lanes / 2)?, words.int(Prim::I32, 0xffff_0000))?;
+    e.bitcast_to(words.or(lower, upper)?, e.ty(Prim::I16))
 }
 
 /// Whether `bf16` numbers are halves of registers that one instruction moves as it likes.

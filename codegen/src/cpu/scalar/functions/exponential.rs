@@ -117,6 +117,24 @@ pub(super) fn exp<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> R
     scale(e, e.fadd(tail, e.float(prim, 1.0))?, n)
 }
 
+/// `2^r` on `|r| <= 0.5`, 2^-18; of all that [`exp_bf16`] is asked for, no result is rounded to another `bf16` than `e^x` is.
+const BF16_TERMS: &[f64] = &[
+    1.0,
+    0.693_121_910_095_214_8,
+    0.240_245_699_882_507_32,
+    0.055_917_430_669_069_29,
+    0.009_570_143_185_555_935,
+];
+
+/// `e^x` in `f32`, of numbers that `bf16` has: of their 8 digits the logarithm to base 2 is near enough in one piece.
+pub(super) fn exp_bf16<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
+    let x = at_most(e, at_least(e, x, F32.bounds[0])?, F32.bounds[1])?;
+    let log2_e = e.f32(std::f32::consts::LOG2_E);
+    let n = rint(e, e.fmul(x, log2_e)?)?;
+    let r = e.fma(x, log2_e, e.fneg(n)?)?;
+    scale(e, polynomial(e, r, BF16_TERMS)?, n)
+}
+
 /// `2^n (1 + q + low)`, for what needs more than the last place of `e^x`.
 struct Parts<'ctx> {
     n: Value<'ctx>,

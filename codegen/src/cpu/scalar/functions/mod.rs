@@ -23,17 +23,24 @@ use crate::cpu::llvm::{Emit, FloatPredicate, Prim, Result, Value};
 use crate::runtime::functions::symbol;
 use hlo::elementwise::Function;
 
-/// How good a function of `f64` is. `f32` has one form of each.
+/// How good a function of `f64` is. `f32` has one form of each, but for what is rounded to `bf16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Digits {
     /// For results in `f64`.
     All,
     /// A relative error of 2^-31: for results that are rounded to `f32`.
     Few,
+    /// Of numbers of `bf16` in `f32`, as exact as it takes for that all results are rounded to the right `bf16`.
+    Bf16,
 }
 
 /// A function of one operand, of `f32` or `f64`.
-pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, function: Function, x: Value<'ctx>) -> Result<Value<'ctx>> {
+pub(super) fn unary<'ctx>(
+    e: &Emit<'_, 'ctx>,
+    function: Function,
+    x: Value<'ctx>,
+    digits: Digits,
+) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let all = Digits::All;
     // Of `f32` in `f64`.
@@ -44,6 +51,7 @@ pub(super) fn unary<'ctx>(e: &Emit<'_, 'ctx>, function: Function, x: Value<'ctx>
     match function {
         Function::Sqrt => sqrt(e, x),
         Function::Rsqrt => e.fdiv(e.float(prim, 1.0), sqrt(e, x)?),
+        Function::Exponential if digits == Digits::Bf16 => exponential::exp_bf16(e, x),
         Function::Exponential => exponential::exp(e, x, all),
         Function::ExponentialMinusOne => exponential::expm1(e, x, all),
         Function::Logistic => exponential::logistic(e, x),
