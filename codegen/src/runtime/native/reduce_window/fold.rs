@@ -28,6 +28,9 @@ pub(in crate::runtime::native) enum Carrier {
 /// A loop over `n` elements of rows: the accumulator's, and those of the sources.
 type Rows = unsafe fn(accumulator: *mut u8, n: usize, sources: &[*const u8]);
 
+/// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
+pub(super) type Scan = unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool);
+
 /// Loops over rows of elements. None has an order to keep but that of the sources and the positions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::runtime::native) struct Fold {
@@ -42,9 +45,7 @@ pub(in crate::runtime::native) struct Fold {
         unsafe fn(accumulator: *mut u8, n: usize, source: *const u8, steps: (usize, usize)),
     /// A line of windows, on machines with vectors for it.
     pub(in crate::runtime::native) windows: Option<unsafe fn(&Line<'_>)>,
-    /// `to[i] = carry = f(carry, from[i])` for `i < n`, upwards or downwards.
-    pub(in crate::runtime::native) scan:
-        unsafe fn(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool),
+    pub(in crate::runtime::native) scan: Scan,
     /// As `scan`, of lines that lie side by side: `n` rows of so many elements each, and a carry for each line.
     pub(in crate::runtime::native) scan_rows:
         unsafe fn(from: *const u8, to: *mut u8, rows: (usize, usize), carries: *mut u8, down: bool),
@@ -381,8 +382,15 @@ unsafe fn strided<T: Copy, F: Function<T>>(
     }
 }
 
+/// [`Fold::scan`], one element after the other.
 #[inline(always)]
-unsafe fn scan<T: Copy, F: Function<T>>(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool) {
+pub(super) unsafe fn scan<T: Copy, F: Function<T>>(
+    from: *const u8,
+    to: *mut u8,
+    n: usize,
+    carry: *mut u8,
+    down: bool,
+) {
     let (from, to, carry) = (from.cast::<T>(), to.cast::<T>(), carry.cast::<T>());
     // SAFETY: the caller says that there are so many elements.
     unsafe {
@@ -634,55 +642,6 @@ fn extremes<const LARGEST: bool>() -> Fold {
     fold
 }
 
-/// Sums of f32 along a row: sixteen at a time, where the machine has the vectors for that.
-unsafe fn scan_sums(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f")]
-        unsafe fn sixteen(from: *const f32, to: *mut f32, n: usize, carry: *mut f32) {
-            use std::arch::x86_64::{
-                _mm512_add_ps, _mm512_alignr_epi32, _mm512_castps_si512, _mm512_castsi512_ps,
-                _mm512_loadu_ps, _mm512_permutexvar_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_storeu_ps,
-            };
-            // -0 changes no number, +0 would change -0.
-            let nothing = _mm512_castps_si512(_mm512_set1_ps(-0.0));
-            let last = _mm512_set1_epi32(15);
-            macro_rules! upwards {
-                ($x:expr, $by:literal) => {{
-                    let shifted = _mm512_alignr_epi32::<{ 16 - $by }>(_mm512_castps_si512($x), nothing);
-                    _mm512_add_ps($x, _mm512_castsi512_ps(shifted))
-                }};
-            }
-            // SAFETY: the caller says that there are `n` elements.
-            unsafe {
-                let mut before = _mm512_set1_ps(*carry);
-                for i in 0..n / 16 {
-                    let x = _mm512_loadu_ps(from.add(16 * i));
-                    let x = upwards!(x, 1);
-                    let x = upwards!(x, 2);
-                    let x = upwards!(x, 4);
-                    let x = upwards!(x, 8);
-                    _mm512_storeu_ps(to.add(16 * i), _mm512_add_ps(before, x));
-                    before = _mm512_add_ps(before, _mm512_permutexvar_ps(last, x));
-                }
-                if n >= 16 {
-                    *carry = *to.add(n / 16 * 16 - 1);
-                }
-            }
-        }
-        if !down && Features::here().avx512 {
-            // SAFETY: the machine has the instructions; as the caller says.
-            unsafe {
-                sixteen(from.cast(), to.cast(), n, carry.cast());
-                let done = n / 16 * 16;
-                return scan::<f32, Add>(from.add(4 * done), to.add(4 * done), n - done, carry, false);
-            }
-        }
-    }
-    // SAFETY: as the caller says.
-    unsafe { scan::<f32, Add>(from, to, n, carry, down) }
-}
-
 /// What elements of a type are computed in by an operation, and how; `None`: the type has no such operation.
 pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Carrier, Fold)> {
     let signed = ty.class() == TypeClass::Signed;
@@ -729,7 +688,7 @@ pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Car
         Carrier::Integer { bytes: 4, .. } => integer!(u32, i32),
         Carrier::Integer { .. } => integer!(u64, i64),
         Carrier::F32 => match op {
-            Opcode::Add => Fold { scan: scan_sums, ..fold::<f32, Add>(f32_bits(-0.0)) },
+            Opcode::Add => fold::<f32, Add>(f32_bits(-0.0)),
             Opcode::Multiply if ty == ElementType::F32 => fold::<f32, Multiply>(None),
             Opcode::Multiply => product(ty)?,
             Opcode::Maximum => extremes::<true>(),
@@ -755,6 +714,10 @@ pub(in crate::runtime::native) fn of(ty: ElementType, op: Opcode) -> Option<(Car
             _other => return None,
         },
     };
+    #[cfg(target_arch = "x86_64")]
+    if let Some(scan) = super::prefix::of(carrier, op).filter(|_| Features::here().avx512) {
+        return Some((carrier, Fold { scan, ..fold }));
+    }
     Some((carrier, fold))
 }
 

@@ -11,6 +11,8 @@ pub(super) mod fold;
 mod general;
 mod line;
 mod planes;
+#[cfg(target_arch = "x86_64")]
+mod prefix;
 mod running;
 mod scan;
 #[cfg(test)]

@@ -68,6 +68,33 @@ fn windows_from_memory() {
     }
 }
 
+/// Growing windows of more elements than a register holds, from the beginning and from the end, with NaNs somewhere and without.
+#[test]
+fn lines_of_registers() {
+    let windows = [
+        ("3,100", "3,100", "size=1x100 pad=0_0x99_0"),
+        ("2,83", "2,83", "size=1x83 pad=0_0x0_82"),
+        ("1000", "1000", "size=1000 pad=999_0"),
+    ];
+    for (seed, &ty) in (0..).zip(ElementType::ALL.iter().filter(|ty| ty.bits() >= 32 && !ty.is_complex())) {
+        for window in windows {
+            let ops: &[&str] = match ty.class() {
+                TypeClass::Float => &["maximum", "minimum"],
+                TypeClass::Pred | TypeClass::Complex | TypeClass::Signed | TypeClass::Unsigned => {
+                    &["add", "multiply", "maximum", "minimum", "and", "xor", "or"]
+                }
+            };
+            for op in ops {
+                check(&text(ty, op, window, "parameter(1)"), seed, false, false, &[]);
+                check(&text(ty, op, window, "parameter(1)"), seed, true, false, &[]);
+            }
+            if ty.is_float() {
+                close(&text(ty, "add", window, "parameter(1)"), seed, 64.0);
+            }
+        }
+    }
+}
+
 #[test]
 fn exact_operations_of_any_type() {
     for (seed, &ty) in (0..).zip(ElementType::ALL) {
