@@ -82,6 +82,9 @@ const MANY: i64 = 64;
 /// Elements of a unit of a nest of one loop.
 const BLOCK: i64 = 4096;
 
+/// Elements of a row that fill no lanes.
+const SHORT: i64 = 16;
+
 /// The least elements of a row that may be worth going over more than once.
 const SPARSE: i64 = 256;
 
@@ -272,6 +275,16 @@ pub(super) fn roots(
             nests.push(nest);
             continue;
         }
+        // Rows that are short because one of what is turned over was cut.
+        if boxes.len() == 1 && dims.last().is_some_and(|&n| n < SHORT) {
+            let mut trial = tape.clone();
+            let mut nest = Root::nest(roots, &mut trial, dims, &whole, first)?;
+            if tile::cut(&mut trial, &mut nest) {
+                *tape = trial;
+                nests.push(nest);
+                continue;
+            }
+        }
         if let Some(way) = Root::flat(roots, tape, dims, first, inner)? {
             nests.push(Root::columns(
                 roots,
@@ -303,6 +316,9 @@ pub(super) fn roots(
         }
     }
     for n in 0..nests.len() {
+        if nests[n].columns == 1 {
+            let _ = tile::cut(tape, &mut nests[n]);
+        }
         let mut vars = std::mem::take(&mut nests[n].vars);
         let mut more: Vec<&mut Affine> =
             nests.iter_mut().flat_map(|n| &mut n.outputs).map(|o| &mut o.at).collect();

@@ -18,6 +18,9 @@ const FIRST: u32 = 71;
 /// Of the first row and column of what is turned over at once.
 const CORNER: [u32; 2] = [72, 73];
 
+/// Numbers of variables that loops of other kinds have.
+const OTHERS: std::ops::Range<u32> = 60..100;
+
 /// The most rows of a tile: so many consecutive elements are read at once. Long pieces of few rows of the array go through memory faster than short pieces of
 /// many, which lie in few sets of the caches where the array's rows are a power of two.
 const ROWS: i64 = 256;
@@ -96,6 +99,81 @@ pub(super) fn merge(tape: &mut Tape<'_>, nest: &mut Nest) {
             v.1 = total;
         }
     }
+}
+
+/// The most variables of a nest that are cut.
+const CUTS: usize = 4;
+
+/// Cuts variables by whose quotients and remainders arrays are read, where what is read can go through tiles then: of a result that has the dimensions of what is turned
+/// over joined in one. Says whether it can.
+pub(super) fn cut(tape: &mut Tape<'_>, nest: &mut Nest) -> bool {
+    if divided(tape, nest).is_none() || has_tiles(tape, nest) {
+        return false;
+    }
+    let (mut trial, mut parts) = (tape.clone(), nest.clone());
+    for _ in 0..CUTS {
+        let Some((place, by)) = divided(&trial, &parts) else { break };
+        if cut_in_two(&mut trial, &mut parts, place, by).is_none() {
+            break;
+        }
+    }
+    let found = has_tiles(&trial, &parts);
+    if found {
+        (*tape, *nest) = (trial, parts);
+    }
+    found
+}
+
+/// Whether a nest has tiles when all is done with its variables.
+fn has_tiles(tape: &Tape<'_>, nest: &Nest) -> bool {
+    let (mut tape, mut nest) = (tape.clone(), nest.clone());
+    nest.join(&mut tape);
+    merge(&mut tape, &mut nest);
+    Tiles::of(&tape, &nest).is_some()
+}
+
+/// A variable's place, and a number by which it is divided that divides all of its values.
+fn divided(tape: &Tape<'_>, nest: &Nest) -> Option<(usize, i64)> {
+    nest.vars.iter().enumerate().find_map(|(place, &(var, size))| {
+        let all = Affine::atom(tape.space.atom_of(var)?);
+        tape.space.atoms.iter().find_map(|atom| match &atom.def {
+            Def::Div(x, by) | Def::Mod(x, by) if *x == all && size > *by && size % by == 0 => {
+                Some((place, *by))
+            }
+            Def::Div(..) | Def::Mod(..) | Def::Var(_) | Def::Value(_) => None,
+        })
+    })
+}
+
+/// Makes two variables of one: the quotient and the remainder of its values by a number.
+fn cut_in_two(tape: &mut Tape<'_>, nest: &mut Nest, place: usize, by: i64) -> Option<()> {
+    let (var, size) = nest.vars[place];
+    let old = tape.space.atom_of(var)?;
+    let all = Affine::atom(old);
+    let atom_of = |def: Def| tape.space.atoms.iter().position(|a| a.def == def).map(|i| AtomId(i as u32));
+    let (quotient, rest) = (atom_of(Def::Div(all.clone(), by)), atom_of(Def::Mod(all, by)));
+    // Numbers of variables that this nest or another one has are those of atoms.
+    let mut free = (var + 1..).filter(|&n| !OTHERS.contains(&n) && tape.space.atom_of(n).is_none());
+    let (far, near) = (free.next()?, free.next()?);
+    let (outer, inner) = (tape.space.var(far, size / by), tape.space.var(near, by));
+    let whole = outer.times(by).merged(&inner);
+    let mut replace = |x: &mut Affine| {
+        let parts = x.terms.iter().map(|&(atom, factor)| match Some(atom) {
+            a if a == Some(old) => whole.times(factor),
+            a if a == quotient => outer.times(factor),
+            a if a == rest => inner.times(factor),
+            _other => Affine::atom(atom).times(factor),
+        });
+        *x = parts.fold(Affine::constant(x.constant), |sum, part| sum.merged(&part));
+    };
+    tape.for_each_number(&mut replace);
+    nest.outputs.iter_mut().for_each(|o| replace(&mut o.at));
+    // Nothing is made of these any more: they are not to keep variables apart.
+    for atom in [quotient, rest].into_iter().flatten() {
+        tape.space.redefine(atom, Def::Mod(Affine::default(), by));
+    }
+    nest.vars.splice(place..=place, [(far, size / by), (near, by)]);
+    Some(())
 }
 
 /// The variable along whose values a load that may be turned over has few elements, less than a line of a cache, and the one that goes on behind them, with their
