@@ -139,7 +139,8 @@ pub(super) fn registers(
         {
             return 1;
         }
-        halves |= node.ty == ElementType::BF16 && matches!(node.op, Op::Elementwise { .. });
+        let half = matches!(node.ty, ElementType::BF16 | ElementType::F16);
+        halves |= half && matches!(node.op, Op::Elementwise { .. });
         widest = widest.max(lane_bits(node.ty, false));
         let work = tape.flops(n);
         let mut depth = 0;
@@ -153,7 +154,7 @@ pub(super) fn registers(
     let wanted = match () {
         () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
         () if deepest > SHORT && all <= 6 * deepest => 2,
-        // Words of two elements each fill one register, and what these are computed in two.
+        // Elements fill one register, and what they are computed in two.
         () if halves && widest == 16 => 2,
         () => 1,
     };
