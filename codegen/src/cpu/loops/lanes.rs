@@ -151,14 +151,15 @@ pub(super) fn registers(
         all += work;
         deepest = deepest.max(depth);
     }
+    let halves = halves && widest == 16;
     let wanted = match () {
+        () if target.vector_bytes() < 64 && !halves => 1,
         () if deepest > LONG && 2 * all <= 5 * deepest => LONGEST,
         () if deepest > SHORT && all <= 6 * deepest => 2,
         // Elements fill one register, and what they are computed in two.
-        () if halves && widest == 16 => 2,
+        () if halves => 2,
         () => 1,
     };
-    let wanted = if target.vector_bytes() == 64 || halves && widest == 16 { wanted } else { 1 };
     let fits = |&n: &u32| all * u64::from(n) <= MOST && elements % i64::from(lanes * n) == 0;
     [LONGEST, 2].into_iter().filter(|&n| n <= wanted).find(fits).unwrap_or(1)
 }

@@ -560,6 +560,12 @@ fn fold<T: Copy + 'static, F: Function<T>>(identity: Option<u128>) -> Fold {
     plain
 }
 
+/// What `vrange` is to choose: -0 < +0, and the sign is that of the result.
+#[cfg(target_arch = "x86_64")]
+pub(super) const RANGE_MAXIMUM: i32 = 0b0101;
+#[cfg(target_arch = "x86_64")]
+pub(super) const RANGE_MINIMUM: i32 = 0b0100;
+
 /// Maxima (or minima) of rows of f32: the machine's own operation on numbers, and NaNs noted beside it.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq")]
@@ -588,9 +594,6 @@ unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: 
         _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_mask_blend_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
         _mm512_range_ps, _mm512_set1_ps,
     };
-    // -0 < +0; the sign is that of the result.
-    const MAXIMUM: i32 = 0b0101;
-    const MINIMUM: i32 = 0b0100;
     let nan = _mm512_set1_ps(f32::NAN);
     let row = accumulator.cast::<f32>();
     let (first, rest) = match sources.split_first() {
@@ -613,9 +616,9 @@ unsafe fn extreme_blocks<const LARGEST: bool, const BEGUN: bool, const VECTORS: 
                     let x = _mm512_maskz_loadu_ps(mask(k), source.cast::<f32>().add(at + 16 * k));
                     nans[k] |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
                     best[k] = if LARGEST {
-                        _mm512_range_ps::<MAXIMUM>(best[k], x)
+                        _mm512_range_ps::<RANGE_MAXIMUM>(best[k], x)
                     } else {
-                        _mm512_range_ps::<MINIMUM>(best[k], x)
+                        _mm512_range_ps::<RANGE_MINIMUM>(best[k], x)
                     };
                 }
             }

@@ -167,13 +167,11 @@ unsafe fn extreme_block<const LARGEST: bool, const VECTORS: usize>(
     at: usize,
     last: u16,
 ) {
+    use super::fold::{RANGE_MAXIMUM, RANGE_MINIMUM};
     use std::arch::x86_64::{
         _CMP_UNORD_Q, _mm512_cmp_ps_mask, _mm512_mask_blend_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
         _mm512_range_ps, _mm512_set1_ps,
     };
-    // -0 < +0; the sign is that of the result.
-    const MAXIMUM: i32 = 0b0101;
-    const MINIMUM: i32 = 0b0100;
     let nan = _mm512_set1_ps(f32::NAN);
     let mask = |k: usize| if k + 1 == VECTORS { last } else { u16::MAX };
     let (mut best, mut nans) = ([nan; VECTORS], [0u16; VECTORS]);
@@ -191,9 +189,9 @@ unsafe fn extreme_block<const LARGEST: bool, const VECTORS: usize>(
                     let x = _mm512_maskz_loadu_ps(mask(k), from.add(16 * k));
                     nans[k] |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
                     best[k] = if LARGEST {
-                        _mm512_range_ps::<MAXIMUM>(best[k], x)
+                        _mm512_range_ps::<RANGE_MAXIMUM>(best[k], x)
                     } else {
-                        _mm512_range_ps::<MINIMUM>(best[k], x)
+                        _mm512_range_ps::<RANGE_MINIMUM>(best[k], x)
                     };
                 }
                 from = from.wrapping_add(line.step * line.pitch);

@@ -6,16 +6,17 @@ use std::arch::x86_64::*;
 
 use hlo::Opcode;
 
-use super::fold::{Carrier, Function, scan};
+use super::fold::{
+    Add, And, Carrier, Function, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, RANGE_MAXIMUM,
+    RANGE_MINIMUM, Scan, Xor, scan,
+};
 
-/// An operation on registers of 64 bytes.
-trait Wide {
-    /// Bytes of an element.
-    const BYTES: usize;
+/// The same operation on registers of 64 bytes.
+trait Wide<T>: Function<T> {
     /// Twice the same element, or two of them, that change nothing.
     const NOTHING: u64;
 
-    unsafe fn of(a: __m512i, b: __m512i) -> __m512i;
+    unsafe fn of_all(a: __m512i, b: __m512i) -> __m512i;
 
     /// Whether there is an element on which the operation is more than this.
     #[inline(always)]
@@ -25,15 +26,12 @@ trait Wide {
 }
 
 macro_rules! wides {
-    ($($name:ident $bytes:literal $nothing:expr, |$a:ident, $b:ident| $of:expr $(, special $special:ident)?;)*) => {$(
-        struct $name;
-
-        impl Wide for $name {
-            const BYTES: usize = $bytes;
+    ($($function:ident $t:ty, $nothing:expr, |$a:ident, $b:ident| $of:expr $(, special $special:ident)?;)*) => {$(
+        impl Wide<$t> for $function {
             const NOTHING: u64 = $nothing;
 
             #[inline(always)]
-            unsafe fn of($a: __m512i, $b: __m512i) -> __m512i {
+            unsafe fn of_all($a: __m512i, $b: __m512i) -> __m512i {
                 // SAFETY: the caller's: the instructions exist.
                 unsafe { $of }
             }
@@ -61,10 +59,6 @@ macro_rules! f64s {
     };
 }
 
-/// Selectors of `vrange`: -0 < +0, and the sign is that of the result.
-const MAXIMUM: i32 = 0b0101;
-const MINIMUM: i32 = 0b0100;
-
 #[inline(always)]
 unsafe fn has_nan_f32(x: __m512i) -> bool {
     // SAFETY: the caller's: the instructions exist.
@@ -90,35 +84,35 @@ const fn both(x: u32) -> u64 {
 
 wides! {
     // -0 changes no number, +0 would change -0.
-    AddF32 4 both((-0.0_f32).to_bits()), |a, b| f32s!(_mm512_add_ps, a, b);
-    AddF64 8 (-0.0_f64).to_bits(), |a, b| f64s!(_mm512_add_pd, a, b);
-    LargestF32 4 both(f32::NEG_INFINITY.to_bits()), |a, b| f32s!(_mm512_range_ps::<MAXIMUM>, a, b), special has_nan_f32;
-    LargestF64 8 f64::NEG_INFINITY.to_bits(), |a, b| f64s!(_mm512_range_pd::<MAXIMUM>, a, b), special has_nan_f64;
-    SmallestF32 4 both(f32::INFINITY.to_bits()), |a, b| f32s!(_mm512_range_ps::<MINIMUM>, a, b), special has_nan_f32;
-    SmallestF64 8 f64::INFINITY.to_bits(), |a, b| f64s!(_mm512_range_pd::<MINIMUM>, a, b), special has_nan_f64;
-    Add32 4 0, |a, b| _mm512_add_epi32(a, b);
-    Add64 8 0, |a, b| _mm512_add_epi64(a, b);
-    Multiply32 4 both(1), |a, b| _mm512_mullo_epi32(a, b);
-    Multiply64 8 1, |a, b| _mm512_mullo_epi64(a, b);
-    LargestS32 4 both(i32::MIN.cast_unsigned()), |a, b| _mm512_max_epi32(a, b);
-    LargestS64 8 i64::MIN.cast_unsigned(), |a, b| _mm512_max_epi64(a, b);
-    SmallestS32 4 both(i32::MAX.cast_unsigned()), |a, b| _mm512_min_epi32(a, b);
-    SmallestS64 8 i64::MAX.cast_unsigned(), |a, b| _mm512_min_epi64(a, b);
-    LargestU32 4 0, |a, b| _mm512_max_epu32(a, b);
-    LargestU64 8 0, |a, b| _mm512_max_epu64(a, b);
-    SmallestU32 4 u64::MAX, |a, b| _mm512_min_epu32(a, b);
-    SmallestU64 8 u64::MAX, |a, b| _mm512_min_epu64(a, b);
-    And32 4 u64::MAX, |a, b| _mm512_and_si512(a, b);
-    And64 8 u64::MAX, |a, b| _mm512_and_si512(a, b);
-    Or32 4 0, |a, b| _mm512_or_si512(a, b);
-    Or64 8 0, |a, b| _mm512_or_si512(a, b);
-    Xor32 4 0, |a, b| _mm512_xor_si512(a, b);
-    Xor64 8 0, |a, b| _mm512_xor_si512(a, b);
+    Add f32, both((-0.0_f32).to_bits()), |a, b| f32s!(_mm512_add_ps, a, b);
+    Add f64, (-0.0_f64).to_bits(), |a, b| f64s!(_mm512_add_pd, a, b);
+    Maximum f32, both(f32::NEG_INFINITY.to_bits()), |a, b| f32s!(_mm512_range_ps::<RANGE_MAXIMUM>, a, b), special has_nan_f32;
+    Maximum f64, f64::NEG_INFINITY.to_bits(), |a, b| f64s!(_mm512_range_pd::<RANGE_MAXIMUM>, a, b), special has_nan_f64;
+    Minimum f32, both(f32::INFINITY.to_bits()), |a, b| f32s!(_mm512_range_ps::<RANGE_MINIMUM>, a, b), special has_nan_f32;
+    Minimum f64, f64::INFINITY.to_bits(), |a, b| f64s!(_mm512_range_pd::<RANGE_MINIMUM>, a, b), special has_nan_f64;
+    Add u32, 0, |a, b| _mm512_add_epi32(a, b);
+    Add u64, 0, |a, b| _mm512_add_epi64(a, b);
+    Multiply u32, both(1), |a, b| _mm512_mullo_epi32(a, b);
+    Multiply u64, 1, |a, b| _mm512_mullo_epi64(a, b);
+    MaximumSigned u32, both(i32::MIN.cast_unsigned()), |a, b| _mm512_max_epi32(a, b);
+    MaximumSigned u64, i64::MIN.cast_unsigned(), |a, b| _mm512_max_epi64(a, b);
+    MinimumSigned u32, both(i32::MAX.cast_unsigned()), |a, b| _mm512_min_epi32(a, b);
+    MinimumSigned u64, i64::MAX.cast_unsigned(), |a, b| _mm512_min_epi64(a, b);
+    Maximum u32, 0, |a, b| _mm512_max_epu32(a, b);
+    Maximum u64, 0, |a, b| _mm512_max_epu64(a, b);
+    Minimum u32, u64::MAX, |a, b| _mm512_min_epu32(a, b);
+    Minimum u64, u64::MAX, |a, b| _mm512_min_epu64(a, b);
+    And u32, u64::MAX, |a, b| _mm512_and_si512(a, b);
+    And u64, u64::MAX, |a, b| _mm512_and_si512(a, b);
+    Or u32, 0, |a, b| _mm512_or_si512(a, b);
+    Or u64, 0, |a, b| _mm512_or_si512(a, b);
+    Xor u32, 0, |a, b| _mm512_xor_si512(a, b);
+    Xor u64, 0, |a, b| _mm512_xor_si512(a, b);
 }
 
 /// `fold::Fold::scan` of whole registers, from the beginning or from the end, as long as none holds anything special; how many elements that were.
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn registers<W: Wide, const DOWN: bool>(
+unsafe fn registers<T, F: Wide<T>, const DOWN: bool>(
     from: *const u8,
     to: *mut u8,
     n: usize,
@@ -126,110 +120,101 @@ unsafe fn registers<W: Wide, const DOWN: bool>(
 ) -> usize {
     // SAFETY: the caller says that there are `n` elements.
     unsafe {
-        let nothing = _mm512_set1_epi64(W::NOTHING.cast_signed());
+        let nothing = _mm512_set1_epi64(F::NOTHING.cast_signed());
         // The end of a register that is reached last, in all of its elements.
-        let last = match (W::BYTES, DOWN) {
+        let last = match (size_of::<T>(), DOWN) {
             (4, false) => _mm512_set1_epi32(15),
             (4, true) => _mm512_setzero_si512(),
             (_, false) => _mm512_set1_epi64(15 << 32 | 14),
             (_, true) => _mm512_set1_epi64(1 << 32),
         };
-        let mut before = match W::BYTES {
+        let mut before = match size_of::<T>() {
             4 => _mm512_set1_epi32(carry.cast::<i32>().read_unaligned()),
             _ => _mm512_set1_epi64(carry.cast::<i64>().read_unaligned()),
         };
         // Each element with the one that is so many words before it.
         macro_rules! with_before {
             ($x:expr, $by:literal) => {
-                if W::BYTES <= 4 * $by {
+                if size_of::<T>() <= 4 * $by {
                     let moved = if DOWN {
                         _mm512_alignr_epi32::<$by>(nothing, $x)
                     } else {
                         _mm512_alignr_epi32::<{ 16 - $by }>($x, nothing)
                     };
-                    W::of($x, moved)
+                    F::of_all($x, moved)
                 } else {
                     $x
                 }
             };
         }
-        let each = 64 / W::BYTES;
+        let each = 64 / size_of::<T>();
         let mut done = 0;
-        while done + each <= n && !W::is_special(before) {
-            let at = W::BYTES * if DOWN { n - done - each } else { done };
+        while done + each <= n && !F::is_special(before) {
+            let at = size_of::<T>() * if DOWN { n - done - each } else { done };
             let x = _mm512_loadu_si512(from.add(at).cast());
-            if W::is_special(x) {
+            if F::is_special(x) {
                 break;
             }
             let x = with_before!(x, 1);
             let x = with_before!(x, 2);
             let x = with_before!(x, 4);
             let x = with_before!(x, 8);
-            _mm512_storeu_si512(to.add(at).cast(), W::of(before, x));
-            before = W::of(before, _mm512_permutexvar_epi32(last, x));
+            _mm512_storeu_si512(to.add(at).cast(), F::of_all(before, x));
+            before = F::of_all(before, _mm512_permutexvar_epi32(last, x));
             done += each;
         }
-        carry.copy_from_nonoverlapping((&raw const before).cast(), W::BYTES);
+        carry.copy_from_nonoverlapping((&raw const before).cast(), size_of::<T>());
         done
     }
 }
 
 /// `fold::Fold::scan`.
-unsafe fn run<T: Copy, F: Function<T>, W: Wide>(
-    from: *const u8,
-    to: *mut u8,
-    n: usize,
-    carry: *mut u8,
-    down: bool,
-) {
+unsafe fn run<T: Copy, F: Wide<T>>(from: *const u8, to: *mut u8, n: usize, carry: *mut u8, down: bool) {
     // SAFETY: the machine has the instructions ([`of`]); as the caller says.
     unsafe {
         let done = match down {
-            false => registers::<W, false>(from, to, n, carry),
-            true => registers::<W, true>(from, to, n, carry),
+            false => registers::<T, F, false>(from, to, n, carry),
+            true => registers::<T, F, true>(from, to, n, carry),
         };
-        let rest = if down { 0 } else { done * W::BYTES };
+        let rest = if down { 0 } else { done * size_of::<T>() };
         scan::<T, F>(from.add(rest), to.add(rest), n - done, carry, down);
     }
 }
 
 /// The scan by an operation, on machines with AVX-512. `None`: of other elements, or of products whose order is that of the elements.
-pub(super) fn of(carrier: Carrier, op: Opcode) -> Option<super::fold::Scan> {
-    use super::fold::{Add, And, Maximum, MaximumSigned, Minimum, MinimumSigned, Multiply, Or, Xor};
+pub(super) fn of(carrier: Carrier, op: Opcode) -> Option<Scan> {
     // Not a dispatch over all opcodes: anything but a reducer has no answer here.
-    Some(match (carrier, op) {
-        (Carrier::F32, Opcode::Add) => run::<f32, Add, AddF32>,
-        (Carrier::F32, Opcode::Maximum) => run::<f32, Maximum, LargestF32>,
-        (Carrier::F32, Opcode::Minimum) => run::<f32, Minimum, SmallestF32>,
-        (Carrier::F64, Opcode::Add) => run::<f64, Add, AddF64>,
-        (Carrier::F64, Opcode::Maximum) => run::<f64, Maximum, LargestF64>,
-        (Carrier::F64, Opcode::Minimum) => run::<f64, Minimum, SmallestF64>,
-        (Carrier::Integer { bytes: 4, signed }, op) => match op {
-            Opcode::Add => run::<u32, Add, Add32>,
-            Opcode::Multiply => run::<u32, Multiply, Multiply32>,
-            Opcode::Maximum if signed => run::<u32, MaximumSigned, LargestS32>,
-            Opcode::Maximum => run::<u32, Maximum, LargestU32>,
-            Opcode::Minimum if signed => run::<u32, MinimumSigned, SmallestS32>,
-            Opcode::Minimum => run::<u32, Minimum, SmallestU32>,
-            Opcode::And => run::<u32, And, And32>,
-            Opcode::Or => run::<u32, Or, Or32>,
-            Opcode::Xor => run::<u32, Xor, Xor32>,
-            _other => return None,
-        },
-        (Carrier::Integer { bytes: 8, signed }, op) => match op {
-            Opcode::Add => run::<u64, Add, Add64>,
-            Opcode::Multiply => run::<u64, Multiply, Multiply64>,
-            Opcode::Maximum if signed => run::<u64, MaximumSigned, LargestS64>,
-            Opcode::Maximum => run::<u64, Maximum, LargestU64>,
-            Opcode::Minimum if signed => run::<u64, MinimumSigned, SmallestS64>,
-            Opcode::Minimum => run::<u64, Minimum, SmallestU64>,
-            Opcode::And => run::<u64, And, And64>,
-            Opcode::Or => run::<u64, Or, Or64>,
-            Opcode::Xor => run::<u64, Xor, Xor64>,
-            _other => return None,
-        },
-        (Carrier::Integer { .. } | Carrier::F32 | Carrier::F64 | Carrier::C64 | Carrier::C128, _other) => {
-            return None;
-        }
+    macro_rules! integer {
+        ($t:ty, $signed:expr) => {
+            match op {
+                Opcode::Add => run::<$t, Add>,
+                Opcode::Multiply => run::<$t, Multiply>,
+                Opcode::Maximum if $signed => run::<$t, MaximumSigned>,
+                Opcode::Maximum => run::<$t, Maximum>,
+                Opcode::Minimum if $signed => run::<$t, MinimumSigned>,
+                Opcode::Minimum => run::<$t, Minimum>,
+                Opcode::And => run::<$t, And>,
+                Opcode::Or => run::<$t, Or>,
+                Opcode::Xor => run::<$t, Xor>,
+                _other => return None,
+            }
+        };
+    }
+    macro_rules! float {
+        ($t:ty) => {
+            match op {
+                Opcode::Add => run::<$t, Add>,
+                Opcode::Maximum => run::<$t, Maximum>,
+                Opcode::Minimum => run::<$t, Minimum>,
+                _other => return None,
+            }
+        };
+    }
+    Some(match carrier {
+        Carrier::F32 => float!(f32),
+        Carrier::F64 => float!(f64),
+        Carrier::Integer { bytes: 4, signed } => integer!(u32, signed),
+        Carrier::Integer { bytes: 8, signed } => integer!(u64, signed),
+        Carrier::Integer { .. } | Carrier::C64 | Carrier::C128 => return None,
     })
 }
