@@ -25,6 +25,7 @@ use crate::files::describe;
 use crate::frontend::{self, Program};
 use crate::inputs;
 use crate::npz::{self, Npz};
+use crate::policy::Policy;
 use crate::verdict::Tally;
 
 /// The version of `finding.json`.
@@ -95,6 +96,9 @@ pub struct Finding {
     pub reference: String,
     /// What it is known by.
     pub signature: Signature,
+    /// How it was judged; `None` in findings of older versions, which say [`Finding::allow`] and [`Finding::nan_bits`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// Liberties that were granted besides those that the engine declares.
     #[serde(default)]
     pub allow: Allowances,
@@ -139,16 +143,23 @@ impl Finding {
             hlo_finding: VERSION,
             reference: reference.to_owned(),
             signature: Signature { kind: difference.kind, opcode, code, engine: engine.to_owned() },
-            allow: settings.allow,
+            policy: Some(settings.policy),
+            allow: settings.policy.allow,
             replicas: run.devices.replicas(),
             partitions: run.devices.partitions(),
             accumulate_region: run.accumulate == Accumulate::Region,
             seed: run.seed,
-            nan_bits: settings.nan_bits,
+            nan_bits: settings.policy.nan_bits,
             verdict: difference.tally,
             message,
             origin: None,
         }
+    }
+
+    /// How it was judged.
+    pub fn policy(&self) -> Policy {
+        let older = || Policy { allow: self.allow, nan_bits: self.nan_bits, ..Policy::default() };
+        self.policy.unwrap_or_else(older)
     }
 
     /// How to run it again. Errors: no such devices.
@@ -159,7 +170,7 @@ impl Finding {
         })?;
         let accumulate = if self.accumulate_region { Accumulate::Region } else { Accumulate::Exact };
         let run = RunOptions { accumulate, limits, seed: self.seed, devices };
-        Ok(Settings { run, allow: self.allow, nan_bits: self.nan_bits, ..Settings::default() })
+        Ok(Settings { run, policy: self.policy(), ..Settings::default() })
     }
 }
 

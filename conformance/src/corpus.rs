@@ -22,6 +22,7 @@ use crate::frontend::{Program, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
+use crate::policy::Policy;
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -232,9 +233,6 @@ fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
     CaseReport { opcodes: found, ..result }
 }
 
-/// The largest share of undecided elements that passes.
-const MAX_UNDECIDED: f64 = 0.01;
-
 fn run_program(
     case: &Case,
     item: &Item,
@@ -294,10 +292,11 @@ fn run_program(
         // Where the reference agrees with the record, it is what a compiler is held to: to the bit where that is what HLO says, within what rounding
         // explains elsewhere. What cannot be decided so, the record decides.
         let run = RunOptions { devices, ..options.run };
-        let settings = Settings { run, nan_bits: options.nan_bits, ..Settings::default() };
+        let policy = Policy { nan_bits: options.nan_bits, ..Policy::default() };
+        let settings = Settings { run, policy, ..Settings::default() };
         let reference = Outcome::Finished(reference.finished);
         let found = differ_from(&reference, &*options.engine, &Subject::new(module, &inputs), &settings);
-        if found.passes(MAX_UNDECIDED) {
+        if found.passes(&settings.policy) {
             wrong.clear();
         } else if found.kind != Kind::Undecided {
             let array = found.arrays.iter().find(|(_, v)| !v.worst.is_empty());

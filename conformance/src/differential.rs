@@ -15,7 +15,12 @@ use crate::engine::interpreter::interpret;
 use crate::engine::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, arrays_bytes,
 };
+use crate::exit::Exit;
+use crate::phase::{Phase, Phases};
+use crate::pieces::{Pieces, judge_pieces};
+use crate::policy::Policy;
 use crate::replay::{Replay, replay};
+use crate::report::grouped;
 use crate::room;
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
 
@@ -85,6 +90,8 @@ pub struct Subject<'a> {
     pub inputs: &'a [Vec<ArrayLiteral>],
     /// What is at the other end of feeds: one for each run, because a run uses it up.
     pub host: Hosts,
+    /// What a comparison is doing, for whoever waits.
+    pub phases: Arc<Phases>,
 }
 
 /// Makes what is at the other end of feeds in a run.
@@ -119,7 +126,7 @@ impl std::fmt::Debug for Hosts {
 impl<'a> Subject<'a> {
     /// Without a host.
     pub fn new(module: &'a Module, inputs: &'a [Vec<ArrayLiteral>]) -> Self {
-        Self { module, inputs, host: Hosts::default() }
+        Self { module, inputs, host: Hosts::default(), phases: Arc::default() }
     }
 
     /// What a run takes. Errors: the arrays do not fit the program.
@@ -134,17 +141,15 @@ impl<'a> Subject<'a> {
 pub struct Settings {
     /// How both run.
     pub run: RunOptions,
-    /// Liberties besides those that the engine declares.
-    pub allow: Allowances,
-    /// NaNs must have the same bits.
-    pub nan_bits: bool,
+    /// What the engine may do, and how much may stay open.
+    pub policy: Policy,
     /// Replay where the verdict over the whole program says too little.
     pub replay: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { run: RunOptions::default(), allow: Allowances::STRICT, nan_bits: false, replay: true }
+        Self { run: RunOptions::default(), policy: Policy::default(), replay: true }
     }
 }
 
@@ -161,8 +166,14 @@ pub struct Difference {
     pub failure: Option<Diagnostic>,
     /// Whether the engine was replayed.
     pub replayed: bool,
-    /// The opcode that diverges first, if the engine was replayed.
+    /// What the replay found: of the program, or of the HLO that a compiled program's steps execute.
+    pub replay: Option<Box<Replay>>,
+    /// What came of the pieces of the program, if the engine was judged on these.
+    pub pieces: Option<Pieces>,
+    /// The opcode that diverges first, if the engine was replayed or judged on pieces.
     pub blamed: Option<Opcode>,
+    /// What the engine was allowed.
+    pub allowances: Allowances,
     /// The reference's results, if the engine's have other bits.
     pub reference: Option<Finished>,
     /// The engine's results.
@@ -178,17 +189,62 @@ impl Difference {
             tally: Tally::default(),
             failure,
             replayed: false,
+            replay: None,
+            pieces: None,
             blamed: None,
+            allowances: Allowances::STRICT,
             reference: None,
             actual: None,
         }
     }
 
-    /// Whether the engine passes: no failure, supported, and no more than this share of undecided elements.
-    pub fn passes(&self, max_undecided: f64) -> bool {
+    /// How a command ends that compares.
+    pub fn exit(&self, policy: &Policy) -> Exit {
+        match self.kind {
+            Kind::Unsupported => Exit::Unsupported,
+            Kind::Trap | Kind::Timeout | Kind::Exhausted => Exit::Trap,
+            Kind::Crash => self.failure.as_ref().map_or(Exit::Differs, Exit::of_crash),
+            Kind::Same | Kind::Explained | Kind::Undecided | Kind::Wrong | Kind::NoReference => {
+                if self.passes(policy) { Exit::Ok } else { Exit::Differs }
+            }
+        }
+    }
+
+    /// The verdict in a word or a sentence: `ok`, `mismatch`, or how much is undecided.
+    pub fn verdict(&self, policy: &Policy) -> String {
+        match self.kind {
+            Kind::Undecided => {
+                let n = self.tally.undecided;
+                let elements = if n == 1 { "element differs and is" } else { "elements differ and are" };
+                let most = policy.max_undecided;
+                format!(
+                    "undecided: {} {elements} not decided ({most} allowed by --max-undecided)",
+                    grouped(n)
+                )
+            }
+            Kind::Same | Kind::Explained => "ok".to_owned(),
+            Kind::Wrong => "mismatch".to_owned(),
+            Kind::Unsupported
+            | Kind::Exhausted
+            | Kind::Trap
+            | Kind::Timeout
+            | Kind::Crash
+            | Kind::NoReference => self.kind.describe().to_owned(),
+        }
+    }
+
+    /// What was undecided is explained.
+    fn explain_undecided(&mut self) {
+        self.kind = Kind::Explained;
+        self.tally.explained += self.tally.undecided;
+        self.tally.undecided = 0;
+    }
+
+    /// Whether the engine passes: no failure, supported, and no more undecided elements than the policy allows.
+    pub fn passes(&self, policy: &Policy) -> bool {
         match self.kind {
             Kind::Same | Kind::Explained => true,
-            Kind::Undecided => self.tally.undecided_share() <= max_undecided,
+            Kind::Undecided => policy.max_undecided.allows(&self.tally),
             Kind::Unsupported
             | Kind::Exhausted
             | Kind::Trap
@@ -202,10 +258,11 @@ impl Difference {
 
 /// The results of the reference, or why there are none.
 pub fn reference_run(reference: &dyn Engine, subject: &Subject<'_>, settings: &Settings) -> Outcome {
-    match subject.inputs() {
+    let run = || match subject.inputs() {
         Ok(inputs) => reference.run(subject.module, inputs, &settings.run),
         Err(outcome) => outcome,
-    }
+    };
+    subject.phases.during(Phase::Reference, run)
 }
 
 /// Runs both engines on a program and compares.
@@ -229,7 +286,7 @@ pub fn differ_from(
     let Outcome::Finished(_) = expected else {
         return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
-    match engine.compile(subject.module) {
+    match subject.phases.during(Phase::Compile, || engine.compile(subject.module)) {
         Ok(executable) => differ_compiled(expected, engine, &*executable, subject, settings),
         Err(outcome) => failed(outcome),
     }
@@ -246,10 +303,11 @@ pub fn differ_compiled(
     let Outcome::Finished(expected) = expected else {
         return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
-    let outcome = match subject.inputs() {
+    let run = || match subject.inputs() {
         Ok(inputs) => executable.run(inputs, &settings.run, None),
         Err(outcome) => outcome,
     };
+    let outcome = subject.phases.during(Phase::Run, run);
     let actual = match outcome {
         Outcome::Finished(f) => f,
         other => return failed(other),
@@ -288,7 +346,7 @@ fn compare(
     let mut differing = Vec::new();
     for (device, (e, a)) in expected.results.iter().zip(&actual.results).enumerate() {
         for (i, (e, a)) in e.iter().zip(a).enumerate() {
-            if same_bits(e, a, settings.nan_bits) {
+            if same_bits(e, a, settings.policy.nan_bits) {
                 difference.tally.same += e.buffer.len() as u64;
             } else {
                 differing.push((device, i));
@@ -299,11 +357,11 @@ fn compare(
         difference.actual = Some(actual);
         return difference;
     }
-    let allowances = engine.allowances().or(settings.allow);
+    let allowances = settings.policy.allowances(engine);
+    difference.allowances = allowances;
     // The reference ran already: if it cannot be run again with bounds, nothing is known.
-    let certified = subject
-        .inputs()
-        .and_then(|inputs| certify(subject.module, inputs, &settings.run, allowances, &mut ()));
+    let bound = |inputs| certify(subject.module, inputs, &settings.run, allowances, &mut ());
+    let certified = subject.phases.during(Phase::Bounds, || subject.inputs().and_then(bound));
     // Without bounds for want of memory nothing is known of the engine, and nothing may be said of it.
     if let Err(outcome) = certified.as_ref()
         && outcome.is_exhausted()
@@ -314,8 +372,8 @@ fn compare(
         let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
         let name = array_name(count, device, "out", i);
         let verdict = match &certified {
-            Ok(certified) => judge(e, a, &certified.results[device][i].1, settings.nan_bits),
-            Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.nan_bits),
+            Ok(certified) => judge(e, a, &certified.results[device][i].1, settings.policy.nan_bits),
+            Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.policy.nan_bits),
         };
         match verdict {
             Ok(verdict) => {
@@ -339,7 +397,13 @@ fn compare(
     difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);
     if settings.replay && says_little {
-        replayed(&mut difference, executable, allowances, subject, settings);
+        let phases = subject.phases.clone();
+        phases.during(Phase::Replay, || {
+            replayed(&mut difference, executable, allowances, subject, settings);
+            if difference.kind == Kind::Undecided && !difference.replayed && !engine.knows_one_program() {
+                in_pieces(&mut difference, engine, allowances, subject, settings);
+            }
+        });
     }
     difference
 }
@@ -378,7 +442,7 @@ pub(crate) fn steps(
     let all = |results: &[Vec<ArrayLiteral>]| results.iter().flatten().cloned().collect::<Vec<_>>();
     let (expected, same) = (all(&expected.results), all(&same.results));
     let is_same = expected.len() == same.len()
-        && expected.iter().zip(&same).all(|(e, s)| same_bits(e, s, settings.nan_bits));
+        && expected.iter().zip(&same).all(|(e, s)| same_bits(e, s, settings.policy.nan_bits));
     if !is_same {
         return None;
     }
@@ -416,16 +480,42 @@ fn replayed(
     let Some((found, blamed)) = found else { return };
     difference.replayed = true;
     difference.blamed = blamed;
-    match found.class() {
+    let class = found.class();
+    difference.replay = Some(Box::new(found));
+    match class {
         Class::Wrong => difference.kind = Kind::Wrong,
         Class::Undecided => {}
         // Every instruction, in its place and on the reference's operands, does what it may: what the whole program leaves open is the
         // rounding of one instruction that others amplify.
         Class::Same | Class::Explained if difference.kind == Kind::Undecided => {
-            difference.kind = Kind::Explained;
-            difference.tally.explained += difference.tally.undecided;
-            difference.tally.undecided = 0;
+            difference.explain_undecided();
         }
         Class::Same | Class::Explained => {}
     }
+}
+
+/// Decides on pieces of the program what the bounds over all of it left open.
+fn in_pieces(
+    difference: &mut Difference,
+    engine: &dyn Engine,
+    allowances: Allowances,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) {
+    let Some(pieces) = judge_pieces(engine, allowances, subject, settings) else { return };
+    match pieces.difference.kind {
+        Kind::Wrong => {
+            difference.kind = Kind::Wrong;
+            difference.blamed = pieces.blamed;
+        }
+        Kind::Same | Kind::Explained => difference.explain_undecided(),
+        Kind::Undecided
+        | Kind::Unsupported
+        | Kind::Exhausted
+        | Kind::Trap
+        | Kind::Timeout
+        | Kind::Crash
+        | Kind::NoReference => difference.blamed = pieces.blamed,
+    }
+    difference.pieces = Some(pieces);
 }

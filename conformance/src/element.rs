@@ -54,6 +54,18 @@ pub trait Number: BufferOf + Bits + PartialEq {
     fn from_parts(re: f64, im: f64) -> Self;
 }
 
+/// The largest finite magnitude of an array's elements, of complex ones of their parts; 0 if there is none.
+pub fn largest_magnitude(buffer: &hlo::Buffer) -> f64 {
+    fn largest<T: Number>(elements: &[T]) -> f64 {
+        let parts = elements.iter().flat_map(|x| {
+            let (re, im) = x.parts();
+            [Some(re), im]
+        });
+        parts.flatten().map(|p| p.value().abs()).filter(|x| x.is_finite()).fold(0.0, f64::max)
+    }
+    hlo::with_buffer!(buffer, e => largest(e))
+}
+
 fn read_bits<T: Bits>(text: &str) -> Option<T> {
     let inner = text.strip_prefix("bits(0x")?.strip_suffix(')')?;
     u128::from_str_radix(inner, 16).ok().map(T::from_bits)
@@ -167,6 +179,9 @@ fn write_real<T: Real>(x: T, out: &mut String) {
         let bits = x.bits() as u64;
         if Some(bits) == T::NAN_BITS {
             out.push_str("nan");
+        } else if T::SIGNED && T::NAN_BITS.is_some_and(|nan| bits == nan | 1 << (T::WIDTH - 1) && bits != nan)
+        {
+            out.push_str("-nan");
         } else {
             out.push_str(&format!("bits(0x{bits:x})"));
         }

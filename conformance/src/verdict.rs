@@ -88,10 +88,35 @@ pub struct Differing {
     pub error: Option<f64>,
     /// Distance in representable numbers; `None` if it is infinite.
     pub ulp: Option<u64>,
-    /// The certified bound; `None` if nothing is known.
+    /// The certified bound, if every decision falls as in the reference; `None` if nothing is known.
     pub bound: Option<f64>,
+    /// The bound if decisions that hang on rounding fall otherwise; `None` if nothing is known then.
+    pub hard_bound: Option<f64>,
     /// Its class.
     pub class: Class,
+}
+
+/// How much of its bound an explained element takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Worst {
+    /// Absolute error.
+    pub error: f64,
+    /// The bound there.
+    pub bound: f64,
+    /// Distance in representable numbers.
+    pub ulp: Option<u64>,
+}
+
+impl Worst {
+    /// The share of the bound, at most 1.
+    pub fn share(&self) -> f64 {
+        self.error / self.bound.max(f64::MIN_POSITIVE)
+    }
+
+    /// The distance in representable numbers that the bound allows, if the error has one.
+    pub fn allowed_ulp(&self) -> Option<f64> {
+        self.ulp.filter(|_| self.error > 0.0).map(|ulp| ulp as f64 / self.share())
+    }
 }
 
 /// The verdict over an array.
@@ -105,8 +130,8 @@ pub struct ArrayVerdict {
     pub worst: Vec<Differing>,
     /// Places of wrong elements in row-major order; at most [`ArrayVerdict::KEPT_PLACES`].
     pub wrong_at: Vec<usize>,
-    /// The largest distance in representable numbers among explained elements, and the one allowed there.
-    pub worst_ulp: Option<(u64, f64)>,
+    /// The explained element that takes the largest share of its bound.
+    pub worst_explained: Option<Worst>,
     /// Whether an element differs under a bound so wide that it says little: a fault could hide there.
     pub weak: bool,
     /// Differing elements by distance in representable numbers: 1, 2, up to 4, 16, 256, 65536, more, not comparable.
@@ -251,8 +276,9 @@ fn judge_typed<T: Number>(
             Class::Same => {}
             Class::Explained => {
                 verdict.tally.explained += 1;
-                if let Some(u) = ulp.filter(|u| verdict.worst_ulp.is_none_or(|(most, _)| *u > most)) {
-                    verdict.worst_ulp = Some((u, soft / error.max(f64::MIN_POSITIVE) * u as f64));
+                let worst = Worst { error, bound: soft, ulp };
+                if verdict.worst_explained.is_none_or(|w| worst.share() > w.share()) {
+                    verdict.worst_explained = Some(worst);
                 }
             }
             Class::Undecided => verdict.tally.undecided += 1,
@@ -277,7 +303,7 @@ fn judge_typed<T: Number>(
         .into_iter()
         .map(|(class, _, i)| {
             let (error, ulp) = distance(expected[i], actual[i]);
-            let soft = allowed.soft(i);
+            let (soft, hard) = (allowed.soft(i), allowed.hard(i));
             Differing {
                 index: index_of(i, &shape.dims),
                 expected: text_of(expected[i]),
@@ -285,6 +311,7 @@ fn judge_typed<T: Number>(
                 error: error.is_finite().then_some(error),
                 ulp,
                 bound: soft.is_finite().then_some(soft),
+                hard_bound: hard.is_finite().then_some(hard),
                 class,
             }
         })

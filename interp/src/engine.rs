@@ -20,6 +20,7 @@ use crate::custom_call::Registry;
 use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
 use crate::device::{Device, Devices, Peers};
+use crate::endless;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::{self, Beside, Meter, Pool};
 use crate::observe::{Flow, Observer, Site, Watch};
@@ -29,6 +30,8 @@ use crate::region::{Region, ScalarLoop};
 use crate::sum::Accumulate;
 use crate::value::{Tensor, Value};
 
+/// A state of a loop is kept to find out that it repeats only if so many times its bytes are free.
+const ANCHOR_ROOM: u64 = 8;
 /// How deep computations that are applied to elements may nest.
 pub const MAX_NESTING: u32 = 64;
 
@@ -279,9 +282,9 @@ enum Then {
     /// It is wrapped as the result of an `async-start` of these operands.
     BindAsync(Args),
     /// It says whether the body of a loop runs on this state.
-    Test { condition: ComputationId, body: ComputationId, state: Value },
-    /// It is the new state of a loop.
-    Loop { condition: ComputationId, body: ComputationId },
+    Test { condition: ComputationId, body: ComputationId, state: Value, anchor: Option<Box<Value>> },
+    /// It is the new state of a loop. `anchor` is an earlier one that it is compared with.
+    Loop { condition: ComputationId, body: ComputationId, anchor: Option<Box<Value>> },
 }
 
 impl<'m> Session<'m> {
@@ -511,7 +514,7 @@ impl<'m> Run<'_, 'm> {
             }
             Outcome::While { condition, body, state } => {
                 let args = SmallVec::from_elem(state.clone(), 1);
-                self.push(condition, args, Then::Test { condition, body, state }, 0)
+                self.push(condition, args, Then::Test { condition, body, state, anchor: None }, 0)
             }
         }
     }
@@ -554,24 +557,78 @@ impl<'m> Run<'_, 'm> {
                 let value = self.session.started(instr, args, result)?;
                 self.bind(value)
             }
-            Then::Test { condition, body, state } => {
+            Then::Test { condition, body, state, anchor } => {
                 let result = if self.session.interpreter.promises {
                     self.session.settle(result, self.session.module().root(condition))?
                 } else {
                     result
                 };
                 if result.expect_array().slice::<bool>()[0] {
+                    if endless::looks_at_condition(done.iteration) {
+                        self.check_condition(condition, body, done.iteration)?;
+                    }
                     let args = SmallVec::from_elem(state, 1);
-                    return self.push(body, args, Then::Loop { condition, body }, done.iteration);
+                    return self.push(body, args, Then::Loop { condition, body, anchor }, done.iteration);
                 }
                 self.bind(state)
             }
-            Then::Loop { condition, body } => {
+            Then::Loop { condition, body, anchor } => {
+                let iterations = done.iteration + 1;
+                let anchor = self.check_state((condition, body), iterations, &result, anchor)?;
                 let args = SmallVec::from_elem(result.clone(), 1);
-                let then = Then::Test { condition, body, state: result };
-                self.push(condition, args, then, done.iteration + 1)
+                let then = Then::Test { condition, body, state: result, anchor };
+                self.push(condition, args, then, iterations)
             }
         }
+    }
+
+    /// Refuses a loop whose condition, true by now, never becomes false. Who watches may change values, so nothing is said then.
+    #[cold]
+    fn check_condition(&self, condition: ComputationId, body: ComputationId, iterations: u64) -> Result<()> {
+        let module = self.session.module();
+        let fixed = self.session.watch.is_none()
+            && endless::condition_is_fixed(module, condition, body)
+            && endless::repeats(module, condition, body);
+        if fixed { Err(endless::error(self.caller(), iterations, None)) } else { Ok(()) }
+    }
+
+    /// Refuses a loop whose state is an earlier one, and returns the state to compare later ones with.
+    fn check_state(
+        &self,
+        (condition, body): (ComputationId, ComputationId),
+        iterations: u64,
+        state: &Value,
+        anchor: Option<Box<Value>>,
+    ) -> Result<Option<Box<Value>>> {
+        if self.session.watch.is_some() {
+            return Ok(None);
+        }
+        if endless::is_anchor(iterations) {
+            // The loop updates its state in place, but for the iteration after this.
+            let bytes: u64 = state.arrays().into_iter().map(Tensor::bytes).sum();
+            let room = self.session.meter.check(bytes.saturating_mul(ANCHOR_ROOM));
+            return Ok(room.then(|| Box::new(state.clone())));
+        }
+        if !endless::is_compared(iterations) {
+            return Ok(None);
+        }
+        match &anchor {
+            Some(earlier) if endless::same_state(earlier, state) => {
+                let module = self.session.module();
+                if !endless::repeats(module, condition, body) {
+                    return Ok(None);
+                }
+                let cycle = iterations - (1 << iterations.ilog2());
+                Err(endless::error(self.caller(), iterations, Some(cycle)))
+            }
+            Some(_) | None => Ok(anchor),
+        }
+    }
+
+    /// The instruction that waits for the computation that was left.
+    fn caller(&self) -> &Instruction {
+        let frame = self.stack.last().expect("invariant: only the bottom frame finishes");
+        self.session.module().instr(frame.current())
     }
 
     /// Waits for a value that is promised as a whole, not for what is inside it.

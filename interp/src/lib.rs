@@ -23,6 +23,7 @@
 pub mod baseline;
 pub mod custom_call;
 pub mod device;
+mod endless;
 pub mod engine;
 pub mod error;
 pub mod kernels;

@@ -57,10 +57,7 @@ impl Case<'_> {
     /// The units in the last place that an implementation may be off by.
     pub(super) fn ulps(&self, ty: ElementType) -> f64 {
         let complex = self.args.iter().map(|a| a.tensor.element_type()).find(|t| t.is_complex());
-        match self.opcode().numeric(complex.unwrap_or(ty)) {
-            Numeric::Ulp(n) | Numeric::Normwise(n) => f64::from(n),
-            Numeric::Exact | Numeric::Sum | Numeric::Region | Numeric::Called | Numeric::Opaque => 0.0,
-        }
+        f64::from(self.settings.allowances.functions.ulps(self.opcode(), complex.unwrap_or(ty)))
     }
 
     /// Whether all operands are the reference's to the bit.
@@ -108,7 +105,7 @@ impl Case<'_> {
         let floats = self.args.iter().any(|a| float(&a.tensor));
         self.results.iter().all(|t| {
             let complex = self.args.iter().map(|a| a.tensor.element_type()).find(|t| t.is_complex());
-            match self.opcode().numeric(complex.unwrap_or(t.element_type())) {
+            match allowed.numeric(self.opcode(), complex.unwrap_or(t.element_type())) {
                 // Sums of floats that become integers depend on their order too.
                 Numeric::Exact => {
                     let called = self.instr.attrs.called_computations();
@@ -151,7 +148,7 @@ pub(super) fn is_exact_region(
         let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
         let plain = !moves(instr.opcode) && Format::of(ty).is_some();
         let ty = if complex { ElementType::C128 } else { ty };
-        let exact = match instr.opcode.numeric(ty) {
+        let exact = match allowed.numeric(instr.opcode, ty) {
             Numeric::Exact => !instr.opcode.flags().side_effect && !instr.opcode.flags().collective,
             Numeric::Called | Numeric::Region => {
                 let called = instr.attrs.called_computations();

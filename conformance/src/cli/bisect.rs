@@ -5,11 +5,12 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
+use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
-use crate::engine::{self, Allowances, Limits, RunOptions, spec};
+use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
 use crate::{artifact, inputs, variants};
@@ -40,9 +41,8 @@ pub(crate) struct Options {
     /// Seed of made inputs and of rng
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Liberties that passes may take, as of `hlo fuzz`
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    allow: Vec<String>,
+    #[command(flatten)]
+    judging: JudgingOptions,
     /// How sums of floats round
     #[arg(long, value_enum, value_name = "MODE")]
     accumulate: Option<AccumulateOption>,
@@ -100,8 +100,8 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
     };
     let pipeline = spec::pipeline(&list)?;
     let variants: Vec<_> = pipeline.passes().filter_map(|p| variants::by_name(p.name())).collect();
-    let allowances =
-        variants.iter().fold(crate::engine::allowances(&options.allow)?, |a, v| a.or(v.allowances));
+    let allowances = variants.iter().fold(engine::Allowances::STRICT, |a, v| a.or(v.allowances));
+    let policy = options.judging.policy(finding.as_ref().map(artifact::Finding::policy).as_ref())?;
     let arrays = match (&options.inputs, recorded) {
         (Some(file), _) => inputs::read(module, &mut Npz::open(file, limit)?, devices)?,
         (None, Some(recorded)) => recorded,
@@ -113,7 +113,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
     let question = passes::Question {
         subject: Subject::new(module, &arrays),
         pipeline: &pipeline,
-        settings: Settings { run, allow: Allowances::STRICT, ..Settings::default() },
+        settings: Settings { run, policy, ..Settings::default() },
         allowances,
         accumulate: variants.iter().find_map(|v| v.accumulate),
     };
@@ -219,7 +219,7 @@ fn tell(options: &Options, report: &dumps::Report, ui: &Ui) {
             dumps::Status::Same if ui.verbose => ui.good("same"),
             dumps::Status::Same => continue,
             dumps::Status::Rounding { share } => {
-                format!("rounding ({:.1}% of what it explains, beside the first)", share * 100.0)
+                format!("differs from the first by rounding (at most {:.1}% of the tolerance)", share * 100.0)
             }
             dumps::Status::Changed { .. } => ui.bad("changed"),
             dumps::Status::Skipped { why } => format!("skipped: {why}"),

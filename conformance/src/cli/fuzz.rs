@@ -8,6 +8,7 @@ use clap::Args;
 use hlo_interp::Accumulate;
 use serde::Serialize;
 
+use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions, values};
 use crate::differential::{Kind, Settings};
@@ -15,6 +16,7 @@ use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
+use crate::policy::{MostUndecided, Policy};
 use crate::reduce::{self, Candidate, Differential};
 use crate::report;
 use crate::{artifact, case, faults, frontend, inputs};
@@ -62,12 +64,8 @@ pub(crate) struct Options {
     /// Stop after so many seconds
     #[arg(long, value_name = "S", value_parser = values::time)]
     max_time: Option<Duration>,
-    /// The largest share of undecided elements that passes
-    #[arg(long, default_value_t = 0.01, value_name = "X", value_parser = values::bound)]
-    max_undecided: f64,
-    /// What engines may do besides (`all`; the names are in docs/harness.md)
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    allow: Vec<String>,
+    #[command(flatten)]
+    judging: JudgingOptions,
     /// Seconds for a run of a program
     #[arg(long, default_value = "60", value_name = "S", value_parser = values::time)]
     timeout: Duration,
@@ -140,7 +138,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             limits: Limits { fuel: options.limits.fuel.or(Some(20_000_000)), memory_bytes },
             ..RunOptions::default()
         },
-        allow: engine::allowances(&options.allow)?,
+        policy: options.judging.policy(Some(&hunting()))?,
         ..Settings::default()
     };
     let jobs = match options.jobs {
@@ -210,9 +208,17 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let nothing = keep_all(found.into_inner().unwrap_or_else(PoisonError::into_inner))?;
     write_totals(&options.out, &totals)?;
     report(ui, &totals);
-    let undecided = totals.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
+    let undecided = totals.engines.iter().any(|e| !settings.policy.max_undecided.allows(&e.elements));
     Ok(if nothing && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
 }
+
+/// How a hunt judges: of the elements of many programs some hang on a decision, such as a comparison of values that are equal but for rounding.
+fn hunting() -> Policy {
+    Policy { max_undecided: MostUndecided::Share(MOST_UNDECIDED), ..Policy::default() }
+}
+
+/// The largest share of all elements of a hunt that may stay undecided.
+const MOST_UNDECIDED: f64 = 1e-5;
 
 /// How long a program may take that once got stuck, when it is reduced.
 const STUCK: Duration = Duration::from_secs(5);
@@ -443,7 +449,8 @@ fn merge(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         all.add(&totals);
     }
     report(ui, &all);
-    let undecided = all.engines.iter().any(|e| e.elements.undecided_share() > options.max_undecided);
+    let most = options.judging.policy(Some(&hunting()))?.max_undecided;
+    let undecided = all.engines.iter().any(|e| !most.allows(&e.elements));
     Ok(if all.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
 }
 

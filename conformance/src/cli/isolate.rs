@@ -7,6 +7,7 @@ use clap::Args;
 use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Module, Opcode};
 
+use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions, values};
 use crate::artifact::{self, Finding};
@@ -20,6 +21,7 @@ use crate::frontend::{Program, instruction_count, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
+use crate::policy::Policy;
 use crate::replay::Replay;
 use crate::report::html::Page;
 use crate::report::{self, text};
@@ -53,12 +55,8 @@ pub(crate) struct Options {
     /// Instructions that another program gets at once
     #[arg(long, value_name = "N", default_value_t = 32)]
     batch: usize,
-    /// Liberties to grant besides those that the engine declares, or `all`
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    allow: Vec<String>,
-    /// NaNs must have the same bits too
-    #[arg(long)]
-    nan_bits: bool,
+    #[command(flatten)]
+    judging: JudgingOptions,
     /// Seed of made inputs and of rng
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -172,9 +170,9 @@ fn isolate_on(
         let file = (&*options.file, subject.module);
         ui.object(&report::json::isolation(file, &found, options.show, next));
     } else {
-        print(ui, subject.module, &found, options, &next);
+        print(ui, subject.module, &found, &chosen.settings.policy, options, &next);
     }
-    Ok(if found.diverges() { Exit::Differs } else { Exit::Ok })
+    Ok(found.exit)
 }
 
 fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
@@ -198,8 +196,7 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
     settings.run.devices = devices;
     settings.run.seed = options.seed.unwrap_or(settings.run.seed);
     settings.run.accumulate = options.accumulate.map_or(settings.run.accumulate, Into::into);
-    settings.nan_bits |= options.nan_bits;
-    settings.allow = settings.allow.or(engine::allowances(&options.allow)?);
+    settings.policy = options.judging.policy(finding.as_ref().map(Finding::policy).as_ref())?;
     let inputs = match (&options.inputs, recorded) {
         (Some(npz), _) => inputs::read(&program.module, &mut Npz::open(npz, limit)?, devices)?,
         (None, Some(recorded)) => recorded,
@@ -264,7 +261,11 @@ fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     if passes_of(&found.engine).is_ok() {
         next.push(format!("hlo bisect {file}{platform}"));
     }
-    next.push(format!("hlo reduce {file}{platform}"));
+    next.push(if folder {
+        format!("hlo reduce {file}")
+    } else {
+        format!("hlo reduce {file} --engines 'interpreter,{}'", found.engine)
+    });
     if let (Some(blame), false) = (&found.blame, folder) {
         let name = blame.place.describe();
         next.push(format!("hlo run {file} --stop-at {name}"));
@@ -305,33 +306,35 @@ fn replayed(ui: &Ui, module: &Module, name: &str, (engine, what): (&str, &str), 
     }
 }
 
-fn print(ui: &Ui, module: &Module, found: &Isolation, options: &Options, next: &[String]) {
-    match &found.replay {
-        Ok(r) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
-        Err(why) => {
-            match &found.steps {
-                Some(r) => {
-                    replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show)
-                }
-                None => ui.detail(format!("  replay   none: {why}")),
-            }
-            if let Some(d) = &found.whole {
-                let failure = d.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
-                ui.line(format!("  whole    {}{failure}", d.kind.describe()));
-                for (name, verdict) in &d.arrays {
-                    text::array(name, verdict, 4).iter().for_each(|l| ui.line(format!("           {l}")));
-                }
-            }
-        }
-    }
-    table(ui, &found.rows, options.show);
+/// What was found, what matters first: the verdict, who is to blame, then how that was found out.
+fn print(ui: &Ui, module: &Module, found: &Isolation, policy: &Policy, options: &Options, next: &[String]) {
+    let failure = found.whole.failure.as_ref().map(|f| format!(": {}", f.message)).unwrap_or_default();
+    let whole = format!("{}{failure}", found.whole.verdict(policy));
+    ui.line(format!("  whole    {}", if found.diverges() { ui.bad(&whole) } else { ui.good(&whole) }));
     match &found.blame {
+        Some(b) if !found.diverges() => ui.line(format!(
+            "  hidden   {}; the program's results are within their bounds all the same",
+            text::blame(b)
+        )),
         Some(b) => ui.line(format!("  blame    {}", ui.bad(&text::blame(b)))),
         None if found.diverges() && found.replay.is_err() => ui.line(
             "  blame    no instruction alone: what the engine makes of several together, or one that was not run alone",
         ),
         None => {}
     }
+    match (&found.replay, &found.steps) {
+        (Ok(r), _) => replayed(ui, module, "replay", (&found.engine, "executions"), r, options.show),
+        (Err(_), Some(r)) => {
+            replayed(ui, module, "steps", (&found.engine, "executions of its steps"), r, options.show)
+        }
+        (Err(why), None) => ui.detail(format!("  replay   none: {why}")),
+    }
+    if found.replay.is_err() {
+        for (name, verdict) in &found.whole.arrays {
+            text::array(name, verdict, 4).iter().for_each(|l| ui.line(format!("           {l}")));
+        }
+    }
+    table(ui, &found.rows, options.show);
     for (i, command) in next.iter().enumerate() {
         ui.detail(format!("  {:8} {command}", if i == 0 { "next" } else { "" }));
     }
@@ -339,7 +342,7 @@ fn print(ui: &Ui, module: &Module, found: &Isolation, options: &Options, next: &
     ui.line(if found.diverges() { ui.bad(&verdict) } else { ui.good(&verdict) });
 }
 
-/// Rows in the order of execution. Where they are too many, what succeeds or is skipped is left out first.
+/// Rows that failed, then the others, both in the order of execution. Where they are too many, what succeeds or is skipped is left out first.
 fn table(ui: &Ui, rows: &[Row], show: usize) {
     let bad = |r: &&Row| {
         matches!(r.alone, Status::Failure(_)) || matches!(r.in_place, Some(Class::Wrong | Class::Undecided))
@@ -352,6 +355,8 @@ fn table(ui: &Ui, rows: &[Row], show: usize) {
     } else {
         rows.iter().filter(bad).take(show).collect()
     };
+    let (failed, others): (Vec<&Row>, Vec<&Row>) = shown.into_iter().partition(bad);
+    let shown = [failed, others].concat();
     let name = |r: &Row| format!("{}.{}", r.computation, r.name);
     let width = shown.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).max("instruction".len());
     let head = format!(

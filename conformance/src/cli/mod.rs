@@ -10,6 +10,7 @@ mod explain;
 mod filetest;
 mod fuzz;
 mod isolate;
+mod judging;
 mod opt;
 mod print;
 mod prove;
@@ -21,6 +22,7 @@ mod test;
 pub mod ui;
 pub(crate) mod values;
 mod verify;
+mod waiting;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};

@@ -7,6 +7,7 @@ use clap::Args;
 use hlo_interp::Devices;
 use serde::Serialize;
 
+use super::judging::JudgingOptions;
 use super::ui::Ui;
 use super::values;
 use crate::artifact;
@@ -58,9 +59,8 @@ pub(crate) struct Options {
     /// The most time for one run of a command or another program
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time)]
     timeout: Duration,
-    /// NaNs must have the same bits
-    #[arg(long)]
-    nan_bits: bool,
+    #[command(flatten)]
+    judging: JudgingOptions,
     /// The most instructions that a run of the program executes
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     fuel: u64,
@@ -215,13 +215,14 @@ fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
         Some(f) => f.settings(limits)?,
         None => Settings { run: RunOptions { limits, ..RunOptions::default() }, ..Settings::default() },
     };
-    settings.nan_bits |= options.nan_bits;
+    settings.policy = options.judging.policy(finding.as_ref().map(artifact::Finding::policy).as_ref())?;
     let differential = Differential {
         reference: spec::with_timeout(reference, options.timeout)?,
         engine: spec::with_timeout(engine, options.timeout)?,
         settings,
     };
-    let identity = format!("engines {engines} nan_bits={}", options.nan_bits);
+    let policy = serde_json::to_string(&settings.policy).unwrap_or_default();
+    let identity = format!("engines {engines} {policy}");
     Ok((Box::new(differential), identity))
 }
 

@@ -1,6 +1,11 @@
-//! What the results of an engine may differ by, besides what the table of opcodes grants every engine.
+//! What the results of an engine may differ by, besides what the table of opcodes grants every engine: liberties that it takes, and budgets of
+//! its elementary functions.
 
+use hlo::opcode::Numeric;
+use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
+
+use super::Functions;
 
 /// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp, sums in any order with
 /// an accumulator of at least f32, everything else to the bit.
@@ -18,6 +23,9 @@ pub struct Allowances {
     pub reorder_regions: bool,
     /// Calls to LAPACK may be to another implementation of it than the reference's.
     pub decompositions: bool,
+    /// How far elementary functions may be off.
+    #[serde(default)]
+    pub functions: Functions,
 }
 
 impl Allowances {
@@ -29,6 +37,7 @@ impl Allowances {
         narrow_accumulator: false,
         reorder_regions: false,
         decompositions: false,
+        functions: Functions::TABLE,
     };
 
     /// All of them: what XLA:CPU does in some program or other.
@@ -39,6 +48,7 @@ impl Allowances {
         narrow_accumulator: true,
         reorder_regions: true,
         decompositions: true,
+        functions: Functions::XLA_CPU,
     };
 
     /// The names that `--allow` takes.
@@ -61,7 +71,7 @@ impl Allowances {
             "narrow-accumulator" => Allowances { narrow_accumulator: true, ..strict },
             "reorder-regions" => Allowances { reorder_regions: true, ..strict },
             "decompositions" => Allowances { decompositions: true, ..strict },
-            "all" => Allowances::LOOSE,
+            "all" => Allowances { functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
         })
     }
@@ -76,7 +86,20 @@ impl Allowances {
             narrow_accumulator: self.narrow_accumulator | other.narrow_accumulator,
             reorder_regions: self.reorder_regions | other.reorder_regions,
             decompositions: self.decompositions | other.decompositions,
+            functions: self.functions.or(other.functions),
         }
+    }
+
+    /// What the results of an opcode may be, given the budgets of elementary functions.
+    pub(crate) fn numeric(&self, opcode: Opcode, ty: ElementType) -> Numeric {
+        self.functions.numeric(opcode, ty)
+    }
+
+    /// All that is granted, for people: `contraction, flush-denormals, functions of xla-cpu`.
+    pub fn describe(self) -> String {
+        let names = self.granted().into_iter().map(str::to_owned);
+        let all: Vec<String> = names.chain(self.functions.describe()).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
     }
 
     /// The names of those that are granted.
@@ -104,7 +127,11 @@ mod tests {
         }
         let all =
             Allowances::NAMES.iter().fold(Allowances::STRICT, |a, n| a.or(Allowances::named(n).unwrap()));
-        assert_eq!(all, Allowances::LOOSE);
+        assert_eq!(all, Allowances::named("all").unwrap());
+        assert_eq!(
+            all.or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
+            Allowances::LOOSE
+        );
         assert_eq!(Allowances::named("fast"), None);
     }
 }

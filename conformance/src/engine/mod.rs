@@ -23,6 +23,8 @@ mod allowances;
 pub mod cpu;
 pub mod external;
 pub mod form;
+mod function_ulps;
+mod functions;
 pub mod interpreter;
 pub mod passes;
 pub mod recorded;
@@ -45,6 +47,7 @@ use crate::room::{self, Room};
 
 pub use allowances::Allowances;
 pub use form::Form;
+pub use functions::{Functions, Library};
 pub use interpreter::InterpreterEngine;
 #[cfg(feature = "llvm")]
 pub use spec::cpu_options;

@@ -12,6 +12,7 @@ use crate::differential::{Difference, Hosts, Kind, Settings, Subject, differ_com
 use crate::engine::{Engine, InterpreterEngine, Limits, Outcome};
 use crate::frontend::parse_text;
 use crate::guard::guarded;
+use crate::policy::Policy;
 
 /// What became of a run.
 #[derive(Debug)]
@@ -72,7 +73,8 @@ fn run_one(
         ),
         Ok(executable) => match &expected {
             Outcome::Finished(_) => {
-                let settings = Settings { run: options, nan_bits: spec.nan_bits, ..Settings::default() };
+                let policy = Policy { nan_bits: spec.nan_bits, ..Policy::default() };
+                let settings = Settings { run: options, policy, ..Settings::default() };
                 differ_compiled(&expected, engine, &**executable, &subject, &settings)
             }
             stopped => {

@@ -44,7 +44,7 @@ impl Finding {
             settings.run.devices = devices;
         }
         let subject =
-            Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
+            Subject { host: program.host.clone(), ..Subject::new(&program.module, &program.inputs) };
         let difference = differ(reference, engine, &subject, &settings);
         let mut finding =
             Finding::new(self.number, &program, (reference.name(), engine.name()), difference, &settings);
@@ -62,7 +62,7 @@ impl Finding {
     ) -> Result<PathBuf, Failure> {
         let program = &self.program;
         let subject =
-            Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
+            Subject { host: program.host.clone(), ..Subject::new(&program.module, &program.inputs) };
         let expected = guarded("running the reference", || {
             Ok(reference_run(reference, &subject, &self.settings).into_results().ok())
         });

@@ -168,7 +168,7 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals, clock: &Clock, worker:
         totals.skipped += 1;
         return Vec::new();
     };
-    let subject = Subject { module: &program.module, inputs: &program.inputs, host: program.host.clone() };
+    let subject = Subject { host: program.host.clone(), ..Subject::new(&program.module, &program.inputs) };
     let expected =
         guarded("running the reference", || Ok(reference_run(hunt.reference, &subject, &settings)));
     let expected = expected.unwrap_or_else(|f| Outcome::crashed(f.message));

@@ -7,7 +7,7 @@
 //! **Invariant:** everything is judged by the bounds of one instruction on exact operands, whatever came before.
 
 mod alone;
-mod values;
+pub(crate) mod values;
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::differential::{self, Difference, Kind, Settings, Subject};
 use crate::engine::interpreter::interpret;
 use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
+use crate::exit::Exit;
 use crate::replay::{How, Place, Replay, replay};
 use crate::verdict::Class;
 use values::{At, Keeper, Survey, arrays};
@@ -166,8 +167,10 @@ pub struct Isolation {
     pub engine: String,
     /// The replay, or why there is none.
     pub replay: Result<Replay, String>,
-    /// The verdict over the whole program, where there is no replay.
-    pub whole: Option<Box<Difference>>,
+    /// The verdict over the whole program: that of every other tool.
+    pub whole: Box<Difference>,
+    /// How a command ends with that verdict.
+    pub exit: Exit,
     /// The replay of a compiled program's steps: what it names is of the HLO that these execute.
     pub steps: Option<Box<Replay>>,
     /// Instructions in the order of their first execution.
@@ -177,15 +180,15 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Something diverges.
+    /// The program's results fail, by the verdict of every other tool.
     pub fn diverges(&self) -> bool {
-        let decided = self.steps.as_ref().is_some_and(|s| s.class() < Class::Undecided);
-        let whole = |d: &Difference| d.kind.is_failure() || d.kind == Kind::Undecided && !decided;
-        self.blame.is_some()
-            || self.whole.as_ref().is_some_and(|d| whole(d))
-            || self.replay.as_ref().is_ok_and(|r| r.ended.is_some())
-            || self.steps.as_ref().is_some_and(|s| s.class() >= Class::Undecided)
-            || self.rows.iter().any(|r| matches!(r.alone, Status::Failure(_)))
+        self.exit != Exit::Ok
+    }
+
+    /// Some instruction is beyond its own bound although the program's results do not show it.
+    pub fn is_hidden(&self) -> bool {
+        let failed = |r: &Row| matches!(r.alone, Status::Failure(_));
+        !self.diverges() && (self.blame.is_some() || self.rows.iter().any(failed))
     }
 }
 
@@ -259,33 +262,28 @@ pub fn isolate(
         }
     }
     let blame = blame_of(module, replayed.as_ref().ok(), &rows);
-    let (whole, steps) = match &replayed {
-        Ok(_) => (None, None),
-        Err(_) => {
-            let (whole, steps) = without_replay(&expected, subject, engine, settings);
-            (Some(Box::new(whole)), steps.map(Box::new))
-        }
+    let whole = differential::differ_from(&expected, engine, subject, settings);
+    let exit = whole.exit(&settings.policy);
+    let steps = match (&replayed, &whole.replay) {
+        (Ok(_), _) => None,
+        (Err(_), Some(found)) => Some(found.clone()),
+        (Err(_), None) => steps_of(&expected, subject, engine, settings).map(Box::new),
     };
-    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, steps, rows, blame })
+    let whole = Box::new(whole);
+    Ok(Isolation { engine: engine.name().to_owned(), replay: replayed, whole, exit, steps, rows, blame })
 }
 
-/// What there is to say of an engine whose HLO cannot be replayed: the verdict over the whole program, and the replay of a compiled one step by step.
-fn without_replay(
+/// The replay of a compiled program step by step; `None` of an engine that cannot be watched.
+fn steps_of(
     expected: &Outcome,
     subject: &Subject<'_>,
     engine: &dyn Engine,
     settings: &Settings,
-) -> (Difference, Option<Replay>) {
-    let executable = match engine.compile(subject.module) {
-        Ok(executable) => executable,
-        Err(outcome) => return (differential::failed(outcome), None),
-    };
-    let over = Settings { replay: false, ..*settings };
-    let whole = differential::differ_compiled(expected, engine, &*executable, subject, &over);
-    let Outcome::Finished(expected) = expected else { return (whole, None) };
-    let allowances = engine.allowances().or(settings.allow);
-    let steps = differential::steps(expected, &*executable, allowances, subject, settings);
-    (whole, steps.map(|(found, _)| found))
+) -> Option<Replay> {
+    let Outcome::Finished(expected) = expected else { return None };
+    let executable = engine.compile(subject.module).ok()?;
+    let allowances = settings.policy.allowances(engine);
+    differential::steps(expected, &*executable, allowances, subject, settings).map(|(found, _)| found)
 }
 
 /// The replay of an engine, and whether it executes HLO at all.
@@ -306,7 +304,7 @@ fn replay_of(
         let why = format!("{} does not say what it executes: there is nothing to replay", engine.name());
         return (Err(why), false);
     }
-    let replayed = replay(subject, &*executable, engine.allowances(), settings);
+    let replayed = replay(subject, &*executable, settings.policy.allowances(engine), settings);
     (replayed.map_err(message), true)
 }
 

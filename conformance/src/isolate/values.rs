@@ -8,11 +8,11 @@ use hlo_interp::{Devices, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An execution of an instruction: device, instruction, how often it ran before.
-pub(super) type At = (u32, InstrId, u64);
+pub(crate) type At = (u32, InstrId, u64);
 
 /// Keeps the values of some executions.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(crate) struct Keeper {
     /// Instruction and execution.
     wanted: FxHashSet<(InstrId, u64)>,
     devices: Devices,
@@ -20,12 +20,12 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(wanted: FxHashSet<(InstrId, u64)>, devices: Devices) -> Self {
+    pub(crate) fn new(wanted: FxHashSet<(InstrId, u64)>, devices: Devices) -> Self {
         Self { wanted, devices, values: Mutex::default() }
     }
 
     /// What was kept.
-    pub(super) fn take(&self) -> FxHashMap<At, Value> {
+    pub(crate) fn take(&self) -> FxHashMap<At, Value> {
         std::mem::take(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -108,7 +108,7 @@ impl Observer for Survey {
 }
 
 /// The arrays of a value, tuples flattened.
-pub(super) fn arrays(value: &Value) -> Vec<ArrayLiteral> {
+pub(crate) fn arrays(value: &Value) -> Vec<ArrayLiteral> {
     let literal = |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
     value.arrays().into_iter().map(literal).collect()
 }

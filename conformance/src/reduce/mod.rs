@@ -13,7 +13,7 @@
 mod metric;
 mod moves;
 mod oracle;
-mod program;
+pub(crate) mod program;
 mod record;
 mod search;
 mod store;

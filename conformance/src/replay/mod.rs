@@ -241,7 +241,7 @@ pub fn replay(
     settings: &Settings,
 ) -> Result<Replay, Outcome> {
     let Some(form) = executable.form() else { return Err(not_observable("")) };
-    let replayer = Replayer::new(subject, executable, form, allowances.or(settings.allow), settings);
+    let replayer = Replayer::new(subject, executable, form, allowances, settings);
     let run = match replayer.run(false)? {
         Some(run) => run,
         None => replayer.run(true)?.ok_or_else(|| {
@@ -317,7 +317,7 @@ impl<'a> Replayer<'a> {
             origins: self.origins.clone(),
             parents,
             devices,
-            nan_bits: self.settings.nan_bits,
+            nan_bits: self.settings.policy.nan_bits,
             limit: self.limit(),
             seen: Mutex::default(),
         });
@@ -374,7 +374,7 @@ impl<'a> Replayer<'a> {
             .map(|(&id, &executions)| (id, Stats { executions, worst_ulp: Some(0), ..Stats::default() }));
         replay.stats = stats.collect();
         let mut findings = Findings { replay, source, wanted: &self.wanted };
-        let nan_bits = self.settings.nan_bits;
+        let nan_bits = self.settings.policy.nan_bits;
         let differing = std::mem::take(&mut seen.differing);
         let same_results = actual.as_ref().is_ok_and(|a| same_results(&expected, a, nan_bits));
         let mut certified = None;

@@ -180,10 +180,9 @@ impl Page<'_> {
             }
             Err(why) => {
                 let _ = writeln!(out, "<h2>Replay in place</h2>\n<p class=\"dim\">none: {}</p>", escape(why));
-                if let Some(d) = &self.found.whole {
-                    let _ = writeln!(out, "<h2>The whole program: {}</h2>", escape(d.kind.describe()));
-                    d.arrays.iter().take(8).for_each(|(name, v)| verdict(out, name, v));
-                }
+                let d = &self.found.whole;
+                let _ = writeln!(out, "<h2>The whole program: {}</h2>", escape(d.kind.describe()));
+                d.arrays.iter().take(8).for_each(|(name, v)| verdict(out, name, v));
             }
         }
     }

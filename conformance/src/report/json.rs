@@ -197,8 +197,8 @@ pub struct IsolationObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<ReplayObject>,
     instructions: Vec<RowObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    whole: Option<&'static str>,
+    whole: &'static str,
+    hidden: bool,
     next: Vec<String>,
 }
 
@@ -210,10 +210,11 @@ pub fn isolation(
     next: Vec<String>,
 ) -> IsolationObject {
     let diverges = found.diverges();
+    let exit = found.exit;
     IsolationObject {
         file: file.to_owned(),
         ok: !diverges,
-        exit: u8::from(diverges),
+        exit: exit.code(),
         module: module.name.to_string(),
         reference: "interpreter".into(),
         engine: found.engine.clone(),
@@ -224,7 +225,8 @@ pub fn isolation(
         },
         steps: found.steps.as_ref().map(|r| replay(module, r, show)),
         instructions: found.rows.iter().map(row).collect(),
-        whole: found.whole.as_ref().map(|d| d.kind.describe()),
+        whole: found.whole.kind.describe(),
+        hidden: found.is_hidden(),
         next,
     }
 }

@@ -3,7 +3,7 @@
 use super::{count, grouped};
 use crate::isolate::{Blame, Isolation, Row, Status};
 use crate::replay::{Divergence, How};
-use crate::verdict::{ArrayVerdict, Class, Differing};
+use crate::verdict::{ArrayVerdict, Class, Differing, Worst};
 
 /// A class in capitals where it is bad.
 pub fn class(class: Class) -> &'static str {
@@ -20,11 +20,36 @@ pub fn index(index: &[i64]) -> String {
     format!("[{}]", index.iter().map(i64::to_string).collect::<Vec<_>>().join(","))
 }
 
-/// `out0[2,1]   expected 2   got 3   (error 1e0, 4,194,304 ulp, certified bound 1.2e-7)`.
+/// More ulp than that say nothing to a person: the element is small against what it was computed from.
+const MOST_ULP_SHOWN: f64 = 1e4;
+
+/// `worst 3 ulp of 5 allowed`, or by absolute errors where a count of ulp says nothing.
+pub fn worst(w: &Worst) -> String {
+    match w.ulp.zip(w.allowed_ulp()) {
+        Some((ulp, allowed)) if allowed < MOST_ULP_SHOWN => {
+            format!("worst {} ulp of {} allowed", grouped(ulp), grouped(allowed.round() as u64))
+        }
+        _ => format!("worst error {:.2e} of {:.2e} allowed", w.error, w.bound),
+    }
+}
+
+/// `out0[2,1]   expected 2   got 3   (error 1.00e0, 4,194,304 ulp, certified bound 1.20e-7)`.
 pub fn element(name: &str, d: &Differing) -> String {
-    let mut how = vec![d.error.map_or_else(|| "no distance".to_owned(), |e| format!("error {e:.2e}"))];
-    how.extend(d.ulp.map(|u| format!("{} ulp", grouped(u))));
-    how.push(d.bound.map_or_else(|| "no bound is known".to_owned(), |b| format!("certified bound {b:.2e}")));
+    let mut how = Vec::new();
+    how.extend(d.error.map(|e| format!("error {e:.2e}")));
+    how.extend(d.ulp.filter(|&u| (u as f64) < MOST_ULP_SHOWN).map(|u| format!("{} ulp", grouped(u))));
+    how.push(match (d.class, d.bound, d.hard_bound) {
+        (_, None, _) => "no bound is known".to_owned(),
+        (Class::Undecided, Some(soft), hard) => {
+            let alike = if soft > 0.0 { format!("within {soft:.2e}") } else { "the same bits".to_owned() };
+            let otherwise = hard.map_or_else(|| "anything".to_owned(), |h| format!("within {h:.2e}"));
+            format!("a decision hangs on rounding: {alike} if it falls alike, {otherwise} if not")
+        }
+        (Class::Same | Class::Explained | Class::Wrong, Some(0.0), _) => "must have the same bits".to_owned(),
+        (Class::Same | Class::Explained | Class::Wrong, Some(bound), _) => {
+            format!("certified bound {bound:.2e}")
+        }
+    });
     format!("{name}{}   expected {}   got {}   ({})", index(&d.index), d.expected, d.actual, how.join(", "))
 }
 

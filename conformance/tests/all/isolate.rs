@@ -10,6 +10,7 @@ use hlo_conformance::engine::passes::PassesEngine;
 use hlo_conformance::engine::{Allowances, Engine, InterpreterEngine, RunOptions};
 use hlo_conformance::frontend::parse_text;
 use hlo_conformance::isolate::{Blame, Found, Options, Status, blame, isolate};
+use hlo_conformance::policy::Policy;
 use hlo_conformance::replay::{How, Replay, replay};
 use hlo_conformance::verdict::Class;
 use hlo_interp::Devices;
@@ -398,7 +399,8 @@ fn nans_and_zeros() {
     let subject = Subject::new(&m, &inputs);
     let copy = wrong("s", |m, id| m.instr_mut(id).opcode = Opcode::Copy);
     assert_eq!(replayed(&copy, &subject, &settings(1)).class(), Class::Same);
-    let strict = Settings { nan_bits: true, ..settings(1) };
+    let policy = Policy { nan_bits: true, ..Policy::default() };
+    let strict = Settings { policy, ..settings(1) };
     assert_eq!(replayed(&copy, &subject, &strict).class(), Class::Wrong);
 }
 
@@ -542,13 +544,15 @@ fn command() {
             {"name": "s", "computation": "inner", "opcode": "subtract", "executions": 1, "status": "SKIPPED",
              "reason": "the engine knows one program only", "execution": 0, "device": 0, "in_place": "wrong"}
         ],
+        "whole": "wrong result",
+        "hidden": false,
         "next": 2
     });
     assert_eq!(golden, expected);
     let keys: Vec<&String> = arrays[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["array", "shape", "class", "elements", "worst", "common", "by_ulp", "by_bound"]);
     let keys: Vec<&String> = arrays[0]["worst"][0].as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["index", "expected", "actual", "error", "ulp", "bound", "class"]);
+    assert_eq!(keys, ["index", "expected", "actual", "error", "ulp", "bound", "hard_bound", "class"]);
 
     for (args, code, message) in [
         (&["isolate", &*file][..], 2, "which engine?"),
@@ -568,7 +572,7 @@ fn command() {
     ends(&hlo(&["run", &bad, "--inputs", npz, "--output", npz_out]), 0);
     let o = hlo(&["isolate", &file, "--inputs", npz, "--platform", &format!("recorded:{npz_out}")]);
     ends(&o, 1);
-    assert!(out(&o).contains("  whole    wrong result") && out(&o).contains("8 SKIPPED"), "{}", out(&o));
+    assert!(out(&o).contains("  whole    mismatch") && out(&o).contains("8 SKIPPED"), "{}", out(&o));
     // One instruction of another program at a time, and many at once.
     let exec = format!("exec:{} run --platform interpreter", env!("CARGO_BIN_EXE_hlo"));
     let exec = format!("{exec} {{module}} --inputs {{inputs}} --output {{output}}");
@@ -597,6 +601,7 @@ fn artifacts() {
             code: None,
             engine: "faulty:x".into(),
         },
+        policy: None,
         allow: Allowances::STRICT,
         replicas: 1,
         partitions: 1,

@@ -18,6 +18,7 @@ mod filetests;
 mod fuzz;
 mod generated;
 mod isolate;
+mod judging;
 mod mutated;
 mod output;
 mod passes;
@@ -63,6 +64,7 @@ fn main() {
     trials.extend(semantics::trials());
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
+    trials.extend(judging::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
     libtest_mimic::run(&arguments, trials).exit();

@@ -7,6 +7,7 @@ use hlo::literal::Buffer;
 use hlo::{ComputationId, Module, Shape, with_buffer};
 
 use super::tape::Tape;
+use crate::endless;
 use crate::error::Result;
 use crate::ops::Cx;
 use crate::value::{Tensor, Value};
@@ -16,6 +17,8 @@ use crate::value::{Tensor, Value};
 pub(crate) struct ScalarLoop {
     condition: Tape,
     body: Tape,
+    /// The condition reads only what the body passes on.
+    fixed: bool,
 }
 
 impl ScalarLoop {
@@ -26,8 +29,9 @@ impl ScalarLoop {
         if !scalars {
             return None;
         }
+        let fixed = endless::condition_is_fixed(module, condition, body);
         let (condition, body) = (Tape::compile(module, condition)?, Tape::compile(module, body)?);
-        (!condition.ordered && !body.ordered).then_some(Self { condition, body })
+        (!condition.ordered && !body.ordered).then_some(Self { condition, body, fixed })
     }
 
     /// The state when the condition first is false.
@@ -38,7 +42,17 @@ impl ScalarLoop {
             with_buffer!(&mut body[leaves], column => column.copy_from_slice(leaf.slice()));
             leaves += 1;
         });
-        loop {
+        let mut anchor: Option<Vec<Buffer>> = None;
+        for iterations in 0.. {
+            if endless::is_anchor(iterations) {
+                anchor = Some(body[..leaves].to_vec());
+            } else if endless::is_compared(iterations)
+                && let Some(earlier) = &anchor
+                && earlier.iter().zip(&body).all(|(a, b)| endless::same_buffer(a, b))
+            {
+                let cycle = iterations - (1 << iterations.ilog2());
+                return Err(endless::error(cx.instr, iterations, Some(cycle)));
+            }
             cx.spend(self.condition.instructions)?;
             let inputs = condition.iter_mut().zip(&mut body).take(leaves);
             inputs.for_each(|(a, b)| std::mem::swap(a, b));
@@ -50,6 +64,9 @@ impl ScalarLoop {
             };
             if !goes_on[0] {
                 break;
+            }
+            if self.fixed && endless::looks_at_condition(iterations) {
+                return Err(endless::error(cx.instr, iterations, None));
             }
             cx.spend(self.body.instructions)?;
             self.body.run(&mut body, 1);

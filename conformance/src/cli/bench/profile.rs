@@ -72,18 +72,26 @@ impl Profile {
         for step in self.steps.iter().take(SHOWN) {
             let _ = writeln!(
                 text,
-                "  {:>9} {:5.1}% {:7} {:9.2} {:8.2} {:5.0}%  {} {}",
+                "  {:>9} {:5.1}% {:7} {:9.2} {:8.2}  {}  {} {}",
                 time(step.us),
                 step.us / all.max(1e-3) * 100.0,
                 step.count,
                 step.gb_per_s,
                 step.gflop_per_s,
-                (step.gb_per_s / gb).max(step.gflop_per_s / gflop) * 100.0,
+                limit(step.gb_per_s / gb, step.gflop_per_s / gflop),
                 step.kind,
                 step.name
             );
         }
     }
+}
+
+/// The larger share of memory's and arithmetic's rates; `cache` for more bytes than memory gives, which came from a cache.
+fn limit(bytes: f64, arithmetic: f64) -> String {
+    if bytes > 1.0 && bytes >= arithmetic {
+        return "cache".to_owned();
+    }
+    format!("{:4.0}%", bytes.max(arithmetic).min(1.0) * 100.0)
 }
 
 fn time(us: f64) -> String {

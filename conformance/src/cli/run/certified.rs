@@ -10,10 +10,14 @@ use serde::Serialize;
 use crate::artifact::{self, Artifact, Finding};
 use crate::cli::ui::Ui;
 use crate::differential::{Difference, Kind, Settings};
+use crate::engine::Allowances;
 use crate::exit::{Exit, Failure};
-use crate::report;
+use crate::phase::{Phase, Phases};
+use crate::report::{self, text};
 use crate::verdict::{ArrayVerdict, Differing, Tally};
 
+/// A command that takes longer says what took the time.
+const SLOW: Duration = Duration::from_secs(1);
 /// Arrays, and elements of each, that are shown.
 const SHOWN: usize = 8;
 
@@ -27,9 +31,7 @@ pub(super) struct Compared<'a> {
     pub(super) settings: &'a Settings,
     pub(super) expected: &'a [Vec<ArrayLiteral>],
     pub(super) difference: &'a Difference,
-    /// Of the reference.
-    pub(super) time: Duration,
-    pub(super) max_undecided: f64,
+    pub(super) phases: &'a Phases,
 }
 
 /// The same for machines.
@@ -40,6 +42,11 @@ pub(super) struct Object {
     pass: bool,
     elements: Tally,
     replayed: bool,
+    /// At how many values the program was cut, if it was judged in pieces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuts: Option<usize>,
+    /// What the engine was allowed.
+    liberties: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     blamed: Option<&'static str>,
     arrays: Vec<ArrayObject>,
@@ -56,13 +63,7 @@ struct ArrayObject {
 
 impl Compared<'_> {
     pub(super) fn exit(&self) -> Exit {
-        match self.difference.kind {
-            Kind::Unsupported => Exit::Unsupported,
-            Kind::Trap | Kind::Timeout | Kind::Exhausted => Exit::Trap,
-            Kind::Crash => self.difference.failure.as_ref().map_or(Exit::Differs, Exit::of_crash),
-            _ if self.difference.passes(self.max_undecided) => Exit::Ok,
-            _ => Exit::Differs,
-        }
+        self.difference.exit(&self.settings.policy)
     }
 
     /// Saves what repeats the failure below the current folder.
@@ -90,6 +91,8 @@ impl Compared<'_> {
             pass: self.exit() == Exit::Ok,
             elements: d.tally,
             replayed: d.replayed,
+            cuts: d.pieces.as_ref().map(|p| p.cuts),
+            liberties: d.allowances.describe(),
             blamed: d.blamed.map(hlo::Opcode::name),
             arrays: d
                 .arrays
@@ -106,60 +109,110 @@ impl Compared<'_> {
 
     pub(super) fn print(&self, ui: &Ui) {
         let Difference { tally, arrays, .. } = self.difference;
-        let share = |n: u64| {
-            if tally.total() == 0 { 100.0 } else { n as f64 * 100.0 / tally.total() as f64 }
-        };
+        let share = |n: u64| n as f64 * 100.0 / tally.total() as f64;
         ui.detail(format!(
             "  check    against {} ({}): {} elements",
             self.reference,
-            report::time(self.time),
+            report::time(self.phases.spent(Phase::Reference)),
             report::grouped(tally.total())
         ));
-        let worst = arrays.iter().filter_map(|(_, v)| v.worst_ulp).max_by_key(|(ulp, _)| *ulp);
-        let worst = worst.map(|(ulp, allowed)| {
-            format!(" (worst {} ulp of {} allowed)", report::grouped(ulp), report::grouped(allowed as u64))
-        });
-        let number = |n: u64| report::grouped(n);
-        ui.detail(format!(
-            "           same bits {:.1}%   explained by rounding {:.1}%{}   undecided {}   {}",
-            share(tally.same),
-            share(tally.explained),
-            worst.unwrap_or_default(),
-            if tally.undecided > 0 { ui.bad(&number(tally.undecided)) } else { "0".into() },
-            if tally.wrong > 0 {
-                ui.bad(&format!("WRONG {} ({:.1}%)", number(tally.wrong), share(tally.wrong)))
-            } else {
-                "wrong 0".into()
-            }
-        ));
-        // What a replay has decided needs no places.
+        if tally.total() > 0 {
+            let worst = arrays.iter().filter_map(|(_, v)| v.worst_explained);
+            let worst = worst.max_by(|a, b| a.share().total_cmp(&b.share())).map(|w| text::worst(&w));
+            let worst = worst.map(|w| format!(" ({w})")).unwrap_or_default();
+            ui.detail(format!(
+                "           same bits {:.1}%   explained by rounding {:.1}%{worst}   {}   {}",
+                share(tally.same),
+                share(tally.explained),
+                counted(ui, "undecided", tally.undecided),
+                if tally.wrong > 0 {
+                    let wrong = report::grouped(tally.wrong);
+                    ui.bad(&format!("WRONG {wrong} ({:.1}%)", share(tally.wrong)))
+                } else {
+                    "wrong 0".into()
+                }
+            ));
+        }
+        // What a replay has decided needs no elements.
         let open = self.exit() != Exit::Ok || tally.undecided > 0;
         let bad = |(_, v): &&(String, ArrayVerdict)| v.tally.wrong + v.tally.undecided > 0;
         for (name, verdict) in arrays.iter().filter(|_| open).filter(bad).take(SHOWN) {
             self.print_array(ui, name, verdict);
         }
-        if self.difference.replayed {
-            let blamed = match self.difference.blamed {
-                Some(opcode) if self.difference.kind == Kind::Wrong => {
-                    ui.bad(&format!("WRONG at a {opcode}"))
-                }
-                Some(opcode) => format!("undecided at a {opcode}"),
-                None => {
-                    "every instruction, in its place and on the reference's operands, does what it may".into()
-                }
-            };
-            ui.detail(format!("  replay   the bounds say too little over the whole program; instruction by instruction: {blamed}"));
+        self.print_second_look(ui);
+        // Only where something differs was anything granted.
+        if !arrays.is_empty() && self.difference.allowances != Allowances::STRICT {
+            ui.detail(format!(
+                "  granted  {} (`--allow none` grants none)",
+                self.difference.allowances.describe()
+            ));
+        }
+        let total = self.phases.total();
+        if ui.verbose || total >= SLOW {
+            ui.detail(format!("  times    {} in all: {}", report::time(total), times(self.phases)));
+        }
+    }
+
+    /// What came of replaying the engine, or of judging it in pieces.
+    fn print_second_look(&self, ui: &Ui) {
+        let d = self.difference;
+        let blamed = match d.blamed {
+            Some(opcode) if d.kind == Kind::Wrong => ui.bad(&format!("WRONG at a {opcode}")),
+            Some(opcode) => format!("undecided at a {opcode}"),
+            None if d.kind == Kind::Wrong => ui.bad("WRONG"),
+            None if d.kind == Kind::Undecided => "undecided".to_owned(),
+            None => "every difference is explained".to_owned(),
+        };
+        if d.replayed {
+            ui.detail(format!(
+                "  replay   instruction by instruction on the reference's operands, since bounds over the whole program say too little: {blamed}"
+            ));
+        }
+        if let Some(pieces) = &d.pieces {
+            let n = report::grouped(pieces.cuts as u64);
+            let values = if pieces.cuts == 1 { "value" } else { "values" };
+            ui.detail(format!(
+                "  pieces   the program cut at {n} {values}, since bounds over all of it say too little: {blamed}"
+            ));
+        }
+    }
+
+    /// The verdict in a word or a sentence.
+    pub(super) fn last_line(&self, ui: &Ui) -> String {
+        let d = self.difference;
+        let line = d.verdict(&self.settings.policy);
+        match (self.exit(), d.kind) {
+            // What is undecided is never good, allowed or not.
+            (Exit::Ok, Kind::Undecided) => line,
+            (Exit::Ok, _) => ui.good(&line),
+            (_, _) => ui.bad(&line),
         }
     }
 
     fn print_array(&self, ui: &Ui, name: &str, verdict: &ArrayVerdict) {
         for w in &verdict.worst {
-            ui.line(format!("           {}", report::text::element(name, w)));
+            ui.line(format!("           {}", text::element(name, w)));
         }
         if let Some(common) = verdict.common() {
             ui.line(format!("           ... {common}"));
         }
     }
+}
+
+/// A count that is bad if it is not 0.
+fn counted(ui: &Ui, what: &str, n: u64) -> String {
+    let text = format!("{what} {}", report::grouped(n));
+    if n > 0 { ui.bad(&text) } else { text }
+}
+
+/// `reference 1.9 s, run 2.4 ms, bounds 5.1 s`, and what is left.
+fn times(phases: &Phases) -> String {
+    let all = phases.all();
+    let rest = phases.total().saturating_sub(all.iter().map(|(_, t)| *t).sum());
+    let mut said: Vec<String> =
+        all.iter().map(|(p, t)| format!("{} {}", p.name(), report::time(*t))).collect();
+    said.push(format!("other {}", report::time(rest)));
+    said.join(", ")
 }
 
 /// What to do about a folder.

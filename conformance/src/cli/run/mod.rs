@@ -4,20 +4,23 @@ mod certified;
 mod object;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
 use hlo_interp::{Accumulate, Devices};
 
+use super::judging::JudgingOptions;
 use super::ui::{Ui, closed};
+use super::waiting::Waiting;
 use super::watch::{WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions, values};
-use crate::artifact;
+use crate::artifact::{self, Finding};
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
-use crate::differential::{Kind, Settings, Subject, differ_from, reference_run};
+use crate::differential::{Settings, Subject, differ_from, reference_run};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
@@ -27,6 +30,7 @@ use crate::guard::guarded;
 use crate::inputs;
 use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
+use crate::phase::{Phase, Phases};
 use crate::report;
 use certified::Compared;
 use object::{CheckObject, Object, ResultObject, TimesObject};
@@ -83,15 +87,8 @@ pub(crate) struct Options {
     /// An element is wrong if it exceeds this and the absolute bound
     #[arg(long, value_name = "X", value_parser = values::bound)]
     rel_error_bound: Option<f64>,
-    /// NaNs must have the same bits too
-    #[arg(long)]
-    nan_bits: bool,
-    /// Liberties of the platform: contraction, flush-denormals, ... (docs/harness.md), all
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
-    allow: Vec<String>,
-    /// The largest share of undecided elements that passes
-    #[arg(long, default_value_t = 0.01, value_name = "X", value_parser = values::bound, hide_short_help = true)]
-    max_undecided: f64,
+    #[command(flatten)]
+    judging: JudgingOptions,
     /// Where a folder that repeats a mismatch goes, or `none`
     #[arg(long, default_value = ".", value_name = "DIR", hide_short_help = true)]
     save_mismatch: String,
@@ -135,7 +132,7 @@ struct Job {
     expected: Option<String>,
     case: Option<Case>,
     /// Of a folder of a finding: how to repeat it.
-    finding: Option<artifact::Finding>,
+    finding: Option<Finding>,
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
@@ -168,7 +165,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                     name => Some(engine::by_name(name)?),
                 };
                 let (platform, reference) = (&*platform, reference.as_deref());
-                let runner = Runner { options, ui, platform, reference, job };
+                let phases: Arc<Phases> = Arc::default();
+                let _waiting = Waiting::new(ui, &phases);
+                let runner = Runner { options, ui, platform, reference, job, phases };
                 exit = exit.first_failure(runner.run()?);
             }
             Ok(exit)
@@ -252,6 +251,7 @@ struct Runner<'a> {
     platform: &'a dyn Engine,
     reference: Option<&'a dyn Engine>,
     job: &'a Job,
+    phases: Arc<Phases>,
 }
 
 /// What results are compared with.
@@ -283,7 +283,7 @@ const SHOWN_RESULTS: usize = 16;
 impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
         let file = &self.job.program;
-        let program = match load(file) {
+        let program = match self.phases.during(Phase::Read, || load(file)) {
             Ok(program) => program,
             Err(rejected) => {
                 if self.ui.json {
@@ -455,10 +455,10 @@ impl Runner<'_> {
     fn iterate(&self, program: &Program, iteration: u64) -> Result<Exit, Failure> {
         let module = &program.module;
         let seed = self.options.seed.wrapping_add(iteration);
-        let start = Instant::now();
         let devices = self.devices(module)?;
-        let arguments = self.make_inputs(module, seed, devices)?;
-        let inputs_time = start.elapsed();
+        let before = self.phases.spent(Phase::Inputs);
+        let arguments = self.phases.during(Phase::Inputs, || self.make_inputs(module, seed, devices))?;
+        let inputs_time = self.phases.spent(Phase::Inputs) - before;
         if let Some(path) = &self.options.save_inputs {
             npz::write(Path::new(path), &named("arg", &arguments))?;
         }
@@ -488,11 +488,12 @@ impl Runner<'_> {
                 let host = feeds.host(devices)?;
                 let inputs = Inputs { host: host.clone(), ..Inputs::new(module, &arguments)? };
                 let outcome = if self.options.watch.any() {
-                    let (outcome, seen) = self.options.watch.run(self.platform, module, inputs, &run)?;
+                    let watch = || self.options.watch.run(self.platform, module, inputs, &run);
+                    let (outcome, seen) = self.phases.during(Phase::Run, watch)?;
                     watched = seen;
                     outcome
                 } else {
-                    self.platform.run(module, inputs, &run)
+                    self.phases.during(Phase::Run, || self.platform.run(module, inputs, &run))
                 };
                 // What a program said before it failed may say why.
                 self.write_outfeed(&host.taken())?;
@@ -519,9 +520,9 @@ impl Runner<'_> {
                     checks: &e.checks,
                     options: run,
                     modes: tried,
-                    nan_bits: self.options.nan_bits,
+                    nan_bits: self.options.judging.nan_bits,
                 };
-                match judge.run() {
+                match self.phases.during(Phase::Run, || judge.run()) {
                     Ok(judged) => {
                         let mode = judged.mode_name();
                         let Judged { finished, verdicts, fed_out, .. } = judged;
@@ -559,18 +560,11 @@ impl Runner<'_> {
     ) -> Result<Exit, Failure> {
         let module = &program.module;
         let host = feeds.hosts(run.devices)?;
-        let allow = engine::allowances(&self.options.allow)?;
         let recorded = self.job.finding.as_ref();
-        let settings = Settings {
-            run: *run,
-            allow: recorded.map_or(allow, |f| f.allow.or(allow)),
-            nan_bits: self.options.nan_bits || recorded.is_some_and(|f| f.nan_bits),
-            replay: true,
-        };
-        let subject = Subject { module, inputs: arguments, host };
-        let start = Instant::now();
+        let policy = self.options.judging.policy(recorded.map(Finding::policy).as_ref())?;
+        let settings = Settings { run: *run, policy, replay: true };
+        let subject = Subject { module, inputs: arguments, host, phases: self.phases.clone() };
         let expected = reference_run(reference, &subject, &settings);
-        let time = start.elapsed();
         let difference = differ_from(&expected, self.platform, &subject, &settings);
         let expected = match expected.into_results() {
             Ok(expected) => expected,
@@ -585,8 +579,7 @@ impl Runner<'_> {
             settings: &settings,
             expected: &expected.results,
             difference: &difference,
-            time,
-            max_undecided: self.options.max_undecided,
+            phases: &self.phases,
         };
         let exit = compared.exit();
         let differs = difference.kind.is_failure() || exit == Exit::Differs;
@@ -635,11 +628,7 @@ impl Runner<'_> {
         if let Some(folder) = &saved {
             certified::next(self.ui, folder);
         }
-        self.ui.line(match (exit, difference.kind) {
-            (Exit::Ok, _) => self.ui.good("ok"),
-            (_, Kind::Undecided) => self.ui.bad("undecided"),
-            (_, _) => self.ui.bad("mismatch"),
-        });
+        self.ui.line(compared.last_line(self.ui));
         Ok(exit)
     }
 

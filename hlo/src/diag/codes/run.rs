@@ -4,6 +4,10 @@ super::codes! {
     OUT_OF_FUEL = "R0001" "out of fuel"
         "The program was stopped because it ran longer than it was allowed to: `--fuel N` limits the number of instructions\n\
          that are executed. A `while` whose condition never becomes false ends like this.",
+    ENDLESS_LOOP = "R0007" "a loop that never ends"
+        "A `while` loop without effects (no random numbers, feeds, collectives or calls out) was found to run for ever: its\n\
+         condition is true and reads nothing that an iteration changes, or its state is the same, bit for bit, as some\n\
+         iterations before. Other loops that do not end are stopped by `--fuel N`.",
     OUT_OF_MEMORY = "R0002" "memory limit exceeded"
         "The values that are alive at once would need more than `--memory-limit BYTES` (8 GiB unless said otherwise), or than\n\
          there is: what is free on the machine, or what limits on the process and its group leave. The message says which\n\

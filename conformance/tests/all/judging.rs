@@ -1,0 +1,328 @@
+//! One policy for every tool: what an engine may do, how much may stay open, and that the tools agree about a program.
+
+use hlo::{ArrayLiteral, Buffer, Dims};
+use hlo_conformance::npz;
+use libtest_mimic::Trial;
+
+use crate::cli::{Dir, ends, err, hlo, json_lines, out};
+use crate::function;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        function("judging/what differs and is undecided is never ok", undecided),
+        function("judging/liberties are granted, taken away and named", liberties),
+        function("judging/functions have budgets that can be set", budgets),
+        function("judging/run, isolate and reduce agree", agreement),
+        function("judging/a program is cut where bounds blow up", pieces),
+        function("judging/options that are wrong say so", usage),
+        function("judging/a finding remembers how it was judged", findings),
+    ]
+}
+
+fn array(values: Buffer) -> ArrayLiteral {
+    ArrayLiteral::new(Dims::from_slice(&[values.len() as i64]), values).unwrap()
+}
+
+/// Results as a file.
+fn recorded(d: &Dir, name: &str, results: &[ArrayLiteral]) -> String {
+    let path = d.path(name);
+    let named: Vec<(String, &ArrayLiteral)> =
+        results.iter().enumerate().map(|(i, a)| (format!("out{i}"), a)).collect();
+    npz::write(&path, &named).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Inputs as a file.
+fn inputs(d: &Dir, arrays: &[ArrayLiteral]) -> String {
+    let path = d.path("inputs.npz");
+    let named: Vec<(String, &ArrayLiteral)> =
+        arrays.iter().enumerate().map(|(i, a)| (format!("arg{i}"), a)).collect();
+    npz::write(&path, &named).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// This program with the platform that follows, as another program.
+fn another(platform: &str) -> String {
+    let hlo = env!("CARGO_BIN_EXE_hlo");
+    format!(
+        "exec:{hlo} run {{module}} --platform {platform} --reference-platform none --inputs {{inputs}} --output {{output}}"
+    )
+}
+
+fn last(o: &std::process::Output) -> String {
+    out(o).lines().last().unwrap_or_default().to_owned()
+}
+
+/// Ten tenths: 1 but for rounding, so that its integer part hangs on the order of the sum.
+const TENTHS: &str = "HloModule tenths
+
+ENTRY e {
+  a = f32[3,10] parameter(0)
+  b = f32[10] parameter(1)
+  d = f32[3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = s32[3] convert(d)
+}
+";
+
+fn undecided() {
+    let d = Dir::new();
+    let file = d.file("tenths.hlo", TENTHS);
+    let mut rows = vec![0.1f32; 20];
+    rows.extend([0.7f32; 10]);
+    let a = ArrayLiteral::new(Dims::from_slice(&[3, 10]), Buffer::F32(rows)).unwrap();
+    let ins = inputs(&d, &[a, array(Buffer::F32(vec![1.0; 10]))]);
+    // The exact sum is above 1: one row is as the reference has it, one hangs on rounding, and 7 is as near.
+    let engine = |values: &[i32]| {
+        format!("recorded:{}", recorded(&d, "out.npz", &[array(Buffer::S32(values.to_vec()))]))
+    };
+    let run = |values: &[i32], more: &[&str]| {
+        let engine = engine(values);
+        hlo(&[&["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine], more]
+            .concat())
+    };
+    let o = run(&[1, 1, 7], &[]);
+    ends(&o, 0);
+    assert_eq!(last(&o), "ok");
+    let o = run(&[1, 0, 7], &[]);
+    ends(&o, 1);
+    assert_eq!(
+        last(&o),
+        "undecided: 1 element differs and is not decided (0 allowed by --max-undecided)",
+        "{}",
+        out(&o)
+    );
+    assert!(
+        out(&o)
+            .contains("a decision hangs on rounding: the same bits if it falls alike, within 1.00e0 if not"),
+        "{}",
+        out(&o)
+    );
+    for (most, code) in [("1", 0), ("34%", 0), ("33%", 1), ("0%", 1)] {
+        let o = run(&[1, 0, 7], &["--max-undecided", most]);
+        ends(&o, code);
+        assert!(last(&o).starts_with("undecided: 1 element differs"), "{}", out(&o));
+    }
+    // Further away than any rounding is wrong, whatever is allowed.
+    let o = run(&[1, 3, 7], &["--max-undecided", "100%"]);
+    ends(&o, 1);
+    assert_eq!(last(&o), "mismatch");
+}
+
+const FMA: &str = "HloModule fma
+
+ENTRY e {
+  a = f32[2] parameter(0)
+  b = f32[2] parameter(1)
+  c = f32[2] parameter(2)
+  m = f32[2] multiply(a, b)
+  ROOT r = f32[2] add(m, c)
+}
+";
+
+fn liberties() {
+    let d = Dir::new();
+    let file = d.file("fma.hlo", FMA);
+    // (1 + 2^-12)^2 - 1: 2^-11 after two roundings, 2^-11 + 2^-24 after one.
+    let x = 1.0 + f32::EPSILON * 2048.0;
+    let [a, b, c] = [vec![x, 2.0], vec![x, 3.0], vec![-1.0, 1.0]].map(|v| array(Buffer::F32(v)));
+    let ins = inputs(&d, &[a, b, c]);
+    let fused = array(Buffer::F32(vec![x.mul_add(x, -1.0), 7.0]));
+    assert_ne!(x.mul_add(x, -1.0), x * x - 1.0);
+    let engine = format!("recorded:{}", recorded(&d, "out.npz", &[fused]));
+    let run = |more: &[&str]| {
+        hlo(&[&["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine], more]
+            .concat())
+    };
+    let o = run(&[]);
+    ends(&o, 0);
+    let granted = "  granted  contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, functions of xla-cpu (`--allow none` grants none)";
+    assert!(out(&o).contains(granted), "{}", out(&o));
+    ends(&run(&["--allow", "none"]), 1);
+    ends(&run(&["--allow", "none,flush-denormals"]), 1);
+    let o = run(&["--allow", "none,contraction"]);
+    ends(&o, 0);
+    assert!(out(&o).contains("  granted  contraction ("), "{}", out(&o));
+    let json = run(&["--json", "--allow", "none,contraction"]);
+    assert_eq!(json_lines(&json)[0]["comparison"]["liberties"], "contraction");
+    // Our own compiler has none, unless it is given some.
+    let o =
+        hlo(&["run", &file, "--inputs", &ins, "--platform", "interpreter:fma", "--save-mismatch", "none"]);
+    ends(&o, 0);
+    let o = hlo(&[
+        "run",
+        &file,
+        "--inputs",
+        &ins,
+        "--platform",
+        "interpreter:fma",
+        "--allow",
+        "none",
+        "--save-mismatch",
+        "none",
+    ]);
+    ends(&o, 1);
+}
+
+const TANH: &str = "HloModule m
+
+ENTRY e {
+  x = f32[64] parameter(0)
+  t = f32[64] tanh(x)
+  c = f32[] constant(1)
+  b = f32[64] broadcast(c), dimensions={}
+  ROOT s = f32[64] subtract(t, b)
+}
+";
+
+fn budgets() {
+    let d = Dir::new();
+    let file = d
+        .file("t.hlo", "HloModule t\n\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT t = f32[2] tanh(x)\n}\n");
+    let ins = inputs(&d, &[array(Buffer::F32(vec![0.5, -0.25]))]);
+    let exact = [0.5f32, -0.25].map(|x| f64::from(x).tanh() as f32);
+    let off = |ulps: u32| {
+        let values = vec![f32::from_bits(exact[0].to_bits() + ulps), exact[1]];
+        format!("recorded:{}", recorded(&d, &format!("{ulps}.npz"), &[array(Buffer::F32(values))]))
+    };
+    let run = |ulps: u32, more: &[&str]| {
+        let engine = off(ulps);
+        let o =
+            hlo(&[&["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine], more]
+                .concat());
+        o.status.code()
+    };
+    assert_eq!(run(3, &[]), Some(0), "what XLA on the CPU may do");
+    assert_eq!(run(200, &[]), Some(1));
+    assert_eq!((run(2, &["--functions", "table"]), run(3, &["--functions", "table"])), (Some(0), Some(1)));
+    assert_eq!((run(7, &["--ulp", "tanh=7"]), run(8, &["--ulp", "tanh=7"])), (Some(0), Some(1)));
+    assert_eq!(run(1, &["--ulp", "log=9,tanh=0"]), Some(1), "a number may be less than the table's");
+    assert_eq!(run(3, &["--allow", "none"]), Some(1), "budgets are among what is taken away");
+}
+
+fn agreement() {
+    let d = Dir::new();
+    let file = d.file("tanh.hlo", TANH);
+    let engine = another("interpreter:ulp-up");
+    let reduced = d.path("reduced");
+    for (more, fails) in
+        [(&[][..], false), (&["--ulp", "tanh=0"][..], true), (&["--ulp", "tanh=1"][..], false)]
+    {
+        let with = |args: &[&str]| hlo(&[args, more].concat());
+        let run = with(&["run", &file, "--platform", &engine, "--save-mismatch", "none"]);
+        ends(&run, i32::from(fails));
+        let isolate = with(&["isolate", &file, "--platform", &engine]);
+        ends(&isolate, i32::from(fails));
+        let engines = format!("interpreter,{engine}");
+        let out_dir = reduced.join(format!("{}", more.len()) + more.last().unwrap_or(&""));
+        let reduce = with(&[
+            "reduce",
+            &file,
+            "--engines",
+            &engines,
+            "--out",
+            out_dir.to_str().unwrap(),
+            "--repeat",
+            "1",
+        ]);
+        ends(&reduce, i32::from(!fails));
+        if fails {
+            let text = out(&isolate);
+            let blame = text.lines().position(|l| l.starts_with("  blame    tanh (e.t)")).unwrap();
+            assert_eq!(blame, 2, "it comes right after the verdict:\n{text}");
+            assert!(out(&reduce).contains("tanh(p0)"), "{}", out(&reduce));
+        } else {
+            assert!(
+                !out(&isolate).contains("blame") && out(&isolate).contains("  whole    ok"),
+                "{}",
+                out(&isolate)
+            );
+            assert!(err(&reduce).contains("does not fail"), "{}", err(&reduce));
+        }
+    }
+}
+
+/// A sine of large sums: what is left of the bounds of the sums says nothing of it.
+const SINES: &str = "HloModule sines
+
+inner {
+  d = f32[19] parameter(0)
+  c = f32[] constant(3e7)
+  b = f32[19] broadcast(c), dimensions={}
+  x = f32[19] multiply(d, b)
+  s = f32[19] sine(x)
+  z = f32[] constant(0)
+  zb = f32[19] broadcast(z), dimensions={}
+  p = pred[19] compare(s, zb), direction=GT
+  ROOT r = f32[19] select(p, s, x)
+}
+
+ENTRY e {
+  w = f32[19,100] parameter(0)
+  v = f32[100] parameter(1)
+  d = f32[19] dot(w, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[19] call(d), to_apply=inner
+}
+";
+
+fn pieces() {
+    let d = Dir::new();
+    let file = d.file("sines.hlo", SINES);
+    let run = |platform: &str| {
+        let engine = another(platform);
+        hlo(&["run", &file, "--platform", &engine, "--save-mismatch", "none"])
+    };
+    let o = run("interpreter:reversed");
+    ends(&o, 0);
+    let text = out(&o);
+    assert!(
+        text.contains("  pieces   the program cut at ") && text.contains("every difference is explained"),
+        "{text}"
+    );
+    assert_eq!(last(&o), "ok");
+    // A fault behind the cut is found, which the bounds over the whole program would never show.
+    let o = run("faulty:unary-tail-applied-twice");
+    assert_ne!(o.status.code(), Some(0), "{}", out(&o));
+}
+
+fn usage() {
+    let d = Dir::new();
+    let file = d.file("tanh.hlo", TANH);
+    for (more, message) in [
+        (["--allow", "contractions"], "did you mean `contraction`?"),
+        (["--functions", "xla"], "there is no library of functions `xla`"),
+        (["--ulp", "tanh"], "is not FUNCTION=N"),
+        (["--ulp", "tahn=3"], "did you mean `tanh`?"),
+        (["--ulp", "dot=3"], "there is no elementary function `dot`"),
+        (["--ulp", "tanh=70000"], "the number of ulp is 0 to 65534"),
+        (
+            ["--max-undecided", "0.01"],
+            "neither a count of elements, such as 3, nor a share of them, such as 0.1%",
+        ),
+    ] {
+        for command in ["run", "isolate", "reduce"] {
+            let engines: &[&str] = match command {
+                "reduce" => &["--engines", "interpreter,passes:default"],
+                _ => &["--platform", "passes:default"],
+            };
+            let o = hlo(&[&[command, &file], engines, &more].concat());
+            ends(&o, 2);
+            assert!(err(&o).contains(message), "{command}: {}", err(&o));
+        }
+    }
+}
+
+fn findings() {
+    let d = Dir::new();
+    let file = d.file("tanh.hlo", TANH);
+    let found = d.path("found");
+    let folder = found.to_str().unwrap();
+    let engine = "interpreter:ulp-up";
+    let o = hlo(&["run", &file, "--platform", engine, "--ulp", "tanh=0", "--save-mismatch", folder]);
+    ends(&o, 1);
+    let saved = std::fs::read_dir(&found).unwrap().next().unwrap().unwrap().path();
+    let saved = saved.to_str().unwrap();
+    for command in ["run", "isolate"] {
+        ends(&hlo(&[command, saved]), 1);
+        ends(&hlo(&[command, saved, "--ulp", "tanh=1"]), 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! Loops that never end, recognized while they run.
+//!
+//! A `while` without effects is endless if its condition, once true, reads only what no iteration changes, or if its state is the same,
+//! bit for bit, as some iterations before: from equal states come equal iterations. The state is compared within a window after
+//! each power of two of iterations (R. P. Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980), so
+//! that a cycle of at most [`LONGEST_CYCLE`] iterations is found, and a loop that does end pays for few comparisons.
+//!
+//! **Invariant:** a loop that would end by itself is never called endless; one with effects (random numbers, feeds, collectives, calls out)
+//! is not judged at all, because what it meets may change.
+
+use hlo::diag::codes;
+use hlo::{AttrKey, Bits, ComputationId, InstrId, Instruction, Module, Opcode, with_buffer};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::{ErrorKind, RunError};
+use crate::value::{Tensor, Value};
+
+/// The longest cycle of states that is recognized, in iterations.
+pub(crate) const LONGEST_CYCLE: u64 = 64;
+/// Iterations before the first look: most loops are shorter, or end soon after.
+const FIRST_LOOK: u64 = 16;
+
+/// Whether the condition is looked at after so many iterations.
+pub(crate) fn looks_at_condition(iterations: u64) -> bool {
+    iterations == FIRST_LOOK
+}
+
+/// Whether the state after so many iterations is kept, to be compared with later ones.
+pub(crate) fn is_anchor(iterations: u64) -> bool {
+    iterations >= FIRST_LOOK && iterations.is_power_of_two()
+}
+
+/// Whether the state after so many iterations is compared with the one kept.
+pub(crate) fn is_compared(iterations: u64) -> bool {
+    iterations > FIRST_LOOK && {
+        let anchor = 1 << iterations.ilog2();
+        iterations > anchor && iterations - anchor <= LONGEST_CYCLE
+    }
+}
+
+/// The error of a loop whose state repeats, or (`None`) whose condition never changes.
+pub(crate) fn error(instr: &Instruction, iterations: u64, cycle: Option<u64>) -> RunError {
+    let why = match cycle {
+        Some(1) => "an iteration leaves its state as it was".to_owned(),
+        Some(n) => format!("its state repeats every {n} iterations"),
+        None => "its condition is true and reads nothing that an iteration changes".to_owned(),
+    };
+    let message = format!("{} never ends: {why} (found after {iterations} iterations)", instr.name);
+    RunError::at(instr, ErrorKind::Trap, codes::ENDLESS_LOOP, message)
+}
+
+/// Whether two states are the same to the bit. What is only promised is not compared: not the same.
+pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => same_tensor(a, b),
+        (Value::Tuple(a), Value::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_state(a, b))
+        }
+        (Value::Token, Value::Token) => true,
+        (Value::Array(_) | Value::Tuple(_) | Value::Token | Value::Pending(_), _) => false,
+    }
+}
+
+fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
+    a.dims() == b.dims() && same_buffer(a.buffer(), b.buffer())
+}
+
+/// The same of buffers.
+pub(crate) fn same_buffer(a: &hlo::Buffer, b: &hlo::Buffer) -> bool {
+    fn same<T: hlo::BufferOf + Bits>(a: &[T], b: &hlo::Buffer) -> bool {
+        T::slice(b).is_some_and(|b| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.bits() == b.bits()))
+    }
+    with_buffer!(a, a => same(a, b))
+}
+
+/// Whether equal states give equal iterations: nothing in condition and body counts, draws or reaches outside.
+pub(crate) fn repeats(module: &Module, condition: ComputationId, body: ComputationId) -> bool {
+    let mut seen = FxHashSet::from_iter([condition, body]);
+    let mut pending = vec![condition, body];
+    while let Some(c) = pending.pop() {
+        for id in module.instructions(c) {
+            let instr = module.instr(id);
+            let flags = instr.opcode.flags();
+            if flags.side_effect || flags.collective {
+                return false;
+            }
+            pending.extend(instr.attrs.called_computations().into_iter().filter(|&c| seen.insert(c)));
+        }
+    }
+    true
+}
+
+/// Whether the condition gives the same after any number of iterations: it reads only elements of the state that the body passes on.
+pub(crate) fn condition_is_fixed(module: &Module, condition: ComputationId, body: ComputationId) -> bool {
+    let Some(&Some(state)) = module.computation(condition).parameters().first() else { return false };
+    let mut read: FxHashSet<i64> = FxHashSet::default();
+    let mut seen: FxHashSet<InstrId> = FxHashSet::default();
+    let mut pending = vec![module.root(condition)];
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        if id == state {
+            // The state as a whole.
+            return module.computation(body).parameters().first() == Some(&Some(module.root(body)));
+        }
+        let instr = module.instr(id);
+        match (instr.opcode, instr.operands(), instr.attrs.int(AttrKey::Index)) {
+            (Opcode::GetTupleElement, [of], Some(index)) if *of == state => {
+                read.insert(index);
+            }
+            (_, operands, _) => pending.extend(operands),
+        }
+    }
+    let passed = passed_on(module, body);
+    read.iter().all(|index| passed.get(index).copied().unwrap_or(false))
+}
+
+/// By element of the state, whether the body passes it on as it is.
+fn passed_on(module: &Module, body: ComputationId) -> FxHashMap<i64, bool> {
+    let root = module.instr(module.root(body));
+    let Some(&Some(state)) = module.computation(body).parameters().first() else {
+        return FxHashMap::default();
+    };
+    if root.opcode != Opcode::Tuple {
+        return FxHashMap::default();
+    }
+    let passes = |index: i64, id: InstrId| {
+        let instr = module.instr(id);
+        instr.opcode == Opcode::GetTupleElement
+            && instr.operands() == [state]
+            && instr.attrs.int(AttrKey::Index) == Some(index)
+    };
+    (0..).zip(root.operands()).map(|(index, &id)| (index, passes(index, id))).collect()
+}
