@@ -244,6 +244,12 @@ fn agreement() {
 /// A sine of large sums: what is left of the bounds of the sums says nothing of it.
 const SINES: &str = "HloModule sines
 
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
 inner {
   d = f32[19] parameter(0)
   c = f32[] constant(3e7)
@@ -253,14 +259,16 @@ inner {
   z = f32[] constant(0)
   zb = f32[19] broadcast(z), dimensions={}
   p = pred[19] compare(s, zb), direction=GT
-  ROOT r = f32[19] select(p, s, x)
+  q = f32[19] select(p, s, zb)
+  i = f32[] constant(7)
+  ROOT r = f32[] reduce(q, i), dimensions={0}, to_apply=add
 }
 
 ENTRY e {
   w = f32[19,100] parameter(0)
   v = f32[100] parameter(1)
   d = f32[19] dot(w, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT r = f32[19] call(d), to_apply=inner
+  ROOT r = f32[] call(d), to_apply=inner
 }
 ";
 
@@ -280,8 +288,9 @@ fn pieces() {
     );
     assert_eq!(last(&o), "ok");
     // A fault behind the cut is found, which the bounds over the whole program would never show.
-    let o = run("faulty:unary-tail-applied-twice");
-    assert_ne!(o.status.code(), Some(0), "{}", out(&o));
+    let o = run("faulty:reduce-init-dropped");
+    ends(&o, 1);
+    assert!(out(&o).contains("WRONG at a reduce") && last(&o) == "mismatch", "{}", out(&o));
 }
 
 fn usage() {
@@ -291,7 +300,7 @@ fn usage() {
         (["--allow", "contractions"], "did you mean `contraction`?"),
         (["--functions", "xla"], "there is no library of functions `xla`"),
         (["--ulp", "tanh"], "is not FUNCTION=N"),
-        (["--ulp", "tahn=3"], "did you mean `tanh`?"),
+        (["--ulp", "tanhh=3"], "did you mean `tanh`?"),
         (["--ulp", "dot=3"], "there is no elementary function `dot`"),
         (["--ulp", "tanh=70000"], "the number of ulp is 0 to 65534"),
         (
