@@ -18,8 +18,8 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::changes::{Changes, apart, between, line};
-use super::names::{DumpName, Stage};
 use super::infinities::{self, Form};
+use super::names::{DumpName, Stage};
 use super::noise::{self, Compared, Errors, Key, RUNS, Values, tolerance};
 use crate::certify::certify;
 use crate::engine::{self, Allowances, Inputs, Limits, Outcome, RunOptions};
@@ -273,7 +273,8 @@ fn run_on(
     for (name, path) in &series.files {
         let file_name = path.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
         let step = report.steps.len();
-        let mut status = |status| report.steps.push(Step { label: name.label(), file: file_name.clone(), status });
+        let mut status =
+            |status| report.steps.push(Step { label: name.label(), file: file_name.clone(), status });
         let path = path.to_string_lossy();
         let module = match frontend::load(&path) {
             Ok(program) => program.module,
@@ -311,6 +312,11 @@ fn run_on(
         let mut from_last = compared(&previous.results, &results, &first.tolerance);
         if from_last.iter().any(|c| !c.infinite.is_empty()) {
             open_infinities(first, previous, (&module, &results), &from_last);
+        }
+        if from_last.iter().any(|c| !c.finite.is_empty()) {
+            open_roundings(first, previous, (&module, &results), &from_last);
+        }
+        if from_last.iter().any(|c| c.beyond > 0) {
             from_last = compared(&previous.results, &results, &first.tolerance);
         }
         let from_first = compared(&first.results, &results, &first.tolerance);
@@ -354,6 +360,42 @@ fn run_on(
     Ok((report, base.map_or(0, |b| b.fuel)))
 }
 
+/// Widens the tolerance of numbers that roundings of this form explain: it may be the one that these move more.
+fn open_roundings(
+    base: &mut Base,
+    previous: &Ran,
+    (module, results): (&Module, &[ArrayLiteral]),
+    compared: &[Compared],
+) {
+    let disturbed = disturbed(module, &|| adapted(module, base).ok(), &base.options);
+    for (i, compared) in compared.iter().enumerate().filter(|(_, c)| !c.finite.is_empty()) {
+        let (Some(before), Some(after)) = (previous.results.get(i), results.get(i)) else { continue };
+        let others: Vec<&ArrayLiteral> = disturbed.iter().filter_map(|d| d.get(i)).collect();
+        let explained = tolerance(after, &others);
+        let (before, after) = (noise::numbers(before), noise::numbers(after));
+        for &at in &compared.finite {
+            let wide = explained.get(at).copied().unwrap_or(0.0);
+            let off = before.get(at).zip(after.get(at)).map_or(f64::INFINITY, |(x, y)| (x - y).abs());
+            if let Some(t) = base.tolerance.get_mut(i).and_then(|t| t.get_mut(at))
+                && off <= wide
+            {
+                *t = t.max(wide);
+            }
+        }
+    }
+}
+
+/// What a program computes with random errors, run by run.
+fn disturbed(
+    module: &Module,
+    inputs: &dyn Fn() -> Option<Inputs>,
+    options: &RunOptions,
+) -> Vec<Vec<ArrayLiteral>> {
+    let run = |seed| finished(noise::run(module, inputs()?, options, Errors::Random(seed), false).0).ok();
+    // A run that errors lead elsewhere shows nothing.
+    (0..RUNS).filter_map(run).collect()
+}
+
 /// Makes the tolerance of numbers infinite whose infinity (or NaN) hangs on rounding, in this form or the one before.
 fn open_infinities(
     base: &mut Base,
@@ -361,14 +403,15 @@ fn open_infinities(
     (module, results): (&Module, &[ArrayLiteral]),
     compared: &[Compared],
 ) {
-    let asked: Vec<Vec<usize>> = compared.iter().map(|c| c.infinite.clone()).collect();
+    let asked: Vec<&[usize]> = compared.iter().map(|c| &c.infinite[..]).collect();
     let classes = |form: &Form<'_>| {
         infinities::classes(form, &|| adapted(form.module, base).ok(), &base.options, &asked)
     };
     // A conversion that is new is to be kept to.
     let before = classes(&Form { module: &previous.module, results: &previous.results, unconverted: true });
     let after = classes(&Form { module, results, unconverted: false });
-    for (((asked, before), after), tolerance) in asked.iter().zip(before).zip(after).zip(&mut base.tolerance) {
+    for (((asked, before), after), tolerance) in asked.iter().zip(before).zip(after).zip(&mut base.tolerance)
+    {
         for ((&i, before), after) in asked.iter().zip(before).zip(after) {
             if let Some(t) = tolerance.get_mut(i).filter(|_| before & after != 0) {
                 *t = f64::INFINITY;
@@ -402,13 +445,7 @@ fn begin(
     let outcome = noise::run(module, given()?, &options, Errors::None, false).0;
     let fuel = if let Outcome::Finished(f) = &outcome { f.fuel } else { 0 };
     let results = finished(outcome)?;
-    let mut disturbed = Vec::new();
-    for seed in 0..RUNS {
-        // A run that errors lead elsewhere shows nothing.
-        if let Ok(results) = finished(noise::run(module, given()?, &options, Errors::Random(seed), false).0) {
-            disturbed.push(results);
-        }
-    }
+    let disturbed = disturbed(module, &|| given().ok(), &options);
     let mut all: Vec<Vec<f64>> = results
         .iter()
         .enumerate()
@@ -479,7 +516,9 @@ fn described(compared: &[Compared]) -> Vec<String> {
                     false => "no rounding explains that".to_owned(),
                 };
                 let (beyond, total) = (c.beyond, c.total);
-                format!("out{i}: {beyond} of {total} numbers, at {at} {before:?}, then {after:?} ({explained})")
+                format!(
+                    "out{i}: {beyond} of {total} numbers, at {at} {before:?}, then {after:?} ({explained})"
+                )
             }
             None => format!("out{i}: another type or number of elements"),
         })

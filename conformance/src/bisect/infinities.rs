@@ -2,7 +2,7 @@
 //!
 //! A form is run with wide errors at every number it starts from and every rounding ([`Errors::Wide`]); an element that is infinite in one run and finite
 //! in another is near an overflow. Sums may be added up in any order: where the terms of one could overflow in some order (the certified hard
-//! bound is infinite), nothing is decided.
+//! bound is infinite) a finite result decides nothing. An infinite one is infinite or NaN in any order.
 
 use hlo::opcode::NumericRow;
 use hlo::{ArrayLiteral, Module};
@@ -18,16 +18,22 @@ fn class(x: f64) -> u8 {
         x if x.is_nan() => 8,
         f64::INFINITY => 4,
         f64::NEG_INFINITY => 2,
-        _ => 1,
+        _ => FINITE,
     }
 }
+
+const FINITE: u8 = 1;
 
 /// Any of them.
 const ANY: u8 = 15;
 
 /// What compilers may do with sums without it showing in a form.
-const ORDERS: Allowances =
-    Allowances { narrow_accumulator: true, reorder_regions: true, decompositions: true, ..Allowances::STRICT };
+const ORDERS: Allowances = Allowances {
+    narrow_accumulator: true,
+    reorder_regions: true,
+    decompositions: true,
+    ..Allowances::STRICT
+};
 
 /// A form whose results are asked about.
 pub struct Form<'a> {
@@ -45,7 +51,7 @@ pub fn classes(
     form: &Form<'_>,
     inputs: &dyn Fn() -> Option<Inputs>,
     options: &RunOptions,
-    asked: &[Vec<usize>],
+    asked: &[&[usize]],
 ) -> Vec<Vec<u8>> {
     let of = |array: &ArrayLiteral, asked: &[usize]| -> Vec<u8> {
         let numbers = noise::numbers(array);
@@ -69,8 +75,11 @@ pub fn classes(
         let bounds = certified.results.iter().flatten();
         for ((seen, (array, bounds)), asked) in seen.iter_mut().zip(bounds).zip(asked) {
             let parts = if array.buffer.element_type().is_complex() { 2 } else { 1 };
-            let open = asked.iter().map(|&i| bounds.hard.at(i / parts) == f64::INFINITY);
-            seen.iter_mut().zip(open).filter(|(_, open)| *open).for_each(|(s, _)| *s = ANY);
+            for (seen, &i) in seen.iter_mut().zip(*asked) {
+                if bounds.hard.at(i / parts) == f64::INFINITY {
+                    *seen |= if *seen & FINITE != 0 { ANY } else { ANY & !FINITE };
+                }
+            }
         }
     }
     seen

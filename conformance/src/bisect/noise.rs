@@ -89,7 +89,8 @@ impl Noise {
         let device = u64::from(site.device.replica) << 32 | u64::from(site.device.partition);
         let at = splitmix64(seed ^ splitmix64(site.id.index() as u64) ^ device.rotate_left(17));
         let seed = splitmix64(at ^ site.execution);
-        let operand = self.converted.lock().unwrap_or_else(PoisonError::into_inner).remove(&(site.id, site.device));
+        let operand =
+            self.converted.lock().unwrap_or_else(PoisonError::into_inner).remove(&(site.id, site.device));
         let kept = operand.and_then(|operand| unconverted(&operand, result));
         Some(disturbed(kept.as_ref().unwrap_or(result), seed, scale, given))
     }
@@ -304,6 +305,8 @@ pub struct Compared {
     pub first: Option<(usize, f64, f64, f64)>,
     /// Indices of those beyond of which one of the two is infinite or NaN.
     pub infinite: Vec<usize>,
+    /// Indices of the others beyond.
+    pub finite: Vec<usize>,
 }
 
 /// Compares; arrays of another number of elements differ in all of them.
@@ -325,9 +328,8 @@ pub fn compare(before: &ArrayLiteral, after: &ArrayLiteral, tolerance: &[f64]) -
             found.share = found.share.max(if t > 0.0 && t.is_finite() { off / t } else { 0.0 });
         } else {
             found.beyond += 1;
-            if !(x.is_finite() && y.is_finite()) {
-                found.infinite.push(i);
-            }
+            let both = x.is_finite() && y.is_finite();
+            if both { &mut found.finite } else { &mut found.infinite }.push(i);
             found.first = found.first.or(Some((i, x, y, t)));
         }
     }

@@ -12,8 +12,8 @@ use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Allowances, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
-use crate::npz::Npz;
 use crate::inputs::InputKind;
+use crate::npz::Npz;
 use crate::{artifact, inputs, variants};
 
 /// Options of `hlo bisect`.
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Seed of made inputs and of rng
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Kind of made inputs (docs/inputs.md) [default: gentle, then large and extreme if they show nothing]
+    /// Kind of made inputs (docs/inputs.md) [default: gentle, then large, special and extreme while they show nothing]
     #[arg(long, value_enum, value_name = "KIND", conflicts_with = "inputs")]
     input_kind: Option<InputKind>,
     /// Liberties that passes may take, as of `hlo fuzz`
@@ -293,7 +293,10 @@ fn tell(options: &Options, report: &dumps::Report, ui: &Ui) {
             }
             found.results.iter().for_each(|r| ui.line(format!("  {r}")));
             ui.line(format!("  on inputs {}", report.inputs));
-            report.also.iter().for_each(|inputs| ui.detail(format!("  nothing was found on inputs {inputs}")));
+            report
+                .also
+                .iter()
+                .for_each(|inputs| ui.detail(format!("  nothing was found on inputs {inputs}")));
             if let Some(value) = &found.value {
                 ui.line(format!("  first value that differs: {}", value.how));
                 shown(&[format!("- {}", value.before), format!("+ {}", value.after)], ui);

@@ -97,7 +97,12 @@ impl Cover {
             Opcode::Abs => {
                 let both = |&p: &f64| [p, -p];
                 vec![Cover {
-                    ranges: self.ranges.iter().filter(|r| r.1 > 0.0).map(|&(_, high)| (-high, high)).collect(),
+                    ranges: self
+                        .ranges
+                        .iter()
+                        .filter(|r| r.1 > 0.0)
+                        .map(|&(_, high)| (-high, high))
+                        .collect(),
                     points: self.points.iter().filter(|&&p| p >= 0.0).flat_map(both).collect(),
                     ties: self.ties,
                 }]
@@ -136,7 +141,12 @@ impl Cover {
     }
 
     /// The rule for floats of a type that are to cover this. `needed` is the range that another use needs, `usual` the range where nothing is asked.
-    pub(super) fn fill(&self, ty: ElementType, needed: Option<(f64, f64)>, usual: (f64, f64)) -> Option<Fill> {
+    pub(super) fn fill(
+        &self,
+        ty: ElementType,
+        needed: Option<(f64, f64)>,
+        usual: (f64, f64),
+    ) -> Option<Fill> {
         // Types without a sign hold too little of this.
         if self.is_empty() || !ty.is_float() || ty == ElementType::F8E8M0FNU {
             return None;
@@ -146,7 +156,8 @@ impl Cover {
         let most = max.min(f64::MAX / 2.0);
         let (least, greatest) = needed.unwrap_or((-most, most));
         let cut = |&(low, high): &(f64, f64)| (low.max(least), high.min(greatest));
-        let mut ranges: Vec<(f64, f64)> = self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
+        let mut ranges: Vec<(f64, f64)> =
+            self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
         if ranges.is_empty() {
             ranges.push(needed.unwrap_or(usual));
         }

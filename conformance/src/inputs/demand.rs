@@ -645,12 +645,9 @@ impl<'m> Walk<'m> {
                 self.arithmetic(id, i);
                 self.covered(id, i);
             }
-            O::Abs
-            | O::Ceil
-            | O::Exponential
-            | O::Floor
-            | O::RoundNearestAfz
-            | O::RoundNearestEven => self.covered(id, i),
+            O::Abs | O::Ceil | O::Exponential | O::Floor | O::RoundNearestAfz | O::RoundNearestEven => {
+                self.covered(id, i)
+            }
             O::Maximum | O::Minimum => {
                 self.covered(id, i);
                 self.cut_off(i, 0, &[1]);

@@ -208,7 +208,8 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
         Fill::Real { low, high } => each(&|i| uniform(draw(key, i), *low, *high)),
         Fill::Cover(cover) => each(&|i| T::from_parts(cover.real(draw(key, i)), 0.0)),
         Fill::Kind { kind, nonnegative, gentle } => {
-            let gentle = T::slice(&fill_typed::<T>(shape, n, gentle, key)).map(<[T]>::to_vec).unwrap_or_default();
+            let gentle =
+                T::slice(&fill_typed::<T>(shape, n, gentle, key)).map(<[T]>::to_vec).unwrap_or_default();
             each(&|i| {
                 let kept = gentle.get(i as usize).copied().unwrap_or_default();
                 kind::element(*kind, *nonnegative, draw(key, i)).unwrap_or(kept)

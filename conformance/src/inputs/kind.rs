@@ -32,7 +32,7 @@ pub enum InputKind {
 
 impl InputKind {
     /// What is tried where gentle inputs show nothing.
-    pub const AFTER_GENTLE: [InputKind; 2] = [InputKind::Large, InputKind::Extreme];
+    pub const AFTER_GENTLE: [InputKind; 3] = [InputKind::Large, InputKind::Special, InputKind::Extreme];
 
     /// The kind of the inputs of a hunted program, from random bits: three quarters are gentle.
     pub fn hunted(r: u64) -> InputKind {

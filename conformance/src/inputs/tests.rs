@@ -11,8 +11,7 @@ fn fills(computations: &str, body: &str) -> Vec<Fill> {
     plan(&module, None).unwrap().leaves.into_iter().map(|l| l.fill).collect()
 }
 
-const ADD: &str =
-    "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}";
+const ADD: &str = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}";
 
 #[test]
 fn indices_are_in_range() {
@@ -171,7 +170,9 @@ fn floats_are_on_both_sides_of_what_they_are_compared_with() {
     let body = by(&format!("{constant}  ROOT r = pred[512] compare(x, b), direction=LT"));
     assert_eq!(sides(&gentle(&body)[0], 100.0), [true; 3]);
     // Behind x - 20, and -x.
-    let body = by(&format!("{constant}  t = f32[] constant(20)\n  u = f32[512] broadcast(t), dimensions={{}}\n  y = f32[512] subtract(x, u)\n  z = f32[512] negate(y)\n  ROOT r = pred[512] compare(b, z), direction=GE"));
+    let body = by(&format!(
+        "{constant}  t = f32[] constant(20)\n  u = f32[512] broadcast(t), dimensions={{}}\n  y = f32[512] subtract(x, u)\n  z = f32[512] negate(y)\n  ROOT r = pred[512] compare(b, z), direction=GE"
+    ));
     assert_eq!(sides(&gentle(&body)[0], -80.0), [true; 3]);
     // Two constants, of an array.
     let body = "  x = f32[2,256] parameter(0)\n  d = f32[2] constant({-7, 30})\n  e = f32[2,256] broadcast(d), dimensions={0}\n  ROOT r = pred[2,256] compare(x, e), direction=GT";
@@ -184,15 +185,23 @@ fn floats_are_on_both_sides_of_what_they_are_compared_with() {
     let body = by("  y = f32[512] parameter(1)\n  ROOT r = pred[512] compare(x, y), direction=LT");
     let both = gentle(&body);
     let pairs = || both[0].iter().zip(&both[1]);
-    assert!(pairs().any(|(x, y)| x < y) && pairs().any(|(x, y)| x > y) && pairs().filter(|(x, y)| x == y).count() > 8);
+    assert!(
+        pairs().any(|(x, y)| x < y)
+            && pairs().any(|(x, y)| x > y)
+            && pairs().filter(|(x, y)| x == y).count() > 8
+    );
     // Of which one has a range of its own.
-    let body = by("  y = f32[512] parameter(1)\n  a = f32[512] acosh(y)\n  p = pred[512] compare(x, y), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(a, p)");
+    let body = by(
+        "  y = f32[512] parameter(1)\n  a = f32[512] acosh(y)\n  p = pred[512] compare(x, y), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(a, p)",
+    );
     let both = gentle(&body);
     let pairs = || both[0].iter().zip(&both[1]);
     assert!(pairs().any(|(x, y)| x < y) && pairs().any(|(x, y)| x > y) && pairs().any(|(x, y)| x == y));
     assert!(both[1].iter().all(|y| (1.0..4.0).contains(y)));
     // The domain of a function goes before.
-    let body = by(&format!("{constant}  l = f32[512] log(x)\n  p = pred[512] compare(x, b), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(l, p)"));
+    let body = by(&format!(
+        "{constant}  l = f32[512] log(x)\n  p = pred[512] compare(x, b), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(l, p)"
+    ));
     assert!(gentle(&body)[0].iter().all(|x| (0.015625..4.0).contains(x)));
 }
 
@@ -230,15 +239,22 @@ fn kinds_leave_what_the_program_needs() {
     let x = "  x = f16[512] parameter(0)\n  y = f16[512] parameter(1)\n  l = f16[512] log(y)\n  ROOT a = f16[512] add(x, l)";
     let large = numbers("", x, InputKind::Large);
     assert!(large.iter().flatten().all(|x| x.abs() >= 128.0 && x.abs() <= 65504.0));
-    assert!(large[0].iter().filter(|x| x.abs() >= 16384.0).count() > 200 && large[1].iter().all(|&x| x > 0.0));
+    assert!(
+        large[0].iter().filter(|x| x.abs() >= 16384.0).count() > 200 && large[1].iter().all(|&x| x > 0.0)
+    );
     let tiny = numbers("", x, InputKind::Tiny);
     assert!(tiny.iter().flatten().all(|x| *x != 0.0 && x.abs() <= 2f64.powi(-14)));
     let special = numbers("", x, InputKind::Special);
     for x in [f64::INFINITY, f64::NEG_INFINITY, 0.0, 65504.0, -65504.0, 2f64.powi(-24)] {
         assert!(special[1].contains(&x), "{x}");
     }
-    assert!(special[0].iter().any(|x| x.is_nan()) && special[0].iter().any(|x| x.to_bits() == (-0.0f64).to_bits()));
+    assert!(
+        special[0].iter().any(|x| x.is_nan())
+            && special[0].iter().any(|x| x.to_bits() == (-0.0f64).to_bits())
+    );
     let extreme = &numbers("", x, InputKind::Extreme)[0];
     assert!(extreme.iter().any(|x| x.is_nan()) && extreme.iter().any(|x| (0.1..1.0).contains(x)));
-    assert!(extreme.iter().any(|&x| x > 1000.0 && x < 65504.0) && extreme.iter().any(|&x| x > 0.0 && x < 1e-5));
+    assert!(
+        extreme.iter().any(|&x| x > 1000.0 && x < 65504.0) && extreme.iter().any(|&x| x > 0.0 && x < 1e-5)
+    );
 }

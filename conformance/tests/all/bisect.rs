@@ -103,18 +103,24 @@ fn infinities() {
     let form = |body: &str| format!("HloModule m\n\nENTRY e {{\n  y = f32[64] parameter(0)\n{body}\n}}\n");
     let log = form("  a = f32[64] exponential(y)\n  ROOT b = f32[64] log(a)");
     let plain = form("  ROOT b = f32[64] copy(y)");
-    let write = |name: &str, text: &str| fs::write(format!("{dumps}/module_0000.m.{name}.txt"), text).expect("written");
+    let write = |name: &str, text: &str| {
+        fs::write(format!("{dumps}/module_0000.m.{name}.txt"), text).expect("written")
+    };
     write("before_optimizations", &plain);
     write("0000.p.after_algsimp.before_dce", &log);
     write("cpu_after_optimizations", &plain);
 
     let (code, out, err) = hlo(&["bisect", "--dumps", &dumps]);
     assert!(code == 1 && out.contains("module 0 m: changed by algsimp"), "{out}{err}");
-    assert!(out.contains("then inf (no rounding explains that)") && out.contains("on inputs made, seed 0, large"), "{out}");
+    assert!(
+        out.contains("then inf (no rounding explains that)") && out.contains("on inputs made, seed 0, large"),
+        "{out}"
+    );
     assert!(out.contains("nothing was found on inputs made, seed 0, gentle"), "{out}");
     let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--input-kind", "gentle"]);
     assert!(code == 0 && out.contains("no pass changes what it computes"), "{out}");
-    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--input-kind", "extreme", "--seed", "3", "--json"]);
+    let (code, out, _) =
+        hlo(&["bisect", "--dumps", &dumps, "--input-kind", "extreme", "--seed", "3", "--json"]);
     assert!(code == 1 && out.contains("\"input_kind\":\"extreme\"") && out.contains("seed 3"), "{out}");
     // Recorded inputs that show nothing do not keep it from trying others, given ones do.
     let (program, npz) = (at("plain.hlo"), format!("{dumps}/inputs.npz"));
@@ -125,7 +131,8 @@ fn infinities() {
     let (code, _, err) = hlo(&["bisect", "--dumps", &dumps, "--inputs", &npz, "--input-kind", "large"]);
     assert!(code == 2 && err.contains("cannot be used with"), "{err}");
     let large = at("large.npz");
-    let saved = ["run", &program, "--platform", "interpreter", "--input-kind", "large", "--save-inputs", &large];
+    let saved =
+        ["run", &program, "--platform", "interpreter", "--input-kind", "large", "--save-inputs", &large];
     let (code, out, _) = hlo(&saved);
     assert!(code == 0 && out.contains("arg0: large"), "{out}");
     let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--inputs", &large]);

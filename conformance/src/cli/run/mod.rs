@@ -102,7 +102,14 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Kind of made inputs (docs/inputs.md)
-    #[arg(long, value_enum, default_value_t, value_name = "KIND", hide_short_help = true, conflicts_with = "inputs")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "KIND",
+        hide_short_help = true,
+        conflicts_with = "inputs"
+    )]
     input_kind: InputKind,
     /// Run so many times, on inputs of seed, seed + 1, ...
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
