@@ -377,7 +377,7 @@ fn make_inputs(
     for leaf in &mut plan.leaves {
         if !flags.random_inputs {
             leaf.fill = Fill::Int { low: 0, high: 0 };
-        } else if flags.large_range && matches!(leaf.fill, Fill::Real { .. }) {
+        } else if flags.large_range && matches!(leaf.fill, Fill::Real { .. } | Fill::Cover(_)) {
             leaf.fill = Fill::LargeReal;
         }
     }

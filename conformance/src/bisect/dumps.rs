@@ -1,8 +1,9 @@
 //! A compiler's dumps, pass by pass: every form runs in the interpreter on the same inputs, and the first one that computes something else than
-//! the form before it names the pass.
+//! the form before it names the pass. Where gentle inputs show no change, extreme ones are tried.
 //!
 //! Forms are compared with the one before and with the first. What is no change: what roundings explain ([`super::noise`], and the certified
-//! tolerance with all liberties taken). Forms that cannot be read or run are skipped, and said so: a change that is found behind such a gap may
+//! tolerance with all liberties taken). A number that becomes infinite or NaN, or ceases to be, or an infinity of the other sign, is a change unless
+//! that hangs on rounding ([`super::infinities`]). Forms that cannot be read or run are skipped, and said so: a change that is found behind such a gap may
 //! have happened in it.
 //!
 //! Large constants that a dump elides have values that depend on their name; here on their type alone, since passes give other names.
@@ -17,14 +18,15 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::changes::{Changes, apart, between, line};
+use super::infinities::{self, Form};
 use super::names::{DumpName, Stage};
-use super::noise::{self, Compared, Key, RUNS, Values, tolerance};
+use super::noise::{self, Compared, Errors, Key, RUNS, Values, tolerance};
 use crate::certify::certify;
-use crate::engine::{self, Allowances, Inputs, Outcome, RunOptions};
+use crate::engine::{self, Allowances, Inputs, Limits, Outcome, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::frontend;
-use crate::inputs;
+use crate::inputs::{self, InputKind};
 
 /// The dumps of one module, in order.
 #[derive(Clone, Debug)]
@@ -168,6 +170,11 @@ pub struct Report {
     pub missing: Vec<u64>,
     /// Where the inputs come from.
     pub inputs: String,
+    /// The kind of made inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_kind: Option<InputKind>,
+    /// Other inputs on which nothing was found.
+    pub also: Vec<String>,
     /// What makes comparisons weaker.
     pub notes: Vec<String>,
     /// The first form that computes something else.
@@ -190,6 +197,8 @@ pub struct Source<'a> {
     pub file: Option<&'a str>,
     /// Seed of those that are made.
     pub seed: u64,
+    /// The kind of those that are made. Without one, gentle inputs (or those of the file), then [`InputKind::AFTER_GENTLE`] if they show nothing.
+    pub kind: Option<InputKind>,
 }
 
 /// A certified bound above this share of the number itself explains nothing here.
@@ -202,6 +211,7 @@ struct Base {
     options: RunOptions,
     results: Vec<ArrayLiteral>,
     tolerance: Vec<Vec<f64>>,
+    fuel: u64,
 }
 
 struct Ran {
@@ -210,14 +220,49 @@ struct Ran {
     results: Vec<ArrayLiteral>,
 }
 
+/// Executed instructions that extreme inputs may take, as a multiple of those of the inputs before; loops count on.
+const EXTREME_FUEL: u64 = 16;
+const EXTREME_FUEL_LEAST: u64 = 1 << 20;
+
 /// Runs all forms of a series and finds the first that computes something else. Errors: no form can be run.
 pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result<Report, Failure> {
+    let kind = source.kind.unwrap_or_default();
+    let (mut report, fuel) = run_on(series, source.file, (source.seed, kind), options)?;
+    let changed = |report: &Report| report.found.is_some() || report.drift.is_some();
+    if source.kind.is_some() || changed(&report) {
+        return Ok(report);
+    }
+    let most = fuel.saturating_mul(EXTREME_FUEL).max(EXTREME_FUEL_LEAST);
+    let fuel = Some(options.limits.fuel.map_or(most, |limit| limit.min(most)));
+    let options = RunOptions { limits: Limits { fuel, ..options.limits }, ..*options };
+    for kind in InputKind::AFTER_GENTLE {
+        match run_on(series, None, (source.seed, kind), &options) {
+            Ok((mut other, _)) if changed(&other) => {
+                other.also = [vec![report.inputs], report.also].concat();
+                return Ok(other);
+            }
+            Ok((other, _)) => report.also.push(other.inputs),
+            Err(failure) => report.notes.push(format!("{kind} inputs: {}", failure.message)),
+        }
+    }
+    Ok(report)
+}
+
+/// The same on inputs of a file, or made from a seed. Also how many instructions the first form executed.
+fn run_on(
+    series: &Series,
+    file: Option<&str>,
+    made: (u64, InputKind),
+    options: &RunOptions,
+) -> Result<(Report, u64), Failure> {
     let mut report = Report {
         number: series.number,
         name: series.name.clone(),
         steps: Vec::new(),
         missing: series.missing(),
         inputs: String::new(),
+        input_kind: file.is_none().then_some(made.1),
+        also: Vec::new(),
         notes: Vec::new(),
         found: None,
         drift: None,
@@ -226,9 +271,10 @@ pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result
     let mut last: Option<Ran> = None;
     let mut ends: Option<(String, Vec<String>)> = None;
     for (name, path) in &series.files {
-        let file = path.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
+        let file_name = path.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
         let step = report.steps.len();
-        let mut status = |status| report.steps.push(Step { label: name.label(), file: file.clone(), status });
+        let mut status =
+            |status| report.steps.push(Step { label: name.label(), file: file_name.clone(), status });
         let path = path.to_string_lossy();
         let module = match frontend::load(&path) {
             Ok(program) => program.module,
@@ -238,8 +284,8 @@ pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result
             }
         };
         let (module, elided) = with_values(module);
-        let Some(first) = &base else {
-            match begin(&module, source, options) {
+        let Some(first) = &mut base else {
+            match begin(&module, file, made, options) {
                 Ok((new, inputs)) => {
                     status(Status::First);
                     report.inputs = inputs;
@@ -263,8 +309,17 @@ pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result
             }
         };
         let previous = last.as_ref().expect("invariant: there is one as soon as there is a first");
+        let mut from_last = compared(&previous.results, &results, &first.tolerance);
+        if from_last.iter().any(|c| !c.infinite.is_empty()) {
+            open_infinities(first, previous, (&module, &results), &from_last);
+        }
+        if from_last.iter().any(|c| !c.finite.is_empty()) {
+            open_roundings(first, previous, (&module, &results), &from_last);
+        }
+        if from_last.iter().any(|c| c.beyond > 0) {
+            from_last = compared(&previous.results, &results, &first.tolerance);
+        }
         let from_first = compared(&first.results, &results, &first.tolerance);
-        let from_last = compared(&previous.results, &results, &first.tolerance);
         let share = from_first.iter().map(|c| c.share).fold(0.0, f64::max);
         let beyond = described(&from_last);
         let changed = !beyond.is_empty();
@@ -302,34 +357,95 @@ pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result
     {
         report.drift = Some(format!("{label}: {}", differences.join("; ")));
     }
-    Ok(report)
+    Ok((report, base.map_or(0, |b| b.fuel)))
+}
+
+/// Widens the tolerance of numbers that roundings of this form explain: it may be the one that these move more.
+fn open_roundings(
+    base: &mut Base,
+    previous: &Ran,
+    (module, results): (&Module, &[ArrayLiteral]),
+    compared: &[Compared],
+) {
+    let disturbed = disturbed(module, &|| adapted(module, base).ok(), &base.options);
+    for (i, compared) in compared.iter().enumerate().filter(|(_, c)| !c.finite.is_empty()) {
+        let (Some(before), Some(after)) = (previous.results.get(i), results.get(i)) else { continue };
+        let others: Vec<&ArrayLiteral> = disturbed.iter().filter_map(|d| d.get(i)).collect();
+        let explained = tolerance(after, &others);
+        let (before, after) = (noise::numbers(before), noise::numbers(after));
+        for &at in &compared.finite {
+            let wide = explained.get(at).copied().unwrap_or(0.0);
+            let off = before.get(at).zip(after.get(at)).map_or(f64::INFINITY, |(x, y)| (x - y).abs());
+            if let Some(t) = base.tolerance.get_mut(i).and_then(|t| t.get_mut(at))
+                && off <= wide
+            {
+                *t = t.max(wide);
+            }
+        }
+    }
+}
+
+/// What a program computes with random errors, run by run.
+fn disturbed(
+    module: &Module,
+    inputs: &dyn Fn() -> Option<Inputs>,
+    options: &RunOptions,
+) -> Vec<Vec<ArrayLiteral>> {
+    let run = |seed| finished(noise::run(module, inputs()?, options, Errors::Random(seed), false).0).ok();
+    // A run that errors lead elsewhere shows nothing.
+    (0..RUNS).filter_map(run).collect()
+}
+
+/// Makes the tolerance of numbers infinite whose infinity (or NaN) hangs on rounding, in this form or the one before.
+fn open_infinities(
+    base: &mut Base,
+    previous: &Ran,
+    (module, results): (&Module, &[ArrayLiteral]),
+    compared: &[Compared],
+) {
+    let asked: Vec<&[usize]> = compared.iter().map(|c| &c.infinite[..]).collect();
+    let classes = |form: &Form<'_>| {
+        infinities::classes(form, &|| adapted(form.module, base).ok(), &base.options, &asked)
+    };
+    // A conversion that is new is to be kept to.
+    let before = classes(&Form { module: &previous.module, results: &previous.results, unconverted: true });
+    let after = classes(&Form { module, results, unconverted: false });
+    for (((asked, before), after), tolerance) in asked.iter().zip(before).zip(after).zip(&mut base.tolerance)
+    {
+        for ((&i, before), after) in asked.iter().zip(before).zip(after) {
+            if let Some(t) = tolerance.get_mut(i).filter(|_| before & after != 0) {
+                *t = f64::INFINITY;
+            }
+        }
+    }
 }
 
 /// The first form: its inputs, its results, and how far rounding moves them.
-fn begin(module: &Module, source: &Source<'_>, options: &RunOptions) -> Result<(Base, String), String> {
+fn begin(
+    module: &Module,
+    file: Option<&str>,
+    (seed, kind): (u64, InputKind),
+    options: &RunOptions,
+) -> Result<(Base, String), String> {
     let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
     let options = RunOptions { devices, ..*options };
     let limit = options.limits.memory_bytes;
-    let (arrays, from) = match source.file {
+    let (arrays, from) = match file {
         Some(path) => {
             let mut npz = crate::npz::Npz::open(path, limit).map_err(|f| f.message)?;
             (inputs::read(module, &mut npz, devices).map_err(|f| f.message)?, path.to_owned())
         }
         None => {
-            let plan = inputs::plan(module, None).map_err(|f| f.message)?;
-            let from = format!("made, seed {} ({})", source.seed, inputs::describe(&plan));
-            (inputs::generate(&plan, source.seed, devices, limit).map_err(|f| f.message)?, from)
+            let plan = inputs::plan(module, None).map_err(|f| f.message)?.of_kind(kind);
+            let from = format!("made, seed {seed}, {kind} ({})", inputs::describe(&plan));
+            (inputs::generate(&plan, seed, devices, limit).map_err(|f| f.message)?, from)
         }
     };
     let given = || Inputs::new(module, &arrays).map_err(|f| f.message);
-    let results = finished(noise::run(module, given()?, &options, None, false).0)?;
-    let mut disturbed = Vec::new();
-    for seed in 0..RUNS {
-        // A run that errors lead elsewhere shows nothing.
-        if let Ok(results) = finished(noise::run(module, given()?, &options, Some(seed), false).0) {
-            disturbed.push(results);
-        }
-    }
+    let outcome = noise::run(module, given()?, &options, Errors::None, false).0;
+    let fuel = if let Outcome::Finished(f) = &outcome { f.fuel } else { 0 };
+    let results = finished(outcome)?;
+    let disturbed = disturbed(module, &|| given().ok(), &options);
     let mut all: Vec<Vec<f64>> = results
         .iter()
         .enumerate()
@@ -341,14 +457,14 @@ fn begin(module: &Module, source: &Source<'_>, options: &RunOptions) -> Result<(
             let parts = (tolerance.len() / array.buffer.len().max(1)).max(1);
             for (i, (t, x)) in tolerance.iter_mut().zip(noise::numbers(array)).enumerate() {
                 let soft = bounds.soft.at(i / parts);
-                if soft <= x.abs() * MOST_CERTIFIED {
+                if x.is_finite() && soft <= x.abs() * MOST_CERTIFIED {
                     *t = t.max(soft);
                 }
             }
         }
     }
     let shapes = inputs::parameter_arrays(module);
-    Ok((Base { shapes, arrays, options, results, tolerance: all }, from))
+    Ok((Base { shapes, arrays, options, results, tolerance: all, fuel }, from))
 }
 
 /// The inputs as another form takes them: parameters by their number, with the same elements in perhaps other dimensions.
@@ -371,13 +487,14 @@ fn adapted(module: &Module, base: &Base) -> Result<Inputs, String> {
     Inputs::new(module, &arrays).map_err(|f| f.message)
 }
 
-fn finished(outcome: Outcome) -> Result<Vec<ArrayLiteral>, String> {
+/// The arrays of the results of all devices. Errors: why there are none.
+pub(super) fn finished(outcome: Outcome) -> Result<Vec<ArrayLiteral>, String> {
     let finished = outcome.into_results().map_err(|(_, d)| d.message)?;
     Ok(finished.results.into_iter().flatten().collect())
 }
 
 fn results(module: &Module, base: &Base) -> Result<Vec<ArrayLiteral>, String> {
-    let results = finished(noise::run(module, adapted(module, base)?, &base.options, None, false).0)?;
+    let results = finished(noise::run(module, adapted(module, base)?, &base.options, Errors::None, false).0)?;
     if results.len() != base.results.len() {
         return Err(format!("it has {} results, the first form {}", results.len(), base.results.len()));
     }
@@ -393,10 +510,16 @@ fn described(compared: &[Compared]) -> Vec<String> {
     let beyond = compared.iter().enumerate().filter(|(_, c)| c.beyond > 0);
     beyond
         .map(|(i, c)| match c.first {
-            Some((at, before, after, t)) => format!(
-                "out{i}: {} of {} numbers, at {at} {before:?}, then {after:?} (rounding explains {t:.1e})",
-                c.beyond, c.total
-            ),
+            Some((at, before, after, t)) => {
+                let explained = match before.is_finite() && after.is_finite() {
+                    true => format!("rounding explains {t:.1e}"),
+                    false => "no rounding explains that".to_owned(),
+                };
+                let (beyond, total) = (c.beyond, c.total);
+                format!(
+                    "out{i}: {beyond} of {total} numbers, at {at} {before:?}, then {after:?} ({explained})"
+                )
+            }
             None => format!("out{i}: another type or number of elements"),
         })
         .collect()
@@ -427,13 +550,13 @@ fn explained(
 
 /// The first instruction of the form after, in the order of its run, that the form before has too and that gives something else there.
 fn first_value(before: &Module, after: &Module, base: &Base) -> Option<Value> {
-    let run = |module: &Module, seed| {
+    let run = |module: &Module, errors| {
         let inputs = adapted(module, base).ok()?;
-        let (_, values) = noise::run(module, inputs, &base.options, seed, true);
+        let (_, values) = noise::run(module, inputs, &base.options, errors, true);
         Some(values)
     };
-    let (old, new) = (run(before, None)?, run(after, None)?);
-    let disturbed: Vec<Values> = (0..RUNS).filter_map(|seed| run(before, Some(seed))).collect();
+    let (old, new) = (run(before, Errors::None)?, run(after, Errors::None)?);
+    let disturbed: Vec<Values> = (0..RUNS).filter_map(|seed| run(before, Errors::Random(seed))).collect();
     let mut keys: Vec<_> = new.by_key.iter().collect();
     keys.sort_by_key(|(_, (order, _))| *order);
     let mut agreed: FxHashSet<&Key> = FxHashSet::default();
@@ -452,7 +575,7 @@ fn first_value(before: &Module, after: &Module, base: &Base) -> Option<Value> {
                 disturbed.iter().filter_map(|d| d.by_key.get(key)?.1.get(i)).collect();
             noise::compare(a, b, &tolerance(a, &others))
         });
-        let Some((found, first)) = compared.filter_map(|c| Some((c, c.first?))).next() else {
+        let Some((found, first)) = compared.filter_map(|c| c.first.map(|first| (c, first))).next() else {
             agreed.insert(key);
             continue;
         };

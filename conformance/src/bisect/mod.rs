@@ -9,9 +9,12 @@
 
 pub mod changes;
 pub mod dumps;
+pub mod infinities;
 pub mod names;
 pub mod noise;
 pub mod passes;
 
+#[cfg(test)]
+mod infinity_tests;
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hlo::elided::splitmix64;
 use hlo::opcode::NumericRow;
-use hlo::{ArrayLiteral, Buffer, ElementType, Module, Opcode, with_buffer};
+use hlo::{ArrayLiteral, Buffer, ElementType, InstrId, Module, Opcode, with_buffer};
 use hlo_interp::observe::{Flow, Observer, Site};
-use hlo_interp::{Tensor, Value};
+use hlo_interp::{Device, Tensor, Value};
 use rustc_hash::FxHashMap;
 
+use crate::certify::Format;
 use crate::element::Number;
 use crate::engine::interpreter::interpret;
 use crate::engine::{Inputs, Outcome, RunOptions};
@@ -24,6 +25,23 @@ pub const RUNS: u64 = 6;
 pub const FACTOR: f64 = 8.0;
 /// Units of the last place that are always granted to a float that was computed.
 pub const UNITS: f64 = 32.0;
+
+/// What errors a run gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Errors {
+    /// None.
+    None,
+    /// A unit or two of the last place at each instruction that rounds, at random.
+    Random(u64),
+    /// [`FACTOR`] times that, at parameters and constants too: what is on either side of an overflow that roundings explain. The first two
+    /// seeds make all magnitudes larger, or smaller.
+    Wide {
+        /// Of the random errors.
+        seed: u64,
+        /// Whether conversions to narrower floats give the greatest number in place of an overflow: another compiler may leave them out.
+        unconverted: bool,
+    },
+}
 
 /// An instruction by the names that stay: its computation's and its own.
 pub type Key = (Arc<str>, Arc<str>);
@@ -43,22 +61,66 @@ const MAX_ALL: usize = 1 << 24;
 /// Watches a run, and puts errors into it.
 #[derive(Debug)]
 struct Noise {
-    /// None: no errors.
-    seed: Option<u64>,
+    errors: Errors,
     keep: bool,
     values: Mutex<Values>,
+    /// Operands of the conversions that are being executed.
+    converted: Mutex<FxHashMap<(InstrId, Device), Value>>,
+}
+
+impl Noise {
+    /// The result of an instruction with its errors.
+    fn noisy(&self, site: &Site<'_>, result: &Value) -> Option<Value> {
+        let opcode = site.instr().opcode;
+        let given = match opcode {
+            Opcode::Parameter => site.computation() == site.module.entry(),
+            opcode => opcode == Opcode::Constant,
+        };
+        let (seed, scale) = match self.errors {
+            Errors::None => return None,
+            Errors::Random(seed) => (seed, Scale::Unit),
+            Errors::Wide { seed: 0, .. } => (0, Scale::Up),
+            Errors::Wide { seed: 1, .. } => (1, Scale::Down),
+            Errors::Wide { seed, .. } => (seed, Scale::Wide),
+        };
+        if !rounds(opcode) && !(given && scale != Scale::Unit) {
+            return None;
+        }
+        let device = u64::from(site.device.replica) << 32 | u64::from(site.device.partition);
+        let at = splitmix64(seed ^ splitmix64(site.id.index() as u64) ^ device.rotate_left(17));
+        let seed = splitmix64(at ^ site.execution);
+        let operand =
+            self.converted.lock().unwrap_or_else(PoisonError::into_inner).remove(&(site.id, site.device));
+        let kept = operand.and_then(|operand| unconverted(&operand, result));
+        Some(disturbed(kept.as_ref().unwrap_or(result), seed, scale, given))
+    }
+}
+
+/// How large errors are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scale {
+    Unit,
+    Wide,
+    Up,
+    Down,
 }
 
 impl Observer for Noise {
+    fn enter(&self, site: &Site<'_>, operands: &[Value]) {
+        let kept = matches!(self.errors, Errors::Wide { unconverted: true, .. })
+            && site.nesting == 0
+            && matches!(site.instr().opcode, Opcode::Convert | Opcode::ReducePrecision);
+        if let Some(operand) = operands.first().filter(|_| kept) {
+            let mut converted = self.converted.lock().unwrap_or_else(PoisonError::into_inner);
+            converted.insert((site.id, site.device), operand.clone());
+        }
+    }
+
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
         if site.nesting > 0 {
             return Flow::Continue;
         }
-        let noisy = self.seed.filter(|_| rounds(site.instr().opcode)).map(|seed| {
-            let device = u64::from(site.device.replica) << 32 | u64::from(site.device.partition);
-            let at = splitmix64(seed ^ splitmix64(site.id.index() as u64) ^ device.rotate_left(17));
-            disturbed(result, splitmix64(at ^ site.execution))
-        });
+        let noisy = self.noisy(site, result);
         if self.keep && site.execution == 0 {
             let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             let module = site.module;
@@ -86,21 +148,48 @@ fn rounds(opcode: Opcode) -> bool {
     }
 }
 
-fn disturbed(value: &Value, seed: u64) -> Value {
+fn disturbed(value: &Value, seed: u64, scale: Scale, given: bool) -> Value {
     match value {
         Value::Array(t) => {
             let ty = t.element_type();
             if unit(ty).is_none() {
                 return value.clone();
             }
-            let buffer = disturbed_buffer(t.buffer(), seed);
+            let buffer = disturbed_buffer(t.buffer(), seed, scale, given);
             Value::Array(Tensor::new(t.dims().to_vec(), buffer))
         }
         Value::Tuple(parts) => Value::tuple(
-            parts.iter().enumerate().map(|(i, p)| disturbed(p, splitmix64(seed.wrapping_add(i as u64)))),
+            parts
+                .iter()
+                .enumerate()
+                .map(|(i, p)| disturbed(p, splitmix64(seed.wrapping_add(i as u64)), scale, given)),
         ),
         Value::Token | Value::Pending(_) => value.clone(),
     }
+}
+
+/// The result of a conversion with the greatest numbers in place of overflows; `None` if there are none.
+fn unconverted(operand: &Value, result: &Value) -> Option<Value> {
+    let (Value::Array(from), Value::Array(to)) = (operand, result) else { return None };
+    let array = |t: &Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
+    let (from, numbers_to) = (numbers(&array(from)), numbers(&array(to)));
+    let overflowed = |(x, y): (&f64, &f64)| x.is_finite() && y.is_infinite();
+    if from.len() != numbers_to.len() || !from.iter().zip(&numbers_to).any(overflowed) {
+        return None;
+    }
+    let max = Format::of(to.element_type())?.max;
+    let cut = |(x, y): (&f64, &f64)| if overflowed((x, y)) { y.signum() * max } else { *y };
+    let parts: Vec<f64> = from.iter().zip(&numbers_to).map(cut).collect();
+    fn made<T: Number>(old: &[T], parts: &[f64]) -> Buffer {
+        let each = parts.len() / old.len().max(1);
+        let element = |(x, p): (&T, &[f64])| {
+            let finite = p.iter().all(|p| p.is_finite());
+            if finite { T::from_parts(p[0], p.get(1).copied().unwrap_or(0.0)) } else { *x }
+        };
+        T::wrap(old.iter().zip(parts.chunks(each.max(1))).map(element).collect())
+    }
+    let buffer = with_buffer!(to.buffer(), v => made(v, &parts));
+    Some(Value::Array(Tensor::new(to.dims().to_vec(), buffer)))
 }
 
 /// The unit of the last place of 1, of the types that get errors.
@@ -114,14 +203,12 @@ fn unit(ty: ElementType) -> Option<f64> {
     })
 }
 
-fn disturbed_buffer(buffer: &Buffer, seed: u64) -> Buffer {
-    let unit = unit(buffer.element_type()).unwrap_or(0.0);
-    fn each<T: Number>(v: &[T], unit: f64, seed: u64) -> Buffer {
-        let off = |x: f64, r: u64| {
-            // Narrow types have few units to give away.
-            let steps = if unit > 1e-4 { [-1.0, 0.0, 0.0, 1.0] } else { [-2.0, -1.0, 1.0, 2.0] };
-            if x.is_finite() { x * (1.0 + unit * steps[(r >> 7) as usize & 3]) } else { x }
-        };
+/// `given`: numbers of the program or its inputs, which do not become infinite.
+fn disturbed_buffer(buffer: &Buffer, seed: u64, scale: Scale, given: bool) -> Buffer {
+    let ty = buffer.element_type();
+    let unit = unit(ty).unwrap_or(0.0);
+    let Some(format) = Format::of(ty) else { return buffer.clone() };
+    fn each<T: Number>(v: &[T], off: &dyn Fn(f64, u64) -> f64, seed: u64) -> Buffer {
         let element = |(i, x): (usize, &T)| {
             let r = splitmix64(seed.wrapping_add(i as u64));
             let (re, im) = x.parts();
@@ -132,21 +219,40 @@ fn disturbed_buffer(buffer: &Buffer, seed: u64) -> Buffer {
         };
         T::wrap(v.iter().enumerate().map(element).collect())
     }
-    with_buffer!(buffer, v => each(v, unit, seed))
+    let off = |x: f64, r: u64| {
+        // Narrow types have few units to give away.
+        let steps = if unit > 1e-4 { [-1.0, 0.0, 0.0, 1.0] } else { [-2.0, -1.0, 1.0, 2.0] };
+        let random = steps[(r >> 7) as usize & 3];
+        let most = steps[3] * x.signum();
+        let step = match scale {
+            Scale::Unit => random,
+            Scale::Wide => FACTOR * random,
+            Scale::Up => FACTOR * most,
+            Scale::Down => -FACTOR * most,
+        };
+        // Denormals are rounded to multiples of the least one; zeros are exact.
+        let ulp = (x.abs() * unit).max(if x == 0.0 { 0.0 } else { format.least() });
+        let moved = x + step * ulp;
+        match given && x.is_finite() {
+            true => moved.clamp(-format.max, format.max),
+            false => moved,
+        }
+    };
+    with_buffer!(buffer, v => each(v, &off, seed))
 }
 
-/// Runs a program. With a seed: with errors. The values of its instructions, if `keep`.
+/// Runs a program with these errors. The values of its instructions, if `keep`.
 pub fn run(
     module: &Module,
     inputs: Inputs,
     options: &RunOptions,
-    seed: Option<u64>,
+    errors: Errors,
     keep: bool,
 ) -> (Outcome, Values) {
-    if seed.is_none() && !keep {
+    if errors == Errors::None && !keep {
         return (interpret(module, inputs, options, None), Values::default());
     }
-    let noise = Arc::new(Noise { seed, keep, values: Mutex::default() });
+    let noise = Arc::new(Noise { errors, keep, values: Mutex::default(), converted: Mutex::default() });
     let outcome = interpret(module, inputs, options, Some(noise.clone()));
     let values = std::mem::take(&mut *noise.values.lock().unwrap_or_else(PoisonError::into_inner));
     (outcome, values)
@@ -163,7 +269,8 @@ pub fn numbers(array: &ArrayLiteral) -> Vec<f64> {
         .collect())
 }
 
-/// How far each number of an array may be from the reference's.
+/// How far each number of an array may be from the reference's: infinitely, if errors make it finite or infinite, and not at all from an
+/// infinity that they do not move.
 pub fn tolerance(reference: &ArrayLiteral, disturbed: &[&ArrayLiteral]) -> Vec<f64> {
     let exact = numbers(reference);
     let ty = reference.buffer.element_type();
@@ -175,11 +282,16 @@ pub fn tolerance(reference: &ArrayLiteral, disturbed: &[&ArrayLiteral]) -> Vec<f
             *far = far.max(if off.is_nan() { f64::INFINITY } else { off });
         }
     }
-    far.iter().zip(&exact).map(|(far, x)| far * FACTOR + granted * x.abs()).collect()
+    let least = Format::of(ty).map_or(0.0, |f| f.least()) * if granted > 0.0 { UNITS } else { 0.0 };
+    let tolerance = |(far, x): (&f64, &f64)| match x.is_finite() {
+        true => far * FACTOR + (granted * x.abs()).max(least),
+        false => *far,
+    };
+    far.iter().zip(&exact).map(tolerance).collect()
 }
 
 /// How the numbers of two arrays compare under a tolerance for each.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Compared {
     /// All of them.
     pub total: usize,
@@ -189,8 +301,12 @@ pub struct Compared {
     pub beyond: usize,
     /// The largest share of its tolerance that a number took which is within.
     pub share: f64,
-    /// The first number beyond: place, before, after, tolerance.
+    /// The first number beyond: its index, before, after, tolerance.
     pub first: Option<(usize, f64, f64, f64)>,
+    /// Indices of those beyond of which one of the two is infinite or NaN.
+    pub infinite: Vec<usize>,
+    /// Indices of the others beyond.
+    pub finite: Vec<usize>,
 }
 
 /// Compares; arrays of another number of elements differ in all of them.
@@ -207,11 +323,13 @@ pub fn compare(before: &ArrayLiteral, after: &ArrayLiteral, tolerance: &[f64]) -
         }
         found.differ += 1;
         let off = (x - y).abs();
-        // Not a number where there was one, or the other way round.
+        // A NaN is within no tolerance.
         if t.is_infinite() || off <= t {
             found.share = found.share.max(if t > 0.0 && t.is_finite() { off / t } else { 0.0 });
         } else {
             found.beyond += 1;
+            let both = x.is_finite() && y.is_finite();
+            if both { &mut found.finite } else { &mut found.infinite }.push(i);
             found.first = found.first.or(Some((i, x, y, t)));
         }
     }

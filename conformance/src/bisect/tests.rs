@@ -63,7 +63,7 @@ fn sample() -> PathBuf {
 fn report(folder: &Path) -> Report {
     let all = series(folder).unwrap();
     let of = all.iter().find(|s| s.number == 3).unwrap();
-    run(of, &Source { file: None, seed: 0 }, &RunOptions::default()).unwrap()
+    run(of, &Source { file: None, seed: 0, kind: None }, &RunOptions::default()).unwrap()
 }
 
 #[test]

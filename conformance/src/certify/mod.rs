@@ -69,6 +69,7 @@ use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value}
 use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
 use crate::guard::spawn_deep;
 use account::Account;
+pub(crate) use number::Format;
 
 /// How far an array's elements may be off; of complex elements, each part.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -23,20 +23,20 @@ pub(super) fn power_of_two(k: i32) -> f64 {
 
 /// A real floating-point format: that of the type, or of the parts of a complex type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Format {
+pub(crate) struct Format {
     /// Significant bits.
     pub(super) precision: i32,
     /// Exponent of the least normal number.
     pub(super) min_exponent: i32,
     /// The greatest number.
-    pub(super) max: f64,
+    pub(crate) max: f64,
     /// What is too large becomes the greatest number.
     pub(super) saturates: bool,
 }
 
 impl Format {
     /// `None` of integers and predicates.
-    pub(super) fn of(ty: ElementType) -> Option<Format> {
+    pub(crate) fn of(ty: ElementType) -> Option<Format> {
         let part = match ty.class() {
             TypeClass::Float => ty,
             TypeClass::Complex => ty.real_part(),
@@ -94,12 +94,12 @@ impl Format {
     }
 
     /// The least normal number.
-    pub(super) fn min_normal(self) -> f64 {
+    pub(crate) fn min_normal(self) -> f64 {
         power_of_two(self.min_exponent)
     }
 
     /// The least number above zero.
-    pub(super) fn least(self) -> f64 {
+    pub(crate) fn least(self) -> f64 {
         self.ulp(0.0)
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use hlo::ArrayLiteral;
 use serde::Serialize;
 
 use super::judging::JudgingOptions;
@@ -12,6 +13,7 @@ use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
+use crate::inputs::InputKind;
 use crate::npz::Npz;
 use crate::{artifact, inputs, variants};
 
@@ -43,6 +45,9 @@ pub(crate) struct Options {
     seed: Option<u64>,
     #[command(flatten)]
     judging: JudgingOptions,
+    /// Kind of made inputs (docs/inputs.md) [default: gentle, then large, special and extreme while they show nothing]
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "inputs")]
+    input_kind: Option<InputKind>,
     /// How sums of floats round
     #[arg(long, value_enum, value_name = "MODE")]
     accumulate: Option<AccumulateOption>,
@@ -53,12 +58,16 @@ pub(crate) struct Options {
     limits: LimitOptions,
 }
 
+/// Executed instructions of a program on extreme inputs, if no limit is given.
+const EXTREME_FUEL: u64 = 20_000_000;
+
 const EXAMPLES: &str = "\
 Examples:
   hlo bisect module.hlo                         the default pipeline
   hlo bisect module.hlo --passes cse,faulty:pad-low-sign,dce --inputs in.npz
   hlo bisect hlo-mismatch-2f91c0                the passes of the engine that differed, on the inputs of the finding
-  hlo bisect --dumps xla_dump                   the pass of XLA that changed what the program computes";
+  hlo bisect --dumps xla_dump                   the pass of XLA that changed what the program computes
+  hlo bisect --dumps xla_dump --input-kind large    the same on floats up to the greatest number";
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let limits = Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit };
@@ -102,32 +111,52 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
     let variants: Vec<_> = pipeline.passes().filter_map(|p| variants::by_name(p.name())).collect();
     let allowances = variants.iter().fold(engine::Allowances::STRICT, |a, v| a.or(v.allowances));
     let policy = options.judging.policy(finding.as_ref().map(artifact::Finding::policy).as_ref())?;
-    let arrays = match (&options.inputs, recorded) {
-        (Some(file), _) => inputs::read(module, &mut Npz::open(file, limit)?, devices)?,
-        (None, Some(recorded)) => recorded,
-        (None, None) => {
-            let plan = inputs::plan(module, inputs::range_beside(path)?)?;
-            inputs::generate(&plan, run.seed, devices, limit)?
+    let made = |kind: InputKind| {
+        let plan = inputs::plan(module, inputs::range_beside(path)?)?.of_kind(kind);
+        inputs::generate(&plan, run.seed, devices, limit)
+    };
+    let ask = |arrays: &[Vec<ArrayLiteral>], run: RunOptions| {
+        passes::run(&passes::Question {
+            subject: Subject::new(module, arrays),
+            pipeline: &pipeline,
+            settings: Settings { run, policy, ..Settings::default() },
+            allowances,
+            accumulate: variants.iter().find_map(|v| v.accumulate),
+        })
+    };
+    let (arrays, mut kind) = match (&options.inputs, recorded, options.input_kind) {
+        (Some(file), _, _) => (inputs::read(module, &mut Npz::open(file, limit)?, devices)?, None),
+        (None, Some(recorded), None) => (recorded, None),
+        (None, _, kind) => (made(kind.unwrap_or_default())?, Some(kind.unwrap_or_default())),
+    };
+    let mut report = ask(&arrays, run)?;
+    if kind.is_some() && options.input_kind.is_none() {
+        // A loop counts no further on extreme inputs.
+        let fuel = Some(run.limits.fuel.unwrap_or(EXTREME_FUEL));
+        let run = RunOptions { limits: Limits { fuel, ..run.limits }, ..run };
+        for extreme in InputKind::AFTER_GENTLE {
+            if report.found.is_some() {
+                break;
+            }
+            match ask(&made(extreme)?, run) {
+                Ok(found) if found.found.is_some() => (report, kind) = (found, Some(extreme)),
+                Ok(_) => {}
+                Err(failure) => ui.detail(format!("  note: {extreme} inputs: {}", failure.message)),
+            }
         }
-    };
-    let question = passes::Question {
-        subject: Subject::new(module, &arrays),
-        pipeline: &pipeline,
-        settings: Settings { run, policy, ..Settings::default() },
-        allowances,
-        accumulate: variants.iter().find_map(|v| v.accumulate),
-    };
-    let report = passes::run(&question)?;
+    }
     let exit = if report.found.is_some() { Exit::Differs } else { Exit::Ok };
     if ui.json {
         #[derive(Serialize)]
         struct Object<'a> {
             file: &'a str,
             ok: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            input_kind: Option<InputKind>,
             #[serde(flatten)]
             report: &'a passes::Report,
         }
-        ui.object(&Object { file: path, ok: exit == Exit::Ok, report: &report });
+        ui.object(&Object { file: path, ok: exit == Exit::Ok, input_kind: kind, report: &report });
         return Ok(exit);
     }
     for (i, step) in report.steps.iter().enumerate().filter(|(_, s)| s.applications > 0 || !s.fine) {
@@ -157,6 +186,9 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
                 found.applications
             ));
             found.bad.how.iter().for_each(|l| ui.line(format!("  {l}")));
+            if let Some(kind) = kind {
+                ui.line(format!("  on inputs made, seed {}, {kind}", run.seed));
+            }
             shown(&found.changes.lines(options.lines), ui);
         }
     }
@@ -179,11 +211,17 @@ fn of_dumps(options: &Options, folder: &str, run: &RunOptions, ui: &Ui) -> Resul
         }
     }
     let beside = Path::new(folder).join("inputs.npz");
-    let file = match &options.inputs {
-        Some(file) => Some(file.clone()),
-        None => (all.len() == 1 && beside.is_file()).then(|| beside.to_string_lossy().into_owned()),
+    let file = match (&options.inputs, options.input_kind) {
+        (Some(file), _) => Some(file.clone()),
+        (None, Some(_)) => None,
+        (None, None) => (all.len() == 1 && beside.is_file()).then(|| beside.to_string_lossy().into_owned()),
     };
-    let source = dumps::Source { file: file.as_deref(), seed: options.seed.unwrap_or_default() };
+    let kind = match options.inputs {
+        // Inputs that were given are all that is asked about.
+        Some(_) => Some(InputKind::Gentle),
+        None => options.input_kind,
+    };
+    let source = dumps::Source { file: file.as_deref(), seed: options.seed.unwrap_or_default(), kind };
     let mut exit = Exit::Ok;
     for series in &all {
         let report = match dumps::run(series, &source, run) {
@@ -233,12 +271,14 @@ fn tell(options: &Options, report: &dumps::Report, ui: &Ui) {
             let skipped = report.steps.len() - n;
             let rest = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
             ui.line(format!("{head}: {} ({n} forms{rest})", ui.good("no pass changes what it computes")));
+            report.also.iter().for_each(|inputs| ui.detail(format!("  nor on inputs {inputs}")));
         }
         (None, Some(drift)) => {
             ui.line(format!(
                 "{head}: {}: each form computes what the one before does but for rounding, the last not what the first does: {drift}",
                 ui.bad("changed little by little")
             ));
+            ui.line(format!("  on inputs {}", report.inputs));
         }
         (Some(found), _) => {
             let pass = match &found.pass {
@@ -252,6 +292,11 @@ fn tell(options: &Options, report: &dumps::Report, ui: &Ui) {
                 ui.line(format!("  forms between them that could not be compared: {}", found.gap.join(", ")));
             }
             found.results.iter().for_each(|r| ui.line(format!("  {r}")));
+            ui.line(format!("  on inputs {}", report.inputs));
+            report
+                .also
+                .iter()
+                .for_each(|inputs| ui.detail(format!("  nothing was found on inputs {inputs}")));
             if let Some(value) = &found.value {
                 ui.line(format!("  first value that differs: {}", value.how));
                 shown(&[format!("- {}", value.before), format!("+ {}", value.after)], ui);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::differential::Hosts;
 use crate::generate::{self, Limits, SeededHost};
+use crate::inputs::{self, InputKind};
 use crate::mutate::{Mutant, mutate};
 
 /// How large generated programs are.
@@ -74,6 +75,7 @@ impl Source {
             let pick = |r: u64| &self.bases[(splitmix64(r) % self.bases.len() as u64) as usize];
             let ((name, module, inputs), (_, donor, _)) = (pick(seed), pick(!seed));
             let Mutant { module, inputs, .. } = mutate(module, inputs, &[donor], seed)?;
+            let inputs = of_kind(&module, inputs, InputKind::hunted(splitmix64(seed ^ 0x5eed)), seed);
             let devices = inputs.len() as u32;
             let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
             return Some(Program { module, inputs, host, from: Some(name.clone()) });
@@ -90,4 +92,23 @@ impl Source {
         let host = Hosts::new(move || Arc::new(SeededHost::new(seed, devices)));
         Some(Program { module: case.module, inputs: case.inputs, host, from: None })
     }
+}
+
+/// The inputs with arrays of another kind in place of those that the program leaves open.
+fn of_kind(
+    module: &Module,
+    mut inputs: Vec<Vec<ArrayLiteral>>,
+    kind: InputKind,
+    seed: u64,
+) -> Vec<Vec<ArrayLiteral>> {
+    if kind == InputKind::Gentle {
+        return inputs;
+    }
+    let Ok(plan) = inputs::plan(module, None) else { return inputs };
+    for (device, arrays) in (0..).zip(&mut inputs) {
+        for (leaf, array) in plan.leaves.iter().zip(arrays).filter(|(l, _)| l.free) {
+            *array = leaf.of_kind(kind).made(seed, device);
+        }
+    }
+    inputs
 }

@@ -2,25 +2,35 @@
 //!
 //! Each array has a mode of its own, mostly a gentle one: what the program asks of it (indices in range, divisors that are not
 //! zero, definite matrices: [`crate::inputs::plan`]), or a [`Mode`]. Indices go a little out of range now and then. One case
-//! in eight has edges everywhere.
+//! in eight has edges everywhere, and one in eight inputs of another kind than gentle ([`InputKind`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::elided::splitmix64;
-use hlo::{ArrayLiteral, Buffer, BufferOf, Literal, Module, Opcode, Shape};
+use hlo::{ArrayLiteral, Buffer, BufferOf, ElementType, Literal, Module, Opcode, Shape};
 use hlo_interp::Value;
 use hlo_interp::device::host::Host;
 
 use super::values::{Mode, array};
-use crate::inputs::{Fill, LeafPlan, Plan, fill_array, key, plan};
+use crate::inputs::{Fill, InputKind, LeafPlan, Plan, fill_array, key, plan};
 
 /// For each device that the program asks for the arrays of the entry's parameters, tuples flattened; they depend on program
 /// and seed alone. Of parameters that can have no values (opaque ones) there are none.
 pub fn inputs(module: &Module, seed: u64) -> Vec<Vec<ArrayLiteral>> {
     let devices = (module.replica_count() * module.num_partitions()).clamp(1, 1 << 10) as u64;
-    let leaves = if asks(module) { plan(module, None).ok() } else { None };
-    let Plan { leaves } = leaves.unwrap_or_else(|| undemanding(module));
-    let wild = splitmix64(seed ^ 0x5eed).is_multiple_of(8);
+    let r = splitmix64(seed ^ 0x5eed);
+    let (wild, kind) = match r % 8 {
+        0 => (true, InputKind::Gentle),
+        1 => (false, InputKind::not_gentle(r >> 3)),
+        _ => (false, InputKind::Gentle),
+    };
+    let planned = || plan(module, None).ok();
+    let Plan { leaves } = match (asks(module), shows(module)) {
+        (true, _) => planned().unwrap_or_else(|| undemanding(module)),
+        (false, true) => covering(planned(), undemanding(module)),
+        (false, false) => undemanding(module),
+    }
+    .of_kind(kind);
     let mut all: Vec<Vec<ArrayLiteral>> = (0..devices)
         .map(|device| {
             leaves
@@ -92,6 +102,34 @@ fn asks(module: &Module) -> bool {
     })
 }
 
+/// Whether an instruction shows what it does on certain floats alone: a conversion to integers, a comparison.
+fn shows(module: &Module) -> bool {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    all.any(|i| {
+        let instr = module.instr(i);
+        let operand = instr.operands().first().and_then(|&o| module.instr(o).shape.element_type());
+        let to_float = instr.shape.element_type().is_some_and(|ty| ty.is_float());
+        operand.is_some_and(ElementType::is_float)
+            && match instr.opcode {
+                Opcode::Compare => true,
+                Opcode::Convert => !to_float,
+                _ => false,
+            }
+    })
+}
+
+/// The arrays, of which nothing is asked but what conversions and comparisons want to see.
+fn covering(planned: Option<Plan>, mut plain: Plan) -> Plan {
+    let planned = planned.map(|p| p.leaves).unwrap_or_default();
+    for leaf in &mut plain.leaves {
+        let same = planned.iter().find(|p| (p.parameter, p.leaf) == (leaf.parameter, leaf.leaf));
+        if let Some(LeafPlan { fill: fill @ (Fill::Cover(_) | Fill::Real { .. }), .. }) = same {
+            leaf.fill = fill.clone();
+        }
+    }
+    plain
+}
+
 /// The arrays, of which nothing is asked.
 fn undemanding(module: &Module) -> Plan {
     let mut leaves = Vec::new();
@@ -101,7 +139,7 @@ fn undemanding(module: &Module) -> Plan {
         module.instr(p).shape.for_each_leaf(&mut |shape| {
             if let Shape::Array(shape) = shape {
                 let fill = Fill::Real { low: -1.0, high: 1.0 };
-                leaves.push(LeafPlan { parameter, leaf, shape: shape.clone(), fill });
+                leaves.push(LeafPlan { parameter, leaf, shape: shape.clone(), fill, free: true });
             }
             leaf += 1;
         });
@@ -122,6 +160,9 @@ fn one(leaf: &LeafPlan, key: u64, wild: bool) -> ArrayLiteral {
         }
         Fill::Identity(_) | Fill::Dominant | Fill::Distinct => (true, None),
         Fill::Real { low, high } => (*low != -1.0 || *high != 1.0, None),
+        // Other numbers show something too.
+        Fill::Cover(_) => (r >> 16 & 1 == 0, None),
+        Fill::Kind { .. } => return fill_array(shape, &leaf.fill, key),
         Fill::LargeReal | Fill::Bits => (false, None),
     };
     if asked && !r.is_multiple_of(8) && !(wild && r.is_multiple_of(3)) {

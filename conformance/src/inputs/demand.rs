@@ -7,13 +7,15 @@
 //! **Invariants:** the walk is total: every opcode has an arm, and no shape, attribute or operand is trusted to be there. It is
 //! linear in the program for each level of nested calls, at most [`ROUNDS`] levels.
 
+mod floats;
+
 use std::ops::Range;
 
 use hlo::{
     ArrayShape, AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode, Shape, TypeClass,
 };
 
-use super::fill::Fill;
+use super::fill::{Cover, Fill};
 use crate::element::int_limits;
 
 /// Demands travel through so many levels of calls.
@@ -36,6 +38,10 @@ pub(super) struct Demand {
     bits: bool,
     /// A dominant diagonal.
     dominant: bool,
+    /// What floats should reach, within `real`.
+    cover: Cover,
+    /// Other numbers than those of `int` or `real` mean nothing: integers that are more than indices, and floats that become such.
+    needed: bool,
 }
 
 /// Index vectors, as [`Fill::Vectors`].
@@ -48,7 +54,16 @@ struct Vectors {
 
 impl Demand {
     fn int(low: i64, high: i64) -> Self {
+        Self { needed: true, ..Self::index(low, high) }
+    }
+
+    /// Integers that mean something out of this range too.
+    fn index(low: i64, high: i64) -> Self {
         Self { int: Some((i128::from(low), i128::from(high.max(low)))), ..Self::default() }
+    }
+
+    fn cover(cover: Cover) -> Self {
+        Self { cover, ..Self::default() }
     }
 
     fn real(low: f64, high: f64) -> Self {
@@ -77,6 +92,8 @@ impl Demand {
         self.distinct |= other.distinct;
         self.bits |= other.bits;
         self.dominant |= other.dominant;
+        self.cover.join(&other.cover);
+        self.needed |= other.needed;
         *self != before
     }
 
@@ -92,9 +109,12 @@ impl Demand {
         d
     }
 
-    /// What of this still holds for an operand of another element type.
-    fn converted(&self, from: ElementType, to: ElementType) -> Demand {
+    /// What of this still holds for an operand of another element type. `counted`: whether there are loops.
+    fn converted(&self, from: ElementType, to: ElementType, counted: bool) -> Demand {
         let mut d = self.clone();
+        if from.is_float() && to == ElementType::Pred {
+            d.cover.join(&Cover::conversion(to, counted));
+        }
         if from.is_integer() != to.is_integer() {
             d.distinct = false;
             d.bits = false;
@@ -102,7 +122,13 @@ impl Demand {
                 let range = d.int.or_else(|| {
                     d.vectors.as_ref().map(|v| (0, i128::from(v.greatest.iter().copied().min().unwrap_or(0))))
                 });
-                d.real = d.real.or(range.map(|(low, high)| (low as f64, high as f64 + 0.5)));
+                match range {
+                    Some((low, high)) if d.needed => {
+                        d.real = d.real.or(Some((low as f64, high as f64 + 0.5)));
+                    }
+                    Some((low, high)) => d.cover.join(&Cover::indices(low, high)),
+                    None => d.cover.join(&Cover::conversion(to, counted)),
+                }
                 d.vectors = None;
             } else if let Some((low, high)) = d.real {
                 let high = high.floor().max(low.ceil());
@@ -131,9 +157,25 @@ impl Demand {
                     return Fill::Distinct;
                 }
                 let positive = ty == ElementType::F8E8M0FNU;
-                let (low, high) = self.real.unwrap_or(if positive { (0.5, 2.0) } else { (-1.0, 1.0) });
+                let usual = if positive { (0.5, 2.0) } else { (-1.0, 1.0) };
+                if let Some(fill) = self.cover.fill(ty, self.real, usual) {
+                    return fill;
+                }
+                let (low, high) = self.real.unwrap_or(usual);
                 Fill::Real { low, high: if high > low { high } else { low } }
             }
+        }
+    }
+
+    /// Whether elements may be anything else: floats that only functions have asked something of, and integers of which nothing is asked.
+    pub(super) fn free(&self, shape: &ArrayShape) -> bool {
+        let ordered = self.identity.is_some() || self.distinct;
+        match shape.element_type.class() {
+            TypeClass::Pred => false,
+            TypeClass::Signed | TypeClass::Unsigned => {
+                !ordered && self.int.is_none() && self.vectors.is_none() && !self.bits
+            }
+            TypeClass::Float | TypeClass::Complex => !ordered && !self.dominant && !self.needed,
         }
     }
 
@@ -186,10 +228,13 @@ fn join_range<T: Copy + PartialOrd>(
 
 /// The demands on every leaf of every parameter of the entry.
 pub(super) fn of_parameters(module: &Module) -> Vec<Vec<Demand>> {
-    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    let reshapes = all.any(|i| module.instr(i).opcode == Opcode::DynamicReshape);
+    let has = |opcode: Opcode| {
+        let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+        all.any(|i| module.instr(i).opcode == opcode)
+    };
+    let (reshapes, loops) = (has(Opcode::DynamicReshape), has(Opcode::While));
     let demands = vec![Vec::new(); module.instruction_capacity()];
-    let mut walk = Walk { module, demands, changed: false, reshapes };
+    let mut walk = Walk { module, demands, changed: false, reshapes, loops };
     for &c in module.computations() {
         for i in module.instructions(c) {
             let leaves = leaf_count(&module.instr(i).shape);
@@ -233,6 +278,8 @@ struct Walk<'m> {
     changed: bool,
     /// Whether there is a `dynamic-reshape`.
     reshapes: bool,
+    /// Whether there is a `while`.
+    loops: bool,
 }
 
 impl<'m> Walk<'m> {
@@ -330,7 +377,7 @@ impl<'m> Walk<'m> {
             && self.array(i, first).is_some_and(|a| a.rank() == 0);
         if scalars {
             for (n, &g) in greatest.iter().enumerate() {
-                self.ask_operand(i, first + n, &Demand::int(0, g));
+                self.ask_operand(i, first + n, &Demand::index(0, g));
             }
         } else {
             let vectors = Vectors { dim: 0, greatest, ascending: false };
@@ -403,64 +450,6 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// A use of a float operand that is only defined on a range.
-    fn domain(&mut self, i: &Instruction, operand: usize, low: f64, high: f64) {
-        let float = self.array(i, operand).is_some_and(|a| a.element_type.is_float());
-        if float {
-            self.ask_operand(i, operand, &Demand::real(low, high));
-        }
-    }
-
-    /// The value of an operand that is a broadcast scalar constant.
-    fn constant(&self, i: &Instruction, operand: usize) -> Option<f64> {
-        let mut at = *i.operands().get(operand)?;
-        // A constant is never behind more than a few moves.
-        for _ in 0..8 {
-            let c = self.module.instr(at);
-            if let Some(hlo::ConstantValue::Given(literal)) = c.attrs.constant_value() {
-                let array = literal.as_array()?;
-                return hlo::with_buffer!(&array.buffer, v => match v.as_slice() {
-                    [x] => Some(crate::element::Number::parts(*x).0.value()),
-                    _ => None,
-                });
-            }
-            let moves =
-                matches!(c.opcode, Opcode::Broadcast | Opcode::Convert | Opcode::Copy | Opcode::Reshape);
-            at = *c.operands().first().filter(|_| moves)?;
-        }
-        None
-    }
-
-    /// Passes a range of floats back through sums with, and products and quotients by, constants; a sum of two values that must
-    /// not be negative asks the same of both.
-    fn arithmetic(&mut self, id: InstrId, i: &Instruction) {
-        let float = i.shape.as_array().is_some_and(|a| a.element_type.is_float());
-        let Some((low, high)) = self.demands[id.index()].first().and_then(|d| d.real).filter(|_| float)
-        else {
-            return;
-        };
-        if i.opcode == Opcode::Negate {
-            self.ask_operand(i, 0, &Demand::real(-high, -low));
-            return;
-        }
-        let constants = [self.constant(i, 0), self.constant(i, 1)];
-        for (n, other) in [(0, constants[1]), (1, constants[0])] {
-            let range = match (i.opcode, other) {
-                (Opcode::Add, Some(c)) => (low - c, high - c),
-                (Opcode::Add, None) if low >= 0.0 && constants[n].is_none() => (0.0, high / 2.0),
-                (Opcode::Subtract, Some(c)) if n == 0 => (low + c, high + c),
-                (Opcode::Subtract, Some(c)) => (c - high, c - low),
-                (Opcode::Multiply, Some(c)) => (low / c, high / c),
-                (Opcode::Divide, Some(c)) if n == 0 => (low * c, high * c),
-                _ => continue,
-            };
-            let range = if range.0 <= range.1 { range } else { (range.1, range.0) };
-            if range.0.is_finite() && range.1.is_finite() && range.0 < range.1 {
-                self.ask_operand(i, n, &Demand::real(range.0, range.1));
-            }
-        }
-    }
-
     fn visit(&mut self, id: InstrId) {
         use Opcode as O;
         let module = self.module;
@@ -503,7 +492,7 @@ impl<'m> Walk<'m> {
                 if let (Some(from), Some(to), true) = (self.array(i, 0), i.shape.as_array(), same)
                     && let Some(d) = self.demands[id.index()].first().cloned()
                 {
-                    self.ask_operand(i, 0, &d.converted(from.element_type, to.element_type));
+                    self.ask_operand(i, 0, &d.converted(from.element_type, to.element_type, self.loops));
                 }
             }
             // Elements move.
@@ -607,6 +596,7 @@ impl<'m> Walk<'m> {
             O::Divide | O::Remainder => {
                 if i.opcode == O::Divide {
                     self.arithmetic(id, i);
+                    self.covered(id, i);
                 }
                 if self.constant(i, 1).is_none() {
                     self.domain(i, 1, 0.5, 2.0);
@@ -623,8 +613,11 @@ impl<'m> Walk<'m> {
             O::BatchNormInference => self.domain(i, 4, 0.5, 2.0),
             O::BatchNormGrad => self.domain(i, 3, 0.5, 2.0),
             O::Rng => {
-                self.domain(i, 0, -1.0, -0.5);
-                self.domain(i, 1, 0.5, 1.0);
+                for (n, low, high) in [(0, -1.0, -0.5), (1, 0.5, 1.0)] {
+                    if self.array(i, n).is_some_and(|a| a.element_type.is_float()) {
+                        self.ask_operand(i, n, &Demand { needed: true, ..Demand::real(low, high) });
+                    }
+                }
                 for (n, low, high) in [(0, -8, -1), (1, 1, 8)] {
                     if self.array(i, n).is_some_and(|a| a.element_type.is_signed_integer()) {
                         self.ask_operand(i, n, &Demand::int(low, high));
@@ -648,27 +641,37 @@ impl<'m> Walk<'m> {
                 self.ask_operand(i, 2, &Demand::int(0, rows / groups));
             }
             O::CustomCall => self.custom_call(i),
-            O::Add | O::Subtract | O::Multiply | O::Negate => self.arithmetic(id, i),
+            O::Add | O::Subtract | O::Multiply | O::Negate => {
+                self.arithmetic(id, i);
+                self.covered(id, i);
+            }
+            O::Abs | O::Ceil | O::Exponential | O::Floor | O::RoundNearestAfz | O::RoundNearestEven => {
+                self.covered(id, i)
+            }
+            O::Maximum | O::Minimum => {
+                self.covered(id, i);
+                self.cut_off(i, 0, &[1]);
+                self.cut_off(i, 1, &[0]);
+            }
+            O::Clamp => {
+                self.covered(id, i);
+                self.cut_off(i, 1, &[0, 2]);
+            }
+            O::Compare => self.comparison(i),
             // No demand.
-            O::Abs
-            | O::Cbrt
-            | O::Ceil
+            O::Cbrt
             | O::Asinh
             | O::Cosine
             | O::Cosh
             | O::CountLeadingZeros
             | O::Erf
-            | O::Exponential
             | O::ExponentialMinusOne
-            | O::Floor
             | O::Imag
             | O::IsFinite
             | O::Logistic
             | O::Not
             | O::Popcnt
             | O::Real
-            | O::RoundNearestAfz
-            | O::RoundNearestEven
             | O::Sign
             | O::Sine
             | O::Sinh
@@ -676,14 +679,10 @@ impl<'m> Walk<'m> {
             | O::Tanh
             | O::And
             | O::Atan2
-            | O::Compare
             | O::Complex
-            | O::Maximum
-            | O::Minimum
             | O::Mulhi
             | O::Or
             | O::Xor
-            | O::Clamp
             | O::GetDimensionSize
             | O::Iota
             | O::Convolution

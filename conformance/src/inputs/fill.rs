@@ -6,6 +6,7 @@ use hlo::elided::splitmix64;
 use hlo::{ArrayLiteral, ArrayShape, Buffer, ElementType, Opcode};
 use rayon::prelude::*;
 
+use super::kind::{self, InputKind};
 use crate::element::{Number, int_limits};
 
 /// A rule for the elements of one array.
@@ -17,6 +18,17 @@ pub enum Fill {
         low: f64,
         /// Bound.
         high: f64,
+    },
+    /// Floats that reach all of several ranges, and numbers in them exactly.
+    Cover(Cover),
+    /// Numbers of a kind that is not gentle.
+    Kind {
+        /// The kind.
+        kind: InputKind,
+        /// Whether the program asks for numbers that are not negative.
+        nonnegative: bool,
+        /// The rule of gentle elements.
+        gentle: Box<Fill>,
     },
     /// Floats over the whole range of exponents of their type, and now and then a zero, a one or an infinity.
     LargeReal,
@@ -47,10 +59,52 @@ pub enum Fill {
     Dominant,
 }
 
+/// Ranges and numbers that the elements of an array reach.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Cover {
+    /// `[low, high)` each: an element is in any of them alike. Not empty.
+    pub ranges: Vec<(f64, f64)>,
+    /// A quarter of the elements are any of these, if there are some.
+    pub points: Vec<f64>,
+    /// Of the others three quarters are one of the eight multiples of an eighth of the range, so that some elements of two arrays are equal.
+    pub ties: bool,
+}
+
+impl fmt::Display for Cover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges: Vec<String> = self.ranges.iter().map(|(low, high)| format!("[{low}, {high})")).collect();
+        write!(f, "uniform {}", ranges.join(" or "))?;
+        if !self.points.is_empty() {
+            let points: Vec<String> = self.points.iter().map(f64::to_string).collect();
+            write!(f, ", a quarter {}", points.join(" or "))?;
+        }
+        if self.ties { f.write_str(", with ties") } else { Ok(()) }
+    }
+}
+
+impl Cover {
+    /// The element that is made from the bits `r`.
+    fn real(&self, r: u64) -> f64 {
+        let q = splitmix64(r ^ 0xc0e4);
+        let any = |count: usize| (q >> 8) as usize % count.max(1);
+        if q & 3 == 0
+            && let Some(&point) = self.points.get(any(self.points.len()))
+        {
+            return point;
+        }
+        let (low, high) = self.ranges.get(any(self.ranges.len())).copied().unwrap_or((-1.0, 1.0));
+        let tied = self.ties && q >> 2 & 3 != 0;
+        // The first three of the random bits are the eighth.
+        real(if tied { r >> 61 << 61 } else { r }, low, high)
+    }
+}
+
 impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fill::Real { low, high } => write!(f, "uniform [{low}, {high})"),
+            Fill::Cover(cover) => cover.fmt(f),
+            Fill::Kind { kind, .. } => write!(f, "{kind}"),
             Fill::LargeReal => f.write_str("any exponent"),
             Fill::Int { low, high } => write!(f, "integers {low} to {high}"),
             Fill::Bits => f.write_str("random bits"),
@@ -125,7 +179,7 @@ fn large(r: u64, least: i128, greatest: i128) -> f64 {
 }
 
 /// Uniform in `[low, high]`.
-fn int(r: u64, low: i128, high: i128) -> i128 {
+pub(super) fn int(r: u64, low: i128, high: i128) -> i128 {
     let span = (high - low + 1).max(1) as u128;
     // The high part of a 64 by 65 bit product.
     let scaled = if span > u128::from(u64::MAX) { u128::from(r) } else { (u128::from(r) * span) >> 64 };
@@ -152,6 +206,15 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
         |r: u64, low: f64, high: f64| T::from_parts(real(r, low, high), real(splitmix64(r), low, high));
     match fill {
         Fill::Real { low, high } => each(&|i| uniform(draw(key, i), *low, *high)),
+        Fill::Cover(cover) => each(&|i| T::from_parts(cover.real(draw(key, i)), 0.0)),
+        Fill::Kind { kind, nonnegative, gentle } => {
+            let gentle =
+                T::slice(&fill_typed::<T>(shape, n, gentle, key)).map(<[T]>::to_vec).unwrap_or_default();
+            each(&|i| {
+                let kept = gentle.get(i as usize).copied().unwrap_or_default();
+                kind::element(*kind, *nonnegative, draw(key, i)).unwrap_or(kept)
+            })
+        }
         Fill::LargeReal => {
             let (least, greatest) = exponents(T::TYPE.real_part());
             each(&|i| {
@@ -309,6 +372,30 @@ mod tests {
             key(0, 0, 1, 0),
         );
         assert_eq!(ints.buffer, Buffer::S32(vec![7, 5, 7, 3, 0, -4, -5, 3]));
+    }
+
+    /// Values printed by the Python program in docs/inputs.md.
+    #[test]
+    fn values_of_the_written_kinds() {
+        let gentle = Box::new(Fill::Real { low: -1.0, high: 1.0 });
+        let bits = |kind| {
+            let fill = Fill::Kind { kind, nonnegative: false, gentle: gentle.clone() };
+            f32s(&fill, 6).iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        let large = [0x713c_572d, 0x67d2_e9bb, 0xf582_7e49, 0x7f4c_4bb3, 0x7ee2_c71a, 0x6cef_e7f7];
+        let tiny = [0x0047_3ade, 0x0022_f1a7, 0x805a_43d9, 0x0039_3fd8, 0x0006_7a77, 0x0036_e459];
+        let special = [0x0080_0000, 0xff80_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0xff80_0000];
+        let extreme = [0x001b_d9c4, 0x8069_ab19, 0xff80_0000, 0x3e44_bb33, 0x3f0b_1c67, 0x8071_022c];
+        assert_eq!(bits(InputKind::Large), large);
+        assert_eq!(bits(InputKind::Tiny), tiny);
+        assert_eq!(bits(InputKind::Special), special);
+        assert_eq!(bits(InputKind::Extreme), extreme);
+        let cover = Cover { ranges: vec![(0.0, 10.0)], points: vec![5.0], ties: true };
+        assert_eq!(f32s(&Fill::Cover(cover), 8), [3.75, 6.477_578_6, 0.0, 5.0, 5.0, 7.5, 8.75, 0.0]);
+        let ranges = vec![(-2_415_919_104.0, 2_415_919_104.0), (-16.0, 16.0)];
+        let cover = Cover { ranges, ..Cover::default() };
+        let two = [-138_140_176.0, 713_942_080.0, -2_321_800_192.0, 3.073_925_7];
+        assert_eq!(f32s(&Fill::Cover(cover), 4), two);
     }
 
     #[test]

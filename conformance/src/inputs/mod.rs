@@ -5,12 +5,14 @@
 //! with the parameter, never on threads, time or the machine; making inputs never fails because of how a parameter is used:
 //! conflicting demands are resolved, the narrower wins.
 
+mod cover;
 mod demand;
 mod fill;
+mod kind;
 
 use std::path::Path;
 
-use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
+use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Opcode, Shape};
 use hlo_interp::Devices;
 
 use crate::element::int_limits;
@@ -19,7 +21,8 @@ use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
 use crate::room;
 
-pub use fill::{Fill, draw, fill_array, key};
+pub use fill::{Cover, Fill, draw, fill_array, key};
+pub use kind::InputKind;
 
 /// What one array among the entry's parameters is filled with.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,6 +35,8 @@ pub struct LeafPlan {
     pub shape: ArrayShape,
     /// The rule for its elements.
     pub fill: Fill,
+    /// Whether the program means something with any other elements too, so that other kinds of inputs may replace them.
+    pub free: bool,
 }
 
 /// What the inputs of a program are made from, one entry for each array, in the order `arg0, arg1, ...` of an `.npz` file.
@@ -41,11 +46,44 @@ pub struct Plan {
     pub leaves: Vec<LeafPlan>,
 }
 
-/// Decides how each input is made. `int_range` (half-open) overrides the range of all integer parameters.
+impl LeafPlan {
+    /// The plan for an array of a kind, as far as the program leaves it open.
+    #[must_use]
+    pub fn of_kind(&self, kind: InputKind) -> LeafPlan {
+        let mut leaf = self.clone();
+        if kind != InputKind::Gentle && self.free {
+            let nonnegative = matches!(self.fill, Fill::Real { low, .. } if low >= 0.0);
+            leaf.fill = Fill::Kind { kind, nonnegative, gentle: Box::new(self.fill.clone()) };
+        }
+        leaf
+    }
+
+    /// Its array on a device.
+    pub fn made(&self, seed: u64, device: u64) -> ArrayLiteral {
+        let key = key(seed, device, self.parameter as u64, self.leaf as u64);
+        fill_array(&self.shape, &self.fill, key)
+    }
+}
+
+impl Plan {
+    /// The plan for inputs of a kind.
+    #[must_use]
+    pub fn of_kind(mut self, kind: InputKind) -> Plan {
+        for leaf in &mut self.leaves {
+            *leaf = leaf.of_kind(kind);
+        }
+        self
+    }
+}
+
+/// Decides how each input is made, of gentle inputs. `int_range` (half-open) overrides the range of all integer parameters.
 ///
 /// Errors: [`Exit::Unsupported`] for parameters of a type or size that has no values.
 pub fn plan(module: &Module, int_range: Option<(i64, i64)>) -> Result<Plan, Failure> {
     let demands = demand::of_parameters(module);
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    // A loop may count as far as an integer says.
+    let loops = all.any(|i| module.instr(i).opcode == Opcode::While);
     let mut leaves = Vec::new();
     for (parameter, (shape, demands)) in parameter_shapes(module).iter().zip(&demands).enumerate() {
         for (leaf, (leaf_shape, demand)) in shape.leaves().iter().zip(demands).enumerate() {
@@ -66,13 +104,15 @@ pub fn plan(module: &Module, int_range: Option<(i64, i64)>) -> Result<Plan, Fail
                 ));
             }
             let mut fill = demand.fill(array);
+            let mut free = demand.free(array) && !(loops && array.element_type.is_integer());
             if let (Some((low, high)), true) = (int_range, array.element_type.is_integer()) {
                 let (least, greatest) = int_limits(array.element_type).unwrap_or((0, 1));
                 let low = i128::from(low).clamp(least, greatest);
                 let high = (i128::from(high) - 1).clamp(low, greatest);
                 fill = Fill::Int { low, high };
+                free = false;
             }
-            leaves.push(LeafPlan { parameter, leaf, shape: array.clone(), fill });
+            leaves.push(LeafPlan { parameter, leaf, shape: array.clone(), fill, free });
         }
     }
     Ok(Plan { leaves })
@@ -120,10 +160,8 @@ pub fn generate(
             format!("the inputs alone need more memory than the limit of {}", room.describe()),
         ));
     }
-    let array = |l: &LeafPlan, device: u64| {
-        fill_array(&l.shape, &l.fill, key(seed, device, l.parameter as u64, l.leaf as u64))
-    };
-    Ok((0..u64::from(devices.count())).map(|d| plan.leaves.iter().map(|l| array(l, d)).collect()).collect())
+    let on = |device: u64| plan.leaves.iter().map(|l| l.made(seed, device)).collect();
+    Ok((0..u64::from(devices.count())).map(on).collect())
 }
 
 /// Builds the values of the entry's parameters from their arrays. Errors: [`Exit::Usage`] if there are too few.
@@ -204,94 +242,4 @@ pub fn describe(plan: &Plan) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use hlo::Opcode;
-
-    fn fills(computations: &str, body: &str) -> Vec<Fill> {
-        let text = format!("HloModule m\n\n{computations}\n\nENTRY e {{\n{body}\n}}\n");
-        let (module, found) = crate::frontend::parse_text(&text);
-        let module = module.unwrap_or_else(|| panic!("{}", hlo::diag::render_all(&found, "m", &text, false)));
-        let found = hlo::verify::verify(&module);
-        assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "m", &text, false));
-        plan(&module, None).unwrap().leaves.into_iter().map(|l| l.fill).collect()
-    }
-
-    const ADD: &str =
-        "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}";
-
-    #[test]
-    fn indices_are_in_range() {
-        let gather = "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}";
-        let body = |attrs: &str| {
-            format!(
-                "  t = f32[7,3] parameter(0)\n  i = s32[5,1] parameter(1)\n  ROOT g = f32[5,3] gather(t, i), {gather}{attrs}"
-            )
-        };
-        assert_eq!(fills("", &body(""))[1], Fill::Vectors { dim: 1, greatest: vec![6], ascending: false });
-        assert_eq!(
-            fills("", &body(", indices_are_sorted=true"))[1],
-            Fill::Vectors { dim: 1, greatest: vec![6], ascending: true }
-        );
-        // Behind moves and a select, as JAX writes x[i]: a plain range.
-        let jax = "  t = f32[7,3] parameter(0)\n  i = s32[5] parameter(1)\n  z = s32[] constant(0)\n  zs = s32[5] broadcast(z), dimensions={}\n  n = s32[] constant(7)\n  ns = s32[5] broadcast(n), dimensions={}\n  c = pred[5] compare(i, zs), direction=LT\n  j = s32[5] add(i, ns)\n  k = s32[5] select(c, j, i)\n  r = s32[5,1] reshape(k)\n";
-        let jax = format!("{jax}  ROOT g = f32[5,3] gather(t, r), {gather}");
-        assert_eq!(fills("", &jax)[1], Fill::Int { low: 0, high: 6 });
-        let slice = "  t = f32[7,3] parameter(0)\n  i = s32[] parameter(1)\n  j = u8[] parameter(2)\n  k = s32[] convert(j)\n  ROOT d = f32[2,2] dynamic-slice(t, i, k), dynamic_slice_sizes={2,2}";
-        assert_eq!(fills("", slice)[1..], [Fill::Int { low: 0, high: 5 }, Fill::Int { low: 0, high: 1 }]);
-    }
-
-    #[test]
-    fn demands_cross_calls_loops_and_tuples() {
-        let callee = "f {\n  t = f32[7] parameter(0)\n  i = s32[] parameter(1)\n  ROOT d = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2}\n}";
-        let call = "  t = f32[7] parameter(0)\n  p = (f32[], s32[]) parameter(1)\n  i = s32[] get-tuple-element(p), index=1\n  ROOT r = f32[2] fusion(t, i), kind=kLoop, calls=f";
-        assert_eq!(
-            fills(callee, call)[1..],
-            [Fill::Real { low: -1.0, high: 1.0 }, Fill::Int { low: 0, high: 5 }]
-        );
-        let looped = "c {\n  p = (s32[], f32[9]) parameter(0)\n  ROOT t = pred[] constant(false)\n}\n\nb {\n  p = (s32[], f32[9]) parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  x = f32[9] get-tuple-element(p), index=1\n  s = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}\n  u = f32[9] dynamic-update-slice(x, s, i)\n  ROOT t = (s32[], f32[9]) tuple(i, u)\n}";
-        let entry = "  i = s32[] parameter(0)\n  x = f32[9] parameter(1)\n  t = (s32[], f32[9]) tuple(i, x)\n  ROOT w = (s32[], f32[9]) while(t), condition=c, body=b";
-        assert_eq!(fills(looped, entry)[0], Fill::Int { low: 0, high: 5 });
-    }
-
-    #[test]
-    fn initial_values_divisors_and_domains() {
-        let reduce = "  x = f32[4] parameter(0)\n  z = f32[] parameter(1)\n  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add";
-        assert_eq!(fills(ADD, reduce)[1], Fill::Identity(Opcode::Add));
-        let divide = "  a = s32[4] parameter(0)\n  b = s32[4] parameter(1)\n  ROOT r = s32[4] divide(a, b)";
-        assert_eq!(fills("", divide)[1], Fill::Int { low: 1, high: 8 });
-        let log = "  a = f32[4] parameter(0)\n  ROOT r = f32[4] log(a)";
-        assert_eq!(fills("", log)[0], Fill::Real { low: 0.015625, high: 4.0 });
-        // sqrt(0.5 * v + m): both terms must not be negative.
-        let adam = "  v = f32[] parameter(0)\n  m = f32[] parameter(1)\n  h = f32[] constant(0.5)\n  w = f32[] multiply(h, v)\n  s = f32[] add(w, m)\n  ROOT r = f32[] sqrt(s)";
-        assert_eq!(fills("", adam), [Fill::Real { low: 0.0, high: 4.0 }, Fill::Real { low: 0.0, high: 2.0 }]);
-        let shift = "  a = u8[4] parameter(0)\n  b = u8[4] parameter(1)\n  ROOT r = u8[4] shift-left(a, b)";
-        assert_eq!(fills("", shift)[1], Fill::Int { low: 0, high: 7 });
-    }
-
-    #[test]
-    fn conflicting_uses_are_resolved() {
-        // A divisor (1 to 8) and a start index of a slice that only fits at 0.
-        let body = "  t = f32[2] parameter(0)\n  i = s32[] parameter(1)\n  d = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2}\n  q = s32[] divide(i, i)\n  ROOT r = (f32[2], s32[]) tuple(d, q)";
-        assert_eq!(fills("", body)[1], Fill::Int { low: 0, high: 0 });
-    }
-
-    #[test]
-    fn keys_of_a_sort_with_values_are_distinct() {
-        let lt = "lt {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT e = pred[] compare(a, b), direction=LT\n}";
-        let body = "  k = f32[9] parameter(0)\n  v = s32[9] parameter(1)\n  ROOT s = (f32[9], s32[9]) sort(k, v), dimensions={0}, to_apply=lt";
-        assert_eq!(fills(lt, body), [Fill::Distinct, Fill::Int { low: -8, high: 7 }]);
-    }
-
-    #[test]
-    fn ranges_beside_a_program() {
-        let dir = tempfile::tempdir().unwrap();
-        let program = dir.path().join("m.hlo");
-        let program = program.to_str().unwrap();
-        assert_eq!(range_beside(program).unwrap(), None);
-        std::fs::write(dir.path().join("inputs.json"), r#"{"m": [3, 9], "n": 4}"#).unwrap();
-        assert_eq!(range_beside(program).unwrap(), Some((3, 9)));
-        assert_eq!(range_beside(&program.replace("m.hlo", "n.hlo")).unwrap_err().exit, Exit::Usage);
-        assert_eq!(range_beside(&program.replace("m.hlo", "o.hlo")).unwrap(), None);
-    }
-}
+mod tests;

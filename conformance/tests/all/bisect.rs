@@ -5,15 +5,22 @@ use std::path::{Path, PathBuf};
 
 use hlo_conformance::bisect::dumps::{Source, Status, run, series};
 use hlo_conformance::engine::RunOptions;
+use hlo_conformance::inputs::InputKind;
 use libtest_mimic::Trial;
 
 use crate::{crate_dir, failed};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let mut trials = vec![Trial::test("bisect/commands", || {
-        commands();
-        Ok(())
-    })];
+    let mut trials = vec![
+        Trial::test("bisect/commands", || {
+            commands();
+            Ok(())
+        }),
+        Trial::test("bisect/infinities", || {
+            infinities();
+            Ok(())
+        }),
+    ];
     let folder = crate_dir().join("../../shared/corpus/passdumps");
     let Ok(entries) = fs::read_dir(&folder) else {
         eprintln!("skipped: no {}", folder.display());
@@ -30,7 +37,7 @@ fn dumps(folder: &Path) -> Result<(), libtest_mimic::Failed> {
     let inputs = folder.join("inputs.npz").to_string_lossy().into_owned();
     for file in [Some(&*inputs), None] {
         for series in series(folder).map_err(|f| failed(f.message))? {
-            let source = Source { file, seed: 1 };
+            let source = Source { file, seed: 1, kind: file.map(|_| InputKind::Gentle) };
             let report = run(&series, &source, &RunOptions::default()).map_err(|f| failed(f.message))?;
             if report.found.is_some() || report.drift.is_some() {
                 return Err(failed(format!("{report:#?}")));
@@ -68,7 +75,7 @@ fn alterations(folder: &Path, inputs: &str) -> Result<(), libtest_mimic::Failed>
         fs::remove_file(copy.path().join(name))?;
         fs::write(copy.path().join(name), text.replacen(from, to, 1))?;
         let all = series(copy.path()).map_err(|f| failed(f.message))?;
-        let source = Source { file: Some(inputs), seed: 1 };
+        let source = Source { file: Some(inputs), seed: 1, kind: Some(InputKind::Gentle) };
         let report = run(&all[0], &source, &RunOptions::default()).map_err(|f| failed(f.message))?;
         let step = report.found.map(|f| f.step.file);
         if step.as_deref() != name.to_str() {
@@ -85,6 +92,51 @@ fn hlo(arguments: &[&str]) -> (i32, String, String) {
         std::process::Command::new(env!("CARGO_BIN_EXE_hlo")).args(arguments).output().expect("it runs");
     let text = |b: Vec<u8>| String::from_utf8(b).expect("UTF-8");
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+/// Two forms that only differ where an exponential overflows: on gentle inputs, on extreme ones, on given ones.
+fn infinities() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let dumps = at("dumps");
+    fs::create_dir(&dumps).expect("made");
+    let form = |body: &str| format!("HloModule m\n\nENTRY e {{\n  y = f32[64] parameter(0)\n{body}\n}}\n");
+    let log = form("  a = f32[64] exponential(y)\n  ROOT b = f32[64] log(a)");
+    let plain = form("  ROOT b = f32[64] copy(y)");
+    let write = |name: &str, text: &str| {
+        fs::write(format!("{dumps}/module_0000.m.{name}.txt"), text).expect("written")
+    };
+    write("before_optimizations", &plain);
+    write("0000.p.after_algsimp.before_dce", &log);
+    write("cpu_after_optimizations", &plain);
+
+    let (code, out, err) = hlo(&["bisect", "--dumps", &dumps]);
+    assert!(code == 1 && out.contains("module 0 m: changed by algsimp"), "{out}{err}");
+    assert!(
+        out.contains("then inf (no rounding explains that)") && out.contains("on inputs made, seed 0, large"),
+        "{out}"
+    );
+    assert!(out.contains("nothing was found on inputs made, seed 0, gentle"), "{out}");
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--input-kind", "gentle"]);
+    assert!(code == 0 && out.contains("no pass changes what it computes"), "{out}");
+    let (code, out, _) =
+        hlo(&["bisect", "--dumps", &dumps, "--input-kind", "extreme", "--seed", "3", "--json"]);
+    assert!(code == 1 && out.contains("\"input_kind\":\"extreme\"") && out.contains("seed 3"), "{out}");
+    // Recorded inputs that show nothing do not keep it from trying others, given ones do.
+    let (program, npz) = (at("plain.hlo"), format!("{dumps}/inputs.npz"));
+    fs::write(&program, &plain).expect("written");
+    assert_eq!(hlo(&["run", &program, "--platform", "interpreter", "--save-inputs", &npz]).0, 0);
+    assert_eq!(hlo(&["bisect", "--dumps", &dumps]).0, 1);
+    assert_eq!(hlo(&["bisect", "--dumps", &dumps, "--inputs", &npz]).0, 0);
+    let (code, _, err) = hlo(&["bisect", "--dumps", &dumps, "--inputs", &npz, "--input-kind", "large"]);
+    assert!(code == 2 && err.contains("cannot be used with"), "{err}");
+    let large = at("large.npz");
+    let saved =
+        ["run", &program, "--platform", "interpreter", "--input-kind", "large", "--save-inputs", &large];
+    let (code, out, _) = hlo(&saved);
+    assert!(code == 0 && out.contains("arg0: large"), "{out}");
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--inputs", &large]);
+    assert!(code == 1 && out.contains("on inputs ") && out.contains("large.npz"), "{out}");
 }
 
 fn commands() {

@@ -27,7 +27,7 @@ use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
 use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load, signature};
 use crate::guard::guarded;
-use crate::inputs;
+use crate::inputs::{self, InputKind};
 use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
 use crate::phase::{Phase, Phases};
@@ -98,6 +98,16 @@ pub(crate) struct Options {
     /// Seed of made inputs and of rng
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    /// Kind of made inputs (docs/inputs.md)
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "KIND",
+        hide_short_help = true,
+        conflicts_with = "inputs"
+    )]
+    input_kind: InputKind,
     /// Run so many times, on inputs of seed, seed + 1, ...
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     iterations: u64,
@@ -384,7 +394,8 @@ impl Runner<'_> {
             return Ok(arrays);
         }
         let range = inputs::range_beside(&self.job.program)?;
-        let plan = inputs::plan(module, range)?;
+        let kind = self.options.input_kind;
+        let plan = inputs::plan(module, range)?.of_kind(kind);
         if !plan.leaves.is_empty() {
             self.ui.detail(format!("  inputs   made, seed {seed} ({})", inputs::describe(&plan)));
         }
