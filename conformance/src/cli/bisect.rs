@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, ReadOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Allowances, Limits, RunOptions, spec};
@@ -51,6 +51,8 @@ pub(crate) struct Options {
     lines: usize,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -81,8 +83,8 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let loaded = artifact::load(Path::new(path), limit)?;
         (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
     } else {
-        let program = super::load(path, ui)?;
-        let devices = engine::devices(&program.module, None, None)?;
+        let program = super::load(path, &options.read.reading(), ui)?;
+        let devices = super::devices(ui, &program.module, None, None)?;
         (program, None, None, devices)
     };
     let module = &program.module;
