@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hlo::diag::{Severity, render_all};
 use hlo::diag::codes;
+use hlo::diag::{Severity, render_all};
 use hlo::{Diagnostic, Diagnostics, LineIndex, Module};
 use hlo_parser::{ParseOptions, Pick};
 use serde::Serialize;

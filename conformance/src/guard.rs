@@ -91,10 +91,22 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
 pub fn at_own_risk<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     guarded(what, f).map_err(|failure| match failure.exit {
         Exit::Internal => {
-            let line = failure.message.lines().next().unwrap_or_default().replace("internal error", "stopped");
-            Failure::new(Exit::Verify, format!("{line}\nthe program breaks the rules above, on which everything rests (--no-verify)"))
+            let line =
+                failure.message.lines().next().unwrap_or_default().replace("internal error", "stopped");
+            Failure::new(
+                Exit::Verify,
+                format!(
+                    "{line}\nthe program breaks the rules above, on which everything rests (--no-verify)"
+                ),
+            )
         }
-        Exit::Ok | Exit::Differs | Exit::Usage | Exit::Parse | Exit::Verify | Exit::Unsupported | Exit::Trap => failure,
+        Exit::Ok
+        | Exit::Differs
+        | Exit::Usage
+        | Exit::Parse
+        | Exit::Verify
+        | Exit::Unsupported
+        | Exit::Trap => failure,
     })
 }
 

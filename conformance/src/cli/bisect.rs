@@ -9,7 +9,7 @@ use super::ui::Ui;
 use super::{AccumulateOption, LimitOptions, ReadOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
-use crate::engine::{self, Allowances, Limits, RunOptions, spec};
+use crate::engine::{Allowances, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::npz::Npz;
 use crate::{artifact, inputs, variants};

@@ -59,7 +59,8 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
 
 /// The code of this number, whatever its letter: `312` is V0312. Errors: several have it.
 fn by_number(wanted: &str) -> Result<Option<Code>, Failure> {
-    let Some(number) = wanted.parse::<u32>().ok().filter(|_| wanted.bytes().all(|b| b.is_ascii_digit())) else {
+    let Some(number) = wanted.parse::<u32>().ok().filter(|_| wanted.bytes().all(|b| b.is_ascii_digit()))
+    else {
         return Ok(None);
     };
     let of = |code: &Code| code.as_str().get(1..).and_then(|n| n.parse::<u32>().ok()) == Some(number);

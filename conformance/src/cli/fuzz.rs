@@ -14,10 +14,10 @@ use crate::differential::{Kind, Settings};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
+use crate::folder::{self, Files};
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
 use crate::reduce::{self, Candidate, Differential};
 use crate::report;
-use crate::folder::{self, Files};
 use crate::{artifact, case, faults, frontend, inputs};
 
 /// Options of `hlo fuzz`.

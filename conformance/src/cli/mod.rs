@@ -267,19 +267,14 @@ pub(crate) fn report_failure(ui: &Ui, failure: &Failure) {
 
 /// Reads, parses and verifies a program. Errors: why it is rejected, rendered for standard error.
 pub(crate) fn load(path: &str, reading: &Reading, ui: &Ui) -> Result<Program, Failure> {
-    let program = frontend::load_as(path, reading)
-        .map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
+    let program =
+        frontend::load_as(path, reading).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
     warn(path, &program.source.text, [&program.warnings, &program.broken], ui);
     Ok(program)
 }
 
 /// Says on standard error what stages warned of.
-pub(crate) fn warn<'a>(
-    file: &str,
-    text: &str,
-    warnings: impl IntoIterator<Item = &'a Diagnostics>,
-    ui: &Ui,
-) {
+pub(crate) fn warn<'a>(file: &str, text: &str, warnings: impl IntoIterator<Item = &'a Diagnostics>, ui: &Ui) {
     if ui.json || ui.quiet {
         return;
     }

@@ -189,7 +189,9 @@ pub(crate) fn list_others(ui: &Ui, others: &[(PathBuf, Kind)]) {
         ui.detail(format!("{} {files}: {}", grouped(n as u64), lines.join(", ")));
     }
     if ui.verbose {
-        others.iter().for_each(|(path, kind)| ui.detail(format!("  {}: {}", path.display(), kind.describe())));
+        others
+            .iter()
+            .for_each(|(path, kind)| ui.detail(format!("  {}: {}", path.display(), kind.describe())));
     }
 }
 

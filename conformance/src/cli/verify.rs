@@ -6,13 +6,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ReadOptions;
+use super::test::list_others;
 use super::ui::{Ui, closed};
 use crate::exit::{Exit, Failure};
-use super::test::list_others;
 use crate::folder::{Folder, Listed, no_program, scan};
 use crate::frontend::{JsonError, Program, Reading, Rejected, Stage, instruction_count, load_as};
-use crate::report::grouped;
 use crate::guard::guarded;
+use crate::report::grouped;
 use hlo::diag::render_all;
 
 /// Options of `hlo verify`.
@@ -141,7 +141,8 @@ fn module(listed: &Listed, ui: &Ui) -> Exit {
         ui.object(&ModuleObject { file, ok: exit == Exit::Ok, stage, instructions, forms });
         return exit;
     }
-    let size = format!("{} instruction{}", grouped(instructions as u64), if instructions == 1 { "" } else { "s" });
+    let size =
+        format!("{} instruction{}", grouped(instructions as u64), if instructions == 1 { "" } else { "s" });
     let of = if n == 1 { String::new() } else { format!(", {n} forms") };
     match (bad, n) {
         (0, _) => ui.detail(format!("{file}: {}, {size}{of}", ui.good("ok"))),
@@ -156,7 +157,9 @@ fn rejection(exit: Exit) -> &'static str {
     match exit {
         Exit::Parse => "cannot be parsed",
         Exit::Verify => "does not verify",
-        Exit::Ok | Exit::Differs | Exit::Usage | Exit::Unsupported | Exit::Trap | Exit::Internal => "cannot be read",
+        Exit::Ok | Exit::Differs | Exit::Usage | Exit::Unsupported | Exit::Trap | Exit::Internal => {
+            "cannot be read"
+        }
     }
 }
 

@@ -67,28 +67,22 @@ pub fn choose(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -
     if replicas_stated == Some(0) || partitions_stated == Some(0) {
         checked(replicas_stated.unwrap_or(1), partitions_stated.unwrap_or(1))?;
     }
+    let replica_need = needs.replicas.as_ref();
+    let partition_need = [&needs.sharding, &needs.partitions].into_iter().flatten().max_by_key(|n| n.count);
+    let counted = |stated: Option<i64>, need: Option<&Need>| stated.or(need.map(|n| n.count)).unwrap_or(1);
+    let mut replicas = counted(replicas_stated, replica_need);
+    let mut partitions = counted(partitions_stated, partition_need);
     let mut from: Vec<&Need> = Vec::new();
-    let mut count = |stated: Option<i64>, need: &[&Option<Need>]| -> i64 {
-        let most = need.iter().filter_map(|n| n.as_ref()).max_by_key(|n| n.count);
-        match (stated, most) {
-            (Some(n), _) => n,
-            (None, Some(need)) if need.count > 1 => {
-                from.push(need);
-                need.count
-            }
-            (None, _) => 1,
-        }
-    };
-    let mut replicas = count(replicas_stated, &[&needs.replicas]);
-    let mut partitions = count(partitions_stated, &[&needs.partitions, &needs.sharding]);
+    from.extend(replica_need.filter(|n| replicas_stated.is_none() && n.count > 1));
+    from.extend(partition_need.filter(|n| partitions_stated.is_none() && n.count > 1));
     if let Some(all) = &needs.devices
         && replicas.saturating_mul(partitions) < all.count
     {
         if partitions_stated.is_none() {
-            partitions = all.count.div_ceil(replicas.max(1));
+            partitions = up(all.count, replicas);
             from.push(all);
         } else if replicas_stated.is_none() {
-            replicas = all.count.div_ceil(partitions.max(1));
+            replicas = up(all.count, partitions);
             from.push(all);
         }
     }
@@ -197,12 +191,18 @@ impl Needs {
                 missing(need, "partition", plural(partitions, "partition"), "--partitions", need.count)
             }
             (_, _, Some(need)) if need.count > all => {
-                let wanted = need.count.div_ceil(replicas);
+                let wanted = up(need.count, replicas);
                 missing(need, "device", plural(all, "device"), "--partitions", wanted)
             }
             _ => Ok(()),
         }
     }
+}
+
+/// The quotient of positive numbers, rounded up.
+fn up(count: i64, by: i64) -> i64 {
+    let by = by.max(1);
+    count.saturating_add(by - 1) / by
 }
 
 fn raise(need: &mut Option<Need>, count: i64, place: impl FnOnce() -> String) {
@@ -222,8 +222,7 @@ mod tests {
         given: (Option<u32>, Option<u32>),
     ) -> Result<(u32, u32, String), String> {
         let add = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }";
-        let text =
-            format!("HloModule m{header}\n{add}\nENTRY e {{\n  x = f32[8] parameter(0)\n{body}\n}}\n");
+        let text = format!("HloModule m{header}\n{add}\nENTRY e {{\n  x = f32[8] parameter(0)\n{body}\n}}\n");
         let (module, found) = crate::frontend::parse_text(&text);
         let module = module.unwrap_or_else(|| panic!("{}", hlo::diag::render_all(&found, "m", &text, false)));
         choose(&module, given.0, given.1)

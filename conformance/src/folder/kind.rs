@@ -119,7 +119,11 @@ fn of(path: &Path, head: &[u8]) -> Kind {
     match hlo_parser::foreign_text(text) {
         Some(what) if what.contains("MLIR") && ending != "hlo" => return Kind::Unread("MLIR"),
         Some(what) if what.contains("proto") => {
-            return Kind::Unread(if what.contains("text format") { "proto in text format" } else { "serialized proto" });
+            return Kind::Unread(if what.contains("text format") {
+                "proto in text format"
+            } else {
+                "serialized proto"
+            });
         }
         Some(_) | None => {}
     }
@@ -170,7 +174,11 @@ mod tests {
         is("m.debug_options", b"xla_cpu: true\n", Kind::Report("options"));
         is("jax_ir0_jit_f.mlir", b"module @jit_f attributes {} {\n", Kind::Unread("MLIR"));
         is("m.hlo.pb", b"\n\x05jit_f\x12\x01", Kind::Unread("serialized proto"));
-        is("m.txt", b"IR {\n  %0 = f32[] prim::Constant()\n}\n", Kind::Unread("lazy tensor IR of PyTorch/XLA"));
+        is(
+            "m.txt",
+            b"IR {\n  %0 = f32[] prim::Constant()\n}\n",
+            Kind::Unread("lazy tensor IR of PyTorch/XLA"),
+        );
         is("inputs.npz", b"PK\x03\x04..", Kind::Arrays);
         is("notes.txt", b"remember the milk\n", Kind::Unknown);
     }

@@ -40,11 +40,8 @@ fn loaded(form: &FormFile) -> Result<(Module, usize), Failure> {
 
 fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<CaseReport, Failure> {
     let (module, elided) = loaded(&listed.program)?;
-    let report = CaseReport {
-        opcodes: opcodes(&module),
-        instructions: instruction_count(&module),
-        ..report.clone()
-    };
+    let report =
+        CaseReport { opcodes: opcodes(&module), instructions: instruction_count(&module), ..report.clone() };
     let limit = options.run.limits.memory_bytes;
     let devices = engine::devices::choose(&module, None, None)?.devices;
     let run = RunOptions { devices, ..options.run };
@@ -76,8 +73,7 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
         }
     }
     let subject = Subject::new(&module, &arrays);
-    let settings =
-        Settings { run, nan_bits: options.nan_bits, allow: options.allow, ..Settings::default() };
+    let settings = Settings { run, nan_bits: options.nan_bits, allow: options.allow, ..Settings::default() };
     let reference = InterpreterEngine.run(&module, Inputs::new(&module, &arrays)?, &run);
     if !matches!(reference, Outcome::Finished(_)) {
         return match reference.into_results() {
@@ -117,7 +113,9 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
         all.iter().map(|f| format!("{}: {}", f.what, f.said)).collect::<Vec<_>>().join("; ")
     };
     let good: Vec<&Finding> = findings.iter().filter(|f| f.exit == Exit::Ok).collect();
-    notes.splice(0..0, (!good.is_empty()).then(|| said(&good)));
+    if !good.is_empty() {
+        notes.insert(0, said(&good));
+    }
     let report = CaseReport { note: notes.join("; "), undecided, ..report };
     Ok(if bad.is_empty() {
         CaseReport { status: Status::Pass, bit_exact: exact, ..report }

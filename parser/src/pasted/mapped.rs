@@ -76,7 +76,9 @@ impl<'a> Rewriter<'a> {
             Some(last) if last.here == run.here => {
                 self.made.runs.pop();
             }
-            Some(last) if last.original.checked_sub(last.here) == run.original.checked_sub(run.here) => return,
+            Some(last) if last.original.checked_sub(last.here) == run.original.checked_sub(run.here) => {
+                return;
+            }
             _ => {}
         }
         self.made.runs.push(run);
@@ -92,7 +94,9 @@ impl<'a> Rewriter<'a> {
         let first = self.from.runs.partition_point(|run| run.here as usize <= start);
         let base = self.made.text.len();
         for run in self.from.runs[first..].iter().take_while(|run| (run.here as usize) < end) {
-            self.made.runs.push(Run { here: (base + run.here as usize - start) as u32, original: run.original });
+            self.made
+                .runs
+                .push(Run { here: (base + run.here as usize - start) as u32, original: run.original });
         }
         self.made.text.push_str(&self.from.text[start..end]);
         self.done = end;

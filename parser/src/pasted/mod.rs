@@ -8,8 +8,8 @@ mod mapped;
 
 use std::ops::Range;
 
-use hlo::diag::codes::parse as codes;
 use hlo::diag::Diagnostic;
+use hlo::diag::codes::parse as codes;
 use hlo::{Diagnostics, Module, Span};
 
 use crate::{ParseOptions, Parsed, parse_module};
@@ -117,7 +117,8 @@ fn select(headers: &[Header], end: usize, pick: Option<&Pick>) -> Result<Range<u
         Span::new(at, (at + "HloModule".len()).min(end))
     };
     let missing = |what: String| {
-        let message = format!("there is no module {what} in the text, which holds {}", counted(headers.len()));
+        let message =
+            format!("there is no module {what} in the text, which holds {}", counted(headers.len()));
         let d = Diagnostic::error(codes::SEVERAL_MODULES, word(0), message);
         Err(Box::new(if headers.is_empty() { d } else { d.note(format!("they are: {}", names())) }))
     };
@@ -221,9 +222,13 @@ fn plain_character(c: char) -> Option<&'static str> {
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{201f}' | '\u{2033}' | '\u{ff02}' => Some("\""),
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{201b}' | '\u{2032}' => Some("'"),
         '\u{2010}'..='\u{2013}' | '\u{2212}' => Some("-"),
-        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' | '\u{2028}' | '\u{2029}' => {
-            Some(" ")
-        }
+        '\u{a0}'
+        | '\u{2000}'..='\u{200a}'
+        | '\u{202f}'
+        | '\u{205f}'
+        | '\u{3000}'
+        | '\u{2028}'
+        | '\u{2029}' => Some(" "),
         '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => Some(""),
         _ => None,
     }
@@ -249,7 +254,9 @@ fn characters(from: &Mapped) -> Option<Stage> {
     let what = match (colours, replaced) {
         (0, 0) => return None,
         (n, 0) => format!("without {}", plural(n, "terminal code")),
-        (0, n) => format!("with {} in plain form (quotes, blanks, dashes)", plural(n, "typographic character")),
+        (0, n) => {
+            format!("with {} in plain form (quotes, blanks, dashes)", plural(n, "typographic character"))
+        }
         (n, m) => format!(
             "without {}, with {} in plain form",
             plural(n, "terminal code"),
@@ -290,7 +297,12 @@ fn entities(from: &Mapped) -> Option<Stage> {
         rewriter.replace(at..at + length + 1, c.encode_utf8(&mut buffer));
         count += 1;
     }
-    (count > 0).then(|| (rewriter.finish(), format!("with {} decoded", plural(count, "HTML entity").replace("entitys", "entities"))))
+    (count > 0).then(|| {
+        (
+            rewriter.finish(),
+            format!("with {} decoded", plural(count, "HTML entity").replace("entitys", "entities")),
+        )
+    })
 }
 
 fn entity(name: &str) -> Option<char> {
@@ -398,7 +410,8 @@ fn difference(from: &Mapped) -> Option<Stage> {
     let text = &from.text;
     let is_hunk = |line: &str| line.starts_with("@@ -") || line.starts_with("diff --git ");
     let is_added = |line: &str| {
-        line.strip_prefix('+').is_some_and(|l| header_in(l.trim_start()) == Some(0) || entry_in(l.trim_start()) == Some(0))
+        line.strip_prefix('+')
+            .is_some_and(|l| header_in(l.trim_start()) == Some(0) || entry_in(l.trim_start()) == Some(0))
     };
     if !lines(text).any(|l| is_hunk(&text[l.clone()]) || is_added(&text[l])) {
         return None;
@@ -424,9 +437,8 @@ fn prefixes(from: &Mapped) -> Option<Stage> {
             Prefix::of(&text[line.start..line.start + at])
         })
     };
-    let starts = |what: fn(&str) -> Option<usize>| {
-        lines(text).any(|line| what(text[line].trim_start()) == Some(0))
-    };
+    let starts =
+        |what: fn(&str) -> Option<usize>| lines(text).any(|line| what(text[line].trim_start()) == Some(0));
     let prefix = match (starts(header_in), find(header_in)) {
         (_, Some(prefix)) => prefix,
         (true, None) => return None,

@@ -16,7 +16,11 @@ fn reads(text: &str, what: &str) {
     let parsed = parse(text);
     let Some(module) = &parsed.module else { panic!("{text}\n{}", rendered(&parsed, text)) };
     let plain = parse(PLAIN).module.unwrap();
-    assert!(hlo::modules_equal(&plain, module).is_ok(), "{}", hlo::print::print_module(module, &hlo::print::PrintOptions::LONG));
+    assert!(
+        hlo::modules_equal(&plain, module).is_ok(),
+        "{}",
+        hlo::print::print_module(module, &hlo::print::PrintOptions::LONG)
+    );
     let warning = parsed.diagnostics.iter().find(|d| d.code == codes::PASTED_TEXT);
     let message = warning.map(|d| d.message.clone()).unwrap_or_default();
     assert!(message.contains(what), "{message}");
@@ -40,14 +44,17 @@ fn plain_text_is_taken_as_it_is() {
     let odd = PLAIN.replace("a<b", "&lt; \u{201c}x\u{201d} # \u{a0}");
     let parsed = parse(&odd);
     assert!(parsed.diagnostics.is_empty());
-    assert!(hlo::print::print_module(&parsed.module.unwrap(), &hlo::print::PrintOptions::LONG).contains("&lt;"));
+    assert!(
+        hlo::print::print_module(&parsed.module.unwrap(), &hlo::print::PrintOptions::LONG).contains("&lt;")
+    );
 }
 
 #[test]
 fn prefixes_of_logs_are_left_out() {
     let glog = each_line(|i, l| format!("I0000 00:00:1700000.{i} 1234 hlo_pass.cc:{}] {l}", 44 + i));
     reads(&glog, "without the prefix of 13 lines");
-    let tensorflow = each_line(|i, l| format!("2024-01-01 12:00:0{}.1: I xla/service/foo.cc:12] {l}", i % 10));
+    let tensorflow =
+        each_line(|i, l| format!("2024-01-01 12:00:0{}.1: I xla/service/foo.cc:12] {l}", i % 10));
     reads(&tensorflow, "without the prefix of 13 lines");
     reads(&each_line(|i, l| format!("(pid={i}) {l}")), "13 lines");
     reads(&each_line(|_, l| format!("(RayTrainWorker pid=123, ip=10.0.0.1) {l}")), "13 lines");
@@ -57,7 +64,11 @@ fn prefixes_of_logs_are_left_out() {
     reads(&each_line(|_, l| format!("2024-01-01T00:00:00.0000000Z {l}")), "13 lines");
     // Only the first line of a message has it, and other messages stand between.
     reads(&format!("2024-01-01 12:00:00.1: I xla/service/foo.cc:12] {PLAIN}"), "prefix of 1 line");
-    let other = tensorflow.replacen('\n', "\n2024-01-01 12:00:00.2: W tensorflow/core/bar.cc:9] Something else = 3\n", 3);
+    let other = tensorflow.replacen(
+        '\n',
+        "\n2024-01-01 12:00:00.2: W tensorflow/core/bar.cc:9] Something else = 3\n",
+        3,
+    );
     reads(&other, "3 other messages of the log");
 }
 
@@ -94,7 +105,10 @@ fn characters_of_other_media_are_read() {
     reads(&PLAIN.replace("ROOT", "\u{1b}[1;32mROOT\u{1b}[0m"), "4 terminal codes");
     reads(&format!("\u{feff}{}", PLAIN.replace('\n', "\r\n")), "typographic");
     reads(&format!("<pre><code>{PLAIN}</code></pre>\n"), "prefix of 1 line");
-    reads(&format!("text = \"{}\"\n", PLAIN.replace('"', "\\\"").replace('\n', "\\n")), "escapes of a string");
+    reads(
+        &format!("text = \"{}\"\n", PLAIN.replace('"', "\\\"").replace('\n', "\\n")),
+        "escapes of a string",
+    );
     reads(&format!("const char* const kModule = R\"(\n{PLAIN})\";\n"), "1 line before");
     reads(&format!("hlo = \"\"\"{PLAIN}\"\"\"\n"), "prefix of 1 line");
 }
@@ -129,7 +143,9 @@ fn mistakes_are_no_prose() {
 #[test]
 fn one_of_several_modules_is_chosen() {
     let second = PLAIN.replace("HloModule m", "HloModule second, num_partitions=2");
-    let text = format!("[ScheduleSyncTensorsGraph]\n## BEGIN_GRAPH\n{PLAIN}\n## END_GRAPH\n\n[Graph]\nRoot Hashes: (1f)\n{second}");
+    let text = format!(
+        "[ScheduleSyncTensorsGraph]\n## BEGIN_GRAPH\n{PLAIN}\n## END_GRAPH\n\n[Graph]\nRoot Hashes: (1f)\n{second}"
+    );
     let parsed = parse(&text);
     let error = parsed.diagnostics.iter().next().unwrap();
     assert_eq!((error.code, &*error.message), (codes::SEVERAL_MODULES, "the text holds 2 modules"));

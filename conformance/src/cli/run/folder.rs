@@ -38,7 +38,9 @@ pub(super) fn run(root: &str, options: &Options, ui: &Ui) -> Result<Exit, Failur
         ("--partitions", options.partitions.is_some()),
     ] {
         if given {
-            return Err(Failure::usage(format!("{flag} takes one program, and {root} is a folder of several")));
+            return Err(Failure::usage(format!(
+                "{flag} takes one program, and {root} is a folder of several"
+            )));
         }
     }
     if let Some(flag) = options.watch.one_program() {

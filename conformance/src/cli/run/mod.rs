@@ -17,12 +17,11 @@ use super::ui::{Ui, closed};
 use super::warn;
 use super::watch::{WatchOptions, Watched};
 use super::{AccumulateOption, LimitOptions, ReadOptions, RiskOptions, values};
-use crate::artifact;
-use crate::case::{Case, Form};
+use crate::case::Form;
 use crate::check::{Check, Verdict};
 use crate::differential::{Kind, Settings, Subject, differ_from, reference_run};
-use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::devices::{self, Chosen};
+use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Allowances, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -539,7 +538,8 @@ impl Runner<'_> {
             return None;
         }
         for (i, verdict) in judged.verdicts.iter_mut().enumerate() {
-            let name = array_name(judge.expected.len(), i / judge.checks.len(), "out", i % judge.checks.len());
+            let name =
+                array_name(judge.expected.len(), i / judge.checks.len(), "out", i % judge.checks.len());
             verdict.pass = passes || !found.arrays.iter().any(|(array, _)| *array == name);
         }
         Some(format!("the interpreter gives what is recorded; against it: {}", found.kind.describe()))
