@@ -44,8 +44,10 @@ pub fn of_file(path: &Path) -> Kind {
 }
 
 /// By the first bytes of formats that are no text.
-const BINARY: [(&[u8], Kind); 9] = [
+const BINARY: [(&[u8], Kind); 10] = [
     (b"PK\x03\x04", Kind::Arrays),
+    // An archive of nothing.
+    (b"PK\x05\x06", Kind::Arrays),
     (b"\x93NUMPY", Kind::Arrays),
     (b"\x7fELF", Kind::Report("object code")),
     (b"BC\xc0\xde", Kind::Report("LLVM bitcode")),

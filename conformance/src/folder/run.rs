@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use hlo::Module;
+use hlo::{ArrayLiteral, Module};
 
 use super::{FormFile, Listed};
 use crate::bisect::dumps::with_values;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
 use crate::engine::form::FormEngine;
-use crate::engine::recorded::RecordedEngine;
-use crate::engine::{self, Engine, Inputs, InterpreterEngine, Outcome, RunOptions};
+use crate::engine::recorded::{read_results, result_arrays};
+use crate::engine::{self, Engine, Inputs, InterpreterEngine, Outcome, RunOptions, array_name};
+use crate::feeds::Feeds;
+use crate::judge::{Judge, NoVerdict, modes};
+use crate::check::Check;
 use crate::exit::{Exit, Failure};
 use crate::frontend::{instruction_count, load_as, opcodes};
 use crate::inputs;
@@ -99,11 +102,15 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
             Err(f) => Finding { what: form.label.clone(), exit: f.exit, said: f.message },
         });
     }
-    if let Some(path) = listed.expected.as_ref().filter(|_| recorded) {
-        let engine = RecordedEngine::new(&path.to_string_lossy());
-        findings.push(judged("recorded results".to_owned(), &engine));
-    }
     drop(judged);
+    if let Some(path) = listed.expected.as_ref().filter(|_| recorded) {
+        let open = Npz::open(&path.to_string_lossy(), limit);
+        match open.and_then(|mut npz| read_results(&module, &mut npz, devices)) {
+            Ok(expected) => findings.push(against_record(&module, &arrays, &expected, run, options)?),
+            Err(_) if !listed.alone => {}
+            Err(failure) => return Err(failure),
+        }
+    }
     if findings.is_empty() {
         notes.push("runs".to_owned());
     }
@@ -124,6 +131,44 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
     })
 }
 
+/// Whether the interpreter gives what is recorded, within the tolerance of `hlo run --expected`.
+fn against_record(
+    module: &Module,
+    inputs: &[Vec<ArrayLiteral>],
+    expected: &[Vec<ArrayLiteral>],
+    run: RunOptions,
+    options: &CorpusOptions,
+) -> Result<Finding, Failure> {
+    let checks: Vec<Check> = result_arrays(module).iter().map(|s| Check::default_for(s.element_type)).collect();
+    let judge = Judge {
+        engine: &InterpreterEngine,
+        module,
+        inputs,
+        feeds: &Feeds::default(),
+        expected,
+        checks: &checks,
+        options: run,
+        modes: modes(module),
+        nan_bits: options.nan_bits,
+    };
+    let judged = match judge.run() {
+        Ok(judged) => judged,
+        Err(NoVerdict::Run(exit, d)) => return Err(Failure::new(exit, d.message)),
+        Err(NoVerdict::Failure(failure)) => return Err(failure),
+    };
+    let what = "recorded results".to_owned();
+    let wrong = judged.verdicts.iter().position(|v| !v.pass);
+    Ok(match wrong {
+        None if judged.bit_exact() => Finding { what, exit: Exit::Ok, said: "same bits".to_owned() },
+        None => Finding { what, exit: Exit::Ok, said: "within tolerance".to_owned() },
+        Some(i) => {
+            let name = array_name(expected.len(), i / checks.len(), "out", i % checks.len());
+            let said = format!("{name}: {}", judged.verdicts[i].reason);
+            Finding { what, exit: Exit::Differs, said }
+        }
+    })
+}
+
 fn finding(what: String, found: &Difference, max_undecided: f64) -> Finding {
     let exit = match found.kind {
         _ if found.passes(max_undecided) => Exit::Ok,
@@ -138,7 +183,8 @@ fn finding(what: String, found: &Difference, max_undecided: f64) -> Finding {
         | Kind::Wrong
         | Kind::NoReference => Exit::Differs,
     };
-    let worst = found.arrays.iter().find(|(_, v)| !v.worst.is_empty());
+    let shown = || found.arrays.iter().filter(|(_, v)| !v.worst.is_empty());
+    let worst = shown().find(|(_, v)| v.tally.wrong > 0).or_else(|| shown().next());
     let worst = worst.and_then(|(name, v)| v.worst.first().map(|w| crate::report::text::element(name, w)));
     let why = found.failure.as_ref().map(|d| d.message.clone()).or(worst).filter(|_| exit != Exit::Ok);
     let said = found.kind.describe();
