@@ -6,17 +6,17 @@ use hlo::{ArrayLiteral, Module};
 
 use super::{FormFile, Listed};
 use crate::bisect::dumps::with_values;
+use crate::check::Check;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
 use crate::engine::form::FormEngine;
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Engine, Inputs, InterpreterEngine, Outcome, RunOptions, array_name};
-use crate::feeds::Feeds;
-use crate::judge::{Judge, NoVerdict, modes};
-use crate::check::Check;
 use crate::exit::{Exit, Failure};
+use crate::feeds::Feeds;
 use crate::frontend::{instruction_count, load_as, opcodes};
 use crate::inputs;
+use crate::judge::{Judge, NoVerdict, modes};
 use crate::npz::Npz;
 
 /// What one engine or form came to.
@@ -139,7 +139,8 @@ fn against_record(
     run: RunOptions,
     options: &CorpusOptions,
 ) -> Result<Finding, Failure> {
-    let checks: Vec<Check> = result_arrays(module).iter().map(|s| Check::default_for(s.element_type)).collect();
+    let checks: Vec<Check> =
+        result_arrays(module).iter().map(|s| Check::default_for(s.element_type)).collect();
     let judge = Judge {
         engine: &InterpreterEngine,
         module,
