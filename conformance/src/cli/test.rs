@@ -158,6 +158,7 @@ pub(crate) fn one_line(ui: &Ui, report: &CaseReport) -> String {
 fn failure(kind: &'static str) -> &'static str {
     match kind {
         "tolerance" => "differs",
+        "case" => "cannot be run",
         "parse" => "cannot be parsed",
         "verify" => "does not verify",
         "trap" => "stopped",
