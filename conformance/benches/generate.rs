@@ -16,7 +16,7 @@ use hlo_conformance::generate::{self, Case, Limits};
 const PROGRAMS: u64 = 1000;
 
 fn run(case: &Case) -> engine::Outcome {
-    let devices = engine::devices(&case.module, None, None).unwrap();
+    let devices = engine::devices::stated(&case.module, None, None).unwrap();
     let inputs = Inputs::new(&case.module, &case.inputs).unwrap();
     InterpreterEngine.run(&case.module, inputs, &RunOptions { devices, ..RunOptions::default() })
 }

@@ -353,9 +353,9 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
     let program = frontend::load(&program.to_string_lossy()).map_err(|r| r.failure(false))?;
     let finding = finding(folder)?;
     let devices = match &finding {
-        Some(f) => engine::devices(&program.module, Some(f.replicas), Some(f.partitions))?,
+        Some(f) => engine::devices::stated(&program.module, Some(f.replicas), Some(f.partitions))?,
         None if Case::is_at(folder) => Case::open(folder)?.devices()?,
-        None => engine::devices(&program.module, None, None)?,
+        None => engine::devices::choose(&program.module, None, None)?.devices,
     };
     let module = &program.module;
     let open = |name: &str| {

@@ -4,7 +4,6 @@
 //! (another form of the same program: same inputs, same results). A case of several devices has `replicas` and `partitions`.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
@@ -15,6 +14,7 @@ use crate::check::Check;
 use crate::engine::array_name;
 use crate::exit::Failure;
 use crate::files::describe;
+use crate::folder;
 use crate::npz::Npz;
 
 /// The type and dimensions of an array.
@@ -158,57 +158,7 @@ impl Case {
 
 /// All cases at and below these folders, in the order of their paths. Errors: a path that cannot be read.
 pub fn find(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
-    Ok(below(roots)?.0)
-}
-
-/// All cases at and below these folders, and the HLO files that are not part of a case (`.hlo`, and what XLA dumps as `.txt`), each in the order of their paths.
-/// Errors: a path that cannot be read.
-pub fn below(roots: &[String]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
-    let (mut found, mut files) = (Vec::new(), Vec::new());
-    for root in roots {
-        let path = Path::new(root);
-        let meta = fs::metadata(path)
-            .map_err(|e| Failure::usage(format!("{root}: cannot be read: {}", describe(&e))))?;
-        if !meta.is_dir() {
-            return Err(Failure::usage(format!("{root}: is a file; `hlo test` takes folders of cases")));
-        }
-        // Not recursive, so that no depth of folders matters; links to folders are followed once, by name.
-        let mut pending = vec![path.to_owned()];
-        while let Some(folder) = pending.pop() {
-            if Case::is_at(&folder) {
-                found.push(folder);
-                continue;
-            }
-            let entries = fs::read_dir(&folder).map_err(|e| {
-                Failure::usage(format!("{}: cannot be read: {}", folder.display(), describe(&e)))
-            })?;
-            for entry in entries.flatten() {
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => pending.push(entry.path()),
-                    Ok(kind) if kind.is_file() && is_program(&entry.path()) => files.push(entry.path()),
-                    _ => {}
-                }
-            }
-        }
-    }
-    for list in [&mut found, &mut files] {
-        list.sort();
-        list.dedup();
-    }
-    Ok((found, files))
-}
-
-/// Whether a file is named as HLO, or is a text that begins as a module does: dumps of other things (buffer assignments, thunks) end in `.txt` too.
-fn is_program(path: &Path) -> bool {
-    const BEGINS: &[u8] = b"HloModule";
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("hlo") => true,
-        Some("txt") => {
-            let mut head = [0; BEGINS.len()];
-            fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *BEGINS
-        }
-        _ => false,
-    }
+    Ok(folder::files(roots)?.cases)
 }
 
 #[cfg(test)]

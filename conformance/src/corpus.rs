@@ -1,4 +1,4 @@
-//! Runs recorded cases: many in parallel, each within limits, each ending in one [`CaseReport`].
+//! Runs recorded cases and programs of folders: many in parallel, each within limits, each ending in one [`CaseReport`].
 //!
 //! **Invariants:** a case that panics, hangs or needs too much is a failed case and stops no other; reports come in the order
 //! of the cases, whatever the number of jobs.
@@ -14,11 +14,12 @@ use serde::Serialize;
 
 use crate::case::{Case, Form};
 use crate::check::Check;
-use crate::differential::{Kind, Settings, Subject, differ_from};
-use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions, array_name};
+use crate::differential::{Kind, Settings};
+use crate::engine::{Engine, RunOptions, array_name};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
-use crate::frontend::{Program, load, opcodes};
+use crate::folder::{Listed, run_program as run_program_of_folder};
+use crate::frontend::{Program, instruction_count, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
@@ -39,9 +40,9 @@ pub enum Status {
 /// What came of one form of one case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseReport {
-    /// Path of the case's folder.
+    /// Path of the case's folder, or the name of a program.
     pub case: String,
-    /// `module` or `optimized`.
+    /// `module` or `optimized` of a case; `program` of what is no case.
     pub form: &'static str,
     /// How it ended.
     pub status: Status,
@@ -57,6 +58,11 @@ pub struct CaseReport {
     pub bit_exact: bool,
     /// Elements on which nothing could be said.
     pub undecided: u64,
+    /// What each engine and form came to that agrees, and what to know of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Instructions of the program.
+    pub instructions: usize,
     /// Time for all of it.
     pub ms: f64,
     /// Opcodes in the program.
@@ -74,8 +80,53 @@ pub struct CorpusOptions {
     pub time_limit: Duration,
     /// Cases at once; 0 is as many as there are processors.
     pub jobs: usize,
-    /// NaNs must have the same bits too.
-    pub nan_bits: bool,
+    /// How results are judged.
+    pub policy: Policy,
+}
+
+impl CorpusOptions {
+    /// With the limits of `hlo test`.
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self {
+            engine,
+            run: RunOptions::default(),
+            time_limit: Duration::from_secs(120),
+            jobs: 0,
+            policy: Policy::default(),
+        }
+    }
+}
+
+/// What is run: a form of a case, or a program of a folder.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Work {
+    /// A form of a case.
+    Case(Item),
+    /// A program.
+    Program(Arc<Listed>),
+}
+
+impl From<Item> for Work {
+    fn from(item: Item) -> Work {
+        Work::Case(item)
+    }
+}
+
+impl Work {
+    /// The path of the case, or the name of the program.
+    pub fn name(&self) -> String {
+        match self {
+            Work::Case(item) => item.folder.to_string_lossy().into_owned(),
+            Work::Program(listed) => listed.name.clone(),
+        }
+    }
+
+    fn report(&self) -> CaseReport {
+        match self {
+            Work::Case(item) => CaseReport::of(self.name(), item.form()),
+            Work::Program(_) => CaseReport::of(self.name(), "program"),
+        }
+    }
 }
 
 /// One form of one case to run.
@@ -113,7 +164,13 @@ pub fn items(folders: &[PathBuf], form: Form) -> Vec<Item> {
 }
 
 /// Runs all; `done` is called with each report in the order of `items`.
-pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(CaseReport)) {
+pub fn run_all<W: Clone + Into<Work>>(
+    items: &[W],
+    options: &CorpusOptions,
+    mut done: impl FnMut(CaseReport),
+) {
+    let items: Vec<Work> = items.iter().cloned().map(Into::into).collect();
+    let items = &items[..];
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { processors } else { options.jobs }.clamp(1, items.len().max(1));
     let next = AtomicUsize::new(0);
@@ -158,40 +215,75 @@ pub fn run_all(items: &[Item], options: &CorpusOptions, mut done: impl FnMut(Cas
 }
 
 /// Runs one case on a thread of its own, which is left behind if the time is over (the process ends it).
-fn run_limited(item: &Item, options: &CorpusOptions) -> CaseReport {
+fn run_limited(item: &Work, options: &CorpusOptions) -> CaseReport {
     let start = Instant::now();
     let (sender, receiver) = mpsc::channel();
     let (owned, own_options) = (item.clone(), options.clone());
     let spawned = std::thread::Builder::new().name("case".into()).stack_size(STACK_BYTES).spawn(move || {
-        let what = format!("running {}", owned.folder.display());
-        let report = guarded(&what, || Ok(run_case(&owned, &own_options)));
+        let what = format!("running {}", owned.name());
+        let report = guarded(&what, || {
+            Ok(match &owned {
+                Work::Case(item) => run_case(item, &own_options),
+                Work::Program(listed) => run_program_of_folder(listed, &own_options),
+            })
+        });
         // Nobody listens any more if the time was over.
-        let _ = sender.send(report.unwrap_or_else(|f| failed(&owned, "error", f.message)));
+        let _ = sender.send(report.unwrap_or_else(|f| owned.report().failed("error", f.message)));
     });
     let mut report = match spawned {
-        Err(e) => failed(item, "error", format!("no thread: {e}")),
+        Err(e) => item.report().failed("error", format!("no thread: {e}")),
         Ok(_) => receiver.recv_timeout(options.time_limit).unwrap_or_else(|_| {
-            failed(item, "timeout", format!("not done after {} s", options.time_limit.as_secs_f64()))
+            let why = format!("not done after {} s", options.time_limit.as_secs_f64());
+            item.report().failed("timeout", why)
         }),
     };
     report.ms = start.elapsed().as_secs_f64() * 1e3;
     report
 }
 
-fn report(item: &Item, status: Status, kind: &'static str, reason: String) -> CaseReport {
-    CaseReport {
-        case: item.folder.to_string_lossy().into_owned(),
-        form: item.form(),
-        status,
-        reason,
-        kind,
-        accumulate: None,
-        max_ulp: None,
-        bit_exact: false,
-        undecided: 0,
-        ms: 0.0,
-        opcodes: Vec::new(),
+impl CaseReport {
+    /// Of what was not run yet.
+    pub(crate) fn of(case: String, form: &'static str) -> Self {
+        Self {
+            case,
+            form,
+            status: Status::Skip,
+            reason: String::new(),
+            kind: "",
+            accumulate: None,
+            max_ulp: None,
+            bit_exact: false,
+            undecided: 0,
+            note: String::new(),
+            instructions: 0,
+            ms: 0.0,
+            opcodes: Vec::new(),
+        }
     }
+
+    /// The same, failed.
+    pub(crate) fn failed(self, kind: &'static str, reason: String) -> Self {
+        Self { status: Status::Fail, kind, reason, ..self }
+    }
+
+    /// How a command ends that ran nothing else.
+    pub fn exit(&self) -> Exit {
+        match (self.status, self.kind) {
+            (Status::Pass | Status::Skip, _) => Exit::Ok,
+            (Status::Fail, "case") => Exit::Usage,
+            (Status::Fail, "parse") => Exit::Parse,
+            (Status::Fail, "verify") => Exit::Verify,
+            (Status::Fail, "unsupported") => Exit::Unsupported,
+            (Status::Fail, "trap" | "timeout") => Exit::Trap,
+            (Status::Fail, "error") => Exit::Internal,
+            (Status::Fail, _) => Exit::Differs,
+        }
+    }
+}
+
+fn report(item: &Item, status: Status, kind: &'static str, reason: String) -> CaseReport {
+    let of = CaseReport::of(item.folder.to_string_lossy().into_owned(), item.form());
+    CaseReport { status, kind, reason, ..of }
 }
 
 fn failed(item: &Item, kind: &'static str, reason: String) -> CaseReport {
@@ -199,7 +291,7 @@ fn failed(item: &Item, kind: &'static str, reason: String) -> CaseReport {
 }
 
 /// The word of [`CaseReport::kind`] for an exit code.
-fn kind_of(exit: Exit) -> &'static str {
+pub(crate) fn kind_of(exit: Exit) -> &'static str {
     match exit {
         Exit::Ok => "",
         Exit::Differs => "tolerance",
@@ -230,7 +322,7 @@ fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
         Ok(r) => r,
         Err(f) => fail(f),
     };
-    CaseReport { opcodes: found, ..result }
+    CaseReport { opcodes: found, instructions: instruction_count(&program.module), ..result }
 }
 
 fn run_program(
@@ -248,21 +340,19 @@ fn run_program(
         return Ok(failed(item, kind_of(Exit::Unsupported), d.message));
     }
     let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
-    let judge = |engine: &dyn Engine| {
-        Judge {
-            engine,
-            module,
-            inputs: &inputs,
-            feeds: &Feeds::default(),
-            expected: &expected,
-            checks: &checks,
-            options: RunOptions { devices, ..options.run },
-            modes: modes(module),
-            nan_bits: options.nan_bits,
-        }
-        .run()
+    let run = RunOptions { devices, ..options.run };
+    let judge = Judge {
+        engine: &*options.engine,
+        module,
+        inputs: &inputs,
+        feeds: &Feeds::default(),
+        expected: &expected,
+        checks: &checks,
+        options: run,
+        modes: modes(module),
+        nan_bits: options.policy.nan_bits,
     };
-    let judged = match judge(&*options.engine) {
+    let judged = match judge.run() {
         Ok(judged) => judged,
         Err(NoVerdict::Failure(f)) => return Err(f),
         Err(NoVerdict::Run(exit, d)) => {
@@ -285,17 +375,9 @@ fn run_program(
             format!("{}: {}", array_name(expected.len(), device, "out", i), v.reason)
         })
         .collect();
-    if options.engine.is_compiler()
-        && let Ok(reference) = judge(&InterpreterEngine)
-        && reference.passes()
-    {
-        // Where the reference agrees with the record, it is what a compiler is held to: to the bit where that is what HLO says, within what rounding
-        // explains elsewhere. What cannot be decided so, the record decides.
-        let run = RunOptions { devices, ..options.run };
-        let policy = Policy { nan_bits: options.nan_bits, ..Policy::default() };
-        let settings = Settings { run, policy, ..Settings::default() };
-        let reference = Outcome::Finished(reference.finished);
-        let found = differ_from(&reference, &*options.engine, &Subject::new(module, &inputs), &settings);
+    let settings = Settings { run, policy: options.policy, ..Settings::default() };
+    // What cannot be decided so, the record decides.
+    if let Some(found) = judge.held_to_reference(&settings) {
         if found.passes(&settings.policy) {
             wrong.clear();
         } else if found.kind != Kind::Undecided {

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use hlo::diag::codes;
 use hlo::diag::{Severity, render_all};
-use hlo::{Diagnostics, LineIndex, Module};
+use hlo::{Diagnostic, Diagnostics, LineIndex, Module};
+use hlo_parser::{ParseOptions, Pick};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -153,16 +155,50 @@ pub struct Program {
     pub module: Module,
     /// Warnings of all stages.
     pub warnings: Diagnostics,
+    /// What the verifier found in a program that is taken nevertheless ([`Reading::unverified`]).
+    pub broken: Diagnostics,
+    /// It is the module that was picked out of the text.
+    pub picked: bool,
     /// Times.
     pub times: Times,
 }
 
+impl Program {
+    /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more around it, or one of several.
+    pub fn own_text(&self) -> Option<&str> {
+        let pasted = self.warnings.iter().any(|d| d.code == codes::parse::PASTED_TEXT);
+        (!pasted && !self.picked).then_some(&*self.source.text)
+    }
+}
+
+/// How a file is read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// Which of several modules in one text.
+    pub pick: Option<Pick>,
+    /// A program that breaks the verifier's rules is taken, and said to.
+    pub unverified: bool,
+}
+
 /// Reads, parses and verifies.
 pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
-    let (source, module, mut warnings, mut times) = parse_file(path)?;
+    load_as(path, &Reading::default())
+}
+
+/// The same, as somebody wants it.
+pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> {
+    let (source, module, mut warnings, mut times) = parse_file(path, reading.pick.as_ref())?;
+    let picked = reading.pick.is_some();
     let start = Instant::now();
     let found = hlo::verify::verify(&module);
     times.verify = start.elapsed();
+    if found.has_errors() && reading.unverified {
+        let mut broken = Diagnostics::new();
+        for d in &found {
+            broken.push(Diagnostic { severity: Severity::Warning, ..d.clone() });
+        }
+        return Ok(Program { source, module, warnings, broken, picked, times });
+    }
     if found.has_errors() {
         return Err(Box::new(Rejected {
             stage: Stage::Verify,
@@ -174,14 +210,14 @@ pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
         }));
     }
     warnings.append(found);
-    Ok(Program { source, module, warnings, times })
+    Ok(Program { source, module, warnings, broken: Diagnostics::new(), picked, times })
 }
 
 /// A text, its module, what the parser warned of, and the times so far.
 pub type Parsed = (Source, Module, Diagnostics, Times);
 
-/// Reads and parses, without verifying.
-pub fn parse_file(path: &str) -> Result<Parsed, Box<Rejected>> {
+/// Reads and parses, without verifying: one module, as people paste them, or the one of several that is picked.
+pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejected>> {
     let start = Instant::now();
     let source = read_source(path).map_err(|f| {
         let stage = if f.exit == Exit::Parse { Stage::Parse } else { Stage::Read };
@@ -189,7 +225,7 @@ pub fn parse_file(path: &str) -> Result<Parsed, Box<Rejected>> {
     })?;
     let read = start.elapsed();
     let start = Instant::now();
-    let (module, diagnostics) = parse_text(&source.text);
+    let (module, diagnostics) = parse_pasted(&source.text, pick);
     let parse = start.elapsed();
     match module {
         Some(module) if !diagnostics.has_errors() => {
@@ -197,7 +233,11 @@ pub fn parse_file(path: &str) -> Result<Parsed, Box<Rejected>> {
         }
         _ => Err(Box::new(Rejected {
             stage: Stage::Parse,
-            exit: Exit::Parse,
+            // What was picked is not there.
+            exit: match pick {
+                Some(_) if diagnostics.iter().any(|d| d.code == codes::parse::SEVERAL_MODULES) => Exit::Usage,
+                Some(_) | None => Exit::Parse,
+            },
             file: source.name,
             diagnostics,
             text: source.text,
@@ -206,9 +246,15 @@ pub fn parse_file(path: &str) -> Result<Parsed, Box<Rejected>> {
     }
 }
 
-/// Parses a text.
+/// Parses a text of one module as people paste it, or the one of several that is picked.
+pub fn parse_pasted(text: &str, pick: Option<&Pick>) -> (Option<Module>, Diagnostics) {
+    let parsed = hlo_parser::parse_pasted(text, &ParseOptions::default(), pick);
+    (parsed.module, parsed.diagnostics)
+}
+
+/// Parses a text that is HLO and nothing else.
 pub fn parse_text(text: &str) -> (Option<Module>, Diagnostics) {
-    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+    let parsed = hlo_parser::parse_module(text, &ParseOptions::default());
     (parsed.module, parsed.diagnostics)
 }
 

@@ -86,6 +86,30 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
     }
 }
 
+/// Runs `f` on a program that does not verify, which nothing here is made for: that it fails is no bug of ours. A panic becomes a [`Failure`] with
+/// [`Exit::Verify`].
+pub fn at_own_risk<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    guarded(what, f).map_err(|failure| match failure.exit {
+        Exit::Internal => {
+            let line =
+                failure.message.lines().next().unwrap_or_default().replace("internal error", "stopped");
+            Failure::new(
+                Exit::Verify,
+                format!(
+                    "{line}\nthe program breaks the rules above, on which everything rests (--no-verify)"
+                ),
+            )
+        }
+        Exit::Ok
+        | Exit::Differs
+        | Exit::Usage
+        | Exit::Parse
+        | Exit::Verify
+        | Exit::Unsupported
+        | Exit::Trap => failure,
+    })
+}
+
 /// Runs `f` on a thread with a stack of [`STACK_BYTES`], or of what the system gives.
 pub fn on_deep_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match spawn_deep(scope, Some("hlo"), f) {
@@ -219,6 +243,15 @@ mod tests {
             failure.message
         );
         assert!(failure.message.contains("guard.rs:"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_panic_of_a_broken_program_is_the_programs() {
+        let failure = at_own_risk("running m", || -> Result<(), Failure> { panic!("boom") }).unwrap_err();
+        assert_eq!(failure.exit, Exit::Verify);
+        assert!(failure.message.starts_with("stopped while running m: boom at "), "{}", failure.message);
+        let trap = || Err(Failure::new(Exit::Trap, "fuel"));
+        assert_eq!(at_own_risk("x", trap as fn() -> Result<(), Failure>).unwrap_err().exit, Exit::Trap);
     }
 
     #[test]

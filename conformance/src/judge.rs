@@ -8,7 +8,8 @@ use hlo::{ArrayLiteral, Diagnostic, Module};
 use hlo_interp::Accumulate;
 
 use crate::check::{Check, Verdict};
-use crate::engine::{Engine, Finished, Inputs, RunOptions};
+use crate::differential::{Difference, Settings, Subject, differ_from};
+use crate::engine::{Engine, Finished, Inputs, InterpreterEngine, Outcome, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
 
@@ -153,5 +154,20 @@ impl Judge<'_> {
             }
         }
         judged.ok_or_else(|| NoVerdict::Failure(Failure::internal("no mode to run in")))
+    }
+
+    /// Of this project's compiler: how its results compare with the reference's, where those are what is recorded. They are what a compiler is held
+    /// to then: to the bit where that is what HLO says, within what rounding explains elsewhere. `None`: the record decides.
+    pub fn held_to_reference(&self, settings: &Settings) -> Option<Difference> {
+        if !self.engine.is_compiler() {
+            return None;
+        }
+        let reference = Judge { engine: &InterpreterEngine, ..*self }.run().ok()?;
+        if !reference.passes() {
+            return None;
+        }
+        let host = self.feeds.hosts(self.options.devices).ok()?;
+        let subject = Subject { host, ..Subject::new(self.module, self.inputs) };
+        Some(differ_from(&Outcome::Finished(reference.finished), self.engine, &subject, settings))
     }
 }

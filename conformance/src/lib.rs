@@ -24,6 +24,7 @@ pub mod faults;
 pub mod feeds;
 pub mod files;
 pub mod filetest;
+pub mod folder;
 pub mod frontend;
 pub mod fuzz;
 pub mod generate;

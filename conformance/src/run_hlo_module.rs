@@ -395,7 +395,7 @@ fn run_once(
 ) -> Result<Exit, Failure> {
     let module = &program.module;
     let limits = Limits::default();
-    let devices = engine::devices(module, None, None)?;
+    let devices = engine::devices::stated(module, None, None)?;
     let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
     if flags.print_literals {
         ui.line("\n** Inputs **");
@@ -468,7 +468,7 @@ fn run_isolated(
 ) -> Result<Exit, Failure> {
     let module = &program.module;
     let limits = Limits::default();
-    let devices = engine::devices(module, None, None)?;
+    let devices = engine::devices::stated(module, None, None)?;
     let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
     let seed = if flags.different_seeds { iteration + 1 } else { 42 };
     let run = RunOptions { limits, seed, devices, ..RunOptions::default() };

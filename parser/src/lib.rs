@@ -2,6 +2,7 @@
 //!
 //! The text format is XLA's (`xla/hlo/parser` of openxla/xla): modules with or without a header, single instructions,
 //! computations in attributes, instructions in operands, left-out shapes, asynchronous sugar, dumps with their log prefixes.
+//! Texts that people paste, with more around a program than HLO, have a way of their own (`pasted`).
 //! The stages are tokens (`token`, on logos), a flat syntax tree with spans (`grammar.lalrpop`, `ast`), and lowering
 //! (`lower`), which resolves names and decodes shapes, attributes and literals by the tables of the `hlo` crate.
 //!
@@ -18,6 +19,7 @@ mod foreign;
 mod literal;
 mod log_prefix;
 mod lower;
+mod pasted;
 mod shape;
 mod standalone;
 mod syntax_error;
@@ -29,6 +31,7 @@ lalrpop_util::lalrpop_mod!(
 );
 
 pub use log_prefix::strip_log_prefixes;
+pub use pasted::{Pick, module_names, parse_pasted};
 pub use standalone::*;
 
 use hlo::diag::Diagnostic;
@@ -90,6 +93,11 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
     diagnostics.sort();
     let module = module.filter(|_| !diagnostics.has_errors());
     Parsed { module, diagnostics }
+}
+
+/// What a text that is no HLO most likely is, in a sentence.
+pub fn foreign_text(text: &str) -> Option<&'static str> {
+    foreign::what(text)
 }
 
 /// The text in the bytes of a file, without a byte order mark; an error if they are not UTF-8.

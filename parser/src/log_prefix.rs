@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The length of the log prefix of a line; 0 if it has none.
-fn prefix_len(line: &[u8]) -> usize {
+pub(crate) fn prefix_len(line: &[u8]) -> usize {
     fn digits(line: &[u8], at: usize, least: usize, most: usize) -> Option<usize> {
         let n = line[at..].iter().take(most).take_while(|b| b.is_ascii_digit()).count();
         (n >= least).then_some(at + n)

@@ -57,10 +57,24 @@ impl Series {
 pub fn series(folder: &Path) -> Result<Vec<Series>, Failure> {
     let entries = std::fs::read_dir(folder)
         .map_err(|e| Failure::usage(format!("{}: {}", folder.display(), describe(&e))))?;
-    let mut files: Vec<(DumpName, PathBuf)> = entries
+    let files: Vec<(DumpName, PathBuf)> = entries
         .flatten()
         .filter_map(|e| Some((DumpName::parse(e.file_name().to_str()?)?, e.path())))
         .collect();
+    let mut all = grouped(files);
+    all.retain(|s| s.files.len() > 1);
+    if all.is_empty() {
+        return Err(Failure::usage(format!(
+            "{} holds no dumps pass by pass: module_0000.NAME.before_optimizations.txt, module_0000.NAME.0000.PIPELINE.after_PASS.before_PASS.txt, ... \
+             (XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*)",
+            folder.display()
+        )));
+    }
+    Ok(all)
+}
+
+/// Dumps by the module that they are of, each series in the order in which it was written.
+pub(crate) fn grouped(mut files: Vec<(DumpName, PathBuf)>) -> Vec<Series> {
     files.sort_by(|(a, p), (b, q)| (a.number, a.order(b), p).cmp(&(b.number, std::cmp::Ordering::Equal, q)));
     let mut all: Vec<Series> = Vec::new();
     for (name, path) in files {
@@ -76,15 +90,7 @@ pub fn series(folder: &Path) -> Result<Vec<Series>, Failure> {
             }
         }
     }
-    all.retain(|s| s.files.len() > 1);
-    if all.is_empty() {
-        return Err(Failure::usage(format!(
-            "{} holds no dumps pass by pass: module_0000.NAME.before_optimizations.txt, module_0000.NAME.0000.PIPELINE.after_PASS.before_PASS.txt, ... \
-             (XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*)",
-            folder.display()
-        )));
-    }
-    Ok(all)
+    all
 }
 
 /// How a form compares.
@@ -427,7 +433,7 @@ fn begin(
     (seed, kind): (u64, InputKind),
     options: &RunOptions,
 ) -> Result<(Base, String), String> {
-    let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
+    let devices = engine::devices::choose(module, None, None).map_err(|f| f.message)?.devices;
     let options = RunOptions { devices, ..*options };
     let limit = options.limits.memory_bytes;
     let (arrays, from) = match file {
@@ -619,7 +625,7 @@ fn cone(module: &Module, id: InstrId, agreed: &FxHashSet<&Key>) -> Vec<String> {
 }
 
 /// Gives elided constants values that follow from their types. Returns how many there are.
-fn with_values(mut module: Module) -> (Module, usize) {
+pub(crate) fn with_values(mut module: Module) -> (Module, usize) {
     let all: Vec<InstrId> = module.computations().iter().flat_map(|&c| module.instructions(c)).collect();
     let mut elided = 0;
     for id in all {

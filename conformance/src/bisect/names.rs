@@ -39,7 +39,11 @@ impl DumpName {
     /// Takes a file's name apart. `None`: it is no dump of a program.
     pub fn parse(file: &str) -> Option<DumpName> {
         let stem = file.strip_suffix(".txt").or_else(|| file.strip_suffix(".hlo"))?;
-        let rest = stem.strip_prefix("module_")?;
+        let rest = stem.strip_prefix("module_").or_else(|| {
+            // With --xla_dump_include_timestamp the time stands before it.
+            let (time, rest) = stem.split_once('.')?;
+            digits(time, 6).and_then(|_| rest.strip_prefix("module_"))
+        })?;
         let (number, rest) = rest.split_once('.')?;
         let number = digits(number, 1)?;
         let (front, last) = rest.rsplit_once('.')?;

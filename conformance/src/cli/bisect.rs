@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, LimitOptions, ReadOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Limits, RunOptions, spec};
@@ -56,6 +56,8 @@ pub(crate) struct Options {
     lines: usize,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 /// Executed instructions of a program on extreme inputs, if no limit is given.
@@ -90,8 +92,8 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let loaded = artifact::load(Path::new(path), limit)?;
         (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
     } else {
-        let program = super::load(path, ui)?;
-        let devices = engine::devices(&program.module, None, None)?;
+        let program = super::load(path, &options.read.reading(), ui)?;
+        let devices = super::devices(ui, &program.module, None, None)?;
         (program, None, None, devices)
     };
     let module = &program.module;

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  hlo explain V0312\n  hlo explain --list")]
 pub(crate) struct Options {
-    /// The code, as errors show it in brackets
+    /// The code, as errors show it in brackets, or its number
     #[arg(required_unless_present = "list")]
     code: Option<String>,
     /// List all codes
@@ -45,13 +45,35 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let wanted = options.code.as_deref().unwrap_or("");
-    let code = Code::find(wanted).ok_or_else(|| unknown(wanted))?;
+    let code = match Code::find(wanted) {
+        Some(code) => code,
+        None => by_number(wanted)?.ok_or_else(|| unknown(wanted))?,
+    };
     if ui.json {
         ui.object(&object(code));
     } else {
         ui.line(format!("{}: {}\n\n{}", code.as_str(), code.info().title, code.info().page.trim()));
     }
     Ok(Exit::Ok)
+}
+
+/// The code of this number, whatever its letter: `312` is V0312. Errors: several have it.
+fn by_number(wanted: &str) -> Result<Option<Code>, Failure> {
+    let Some(number) = wanted.parse::<u32>().ok().filter(|_| wanted.bytes().all(|b| b.is_ascii_digit()))
+    else {
+        return Ok(None);
+    };
+    let of = |code: &Code| code.as_str().get(1..).and_then(|n| n.parse::<u32>().ok()) == Some(number);
+    let found: Vec<Code> = all().filter(of).collect();
+    match found[..] {
+        [] => Ok(None),
+        [code] => Ok(Some(code)),
+        [..] => {
+            let named: Vec<String> =
+                found.iter().map(|c| format!("  {}  {}", c.as_str(), c.info().title)).collect();
+            Err(Failure::usage(format!("`{wanted}` is the number of several codes:\n{}", named.join("\n"))))
+        }
+    }
 }
 
 fn unknown(wanted: &str) -> Failure {

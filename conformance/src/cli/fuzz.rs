@@ -15,6 +15,7 @@ use crate::differential::{Kind, Settings};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
+use crate::folder::{self, Files};
 use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
 use crate::policy::{MostUndecided, Policy};
 use crate::reduce::{self, Candidate, Differential};
@@ -240,7 +241,11 @@ fn every_pass() -> Vec<String> {
 /// The real programs: those of cases, and files.
 fn bases(paths: &[String], limit: u64, seed: u64, ui: &Ui) -> Result<Vec<crate::fuzz::Base>, Failure> {
     let mut bases = Vec::new();
-    let file = |path: String, program: frontend::Program| {
+    let file = |path: String, mut program: frontend::Program| {
+        // Mutants keep the header, not what names the devices.
+        if let Ok(chosen) = engine::devices::choose(&program.module, None, None) {
+            engine::devices::record(&mut program.module, chosen.devices);
+        }
         let inputs = crate::generate::inputs(&program.module, seed);
         (path, program.module, inputs)
     };
@@ -250,8 +255,8 @@ fn bases(paths: &[String], limit: u64, seed: u64, ui: &Ui) -> Result<Vec<crate::
             bases.push(file(path.clone(), frontend::load(path).map_err(|r| r.failure(false))?));
             continue;
         }
-        let (cases, files) = case::below(std::slice::from_ref(path))?;
-        for path in files {
+        let Files { cases, programs, .. } = folder::files(std::slice::from_ref(path))?;
+        for path in programs {
             let path = path.to_string_lossy().into_owned();
             match frontend::load(&path) {
                 Ok(program) => bases.push(file(path, program)),

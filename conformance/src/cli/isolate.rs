@@ -9,7 +9,7 @@ use hlo::{ArrayLiteral, Module, Opcode};
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions, values};
+use super::{AccumulateOption, LimitOptions, ReadOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, passes_of, with_timeout};
@@ -83,6 +83,8 @@ pub(crate) struct Options {
     show: usize,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -182,12 +184,12 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
         let loaded = artifact::load(path, limit)?;
         (loaded.program, loaded.inputs, loaded.finding, Some(loaded.devices))
     } else {
-        let program = super::load(&options.file, ui)?;
+        let program = super::load(&options.file, &options.read.reading(), ui)?;
         (program, None, None, None)
     };
     let replicas = options.replicas.or(devices.map(|d| d.replicas()));
     let partitions = options.partitions.or(devices.map(|d| d.partitions()));
-    let devices = engine::devices(&program.module, replicas, partitions)?;
+    let devices = super::devices(ui, &program.module, replicas, partitions)?;
     let limits = Limits { fuel: options.limits.fuel, memory_bytes: limit };
     let mut settings = match &finding {
         Some(f) => f.settings(limits)?,

@@ -26,13 +26,18 @@ mod waiting;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
+use hlo::diag::render_all;
+use hlo::{Diagnostics, Module};
 #[cfg(feature = "llvm")]
 use hlo_codegen::isa::{self, Isa};
 #[cfg(feature = "llvm")]
 use hlo_codegen::sizes;
+use hlo_interp::Devices;
+use hlo_parser::Pick;
 
+use crate::engine;
 use crate::exit::{Exit, Failure};
-use crate::frontend::{self, Program};
+use crate::frontend::{self, Program, Reading};
 use crate::guard::{check_machine, guarded, on_deep_stack, start_pool};
 use crate::report::parse_bytes;
 use ui::Ui;
@@ -130,6 +135,38 @@ pub(crate) struct LimitOptions {
     /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
     memory_limit: u64,
+}
+
+/// How commands read the programs that they are given.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ReadOptions {
+    /// Of a file of several modules, the one of this number (from 1) or name
+    #[arg(long = "module", id = "picked", value_name = "N|NAME", hide_short_help = true)]
+    pick: Option<Pick>,
+}
+
+/// `--no-verify`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct RiskOptions {
+    /// Take a program that does not verify, at one's own risk: it is not compiled, and exit code 4 says that it stopped for what is wrong with it
+    #[arg(long = "no-verify", id = "unverified", hide_short_help = true)]
+    unverified: bool,
+}
+
+impl RiskOptions {
+    pub(crate) fn at_risk(self) -> bool {
+        self.unverified
+    }
+}
+
+impl ReadOptions {
+    pub(crate) fn at_risk(&self, risk: RiskOptions) -> Reading {
+        Reading { unverified: risk.unverified, ..self.reading() }
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        Reading { pick: self.pick.clone(), unverified: false }
+    }
 }
 
 /// `--accumulate`.
@@ -231,8 +268,35 @@ pub(crate) fn report_failure(ui: &Ui, failure: &Failure) {
 }
 
 /// Reads, parses and verifies a program. Errors: why it is rejected, rendered for standard error.
-pub(crate) fn load(path: &str, ui: &Ui) -> Result<Program, Failure> {
-    frontend::load(path).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))
+pub(crate) fn load(path: &str, reading: &Reading, ui: &Ui) -> Result<Program, Failure> {
+    let program =
+        frontend::load_as(path, reading).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
+    warn(path, &program.source.text, [&program.warnings, &program.broken], ui);
+    Ok(program)
+}
+
+/// Says on standard error what stages warned of.
+pub(crate) fn warn<'a>(file: &str, text: &str, warnings: impl IntoIterator<Item = &'a Diagnostics>, ui: &Ui) {
+    if ui.json || ui.quiet {
+        return;
+    }
+    for found in warnings.into_iter().filter(|found| !found.is_empty()) {
+        ui.raw_error(&render_all(found, file, text, ui.color_errors));
+    }
+}
+
+/// The devices that a program runs on, and says what was inferred. Errors: wrong usage, if the program names devices that these are not.
+pub(crate) fn devices(
+    ui: &Ui,
+    module: &Module,
+    replicas: Option<u32>,
+    partitions: Option<u32>,
+) -> Result<Devices, Failure> {
+    let chosen = engine::devices::choose(module, replicas, partitions)?;
+    if let Some(devices) = chosen.describe() {
+        ui.detail(format!("  devices  {devices}"));
+    }
+    Ok(chosen.devices)
 }
 
 /// The definition of the command line, for tests and completions.

@@ -5,6 +5,7 @@ use hlo::Module;
 use hlo::print::{PrintOptions, Subcomputations, print_module};
 use serde::Serialize;
 
+use super::ReadOptions;
 use super::ui::{Ui, closed};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{JsonError, Rejected, Stage, parse_file, parse_text};
@@ -43,6 +44,8 @@ pub(crate) struct Options {
     /// Instead: does each text print back byte for byte?
     #[arg(long)]
     check_roundtrip: bool,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -83,7 +86,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("printing {file}"), || {
-            Ok(if options.check_roundtrip { check(file, ui) } else { print(file, options, ui) })
+            Ok(if options.check_roundtrip { check(file, options, ui) } else { print(file, options, ui) })
         });
         exit = exit.first_failure(match result {
             Ok(e) => e,
@@ -120,10 +123,11 @@ fn reject(file: &str, rejected: &Rejected, ui: &Ui) -> Exit {
 }
 
 fn print(file: &str, options: &Options, ui: &Ui) -> Exit {
-    let (_, module, _, _) = match parse_file(file) {
+    let (source, module, warnings, _) = match parse_file(file, options.read.reading().pick.as_ref()) {
         Ok(parsed) => parsed,
         Err(rejected) => return reject(file, &rejected, ui),
     };
+    super::warn(file, &source.text, [&warnings], ui);
     let text = print_module(&module, &options.print_options(&module));
     if ui.json {
         ui.object(&PrintObject { file, ok: true, stage: Stage::Parse, errors: Vec::new(), text: Some(text) });
@@ -156,8 +160,8 @@ struct RoundTripObject<'a> {
     errors: Vec<JsonError>,
 }
 
-fn check(file: &str, ui: &Ui) -> Exit {
-    let (source, module, _, _) = match parse_file(file) {
+fn check(file: &str, options: &Options, ui: &Ui) -> Exit {
+    let (source, module, _, _) = match parse_file(file, options.read.reading().pick.as_ref()) {
         Ok(parsed) => parsed,
         Err(rejected) => {
             let exit = reject(file, &rejected, ui);

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use hlo_interp::Devices;
 use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::values;
+use super::{ReadOptions, values};
 use crate::artifact;
+use crate::case::Case;
 use crate::differential::Settings;
-use crate::engine::{Limits, RunOptions, spec};
+use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::inputs;
 use crate::npz::Npz;
@@ -67,6 +67,8 @@ pub(crate) struct Options {
     /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
     memory_limit: u64,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -160,10 +162,12 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
 fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
-    let loaded = super::load(&program, ui)?;
-    let module = loaded.module;
-    let devices = Devices::new(module.replica_count(), module.num_partitions())
-        .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;
+    let loaded = super::load(&program, &options.read.reading(), ui)?;
+    let mut module = loaded.module;
+    let (replicas, partitions) = recorded_devices(&options.program)?;
+    let devices = super::devices(ui, &module, replicas, partitions)?;
+    // What names the devices may go on the way.
+    engine::devices::record(&mut module, devices);
     let inputs = match inputs_file(options) {
         Some(path) => {
             inputs::read(&module, &mut Npz::open(&path.to_string_lossy(), options.memory_limit)?, devices)?
@@ -174,6 +178,22 @@ fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
         }
     };
     Ok(Candidate { module, inputs })
+}
+
+/// The devices that a finding or a case was run on.
+fn recorded_devices(program: &str) -> Result<(Option<u32>, Option<u32>), Failure> {
+    let folder = Path::new(program);
+    if program == "-" || !folder.is_dir() {
+        return Ok((None, None));
+    }
+    if let Some(finding) = artifact::finding(folder)? {
+        return Ok((Some(finding.replicas), Some(finding.partitions)));
+    }
+    if Case::is_at(folder) {
+        let info = Case::open(folder)?.info;
+        return Ok((Some(info.replicas), Some(info.partitions)));
+    }
+    Ok((None, None))
 }
 
 fn default_out(program: &str) -> PathBuf {

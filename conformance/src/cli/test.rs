@@ -1,26 +1,32 @@
-//! `hlo test`: runs all recorded cases below folders.
+//! `hlo test`: runs all recorded cases and programs below folders.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::LimitOptions;
 use super::fuzz::parse_shard;
 use super::ui::Ui;
 use super::values;
-use crate::case::{Form, find};
+use crate::case::Form;
 use crate::corpus::{
-    CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, items, run_all, short_name,
+    CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,
 };
 use crate::engine::{self, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
+use crate::folder::kind::Kind;
+use crate::folder::{Folder, no_program, scan, summary};
+use crate::report::grouped;
 
 /// Options of `hlo test`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Folders: every folder below with a case.json is a case
+    /// Folders of cases (with a case.json), of programs, or of what a compiler dumped
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<String>,
     /// What runs the programs
@@ -47,9 +53,8 @@ pub(crate) struct Options {
     /// A list of cases known to fail: `form path  reason`
     #[arg(long, value_name = "FILE")]
     expected_failures: Option<String>,
-    /// NaNs must have the same bits too
-    #[arg(long)]
-    nan_bits: bool,
+    #[command(flatten)]
+    judging: JudgingOptions,
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -59,7 +64,8 @@ Examples:
   hlo test ../shared/corpus/jax --form both
   hlo test cases --filter dot_general --json
 
-A case is a folder with module.hlo, inputs.npz, expected.npz and case.json.";
+A case is a folder with module.hlo, inputs.npz, expected.npz and case.json. Of what is no case, each program runs on
+inputs.npz beside it or on made inputs, and must agree with the interpreter; of dumps, the forms of a module with each other.";
 
 /// Failures shown in the table; the others are counted.
 const SHOWN: usize = 200;
@@ -76,37 +82,41 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             ExpectedFailures::parse(&text).map_err(|f| Failure::usage(format!("{path}: {f}")))?
         }
     };
-    let mut folders = find(&options.folders)?;
-    if let Some(filter) = &options.filter {
-        folders.retain(|f| f.to_string_lossy().contains(filter.as_str()));
+    let Folder { cases, programs, others } = scan(&options.folders)?;
+    let mut items: Vec<Work> = items(&cases, options.form).into_iter().map(Work::Case).collect();
+    items.extend(programs.into_iter().map(|p| Work::Program(Arc::new(p))));
+    if items.is_empty() {
+        return Err(no_program(&options.folders, &others));
     }
-    let mut items = items(&folders, options.form);
+    if let Some(filter) = &options.filter {
+        items.retain(|item| item.name().contains(filter.as_str()));
+    }
     if let Some((shard, shards)) = options.shard {
         let mut i = 0..;
         items.retain(|_| i.next().is_some_and(|i: u64| i % shards == shard));
     }
     if items.is_empty() && options.shard.is_none() {
-        let what = if options.filter.is_some() { " that the filter lets through" } else { "" };
-        return Err(Failure::usage(format!("no case{what} in {}", options.folders.join(", "))));
+        let folders = options.folders.join(", ");
+        return Err(Failure::usage(format!("no program that the filter lets through in {folders}")));
     }
     let corpus = CorpusOptions {
-        engine,
         run: RunOptions {
             limits: Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
             ..RunOptions::default()
         },
         time_limit: options.time_limit,
         jobs: options.jobs,
-        nan_bits: options.nan_bits,
+        policy: options.judging.policy(None)?,
+        ..CorpusOptions::new(engine)
     };
     let bar = ui.bar(items.len() as u64);
-    let mut summary = Summary::default();
+    let mut counts = Summary::default();
     let mut failures: Vec<CaseReport> = Vec::new();
     run_all(&items, &corpus, |report| {
         let report = expected.apply(report);
-        summary.add(&report);
+        counts.add(&report);
         bar.inc(1);
-        bar.set_message(format!("{} failed   {:.40}", summary.failed, short_name(&report.case)));
+        bar.set_message(format!("{} failed   {:.40}", counts.failed, short_name(&report.case)));
         if ui.json {
             bar.suspend(|| ui.object(&report));
         }
@@ -117,10 +127,72 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     bar.finish_and_clear();
     if !ui.json {
         print_failures(ui, &failures);
-        print_opcodes(ui, &summary);
+        print_opcodes(ui, &counts);
     }
-    print_end(ui, &summary);
-    Ok(if summary.failed == 0 { Exit::Ok } else { Exit::Differs })
+    list_others(ui, &others);
+    print_end(ui, &counts);
+    Ok(if counts.failed == 0 { Exit::Ok } else { Exit::Differs })
+}
+
+/// A program in a line: its name, how large it is, how it ended.
+pub(crate) fn one_line(ui: &Ui, report: &CaseReport) -> String {
+    let n = report.instructions;
+    let size = match n {
+        0 => String::new(),
+        1 => "1 instruction, ".to_owned(),
+        n => format!("{} instructions, ", grouped(n as u64)),
+    };
+    let form = if report.form == "optimized" { " (optimized)" } else { "" };
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let (verdict, why) = match report.status {
+        Status::Pass => (ui.good("ok"), report.note.clone()),
+        Status::Skip => ("skipped".to_owned(), first(&report.reason)),
+        Status::Fail => (ui.bad(failure(report.kind)), first(&report.reason)),
+    };
+    let why = if why.is_empty() { why } else { format!("   {why}") };
+    format!("{}{form}: {size}{verdict}{why}", report.case)
+}
+
+/// A kind of failure in words.
+fn failure(kind: &'static str) -> &'static str {
+    match kind {
+        "tolerance" => "differs",
+        "case" => "cannot be run",
+        "parse" => "cannot be parsed",
+        "verify" => "does not verify",
+        "trap" => "stopped",
+        "error" => "internal error",
+        other => other,
+    }
+}
+
+/// Says which files are no programs: a line, or each of them in detail.
+pub(crate) fn list_others(ui: &Ui, others: &[(PathBuf, Kind)]) {
+    if ui.json {
+        #[derive(Serialize)]
+        struct Object<'a> {
+            file: &'a str,
+            program: bool,
+            read: bool,
+            what: &'static str,
+        }
+        for (path, kind) in others {
+            let read = !matches!(kind, Kind::Unread(_) | Kind::Unknown);
+            ui.object(&Object { file: &path.to_string_lossy(), program: false, read, what: kind.describe() });
+        }
+        return;
+    }
+    let lines = summary(others);
+    if !lines.is_empty() {
+        let n = others.iter().filter(|(_, kind)| *kind != Kind::Arrays).count();
+        let files = if n == 1 { "file is no program".to_owned() } else { "files are no programs".to_owned() };
+        ui.detail(format!("{} {files}: {}", grouped(n as u64), lines.join(", ")));
+    }
+    if ui.verbose {
+        others
+            .iter()
+            .for_each(|(path, kind)| ui.detail(format!("  {}: {}", path.display(), kind.describe())));
+    }
 }
 
 fn print_failures(ui: &Ui, failures: &[CaseReport]) {

@@ -21,6 +21,7 @@
 mod allowances;
 #[cfg(feature = "llvm")]
 pub mod cpu;
+pub mod devices;
 pub mod external;
 pub mod form;
 mod function_ulps;
@@ -37,7 +38,6 @@ use std::time::Duration;
 
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module, Span};
-use hlo_interp::device::MAX_DEVICES;
 use hlo_interp::device::host::{Host, NoHost};
 use hlo_interp::{Accumulate, Devices, ErrorKind, Observer, RunError};
 
@@ -122,18 +122,6 @@ fn literal_bytes(literal: &Literal) -> u64 {
         Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
         Literal::Token => 0,
     }
-}
-
-/// The number of devices that a module asks for, unless something else is given. Errors: [`Exit::Usage`] if these are none or
-/// too many.
-pub fn devices(module: &Module, replicas: Option<u32>, partitions: Option<u32>) -> Result<Devices, Failure> {
-    let replicas = replicas.map_or(module.replica_count(), i64::from);
-    let partitions = partitions.map_or(module.num_partitions(), i64::from);
-    Devices::new(replicas, partitions).ok_or_else(|| {
-        Failure::usage(format!(
-            "{replicas} replicas of {partitions} partitions: a run has 1 to {MAX_DEVICES} devices"
-        ))
-    })
 }
 
 /// The name of an array of a device in files and reports: `out0`, or `d3.out0` where there are several devices.

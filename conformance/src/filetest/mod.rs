@@ -251,7 +251,7 @@ fn prepare(module: &Module, run: &Run, spec: &Spec) -> Result<(Vec<Vec<ArrayLite
         return Err(format!("the entry is {entry}, not {}", run.entry));
     }
     let shapes = parameter_arrays(module);
-    let devices = engine::devices(module, spec.replicas, spec.partitions).map_err(|f| f.message)?;
+    let devices = engine::devices::stated(module, spec.replicas, spec.partitions).map_err(|f| f.message)?;
     let count = devices.count() as usize;
     let mut arguments: Vec<Vec<ArrayLiteral>> = Vec::new();
     for texts in for_devices(&run.arguments, count)? {

@@ -153,7 +153,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         report.failures.push(format!("reduced to dimensions of more than {dimension}"));
     }
     let mut settings = finding.settings;
-    if let Ok(devices) = crate::engine::devices(module, None, None) {
+    if let Ok(devices) = crate::engine::devices::stated(module, None, None) {
         settings.run.devices = devices;
     }
     let blamed = blame(&Subject::new(module, &smallest.best.inputs), &**engine, &settings);

@@ -40,7 +40,7 @@ impl Finding {
     #[must_use]
     pub fn with_program(&self, program: Program, reference: &dyn Engine, engine: &dyn Engine) -> Finding {
         let mut settings = self.settings;
-        if let Ok(devices) = devices(&program.module, None, None) {
+        if let Ok(devices) = devices::stated(&program.module, None, None) {
             settings.run.devices = devices;
         }
         let subject =

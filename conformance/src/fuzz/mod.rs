@@ -152,7 +152,7 @@ fn watch(hunt: &Hunt<'_>, clock: &Clock, going_on: &Receiver<()>, tell: &(dyn Fn
 /// How a program runs; `None` if it asks for what no run has.
 fn settings_for(hunt: &Hunt<'_>, program: &Program) -> Option<Settings> {
     let mut settings = hunt.settings;
-    settings.run.devices = devices(&program.module, None, None).ok()?;
+    settings.run.devices = devices::stated(&program.module, None, None).ok()?;
     Some(settings)
 }
 

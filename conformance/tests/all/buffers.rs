@@ -114,6 +114,6 @@ fn all(files: &[PathBuf]) -> Result<(), String> {
 }
 
 fn module(file: &Path) -> Option<Module> {
-    let (_, module, ..) = parse_file(&file.to_string_lossy()).ok()?;
+    let (_, module, ..) = parse_file(&file.to_string_lossy(), None).ok()?;
     (!hlo::verify::verify(&module).has_errors()).then_some(module)
 }

@@ -285,7 +285,7 @@ fn run(
 
 /// Everything that must be true of the bounds of a program.
 fn holds(module: &Module, seed: u64, totals: &Totals) -> Result<(), String> {
-    let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
+    let devices = engine::devices::stated(module, None, None).map_err(|f| f.message)?;
     let inputs = Inputs::new(module, &generate::inputs(module, seed)).map_err(|f| f.message)?;
     let options = RunOptions { limits: LIMITS, devices, ..RunOptions::default() };
     let reference = Arc::new(Decisions::default());

@@ -111,8 +111,8 @@ fn exit_codes() {
         for file in [&broken, &binary, &empty] {
             ends(&hlo(&[command, file]), 3);
         }
-        ends(&hlo(&[command, d.0.path().to_str().unwrap()]), 2);
     }
+    ends(&hlo(&["print", d.0.path().to_str().unwrap()]), 2);
     let o = hlo(&["verify", &binary]);
     assert!(err(&o).contains("byte 0xff at offset 2 is not UTF-8"), "{}", err(&o));
     for command in ["run", "verify"] {

@@ -90,11 +90,10 @@ fn run_corpus(folder: &Path, form: Form) -> Result<(), String> {
     let expected = expected_failures()?;
     let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
-        engine: by_name("interpreter").map_err(|f| f.message)?,
         run: RunOptions { limits: Limits { fuel: None, memory_bytes: 2 << 30 }, ..RunOptions::default() },
         time_limit: Duration::from_secs(300),
         jobs: 2,
-        nan_bits: false,
+        ..CorpusOptions::new(by_name("interpreter").map_err(|f| f.message)?)
     };
     let items = items(&folders, form);
     assert!(!items.is_empty(), "no cases in {}", folder.display());
@@ -132,7 +131,7 @@ fn verifies(files: &[PathBuf]) -> Result<(), String> {
 fn round_trips(files: &[PathBuf]) -> Result<(), String> {
     let (mut other_module, mut other_bytes) = (Vec::new(), Vec::new());
     for file in files {
-        let Ok((source, module, ..)) = parse_file(&file.to_string_lossy()) else { continue };
+        let Ok((source, module, ..)) = parse_file(&file.to_string_lossy(), None) else { continue };
         let printed = hlo::print::print_module(&module, &hlo::print::PrintOptions::source(&module));
         if printed == source.text {
             continue;

@@ -63,7 +63,7 @@ fn verifier_agrees() {
 fn runs(opcode: Opcode, key: Key) -> Result<(), String> {
     let text = probe(opcode, key).ok_or("no probe")?;
     let module = parse_text(&text).0.ok_or("does not parse")?;
-    let devices = devices(&module, None, None).map_err(|f| f.message)?;
+    let devices = devices::stated(&module, None, None).map_err(|f| f.message)?;
     let inputs = plan(&module, None)
         .and_then(|p| generate(&p, 0, devices, 1 << 20))
         .and_then(|arrays| Inputs::new(&module, &arrays))

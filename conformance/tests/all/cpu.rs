@@ -67,11 +67,9 @@ fn corpus(level: &str) -> Result<(), String> {
     let folder = crate_dir().join("corpus");
     let folders = find(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let options = CorpusOptions {
-        engine: engine::by_name(&format!("cpu:{level}")).map_err(|f| f.message)?,
-        run: RunOptions::default(),
         time_limit: Duration::from_secs(300),
         jobs: 2,
-        nan_bits: false,
+        ..CorpusOptions::new(engine::by_name(&format!("cpu:{level}")).map_err(|f| f.message)?)
     };
     let items = items(&folders, Form::Module);
     let (mut wrong, mut unsupported) = (String::new(), 0);
@@ -93,7 +91,7 @@ fn compare(engine: &str, text: &str, run: RunOptions) -> Difference {
     let (module, found) = parse_text(text);
     assert!(!found.has_errors(), "{found:?}");
     let module = module.unwrap();
-    let devices = engine::devices(&module, None, None).unwrap();
+    let devices = engine::devices::stated(&module, None, None).unwrap();
     let arrays: Vec<_> = (0..devices.count()).map(|d| inputs(&module, u64::from(d)).remove(0)).collect();
     let engine = engine::by_name(engine).unwrap();
     let settings = Settings { run: RunOptions { devices, ..run }, ..Settings::default() };

@@ -50,7 +50,7 @@ pub(crate) fn survive(text: &str) -> Result<(), String> {
             let limits = Limits { fuel: Some(10_000), memory_bytes: 64 << 20 };
             let made = inputs::plan(&module, None)
                 .and_then(|p| {
-                    let devices = engine::devices(&module, None, None)?;
+                    let devices = engine::devices::stated(&module, None, None)?;
                     Ok((devices, inputs::generate(&p, 0, devices, limits.memory_bytes)?))
                 })
                 .and_then(|(devices, a)| Ok((devices, Inputs::new(&module, &a)?)));

@@ -65,7 +65,7 @@ fn broken(fault: &Fault, module: &Module) -> Result<(Module, u64), String> {
 }
 
 fn run(module: &Module, inputs: Vec<hlo::Literal>) -> Result<Vec<ArrayLiteral>, String> {
-    let devices = devices(module, None, None).map_err(|f| f.message)?;
+    let devices = devices::stated(module, None, None).map_err(|f| f.message)?;
     let limits = Limits { fuel: Some(300_000), memory_bytes: 1 << 30 };
     let options = RunOptions { limits, devices, ..RunOptions::default() };
     let arguments = vec![inputs; devices.count() as usize];

@@ -149,7 +149,7 @@ pub(crate) fn run(
 ) -> Result<Result<Vec<ArrayLiteral>, String>, String> {
     // A mutant's loop may have lost its end.
     let limits = Limits { fuel: Some(200_000), memory_bytes: 1 << 30 };
-    let devices = engine::devices(module, None, None).map_err(|f| f.message)?;
+    let devices = engine::devices::stated(module, None, None).map_err(|f| f.message)?;
     let options = RunOptions { accumulate, limits, devices, ..RunOptions::default() };
     match InterpreterEngine.run(module, inputs, &options) {
         Outcome::Finished(finished) => Ok(Ok(finished.results.concat())),

@@ -770,7 +770,8 @@ fn faults() {
         let m = module(&std::fs::read_to_string(path).unwrap());
         let engine =
             hlo_conformance::engine::by_name(&format!("faulty:{name}")).map_err(|f| f.message).unwrap();
-        let devices = hlo_conformance::engine::devices(&m, None, None).map_err(|f| f.message).unwrap();
+        let devices =
+            hlo_conformance::engine::devices::stated(&m, None, None).map_err(|f| f.message).unwrap();
         let inputs = vec![Vec::new(); devices.count() as usize];
         let settings =
             Settings { run: RunOptions { devices, ..RunOptions::default() }, ..Settings::default() };

@@ -204,7 +204,65 @@ impl DeviceAssignment {
     }
 }
 
+impl Sharding {
+    /// The least number of devices that has every device id named here; `None` if no device is named.
+    pub fn device_count(&self) -> Option<i64> {
+        // Tuples of shardings may be nested.
+        let mut pending = vec![self];
+        let mut count: Option<i64> = None;
+        while let Some(sharding) = pending.pop() {
+            match sharding {
+                Sharding::Tuple(parts) => pending.extend(parts),
+                Sharding::Single(kind) => count = count.max(kind.device_count()),
+            }
+        }
+        count
+    }
+}
+
+impl ShardingKind {
+    fn device_count(&self) -> Option<i64> {
+        match self {
+            ShardingKind::Tile(tile) => tile.devices.device_count(),
+            ShardingKind::Named(named) => named.mesh.device_count(),
+        }
+    }
+}
+
+/// The least number of devices that has all of these ids; `None` if there are none.
+pub fn devices_with(ids: impl Iterator<Item = i64>) -> Option<i64> {
+    ids.max().filter(|&id| id >= 0).map(|id| id.saturating_add(1))
+}
+
+/// The number of ids that an iota over these dimensions has.
+fn iota_count(reshape_dims: &[i64]) -> Option<i64> {
+    reshape_dims.iter().try_fold(1i64, |n, &d| if d < 1 { None } else { n.checked_mul(d) })
+}
+
+impl DeviceAssignment {
+    fn device_count(&self) -> Option<i64> {
+        match self {
+            DeviceAssignment::Maximal(id) => devices_with(std::iter::once(*id)),
+            DeviceAssignment::List { ids, .. } => devices_with(ids.iter().copied()),
+            DeviceAssignment::Iota { reshape_dims, .. } => iota_count(reshape_dims),
+            DeviceAssignment::Replicated
+            | DeviceAssignment::Manual
+            | DeviceAssignment::Unknown
+            | DeviceAssignment::Unreduced => None,
+        }
+    }
+}
+
 impl Mesh {
+    /// The least number of devices that has every device of the mesh.
+    fn device_count(&self) -> Option<i64> {
+        match &self.device_ids {
+            Some(MeshDevices::List(ids)) => devices_with(ids.iter().copied()),
+            Some(MeshDevices::Iota { reshape_dims, .. }) => iota_count(reshape_dims),
+            None => self.devices().filter(|_| !self.axes.is_empty()),
+        }
+    }
+
     /// Number of devices.
     pub fn devices(&self) -> Option<i64> {
         let n = self.axes.iter().try_fold(1i64, |n, &(_, d)| if d < 1 { None } else { n.checked_mul(d) })?;

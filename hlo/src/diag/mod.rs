@@ -138,6 +138,11 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// The same, to change what they say and where.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
+        self.list.iter_mut()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -53,14 +53,13 @@ pub(super) fn header(
         let mut c = Cursor::new(text, value, depth);
         let result =
             field(&mut c, key, value, module).and_then(|known| if known { c.finish() } else { Ok(()) });
-        if keep(result, diagnostics).is_some()
-            && !FIELDS.contains(&key)
-            && module.header.custom.len() < 100
-            && let Some(near) = did_you_mean(key, FIELDS)
-        {
+        if keep(result, diagnostics).is_some() && !FIELDS.contains(&key) && module.header.custom.len() < 100 {
             let message = format!("unknown field `{key}` of the module's header");
             let d = Diagnostic::warning(codes::SUSPICIOUS_HEADER_FIELD, a.key, message);
-            diagnostics.push(d.label(format!("did you mean `{near}`?")));
+            diagnostics.push(match did_you_mean(key, FIELDS) {
+                Some(near) => d.label(format!("did you mean `{near}`?")),
+                None => d.label("kept, and without effect"),
+            });
         }
     }
 }

@@ -14,11 +14,11 @@ use hlo_interp::{Accumulate, Devices, Interpreter, Options as RunOptions, Value}
 use serde::Serialize;
 
 use super::ui::{Ui, closed};
-use super::{AccumulateOption, LimitOptions, values};
+use super::{AccumulateOption, LimitOptions, ReadOptions, values};
 use crate::engine::{self, flatten, named};
 use crate::engine::{Inputs, Outcome};
 use crate::exit::{Exit, Failure};
-use crate::frontend::{JsonError, Program, Rejected, load, parse_text};
+use crate::frontend::{JsonError, Program, Rejected, load_as, parse_pasted};
 use crate::guard::guarded;
 use crate::npz::{self, Npz};
 use crate::resident::{Mark, processor_time};
@@ -58,6 +58,8 @@ pub(crate) struct Options {
     accumulate: AccumulateOption,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
 }
 
 const DEFAULT_ENGINE: &str = if cfg!(feature = "llvm") { "cpu" } else { "interpreter" };
@@ -74,6 +76,8 @@ what the arrays of the program took at most. Both are of one run before those th
 
 #[derive(Serialize)]
 struct Object<'a> {
+    file: &'a str,
+    /// The same: what `file` was called.
     module: &'a str,
     engine: &'a str,
     parse_ms: f64,
@@ -92,6 +96,7 @@ struct Object<'a> {
 /// A program that could not be timed.
 #[derive(Serialize)]
 struct Failed<'a> {
+    file: &'a str,
     module: &'a str,
     engine: &'a str,
     ok: bool,
@@ -107,7 +112,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("timing {file}"), || {
-            let program = match load(file) {
+            let program = match load_as(file, &options.read.reading()) {
                 Ok(program) => program,
                 Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
             };
@@ -149,7 +154,7 @@ fn fail(file: &str, engine: &str, failure: Failure, ui: &Ui) -> Exit {
 }
 
 fn print_failed(module: &str, engine: &str, exit: Exit, errors: Vec<JsonError>, ui: &Ui) {
-    ui.object(&Failed { module, engine, ok: false, exit: exit.code(), errors });
+    ui.object(&Failed { file: module, module, engine, ok: false, exit: exit.code(), errors });
 }
 
 fn print(found: &Object<'_>, ui: &Ui) {
@@ -189,9 +194,11 @@ fn bench<'a>(
     engine: &'a str,
     options: &Options,
 ) -> Result<Object<'a>, Failure> {
-    let (parse, _) = median(5, || parse_text(&program.source.text));
+    let reading = options.read.reading();
+    let pick = reading.pick.as_ref();
+    let (parse, _) = median(5, || parse_pasted(&program.source.text, pick));
     let module = &program.module;
-    let devices = engine::devices(module, None, None)?;
+    let devices = engine::devices::choose(module, None, None)?.devices;
     if options.files.len() > 1 && options.trace.is_some() {
         return Err(Failure::usage("--trace takes one program"));
     }
@@ -200,6 +207,7 @@ fn bench<'a>(
         npz::write(Path::new(path), &named("out", &timed.results))?;
     }
     Ok(Object {
+        file,
         module: file,
         engine,
         parse_ms: parse.as_secs_f64() * 1e3,

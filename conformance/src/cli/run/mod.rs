@@ -1,6 +1,8 @@
 //! `hlo run`: runs programs on an engine and prints their results, or compares them with recorded ones or another engine.
 
 mod certified;
+mod folder;
+mod jobs;
 mod object;
 
 use std::path::Path;
@@ -15,34 +17,37 @@ use hlo_interp::{Accumulate, Devices};
 use super::judging::JudgingOptions;
 use super::ui::{Ui, closed};
 use super::waiting::Waiting;
+use super::warn;
 use super::watch::{WatchOptions, Watched};
-use super::{AccumulateOption, LimitOptions, values};
-use crate::artifact::{self, Finding};
-use crate::case::{Case, Form};
+use super::{AccumulateOption, LimitOptions, ReadOptions, RiskOptions, values};
+use crate::artifact::Finding;
+use crate::case::Form;
 use crate::check::{Check, Verdict};
 use crate::differential::{Settings, Subject, differ_from, reference_run};
+use crate::engine::devices::{self, Chosen};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
-use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load, signature};
-use crate::guard::guarded;
+use crate::frontend::{JsonError, Program, Stage, instruction_count, json_diagnostics, load_as, signature};
+use crate::guard::{at_own_risk, guarded};
 use crate::inputs::{self, InputKind};
 use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
 use crate::phase::{Phase, Phases};
 use crate::report;
 use certified::Compared;
-use object::{CheckObject, Object, ResultObject, TimesObject};
+use jobs::{Job, jobs};
+use object::{CheckObject, DevicesObject, Object, ResultObject, TimesObject};
 
 /// Options of `hlo run`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Programs, or folders of a case; `-` is standard input
+    /// Programs, folders of a case, or folders of programs; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// What runs the program: `cpu`, but `interpreter` to compare with a record, watch or feed out
+    /// What runs the program: `cpu`, but `interpreter` to watch, feed out or accumulate as asked
     #[arg(long, value_name = "NAME")]
     platform: Option<String>,
     /// The interpreter executes what the platform `cpu` does not compile
@@ -118,6 +123,10 @@ pub(crate) struct Options {
     watch: WatchOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
+    #[command(flatten)]
+    risk: RiskOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -127,22 +136,12 @@ Examples:
   hlo run ../shared/corpus/jax/api__add__3b574ebf -v";
 
 impl Options {
-    /// What runs a program where nobody says what. A record is compared with what HLO says, not with what rounding makes of it.
-    fn default_platform(&self, job: &Job) -> &'static str {
+    /// What runs a program where nobody says what: the interpreter, where something is asked for that compiled programs do not do.
+    fn default_platform(&self) -> &'static str {
         let asks_interpreter =
-            job.expected.is_some() || self.watch.any() || self.accumulate.is_some() || self.outfeed.is_some();
+            self.watch.any() || self.accumulate.is_some() || self.outfeed.is_some() || self.risk.at_risk();
         if cfg!(feature = "llvm") && !asks_interpreter { "cpu" } else { "interpreter" }
     }
-}
-
-/// One program and where its inputs and expected results come from.
-struct Job {
-    program: String,
-    inputs: Option<String>,
-    expected: Option<String>,
-    case: Option<Case>,
-    /// Of a folder of a finding: how to repeat it.
-    finding: Option<Finding>,
 }
 
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
@@ -158,13 +157,16 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("running {file}"), || {
+            if jobs::is_folder_of_programs(file) {
+                return folder::run(file, options, ui);
+            }
             let jobs = jobs(file, options)?;
             let mut exit = Exit::Ok;
             for job in &jobs {
                 let recorded = job.finding.as_ref();
                 let platform = (options.platform.clone())
                     .or_else(|| recorded.map(|f| f.signature.engine.clone()))
-                    .unwrap_or_else(|| options.default_platform(job).into());
+                    .unwrap_or_else(|| options.default_platform().into());
                 let reference = (options.reference_platform.clone())
                     .or_else(|| recorded.map(|f| f.reference.clone()))
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
@@ -211,50 +213,6 @@ fn report_failure(ui: &Ui, file: &str, failure: &Failure) {
     }
 }
 
-fn jobs(file: &str, options: &Options) -> Result<Vec<Job>, Failure> {
-    let path = Path::new(file);
-    if file == "-" || !path.is_dir() {
-        let program = file.to_owned();
-        return Ok(vec![Job {
-            program,
-            inputs: options.inputs.clone(),
-            expected: options.expected.clone(),
-            case: None,
-            finding: None,
-        }]);
-    }
-    let finding = if artifact::is_at(path) { artifact::finding(path)? } else { None };
-    let case = if Case::is_at(path) { Some(Case::open(path)?) } else { None };
-    let beside = |name: &str| {
-        let p = path.join(name);
-        p.is_file().then(|| p.to_string_lossy().into_owned())
-    };
-    let forms: &[&str] = match options.form {
-        Form::Module => &["module.hlo"],
-        Form::Optimized => &["optimized.hlo"],
-        Form::Both => &["module.hlo", "optimized.hlo"],
-    };
-    let jobs: Vec<Job> = forms
-        .iter()
-        .filter_map(|f| beside(f))
-        .map(|program| Job {
-            program,
-            inputs: options.inputs.clone().or_else(|| beside("inputs.npz")),
-            // What is repeated is compared with the reference, not with what that gave then.
-            expected: options
-                .expected
-                .clone()
-                .or_else(|| if finding.is_some() { None } else { beside("expected.npz") }),
-            case: case.clone(),
-            finding: finding.clone(),
-        })
-        .collect();
-    if jobs.is_empty() {
-        return Err(Failure::usage(format!("{file}: is a folder without {}", forms.join(" or "))));
-    }
-    Ok(jobs)
-}
-
 struct Runner<'a> {
     options: &'a Options,
     ui: &'a Ui,
@@ -281,8 +239,13 @@ struct Ran {
     /// One for each result, and how sums were accumulated; absent if nothing was compared.
     verdicts: Option<(Vec<Verdict>, &'static str)>,
     expected: Option<Expected>,
+    /// How the compiler's results compare with the reference's, which are what is recorded.
+    held: Option<String>,
     watched: Watched,
 }
+
+/// What to do with what is not compiled.
+const OTHER_PLATFORM: &str = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
 
 /// Elements of all results that are printed beside a comparison.
 const FEW: usize = 10_000;
@@ -293,7 +256,8 @@ const SHOWN_RESULTS: usize = 16;
 impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
         let file = &self.job.program;
-        let program = match self.phases.during(Phase::Read, || load(file)) {
+        let read = self.options.read.at_risk(self.options.risk);
+        let program = match self.phases.during(Phase::Read, || load_as(file, &read)) {
             Ok(program) => program,
             Err(rejected) => {
                 if self.ui.json {
@@ -306,14 +270,19 @@ impl Runner<'_> {
                 return Ok(rejected.exit);
             }
         };
-        if !self.ui.json && !self.ui.quiet && !program.warnings.is_empty() {
-            self.ui.raw_error(&render_all(
-                &program.warnings,
-                file,
-                &program.source.text,
-                self.ui.color_errors,
-            ));
+        warn(file, &program.source.text, [&program.warnings, &program.broken], self.ui);
+        if program.broken.is_empty() {
+            return self.run_loaded(&program);
         }
+        if self.platform.is_compiler() {
+            let why = "a program that does not verify is not compiled: `--platform interpreter` runs it";
+            return Err(Failure::new(Exit::Verify, why));
+        }
+        at_own_risk(&format!("running {file}"), || self.run_loaded(&program))
+    }
+
+    fn run_loaded(&self, program: &Program) -> Result<Exit, Failure> {
+        let file = &self.job.program;
         let module = &program.module;
         let n = instruction_count(module);
         self.ui.detail(format!(
@@ -333,15 +302,19 @@ impl Runner<'_> {
                 report::time(t.verify)
             ));
         }
-        let devices = self.devices(module)?;
+        let chosen = self.devices(module)?;
+        if let Some(devices) = chosen.describe() {
+            self.ui.detail(format!("  devices  {devices}"));
+        }
+        let devices = chosen.devices;
         for engine in [Some(self.platform), self.reference].into_iter().flatten() {
             if let Err(d) = engine.supports(module, devices) {
-                return Ok(self.no_results(&program, Exit::Unsupported, d));
+                return Ok(self.no_results(program, Exit::Unsupported, d));
             }
         }
         let mut exit = Exit::Ok;
         for iteration in 0..self.options.iterations {
-            exit = exit.first_failure(self.iterate(&program, iteration)?);
+            exit = exit.first_failure(self.iterate(program, iteration, &chosen)?);
             if exit != Exit::Ok || closed() {
                 break;
             }
@@ -375,10 +348,10 @@ impl Runner<'_> {
     }
 
     /// What the options say, else the case, else the module.
-    fn devices(&self, module: &Module) -> Result<Devices, Failure> {
+    fn devices(&self, module: &Module) -> Result<Chosen, Failure> {
         let case = self.job.case.as_ref().map(|c| &c.info);
         let replicas = self.options.replicas.or(case.map(|c| c.replicas));
-        engine::devices(module, replicas, self.options.partitions.or(case.map(|c| c.partitions)))
+        devices::choose(module, replicas, self.options.partitions.or(case.map(|c| c.partitions)))
     }
 
     fn make_inputs(
@@ -463,10 +436,10 @@ impl Runner<'_> {
         }
     }
 
-    fn iterate(&self, program: &Program, iteration: u64) -> Result<Exit, Failure> {
+    fn iterate(&self, program: &Program, iteration: u64, chosen: &Chosen) -> Result<Exit, Failure> {
         let module = &program.module;
         let seed = self.options.seed.wrapping_add(iteration);
-        let devices = self.devices(module)?;
+        let devices = chosen.devices;
         let before = self.phases.spent(Phase::Inputs);
         let arguments = self.phases.during(Phase::Inputs, || self.make_inputs(module, seed, devices))?;
         let inputs_time = self.phases.spent(Phase::Inputs) - before;
@@ -494,6 +467,7 @@ impl Runner<'_> {
             }
         };
         let mut watched = Watched::default();
+        let mut held = None;
         let (finished, verdicts) = match &expected {
             None => {
                 let host = feeds.host(devices)?;
@@ -534,18 +508,22 @@ impl Runner<'_> {
                     nan_bits: self.options.judging.nan_bits,
                 };
                 match self.phases.during(Phase::Run, || judge.run()) {
-                    Ok(judged) => {
+                    Ok(mut judged) => {
+                        held = self.hold_to_reference(&judge, &mut judged)?;
                         let mode = judged.mode_name();
                         let Judged { finished, verdicts, fed_out, .. } = judged;
                         self.write_outfeed(&fed_out)?;
                         (finished, Some((verdicts, mode)))
+                    }
+                    Err(NoVerdict::Run(Exit::Unsupported, d)) if self.options.platform.is_none() => {
+                        return Ok(self.no_results(program, Exit::Unsupported, d.note(OTHER_PLATFORM)));
                     }
                     Err(NoVerdict::Run(exit, d)) => return Ok(self.no_results(program, exit, *d)),
                     Err(NoVerdict::Failure(f)) => return Err(f),
                 }
             }
         };
-        let ran = Ran { seed, inputs_time, finished, verdicts, expected, watched };
+        let ran = Ran { seed, inputs_time, finished, verdicts, expected, held, watched };
         if let Some(path) = &self.options.output {
             npz::write(Path::new(path), &named("out", &ran.finished.results))?;
         }
@@ -557,6 +535,27 @@ impl Runner<'_> {
             self.text_result(&ran, pass);
         }
         Ok(exit)
+    }
+
+    /// Where the reference gives what is recorded, a compiler is held to the reference: the verdicts become those of that comparison. Says how it ended.
+    fn hold_to_reference(&self, judge: &Judge<'_>, judged: &mut Judged) -> Result<Option<String>, Failure> {
+        // Who names a tolerance wants that one.
+        if self.tolerance_given() {
+            return Ok(None);
+        }
+        let policy = self.options.judging.policy(None)?;
+        let settings = Settings { run: judge.options, policy, ..Settings::default() };
+        let Some(found) = judge.held_to_reference(&settings) else { return Ok(None) };
+        let passes = found.passes(&policy);
+        if !passes && !found.kind.is_failure() {
+            return Ok(None);
+        }
+        for (i, verdict) in judged.verdicts.iter_mut().enumerate() {
+            let name =
+                array_name(judge.expected.len(), i / judge.checks.len(), "out", i % judge.checks.len());
+            verdict.pass = passes || !found.arrays.iter().any(|(array, _)| *array == name);
+        }
+        Ok(Some(format!("the interpreter gives what is recorded; against it: {}", found.kind.describe())))
     }
 
     /// Runs the platform and the reference, and judges every element by the certified tolerance.
@@ -583,7 +582,7 @@ impl Runner<'_> {
         };
         let compared = Compared {
             module,
-            text: &program.source.text,
+            text: program.own_text(),
             inputs: arguments,
             reference: reference.name(),
             engine: self.platform.name(),
@@ -607,8 +606,7 @@ impl Runner<'_> {
             }
             return match difference.failure {
                 Some(d) if exit == Exit::Unsupported && !asked => {
-                    let other = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
-                    Ok(self.no_results(program, exit, d.note(other)))
+                    Ok(self.no_results(program, exit, d.note(OTHER_PLATFORM)))
                 }
                 Some(d) => Ok(self.no_results(program, exit, d)),
                 None => Err(Failure::internal("a comparison ended without results and without a reason")),
@@ -623,6 +621,7 @@ impl Runner<'_> {
             finished: finished.clone(),
             verdicts: None,
             expected: None,
+            held: None,
             watched: Watched::default(),
         };
         if self.ui.json {
@@ -650,7 +649,7 @@ impl Runner<'_> {
     }
 
     fn json_result(&self, program: &Program, ran: &Ran, exit: Exit, comparison: Option<certified::Object>) {
-        let Ran { seed, inputs_time, finished, verdicts, expected, watched } = ran;
+        let Ran { seed, inputs_time, finished, verdicts, expected, watched, .. } = ran;
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         let results = named("out", &finished.results)
             .into_iter()
@@ -677,6 +676,7 @@ impl Runner<'_> {
         self.ui.object(&Object {
             module: Some(program.module.name.to_string()),
             platform: self.platform.name(),
+            devices: self.devices(&program.module).ok().map(DevicesObject::of),
             seed: Some(*seed),
             results,
             accumulate: verdicts.as_ref().map(|v| v.1),
@@ -760,6 +760,9 @@ impl Runner<'_> {
         ran.watched.print(self.ui);
         if let (Some((verdicts, mode)), Some(expected)) = (verdicts, expected) {
             self.report_check(verdicts, mode, expected);
+            if let Some(held) = &ran.held {
+                self.ui.detail(format!("           {held}"));
+            }
         }
         // A comparison's verdict is what was asked for; the values are shown where it was not, or in detail.
         if verdicts.is_none() && !self.ui.quiet || self.ui.verbose {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::certified::Object as Comparison;
 use crate::cli::watch::StatsObject;
+use crate::engine::devices::Chosen;
 use crate::exit::Exit;
 use crate::frontend::{JsonError, Stage};
 
@@ -18,6 +19,8 @@ pub(super) struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) module: Option<String>,
     pub(super) platform: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) devices: Option<DevicesObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -42,6 +45,23 @@ pub(super) struct Object<'a> {
     pub(super) comparison: Option<Comparison>,
 }
 
+/// On how many devices the program ran.
+#[derive(Serialize)]
+pub(super) struct DevicesObject {
+    replicas: u32,
+    partitions: u32,
+    /// Where the number is from, if nobody gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inferred: Option<String>,
+}
+
+impl DevicesObject {
+    pub(super) fn of(chosen: Chosen) -> Self {
+        let Chosen { devices, inferred } = chosen;
+        Self { replicas: devices.replicas(), partitions: devices.partitions(), inferred }
+    }
+}
+
 impl<'a> Object<'a> {
     pub(super) fn new(file: &'a str, stage: Stage, exit: Exit) -> Self {
         Self {
@@ -52,6 +72,7 @@ impl<'a> Object<'a> {
             errors: Vec::new(),
             module: None,
             platform: "",
+            devices: None,
             seed: None,
             results: Vec::new(),
             accumulate: None,

@@ -39,6 +39,15 @@ super::codes! {
          to start an instruction, put a space before the `=`.",
     SOURCE_NOT_TEXT = "P0011" "the file is not text"
         "HLO text is UTF-8. This file is something else: a serialized proto, compressed, or another binary format.",
+    PASTED_TEXT = "P0012" "read as pasted text"
+        "The text is not HLO as it is, and is once what surrounds it is left out: prefixes of a log or of ranks, Markdown around\n\
+         a fenced block, quotation marks and differences, `#` comments, HTML entities, colour codes, typographic quotes, prose\n\
+         before and after the program. The warning says what was left out. Places in other messages are places in the text as\n\
+         it was pasted. A text that is HLO is never changed.",
+    SEVERAL_MODULES = "P0013" "several modules in one text"
+        "The text has more than one header `HloModule name`, as logs and PyTorch/XLA's XLA_SAVE_TENSORS_FILE have, and one\n\
+         program is wanted. `--module N` chooses the Nth, counted from 1, `--module NAME` the one of that name; in a folder,\n\
+         `hlo verify DIR` and `hlo run DIR` take all of them.",
 
     DUPLICATE_INSTRUCTION = "P0101" "instruction name used twice"
         "Within a computation each instruction has a name of its own. The other label shows the first one. Different computations\n\
@@ -165,7 +174,8 @@ super::codes! {
         "Names start with a letter or `_` and go on with letters, digits, `_`, `.` and `-`; `%` may stand before them.",
 
     SUSPICIOUS_HEADER_FIELD = "P0301" "unknown field of the module's header"
-        "The header has a field that is not known here. It is kept, but perhaps another one was meant.",
+        "The header has a field that is not known here. It is kept and printed again, and has no effect on what is computed.\n\
+         Perhaps another one was meant: the label says which known name is near.",
     BAD_ENTRY_LAYOUT = "P0302" "malformed entry computation layout"
         "The layout of the entry computation is `{(shape, shape)->shape}`.",
     BAD_TABLE = "P0303" "malformed table of source locations"
