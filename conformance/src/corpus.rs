@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::case::{Case, Form};
 use crate::check::Check;
+use crate::custom_calls::{self, Substitution};
 use crate::differential::{Kind, Settings, Subject, differ_from};
 use crate::engine::{Engine, InterpreterEngine, Outcome, RunOptions, array_name};
 use crate::exit::{Exit, Failure};
@@ -75,6 +76,8 @@ pub struct CorpusOptions {
     pub jobs: usize,
     /// NaNs must have the same bits too.
     pub nan_bits: bool,
+    /// What custom calls give that nobody here knows.
+    pub custom_calls: Vec<Substitution>,
 }
 
 /// One form of one case to run.
@@ -220,10 +223,15 @@ fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
     let Some(path) = case.program(item.optimized) else {
         return report(item, Status::Skip, "skip", format!("no {}.hlo", item.form()));
     };
-    let program = match load(&path.to_string_lossy()) {
+    let mut program = match load(&path.to_string_lossy()) {
         Ok(p) => p,
         Err(r) => return failed(item, kind_of(r.exit), r.first_line()),
     };
+    if let Err(f) =
+        custom_calls::apply(&options.custom_calls, &mut program.module, options.run.limits.memory_bytes)
+    {
+        return fail(f);
+    }
     let found = opcodes(&program.module);
     let result = match run_program(&case, item, &program, options) {
         Ok(r) => r,

@@ -10,6 +10,7 @@ use hlo::{
     ArrayLiteral, ArrayShape, BufferOf, ComputationId, ConstantValue, Dims, ElementType, InstrId,
     Instruction, Literal, Module, NewInstruction, Opcode, Shape, with_element_type,
 };
+use hlo_interp::custom_call::{Call, MANUAL_AXES};
 use rustc_hash::FxHashSet;
 
 use super::effects::Effects;
@@ -369,7 +370,7 @@ pub fn layout_seen(module: &Module, id: InstrId) -> bool {
 /// What a sweep must know of a module before it changes anything; one walk finds all of it.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Instructions that control edges begin or end at: these stay where and what they are.
+    /// Instructions that control edges begin or end at, and those whose shardings say what a value is: these stay where and what they are.
     pub pinned: FxHashSet<InstrId>,
     /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
     /// inside that changes no value of the computation may still change the bits of what applies it.
@@ -391,6 +392,7 @@ impl Survey {
                 survey.pinned.insert(id);
                 survey.pinned.extend(instr.control_predecessors.iter().copied());
             }
+            survey.pinned.extend(read_shardings(module, id));
             survey.run_time_sizes |=
                 match &instr.shape {
                     Shape::Array(a) => a.is_dynamic(),
@@ -427,7 +429,23 @@ impl Survey {
     }
 }
 
-/// Instructions that control edges begin or end at: these stay where and what they are.
+/// A change between a whole array and its shard, and the instructions whose annotations say how: the operand, or the `call` that Shardy's attributes stand on.
+/// Elsewhere shardings are notes, which rewritings may drop.
+fn read_shardings(module: &Module, id: InstrId) -> Vec<InstrId> {
+    let instr = module.instr(id);
+    let marks = |key: &str| instr.attrs.frontend_attributes().is_some_and(|a| a.get(key).is_some());
+    if instr.opcode == Opcode::Call && marks(MANUAL_AXES) {
+        return vec![id];
+    }
+    let shards = (instr.opcode == Opcode::CustomCall).then(|| Call { instruction: instr, module }.shards());
+    match shards.flatten() {
+        Some(Ok((_, tilings))) if tilings.iter().all(Option::is_none) => Vec::new(),
+        Some(_) => std::iter::once(id).chain(instr.operands().iter().copied()).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Instructions that stay where and what they are ([`Survey::pinned`]).
 pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
     Survey::of(module).pinned
 }

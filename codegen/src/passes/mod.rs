@@ -12,7 +12,8 @@
 //! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
 //!   none of these looks at it ([`edit::layout_seen`]).
 //!
-//! Instructions with control edges stay as they are, and so do modules with run-time sizes, but for what is not used.
+//! Instructions with control edges stay as they are, but for fusions, which become calls with the same edges. So do modules with run-time sizes, but for what
+//! is not used.
 
 pub mod edit;
 pub mod effects;
@@ -241,7 +242,11 @@ pub const DECLARED: &[Declared] = &[
         doc: "elements of tuples that were just made, and tuples of all elements of a tuple",
         run: tuples::run,
     },
-    Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
+    Declared {
+        name: "unfuse",
+        doc: "the instructions of a fusion in its place, or a call of them where control edges, effects or layouts keep them together",
+        run: calls::unfuse,
+    },
     Declared {
         name: "while-loop-batched-dot",
         doc: "products of what each turn takes from an array, for all of it at once before the loop, or for many turns at a time",

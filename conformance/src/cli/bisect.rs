@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Allowances, Limits, RunOptions, spec};
@@ -51,6 +51,8 @@ pub(crate) struct Options {
     lines: usize,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -77,7 +79,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
 
 fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {
     let limit = run.limits.memory_bytes;
-    let (program, recorded, finding, devices) = if path != "-" && Path::new(path).is_dir() {
+    let (mut program, recorded, finding, devices) = if path != "-" && Path::new(path).is_dir() {
         let loaded = artifact::load(Path::new(path), limit)?;
         (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
     } else {
@@ -85,6 +87,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let devices = engine::devices(&program.module, None, None)?;
         (program, None, None, devices)
     };
+    options.custom_calls.apply(&mut program, limit)?;
     let module = &program.module;
     let mut run = RunOptions { devices, ..*run };
     if let Some(finding) = &finding {

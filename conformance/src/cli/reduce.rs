@@ -8,7 +8,7 @@ use hlo_interp::Devices;
 use serde::Serialize;
 
 use super::ui::Ui;
-use super::values;
+use super::{CustomCallOptions, values};
 use crate::artifact;
 use crate::differential::Settings;
 use crate::engine::{Limits, RunOptions, spec};
@@ -67,6 +67,8 @@ pub(crate) struct Options {
     /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
     memory_limit: u64,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -160,7 +162,8 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
 fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
-    let loaded = super::load(&program, ui)?;
+    let mut loaded = super::load(&program, ui)?;
+    options.custom_calls.apply(&mut loaded, options.memory_limit)?;
     let module = loaded.module;
     let devices = Devices::new(module.replica_count(), module.num_partitions())
         .ok_or_else(|| Failure::usage(format!("{program}: asks for more devices than there can be")))?;

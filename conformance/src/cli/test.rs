@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::LimitOptions;
 use super::fuzz::parse_shard;
 use super::ui::Ui;
-use super::values;
+use super::{CustomCallOptions, LimitOptions, values};
 use crate::case::{Form, find};
 use crate::corpus::{
     CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, items, run_all, short_name,
@@ -52,6 +51,8 @@ pub(crate) struct Options {
     nan_bits: bool,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -98,6 +99,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         time_limit: options.time_limit,
         jobs: options.jobs,
         nan_bits: options.nan_bits,
+        custom_calls: options.custom_calls.custom_call.clone(),
     };
     let bar = ui.bar(items.len() as u64);
     let mut summary = Summary::default();

@@ -95,6 +95,7 @@ fn run_corpus(folder: &Path, form: Form) -> Result<(), String> {
         time_limit: Duration::from_secs(300),
         jobs: 2,
         nan_bits: false,
+        custom_calls: Vec::new(),
     };
     let items = items(&folders, form);
     assert!(!items.is_empty(), "no cases in {}", folder.display());

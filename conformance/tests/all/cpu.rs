@@ -72,6 +72,7 @@ fn corpus(level: &str) -> Result<(), String> {
         time_limit: Duration::from_secs(300),
         jobs: 2,
         nan_bits: false,
+        custom_calls: Vec::new(),
     };
     let items = items(&folders, Form::Module);
     let (mut wrong, mut unsupported) = (String::new(), 0);

@@ -14,7 +14,7 @@ use hlo_interp::{Accumulate, Devices, Interpreter, Options as RunOptions, Value}
 use serde::Serialize;
 
 use super::ui::{Ui, closed};
-use super::{AccumulateOption, LimitOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, values};
 use crate::engine::{self, flatten, named};
 use crate::engine::{Inputs, Outcome};
 use crate::exit::{Exit, Failure};
@@ -58,6 +58,8 @@ pub(crate) struct Options {
     accumulate: AccumulateOption,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const DEFAULT_ENGINE: &str = if cfg!(feature = "llvm") { "cpu" } else { "interpreter" };
@@ -107,10 +109,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("timing {file}"), || {
-            let program = match load(file) {
+            let mut program = match load(file) {
                 Ok(program) => program,
                 Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
             };
+            options.custom_calls.apply(&mut program, options.limits.memory_limit)?;
             let found = bench(file, &program, engine.name(), options)?;
             if ui.json {
                 ui.object(&found);

@@ -20,7 +20,7 @@ const SHOWN: usize = 8;
 /// A comparison with the reference.
 pub(super) struct Compared<'a> {
     pub(super) module: &'a Module,
-    pub(super) text: &'a str,
+    pub(super) text: Option<&'a str>,
     pub(super) inputs: &'a [Vec<ArrayLiteral>],
     pub(super) reference: &'a str,
     pub(super) engine: &'a str,
@@ -73,7 +73,7 @@ impl Compared<'_> {
             "hlo-mismatch",
             &Artifact {
                 module: self.module,
-                text: Some(self.text),
+                text: self.text,
                 inputs: self.inputs,
                 expected: Some(self.expected),
                 actual: self.difference.actual.as_ref().map(|f| &f.results[..]),

@@ -13,12 +13,13 @@ use hlo_interp::{Accumulate, Devices};
 
 use super::ui::{Ui, closed};
 use super::watch::{WatchOptions, Watched};
-use super::{AccumulateOption, LimitOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, values};
 use crate::artifact;
 use crate::case::{Case, Form};
 use crate::check::{Check, Verdict};
 use crate::differential::{Kind, Settings, Subject, differ_from, reference_run};
 use crate::engine::recorded::{read_results, result_arrays};
+use crate::engine::support::{self, Ready};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -111,6 +112,8 @@ pub(crate) struct Options {
     watch: WatchOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -283,7 +286,7 @@ const SHOWN_RESULTS: usize = 16;
 impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
         let file = &self.job.program;
-        let program = match load(file) {
+        let mut program = match load(file) {
             Ok(program) => program,
             Err(rejected) => {
                 if self.ui.json {
@@ -304,6 +307,7 @@ impl Runner<'_> {
                 self.ui.color_errors,
             ));
         }
+        self.options.custom_calls.apply(&mut program, self.options.limits.memory_limit)?;
         let module = &program.module;
         let n = instruction_count(module);
         self.ui.detail(format!(
@@ -329,14 +333,29 @@ impl Runner<'_> {
                 return Ok(self.no_results(&program, Exit::Unsupported, d));
             }
         }
+        // Inputs may take much longer to make than a program to compile.
+        let ready = self.platform.is_compiler().then(|| Ready::new(self.platform, module));
+        if let Some(d) = ready.as_ref().and_then(Ready::refusal) {
+            return Ok(self.no_results(&program, Exit::Unsupported, self.refusal(d.clone())));
+        }
+        let runner = Runner { platform: ready.as_ref().map_or(self.platform, |r| r as &dyn Engine), ..*self };
         let mut exit = Exit::Ok;
         for iteration in 0..self.options.iterations {
-            exit = exit.first_failure(self.iterate(&program, iteration)?);
+            exit = exit.first_failure(runner.iterate(&program, iteration)?);
             if exit != Exit::Ok || closed() {
                 break;
             }
         }
         Ok(exit)
+    }
+
+    /// A refusal of the platform, with what to do about it where nobody asked for that platform.
+    fn refusal(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let diagnostic = support::named(self.platform.name(), diagnostic);
+        if self.options.platform.is_some() || self.options.reference_platform.is_some() {
+            return diagnostic;
+        }
+        diagnostic.note("`--platform interpreter` runs it as it is; `--fallback` compiles the rest")
     }
 
     fn no_results(&self, program: &Program, exit: Exit, diagnostic: Diagnostic) -> Exit {
@@ -578,7 +597,7 @@ impl Runner<'_> {
         };
         let compared = Compared {
             module,
-            text: &program.source.text,
+            text: self.options.custom_calls.is_empty().then_some(&*program.source.text),
             inputs: arguments,
             reference: reference.name(),
             engine: self.platform.name(),
@@ -602,10 +621,7 @@ impl Runner<'_> {
                 certified::next(self.ui, folder);
             }
             return match difference.failure {
-                Some(d) if exit == Exit::Unsupported && !asked => {
-                    let other = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
-                    Ok(self.no_results(program, exit, d.note(other)))
-                }
+                Some(d) if exit == Exit::Unsupported => Ok(self.no_results(program, exit, self.refusal(d))),
                 Some(d) => Ok(self.no_results(program, exit, d)),
                 None => Err(Failure::internal("a comparison ended without results and without a reason")),
             };
