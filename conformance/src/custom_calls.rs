@@ -125,8 +125,7 @@ fn identity(module: &mut Module, call: InstrId, target: &str) -> Result<InstrId,
             Opcode::Tuple
         }
         _ => {
-            let shown: Vec<String> =
-                operands.iter().map(|&o| of(o).without_layout().to_string()).collect();
+            let shown: Vec<String> = operands.iter().map(|&o| of(o).without_layout().to_string()).collect();
             let why = format!(
                 "gives {} of ({}): {target}=identity needs operands and results of the same shapes",
                 shape.without_layout(),
@@ -167,7 +166,11 @@ fn of_shape(
         }
         Shape::Token => NewInstruction::new(Opcode::AfterAll, Shape::Token, &[]),
         Shape::Opaque | Shape::Buffer(_) => {
-            return Err(misfit(module, call, &format!("gives {}, which is no array", shape.without_layout())));
+            return Err(misfit(
+                module,
+                call,
+                &format!("gives {}, which is no array", shape.without_layout()),
+            ));
         }
     };
     Ok(module.insert_before(call, new))

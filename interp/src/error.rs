@@ -76,11 +76,7 @@ impl RunError {
     /// The interpreter does not run this instruction; `why` names the form, without the opcode.
     pub fn unsupported(instr: &Instruction, why: &str) -> Self {
         let op = instr.opcode;
-        let message = if why.is_empty() {
-            format!("{REFUSAL}{op}")
-        } else {
-            format!("{REFUSAL}{op} {why}")
-        };
+        let message = if why.is_empty() { format!("{REFUSAL}{op}") } else { format!("{REFUSAL}{op} {why}") };
         Self::at(instr, ErrorKind::Unsupported, codes::UNSUPPORTED_OPCODE, message)
     }
 

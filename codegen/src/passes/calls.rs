@@ -11,7 +11,9 @@ use rustc_hash::FxHashMap;
 use crate::Unsupported;
 
 use super::Fuel;
-use super::edit::{Edit, Survey, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout};
+use super::edit::{
+    Edit, Survey, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout,
+};
 use super::facts::is_elided;
 
 /// Until nothing is left to do: what was inlined may hold more.

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use hlo::attrs::AttrKey;
-use hlo_interp::custom_call::exchanges;
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_interp::custom_call::exchanges;
 use rustc_hash::FxHashMap;
 
 /// What has effects, remembered by computation, so that callers that are asked about one after the other do not go through what they call again and

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hlo::diag::codes;
 use hlo::{AttrKey, ComputationId, Diagnostic, Module, Opcode};
 use hlo_interp::custom_call::Call;
 use hlo_interp::{Devices, Observer, REFUSAL};
@@ -43,18 +42,17 @@ fn with_a_way_on(diagnostic: Diagnostic, instr: &hlo::Instruction) -> Diagnostic
 
 /// The same refusal as that of the platform that was asked for, whoever found it.
 pub(crate) fn named(engine: &str, mut diagnostic: Diagnostic) -> Diagnostic {
-    const SUBJECTS: [&str; 2] = [REFUSAL, "the compiler for the CPU does not support "];
-    if engine == "interpreter" || !matches!(diagnostic.code, codes::UNSUPPORTED_CUSTOM_CALL | codes::UNSUPPORTED_OPCODE)
+    if engine != "interpreter"
+        && let Some(subject) = SUBJECTS.iter().find(|s| diagnostic.message.contains(*s))
     {
-        return diagnostic;
-    }
-    let found = SUBJECTS.iter().find(|s| diagnostic.message.contains(*s));
-    if let Some(subject) = found {
-        let own = format!("platform {engine} does not support ");
-        diagnostic.message = diagnostic.message.replacen(subject, &own, 1);
+        let asked = format!("platform {engine} does not support ");
+        diagnostic.message = diagnostic.message.replacen(subject, &asked, 1);
     }
     diagnostic
 }
+
+/// How refusals of the interpreter and of the compiler begin.
+const SUBJECTS: [&str; 2] = [REFUSAL, hlo_codegen::REFUSAL];
 
 /// An engine with one program that it has made ready, so that what it refuses is known before inputs are made, and it is compiled once for all of them.
 pub(crate) struct Ready<'e> {

@@ -2,9 +2,9 @@
 
 use hlo::{ComputationId, ElementType, Module, Shape, with_buffer};
 
+use super::collective::shards;
 use super::common::{dims, results};
 use super::sort::{self, Lines};
-use super::collective::shards;
 use super::{Args, Cx, Outcome, lapack, library, topk};
 use crate::custom_call::{Call, Meaning};
 use crate::engine::fits;

@@ -110,10 +110,8 @@ fn reduce_scatter(cx: &Cx<'_>, rank: usize, given: &[&[Tensor]]) -> Result<Vec<T
     }
     // A scalar, which only orders collectives, is folded whole.
     let own_part = |x: &Tensor| if x.rank() == 0 { Ok(x.clone()) } else { part(cx, x, along, rank, n) };
-    let parts: Vec<Vec<Tensor>> = given
-        .iter()
-        .map(|operands| operands.iter().map(own_part).collect())
-        .collect::<Result<_>>()?;
+    let parts: Vec<Vec<Tensor>> =
+        given.iter().map(|operands| operands.iter().map(own_part).collect()).collect::<Result<_>>()?;
     let parts: Vec<&[Tensor]> = parts.iter().map(Vec::as_slice).collect();
     fold::folded(cx, &parts, None)
 }

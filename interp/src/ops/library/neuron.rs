@@ -202,7 +202,8 @@ pub(super) fn argmin(body: &mut Body<'_>) -> Built {
 /// `AwsNeuronTopK(x)`: the `k` largest elements of each line and their indices, by the order of `topk`.
 pub(super) fn top_k(body: &mut Body<'_>) -> Built {
     let (x, k) = (body.operand(0)?, number(body)?);
-    let attrs = Attrs::new().with(AttrKey::K, AttrValue::Int(k)).with(AttrKey::Largest, AttrValue::Bool(true));
+    let attrs =
+        Attrs::new().with(AttrKey::K, AttrValue::Int(k)).with(AttrKey::Largest, AttrValue::Bool(true));
     let pair = body.instr(Opcode::Topk, &[x], attrs)?;
     let (values, indices) = (body.get(pair, 0)?, body.get(pair, 1)?);
     let indices = body.convert(indices, body.result(1)?.element_type)?;
@@ -221,7 +222,9 @@ fn scales(body: &Body<'_>, small: &[i64], large: &[i64]) -> Result<[i64; 2], Ref
         {
             Ok([height / h, width / w])
         }
-        _ => Err(Refusal(format!("of images {small:?} and {large:?}, which are no whole number of times as large"))),
+        _ => Err(Refusal(format!(
+            "of images {small:?} and {large:?}, which are no whole number of times as large"
+        ))),
     }
 }
 
