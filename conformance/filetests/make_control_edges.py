@@ -50,7 +50,7 @@ def test(what, args, lines, results, before="", kind="kCustom"):
               f"  s = {x} add(n, n), control-predecessors={{f}}",
               f"  ROOT t = ({out}, {x}, {x}) tuple(f, n, s)"]
     programs.append(f"// ==== {what}\n// test: interpret\nHloModule t\n\n" + fused("fused", args, lines, before) + "ENTRY e {\n" + "\n".join(entry) + "\n}\n"
-                    + f"// run: e({', '.join(map(text, args))}) == {', '.join(map(text, results + [-args[0], -2 * args[0]]))}\n")
+                    + f"// run: e({', '.join(map(text, args))}) == {', '.join(map(text, results + [-args[0], -args[0] - args[0]]))}\n")
 
 
 x = np.arange(12, dtype=f32).reshape(1, 4, 3) - 5

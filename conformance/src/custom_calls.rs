@@ -109,6 +109,12 @@ fn misfit(module: &Module, call: InstrId, why: &str) -> Failure {
     Failure::usage(format!("--custom-call {target}: %{} {why}", instr.name))
 }
 
+/// Puts a part of what a call gives before it.
+fn insert(module: &mut Module, call: InstrId, new: NewInstruction) -> InstrId {
+    let name = module.unique_name(new.opcode.name());
+    module.insert_before(call, new.named(name))
+}
+
 /// The operands as the result.
 fn identity(module: &mut Module, call: InstrId, target: &str) -> Result<InstrId, Failure> {
     let shape = module.instr(call).shape.clone();
@@ -134,7 +140,7 @@ fn identity(module: &mut Module, call: InstrId, target: &str) -> Result<InstrId,
             return Err(misfit(module, call, &why));
         }
     };
-    Ok(module.insert_before(call, NewInstruction::new(opcode, shape, &operands)))
+    Ok(insert(module, call, NewInstruction::new(opcode, shape, &operands)))
 }
 
 /// A value of the call's shape, made of its arrays in order.
@@ -173,14 +179,14 @@ fn of_shape(
             ));
         }
     };
-    Ok(module.insert_before(call, new))
+    Ok(insert(module, call, new))
 }
 
 fn constant(module: &mut Module, call: InstrId, shape: ArrayShape, array: ArrayLiteral) -> InstrId {
     let value = hlo::ConstantValue::Given(std::sync::Arc::new(Literal::Array(array)));
     let new = NewInstruction::new(Opcode::Constant, Shape::Array(shape), &[])
         .attr(AttrKey::ConstantValue, AttrValue::Literal(value));
-    module.insert_before(call, new)
+    insert(module, call, new)
 }
 
 fn zeros(module: &mut Module, call: InstrId, shape: &ArrayShape) -> Result<InstrId, Failure> {
@@ -192,7 +198,7 @@ fn zeros(module: &mut Module, call: InstrId, shape: &ArrayShape) -> Result<Instr
     let none = AttrValue::Ints([].as_slice().into());
     let new = NewInstruction::new(Opcode::Broadcast, Shape::Array(shape.clone()), &[zero])
         .attr(AttrKey::Dimensions, none);
-    Ok(module.insert_before(call, new))
+    Ok(insert(module, call, new))
 }
 
 /// Puts an instruction in the place of a call: its name, span, common attributes and control edges.

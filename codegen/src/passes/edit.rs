@@ -10,10 +10,10 @@ use hlo::{
     ArrayLiteral, ArrayShape, BufferOf, ComputationId, ConstantValue, Dims, ElementType, InstrId,
     Instruction, Literal, Module, NewInstruction, Opcode, Shape, with_element_type,
 };
-use hlo_interp::custom_call::{Call, MANUAL_AXES};
 use rustc_hash::FxHashSet;
 
 use super::effects::Effects;
+use super::shardings;
 use super::{Fuel, replace};
 
 /// Builds instructions before another one, of which they may take the place.
@@ -392,7 +392,7 @@ impl Survey {
                 survey.pinned.insert(id);
                 survey.pinned.extend(instr.control_predecessors.iter().copied());
             }
-            survey.pinned.extend(read_shardings(module, id));
+            survey.pinned.extend(shardings::read_by(module, id));
             survey.run_time_sizes |=
                 match &instr.shape {
                     Shape::Array(a) => a.is_dynamic(),
@@ -426,22 +426,6 @@ impl Survey {
             }
         }
         survey
-    }
-}
-
-/// A change between a whole array and its shard, and the instructions whose annotations say how: the operand, or the `call` that Shardy's attributes stand on.
-/// Elsewhere shardings are notes, which rewritings may drop.
-fn read_shardings(module: &Module, id: InstrId) -> Vec<InstrId> {
-    let instr = module.instr(id);
-    let marks = |key: &str| instr.attrs.frontend_attributes().is_some_and(|a| a.get(key).is_some());
-    if instr.opcode == Opcode::Call && marks(MANUAL_AXES) {
-        return vec![id];
-    }
-    let shards = (instr.opcode == Opcode::CustomCall).then(|| Call { instruction: instr, module }.shards());
-    match shards.flatten() {
-        Some(Ok((_, tilings))) if tilings.iter().all(Option::is_none) => Vec::new(),
-        Some(_) => std::iter::once(id).chain(instr.operands().iter().copied()).collect(),
-        None => Vec::new(),
     }
 }
 

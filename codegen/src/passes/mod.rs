@@ -44,6 +44,7 @@ mod nans;
 pub(crate) mod reduce;
 mod reduce_order;
 mod reshape;
+mod shardings;
 mod sort;
 mod stacks;
 mod transpose_folding;
@@ -54,6 +55,7 @@ mod while_products;
 mod windows;
 
 pub(crate) use self::calls::check_size;
+pub(crate) use self::shardings::annotate as annotate_shardings;
 
 use std::fmt;
 

@@ -10,6 +10,9 @@ const MESHES: &str = "xla.sdy.meshes";
 /// The attribute of a call, or of the change of a value for it, that says in which axes the shape is a shard's.
 pub const MANUAL_AXES: &str = "xla.sdy.manual_axes";
 
+/// The shardings of some values, and the axes in which their shapes are those of shards.
+pub(crate) type OfValues = (Vec<NamedSharding>, Vec<Box<str>>);
+
 /// The shardings that an attribute of a call says, one for each value, and the axes that are manual. The attributes stand on the call itself, or, in
 /// older dumps, on the `call` of the computation that it is for. `Ok(None)`: neither has them.
 pub(crate) fn shardings(
@@ -17,7 +20,7 @@ pub(crate) fn shardings(
     instr: &Instruction,
     key: &str,
     body: Option<&Instruction>,
-) -> Result<Option<(Vec<NamedSharding>, Vec<Box<str>>)>, String> {
+) -> Result<Option<OfValues>, String> {
     let with = |i: &&Instruction| i.attrs.frontend_attributes().is_some_and(|a| a.get(key).is_some());
     let Some(from) = [Some(instr), body].into_iter().flatten().find(with) else { return Ok(None) };
     let attributes = from.attrs.frontend_attributes().ok_or("has no frontend attributes")?;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use hlo::attrs::{NamedSharding, Sharding};
+use hlo::attrs::Sharding;
 use hlo::diag::codes;
 use hlo::{Instruction, Module, Shape};
 
@@ -122,9 +122,7 @@ fn is_cut(call: &Call<'_>, direction: Direction) -> bool {
     sharded.attrs.sharding().is_some_and(|s| matches!(Tiling::of(s, rank), Ok(Some(_))))
 }
 
-type OfSdy = Option<(Vec<NamedSharding>, Vec<Box<str>>)>;
-
-fn sdy_shardings(module: &Module, instr: &Instruction, direction: Direction) -> Result<OfSdy, String> {
+fn sdy_shardings(module: &Module, instr: &Instruction, direction: Direction) -> Result<Option<sdy::OfValues>, String> {
     match direction {
         Direction::ToShard => {
             sdy::shardings(module, instr, "xla.sdy.in_shardings", sdy::taker(module, instr))
