@@ -122,7 +122,11 @@ fn is_cut(call: &Call<'_>, direction: Direction) -> bool {
     sharded.attrs.sharding().is_some_and(|s| matches!(Tiling::of(s, rank), Ok(Some(_))))
 }
 
-fn sdy_shardings(module: &Module, instr: &Instruction, direction: Direction) -> Result<Option<sdy::OfValues>, String> {
+fn sdy_shardings(
+    module: &Module,
+    instr: &Instruction,
+    direction: Direction,
+) -> Result<Option<sdy::OfValues>, String> {
     match direction {
         Direction::ToShard => {
             sdy::shardings(module, instr, "xla.sdy.in_shardings", sdy::taker(module, instr))
