@@ -28,4 +28,4 @@ pub mod schedule;
 pub mod sizes;
 mod unsupported;
 
-pub use unsupported::Unsupported;
+pub use unsupported::{REFUSAL, Unsupported};

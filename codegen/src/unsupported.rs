@@ -3,6 +3,9 @@
 use hlo::diag::codes;
 use hlo::{Diagnostic, InstrId, Module, Opcode, Span};
 
+/// How every refusal begins, so that who asked on behalf of a platform can name that.
+pub const REFUSAL: &str = "the compiler for the CPU does not support ";
+
 /// That an instruction cannot be compiled, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported {
@@ -23,8 +26,7 @@ impl Unsupported {
 
     /// As an error for people.
     pub fn diagnostic(&self) -> Diagnostic {
-        let message =
-            format!("the compiler for the CPU does not support `{}`: {}", self.opcode.name(), self.reason);
+        let message = format!("{REFUSAL}`{}`: {}", self.opcode.name(), self.reason);
         Diagnostic::error(codes::UNSUPPORTED_OPCODE, self.span, message)
     }
 }

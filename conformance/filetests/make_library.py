@@ -12,7 +12,7 @@ import ml_dtypes, mpmath
 import numpy as np
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "library")
-NP = dict(s8=np.int8, s32=np.int32, u8=np.uint8, u16=np.uint16, u32=np.uint32, f16=np.float16, bf16=ml_dtypes.bfloat16, f32=np.float32,
+NP = dict(s8=np.int8, s32=np.int32, s64=np.int64, u8=np.uint8, u16=np.uint16, u32=np.uint32, f16=np.float16, bf16=ml_dtypes.bfloat16, f32=np.float32,
           f64=np.float64, c64=np.complex64, f8e4m3fn=ml_dtypes.float8_e4m3fn, f8e5m2=ml_dtypes.float8_e5m2,
           f8e8m0fnu=ml_dtypes.float8_e8m0fnu, f4e2m1fn=ml_dtypes.float4_e2m1fn)
 f32 = np.float32
@@ -516,6 +516,61 @@ ENTRY e {{
 // run: e([[2, 1], [1, 2]]) == [1, 3]
 """)
 refuse("solver", "another type", "cusolver_getrf_ffi", [A("f16", a)], "(f16[2,2], s32[2], s32[])", "of f16")
+
+# ---- AWS Neuron
+x = np.array([[-3, -0.5, 0], [0.25, 1, 4]], f32)
+erf32 = lambda v: each(mpmath.erf, v * f32(np.sqrt(0.5)))
+
+
+def gelu_slope(x):
+    density = each(mpmath.exp, x * x * f32(-0.5)) * f32(1 / math.sqrt(2 * math.pi))
+    return (erf32(x) + f32(1)) * f32(0.5) + x * density
+
+
+def silu_slope(x):
+    gate = each(logistic, x)
+    return gate * (x * (f32(1) - gate) + f32(1))
+
+
+for target, f in (("AwsNeuronErf", lambda x: each(mpmath.erf, x)), ("AwsNeuronGelu", gelu_erf), ("AwsNeuronGeluApprxTanh", gelu_tanh), ("AwsNeuronGeluBackward", gelu_slope),
+                  ("AwsNeuronSilu", lambda x: x * each(logistic, x)), ("AwsNeuronSiluBackward", silu_slope)):
+    test("neuron", target, target, [A("f32", x)], [A("f32", f(x))], scratch=False, attrs="", body=None)
+    test("neuron", f"{target} of bf16", target, [A("bf16", x)], [A("bf16", f(A("bf16", x).v.astype(f32)))], scratch=False)
+total = lambda x, axis: np.apply_along_axis(lambda v: f32(math.fsum(map(float, v))), axis, x)[(slice(None),) * axis + (None,)]
+
+
+def softmax_of(x, axis):
+    powers = each(mpmath.exp, x - x.max(axis, keepdims=True))
+    return powers / total(powers, axis)
+
+
+for axis in (0, 1):
+    y, dy = softmax_of(x, axis), f32(x * 2 + 1)
+    test("neuron", f"AwsNeuronSoftmax along {axis}", "AwsNeuronSoftmax", [A("f32", x)], [A("f32", y)], config=str(axis), scratch=False)
+    test("neuron", f"AwsNeuronSoftmaxBackward along {axis}", "AwsNeuronSoftmaxBackward", [A("f32", dy), A("f32", y)], [A("f32", y * (dy - total(dy * y, axis)))], config=str(axis), scratch=False)
+    # Squares whose mean and epsilon make a square: factors are exact.
+    v = np.array([[1, 7], [5, 5]], f32) if axis else np.array([[1, 5], [7, 5]], f32)
+    weight = np.array([2, -4], f32)
+    spread = weight if axis else weight[:, None]
+    factor = f32(1) / np.sqrt(total(v * v, axis) / f32(2) + f32(11))
+    test("neuron", f"AwsNeuronRmsNorm along {axis}", "AwsNeuronRmsNorm", [A("f32", v), A("f32", weight), A("f32", 11)], [A("f32", v * factor * spread)], config=str(axis), scratch=False)
+ties = np.array([[3, 3, 1], [0, 2, 2]])
+for target, f in (("AwsNeuronArgMax", np.argmax), ("AwsNeuronArgMin", np.argmin)):
+    for axis in (0, 1):
+        test("neuron", f"{target} along {axis}", target, [A("s32", ties)], [A("s64", f(ties, axis))], config=str(axis), scratch=False)
+    # As torch has it, and numpy: the first NaN.
+    nans = np.array([1, np.nan, 5, np.nan, -5])
+    test("neuron", f"{target} of NaNs", target, [A("f32", nans)], [A("u32", f(nans))], config="0", scratch=False)
+test("neuron", "AwsNeuronTopK", "AwsNeuronTopK", [A("f32", [[1, 4, 4, 2]])], [A("f32", [[4, 4, 2]]), A("u32", [[1, 2, 3]])], config="3", scratch=False)
+pixels = np.arange(1, 9).reshape(1, 2, 2, 2)
+large = pixels.repeat(2, 1).repeat(3, 2)
+test("neuron", "ResizeNearest", "ResizeNearest", [A("f32", pixels)], [A("f32", large)], config='"00"', scratch=False)
+test("neuron", "ResizeNearestGrad", "ResizeNearestGrad", [A("f32", large)], [A("f32", pixels * 6)], config='"00"', scratch=False)
+for target in ("AwsNeuronTransferWithStaticRing", "AwsNeuronModuleMarkerStart-Forward", "AwsNeuronModuleMarkerEnd-Backward", "NeuronBoundaryMarker-Start"):
+    test("neuron", target, target, [A("f32", [1, 2])], [A("f32", [1, 2])], scratch=False)
+refuse("neuron", "what nobody has defined", "AwsNeuronDropout", [A("f32", [1, 2])], "f32[2]", '"AwsNeuronDropout" (no such target is known)')
+refuse("neuron", "a dimension that there is not", "AwsNeuronSoftmax", [A("f32", [1, 2])], "f32[2]", "of dimension 1, for an operand of rank 1", config='"1"')
+refuse("neuron", "a gradient in two operands", "AwsNeuronSiluBackward", [A("f32", [1, 2]), A("f32", [1, 2])], "f32[2]", "with 2 operands")
 
 # ---- annotations and what nobody has written yet
 one = A("f32", [1, 2])

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::case::{Case, Form};
 use crate::check::Check;
+use crate::custom_calls::{self, Substitution};
 use crate::differential::{Kind, Settings};
 use crate::engine::{Engine, RunOptions, array_name};
 use crate::exit::{Exit, Failure};
@@ -82,6 +83,8 @@ pub struct CorpusOptions {
     pub jobs: usize,
     /// How results are judged.
     pub policy: Policy,
+    /// What custom calls give that nobody here knows.
+    pub custom_calls: Vec<Substitution>,
 }
 
 impl CorpusOptions {
@@ -93,6 +96,7 @@ impl CorpusOptions {
             time_limit: Duration::from_secs(120),
             jobs: 0,
             policy: Policy::default(),
+            custom_calls: Vec::new(),
         }
     }
 }
@@ -313,10 +317,15 @@ fn run_case(item: &Item, options: &CorpusOptions) -> CaseReport {
     let Some(path) = case.program(item.optimized) else {
         return report(item, Status::Skip, "skip", format!("no {}.hlo", item.form()));
     };
-    let program = match load(&path.to_string_lossy()) {
+    let mut program = match load(&path.to_string_lossy()) {
         Ok(p) => p,
         Err(r) => return failed(item, kind_of(r.exit), r.first_line()),
     };
+    if let Err(f) =
+        custom_calls::apply(&options.custom_calls, &mut program.module, options.run.limits.memory_bytes)
+    {
+        return fail(f);
+    }
     let found = opcodes(&program.module);
     let result = match run_program(&case, item, &program, options) {
         Ok(r) => r,

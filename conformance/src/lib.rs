@@ -14,6 +14,7 @@ pub mod cli;
 pub mod compare;
 pub mod corpus;
 pub mod coverage;
+pub mod custom_calls;
 pub mod differential;
 pub mod element;
 pub mod engine;

@@ -396,6 +396,12 @@ fn run_once(
     let module = &program.module;
     let limits = Limits::default();
     let devices = engine::devices::stated(module, None, None)?;
+    for engine in [Some(platform), reference].into_iter().flatten() {
+        if let Err(d) = engine.supports(module, devices) {
+            ui.raw_error(&render_all(&Diagnostics::from(d), file, &program.source.text, ui.color_errors));
+            return Ok(Exit::Unsupported);
+        }
+    }
     let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
     if flags.print_literals {
         ui.line("\n** Inputs **");
@@ -407,11 +413,7 @@ fn run_once(
     let run_on = |engine: &dyn Engine| -> Result<Result<Vec<Vec<ArrayLiteral>>, Exit>, Failure> {
         ui.line(format!("Running HLO module with platform {}...", engine.name()));
         let arguments = Inputs::new(module, &arrays)?;
-        let outcome = match engine.supports(module, devices) {
-            Ok(()) => engine.run(module, arguments, &options).into_results(),
-            Err(d) => Err((Exit::Unsupported, d)),
-        };
-        Ok(match outcome {
+        Ok(match engine.run(module, arguments, &options).into_results() {
             Ok(finished) => {
                 ui.line(format!("... ran in {}.", report::time(finished.time)));
                 if flags.print_literals {

@@ -1,7 +1,8 @@
 //! Custom calls: what the interpreter knows of them, and how a program that embeds it adds its own.
 //!
 //! A target is looked up among the caller's ([`Registry`], in [`Options`](crate::Options)) and then among those built in:
-//! `TopK`, and annotations that change no value (`Sharding` and the like). Any other target is refused by name.
+//! `TopK`, annotations that change no value (`Sharding` and the like), changes between whole arrays and shards, and library calls. Any other target is refused
+//! by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +10,13 @@ use std::sync::Arc;
 use hlo::{Instruction, Module};
 use rustc_hash::FxHashMap;
 
-use crate::error::{ErrorKind, Result, RunError};
+use crate::error::{ErrorKind, REFUSAL, Result, RunError};
+use crate::ops::shards;
 use crate::value::Value;
+
+pub use crate::device::sdy::MANUAL_AXES;
+pub use crate::device::tiling::Tiling;
+pub use crate::ops::shards::Direction;
 
 /// An implementation of one target, or of several.
 pub trait CustomCall: Send + Sync {
@@ -37,6 +43,11 @@ pub struct Call<'a> {
     pub module: &'a Module,
 }
 
+/// Whether the calls of a target exchange values with other devices, as collectives do: those that join shards.
+pub fn exchanges(target: &str) -> bool {
+    shards::direction(target) == Some(Direction::ToWhole)
+}
+
 /// What a call to a target that is built in computes.
 #[derive(Debug)]
 pub enum Meaning {
@@ -58,6 +69,19 @@ impl Call<'_> {
         crate::ops::meaning(self)
     }
 
+    /// Whether the target is one of those built in, and takes a call of this form: what is known of that without values. Errors: what a run would refuse.
+    pub fn check(&self) -> Result<()> {
+        crate::ops::check_custom_call(self)
+    }
+
+    /// How the call cuts each of its operands into shards, or joins them, and in which direction; `None` if its target is not one of those that do.
+    /// Errors: why that cannot be said.
+    pub fn shards(&self) -> Option<Result<(Direction, Vec<Option<Tiling>>)>> {
+        let direction = shards::direction(self.target())?;
+        let tilings = shards::tilings(self, direction).map_err(|why| self.unsupported(&why));
+        Some(tilings.map(|tilings| (direction, tilings)))
+    }
+
     /// `custom_call_target`.
     pub fn target(&self) -> &str {
         self.instruction.attrs.str(hlo::AttrKey::CustomCallTarget).unwrap_or_default()
@@ -71,7 +95,7 @@ impl Call<'_> {
     /// The error that this form of the call is not supported; `why` goes on from the name of the target.
     pub fn unsupported(&self, why: &str) -> RunError {
         let code = hlo::diag::codes::UNSUPPORTED_CUSTOM_CALL;
-        let message = format!("the interpreter does not support a custom call to {:?} {why}", self.target());
+        let message = format!("{REFUSAL}a custom call to {:?} {why}", self.target());
         RunError::at(self.instruction, ErrorKind::Unsupported, code, message)
     }
 

@@ -5,6 +5,9 @@ use hlo::{Instruction, Name, Span};
 
 use crate::device::Devices;
 
+/// How every refusal of the interpreter begins, so that who asked it on behalf of something else can name that.
+pub const REFUSAL: &str = "the interpreter does not support ";
+
 /// The kind of a failed run; commands take their exit code from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErrorKind {
@@ -73,11 +76,7 @@ impl RunError {
     /// The interpreter does not run this instruction; `why` names the form, without the opcode.
     pub fn unsupported(instr: &Instruction, why: &str) -> Self {
         let op = instr.opcode;
-        let message = if why.is_empty() {
-            format!("the interpreter does not support {op}")
-        } else {
-            format!("the interpreter does not support {op} {why}")
-        };
+        let message = if why.is_empty() { format!("{REFUSAL}{op}") } else { format!("{REFUSAL}{op} {why}") };
         Self::at(instr, ErrorKind::Unsupported, codes::UNSUPPORTED_OPCODE, message)
     }
 

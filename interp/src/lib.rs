@@ -42,7 +42,7 @@ pub mod value;
 
 pub use device::{Device, Devices};
 pub use engine::{Interpreter, Options, RunStats};
-pub use error::{ErrorKind, RunError};
+pub use error::{ErrorKind, REFUSAL, RunError};
 pub use memory::{Beside, Held};
 pub use observe::{Flow, Observer};
 pub use parallel::{Threads, with_threads};

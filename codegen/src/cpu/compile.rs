@@ -169,6 +169,7 @@ pub fn compile_watched(
     for id in all(&module) {
         module.instr_mut(id).control_predecessors.clear();
     }
+    passes::annotate_shardings(&mut module);
     fusion::wrap(&mut module, &mut Fuel::UNLIMITED.clone());
     let module = module.compact();
     // From here on no instruction gets another reader: a sort computes only what its readers take.

@@ -4,14 +4,16 @@
 //! counted by the instruction itself (random numbers, exchanges with hosts and other devices): what has effects stays. A map applies the
 //! same operations to each element by itself, which is what elementwise instructions do.
 
-use hlo::attrs::AttrKey;
+use hlo::attrs::{AttrKey, AttrValue, Attrs, COMMON};
 use hlo::{ComputationId, InstrId, Module, NewInstruction, Opcode, Shape};
 use rustc_hash::FxHashMap;
 
 use crate::Unsupported;
 
 use super::Fuel;
-use super::edit::{Edit, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout};
+use super::edit::{
+    Edit, Survey, callees_first, each_from_callers, each_outside_folds, layout_seen, same_but_layout,
+};
 use super::facts::is_elided;
 
 /// Until nothing is left to do: what was inlined may hold more.
@@ -71,12 +73,52 @@ pub(super) fn inline_calls(module: &mut Module, fuel: &mut Fuel) -> u64 {
 }
 
 pub(super) fn unfuse(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    repeated(module, fuel, |e| {
+    let inlined = repeated(module, fuel, |e| {
         let callee =
             (e.at().opcode == Opcode::Fusion).then(|| e.at().attrs.computation(AttrKey::Calls)).flatten()?;
         let operands = e.at().operands().to_vec();
         inline(e, callee, &operands)
-    })
+    });
+    inlined + call_fusions(module, fuel)
+}
+
+/// Turns the fusions that could not be inlined into calls.
+///
+/// A fusion of another compiler says nothing about how this one computes it, so none may reach lowering, which takes each for one of [`crate::fusion`]'s. A
+/// fusion is not inlined if control edges begin or end at it, or if control edges, effects or other layouts are inside. Its call is still one unit of
+/// execution: control predecessors come before all of its instructions, control successors after them, and the scheduler honours both at the call. The
+/// called computation goes through passes, fusion and scheduling like any other.
+fn call_fusions(module: &mut Module, fuel: &mut Fuel) -> u64 {
+    let survey = Survey::of(module);
+    if survey.run_time_sizes {
+        return 0;
+    }
+    let fusions: Vec<InstrId> = module
+        .computations()
+        .iter()
+        .filter(|c| !survey.folds.contains(c))
+        .flat_map(|&c| module.instructions(c))
+        .filter(|&id| module.instr(id).opcode == Opcode::Fusion)
+        .collect();
+    let mut applied = 0;
+    for id in fusions {
+        let instr = module.instr(id);
+        let Some(callee) = instr.attrs.computation(AttrKey::Calls) else { continue };
+        let mut attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(callee));
+        for &key in COMMON {
+            if let Some(value) = instr.attrs.get(key) {
+                attrs.set(key, value.clone());
+            }
+        }
+        if !fuel.take() {
+            break;
+        }
+        let instr = module.instr_mut(id);
+        instr.opcode = Opcode::Call;
+        instr.attrs = attrs;
+        applied += 1;
+    }
+    applied
 }
 
 /// The instructions of `callee` on `operands`, before the instruction that calls it. Gives the result; `None` where that would change something.

@@ -13,6 +13,7 @@ use hlo::{
 use rustc_hash::FxHashSet;
 
 use super::effects::Effects;
+use super::shardings;
 use super::{Fuel, replace};
 
 /// Builds instructions before another one, of which they may take the place.
@@ -369,7 +370,7 @@ pub fn layout_seen(module: &Module, id: InstrId) -> bool {
 /// What a sweep must know of a module before it changes anything; one walk finds all of it.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Instructions that control edges begin or end at: these stay where and what they are.
+    /// Instructions that control edges begin or end at, and those whose shardings say what a value is: these stay where and what they are.
     pub pinned: FxHashSet<InstrId>,
     /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
     /// inside that changes no value of the computation may still change the bits of what applies it.
@@ -391,6 +392,7 @@ impl Survey {
                 survey.pinned.insert(id);
                 survey.pinned.extend(instr.control_predecessors.iter().copied());
             }
+            survey.pinned.extend(shardings::read_by(module, id));
             survey.run_time_sizes |=
                 match &instr.shape {
                     Shape::Array(a) => a.is_dynamic(),
@@ -427,7 +429,7 @@ impl Survey {
     }
 }
 
-/// Instructions that control edges begin or end at: these stay where and what they are.
+/// Instructions that stay where and what they are ([`Survey::pinned`]).
 pub fn pinned(module: &Module) -> FxHashSet<InstrId> {
     Survey::of(module).pinned
 }

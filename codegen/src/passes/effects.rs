@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use hlo::attrs::AttrKey;
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_interp::custom_call::exchanges;
 use rustc_hash::FxHashMap;
 
 /// What has effects, remembered by computation, so that callers that are asked about one after the other do not go through what they call again and
@@ -26,7 +27,10 @@ impl Default for Effects {
 fn own(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     let flags = instr.opcode.flags();
-    let pure_call = instr.opcode == Opcode::CustomCall && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect);
+    let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
+    let pure_call = instr.opcode == Opcode::CustomCall
+        && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect)
+        && !exchanges(target);
     flags.collective || flags.side_effect && !pure_call
 }
 

@@ -12,7 +12,8 @@
 //! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
 //!   none of these looks at it ([`edit::layout_seen`]).
 //!
-//! Instructions with control edges stay as they are, and so do modules with run-time sizes, but for what is not used.
+//! Instructions with control edges stay as they are, but for fusions, which become calls with the same edges. So do modules with run-time sizes, but for what
+//! is not used.
 
 pub mod edit;
 pub mod effects;
@@ -43,6 +44,7 @@ mod nans;
 pub(crate) mod reduce;
 mod reduce_order;
 mod reshape;
+mod shardings;
 mod sort;
 mod stacks;
 mod transpose_folding;
@@ -53,6 +55,7 @@ mod while_products;
 mod windows;
 
 pub(crate) use self::calls::check_size;
+pub(crate) use self::shardings::annotate as annotate_shardings;
 
 use std::fmt;
 
@@ -241,7 +244,11 @@ pub const DECLARED: &[Declared] = &[
         doc: "elements of tuples that were just made, and tuples of all elements of a tuple",
         run: tuples::run,
     },
-    Declared { name: "unfuse", doc: "the instructions of a fusion in its place", run: calls::unfuse },
+    Declared {
+        name: "unfuse",
+        doc: "the instructions of a fusion in its place, or a call of them where control edges, effects or layouts keep them together",
+        run: calls::unfuse,
+    },
     Declared {
         name: "while-loop-batched-dot",
         doc: "products of what each turn takes from an array, for all of it at once before the loop, or for many turns at a time",

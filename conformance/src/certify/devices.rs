@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use hlo::{AttrKey, ElementType, Instruction, Module, Opcode, Shape};
+use hlo_interp::custom_call::Call;
 use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::number::{Format, Numbers, tensor};
@@ -21,9 +22,14 @@ pub(super) struct Deposit {
     pub(super) trees: Vec<Tree>,
 }
 
-/// The synchronous form of a collective.
-pub(super) fn synchronous(opcode: Opcode) -> Option<Opcode> {
+/// The synchronous form of a collective, or of a change between whole arrays and shards, which depends on the device too.
+pub(super) fn synchronous(module: &Module, instr: &Instruction) -> Option<Opcode> {
+    let opcode = instr.opcode;
     Some(match opcode {
+        Opcode::CustomCall => {
+            let (_, tilings) = Call { instruction: instr, module }.shards()?.ok()?;
+            return tilings.iter().any(Option::is_some).then_some(opcode);
+        }
         Opcode::AllGather
         | Opcode::AllReduce
         | Opcode::AllToAll
@@ -64,7 +70,7 @@ pub(super) fn bounds(
     deposits: &[Option<Arc<Deposit>>],
     result: &Value,
 ) -> Option<Vec<Bounds>> {
-    let opcode = synchronous(instr.opcode)?;
+    let opcode = synchronous(module, instr)?;
     let arrays = |deposit: &Deposit| -> Option<Vec<Part>> {
         let tensors = deposit.operands.iter().flat_map(|v| v.arrays().into_iter().cloned());
         let leaves = deposit.trees.iter().flat_map(|t| t.leaves().into_iter().cloned()).collect::<Vec<_>>();

@@ -54,6 +54,7 @@ impl Probe {
         let mut module = Module::new("probe");
         module.header.replica_count = source.header.replica_count;
         module.header.num_partitions = source.header.num_partitions;
+        module.header.frontend_attributes = source.header.frontend_attributes.clone();
         let mut attrs = Attrs::new();
         let mut copies = FxHashMap::default();
         for (key, value) in instr.attrs.iter() {
@@ -83,7 +84,15 @@ impl Probe {
             let new = NewInstruction::new(Opcode::Parameter, shape.clone(), &[])
                 .attr(AttrKey::ParameterNumber, AttrValue::Int(number))
                 .named(format!("p{number}"));
-            parameters.push(module.append(entry, new));
+            let parameter = module.append(entry, new);
+            // A custom call may read how its operand is divided among devices.
+            let original = instr.operands().get(parameters.len()).map(|&o| source.instr(o));
+            if let (Opcode::CustomCall, Some(sharding)) =
+                (instr.opcode, original.and_then(|o| o.attrs.get(AttrKey::Sharding)))
+            {
+                module.instr_mut(parameter).attrs.set(AttrKey::Sharding, sharding.clone());
+            }
+            parameters.push(parameter);
         }
         let new = NewInstruction { attrs, ..NewInstruction::new(instr.opcode, result, &parameters) };
         let root = module.append(entry, new.named("probed"));

@@ -210,7 +210,7 @@ impl Observer for Watcher {
             .zip(operands)
             .map(|(tree, value)| self.resolved(site, value, tree))
             .collect();
-        if devices::synchronous(site.instr().opcode).is_some() {
+        if devices::synchronous(site.module, site.instr()).is_some() {
             let deposit = Arc::new(Deposit { operands: operands.to_vec(), trees: trees.clone() });
             let mut all = lock(&self.deposits);
             let of = all.entry((site.id, site.execution)).or_insert_with(|| vec![None; self.devices.len()]);
@@ -326,7 +326,7 @@ impl Watcher {
             Opcode::Infeed => Some(exact_tree(result)),
             Opcode::AllReduceDone => ended.trees.into_iter().next(),
             Opcode::AllGatherDone | Opcode::CollectivePermuteDone => part(ended.trees.first(), 1),
-            opcode if devices::synchronous(opcode).is_some() => {
+            _ if devices::synchronous(site.module, instr).is_some() => {
                 let promise = Tree::Promise(site.id, site.execution);
                 match result {
                     Value::Pending(_) => Some(promise),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions, ReadOptions};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Limits, RunOptions, spec};
@@ -58,6 +58,8 @@ pub(crate) struct Options {
     limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 /// Executed instructions of a program on extreme inputs, if no limit is given.
@@ -88,7 +90,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
 
 fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {
     let limit = run.limits.memory_bytes;
-    let (program, recorded, finding, devices) = if path != "-" && Path::new(path).is_dir() {
+    let (mut program, recorded, finding, devices) = if path != "-" && Path::new(path).is_dir() {
         let loaded = artifact::load(Path::new(path), limit)?;
         (loaded.program, loaded.inputs, loaded.finding, loaded.devices)
     } else {
@@ -96,6 +98,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let devices = super::devices(ui, &program.module, None, None)?;
         (program, None, None, devices)
     };
+    options.custom_calls.apply(&mut program, limit)?;
     let module = &program.module;
     let mut run = RunOptions { devices, ..*run };
     if let Some(finding) = &finding {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, values};
 use crate::differential::{Kind, Settings};
 use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
@@ -90,6 +90,8 @@ pub(crate) struct Options {
     merge: Vec<PathBuf>,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -127,7 +129,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let source = Source {
         seed: options.seed,
         size: options.size,
-        bases: Arc::new(bases(&real, options.limits.memory_limit, options.seed, ui)?),
+        bases: Arc::new(bases(&real, options, ui)?),
         mutated: !options.mutate.is_empty(),
         devices: !options.one_device,
     };
@@ -239,27 +241,29 @@ fn every_pass() -> Vec<String> {
 }
 
 /// The real programs: those of cases, and files.
-fn bases(paths: &[String], limit: u64, seed: u64, ui: &Ui) -> Result<Vec<crate::fuzz::Base>, Failure> {
+fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz::Base>, Failure> {
+    let (limit, seed) = (options.limits.memory_limit, options.seed);
     let mut bases = Vec::new();
-    let file = |path: String, mut program: frontend::Program| {
+    let file = |path: String, mut program: frontend::Program| -> Result<crate::fuzz::Base, Failure> {
+        options.custom_calls.apply(&mut program, limit)?;
         // Mutants keep the header, not what names the devices.
         if let Ok(chosen) = engine::devices::choose(&program.module, None, None) {
             engine::devices::record(&mut program.module, chosen.devices);
         }
         let inputs = crate::generate::inputs(&program.module, seed);
-        (path, program.module, inputs)
+        Ok((path, program.module, inputs))
     };
     for path in paths {
         let at = Path::new(path);
         if at.is_file() {
-            bases.push(file(path.clone(), frontend::load(path).map_err(|r| r.failure(false))?));
+            bases.push(file(path.clone(), frontend::load(path).map_err(|r| r.failure(false))?)?);
             continue;
         }
         let Files { cases, programs, .. } = folder::files(std::slice::from_ref(path))?;
         for path in programs {
             let path = path.to_string_lossy().into_owned();
             match frontend::load(&path) {
-                Ok(program) => bases.push(file(path, program)),
+                Ok(program) => bases.push(file(path, program)?),
                 Err(rejected) => ui.warn(format!("{path} is left out: {}", rejected.failure(false).message)),
             }
         }
@@ -267,7 +271,8 @@ fn bases(paths: &[String], limit: u64, seed: u64, ui: &Ui) -> Result<Vec<crate::
             let case = case::Case::open(&folder)?;
             let Some(file) = case.program(false) else { continue };
             // A base that does not load is none; the corpus runner tells about it.
-            let Ok(program) = frontend::load(&file.to_string_lossy()) else { continue };
+            let Ok(mut program) = frontend::load(&file.to_string_lossy()) else { continue };
+            options.custom_calls.apply(&mut program, limit)?;
             let Ok(inputs) = case
                 .inputs(limit)
                 .and_then(|mut npz| inputs::read(&program.module, &mut npz, case.devices()?))

@@ -9,7 +9,7 @@ use hlo::{ArrayLiteral, Module, Opcode};
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, LimitOptions, ReadOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, passes_of, with_timeout};
@@ -85,6 +85,8 @@ pub(crate) struct Options {
     limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -180,13 +182,14 @@ fn isolate_on(
 fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
     let limit = options.limits.memory_limit;
     let path = Path::new(&options.file);
-    let (program, recorded, finding, devices) = if options.file != "-" && path.is_dir() {
+    let (mut program, recorded, finding, devices) = if options.file != "-" && path.is_dir() {
         let loaded = artifact::load(path, limit)?;
         (loaded.program, loaded.inputs, loaded.finding, Some(loaded.devices))
     } else {
         let program = super::load(&options.file, &options.read.reading(), ui)?;
         (program, None, None, None)
     };
+    options.custom_calls.apply(&mut program, limit)?;
     let replicas = options.replicas.or(devices.map(|d| d.replicas()));
     let partitions = options.partitions.or(devices.map(|d| d.partitions()));
     let devices = super::devices(ui, &program.module, replicas, partitions)?;

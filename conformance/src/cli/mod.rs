@@ -36,6 +36,7 @@ use hlo_interp::Devices;
 use hlo_parser::Pick;
 
 use crate::engine;
+use crate::custom_calls::{self, Substitution};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program, Reading};
 use crate::guard::{check_machine, guarded, on_deep_stack, start_pool};
@@ -166,6 +167,26 @@ impl ReadOptions {
 
     pub(crate) fn reading(&self) -> Reading {
         Reading { pick: self.pick.clone(), unverified: false }
+    }
+}
+
+/// What custom calls give that nobody here knows.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CustomCallOptions {
+    /// What calls of a custom_call_target give: NAME=identity, NAME=zeros, NAME=FILE.npz (out0, out1, ...); may be given again
+    #[arg(long, value_name = "NAME=WHAT", hide_short_help = true)]
+    custom_call: Vec<Substitution>,
+}
+
+impl CustomCallOptions {
+    /// Whether nothing was said.
+    fn is_empty(&self) -> bool {
+        self.custom_call.is_empty()
+    }
+
+    /// Rewrites a program accordingly.
+    fn apply(&self, program: &mut Program, memory_limit: u64) -> Result<(), Failure> {
+        custom_calls::apply(&self.custom_call, &mut program.module, memory_limit)
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{ReadOptions, values};
+use super::{CustomCallOptions, ReadOptions, values};
 use crate::artifact;
 use crate::case::Case;
 use crate::differential::Settings;
@@ -69,6 +69,8 @@ pub(crate) struct Options {
     memory_limit: u64,
     #[command(flatten)]
     read: ReadOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -162,7 +164,8 @@ fn inputs_file(options: &Options) -> Option<PathBuf> {
 fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
-    let loaded = super::load(&program, &options.read.reading(), ui)?;
+    let mut loaded = super::load(&program, &options.read.reading(), ui)?;
+    options.custom_calls.apply(&mut loaded, options.memory_limit)?;
     let mut module = loaded.module;
     let (replicas, partitions) = recorded_devices(&options.program)?;
     let devices = super::devices(ui, &module, replicas, partitions)?;

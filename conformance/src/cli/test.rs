@@ -7,10 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::LimitOptions;
 use super::fuzz::parse_shard;
 use super::ui::Ui;
-use super::values;
+use super::{CustomCallOptions, values};
 use crate::case::Form;
 use crate::corpus::{
     CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,
@@ -57,6 +56,8 @@ pub(crate) struct Options {
     judging: JudgingOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -107,6 +108,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         time_limit: options.time_limit,
         jobs: options.jobs,
         policy: options.judging.policy(None)?,
+        custom_calls: options.custom_calls.custom_call.clone(),
         ..CorpusOptions::new(engine)
     };
     let bar = ui.bar(items.len() as u64);

@@ -20,7 +20,9 @@ use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 
 use super::watched::{Keep, LoweredForm, Watchers};
-use super::{Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable};
+use super::{
+    Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
+};
 use crate::guard::panic_message;
 use crate::room::{self, Room};
 
@@ -92,8 +94,8 @@ impl Engine for CpuEngine {
         true
     }
 
-    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
-        Ok(())
+    fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        support::custom_calls(module, self.name())
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {

@@ -7,7 +7,7 @@ use hlo::Module;
 use hlo::diag::Diagnostic;
 use hlo_interp::{Devices, Interpreter, Observer, Options, Value};
 
-use super::{Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, flatten};
+use super::{Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, flatten, support};
 
 /// The reference interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,8 +18,8 @@ impl Engine for InterpreterEngine {
         "interpreter"
     }
 
-    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
-        Ok(())
+    fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        support::custom_calls(module, self.name())
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {

@@ -30,6 +30,7 @@ pub mod interpreter;
 pub mod passes;
 pub mod recorded;
 pub mod spec;
+pub(crate) mod support;
 #[cfg(feature = "llvm")]
 mod watched;
 

@@ -8,7 +8,7 @@ use hlo_codegen::passes::{Fuel, Pipeline};
 use hlo_interp::{Accumulate, Devices, Observer};
 
 use super::interpreter::interpret;
-use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
+use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions, support};
 
 /// Passes, then the interpreter.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Engine for PassesEngine {
         self.allowances
     }
 
-    fn supports(&self, _module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
-        Ok(())
+    fn supports(&self, module: &Module, _devices: Devices) -> Result<(), Diagnostic> {
+        support::custom_calls(module, self.name())
     }
 
     fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {

@@ -162,6 +162,7 @@ pub fn alone(source: &Module, ids: &[InstrId]) -> Alone {
     module.text_style = source.text_style;
     module.header.replica_count = source.header.replica_count;
     module.header.num_partitions = source.header.num_partitions;
+    module.header.frontend_attributes.clone_from(&source.header.frontend_attributes);
     let computations = import(source, &mut module, ids);
     let entry_name = module.unique_computation_name("main");
     let entry = module.add_computation(entry_name, Span::NONE);
@@ -173,10 +174,12 @@ pub fn alone(source: &Module, ids: &[InstrId]) -> Alone {
         }
         let from = source.instr(operand);
         let number = hlo::AttrValue::Int(parameters.len() as i64);
-        let new = NewInstruction {
-            attrs: Attrs::new().with(AttrKey::ParameterNumber, number),
-            ..bare(from, Opcode::Parameter)
-        };
+        let mut attrs = Attrs::new().with(AttrKey::ParameterNumber, number);
+        // A change to a shard goes by how its operand is divided among devices.
+        if let Some(sharding) = from.attrs.get(AttrKey::Sharding) {
+            attrs.set(AttrKey::Sharding, sharding.clone());
+        }
+        let new = NewInstruction { attrs, ..bare(from, Opcode::Parameter) };
         made.insert(operand, module.append(entry, new));
         parameters.push(operand);
     }

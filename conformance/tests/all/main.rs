@@ -12,6 +12,7 @@ mod corpora;
 mod coverage;
 mod cpu;
 mod crashers;
+mod custom_calls;
 mod engines;
 mod faults;
 mod filetests;
@@ -57,6 +58,7 @@ fn main() {
     trials.extend(cli::trials());
     trials.extend(pasted::trials());
     trials.extend(folders::trials());
+    trials.extend(custom_calls::trials());
     trials.extend(output::trials());
     trials.extend(reduce::trials());
     trials.extend(robust::trials());

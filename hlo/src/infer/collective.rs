@@ -85,6 +85,12 @@ fn check_shards(cx: &Cx, shards: i64) -> Result<(), InferError> {
         .label(format!("must be {group}, the size of a replica group")))
 }
 
+/// Whether an operand is the scalar by which PyTorch/XLA orders collectives on AWS Neuron: beside an array, it has no dimension to be divided or gathered
+/// along, and stays a scalar. (XLA's own shape inference refuses it.)
+fn is_pseudo_token(number: usize, a: &ArrayShape) -> bool {
+    number > 0 && a.rank() == 0
+}
+
 /// Arrays that gather `declared`-many shards along a dimension.
 fn gathered(cx: &Cx, declared: Option<&Shape>) -> Inferred {
     let arrays = arrays(cx)?;
@@ -100,7 +106,11 @@ fn gathered(cx: &Cx, declared: Option<&Shape>) -> Inferred {
         None => group_size(cx),
     };
     let mut results = Vec::with_capacity(arrays.len());
-    for a in arrays {
+    for (number, a) in arrays.into_iter().enumerate() {
+        if is_pseudo_token(number, a) {
+            results.push(Shape::Array(a.without_layout()));
+            continue;
+        }
         let i = cx.dimension("dimension", d, a.rank())?;
         let mut out = DimList::new();
         for j in 0..a.rank() {
@@ -189,6 +199,10 @@ pub(super) fn reduce_scatter(cx: &Cx) -> Inferred {
     };
     let mut results = Vec::with_capacity(arrays.len());
     for (number, a) in arrays.into_iter().enumerate() {
+        if is_pseudo_token(number, a) {
+            results.push(Shape::Array(a.without_layout()));
+            continue;
+        }
         let i = cx.dimension("dimension", d, a.rank())?;
         if a.dims[i] != UNBOUNDED && a.dims[i] % shards != 0 {
             return Err(cx

@@ -12,6 +12,7 @@
 //! | [`participants`] | replica groups and source-target pairs as devices |
 //! | [`fleet`] | single instructions for programs that something else executes |
 //! | [`pending`] | values that are promised and not there yet |
+//! | [`tiling`], [`sdy`] | which device has which shard of an array, by a sharding, and by one of Shardy's |
 //! | [`report`] | the error of a run that is stuck |
 //! | [`host`] | infeed, outfeed, transfers to and from hosts |
 
@@ -21,6 +22,8 @@ pub mod host;
 pub(crate) mod participants;
 pub(crate) mod pending;
 mod report;
+pub(crate) mod sdy;
+pub(crate) mod tiling;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;

@@ -2,6 +2,7 @@
 
 use hlo::{ComputationId, ElementType, Module, Shape, with_buffer};
 
+use super::collective::shards;
 use super::common::{dims, results};
 use super::sort::{self, Lines};
 use super::{Args, Cx, Outcome, lapack, library, topk};
@@ -14,14 +15,20 @@ use crate::value::{Tensor, Value};
 /// Annotations: results are the operands.
 const ANNOTATIONS: &[&str] = &[
     "AssumeGatherIndicesInBound",
+    "AwsNeuronLNCShardingConstraint",
+    "AwsNeuronModuleMarkerEnd-Backward",
+    "AwsNeuronModuleMarkerEnd-Forward",
+    "AwsNeuronModuleMarkerStart-Backward",
+    "AwsNeuronModuleMarkerStart-Forward",
+    "AwsNeuronTransferWithStaticRing",
     "LayoutConstraint",
     "MoveToDevice",
     "MoveToHost",
+    "NeuronBoundaryMarker-End",
+    "NeuronBoundaryMarker-Start",
     "Pin",
     "PinToDevice",
     "PinToDeviceSram",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
     "SetBound",
     "ShardBarrierFrom",
     "ShardBarrierTo",
@@ -31,8 +38,6 @@ const ANNOTATIONS: &[&str] = &[
     "__xla_internal_call_marker_before",
     "annotate_device_placement",
     "xla.sdy.FuncResultSharding",
-    "xla.sdy.GlobalToLocalShape",
-    "xla.sdy.LocalToGlobalShape",
     "xla.sdy.PropagationBarrier",
     "xla.sdy.ShardingGroup",
 ];
@@ -46,6 +51,10 @@ pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
     match target {
         "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => Meaning::TopK,
         "dce_sink" | "GetRngSeed" | "NopReturnToken" => Meaning::Exact,
+        _ if let Some(direction) = shards::direction(target) => match shards::tilings(call, direction) {
+            Ok(tilings) if tilings.iter().all(Option::is_none) => Meaning::Same,
+            Ok(_) | Err(_) => Meaning::Exact,
+        },
         _ if ANNOTATIONS.contains(&target) => Meaning::Same,
         _ if ROOM.contains(&target) => Meaning::Exact,
         _ => match library::expansion(call) {
@@ -53,6 +62,27 @@ pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
             None if library::is_known(target) => Meaning::Exact,
             None => Meaning::Open,
         },
+    }
+}
+
+/// Refuses a call of a target that nobody here knows, or of a form that its target does not have, as [`value`] does, without values.
+pub(crate) fn check(call: &Call<'_>) -> Result<()> {
+    let (target, instr) = (call.target(), call.instruction);
+    match target {
+        "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" | "dce_sink" | "GetRngSeed" | "NopReturnToken" => {
+            Ok(())
+        }
+        "HostExecute" if !instr.attrs.called_computations().is_empty() => Ok(()),
+        _ if let Some(direction) = shards::direction(target) => {
+            shards::tilings(call, direction).map(drop).map_err(|why| call.unsupported(&why))
+        }
+        _ if ANNOTATIONS.contains(&target) => match (&instr.shape, instr.operands().len()) {
+            (Shape::Tuple(_), _) | (_, 1) => Ok(()),
+            (_, several) => Err(call.unsupported(&format!("with {several} operands"))),
+        },
+        _ if ROOM.contains(&target) && instr.operands().is_empty() => Ok(()),
+        _ if lapack::Target::parse(target).is_some() => Ok(()),
+        _ => library::check(call),
     }
 }
 
@@ -75,6 +105,9 @@ fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
         }
         return Ok(result);
     }
+    if let Some(direction) = shards::direction(target) {
+        return shards::run(cx, &call, direction, args);
+    }
     let result = match target {
         "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => top_k(cx, &call, args)?,
         // Keeps its operands from being removed, and has no result.
@@ -87,7 +120,7 @@ fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
             Some(target) => return lapack::run(cx, &call, target, args),
             None => match library::run(cx, &call, args)? {
                 Some(result) => result,
-                None => return Err(call.unsupported("(no such target is known)")),
+                None => return Err(library::unknown(&call)),
             },
         },
     };

@@ -52,8 +52,8 @@ use crate::error::{ErrorKind, Result, RunError};
 use crate::region::Region;
 use crate::sum::Accumulate;
 use crate::value::Value;
-pub(crate) use collective::Finish;
-pub(crate) use custom_call::meaning;
+pub(crate) use collective::{Finish, shards};
+pub(crate) use custom_call::{check as check_custom_call, meaning};
 
 /// The operands of an instruction, or the arguments of a computation.
 pub(crate) type Args = SmallVec<[Value; 2]>;

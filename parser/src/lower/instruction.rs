@@ -8,7 +8,7 @@ use hlo::{
 use smallvec::SmallVec;
 
 use super::attributes::Lowered;
-use super::{Binding, Lowering, OPCODES, Scope};
+use super::{Binding, Lowering, OPCODES, Scope, tuple_select};
 use crate::ast::{Instruction, Operand, OperandKind, range};
 use crate::cursor::{quote, show};
 
@@ -21,6 +21,8 @@ pub(super) enum Spelled {
         step: Opcode,
         wrapped: Opcode,
     },
+    /// `tuple-select`, which XLA had until 2022.
+    TupleSelect,
 }
 
 /// What other dialects and libraries call operations.
@@ -103,6 +105,7 @@ impl<'a> Lowering<'a> {
             Spelled::Asynchronous { step, wrapped } => {
                 return self.asynchronous(scope, i, shape, step, wrapped);
             }
+            Spelled::TupleSelect => return self.tuple_select(scope, i, shape),
         };
         // Everything of an instruction is looked at, so that all its errors show at once.
         let mut lowered = self.attributes(scope, opcode, &[], &i.attributes);
@@ -166,6 +169,9 @@ impl<'a> Lowering<'a> {
         let text = self.slice(span);
         if let Some(&op) = OPCODES.get(text) {
             return Some(Spelled::Plain(op));
+        }
+        if text == tuple_select::NAME {
+            return Some(Spelled::TupleSelect);
         }
         const STEPS: [(&str, Opcode); 3] =
             [("-start", Opcode::AsyncStart), ("-update", Opcode::AsyncUpdate), ("-done", Opcode::AsyncDone)];

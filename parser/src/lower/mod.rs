@@ -9,6 +9,7 @@ mod attributes;
 mod header;
 mod instruction;
 mod order;
+mod tuple_select;
 
 use std::sync::LazyLock;
 

@@ -14,7 +14,7 @@ use hlo_interp::{Accumulate, Devices, Interpreter, Options as RunOptions, Value}
 use serde::Serialize;
 
 use super::ui::{Ui, closed};
-use super::{AccumulateOption, LimitOptions, ReadOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use crate::engine::{self, flatten, named};
 use crate::engine::{Inputs, Outcome};
 use crate::exit::{Exit, Failure};
@@ -60,6 +60,8 @@ pub(crate) struct Options {
     limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const DEFAULT_ENGINE: &str = if cfg!(feature = "llvm") { "cpu" } else { "interpreter" };
@@ -112,10 +114,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("timing {file}"), || {
-            let program = match load_as(file, &options.read.reading()) {
+            let mut program = match load_as(file, &options.read.reading()) {
                 Ok(program) => program,
                 Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
             };
+            options.custom_calls.apply(&mut program, options.limits.memory_limit)?;
             let found = bench(file, &program, engine.name(), options)?;
             if ui.json {
                 ui.object(&found);

@@ -19,13 +19,14 @@ use super::ui::{Ui, closed};
 use super::waiting::Waiting;
 use super::warn;
 use super::watch::{WatchOptions, Watched};
-use super::{AccumulateOption, LimitOptions, ReadOptions, RiskOptions, values};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, RiskOptions, values};
 use crate::artifact::Finding;
 use crate::case::Form;
 use crate::check::{Check, Verdict};
 use crate::differential::{Settings, Subject, differ_from, reference_run};
 use crate::engine::devices::{self, Chosen};
 use crate::engine::recorded::{read_results, result_arrays};
+use crate::engine::support::{self, Ready};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, array_name, named};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -127,6 +128,8 @@ pub(crate) struct Options {
     read: ReadOptions,
     #[command(flatten)]
     risk: RiskOptions,
+    #[command(flatten)]
+    custom_calls: CustomCallOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -257,7 +260,7 @@ impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
         let file = &self.job.program;
         let read = self.options.read.at_risk(self.options.risk);
-        let program = match self.phases.during(Phase::Read, || load_as(file, &read)) {
+        let mut program = match self.phases.during(Phase::Read, || load_as(file, &read)) {
             Ok(program) => program,
             Err(rejected) => {
                 if self.ui.json {
@@ -271,6 +274,7 @@ impl Runner<'_> {
             }
         };
         warn(file, &program.source.text, [&program.warnings, &program.broken], self.ui);
+        self.options.custom_calls.apply(&mut program, self.options.limits.memory_limit)?;
         if program.broken.is_empty() {
             return self.run_loaded(&program);
         }
@@ -312,14 +316,31 @@ impl Runner<'_> {
                 return Ok(self.no_results(program, Exit::Unsupported, d));
             }
         }
+        // Inputs may take much longer to make than a program to compile.
+        let compile = || Ready::new(self.platform, module);
+        let ready = self.platform.is_compiler().then(|| self.phases.during(Phase::Compile, compile));
+        if let Some(d) = ready.as_ref().and_then(Ready::refusal) {
+            return Ok(self.no_results(program, Exit::Unsupported, self.refusal(d.clone())));
+        }
+        let platform = ready.as_ref().map_or(self.platform, |r| r as &dyn Engine);
+        let runner = Runner { platform, phases: self.phases.clone(), ..*self };
         let mut exit = Exit::Ok;
         for iteration in 0..self.options.iterations {
-            exit = exit.first_failure(self.iterate(program, iteration, &chosen)?);
+            exit = exit.first_failure(runner.iterate(program, iteration, &chosen)?);
             if exit != Exit::Ok || closed() {
                 break;
             }
         }
         Ok(exit)
+    }
+
+    /// A refusal of the platform, with what to do about it where nobody asked for that platform.
+    fn refusal(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let diagnostic = support::named(self.platform.name(), diagnostic);
+        if self.options.platform.is_some() || self.options.reference_platform.is_some() {
+            return diagnostic;
+        }
+        diagnostic.note(OTHER_PLATFORM)
     }
 
     fn no_results(&self, program: &Program, exit: Exit, diagnostic: Diagnostic) -> Exit {
@@ -582,7 +603,7 @@ impl Runner<'_> {
         };
         let compared = Compared {
             module,
-            text: program.own_text(),
+            text: self.options.custom_calls.is_empty().then(|| program.own_text()).flatten(),
             inputs: arguments,
             reference: reference.name(),
             engine: self.platform.name(),
@@ -605,9 +626,7 @@ impl Runner<'_> {
                 certified::next(self.ui, folder);
             }
             return match difference.failure {
-                Some(d) if exit == Exit::Unsupported && !asked => {
-                    Ok(self.no_results(program, exit, d.note(OTHER_PLATFORM)))
-                }
+                Some(d) if exit == Exit::Unsupported => Ok(self.no_results(program, exit, self.refusal(d))),
                 Some(d) => Ok(self.no_results(program, exit, d)),
                 None => Err(Failure::internal("a comparison ended without results and without a reason")),
             };

@@ -60,7 +60,7 @@ pub(super) fn result(
         check_same_sizes(cx, given)?;
     }
     let tensors = match kind {
-        Kind::AllGather => all_gather(cx, given)?,
+        Kind::AllGather => all_gather(cx, rank, given)?,
         Kind::AllReduce => fold::folded(cx, given, shared)?,
         Kind::ReduceScatter => reduce_scatter(cx, rank, given)?,
         Kind::AllToAll => all_to_all(cx, rank, given)?,
@@ -72,13 +72,18 @@ pub(super) fn result(
     results(cx, tensors)
 }
 
-/// The operands of all members one after the other.
-fn all_gather(cx: &Cx<'_>, given: &[&[Tensor]]) -> Result<Vec<Tensor>> {
+/// The operands of all members one after the other; scalars, which only order collectives, as they are.
+fn all_gather(cx: &Cx<'_>, rank: usize, given: &[&[Tensor]]) -> Result<Vec<Tensor>> {
     let along = along(cx)?;
     let mut out = Vec::with_capacity(given[0].len());
     for (i, first) in given[0].iter().enumerate() {
         if given.len() == 1 {
             out.push(first.clone());
+            continue;
+        }
+        if first.rank() == 0 {
+            // A pseudo-token is not gathered: it is the member's own.
+            out.push(copied(cx, &given[rank][i])?);
             continue;
         }
         let part = first.sizes();
@@ -103,10 +108,10 @@ fn reduce_scatter(cx: &Cx<'_>, rank: usize, given: &[&[Tensor]]) -> Result<Vec<T
     if n == 1 {
         return fold::folded(cx, given, None);
     }
-    let parts: Vec<Vec<Tensor>> = given
-        .iter()
-        .map(|operands| operands.iter().map(|x| part(cx, x, along, rank, n)).collect())
-        .collect::<Result<_>>()?;
+    // A scalar, which only orders collectives, is folded whole.
+    let own_part = |x: &Tensor| if x.rank() == 0 { Ok(x.clone()) } else { part(cx, x, along, rank, n) };
+    let parts: Vec<Vec<Tensor>> =
+        given.iter().map(|operands| operands.iter().map(own_part).collect()).collect::<Result<_>>()?;
     let parts: Vec<&[Tensor]> = parts.iter().map(Vec::as_slice).collect();
     fold::folded(cx, &parts, None)
 }

@@ -7,6 +7,7 @@
 mod fold;
 mod group;
 mod permute;
+pub(crate) mod shards;
 mod transfer;
 
 use std::sync::{Arc, OnceLock};
@@ -107,6 +108,8 @@ pub(crate) enum Finish {
     Group { kind: Kind, rank: usize, kept: Vec<Tensor> },
     /// A permute.
     Permute(permute::Taking),
+    /// Whole arrays of shards.
+    Shards(Vec<shards::Part>),
     /// A transfer to another device: nothing.
     Sent,
     /// A transfer from another device.
@@ -136,6 +139,7 @@ pub(crate) fn finish(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
             group::result(cx, *kind, *rank, &contributions, kept, Some(&meeting.shared))?
         }
         Finish::Permute(taking) => permute::result(cx, taking, &pending.meetings)?,
+        Finish::Shards(parts) => shards::finished(cx, parts, &pending.meetings)?,
         Finish::Sent => return Ok(Value::Token),
         Finish::Received => return transfer::received(cx, &pending.meetings[0]),
     };

@@ -14,6 +14,7 @@ mod cublas;
 mod cudnn_conv;
 mod dynamic;
 mod jax;
+mod neuron;
 mod norm;
 mod onednn;
 mod solver;
@@ -47,11 +48,25 @@ enum Meaning {
 }
 
 const TARGETS: &[(&str, Meaning)] = &[
+    ("AwsNeuronArgMax", Expansion(neuron::argmax)),
+    ("AwsNeuronArgMin", Expansion(neuron::argmin)),
+    ("AwsNeuronErf", Expansion(neuron::erf)),
+    ("AwsNeuronGelu", Expansion(neuron::gelu)),
+    ("AwsNeuronGeluApprxTanh", Expansion(neuron::gelu_tanh)),
+    ("AwsNeuronGeluBackward", Expansion(neuron::gelu_derivative)),
+    ("AwsNeuronRmsNorm", Expansion(neuron::rms_norm)),
+    ("AwsNeuronSilu", Expansion(neuron::silu)),
+    ("AwsNeuronSiluBackward", Expansion(neuron::silu_derivative)),
+    ("AwsNeuronSoftmax", Expansion(neuron::softmax)),
+    ("AwsNeuronSoftmaxBackward", Expansion(neuron::softmax_gradient)),
+    ("AwsNeuronTopK", Expansion(neuron::top_k)),
     ("Eigh", Expansion(solver::eigh)),
     ("LuDecomposition", Expansion(solver::lu)),
     ("PadToStatic", Direct(dynamic::pad_to_static)),
     ("ProductOfElementaryHouseholderReflectors", Expansion(solver::orgqr)),
     ("Qr", Expansion(solver::geqrf)),
+    ("ResizeNearest", Expansion(neuron::resize_nearest)),
+    ("ResizeNearestGrad", Expansion(neuron::resize_nearest_gradient)),
     ("SliceToDynamic", Direct(dynamic::slice_to_dynamic)),
     ("__cublas$gemm", Expansion(cublas::gemm)),
     ("__cublas$lt$groupedMatmul", Expansion(cublas::grouped)),
@@ -130,33 +145,53 @@ pub(crate) fn is_known(target: &str) -> bool {
     TARGETS.iter().any(|(name, _)| *name == target)
 }
 
-/// The HLO that a call stands for; `None` if that is not HLO, or not of these operands.
-pub(crate) fn expansion(call: &Call<'_>) -> Option<Module> {
-    let expand = TARGETS.iter().find_map(|(name, meaning)| match meaning {
-        Expansion(expand) if *name == call.target() => Some(expand),
-        Expansion(_) | Direct(_) => None,
-    })?;
+/// The meaning of a target.
+fn meaning_of(target: &str) -> Option<&'static Meaning> {
+    TARGETS.iter().find(|(name, _)| *name == target).map(|(_, meaning)| meaning)
+}
+
+/// The HLO that a call stands for.
+fn written(call: &Call<'_>, expand: fn(&mut Body<'_>) -> Built) -> Result<Module, Refusal> {
     let mut module = Module::new("library");
-    let mut body = Body::new(*call, &mut module).ok()?;
-    let root = expand(&mut body).ok()?;
+    let mut body = Body::new(*call, &mut module)?;
+    let root = expand(&mut body)?;
     let entry = body.finish(root);
     module.set_entry(entry);
-    Some(module)
+    Ok(module)
+}
+
+/// The HLO that a call stands for; `None` if that is not HLO, or not of these operands.
+pub(crate) fn expansion(call: &Call<'_>) -> Option<Module> {
+    match meaning_of(call.target())? {
+        Expansion(expand) => written(call, *expand).ok(),
+        Direct(_) => None,
+    }
+}
+
+/// Refuses a call whose target is none of those here, or that has no expansion.
+pub(super) fn check(call: &Call<'_>) -> Result<()> {
+    match meaning_of(call.target()) {
+        Some(Expansion(expand)) => {
+            written(call, *expand).map(drop).map_err(|refusal| call.unsupported(&refusal.0))
+        }
+        Some(Direct(_)) => Ok(()),
+        None => Err(unknown(call)),
+    }
+}
+
+/// The error that nobody knows a target.
+pub(super) fn unknown(call: &Call<'_>) -> RunError {
+    call.unsupported("(no such target is known)")
 }
 
 /// Runs a call; `None` if its target is none of those here.
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Option<Value>> {
-    let Some((_, meaning)) = TARGETS.iter().find(|(name, _)| *name == call.target()) else { return Ok(None) };
-    let expand = match meaning {
-        Direct(run) => return run(cx, call, &args).map(Some),
-        Expansion(expand) => expand,
+    let expand = match meaning_of(call.target()) {
+        None => return Ok(None),
+        Some(Direct(run)) => return run(cx, call, &args).map(Some),
+        Some(Expansion(expand)) => expand,
     };
-    let mut module = Module::new("library");
-    let refused = |refusal: Refusal| call.unsupported(&refusal.0);
-    let mut body = Body::new(*call, &mut module).map_err(refused)?;
-    let root = expand(&mut body).map_err(refused)?;
-    let entry = body.finish(root);
-    module.set_entry(entry);
+    let module = written(call, *expand).map_err(|refusal| call.unsupported(&refusal.0))?;
     let result = cx.session.run_library(&module, args, cx.depth);
     let here = |error| RunError { instruction: cx.instr.name.clone(), span: cx.instr.span, ..error };
     result.map(Some).map_err(here)

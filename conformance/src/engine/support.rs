@@ -1,0 +1,130 @@
+//! What is known not to be supported before anything runs, and who was asked.
+
+use std::sync::Arc;
+
+use hlo::{AttrKey, ComputationId, Diagnostic, Module, Opcode};
+use hlo_interp::custom_call::Call;
+use hlo_interp::{Devices, Observer, REFUSAL};
+use rustc_hash::FxHashSet;
+
+use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
+
+/// Whether the interpreter, which executes custom calls for compiled programs too, knows every custom call that a run comes to. Branches of conditionals are
+/// left out: a run may take another one.
+///
+/// Errors: the first call that it does not know, or not of these operands.
+pub(super) fn custom_calls(module: &Module, engine: &str) -> Result<(), Diagnostic> {
+    let Some(entry) = module.entry_or_none() else { return Ok(()) };
+    let mut seen: FxHashSet<ComputationId> = [entry].into_iter().collect();
+    let mut pending = vec![entry];
+    while let Some(c) = pending.pop() {
+        for id in module.instructions(c) {
+            let instr = module.instr(id);
+            if instr.opcode == Opcode::CustomCall {
+                let checked = Call { instruction: instr, module }.check();
+                checked.map_err(|e| named(engine, with_a_way_on(e.to_diagnostic(), instr)))?;
+            }
+            if instr.opcode != Opcode::Conditional && instr.opcode != Opcode::CustomCall {
+                let called = instr.attrs.called_computations().into_iter();
+                pending.extend(called.filter(|&c| seen.insert(c)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn with_a_way_on(diagnostic: Diagnostic, instr: &hlo::Instruction) -> Diagnostic {
+    let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
+    diagnostic.note(format!(
+        "`--custom-call '{target}=identity'` (or `zeros`, or a file of its results `FILE.npz`) goes on without it"
+    ))
+}
+
+/// The same refusal as that of the platform that was asked for, whoever found it.
+pub(crate) fn named(engine: &str, mut diagnostic: Diagnostic) -> Diagnostic {
+    if engine != "interpreter"
+        && let Some(subject) = SUBJECTS.iter().find(|s| diagnostic.message.contains(*s))
+    {
+        let asked = format!("platform {engine} does not support ");
+        diagnostic.message = diagnostic.message.replacen(subject, &asked, 1);
+    }
+    diagnostic
+}
+
+/// How refusals of the interpreter and of the compiler begin.
+const SUBJECTS: [&str; 2] = [REFUSAL, hlo_codegen::REFUSAL];
+
+/// An engine with one program that it has made ready, so that what it refuses is known before inputs are made, and it is compiled once for all of them.
+pub(crate) struct Ready<'e> {
+    engine: &'e dyn Engine,
+    module: &'e Module,
+    compiled: Result<Box<dyn Executable + 'e>, Outcome>,
+}
+
+impl<'e> Ready<'e> {
+    /// Makes a verified program ready.
+    pub(crate) fn new(engine: &'e dyn Engine, module: &'e Module) -> Self {
+        Self { engine, module, compiled: engine.compile(module) }
+    }
+
+    /// Why the program cannot be run; `None` if it can, as far as is known.
+    pub(crate) fn refusal(&self) -> Option<&Diagnostic> {
+        match &self.compiled {
+            Err(Outcome::Unsupported(diagnostic)) => Some(diagnostic),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+impl Engine for Ready<'_> {
+    fn name(&self) -> &str {
+        self.engine.name()
+    }
+
+    fn allowances(&self) -> Allowances {
+        self.engine.allowances()
+    }
+
+    fn supports(&self, module: &Module, devices: Devices) -> Result<(), Diagnostic> {
+        self.engine.supports(module, devices)
+    }
+
+    fn knows_one_program(&self) -> bool {
+        self.engine.knows_one_program()
+    }
+
+    fn is_compiler(&self) -> bool {
+        self.engine.is_compiler()
+    }
+
+    fn ends_by_itself(&self) -> bool {
+        self.engine.ends_by_itself()
+    }
+
+    fn compile<'m>(&'m self, module: &'m Module) -> Result<Box<dyn Executable + 'm>, Outcome> {
+        if !std::ptr::eq(module, self.module) {
+            return self.engine.compile(module);
+        }
+        match &self.compiled {
+            Ok(executable) => Ok(Box::new(Borrowed(&**executable))),
+            Err(outcome) => Err(outcome.clone()),
+        }
+    }
+}
+
+/// A program that somebody else keeps.
+struct Borrowed<'e>(&'e (dyn Executable + 'e));
+
+impl Executable for Borrowed<'_> {
+    fn run(&self, inputs: Inputs, options: &RunOptions, observer: Option<Arc<dyn Observer>>) -> Outcome {
+        self.0.run(inputs, options, observer)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        self.0.form()
+    }
+
+    fn watched(&self) -> Option<Box<dyn Executable + '_>> {
+        self.0.watched()
+    }
+}

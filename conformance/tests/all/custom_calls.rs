@@ -1,0 +1,150 @@
+//! Custom calls on the command line: what nobody knows is refused before inputs are made, in the name of who was asked, and goes on as a person says.
+
+use std::fs;
+
+use libtest_mimic::Trial;
+
+use crate::cli::{Dir, ends, err, hlo, out};
+use crate::function;
+
+/// Inputs of a gibibyte: making them takes seconds, and more memory than the run is given.
+const LARGE: &str = "HloModule m\nENTRY e {\n  w = f32[16384,16384] parameter(0)\n  x = f32[4] parameter(1)\n  c = f32[4] custom-call(x), custom_call_target=\"NobodyKnowsThis\"\n  \
+                     ROOT t = (f32[16384,16384], f32[4]) tuple(w, c)\n}\n";
+const UNKNOWN: &str = "HloModule m\nENTRY e {\n  x = f32[2] constant({1, 2})\n  n = f32[2] negate(x)\n  c = f32[2] custom-call(x), custom_call_target=\"Mine\", \
+                       control-predecessors={n}\n  ROOT s = f32[2] add(c, n), control-predecessors={c}\n}\n";
+const SEVERAL: &str = "HloModule m\nENTRY e {\n  x = f32[2] constant({1, 2})\n  y = s32[] constant(7)\n  ROOT c = (f32[2], s32[]) custom-call(x, y), custom_call_target=\"Mine\"\n}\n";
+const OTHER_SHAPE: &str = "HloModule m\nENTRY e {\n  x = f32[2] constant({1, 2})\n  ROOT c = f32[3] custom-call(x), custom_call_target=\"Mine\"\n}\n";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        function("custom calls/refused before inputs are made", refused_early),
+        function("custom calls/the platform that was asked for is named", named),
+        function("custom calls/as a person says", substituted),
+        function("custom calls/what does not fit", misfits),
+        function("custom calls/every command that compares", commands),
+    ]
+}
+
+fn refused_early() {
+    let dir = Dir::new();
+    let large = dir.file("large.hlo", LARGE);
+    // Inputs would not fit: a run that makes them first ends with 6.
+    for platform in ["cpu", "cpu:O0", "interpreter", "passes:dce"] {
+        let o = hlo(&["run", &large, "--platform", platform, "--memory-limit", "1MiB"]);
+        ends(&o, 5);
+        assert!(err(&o).contains("NobodyKnowsThis"), "{}", err(&o));
+        assert!(err(&o).contains("--custom-call 'NobodyKnowsThis=identity'"), "{}", err(&o));
+    }
+}
+
+fn named() {
+    let dir = Dir::new();
+    let unknown = dir.file("unknown.hlo", UNKNOWN);
+    let o = hlo(&["run", &unknown, "--platform", "cpu"]);
+    ends(&o, 5);
+    assert!(err(&o).contains("platform cpu does not support a custom call to \"Mine\""), "{}", err(&o));
+    let o = hlo(&["run", &unknown, "--platform", "interpreter"]);
+    ends(&o, 5);
+    assert!(err(&o).contains("the interpreter does not support a custom call to \"Mine\""), "{}", err(&o));
+    // What compiling alone can tell is told before inputs are made, too.
+    let buffer = "HloModule m\nENTRY e {\n  w = f32[16384,16384] parameter(0)\n  b = b(f32[16384,16384]) custom-call(w), custom_call_target=\"Pin\", \
+                  output_to_operand_aliasing={{}: (0, {})}\n  ROOT u = f32[16384,16384] custom-call(b), custom_call_target=\"Unpin\", output_to_operand_aliasing={{}: (0, {})}\n}\n";
+    let path = dir.file("buffer.hlo", buffer);
+    let o = hlo(&["run", &path, "--platform", "cpu", "--memory-limit", "1MiB"]);
+    ends(&o, 5);
+    assert!(err(&o).contains("platform cpu does not support `custom-call`: a mutable buffer"), "{}", err(&o));
+}
+
+fn substituted() {
+    let dir = Dir::new();
+    let (unknown, several) = (dir.file("unknown.hlo", UNKNOWN), dir.file("several.hlo", SEVERAL));
+    for platform in ["cpu", "interpreter"] {
+        let values = |file: &str, what: &str| {
+            let o = hlo(&[
+                "run",
+                file,
+                "--platform",
+                platform,
+                "--reference-platform",
+                "none",
+                "--custom-call",
+                what,
+            ]);
+            ends(&o, 0);
+            out(&o)
+        };
+        assert!(values(&unknown, "Mine=identity").contains("0, 0"), "{}", values(&unknown, "Mine=identity"));
+        assert!(values(&unknown, "Mine=zeros").contains("-1, -2"));
+        let both = values(&several, "Mine=identity");
+        assert!(both.contains("[1, 2]") && both.contains("s32[]\n7"), "{both}");
+        let zeros = values(&several, "Mine=zeros");
+        assert!(zeros.contains("[0, 0]") && zeros.contains("s32[]\n0"), "{zeros}");
+    }
+    // Recorded: the results of another program.
+    let record = dir.file(
+        "record.hlo",
+        "HloModule m\nENTRY e {\n  a = f32[2] constant({10, 20})\n  b = s32[] constant(-3)\n  ROOT t = (f32[2], s32[]) tuple(a, b)\n}\n",
+    );
+    let npz = dir.path("record.npz");
+    let npz = npz.to_str().unwrap();
+    ends(&hlo(&["run", &record, "--platform", "interpreter", "--output", npz]), 0);
+    for platform in ["cpu", "interpreter"] {
+        let given = format!("Mine={npz}");
+        // Both engines that are compared see the same program.
+        let o = hlo(&["run", &several, "--platform", platform, "--custom-call", &given]);
+        ends(&o, 0);
+        assert!(out(&o).contains("10, 20") && out(&o).contains("-3"), "{}", out(&o));
+        let o = hlo(&[
+            "run",
+            &unknown,
+            "--platform",
+            platform,
+            "--reference-platform",
+            "none",
+            "--custom-call",
+            &given,
+        ]);
+        ends(&o, 0);
+        assert!(out(&o).contains("9, 18"), "{}", out(&o));
+    }
+}
+
+fn misfits() {
+    let dir = Dir::new();
+    let (unknown, other) = (dir.file("unknown.hlo", UNKNOWN), dir.file("other.hlo", OTHER_SHAPE));
+    let o = hlo(&["run", &other, "--custom-call", "Mine=identity"]);
+    ends(&o, 2);
+    assert!(err(&o).contains("needs operands and results of the same shapes"), "{}", err(&o));
+    let o = hlo(&["run", &unknown, "--custom-call", "Mine=lib"]);
+    ends(&o, 5);
+    assert!(err(&o).contains("shared librar"), "{}", err(&o));
+    for wrong in ["Mine", "Mine=", "=zeros", "Mine=something"] {
+        let o = hlo(&["run", &unknown, "--custom-call", wrong]);
+        ends(&o, 2);
+        assert!(err(&o).contains("NAME=identity"), "{}", err(&o));
+    }
+    let missing = dir.path("missing.npz");
+    let o = hlo(&["run", &unknown, "--custom-call", &format!("Mine={}", missing.display())]);
+    ends(&o, 2);
+    // Another target: the call is refused as before.
+    ends(&hlo(&["run", &unknown, "--custom-call", "Other=zeros"]), 5);
+}
+
+fn commands() {
+    let dir = Dir::new();
+    let unknown = dir.file("unknown.hlo", UNKNOWN);
+    let given = ["--custom-call", "Mine=zeros"];
+    ends(&hlo(&[&["isolate", &unknown, "--platform", "passes:default"][..], &given].concat()), 0);
+    ends(&hlo(&[&["bisect", &unknown][..], &given].concat()), 0);
+    ends(&hlo(&[&["bench", &unknown, "--engine", "interpreter", "--min-time", "0"][..], &given].concat()), 0);
+    let findings = dir.path("findings");
+    let fuzz = ["fuzz", "--programs", &unknown, "--count", "2", "--out", findings.to_str().unwrap()];
+    ends(&hlo(&[&fuzz[..], &given].concat()), 0);
+    // What is reduced is the program without the call.
+    let (reduced, command) = (dir.path("r"), "if grep -q custom-call {module}; then exit 0; else exit 1; fi");
+    let reduce =
+        ["reduce", &unknown, "--command", command, "--repeat", "1", "--out", reduced.to_str().unwrap()];
+    ends(&hlo(&reduce), 1);
+    ends(&hlo(&[&reduce[..], &given].concat()), 0);
+    assert!(!fs::read_to_string(reduced.join("module.hlo")).unwrap().contains("custom-call"));
+}
