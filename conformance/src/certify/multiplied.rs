@@ -25,7 +25,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     const UNKNOWN: f64 = f64::INFINITY;
     let number = case.results.iter().all(|t| Format::of(t.element_type()).is_some());
     let by = rules::folds_by(case) == Some(Opcode::Multiply) && case.opcode() != Opcode::Map;
-    if !number || !by || case.settings.allowances.reorder_regions {
+    if !number || !by {
         return None;
     }
     if mode == Mode::Hard && misplaced(case, radii) {
