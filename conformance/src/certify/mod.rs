@@ -406,6 +406,25 @@ fn evaluate(
     Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
 }
 
+/// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
+pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
+    let options = RunOptions::default();
+    let account = Arc::new(Account::new(crate::room::within(options.limits.memory_bytes, 0, 1), 1));
+    let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
+    region::Region::new(module, computation, true, &settings).is_some_and(|region| {
+        region.choices.iter().all(|choice| choice.table.selects)
+            && region.components.iter().enumerate().all(|(i, component)| match *component {
+                region::Component::Choice(_) => true,
+                region::Component::Fold(by, of) => {
+                    let extreme = matches!(by, hlo::Opcode::Maximum | hlo::Opcode::Minimum);
+                    let real = !region.expression.nodes[of].ty.is_complex();
+                    extreme && real && of == region.element(i)
+                }
+                region::Component::Unrecognized => false,
+            })
+    })
+}
+
 /// The bounds of a value that is what it is.
 fn exact_tree(value: &Value) -> Tree {
     match value {

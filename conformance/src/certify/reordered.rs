@@ -13,10 +13,9 @@
 
 use std::sync::Arc;
 
-use hlo::{AttrKey, ElementType, Opcode, Shape};
+use hlo::{AttrKey, ComputationId, ElementType, Module, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor};
 
-use super::expression::Origin;
 use super::number::{Format, Numbers, power_of_two, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::region::{Component, Region, evaluated};
@@ -89,6 +88,30 @@ pub(super) fn order(case: &Case<'_>) -> Order {
     }
     let each = bounds.into_iter().zip(&case.results);
     Order::Any(each.map(|(b, t)| b.unwrap_or_else(|| Bounds::unknown(t.len()))).collect())
+}
+
+/// Whether a computation gives the same bits in any order of exact operands.
+pub(super) fn is_free(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
+    let Some(region) = Region::new(module, computation, true, settings) else { return false };
+    let free = |(i, component): (usize, &Component)| match *component {
+        Component::Fold(by, node) => {
+            let ty = region.expression.nodes[node].ty;
+            let extreme = matches!(by, Opcode::Maximum | Opcode::Minimum) && !ty.is_complex();
+            node == region.element(i) && (extreme || Format::of(ty).is_none())
+        }
+        Component::Choice(c) => region.choices[c].table.any_order,
+        Component::Unrecognized => false,
+    };
+    region.components.iter().enumerate().all(free)
+}
+
+/// Whether a computation of two numbers gives the greater one, or the less, NaNs and signs of zeros apart.
+pub(super) fn is_extreme(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
+    let region = Region::new(module, computation, true, settings);
+    region.is_some_and(|region| match &region.choices[..] {
+        [choice] => region.components.len() == 1 && choice.table.extreme[0].is_some() && choice.table.selects,
+        _ => false,
+    })
 }
 
 /// The bounds of an instruction that leaves no order to choose.
@@ -252,9 +275,9 @@ fn function(case: &Case<'_>, region: &Region<'_>, node: usize) -> Option<(Tensor
         }
         elements.push(element);
     }
-    // A constant: as many as there are elements.
+    // As many as there are elements, if it depends on none.
     let like = selected::arguments(case, 0)?[0].tensor;
-    if elements.iter().any(|e| e.tensor.dims() != like.dims()) || expression.nodes[node].origin == Origin::Parameter(node) && elements.is_empty() {
+    if elements.iter().any(|e| e.tensor.dims() != like.dims()) {
         return None;
     }
     let lanes = like.len() as i64;
