@@ -50,7 +50,7 @@ impl<'m> Expression<'m> {
     pub(super) fn new(module: &'m Module, computation: ComputationId) -> Option<Expression<'m>> {
         let program = module.program_shape(computation)?;
         let parameters: Option<Vec<ElementType>> =
-            program.parameters.iter().map(|s| scalar_type(s)).collect();
+            program.parameters.iter().map(scalar_type).collect();
         let parameters = parameters?;
         let node = |(number, &ty)| Node { origin: Origin::Parameter(number), operands: Vec::new(), ty };
         let nodes = parameters.iter().enumerate().map(node).collect();

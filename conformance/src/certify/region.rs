@@ -268,7 +268,8 @@ impl<'e, 'm> Compared<'e, 'm> {
     }
 
     fn tag(&mut self, n: usize) -> Option<Tag> {
-        let node = &self.expression.nodes[n];
+        let expression = self.expression;
+        let node = &expression.nodes[n];
         let id = match node.origin {
             Origin::Parameter(p) => {
                 let components = BTreeSet::from([p % self.components]);
@@ -280,10 +281,10 @@ impl<'e, 'm> Compared<'e, 'm> {
             }
             Origin::Instruction(id) => id,
         };
-        let instr = self.expression.module.instr(id);
+        let instr = expression.module.instr(id);
         let operands: Option<Vec<Tag>> = node.operands.iter().map(|&o| self.tags[o].clone()).collect();
         let operands = operands?;
-        let from: Vec<ElementType> = node.operands.iter().map(|&o| self.expression.nodes[o].ty).collect();
+        let from: Vec<ElementType> = node.operands.iter().map(|&o| expression.nodes[o].ty).collect();
         let all_decided = operands.iter().all(|t| t.decided);
         let all_moved = operands.iter().all(|t| t.moved);
         let real = !from.iter().any(|ty| ty.is_complex());
@@ -323,7 +324,7 @@ impl<'e, 'm> Compared<'e, 'm> {
             Opcode::Convert
                 if all_moved
                     && operands[0].constants.is_empty()
-                    && operands[0].components.iter().all(|&c| self.expression.parameters[c] == node.ty) =>
+                    && operands[0].components.iter().all(|&c| expression.parameters[c] == node.ty) =>
             {
                 operands.into_iter().next()
             }

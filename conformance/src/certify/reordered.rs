@@ -44,11 +44,12 @@ pub(super) fn order(case: &Case<'_>) -> Order {
     if case.opcode() == Opcode::Scan && !case.instr.attrs.bool(AttrKey::IsAssociative) {
         return Order::Fixed;
     }
-    let places_are_exact =
-        places(case).iter().all(|&k| case.args.get(k).is_some_and(|a| a.leaf.bounds.is_exact()));
-    let terms = Terms::of(case);
-    let single = case.opcode() == Opcode::Scatter && terms.as_ref().is_some_and(Terms::are_single);
-    if single && places_are_exact && case.settings.allowances.reorder_regions {
+    let places_are_exact = !sums::misplaced(case, &case.radii(Mode::Hard));
+    let mut terms = if case.opcode() == Opcode::Scatter { Terms::of(case) } else { None };
+    if places_are_exact
+        && case.settings.allowances.reorder_regions
+        && terms.as_ref().is_some_and(Terms::are_single)
+    {
         return Order::Fixed;
     }
     if let Some(order) = plain(case) {
@@ -71,6 +72,9 @@ pub(super) fn order(case: &Case<'_>) -> Order {
         if let Component::Fold(by, node) = *component {
             bounds[i] = folded(case, &region, i, by, node);
         }
+    }
+    if terms.is_none() && !region.choices.is_empty() {
+        terms = Terms::of(case);
     }
     for choice in &region.choices {
         if !places_are_exact {
@@ -157,10 +161,13 @@ fn plain(case: &Case<'_>) -> Option<Order> {
         Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
         // Of complex numbers that compare equal an extreme is the first.
         Opcode::Maximum | Opcode::Minimum if complex => Some(Order::Unknown),
+        Opcode::Maximum | Opcode::Minimum if case.has_exact_operands() && !is_flushed(case) => {
+            Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()))
+        }
         Opcode::Maximum | Opcode::Minimum => Some(Order::Covered),
         Opcode::And | Opcode::Or if predicate => Some(Order::Covered),
         Opcode::Add | Opcode::Multiply | Opcode::And | Opcode::Or | Opcode::Xor if !number => {
-            if case.args.iter().all(|a| a.leaf.bounds.is_exact()) {
+            if case.has_exact_operands() {
                 return Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()));
             }
             let moved = if by == Opcode::Add { integer_sum(case) } else { None };
@@ -168,6 +175,16 @@ fn plain(case: &Case<'_>) -> Option<Order> {
         }
         _ => None,
     }
+}
+
+/// Whether an operand may count as another one, because it is denormal.
+fn is_flushed(case: &Case<'_>) -> bool {
+    let denormal = |a: &Arg<'_>| {
+        Format::of(a.tensor.element_type()).is_some_and(|format| {
+            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.min_normal())
+        })
+    };
+    case.settings.allowances.flush_denormals && case.args.iter().any(denormal)
 }
 
 /// The bounds of a sum of integers: it is off by no more than its terms together, if it cannot wrap.

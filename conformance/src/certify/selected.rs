@@ -150,13 +150,12 @@ pub(super) fn bounds(
 ) -> Option<Vec<Radii>> {
     let table = &choice.table;
     let scatter = case.opcode() == hlo::Opcode::Scatter;
-    let n = case.results.len();
     let columns: Option<Vec<Column>> = choice
         .members
         .iter()
         .enumerate()
         .map(|(k, &m)| {
-            let (element, initial) = if scatter { (n + 1 + m, m) } else { (m, n + m) };
+            let [element, initial] = argument_indices(case, m);
             let part = |k: usize| -> Option<(&Tensor, &Radii)> { Some((case.args.get(k)?.tensor, radii.get(k)?)) };
             let parts = [part(element)?, part(initial)?];
             let ty = case.results.get(m)?.element_type();
@@ -175,7 +174,7 @@ pub(super) fn bounds(
     }
     let references: Vec<(Numbers, Vec<i64>)> =
         results.iter().map(|t| (Numbers::of(t), rank::of_tensor(t))).collect();
-    let elements = case.args.get(if scatter { n + 1 } else { 0 })?.tensor.len();
+    let elements = arguments(case, 0)?[0].tensor.len();
     let mixed = choice.mixed_slots();
     let mut fold = Fold { choice, columns, references, scatter, elements, mixed, left: MAX_COMPARISONS };
     let mut each = vec![Vec::with_capacity(terms.results()); results.len()];
@@ -271,7 +270,8 @@ impl Fold<'_> {
 
     /// Which of both it may give where these are the accumulator and the element.
     fn outcome(&self, x: usize, y: usize) -> super::region::Outcome {
-        let ends = |i: usize| move |m: usize| (self.columns[m].low[i], self.columns[m].high[i]);
+        let columns = &self.columns;
+        let ends = |i: usize| move |m: usize| (columns[m].low[i], columns[m].high[i]);
         self.choice.table.outcome(&self.choice.looked_at, ends(x), ends(y))
     }
 
@@ -372,13 +372,18 @@ impl Fold<'_> {
     }
 }
 
-/// The elements and initial values of a member as they are given to a fold.
-pub(super) fn arguments<'a, 'b>(case: &'b Case<'a>, member: usize) -> Option<[&'b Arg<'a>; 2]> {
+/// Which operands are the elements and the initial values of a component.
+fn argument_indices(case: &Case<'_>, component: usize) -> [usize; 2] {
     let n = case.results.len();
-    let (element, initial) = match case.opcode() {
-        hlo::Opcode::Scatter => (n + 1 + member, member),
-        hlo::Opcode::SelectAndScatter => (1, 2),
-        _ => (member, n + member),
-    };
+    match case.opcode() {
+        hlo::Opcode::Scatter => [n + 1 + component, component],
+        hlo::Opcode::SelectAndScatter => [1, 2],
+        _ => [component, n + component],
+    }
+}
+
+/// The elements and initial values of a component.
+pub(super) fn arguments<'a, 'b>(case: &'b Case<'a>, component: usize) -> Option<[&'b Arg<'a>; 2]> {
+    let [element, initial] = argument_indices(case, component);
     Some([case.args.get(element)?, case.args.get(initial)?])
 }
