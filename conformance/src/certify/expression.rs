@@ -49,8 +49,7 @@ impl<'m> Expression<'m> {
     /// `None` if something in the computation is no elementwise instruction on scalars.
     pub(super) fn new(module: &'m Module, computation: ComputationId) -> Option<Expression<'m>> {
         let program = module.program_shape(computation)?;
-        let parameters: Option<Vec<ElementType>> =
-            program.parameters.iter().map(scalar_type).collect();
+        let parameters: Option<Vec<ElementType>> = program.parameters.iter().map(scalar_type).collect();
         let parameters = parameters?;
         let node = |(number, &ty)| Node { origin: Origin::Parameter(number), operands: Vec::new(), ty };
         let nodes = parameters.iter().enumerate().map(node).collect();
@@ -127,7 +126,8 @@ impl<'m> Expression<'m> {
         }
         let results: Option<Vec<InstrId>> = roots.iter().map(|&root| copies[root]).collect();
         let shape = Shape::tuple(roots.iter().map(|&root| list(self.nodes[root].ty)));
-        let root = target.append(entry, NewInstruction::new(Opcode::Tuple, shape, &results?).named("results"));
+        let root =
+            target.append(entry, NewInstruction::new(Opcode::Tuple, shape, &results?).named("results"));
         target.set_root(entry, root);
         target.set_entry(entry);
         Some(target)
@@ -144,7 +144,8 @@ impl<'m> Expression<'m> {
             if !instr.control_predecessors.is_empty() {
                 return None;
             }
-            let operands: Option<Vec<Held>> = instr.operands().iter().map(|o| known.get(o).cloned()).collect();
+            let operands: Option<Vec<Held>> =
+                instr.operands().iter().map(|o| known.get(o).cloned()).collect();
             let mut operands = operands?;
             let value = match instr.opcode {
                 Opcode::Parameter => {
@@ -176,7 +177,11 @@ impl<'m> Expression<'m> {
                     let operands = operands?;
                     let moves = matches!(
                         opcode,
-                        Opcode::Copy | Opcode::Reshape | Opcode::Broadcast | Opcode::Bitcast | Opcode::Convert
+                        Opcode::Copy
+                            | Opcode::Reshape
+                            | Opcode::Broadcast
+                            | Opcode::Bitcast
+                            | Opcode::Convert
                     );
                     match operands[..] {
                         [x] if moves && self.nodes[x].ty == ty => Held::Scalar(x),

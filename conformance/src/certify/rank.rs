@@ -92,7 +92,9 @@ fn near(ty: ElementType, ranks: &BTreeSet<i64>) -> BTreeSet<i64> {
             found.extend([of_float(format.max), of_float(-format.max)]);
             for x in ranks.iter().map(|&rank| float(rank)).filter(|x| x.is_finite()) {
                 let ulp = format.ulp(x);
-                found.extend([1.0, 2.0, 3.0].iter().flat_map(|k| [of_float(x - k * ulp), of_float(x + k * ulp)]));
+                found.extend(
+                    [1.0, 2.0, 3.0].iter().flat_map(|k| [of_float(x - k * ulp), of_float(x + k * ulp)]),
+                );
             }
         }
         None => {

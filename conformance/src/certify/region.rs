@@ -203,7 +203,8 @@ impl<'m> Region<'m> {
                 return None;
             }
         }
-        let parameters = members.iter().map(|&m| self.accumulator(m)).chain(members.iter().map(|&m| self.element(m)));
+        let parameters =
+            members.iter().map(|&m| self.accumulator(m)).chain(members.iter().map(|&m| self.element(m)));
         let parameters: Vec<usize> = parameters.collect();
         let mut looked_at: Vec<bool> = members.iter().map(|&m| compared.lines[m].looked_at).collect();
         for _ in 0..MAX_ROUNDS {
@@ -350,7 +351,11 @@ impl<'e, 'm> Compared<'e, 'm> {
 
 /// One of these.
 fn joined(tags: &[Tag]) -> Tag {
-    let mut all = Tag { moved: tags.iter().all(|t| t.moved), decided: tags.iter().all(|t| t.decided), ..Tag::default() };
+    let mut all = Tag {
+        moved: tags.iter().all(|t| t.moved),
+        decided: tags.iter().all(|t| t.decided),
+        ..Tag::default()
+    };
     for tag in tags {
         all.components.extend(&tag.components);
         all.constants.extend(&tag.constants);
@@ -430,10 +435,12 @@ impl Table {
             return Some(Err(lacking));
         }
         let equals = |a: usize, b: usize| {
-            (0..lines.len()).all(|m| rank::equal(lines[m].ranks[of(a, m)], lines[m].ranks[of(b, m)], floats[m]))
+            (0..lines.len())
+                .all(|m| rank::equal(lines[m].ranks[of(a, m)], lines[m].ranks[of(b, m)], floats[m]))
         };
         let nan = |row: usize| {
-            (0..lines.len()).any(|m| floats[m] && [rank::NAN, rank::NEGATIVE_NAN].contains(&lines[m].ranks[of(row, m)]))
+            (0..lines.len())
+                .any(|m| floats[m] && [rank::NAN, rank::NEGATIVE_NAN].contains(&lines[m].ranks[of(row, m)]))
         };
         let (mut outcomes, mut mixed) = (Vec::with_capacity(lanes), Vec::new());
         let (mut mixes_zeros, mut selects) = (false, true);

@@ -80,8 +80,8 @@ pub(super) fn order(case: &Case<'_>) -> Order {
         if !places_are_exact {
             continue;
         }
-        let found =
-            [Mode::Soft, Mode::Hard].map(|mode| selected::bounds(case, choice, &case.radii(mode), mode, terms.as_ref()));
+        let found = [Mode::Soft, Mode::Hard]
+            .map(|mode| selected::bounds(case, choice, &case.radii(mode), mode, terms.as_ref()));
         let [Some(soft), Some(hard)] = found else { continue };
         for (&m, (soft, hard)) in choice.members.iter().zip(soft.into_iter().zip(hard)) {
             bounds[m] = Some(rules::concluded(case.results[m], soft, hard));
@@ -197,7 +197,8 @@ fn integer_sum(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let place = |k: usize| places(case).contains(&k);
     let to = |_: ElementType| ElementType::F64;
     let shapes = sums::operand_shapes(case).enumerate();
-    let shapes: Vec<Shape> = shapes.map(|(k, s)| if place(k) { s.clone() } else { retyped(s, &to) }).collect();
+    let shapes: Vec<Shape> =
+        shapes.map(|(k, s)| if place(k) { s.clone() } else { retyped(s, &to) }).collect();
     let regions = Regions::Fold(Opcode::Add, ElementType::F64);
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to), &regions)?;
     let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
@@ -218,7 +219,10 @@ fn integer_sum(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let limit = power_of_two(ty.bits() as i32 - 1).min(9e15);
     let [soft, hard] = [Mode::Soft, Mode::Hard].map(|mode| {
         let moved = run(&|k| radii(k, mode))?;
-        let each = moved.iter().zip(&magnitudes).map(|(&r, &m)| if m < limit || r == 0.0 { r } else { f64::INFINITY });
+        let each = moved
+            .iter()
+            .zip(&magnitudes)
+            .map(|(&r, &m)| if m < limit || r == 0.0 { r } else { f64::INFINITY });
         Some(Radii::new(each.collect()))
     });
     Some(vec![rules::concluded(result, soft?, hard?)])
@@ -234,7 +238,10 @@ fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, no
         function(case, region, node)?
     };
     let result = *case.results.get(component)?;
-    if [values.element_type(), arguments[1].tensor.element_type(), result.element_type()].iter().any(|&t| t != ty) {
+    if [values.element_type(), arguments[1].tensor.element_type(), result.element_type()]
+        .iter()
+        .any(|&t| t != ty)
+    {
         return None;
     }
     // The component alone, as an instruction of its own.

@@ -52,7 +52,8 @@ impl Column {
             off.extend((0..t.len()).map(|i| radii.at(i)));
         }
         let format = Format::of(ty);
-        let flushed = format.filter(|_| case.settings.allowances.flush_denormals).map_or(0.0, Format::min_normal);
+        let flushed =
+            format.filter(|_| case.settings.allowances.flush_denormals).map_or(0.0, Format::min_normal);
         let (mut low, mut high) = (ranks.clone(), ranks.clone());
         for i in 0..ranks.len() {
             if ranks[i] == NEGATIVE_NAN && format.is_some() && !total {
@@ -156,7 +157,8 @@ pub(super) fn bounds(
         .enumerate()
         .map(|(k, &m)| {
             let [element, initial] = argument_indices(case, m);
-            let part = |k: usize| -> Option<(&Tensor, &Radii)> { Some((case.args.get(k)?.tensor, radii.get(k)?)) };
+            let part =
+                |k: usize| -> Option<(&Tensor, &Radii)> { Some((case.args.get(k)?.tensor, radii.get(k)?)) };
             let parts = [part(element)?, part(initial)?];
             let ty = case.results.get(m)?.element_type();
             let typed = parts.iter().all(|(t, _)| t.element_type() == ty);
@@ -208,11 +210,14 @@ impl Fold<'_> {
     /// Of each member of a result how far it may be off.
     fn radii(&mut self, candidates: &[usize], result: usize, mode: Mode) -> Option<Vec<f64>> {
         let matches: Vec<bool> = candidates.iter().map(|&i| self.matches(i, result)).collect();
-        if !matches.contains(&true) {
+        // What is given is no element, but something of several, as only NaNs make it.
+        let mixed = !matches.contains(&true);
+        if mixed && !self.mixes(candidates) {
             return None;
         }
         let given = match mode {
             Mode::Soft => matches,
+            Mode::Hard if mixed => vec![true; candidates.len()],
             Mode::Hard => self.given(candidates, matches),
         };
         let each = self.columns.iter().enumerate().map(|(m, column)| {
@@ -257,7 +262,8 @@ impl Fold<'_> {
         let greatest = self.choice.table.extreme[member]?;
         let column = &self.columns[member];
         // Of an operand that is overwritten nothing is left.
-        let unknown = |i: usize| column.may_be_nan(i) || column.low[i] == i64::MIN && column.high[i] == i64::MAX;
+        let unknown =
+            |i: usize| column.may_be_nan(i) || column.low[i] == i64::MIN && column.high[i] == i64::MAX;
         if candidates.iter().any(|&i| unknown(i)) {
             return None;
         }
@@ -328,7 +334,10 @@ impl Fold<'_> {
             let (low, high) = (sign(column.low[i]), sign(column.high[i]));
             // Zeros are equal.
             let (low, high) = (low.min(high), low.max(high));
-            (if low == POSITIVE_ZERO { NEGATIVE_ZERO } else { low }, if high == NEGATIVE_ZERO { POSITIVE_ZERO } else { high })
+            (
+                if low == POSITIVE_ZERO { NEGATIVE_ZERO } else { low },
+                if high == NEGATIVE_ZERO { POSITIVE_ZERO } else { high },
+            )
         };
         let mut bar = candidates.iter().zip(&given).filter(|(_, g)| **g).map(|(&i, _)| ends(i).0).min();
         loop {
@@ -365,9 +374,10 @@ impl Fold<'_> {
             })
             .collect();
         self.mixed.iter().any(|slots| {
-            slots.iter().enumerate().all(|(m, &(x, y))| {
-                !self.choice.looked_at[m] || present[m][x] && present[m][y]
-            })
+            slots
+                .iter()
+                .enumerate()
+                .all(|(m, &(x, y))| !self.choice.looked_at[m] || present[m][x] && present[m][y])
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use hlo::{AttrKey, Opcode};
 
+use super::folds;
 use super::number::Numbers;
 use super::rules::Case;
-use super::folds;
 
 /// The most elements of all results together that are listed.
 const MAX_TERMS: usize = 1 << 24;

@@ -135,7 +135,11 @@ fn halved(e: &mut Edit<'_>) -> Option<InstrId> {
         parts.extend(initial);
         let folded = e.again(&parts)?;
         for (k, of) in halves.iter_mut().enumerate() {
-            let part = if matches!(e.instr(folded).shape, Shape::Tuple(_)) { e.get(folded, k as i64)? } else { folded };
+            let part = if matches!(e.instr(folded).shape, Shape::Tuple(_)) {
+                e.get(folded, k as i64)?
+            } else {
+                folded
+            };
             let mut dims = e.array(part)?.dims.to_vec();
             dims.insert(0, 1);
             of.push(e.reshape(part, &dims)?);
