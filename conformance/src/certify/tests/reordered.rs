@@ -351,3 +351,33 @@ fn what_is_not_recognized_has_no_bound_in_any_type() {
         }
     }
 }
+
+/// One result that is altered is wrong, another order is not.
+#[test]
+fn an_altered_index_is_wrong_and_another_order_is_not() {
+    let x: Vec<f32> = (0..400).map(|i| (i * 7919 % 1009) as f32 / 64.0 - 5.0).collect();
+    let text = argmax(50, 8, &jax());
+    let certified = certified(&text, &[&x], Allowances::LOOSE);
+    let judged = |array: usize, actual: &ArrayLiteral| {
+        let (expected, bounds) = &certified[array];
+        crate::verdict::judge(expected, actual, bounds, false).unwrap().tally
+    };
+    let (indices, _) = &certified[1];
+    let hlo::Buffer::S32(v) = &indices.buffer else { panic!("indices are s32") };
+    for at in [0, 17, 49] {
+        let mut v = v.clone();
+        v[at] = (v[at] + 1) % 8;
+        let altered = ArrayLiteral { dims: indices.dims.clone(), buffer: hlo::Buffer::S32(v) };
+        assert_eq!(judged(1, &altered).wrong, 1);
+    }
+    // From the last column to the first.
+    let reversed: Vec<f32> = x.chunks(8).flat_map(|row| row.iter().rev().copied()).collect();
+    let backwards = text
+        .replace("iota_dimension=1\n", "iota_dimension=1\n j = s32[50,8] reverse(i), dimensions={1}\n")
+        .replace("reduce(x, i,", "reduce(x, j,");
+    let other = self::certified(&backwards, &[&reversed], Allowances::LOOSE);
+    for (array, (actual, _)) in other.iter().enumerate() {
+        let tally = judged(array, actual);
+        assert_eq!((tally.wrong, tally.undecided), (0, 0));
+    }
+}
