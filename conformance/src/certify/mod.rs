@@ -24,7 +24,7 @@
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
-//! | `reordered`, `region`, `selected` | folds by what is recognized, in any order | each component alone: one of the above, or which elements may be chosen |
+//! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
