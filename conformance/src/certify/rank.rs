@@ -82,7 +82,7 @@ fn near(ty: ElementType, ranks: &BTreeSet<i64>) -> BTreeSet<i64> {
     match Format::of(ty) {
         Some(_) if ty.bits() <= 8 => {
             found = with_element_type!(ty, T => {
-                let all: Vec<T> = (0..1u128 << ty.bits()).map(|bits| <T as Bits>::from_bits(bits)).collect();
+                let all: Vec<T> = (0..1u128 << ty.bits()).map(<T as Bits>::from_bits).collect();
                 of_tensor(&Tensor::new([all.len() as i64].as_slice(), <T as BufferOf>::wrap(all)))
             })
             .into_iter()
