@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use hlo::{AttrKey, ElementType, Instruction, Module, Opcode, Shape};
+use hlo::{AttrKey, ComputationId, ElementType, Instruction, Module, Opcode, Shape};
 use hlo_interp::custom_call::Call;
 use hlo_interp::{Accumulate, Tensor, Value};
 
@@ -14,7 +14,7 @@ use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Mode};
 use super::sums::{self, Factor, Terms};
-use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise};
+use super::{Bounds, Leaf, Radii, Settings, Tree, elementwise, multiplied, reordered};
 
 /// What a device hands in.
 pub(super) struct Deposit {
@@ -110,7 +110,8 @@ impl Meeting<'_> {
         let sum = number && by == Some(Opcode::Add);
         let allowed = &self.settings.allowances;
         let literal = region.is_none_or(|c| {
-            !sum && rules::is_exact_region(self.module, c, allowed) && !(allowed.reorder_regions && number)
+            let free = || reordered::is_free(self.module, c, self.settings);
+            !sum && rules::is_exact_region(self.module, c, allowed) && (!allowed.reorder_regions || free())
         });
         if exact && literal {
             return Some(results.iter().map(|_| Bounds::default()).collect());
@@ -121,6 +122,8 @@ impl Meeting<'_> {
             (Some(_), Some(Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or)) => {
                 self.extremes(mode)
             }
+            (Some(_), Some(Opcode::Multiply)) if number => self.multiplied(mode),
+            (Some(c), _) if self.is_extreme(c) => self.extremes(mode),
             (Some(_), _) => None,
         };
         let (soft, hard) = (found(Mode::Soft)?, found(Mode::Hard)?);
@@ -251,6 +254,35 @@ impl Meeting<'_> {
                 Some(sums::concluded(&case, result, &terms, &manner, literal, false, mode))
             })
             .collect()
+    }
+
+    fn multiplied(&self, mode: Mode) -> Option<Vec<Radii>> {
+        if self.is_displaced() {
+            return Some(self.unknown());
+        }
+        let ty = self.result.arrays().first()?.element_type();
+        let factor = |p: &Part| Factor::new(self.settings, &p.tensor, &self.radii(p, mode), ty);
+        let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
+            let regions = Regions::Fold(Opcode::Multiply, ElementType::F64);
+            let results = self.run(&|_| ElementType::F64, &regions, &|_, _, p| {
+                tensor(ElementType::F64, p.tensor.dims(), &of(&factor(p)))
+            })?;
+            Some(results.iter().map(|t| Numbers::of(t).re).collect())
+        };
+        let off = self.all().any(|p| factor(p).off.iter().any(|&r| r > 0.0));
+        multiplied::concluded(&self.case(), off, &run, mode)
+    }
+
+    /// Whether a computation gives an extreme of what all hand in: one is written out, and nobody hands in NaNs or zeros of both signs.
+    fn is_extreme(&self, computation: ComputationId) -> bool {
+        let (mut nan, mut zeros) = (false, [false; 2]);
+        for part in self.all() {
+            for x in Numbers::of(&part.tensor).re {
+                nan |= x.is_nan();
+                zeros[usize::from(x.is_sign_negative())] |= x == 0.0;
+            }
+        }
+        !nan && zeros != [true; 2] && reordered::is_extreme(self.module, computation, self.settings)
     }
 
     fn extremes(&self, mode: Mode) -> Option<Vec<Radii>> {

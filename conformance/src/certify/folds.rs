@@ -103,6 +103,11 @@ fn reduced(case: &Case<'_>) -> Option<Terms> {
     Some(Terms { steps: steps.collect(), results })
 }
 
+/// Step by step, for each result of `reduce-window` the element that it folds, if there is one; and how many results there are.
+pub(super) fn window_terms(case: &Case<'_>) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
+    windows(case).map(|terms| (terms.steps, terms.results))
+}
+
 fn windows(case: &Case<'_>) -> Option<Terms> {
     let sizes = case.args.first()?.tensor.sizes();
     let result = case.results.first()?.sizes();

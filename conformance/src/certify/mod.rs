@@ -24,6 +24,7 @@
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
+//! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
@@ -41,6 +42,7 @@ mod complex;
 mod decompositions;
 mod devices;
 mod elementwise;
+mod expression;
 mod factors;
 mod folds;
 mod lapack;
@@ -52,9 +54,14 @@ mod multiplied;
 mod number;
 mod order;
 mod probe;
+mod rank;
 mod reflectors;
+mod region;
+mod reordered;
 mod rules;
+mod selected;
 mod sums;
+mod terms;
 mod walk;
 
 use std::sync::Arc;
@@ -398,6 +405,25 @@ fn evaluate(
     let finished = finished.inspect_err(|e| account.fail(e.clone()))?;
     let results = finished.into_iter().enumerate();
     Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
+}
+
+/// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
+pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
+    let options = RunOptions::default();
+    let account = Arc::new(Account::new(crate::room::within(options.limits.memory_bytes, 0, 1), 1));
+    let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
+    region::Region::new(module, computation, true, &settings).is_some_and(|region| {
+        region.choices.iter().all(|choice| choice.table.selects)
+            && region.components.iter().enumerate().all(|(i, component)| match *component {
+                region::Component::Choice(_) => true,
+                region::Component::Fold(by, of) => {
+                    let extreme = matches!(by, hlo::Opcode::Maximum | hlo::Opcode::Minimum);
+                    let real = !region.expression.nodes[of].ty.is_complex();
+                    extreme && real && of == region.element(i)
+                }
+                region::Component::Unrecognized => false,
+            })
+    })
 }
 
 /// The bounds of a value that is what it is.

@@ -22,17 +22,15 @@ const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
 
 /// The radii of such a fold.
 pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
-    const UNKNOWN: f64 = f64::INFINITY;
     let number = case.results.iter().all(|t| Format::of(t.element_type()).is_some());
     let by = rules::folds_by(case) == Some(Opcode::Multiply) && case.opcode() != Opcode::Map;
-    if !number || !by || case.settings.allowances.reorder_regions {
+    if !number || !by {
         return None;
     }
     if mode == Mode::Hard && misplaced(case, radii) {
         return Some(case.results.iter().map(|t| Radii::unknown(t.len())).collect());
     }
     let ty = case.results.first()?.element_type();
-    let format = Format::of(ty)?;
     let (shapes, regions) = (moved_shapes(case, &to_f64), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
     let xs: Vec<Factor> =
@@ -50,6 +48,17 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
     let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
+    concluded(case, off, &run, mode)
+}
+
+/// A probe of a fold of what this gives for each factor: the arrays of its result.
+pub(super) type Run<'a> = &'a dyn Fn(&dyn Fn(&Factor) -> Vec<f64>) -> Option<Vec<Vec<f64>>>;
+
+/// The radii of products that a probe multiplies, of factors that are perhaps `off`.
+pub(super) fn concluded(case: &Case<'_>, off: bool, run: Run<'_>, mode: Mode) -> Found {
+    const UNKNOWN: f64 = f64::INFINITY;
+    let ty = case.results.first()?.element_type();
+    let format = Format::of(ty)?;
     let all_largest = run(&|x| x.largest.clone())?;
     let all_above = run(&|x| x.largest.iter().map(|m| m.max(1.0)).collect())?;
     let all_counts = run(&|x| vec![COUNTED; x.off.len()])?;

@@ -109,6 +109,11 @@ impl Probe {
         Probe::new(source, instr, &operands, retyped(&instr.shape, retype), &regions)
     }
 
+    /// The instruction, and the module that it is in.
+    pub(super) fn instruction(&self) -> (&Module, &Instruction) {
+        (&self.module, self.module.instr(self.module.root(self.module.entry())))
+    }
+
     /// Gives the applied computation more parameters, scalars that it does not look at.
     pub(super) fn more_parameters(
         &mut self,

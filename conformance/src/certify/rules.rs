@@ -13,9 +13,10 @@ use hlo_interp::{Devices, Tensor, Value};
 
 use super::blocks::in_blocks;
 use super::number::{Format, Numbers};
+use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
-    multiplied, order, reflectors, sums,
+    multiplied, order, reflectors, reordered, sums,
 };
 use crate::engine::RunOptions;
 
@@ -66,7 +67,7 @@ impl Case<'_> {
     }
 
     /// Radii of the operands, widened by the rounding of products that contraction leaves out.
-    fn radii(&self, mode: Mode) -> Vec<Radii> {
+    pub(super) fn radii(&self, mode: Mode) -> Vec<Radii> {
         let adds = matches!(self.opcode().numeric_row(), NumericRow::Sum | NumericRow::Region)
             || matches!(self.opcode(), Opcode::Add | Opcode::Subtract);
         self.args
@@ -118,7 +119,7 @@ impl Case<'_> {
                     !(sum
                         && (sums::is_sum(self) || multiplies_windows(self) || log_add_exp::of_windows(self)))
                         && called.iter().all(|&c| is_exact_region(self.module, c, allowed))
-                        && !(allowed.reorder_regions && self.opcode() != Opcode::Map && float(t))
+                        && !(allowed.reorder_regions && self.opcode() != Opcode::Map)
                 }
                 Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Called | Numeric::Opaque => {
                     false
@@ -215,6 +216,14 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     if let Some(bounds) = in_blocks(case) {
         return vec![leaf(bounds)];
     }
+    if case.settings.allowances.reorder_regions {
+        match reordered::order(case) {
+            Order::Fixed => return reordered::literally(case),
+            Order::Any(found) => return found.into_iter().map(leaf).collect(),
+            Order::Unknown => return unknown(),
+            Order::Covered => {}
+        }
+    }
     let both = |by: Rule| found(case, by, Mode::Soft).zip(found(case, by, Mode::Hard));
     let mut radii = both(rule);
     if radii.is_none() && multiplies_windows(case) {
@@ -228,20 +237,25 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
             return all.into_iter().map(leaf).collect();
         }
         radii = both(multiplied::fold).or_else(|| both(log_add_exp::fold));
+        if radii.is_none()
+            && let Order::Any(found) = reordered::order(case)
+        {
+            return found.into_iter().map(leaf).collect();
+        }
     }
     let Some((soft, hard)) = radii else { return unknown() };
     if soft.len() != case.results.len() || hard.len() != soft.len() {
         return unknown();
     }
     let pairs = soft.into_iter().zip(hard).zip(&case.results);
-    pairs
-        .map(|((soft, hard), t)| {
-            // Integers are decisions of their own.
-            let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
-            let (soft, hard) = (at_least(t, soft), at_least(t, hard));
-            leaf(Bounds::of(soft, hard))
-        })
-        .collect()
+    pairs.map(|((soft, hard), t)| leaf(concluded(t, soft, hard))).collect()
+}
+
+/// The bounds of an array from the radii that a rule found.
+pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
+    // Integers are decisions of their own.
+    let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
+    Bounds::of(at_least(t, soft), at_least(t, hard))
 }
 
 /// The bounds of a module that computes what a call does.

@@ -13,6 +13,8 @@
 //! | `fma` | a product that is added to something is not rounded ([`fma`]) | contraction |
 //! | `excess` | chains of `f16` and `bf16` arithmetic in f32 ([`excess`]) | excess precision |
 //! | `flush` | denormals are zeros in arithmetic ([`flush`]) | denormals flushed |
+//! | `regions-reversed` | folds that are no sums from the last element to the first ([`regions`]) | reordered regions |
+//! | `regions-halved` | folds that choose among elements by halves ([`regions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
 //! The first five run with `--accumulate region`, where the order of a sum shows. There a sum of a type narrower than f32 rounds each step in
@@ -22,6 +24,7 @@
 pub mod excess;
 pub mod flush;
 pub mod fma;
+pub mod regions;
 pub mod sums;
 pub mod ulp;
 
@@ -59,6 +62,14 @@ pub fn all() -> Vec<Variant> {
         other(Box::new(fma::Fma), Allowances { contraction: true, ..strict }),
         other(Box::new(excess::Excess), Allowances { excess_precision: true, ..strict }),
         other(Box::new(flush::Flush), Allowances { flush_denormals: true, ..strict }),
+        other(
+            Box::new(regions::Regions(regions::How::Reversed)),
+            Allowances { reorder_regions: true, ..strict },
+        ),
+        other(
+            Box::new(regions::Regions(regions::How::Halved)),
+            Allowances { reorder_regions: true, ..strict },
+        ),
         other(Box::new(ulp::Ulp::Up), strict),
         other(Box::new(ulp::Ulp::Down), strict),
     ]

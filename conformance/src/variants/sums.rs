@@ -76,7 +76,7 @@ fn narrow(ty: ElementType) -> bool {
 }
 
 /// Whether a computation adds its two parameters, numbers of one type.
-fn adds(e: &Edit<'_>, region: ComputationId) -> Option<ElementType> {
+pub(super) fn adds(e: &Edit<'_>, region: ComputationId) -> Option<ElementType> {
     let module = &*e.module;
     let root = module.instr(module.root(region));
     let ty = root.shape.element_type()?;
@@ -259,7 +259,7 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
 
 /// The window that finds in the reversed operand what the instruction's finds in the operand, its results reversed: what is left over at
 /// the end, because no more window fits there, is cut from the beginning.
-fn turned(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
+pub(super) fn turned(e: &Edit<'_>, dims: &[i64], x: InstrId) -> Option<Window> {
     let sizes = e.array(x)?.dims.clone();
     let mut window = window(e);
     for (w, &d) in window.dims.iter_mut().zip(dims) {
@@ -382,7 +382,7 @@ fn split(e: &mut Edit<'_>, how: How) -> Option<InstrId> {
 }
 
 /// The longest of some dimensions, and its size, if that is more than one.
-fn longest(dims: &[i64], sizes: &[i64]) -> Option<(usize, i64)> {
+pub(super) fn longest(dims: &[i64], sizes: &[i64]) -> Option<(usize, i64)> {
     let sized = dims.iter().filter_map(|&d| {
         let d = usize::try_from(d).ok()?;
         Some((d, *sizes.get(d)?))

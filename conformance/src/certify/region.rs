@@ -1,0 +1,592 @@
+//! What an applied computation that folds does: of each component of its results, an operation on the accumulator and on something of the
+//! elements, or a choice between the accumulators and the elements by their order.
+//!
+//! - **Operations** (sums, products, extremes, logic) of the accumulator with a function of elements alone are read off the expression:
+//!   `acc + x * x`.
+//! - **Choices** (argmax, extremes written out, overwriting) are not matched against forms, since there are too many. That such a region only
+//!   compares ([`Compared`]) is shown from its expression: comparisons of an accumulator with its element or with constants,
+//!   logic on their results, and selections by these. So what it gives depends on the order of its operands and of the constants alone,
+//!   and a [`Table`] of what it gives for representatives of each order tells everything.
+//!
+//! **Invariant:** what is not shown is not recognized.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hlo::attrs::CompareType;
+use hlo::opcode::Numeric;
+use hlo::{ComputationId, ConstantValue, ElementType, Module, Opcode};
+use hlo_interp::device::host::NoHost;
+use hlo_interp::{Devices, Tensor, Value};
+
+use super::expression::{Expression, Origin};
+use super::number::Format;
+use super::rank::{self, Line};
+use super::{Settings, Tree, evaluate};
+use crate::engine::RunOptions;
+
+/// The most representatives of the operands on one side of a choice.
+const MAX_ROWS: usize = 600;
+
+/// The most representatives of which all triples are tried.
+const MAX_ROWS_IN_TRIPLES: usize = 100;
+
+/// How often representatives are added for what a region gives that is neither operand.
+const MAX_ROUNDS: usize = 3;
+
+/// Of a component what it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Component {
+    /// An operation on its accumulator and this node, which depends on elements alone.
+    Fold(Opcode, usize),
+    /// Part of a choice of this number.
+    Choice(usize),
+    /// Neither.
+    Unrecognized,
+}
+
+/// An applied computation that folds.
+pub(super) struct Region<'m> {
+    pub(super) expression: Expression<'m>,
+    pub(super) components: Vec<Component>,
+    pub(super) choices: Vec<Choice>,
+    accumulators_first: bool,
+}
+
+/// Components among which the region chooses together.
+#[derive(Debug)]
+pub(super) struct Choice {
+    /// The components, in order.
+    pub(super) members: Vec<usize>,
+    /// Of each member whether the region looks at it.
+    pub(super) looked_at: Vec<bool>,
+    pub(super) table: Table,
+}
+
+/// What a region gives for pairs of rows of representatives.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Of each member.
+    pub(super) lines: Vec<Line>,
+    /// Of each member the distance in rows of representatives that are neighbours.
+    strides: Vec<usize>,
+    rows: usize,
+    /// Pair by pair what is given.
+    outcomes: Vec<Outcome>,
+    /// It is associative and commutative: no order of a fold matters.
+    pub(super) any_order: bool,
+    /// Pairs of rows of which it gives something of either, all of them with a NaN.
+    pub(super) mixed: Vec<(usize, usize)>,
+    /// It may give the zero of the other sign than that of the row that it gives.
+    pub(super) mixes_zeros: bool,
+    /// Of each member whether it is always the greater (`Some(true)`) or the less of both, NaNs apart.
+    pub(super) extreme: Vec<Option<bool>>,
+    /// It always gives one of both rows, but for `mixed`.
+    pub(super) selects: bool,
+}
+
+/// Which of both rows a region gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Outcome {
+    pub(super) first: bool,
+    pub(super) second: bool,
+}
+
+impl Outcome {
+    /// Either, as far as is known.
+    pub(super) const EITHER: Outcome = Outcome { first: true, second: true };
+
+    fn or(self, other: Outcome) -> Outcome {
+        Outcome { first: self.first | other.first, second: self.second | other.second }
+    }
+}
+
+impl<'m> Region<'m> {
+    /// `None` if the computation is no expression of as many accumulators, elements and results.
+    pub(super) fn new(
+        module: &'m Module,
+        computation: ComputationId,
+        accumulators_first: bool,
+        settings: &Settings,
+    ) -> Option<Region<'m>> {
+        let expression = Expression::new(module, computation)?;
+        let n = expression.results.len();
+        let typed = |i: usize| {
+            let ty = expression.parameters[i];
+            ty == expression.parameters[n + i] && ty == expression.nodes[expression.results[i]].ty
+        };
+        if expression.parameters.len() != 2 * n || !(0..n).all(typed) {
+            return None;
+        }
+        let components = vec![Component::Unrecognized; n];
+        let mut region = Region { expression, components, choices: Vec::new(), accumulators_first };
+        for i in 0..n {
+            if let Some((opcode, node)) = region.folded(i) {
+                region.components[i] = Component::Fold(opcode, node);
+            }
+        }
+        let mut done = vec![false; n];
+        for i in 0..n {
+            if done[i] || region.components[i] != Component::Unrecognized {
+                continue;
+            }
+            let members = region.connected(i);
+            members.iter().for_each(|&m| done[m] = true);
+            if let Some(choice) = region.choice(&members, settings) {
+                members.iter().for_each(|&m| region.components[m] = Component::Choice(region.choices.len()));
+                region.choices.push(choice);
+            }
+        }
+        Some(region)
+    }
+
+    /// The parameter that is a component's accumulator.
+    fn accumulator(&self, component: usize) -> usize {
+        if self.accumulators_first { component } else { component + self.components.len() }
+    }
+
+    /// The parameter that is a component's element.
+    pub(super) fn element(&self, component: usize) -> usize {
+        if self.accumulators_first { component + self.components.len() } else { component }
+    }
+
+    /// The operation on its accumulator that a component is, and the node that is its other operand.
+    fn folded(&self, component: usize) -> Option<(Opcode, usize)> {
+        let root = self.expression.results[component];
+        let opcode = self.expression.opcode(root)?;
+        let folds = matches!(
+            opcode,
+            Opcode::Add
+                | Opcode::Multiply
+                | Opcode::Maximum
+                | Opcode::Minimum
+                | Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+        );
+        let [a, b] = self.expression.nodes[root].operands[..] else { return None };
+        // The nodes of parameters are the first ones.
+        let accumulator = self.accumulator(component);
+        let other = match (a == accumulator, b == accumulator) {
+            (true, false) => b,
+            (false, true) => a,
+            (true, true) | (false, false) => return None,
+        };
+        let n = self.components.len();
+        let is_element = |p: &usize| (*p >= n) == self.accumulators_first;
+        (folds && self.expression.dependencies(&[other]).iter().all(is_element)).then_some((opcode, other))
+    }
+
+    /// The components that a component depends on, and that these depend on, and so on.
+    fn connected(&self, component: usize) -> Vec<usize> {
+        let n = self.components.len();
+        let mut members = BTreeSet::from([component]);
+        loop {
+            let roots: Vec<usize> = members.iter().map(|&m| self.expression.results[m]).collect();
+            let more = self.expression.dependencies(&roots).into_iter().map(|p| p % n);
+            let before = members.len();
+            members.extend(more);
+            if members.len() == before {
+                return members.into_iter().collect();
+            }
+        }
+    }
+
+    fn choice(&self, members: &[usize], settings: &Settings) -> Option<Choice> {
+        let mut compared = Compared::new(&self.expression, self.components.len());
+        let roots: Vec<usize> = members.iter().map(|&m| self.expression.results[m]).collect();
+        compared.follow(&self.expression.reached(&roots))?;
+        for (&m, &root) in members.iter().zip(&roots) {
+            let tag = compared.tags[root].as_ref()?;
+            let own = tag.moved && tag.components.iter().all(|&c| c == m);
+            if !(own || tag.decided) {
+                return None;
+            }
+        }
+        let parameters =
+            members.iter().map(|&m| self.accumulator(m)).chain(members.iter().map(|&m| self.element(m)));
+        let parameters: Vec<usize> = parameters.collect();
+        let mut looked_at: Vec<bool> = members.iter().map(|&m| compared.lines[m].looked_at).collect();
+        for _ in 0..MAX_ROUNDS {
+            let lines = members.iter().zip(&looked_at).map(|(&m, &looked_at)| {
+                let (ty, line) = (self.expression.parameters[m], &compared.lines[m]);
+                if looked_at { Line::new(ty, &line.constants, line.total) } else { Line::unseen(ty) }
+            });
+            match Table::new(&self.expression, &roots, &parameters, lines.collect(), &looked_at, settings)? {
+                Ok(table) => return Some(Choice { members: members.to_vec(), looked_at, table }),
+                Err(more) => {
+                    for ((&m, more), looked_at) in members.iter().zip(more).zip(&mut looked_at) {
+                        *looked_at |= !more.is_empty();
+                        compared.lines[m].constants.extend(more);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What is known of a node of a region that only compares.
+#[derive(Clone, Default, Debug)]
+struct Tag {
+    /// It is a parameter of one of these components, perhaps in a wider type, or a constant.
+    moved: bool,
+    components: BTreeSet<usize>,
+    constants: BTreeSet<i64>,
+    /// The order of parameters and constants decides what it is.
+    decided: bool,
+}
+
+/// How a component's parameters are looked at.
+#[derive(Clone, Default, Debug)]
+struct Look {
+    looked_at: bool,
+    constants: BTreeSet<i64>,
+    /// By an order in which NaNs have places.
+    total: bool,
+}
+
+/// Shows that an expression depends on the order of its parameters alone.
+struct Compared<'e, 'm> {
+    expression: &'e Expression<'m>,
+    components: usize,
+    lines: Vec<Look>,
+    tags: Vec<Option<Tag>>,
+}
+
+impl<'e, 'm> Compared<'e, 'm> {
+    fn new(expression: &'e Expression<'m>, components: usize) -> Self {
+        Compared { expression, components, lines: vec![Look::default(); components], tags: Vec::new() }
+    }
+
+    /// Tags the nodes that matter; `None` if one of them does more than compare.
+    fn follow(&mut self, matter: &[bool]) -> Option<()> {
+        for (n, &matters) in matter.iter().enumerate() {
+            let tag = if matters { Some(self.tag(n)?) } else { None };
+            self.tags.push(tag);
+        }
+        Some(())
+    }
+
+    fn tag(&mut self, n: usize) -> Option<Tag> {
+        let expression = self.expression;
+        let node = &expression.nodes[n];
+        let id = match node.origin {
+            Origin::Parameter(p) => {
+                let components = BTreeSet::from([p % self.components]);
+                let decided = node.ty == ElementType::Pred;
+                if decided {
+                    self.lines[p % self.components].looked_at = true;
+                }
+                return Some(Tag { moved: true, components, decided, ..Tag::default() });
+            }
+            Origin::Instruction(id) => id,
+        };
+        let instr = expression.module.instr(id);
+        let operands: Option<Vec<Tag>> = node.operands.iter().map(|&o| self.tags[o].clone()).collect();
+        let operands = operands?;
+        let from: Vec<ElementType> = node.operands.iter().map(|&o| expression.nodes[o].ty).collect();
+        let all_decided = operands.iter().all(|t| t.decided);
+        let all_moved = operands.iter().all(|t| t.moved);
+        let real = !from.iter().any(|ty| ty.is_complex());
+        let decided = Tag { decided: true, ..Tag::default() };
+        match instr.opcode {
+            Opcode::Constant => {
+                let ConstantValue::Given(literal) = instr.attrs.constant_value()? else { return None };
+                let literal = literal.as_array()?.clone();
+                let rank = *rank::of_tensor(&Tensor::new(literal.dims, literal.buffer)).first()?;
+                Some(Tag { moved: true, decided: true, constants: BTreeSet::from([rank]), ..Tag::default() })
+            }
+            opcode if all_decided && opcode.is_elementwise() => {
+                let exact = from.iter().chain([&node.ty]).all(|&ty| opcode.numeric(ty) == Numeric::Exact);
+                exact.then_some(decided)
+            }
+            Opcode::Compare if all_moved && real => {
+                let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+                self.looks(&operands, total)?;
+                Some(decided)
+            }
+            Opcode::Maximum | Opcode::Minimum | Opcode::Clamp if all_moved && real => {
+                self.looks(&operands, false)?;
+                Some(joined(&operands))
+            }
+            Opcode::IsFinite if all_moved && real => {
+                let mut infinities = operands;
+                let first = infinities.first_mut()?;
+                first.constants.extend([rank::of_float(f64::INFINITY), rank::of_float(f64::NEG_INFINITY)]);
+                self.looks(&infinities, false)?;
+                Some(decided)
+            }
+            Opcode::Select if operands.first()?.decided && operands[1..].iter().all(|t| t.moved) => {
+                Some(Tag { decided: false, ..joined(&operands[1..]) })
+            }
+            Opcode::Convert if all_moved && holds(from[0], node.ty) => operands.into_iter().next(),
+            // Back to the type of the parameters that it was.
+            Opcode::Convert
+                if all_moved
+                    && operands[0].constants.is_empty()
+                    && operands[0].components.iter().all(|&c| expression.parameters[c] == node.ty) =>
+            {
+                operands.into_iter().next()
+            }
+            _ => None,
+        }
+    }
+
+    /// Some are compared with each other: parameters of one component, and constants.
+    fn looks(&mut self, compared: &[Tag], total: bool) -> Option<()> {
+        let all = joined(compared);
+        let mut components = all.components.iter();
+        let Some(&component) = components.next() else { return Some(()) };
+        if components.next().is_some() {
+            return None;
+        }
+        let line = &mut self.lines[component];
+        line.looked_at = true;
+        line.total |= total;
+        line.constants.extend(all.constants);
+        Some(())
+    }
+}
+
+/// One of these.
+fn joined(tags: &[Tag]) -> Tag {
+    let mut all = Tag {
+        moved: tags.iter().all(|t| t.moved),
+        decided: tags.iter().all(|t| t.decided),
+        ..Tag::default()
+    };
+    for tag in tags {
+        all.components.extend(&tag.components);
+        all.constants.extend(&tag.constants);
+    }
+    all
+}
+
+/// Whether a type holds all numbers of another, in their order and with the same ranks.
+fn holds(from: ElementType, to: ElementType) -> bool {
+    match (Format::of(from), Format::of(to)) {
+        (Some(f), Some(t)) => {
+            f.precision <= t.precision
+                && f.max <= t.max
+                && f.least() >= t.least()
+                && from.is_complex() == to.is_complex()
+        }
+        (None, None) => {
+            let greatest = [ElementType::U64];
+            let ((low, high), (least, most)) = (rank::ends(from), rank::ends(to));
+            !greatest.contains(&from) && !greatest.contains(&to) && least <= low && high <= most
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// Ranks that representatives lack, of each member.
+type Lacking = Vec<BTreeSet<i64>>;
+
+impl Table {
+    /// `Err`: what the region gives is neither operand, and no representative.
+    fn new(
+        expression: &Expression<'_>,
+        roots: &[usize],
+        parameters: &[usize],
+        lines: Vec<Line>,
+        looked_at: &[bool],
+        settings: &Settings,
+    ) -> Option<Result<Table, Lacking>> {
+        let mut rows = 1usize;
+        let mut strides = Vec::new();
+        for line in &lines {
+            strides.push(rows);
+            rows = rows.checked_mul(line.ranks.len()).filter(|&rows| rows > 0 && rows <= MAX_ROWS)?;
+        }
+        let lanes = rows * rows;
+        let of = |row: usize, member: usize| row / strides[member] % lines[member].ranks.len();
+        let types = |p: usize| expression.parameters[p];
+        let columns = parameters.iter().enumerate().map(|(k, &p)| {
+            let member = k % lines.len();
+            let rank = |lane: usize| {
+                let row = if k < lines.len() { lane / rows } else { lane % rows };
+                lines[member].ranks[of(row, member)]
+            };
+            rank::tensor(types(p), &(0..lanes).map(rank).collect::<Vec<i64>>())
+        });
+        let module = expression.lifted(roots, parameters, lanes as i64)?;
+        let given = run(&module, columns.collect(), settings)?;
+        let floats: Vec<bool> = roots.iter().map(|&r| Format::of(expression.nodes[r].ty).is_some()).collect();
+        let total_order = |member: usize| lines[member].index(rank::NEGATIVE_NAN).is_some();
+        let mut lacking: Lacking = vec![BTreeSet::new(); lines.len()];
+        // Lane by lane the row that is given, if its ranks are all among the representatives.
+        let mut rows_given = vec![0; lanes];
+        for (member, ranks) in given.iter().map(rank::of_tensor).enumerate() {
+            for (lane, mut rank) in ranks.into_iter().enumerate() {
+                if rank == rank::NEGATIVE_NAN && !total_order(member) {
+                    rank = rank::NAN;
+                }
+                match lines[member].index(rank) {
+                    Some(index) => rows_given[lane] += index * strides[member],
+                    None => {
+                        lacking[member].insert(rank);
+                    }
+                }
+            }
+        }
+        if lacking.iter().any(|l| !l.is_empty()) {
+            return Some(Err(lacking));
+        }
+        let equals = |a: usize, b: usize| {
+            (0..lines.len())
+                .all(|m| rank::equal(lines[m].ranks[of(a, m)], lines[m].ranks[of(b, m)], floats[m]))
+        };
+        let nan = |row: usize| {
+            (0..lines.len())
+                .any(|m| floats[m] && [rank::NAN, rank::NEGATIVE_NAN].contains(&lines[m].ranks[of(row, m)]))
+        };
+        let (mut outcomes, mut mixed) = (Vec::with_capacity(lanes), Vec::new());
+        let (mut mixes_zeros, mut selects) = (false, true);
+        let mut extreme = vec![(true, true); lines.len()];
+        for (lane, &row) in rows_given.iter().enumerate() {
+            let (x, y) = (lane / rows, lane % rows);
+            let exactly = Outcome { first: row == x, second: row == y };
+            let about = Outcome { first: equals(row, x), second: equals(row, y) };
+            if exactly.first || exactly.second {
+                // Whether it is this one or an equal one is not known where signs of zeros may be mixed.
+                outcomes.push(exactly);
+            } else {
+                mixes_zeros |= about.first || about.second;
+                if !about.first && !about.second {
+                    if nan(x) || nan(y) {
+                        mixed.push((x, y));
+                    } else {
+                        selects = false;
+                    }
+                    outcomes.push(Outcome::EITHER);
+                } else {
+                    outcomes.push(about);
+                }
+            }
+            for (m, (greatest, least)) in extreme.iter_mut().enumerate() {
+                let [x, y, r] = [x, y, row].map(|row| lines[m].ranks[of(row, m)]);
+                if floats[m] && [x, y].iter().any(|r| [rank::NAN, rank::NEGATIVE_NAN].contains(r)) {
+                    continue;
+                }
+                *greatest &= rank::equal(r, x.max(y), floats[m]);
+                *least &= rank::equal(r, x.min(y), floats[m]);
+            }
+        }
+        let any_order = rows <= MAX_ROWS_IN_TRIPLES && {
+            let f = |x: usize, y: usize| rows_given[x * rows + y];
+            (0..rows).all(|x| {
+                (0..rows).all(|y| f(x, y) == f(y, x) && (0..rows).all(|z| f(f(x, y), z) == f(x, f(y, z))))
+            })
+        };
+        let extreme = extreme.into_iter().zip(looked_at).map(|(of, &looked_at)| match of {
+            (true, false) if looked_at => Some(true),
+            (false, true) if looked_at => Some(false),
+            (_, _) => None,
+        });
+        let extreme = extreme.collect();
+        if !selects && !any_order {
+            return None;
+        }
+        Some(Ok(Table { strides, rows, outcomes, any_order, mixed, mixes_zeros, extreme, selects, lines }))
+    }
+
+    /// Of a row of representatives that of a member, as a rank.
+    fn rank(&self, row: usize, member: usize) -> i64 {
+        let line = &self.lines[member];
+        line.ranks[row / self.strides[member] % line.ranks.len()]
+    }
+
+    /// Which of both it may give where members are of some ranges.
+    pub(super) fn outcome(
+        &self,
+        looked_at: &[bool],
+        x: impl Fn(usize) -> (i64, i64),
+        y: impl Fn(usize) -> (i64, i64),
+    ) -> Outcome {
+        if let Some((x, y)) = self.exact_rows(looked_at, &x, &y) {
+            return self.outcomes[x * self.rows + y];
+        }
+        let mut pairs = vec![(0, 0)];
+        for (m, line) in self.lines.iter().enumerate() {
+            let of_member = if looked_at[m] {
+                match line.pairs(x(m), y(m)) {
+                    Some(pairs) => pairs,
+                    None => return Outcome::EITHER,
+                }
+            } else {
+                vec![(0, 1)]
+            };
+            let stride = self.strides[m];
+            pairs = pairs
+                .into_iter()
+                .flat_map(|(x, y)| of_member.iter().map(move |&(a, b)| (x + a * stride, y + b * stride)))
+                .collect();
+        }
+        let none = Outcome { first: false, second: false };
+        pairs.into_iter().fold(none, |all, (x, y)| all.or(self.outcomes[x * self.rows + y]))
+    }
+}
+
+impl Choice {
+    /// Of the pairs of rows of which something of either is given the slots of each member, looked at or not.
+    pub(super) fn mixed_slots(&self) -> Vec<Vec<(usize, usize)>> {
+        let table = &self.table;
+        let slots = |&(x, y): &(usize, usize)| -> Vec<(usize, usize)> {
+            let each = table.lines.iter().enumerate();
+            each.map(|(m, line)| (line.slot(table.rank(x, m)), line.slot(table.rank(y, m)))).collect()
+        };
+        table.mixed.iter().map(slots).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl Table {
+    /// Whether the NaNs of a member have places in its order.
+    pub(super) fn is_total(&self, member: usize) -> bool {
+        self.lines[member].is_total()
+    }
+
+    /// The rows that stand for members that are known exactly.
+    fn exact_rows(
+        &self,
+        looked_at: &[bool],
+        x: &impl Fn(usize) -> (i64, i64),
+        y: &impl Fn(usize) -> (i64, i64),
+    ) -> Option<(usize, usize)> {
+        let mut rows = (0, 0);
+        for (m, line) in self.lines.iter().enumerate() {
+            let (a, b) = if looked_at[m] {
+                let (x, y) = (x(m), y(m));
+                if x.0 != x.1 || y.0 != y.1 {
+                    return None;
+                }
+                line.pair(x.0, y.0)?
+            } else {
+                (0, 1)
+            };
+            rows = (rows.0 + a * self.strides[m], rows.1 + b * self.strides[m]);
+        }
+        Some(rows)
+    }
+}
+
+/// What a module gives.
+fn run(module: &Module, args: Vec<Tensor>, settings: &Settings) -> Option<Vec<Tensor>> {
+    let trees = args.iter().map(|_| Tree::exact()).collect();
+    let (value, _) = evaluated(module, args, trees, settings)?;
+    Some(value.arrays().into_iter().cloned().collect())
+}
+
+/// What a module gives, with bounds.
+pub(super) fn evaluated(
+    module: &Module,
+    args: Vec<Tensor>,
+    trees: Vec<Tree>,
+    settings: &Settings,
+) -> Option<(Value, Tree)> {
+    let options = RunOptions { devices: Devices::ONE, seed: 0, ..settings.options };
+    let settings = Settings { options, nested: true, ..settings.clone() };
+    let values = args.into_iter().map(Value::Array).collect();
+    evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), None).ok()?.pop()
+}

@@ -1,0 +1,314 @@
+//! Folds in any order: what the liberty to reorder regions comes to.
+//!
+//! An engine that has it may combine the elements of a result in any order and with any brackets, each once, and the initial value once. What a
+//! region computes is recognized ([`Region`]) component by component, and each component has bounds that hold in any order:
+//!
+//! - what is associative and commutative to the bit (integers, logic, choices by a total order) is exact where its operands are;
+//! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules, whose bounds hold in any order;
+//! - choices reach what may be chosen ([`selected`]).
+//!
+//! Of a component that is not recognized nothing is known. Some instructions leave no order to choose: scatters whose updates all go to different
+//! elements of the operand, as they are in this run; and scans, which are ordered by definition, unless they say that their computation is
+//! associative: then brackets are free, elements still stand in their order.
+
+use std::sync::Arc;
+
+use hlo::{AttrKey, ComputationId, ElementType, Module, Opcode, Shape};
+use hlo_interp::{Accumulate, Tensor};
+
+use super::number::{Format, Numbers, power_of_two, tensor};
+use super::probe::{Probe, Regions, retyped};
+use super::region::{Component, Region, evaluated};
+use super::rules::{self, Arg, Case, Kind, Mode, kind};
+use super::terms::Terms;
+use super::{Bounds, Leaf, Radii, Settings, Tree, selected, sums};
+use crate::engine::{Allowances, RunOptions};
+
+/// What the order of a fold comes to.
+pub(super) enum Order {
+    /// There is none to choose.
+    Fixed,
+    /// The rules for instructions of its kind hold in any order.
+    Covered,
+    /// The bounds of the results in any order.
+    Any(Vec<Bounds>),
+    /// Nothing is known of the results.
+    Unknown,
+}
+
+/// What the order of the elements comes to that an instruction combines.
+pub(super) fn order(case: &Case<'_>) -> Order {
+    if kind(case.opcode()) != Kind::Region || case.opcode() == Opcode::Map {
+        return Order::Covered;
+    }
+    if case.opcode() == Opcode::Scan && !case.instr.attrs.bool(AttrKey::IsAssociative) {
+        return Order::Fixed;
+    }
+    let places_are_exact = !sums::misplaced(case, &case.radii(Mode::Hard));
+    let mut terms = if case.opcode() == Opcode::Scatter { Terms::of(case) } else { None };
+    if places_are_exact
+        && case.settings.allowances.reorder_regions
+        && terms.as_ref().is_some_and(Terms::are_single)
+    {
+        return Order::Fixed;
+    }
+    if let Some(order) = plain(case) {
+        return order;
+    }
+    if case.opcode() == Opcode::Scan {
+        return Order::Unknown;
+    }
+    let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
+    let accumulators_first = case.opcode() != Opcode::SelectAndScatter;
+    let region = case
+        .instr
+        .attrs
+        .computation(key)
+        .and_then(|c| Region::new(case.module, c, accumulators_first, case.settings))
+        .filter(|region| region.components.len() == case.results.len());
+    let Some(region) = region else { return Order::Unknown };
+    let mut bounds: Vec<Option<Bounds>> = vec![None; case.results.len()];
+    for (i, component) in region.components.iter().enumerate() {
+        if let Component::Fold(by, node) = *component {
+            bounds[i] = folded(case, &region, i, by, node);
+        }
+    }
+    if terms.is_none() && !region.choices.is_empty() {
+        terms = Terms::of(case);
+    }
+    for choice in &region.choices {
+        if !places_are_exact {
+            continue;
+        }
+        let found = [Mode::Soft, Mode::Hard]
+            .map(|mode| selected::bounds(case, choice, &case.radii(mode), mode, terms.as_ref()));
+        let [Some(soft), Some(hard)] = found else { continue };
+        for (&m, (soft, hard)) in choice.members.iter().zip(soft.into_iter().zip(hard)) {
+            bounds[m] = Some(rules::concluded(case.results[m], soft, hard));
+        }
+    }
+    if bounds.iter().all(Option::is_none) {
+        return Order::Unknown;
+    }
+    let each = bounds.into_iter().zip(&case.results);
+    Order::Any(each.map(|(b, t)| b.unwrap_or_else(|| Bounds::unknown(t.len()))).collect())
+}
+
+/// Whether a computation gives the same bits in any order of exact operands.
+pub(super) fn is_free(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
+    let Some(region) = Region::new(module, computation, true, settings) else { return false };
+    let free = |(i, component): (usize, &Component)| match *component {
+        Component::Fold(by, node) => {
+            let ty = region.expression.nodes[node].ty;
+            let extreme = matches!(by, Opcode::Maximum | Opcode::Minimum) && !ty.is_complex();
+            node == region.element(i) && (extreme || Format::of(ty).is_none())
+        }
+        Component::Choice(c) => region.choices[c].table.any_order,
+        Component::Unrecognized => false,
+    };
+    region.components.iter().enumerate().all(free)
+}
+
+/// Whether a computation of two numbers gives the greater one, or the less, NaNs and signs of zeros apart.
+pub(super) fn is_extreme(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
+    let region = Region::new(module, computation, true, settings);
+    region.is_some_and(|region| match &region.choices[..] {
+        [choice] => region.components.len() == 1 && choice.table.extreme[0].is_some() && choice.table.selects,
+        _ => false,
+    })
+}
+
+/// The bounds of an instruction that leaves no order to choose.
+pub(super) fn literally(case: &Case<'_>) -> Vec<Leaf> {
+    let allowances = Allowances { reorder_regions: false, ..case.settings.allowances };
+    let settings = Settings { allowances, ..case.settings.clone() };
+    rules::bounds(&with(case, &settings))
+}
+
+/// The same with other settings.
+fn with<'a>(case: &'a Case<'a>, settings: &'a Settings) -> Case<'a> {
+    let arg = |a: &Arg<'a>| Arg { tensor: a.tensor, leaf: a.leaf.clone(), from: a.from };
+    Case {
+        module: case.module,
+        instr: case.instr,
+        settings,
+        args: case.args.iter().map(arg).collect(),
+        results: case.results.clone(),
+    }
+}
+
+/// The operands that say where elements go.
+fn places(case: &Case<'_>) -> Vec<usize> {
+    match case.opcode() {
+        Opcode::Scatter => vec![case.results.len()],
+        Opcode::SelectAndScatter => vec![0],
+        _ => Vec::new(),
+    }
+}
+
+/// An instruction that folds by one operation; `None` if it does more.
+fn plain(case: &Case<'_>) -> Option<Order> {
+    let log_add_exp = case.instr.attrs.computation(AttrKey::ToApply);
+    if log_add_exp.is_some_and(|c| hlo::log_add_exp(case.module, c).is_some()) {
+        return Some(Order::Covered);
+    }
+    let by = rules::folds_by(case)?;
+    let types: Vec<ElementType> = case.results.iter().map(|t| t.element_type()).collect();
+    let number = types.iter().all(|&ty| Format::of(ty).is_some());
+    let predicate = types.iter().all(|&ty| ty == ElementType::Pred);
+    let complex = types.iter().any(|ty| ty.is_complex());
+    match by {
+        Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
+        // Of complex numbers that compare equal an extreme is the first.
+        Opcode::Maximum | Opcode::Minimum if complex => Some(Order::Unknown),
+        Opcode::Maximum | Opcode::Minimum if case.has_exact_operands() && !is_flushed(case) => {
+            Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()))
+        }
+        Opcode::Maximum | Opcode::Minimum => Some(Order::Covered),
+        Opcode::And | Opcode::Or if predicate => Some(Order::Covered),
+        Opcode::Add | Opcode::Multiply | Opcode::And | Opcode::Or | Opcode::Xor if !number => {
+            if case.has_exact_operands() {
+                return Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()));
+            }
+            let moved = if by == Opcode::Add { integer_sum(case) } else { None };
+            Some(moved.map_or(Order::Unknown, Order::Any))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an operand may count as another one, because it is denormal.
+fn is_flushed(case: &Case<'_>) -> bool {
+    let denormal = |a: &Arg<'_>| {
+        Format::of(a.tensor.element_type()).is_some_and(|format| {
+            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.min_normal())
+        })
+    };
+    case.settings.allowances.flush_denormals && case.args.iter().any(denormal)
+}
+
+/// The bounds of a sum of integers: it is off by no more than its terms together, if it cannot wrap.
+fn integer_sum(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    let [result] = case.results[..] else { return None };
+    let ty = result.element_type();
+    if places(case).iter().any(|&k| !case.args[k].leaf.bounds.is_exact()) || ty == ElementType::Pred {
+        return None;
+    }
+    let place = |k: usize| places(case).contains(&k);
+    let to = |_: ElementType| ElementType::F64;
+    let shapes = sums::operand_shapes(case).enumerate();
+    let shapes: Vec<Shape> =
+        shapes.map(|(k, s)| if place(k) { s.clone() } else { retyped(s, &to) }).collect();
+    let regions = Regions::Fold(Opcode::Add, ElementType::F64);
+    let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to), &regions)?;
+    let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
+        let args = case.args.iter().enumerate().map(|(k, a)| {
+            let list = || tensor(ElementType::F64, a.tensor.dims(), &of(k));
+            hlo_interp::Value::Array(if place(k) { a.tensor.clone() } else { list() })
+        });
+        Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
+    };
+    let radii = |k: usize, mode: Mode| -> Vec<f64> {
+        let radii = case.args[k].leaf.bounds.radii(mode);
+        (0..case.args[k].tensor.len()).map(|i| radii.at(i)).collect()
+    };
+    let magnitudes = run(&|k| {
+        let numbers = Numbers::of(case.args[k].tensor).re;
+        numbers.iter().zip(radii(k, Mode::Hard)).map(|(x, r)| x.abs() + r).collect()
+    })?;
+    let limit = power_of_two(ty.bits() as i32 - 1).min(9e15);
+    let [soft, hard] = [Mode::Soft, Mode::Hard].map(|mode| {
+        let moved = run(&|k| radii(k, mode))?;
+        let each = moved
+            .iter()
+            .zip(&magnitudes)
+            .map(|(&r, &m)| if m < limit || r == 0.0 { r } else { f64::INFINITY });
+        Some(Radii::new(each.collect()))
+    });
+    Some(vec![rules::concluded(result, soft?, hard?)])
+}
+
+/// The bounds of a component that is an operation on its accumulator and a function of elements.
+fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, node: usize) -> Option<Bounds> {
+    let arguments = selected::arguments(case, component)?;
+    let ty = region.expression.nodes[node].ty;
+    let (values, leaf) = if node == region.element(component) {
+        (arguments[0].tensor.clone(), arguments[0].leaf.clone())
+    } else {
+        function(case, region, node)?
+    };
+    let result = *case.results.get(component)?;
+    if [values.element_type(), arguments[1].tensor.element_type(), result.element_type()]
+        .iter()
+        .any(|&t| t != ty)
+    {
+        return None;
+    }
+    // The component alone, as an instruction of its own.
+    let shape_of = |k: usize| case.module.instr(case.args[k].from).shape.clone();
+    let n = case.results.len();
+    let element = |k: usize| retyped(&shape_of(k), &|_| ty);
+    let (shapes, order) = match case.opcode() {
+        Opcode::Reduce | Opcode::ReduceWindow => {
+            (vec![element(component), shape_of(n + component)], [Some(()), None].to_vec())
+        }
+        Opcode::Scatter => {
+            (vec![shape_of(component), shape_of(n), element(n + 1 + component)], vec![None, None, Some(())])
+        }
+        Opcode::SelectAndScatter => (vec![shape_of(0), element(1), shape_of(2)], vec![None, Some(()), None]),
+        _ => return None,
+    };
+    let other = match case.opcode() {
+        Opcode::Scatter => vec![&case.args[component], &case.args[n]],
+        Opcode::SelectAndScatter => vec![&case.args[0], &case.args[2]],
+        _ => vec![&case.args[n + component]],
+    };
+    let shape = match &case.instr.shape {
+        Shape::Tuple(parts) => parts.get(component)?.clone(),
+        shape => shape.clone(),
+    };
+    let probe = Probe::new(case.module, case.instr, &shapes, shape, &Regions::Fold(by, ty))?;
+    let (module, instr) = probe.instruction();
+    let mut other = other.into_iter();
+    let args: Option<Vec<Arg<'_>>> = order
+        .iter()
+        .zip(instr.operands())
+        .map(|(own, &from)| match own {
+            Some(()) => Some(Arg { tensor: &values, leaf: leaf.clone(), from }),
+            None => other.next().map(|a| Arg { tensor: a.tensor, leaf: a.leaf.clone(), from }),
+        })
+        .collect();
+    // The reference and engines round each step, as the region says.
+    let options = RunOptions { accumulate: Accumulate::Region, ..case.settings.options };
+    let allowances = Allowances { narrow_accumulator: true, ..case.settings.allowances };
+    let settings = Settings { options, allowances, nested: true, ..case.settings.clone() };
+    let alone = Case { module, instr, settings: &settings, args: args?, results: vec![result] };
+    Some(rules::bounds(&alone).pop()?.bounds)
+}
+
+/// A function of elements, of all of them.
+fn function(case: &Case<'_>, region: &Region<'_>, node: usize) -> Option<(Tensor, Arc<Leaf>)> {
+    let expression = &region.expression;
+    let n = case.results.len();
+    let parameters = expression.dependencies(&[node]);
+    let mut elements = Vec::new();
+    for &p in &parameters {
+        let [element, _] = selected::arguments(case, p % n)?;
+        if element.tensor.element_type() != expression.parameters[p] {
+            return None;
+        }
+        elements.push(element);
+    }
+    // As many as there are elements, if it depends on none.
+    let like = selected::arguments(case, 0)?[0].tensor;
+    if elements.iter().any(|e| e.tensor.dims() != like.dims()) {
+        return None;
+    }
+    let lanes = like.len() as i64;
+    let module = expression.lifted(&[node], &parameters, lanes)?;
+    let args = elements.iter().map(|e| e.tensor.clone().reshaped([lanes].as_slice())).collect();
+    let trees = elements.iter().map(|e| Tree::Array(e.leaf.clone())).collect();
+    let (value, tree) = evaluated(&module, args, trees, case.settings)?;
+    let values = (*value.arrays().first()?).clone().reshaped(like.dims());
+    Some((values, (*tree.leaves().first()?).clone()))
+}
