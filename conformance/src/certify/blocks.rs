@@ -47,10 +47,7 @@ fn part(t: &Tensor, range: &Range<usize>) -> Tensor {
 }
 
 fn part_of_leaf(leaf: &Leaf, range: &Range<usize>) -> Leaf {
-    let of = |radii: &Radii| match radii {
-        Radii::Each(each) => Radii::new(each[range.clone()].to_vec()),
-        Radii::Zero | Radii::Unknown => radii.clone(),
-    };
+    let of = |radii: &Radii| radii.taken(range.clone());
     Leaf::new(Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard) }, leaf.product)
 }
 

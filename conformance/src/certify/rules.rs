@@ -12,10 +12,11 @@ use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
 
 use super::blocks::in_blocks;
-use super::number::{Format, Numbers};
+use super::limits::Limits;
+use super::number::{self, Format, Numbers};
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
-    multiplied, order, reflectors, sums,
+    multiplied, order, reflectors, relations, sums,
 };
 use crate::engine::RunOptions;
 
@@ -171,26 +172,29 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty) else { return radii.clone() };
     let x = Numbers::of(tensor);
-    let ieee = matches!(
-        ty.real_part(),
-        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
-    );
-    let more = |i: usize| {
+    let ieee = number::has_infinities(ty);
+    radii.mapped(x.len(), |i, r, limits| {
         let (re, im) = x.at(i);
         let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
-        match radii.at(i) {
-            _ if too_large(re) || too_large(im) => f64::INFINITY,
-            r if x.is_finite(i) && x.modulus(i) > 0.0 => r + format.ulp(x.modulus(i)) / 2.0,
+        let limits = limits.wider(|x| format.ulp(x));
+        match r {
+            _ if too_large(re) || too_large(im) => (f64::INFINITY, Limits::NONE),
+            r if x.is_finite(i) && x.modulus(i) > 0.0 => (r + format.ulp(x.modulus(i)) / 2.0, limits),
             // A product that is zero may be one that is too small.
-            r if x.is_finite(i) => r + format.least(),
-            r => r,
+            r if x.is_finite(i) => (r + format.least(), limits),
+            r => (r, limits),
         }
-    };
-    Radii::new((0..x.len()).map(more).collect())
+    })
 }
 
-/// The bounds of the arrays of the result.
+/// The bounds of the arrays of the result, and what is known of them beside the operands.
 pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
+    let mut leaves = computed(case);
+    relations::related(case, &mut leaves);
+    leaves
+}
+
+fn computed(case: &Case<'_>) -> Vec<Leaf> {
     let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
@@ -298,6 +302,10 @@ fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
             each.iter_mut().for_each(|r| *r = if *r > 0.0 { r.max(least) } else { 0.0 });
             Radii::new(each)
         }
+        (radii @ Radii::Limited(_), Some(format)) => {
+            let least = format.least();
+            radii.mapped(tensor.len(), |_, r, limits| (if r > 0.0 { r.max(least) } else { 0.0 }, limits))
+        }
         (radii, _) => radii,
     }
 }
@@ -310,6 +318,10 @@ fn known(radii: Radii) -> Radii {
             let mut each = Arc::unwrap_or_clone(each);
             each.iter_mut().filter(|r| r.is_finite()).for_each(|r| *r = 0.0);
             Radii::new(each)
+        }
+        Radii::Limited(of) => {
+            let each = of.each.iter().map(|&r| if r.is_finite() { 0.0 } else { r });
+            Radii::limited(each.collect(), of.limits.clone())
         }
     }
 }
@@ -330,21 +342,16 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
     let v = Numbers::of(tensor);
-    let more = |i: usize| {
-        let r = radii.at(i);
+    radii.mapped(v.len(), |i, r, limits| {
+        let limits = limits.wider(|x| format.ulp(x));
         match v.re[i] {
-            x if x.is_nan() => r,
+            x if x.is_nan() => (r, limits),
             x if x.is_infinite() || x.abs() >= format.max => {
-                if mode == Mode::Hard {
-                    f64::INFINITY
-                } else {
-                    r
-                }
+                (if mode == Mode::Hard { f64::INFINITY } else { r }, limits)
             }
-            x => r + format.ulp(x.abs() + r) / 2.0,
+            x => (r + format.ulp(x.abs() + r) / 2.0, limits),
         }
-    };
-    Radii::new((0..v.len()).map(more).collect())
+    })
 }
 
 /// Whether an instruction only moves elements about.

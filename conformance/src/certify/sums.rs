@@ -8,10 +8,11 @@
 use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
 
+use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement, multiplied};
+use super::{Radii, Settings, elementwise, movement, multiplied, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -47,7 +48,7 @@ pub(super) struct Manner {
     /// The reference rounds at each step, in the result's type, and so may an engine.
     literal: bool,
     /// Format of the accumulator.
-    accumulator: Format,
+    pub(super) accumulator: Format,
 }
 
 /// How an instruction's sums of a type are computed.
@@ -469,7 +470,10 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 wild: vec![false; n],
             };
             let fits = [terms.magnitude.len(), terms.spread.len(), terms.count.len()].iter().all(|&l| l == n);
-            fits.then(|| concluded(case, result, &terms, &manner, literal_mode, false, mode))
+            fits.then(|| {
+                let found = concluded(case, result, &terms, &manner, literal_mode, false, mode);
+                sum_limits::narrowed(case, radii, result, found, &manner, mode)
+            })
         })
         .collect()
 }
@@ -506,8 +510,9 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let radii = between(result, low.get(k)?, high.get(k)?, mode);
             let Some(touched) = &touched else { return Some(radii) };
             let touched = touched.get(k)?;
-            let each = (0..result.len()).map(|i| if touched[i] > 0.0 { f64::INFINITY } else { radii.at(i) });
-            Some(Radii::new(each.collect()))
+            Some(radii.mapped(result.len(), |i, r, limits| {
+                if touched[i] > 0.0 { (f64::INFINITY, Limits::NONE) } else { (r, limits) }
+            }))
         })
         .collect()
 }
@@ -516,7 +521,7 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
     let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
     let least = Format::of(v.ty).map_or(0.0, Format::least);
-    let each = (0..v.len()).map(|i| {
+    let each = |i: usize| {
         let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
         let same =
             |a: f64| a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative();
@@ -527,8 +532,13 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
             return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
         }
         (h - x).max(x - l).next_up().max(least)
-    });
-    Radii::new(each.collect())
+    };
+    let limits = |i: usize| {
+        let numbers = v.im.is_none() && !v.re[i].is_nan() && Format::of(v.ty).is_some();
+        if numbers { Limits::new(low.re[i], high.re[i]) } else { Limits::NONE }
+    };
+    let (each, limits) = (0..v.len()).map(|i| limits(i).narrow(v.re[i], each(i))).unzip();
+    Radii::limited(each, limits)
 }
 
 /// How many unknown elements each element of the result is made of.

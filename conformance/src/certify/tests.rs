@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod decompositions;
+mod limits;
 
 use super::*;
 use crate::engine::Limits;
