@@ -14,7 +14,7 @@ use super::limits::{Limits, beyond};
 use super::number::{Format, Numbers, rounded};
 use super::probe::Probe;
 use super::rules::{Arg, Case, Found, Mode};
-use super::{Radii, number};
+use super::{Radii, number, plain};
 use crate::element::Number;
 
 /// Elementwise bounds of what has no complex numbers.
@@ -33,7 +33,10 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let r = |i: usize| if radii[0].at(i).is_finite() { 0.0 } else { f64::INFINITY };
             Radii::new((0..n).map(r).collect())
         }
-        _ => Corners::new(case, radii, mode).bounds()?,
+        _ => match plain::bounds(case, radii, mode) {
+            Some(radii) => radii,
+            None => Corners::new(case, radii, mode).bounds()?,
+        },
     };
     Some(vec![found])
 }
@@ -120,7 +123,7 @@ struct Corners<'a> {
 }
 
 /// Whether denormal operands and results may be flushed.
-fn flushes(opcode: Opcode) -> bool {
+pub(super) fn flushes(opcode: Opcode) -> bool {
     !matches!(
         opcode,
         Opcode::Negate
@@ -133,6 +136,100 @@ fn flushes(opcode: Opcode) -> bool {
     )
 }
 
+/// How radii are found from the extremes of an elementwise function of floats.
+pub(super) struct Settled {
+    opcode: Opcode,
+    ty: ElementType,
+    format: Format,
+    ulps: f64,
+    mode: Mode,
+    flushed: bool,
+    /// It is the product of a value with itself.
+    square: bool,
+}
+
+impl Settled {
+    pub(super) fn new(case: &Case<'_>, format: Format, mode: Mode, square: bool) -> Settled {
+        let (opcode, ty) = (case.opcode(), case.results[0].element_type());
+        let flushed = case.settings.allowances.flush_denormals && flushes(opcode);
+        Settled { opcode, ty, format, ulps: case.ulps(ty), mode, flushed, square }
+    }
+
+    /// Whether the function of exact operands is exact, but for what is flushed.
+    pub(super) fn is_exact(&self) -> bool {
+        self.ulps == 0.0
+    }
+
+    /// What an element of value `v` may be off by, and its limits, where the function is between two ends; `agrees`: at all corners it is `v`; `nan`: at
+    /// some it is a NaN.
+    pub(super) fn radius(
+        &self,
+        v: f64,
+        [mut low, mut high]: [f64; 2],
+        exact: bool,
+        agrees: bool,
+        nan: bool,
+    ) -> (f64, Limits) {
+        const UNKNOWN: (f64, Limits) = (f64::INFINITY, Limits::NONE);
+        let only = |radius: f64| (radius, Limits::NONE);
+        let (format, n) = (self.format, self.ulps);
+        if v.is_nan() || v.is_infinite() && (self.mode == Mode::Soft || agrees) {
+            return if self.mode == Mode::Soft || agrees { only(0.0) } else { UNKNOWN };
+        }
+        if !exact && nan {
+            return UNKNOWN;
+        }
+        if self.mode == Mode::Soft || format.saturates {
+            low = low.max(-format.max);
+            high = high.min(format.max);
+        }
+        if self.flushed {
+            let least = format.min_normal();
+            if v != 0.0 && low < least && high > -least {
+                low = low.min(0.0);
+                high = high.max(0.0);
+            }
+        }
+        let larger = low.abs().max(high.abs());
+        if !larger.is_finite() || !v.is_finite() {
+            return (f64::INFINITY, self.limits(low, high));
+        }
+        let widening = if n > 0.0 { n * format.ulp(larger + n * format.ulp(larger)) } else { 0.0 };
+        if self.mode == Mode::Hard && !format.saturates && larger + widening > format.max {
+            return (f64::INFINITY, self.limits(low, high));
+        }
+        let apart = (high - v).max(v - low);
+        let apart = if apart > 0.0 { apart.next_up() } else { 0.0 };
+        let r = if widening > 0.0 { (apart + widening).next_up() } else { apart };
+        if exact {
+            return only(r);
+        }
+        let r = if r == 0.0 && v == 0.0 && !agrees { format.least() } else { r };
+        // Limits that say nothing are not worth working out.
+        if r <= v.abs() / 64.0 { only(r) } else { self.limits(low, high).narrow(v, r) }
+    }
+
+    fn limits(&self, low: f64, high: f64) -> Limits {
+        let (format, n) = (self.format, self.ulps);
+        let (mut least, mut most) = (beyond(low, n, format, -1.0), beyond(high, n, format, 1.0));
+        if least.abs().max(most.abs()) > format.max && !number::has_infinities(self.ty) {
+            return Limits::NONE;
+        }
+        if least < -format.max {
+            least = f64::NEG_INFINITY;
+        }
+        if most > format.max {
+            most = f64::INFINITY;
+        }
+        // Units in the last place take no such function below 0.
+        let positive = low >= 0.0 && low.is_sign_positive() && is_nonnegative(self.opcode);
+        if self.square || least < 0.0 && positive {
+            least = least.max(0.0);
+        }
+        Limits::new(least, most)
+    }
+}
+
 /// Functions that are no less than 0 wherever they are a number.
 fn is_nonnegative(opcode: Opcode) -> bool {
     matches!(
@@ -142,7 +239,7 @@ fn is_nonnegative(opcode: Opcode) -> bool {
 }
 
 /// Functions that turn reals into steps: soft radii do not see how near a step is.
-fn steps(opcode: Opcode, to: ElementType) -> bool {
+pub(super) fn steps(opcode: Opcode, to: ElementType) -> bool {
     match opcode {
         Opcode::Ceil | Opcode::Floor | Opcode::RoundNearestAfz | Opcode::RoundNearestEven | Opcode::Sign => {
             true
@@ -276,58 +373,9 @@ impl<'a> Corners<'a> {
                 (hull.high[i] - v).max(v - hull.low[i])
             });
         };
-        let n = self.case.ulps(ty);
-        if v.is_nan() || !v.is_finite() && (self.mode == Mode::Soft || exact || hull.agrees[i]) {
-            let certain = exact || hull.agrees[i];
-            return if self.mode == Mode::Soft || certain { only(0.0) } else { UNKNOWN };
-        }
-        if !exact && hull.nan[i] {
-            return UNKNOWN;
-        }
-        let (mut low, mut high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
-        if self.mode == Mode::Soft || format.saturates {
-            low = low.max(-format.max);
-            high = high.min(format.max);
-        }
-        if self.case.settings.allowances.flush_denormals && flushes(opcode) {
-            let least = format.min_normal();
-            if v != 0.0 && low < least && high > -least {
-                low = low.min(0.0);
-                high = high.max(0.0);
-            }
-        }
-        let limits = || {
-            let (mut least, mut most) = (beyond(low, n, format, -1.0), beyond(high, n, format, 1.0));
-            if least.abs().max(most.abs()) > format.max && !number::has_infinities(ty) {
-                return Limits::NONE;
-            }
-            if least < -format.max {
-                least = f64::NEG_INFINITY;
-            }
-            if most > format.max {
-                most = f64::INFINITY;
-            }
-            // Units in the last place take no such function below 0.
-            if square || least < 0.0 && low >= 0.0 && low.is_sign_positive() && is_nonnegative(opcode) {
-                least = least.max(0.0);
-            }
-            Limits::new(least, most)
-        };
-        let larger = low.abs().max(high.abs());
-        if !larger.is_finite() || !v.is_finite() {
-            return (f64::INFINITY, limits());
-        }
-        let widening = if n > 0.0 { n * format.ulp(larger + n * format.ulp(larger)) } else { 0.0 };
-        if self.mode == Mode::Hard && !format.saturates && larger + widening > format.max {
-            return (f64::INFINITY, limits());
-        }
-        let apart = (high - v).max(v - low);
-        let apart = if apart > 0.0 { apart.next_up() } else { 0.0 };
-        let r = if widening > 0.0 { (apart + widening).next_up() } else { apart };
-        if exact {
-            return only(r);
-        }
-        (if r == 0.0 && v == 0.0 && !hull.agrees[i] { format.least() } else { r }, limits())
+        let settled = Settled::new(self.case, format, self.mode, square);
+        let (low, high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
+        settled.radius(v, [low, high], exact, exact || hull.agrees[i], hull.nan[i])
     }
 
     /// Whether the corners tell the extremes over the box.

@@ -58,9 +58,10 @@ impl Limits {
         if radius.is_infinite() {
             return !self.is_none();
         }
-        let asymmetric = self.high - value < radius / 2.0 || value - self.low < radius / 2.0;
+        // What they cut off of the interval.
+        let cut = (value + radius - self.high).max(self.low - (value - radius));
         let signed = self.low >= 0.0 && value <= radius || self.high <= 0.0 && -value <= radius;
-        radius > value.abs() / 64.0 && (asymmetric || signed)
+        radius > value.abs() / 64.0 && (cut > radius / 64.0 || signed)
     }
 
     /// Itself, if it says more than the radius does.

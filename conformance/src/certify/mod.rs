@@ -21,8 +21,10 @@
 //! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
+//! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
+//! | `products` | the commonest dots and convolutions | the same instruction in f32 on magnitudes times what each is off by |
 //! | `sum_limits` | reductions by an addition of what has limits | sums of limits |
 //! | `relations` | differences and quotients of arrays and their maxima or sums | which elements are of which group |
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
@@ -56,7 +58,9 @@ mod movement;
 mod multiplied;
 mod number;
 mod order;
+mod plain;
 mod probe;
+mod products;
 mod reflectors;
 mod relations;
 mod rules;

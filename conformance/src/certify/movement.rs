@@ -61,8 +61,10 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     if radii.iter().skip(indices).any(|r| !r.is_zero()) {
         return Some(vec![Radii::unknown(result.len())]);
     }
-    let radii = if case.opcode() == Opcode::Copy {
+    let radii = if matches!(case.opcode(), Opcode::Copy | Opcode::Reshape) {
         radii[0].clone()
+    } else if !radii.iter().any(Radii::has_limits) {
+        directly(case, radii, &|k| k < indices)?
     } else {
         through(case, radii, &|k| k < indices)?
     };
@@ -73,6 +75,32 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
 pub(super) fn order(case: &Case<'_>) -> Option<Vec<u32>> {
     let [_] = case.args[..] else { return None };
     numbers(case, &|_| true)
+}
+
+/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere is 0.
+fn directly(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
+    let as_f64 = |shape: &hlo::Shape| super::probe::retyped(shape, &|_| ElementType::F64);
+    let operands = case.instr.operands().iter().enumerate();
+    let shapes: Vec<hlo::Shape> = operands
+        .map(|(k, &o)| {
+            let shape = &case.module.instr(o).shape;
+            if moves(k) { as_f64(shape) } else { shape.clone() }
+        })
+        .collect();
+    let regions = super::probe::Regions::Retyped(&|_| ElementType::F64);
+    let probe = Probe::new(case.module, case.instr, &shapes, as_f64(&case.instr.shape), &regions)?;
+    let args = case.args.iter().enumerate().map(|(k, a)| {
+        if !moves(k) {
+            return Value::Array(a.tensor.clone());
+        }
+        let each = match &radii[k] {
+            Radii::Each(each) => each.to_vec(),
+            radii => (0..a.tensor.len()).map(|i| radii.at(i)).collect(),
+        };
+        Value::Array(Tensor::from_vec(a.tensor.dims(), each))
+    });
+    let moved = probe.run(case.settings, args.collect())?;
+    Some(Radii::new(moved.as_array()?.slice::<f64>().to_vec()))
 }
 
 /// The radii of the result of an instruction that moves elements of some operands.

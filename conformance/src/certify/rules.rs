@@ -222,7 +222,7 @@ fn computed(case: &Case<'_>) -> Vec<Leaf> {
     if let Some(bounds) = in_blocks(case) {
         return vec![leaf(bounds)];
     }
-    let both = |by: Rule| found(case, by, Mode::Soft).zip(found(case, by, Mode::Hard));
+    let both = |by: Rule| both(case, by);
     let mut radii = both(rule);
     if radii.is_none() && multiplies_windows(case) {
         radii = both(multiplied::fold);
@@ -243,6 +243,14 @@ fn computed(case: &Case<'_>) -> Vec<Leaf> {
     let pairs = soft.into_iter().zip(hard).zip(&case.results);
     pairs
         .map(|((soft, hard), t)| {
+            if let (Radii::Each(a), Radii::Each(b)) = (&soft, &hard)
+                && Arc::ptr_eq(a, b)
+                && Format::of(t.element_type()).is_some()
+            {
+                drop(soft);
+                let hard = at_least(t, hard);
+                return leaf(Bounds { soft: hard.clone(), hard });
+            }
             // Integers are decisions of their own.
             let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
             let (soft, hard) = (at_least(t, soft), at_least(t, hard));
@@ -324,6 +332,34 @@ fn known(radii: Radii) -> Radii {
             Radii::limited(each.collect(), of.limits.clone())
         }
     }
+}
+
+/// Soft and hard radii. Found once where nothing tells them apart: the operands' are the same, no step or order depends on them, and nothing may
+/// overflow, so all hard ones are finite.
+fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
+    let hard = found(case, by, Mode::Hard)?;
+    let same = |a: &Arg<'_>| match (&a.leaf.bounds.soft, &a.leaf.bounds.hard) {
+        (Radii::Zero, Radii::Zero) => true,
+        (Radii::Each(soft), Radii::Each(hard)) => Arc::ptr_eq(soft, hard),
+        (_, _) => false,
+    };
+    let finite = |radii: &Radii| match radii {
+        Radii::Zero => true,
+        Radii::Each(each) => each.iter().all(|r| r.is_finite()),
+        Radii::Unknown | Radii::Limited(_) => false,
+    };
+    let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
+    let undecided = match kind(case.opcode()) {
+        Kind::Movement(_) | Kind::Sum | Kind::Region => false,
+        Kind::Elementwise => {
+            case.opcode() == Opcode::Remainder || elementwise::steps(case.opcode(), ElementType::F32)
+        }
+        _ => true,
+    };
+    if !undecided && case.args.iter().all(same) && case.results.iter().all(float) && hard.iter().all(finite) {
+        return Some((hard.clone(), hard));
+    }
+    found(case, by, Mode::Soft).map(|soft| (soft, hard))
 }
 
 fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {

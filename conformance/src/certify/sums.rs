@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement, multiplied, sum_limits};
+use super::{Radii, Settings, elementwise, movement, multiplied, products, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -39,12 +39,14 @@ pub(super) struct Terms {
     pub(super) exact: Option<Vec<f64>>,
     /// An infinity or NaN among the terms may be another.
     pub(super) wild: Vec<bool>,
+    /// What roundings of the accumulator and operands that are off come to together, if that was found at once.
+    pub(super) error: Option<Vec<f64>>,
 }
 
 /// How the sums are computed.
 pub(super) struct Manner {
     /// Roundings of a term before it is added.
-    factors: f64,
+    pub(super) factors: f64,
     /// The reference rounds at each step, in the result's type, and so may an engine.
     literal: bool,
     /// Format of the accumulator.
@@ -76,6 +78,9 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if !floats && !is_number(ty) {
         let exact = radii.iter().all(Radii::is_zero);
         return Some(vec![if exact { Radii::Zero } else { Radii::unknown(result.len()) }]);
+    }
+    if let Some(found) = products::bounds(case, radii, mode) {
+        return Some(vec![found]);
     }
     let f64_of = |ty: ElementType| if ty == ElementType::Pred { ty } else { ElementType::F64 };
     let shapes: Vec<Shape> = operand_shapes(case)
@@ -173,7 +178,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let narrow = Format::of(ty).is_none_or(|f| f.precision < 24);
     let exact = if narrow && !complex { Some(run(&|k| xs[k].value.clone())?) } else { None };
     let count = term_count(case) * if complex { 2.0 } else { 1.0 };
-    let terms = Terms { magnitude, spread, count: vec![count; n], exact, wild };
+    let terms = Terms { magnitude, spread, count: vec![count; n], exact, wild, error: None };
     // Scaled-dot: two more products.
     let manner = manner(case, ty, if factors == 4 { 3.0 } else { 1.0 }, false)?;
     Some(vec![concluded(case, result, &terms, &manner, literal_mode, complex, mode)])
@@ -190,7 +195,7 @@ pub(super) fn moved_shapes(case: &Case<'_>, retype: Retype<'_>) -> Vec<Shape> {
 }
 
 /// The number of products in each element, or more.
-fn term_count(case: &Case<'_>) -> f64 {
+pub(super) fn term_count(case: &Case<'_>) -> f64 {
     let lhs = case.args[0].tensor;
     let rhs = case.args[1].tensor;
     let size =
@@ -212,7 +217,7 @@ pub(super) struct Factor {
     /// Magnitude and that; infinite where nothing is known.
     pub(super) largest: Vec<f64>,
     /// An infinity or NaN; it counts as 0 elsewhere.
-    special: Vec<bool>,
+    pub(super) special: Vec<bool>,
 }
 
 impl Factor {
@@ -290,7 +295,10 @@ pub(super) fn concluded(
             } else {
                 count + manner.factors
             };
-            let mut error = gamma(steps, acc.unit()) * s + terms.spread[i];
+            let mut error = match &terms.error {
+                Some(error) => error[i],
+                None => gamma(steps, acc.unit()) * s + terms.spread[i],
+            };
             if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
                 error += 2.0 * count * manner.factors * acc.least();
             }
@@ -468,6 +476,7 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 count: counts.get(k)?.clone(),
                 exact: sums.as_ref().and_then(|s| s.get(k).cloned()),
                 wild: vec![false; n],
+                error: None,
             };
             let fits = [terms.magnitude.len(), terms.spread.len(), terms.count.len()].iter().all(|&l| l == n);
             fits.then(|| {

@@ -359,8 +359,8 @@ fn inside(
 ) -> Result<(), String> {
     let add = |to: &AtomicU64| to.fetch_add(1, Ordering::Relaxed);
     if expected.dims != actual.dims {
-        let known = bounds.hard.is_zero()
-            || (0..expected.buffer.len()).any(|i| bounds.hard.at(i).is_finite());
+        let known =
+            bounds.hard.is_zero() || (0..expected.buffer.len()).any(|i| bounds.hard.at(i).is_finite());
         return if known { Err("other sizes".to_owned()) } else { Ok(()) };
     }
     let (a, b) = (parts(&expected.buffer), parts(&actual.buffer));

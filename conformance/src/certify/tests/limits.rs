@@ -18,7 +18,9 @@ ENTRY e {{ x = f32[3] parameter(0)\n zero = f32[] constant(0)\n zeros = f32[3] b
 fn radii(factor: f32, lines: &str, allowances: Allowances) -> Vec<f64> {
     let (v, b) = certified(&wide(factor, lines), &[&[0.25, -2.0, 3.0]], allowances).remove(0);
     let each = (0..v.buffer.len()).map(|i| (b.soft.at(i), b.hard.at(i)));
-    each.inspect(|(soft, hard)| assert!(soft <= hard, "{lines}: {soft} {hard}")).map(|(_, hard)| hard).collect()
+    each.inspect(|(soft, hard)| assert!(soft <= hard, "{lines}: {soft} {hard}"))
+        .map(|(_, hard)| hard)
+        .collect()
 }
 
 #[test]
@@ -44,12 +46,22 @@ fn functions_stay_in_their_ranges() {
     within("a = f32[3] maximum(w, zeros)\n ROOT r = f32[3] sqrt(a)", 20.0);
     // Squares are no less than 0, products of different values may be.
     within("a = f32[3] multiply(w, w)\n b = f32[3] add(a, ones)\n ROOT r = f32[3] rsqrt(b)", 1.0001);
-    open("v = f32[3] add(w, ones)\n a = f32[3] multiply(w, v)\n b = f32[3] add(a, ones)\n ROOT r = f32[3] rsqrt(b)");
-    within("a = f32[3] multiply(w, w)\n s = f32[] reduce(a, zero), dimensions={0}, to_apply=add\n t = f32[] add(s, one)\n l = f32[] log(t)\n ROOT r = f32[3] broadcast(l), dimensions={}", 15.0);
+    open(
+        "v = f32[3] add(w, ones)\n a = f32[3] multiply(w, v)\n b = f32[3] add(a, ones)\n ROOT r = f32[3] rsqrt(b)",
+    );
+    within(
+        "a = f32[3] multiply(w, w)\n s = f32[] reduce(a, zero), dimensions={0}, to_apply=add\n t = f32[] add(s, one)\n l = f32[] log(t)\n ROOT r = f32[3] broadcast(l), dimensions={}",
+        15.0,
+    );
     // A logistic written out, of exponentials that may overflow: 1 / (1 + infinity) is 0.
-    within("n = f32[3] negate(w)\n e = f32[3] exponential(n)\n a = f32[3] add(e, ones)\n ROOT r = f32[3] divide(ones, a)", 1.0001);
+    within(
+        "n = f32[3] negate(w)\n e = f32[3] exponential(n)\n a = f32[3] add(e, ones)\n ROOT r = f32[3] divide(ones, a)",
+        1.0001,
+    );
     // But infinity less infinity is no number.
-    open("e = f32[3] exponential(w)\n f = f32[3] subtract(e, ones)\n g = f32[3] add(e, ones)\n ROOT r = f32[3] divide(f, g)");
+    open(
+        "e = f32[3] exponential(w)\n less = f32[3] subtract(e, ones)\n more = f32[3] add(e, ones)\n ROOT r = f32[3] divide(less, more)",
+    );
     open("e = f32[3] exponential(w)\n ROOT r = f32[3] multiply(e, w)");
     // The logarithm of an exponential is off by as much as its operand, where neither overflows.
     let found = radii(1e8, "e = f32[3] exponential(w)\n ROOT r = f32[3] log(e)", Allowances::LOOSE);
@@ -65,8 +77,16 @@ fn movement_and_choices_keep_limits() {
         found.iter().map(|r| r.is_finite()).collect::<Vec<_>>()
     };
     assert_eq!(finite("a = f32[3] exponential(w)\n b = f32[3] reverse(a), dimensions={0}"), [true; 3]);
-    assert_eq!(finite("a = f32[3] exponential(w)\n c = f32[2] slice(a), slice={[0:2]}\n b = f32[3] pad(c, one), padding=0_1"), [true; 3]);
-    assert_eq!(finite("a = f32[3] exponential(w)\n p = pred[3] constant({1, 0, 1})\n b = f32[3] select(p, a, w)"), [true, false, true]);
+    assert_eq!(
+        finite(
+            "a = f32[3] exponential(w)\n c = f32[2] slice(a), slice={[0:2]}\n b = f32[3] pad(c, one), padding=0_1"
+        ),
+        [true; 3]
+    );
+    assert_eq!(
+        finite("a = f32[3] exponential(w)\n p = pred[3] constant({1, 0, 1})\n b = f32[3] select(p, a, w)"),
+        [true, false, true]
+    );
     // Whichever of them is chosen.
     let choice = "a = f32[3] exponential(w)\n p = pred[3] compare(w, zeros), direction=GT\n";
     assert_eq!(finite(&format!("{choice} b = f32[3] select(p, a, ones)")), [true; 3]);
@@ -162,7 +182,11 @@ fn what_the_maximum_was_taken_from_is_decided() {
                 for allowances in [Allowances::STRICT, Allowances::LOOSE] {
                     let all = bounds(&logits(ty, scale, form), allowances);
                     for (k, found) in all.iter().enumerate() {
-                        assert!(is_decided(found), "{ty} {scale} {form:?} {allowances:?}: result {k}: {}", open(found));
+                        assert!(
+                            is_decided(found),
+                            "{ty} {scale} {form:?} {allowances:?}: result {k}: {}",
+                            open(found)
+                        );
                     }
                 }
             }
@@ -183,7 +207,7 @@ fn probabilities_are_no_more_than_1() {
             assert!(r <= (high - x).max(x - low) + 1e-4, "{k}: {x} {r}");
             wide += usize::from(r > 0.5 * (high - low));
         }
-        assert!(wide > 0, "{k}: the operands decide everything");
+        assert!(wide > 0 || k == 1, "{k}: the operands decide everything");
     }
 }
 
@@ -197,14 +221,31 @@ fn other_arrays_and_groups_have_no_relation() {
     };
     assert!(is_decided(&bounds(&plain, Allowances::STRICT)[1]));
     // The maximum of something that is as large, of other rows, of another array; a minimum; one that starts too high.
-    assert!(!decided("s = f32[8,10] subtract(x, mb)", "x2 = f32[8,10] multiply(cb, d)\n s = f32[8,10] subtract(x2, mb)", 1));
-    assert!(!decided("mb = f32[8,10] broadcast(m), dimensions={0}", "mr = f32[8] reverse(m), dimensions={0}\n mb = f32[8,10] broadcast(mr), dimensions={0}", 1));
+    assert!(!decided(
+        "s = f32[8,10] subtract(x, mb)",
+        "x2 = f32[8,10] multiply(cb, d)\n s = f32[8,10] subtract(x2, mb)",
+        1
+    ));
+    // Rows that are all the same: the maximum of another one is the same number.
+    let [w, v, hot] = inputs(1);
+    let same = |text: &str| {
+        is_decided(&certified(text, &[&w[..16].repeat(8), &v, &hot], Allowances::STRICT)[1])
+    };
+    let other = plain.replace(
+        "mb = f32[8,10] broadcast(m), dimensions={0}",
+        "mr = f32[8] reverse(m), dimensions={0}\n mb = f32[8,10] broadcast(mr), dimensions={0}",
+    );
+    assert!(other != plain && same(&plain) && !same(&other));
     let minimum = plain.replace("constant(-inf)", "constant(inf)").replace("maximum(a, b)", "minimum(a, b)");
     assert!(minimum != plain && !is_decided(&bounds(&minimum, Allowances::STRICT)[1]));
-    assert!(!decided("low = f32[] constant(-inf)", "low = f32[] constant(1e10)", 2));
+    assert!(!decided("low = f32[] constant(-inf)", "low = f32[] constant(1e7)", 2));
     // Part of a group has no peak.
     let part = "t = f32[8] reduce(e, zero), dimensions={1}";
-    assert!(!decided(part, "ep = f32[8,9] slice(e), slice={[0:8], [0:9]}\n t = f32[8] reduce(ep, zero), dimensions={1}", 2));
+    assert!(!decided(
+        part,
+        "ep = f32[8,9] slice(e), slice={[0:8], [0:9]}\n t = f32[8] reduce(ep, zero), dimensions={1}",
+        2
+    ));
 }
 
 /// Engines that take liberties are inside, and would not be inside of what strict ones are allowed.
@@ -269,7 +310,7 @@ fn what_is_beyond_a_limit_is_wrong() {
         let changed = ArrayLiteral { dims: v.dims.clone(), buffer: hlo::Buffer::F32(changed) };
         judge(v, &changed, b, false).unwrap().tally.wrong
     };
-    assert_eq!([0, 1, 2, 3].map(|k| wrong(k, 0.9)), [0; 4]);
+    assert_eq!([0, 2, 3].map(|k| wrong(k, 0.9)), [0; 3]);
     assert_eq!([0, 2, 3].map(|k| wrong(k, 3.0)), [8; 3]);
-    assert_eq!((wrong(1, 9.0), wrong(1, 20.0)), (0, 8));
+    assert_eq!([0.5, 0.98, 1.5].map(|x| wrong(1, x)), [8, 0, 8]);
 }
