@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement, multiplied, products, sum_limits};
+use super::{Radii, Settings, elementwise, movement, multiplied, products, relations, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -427,6 +427,34 @@ pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }
 
+/// Sums over the elements that each result of a reduction is of, added up in f64 and widened by what that may lose.
+struct Reduced {
+    magnitude: Vec<f64>,
+    spread: Vec<f64>,
+    count: f64,
+}
+
+/// Those of a reduction of one array whose elements are all known; `None` of other folds.
+fn reduced(case: &Case<'_>, xs: &[Factor]) -> Option<Reduced> {
+    let ([x, init], [result]) = (xs, &case.results[..]) else { return None };
+    let known = |x: &Factor| x.largest.iter().all(|m| m.is_finite());
+    if case.opcode() != Opcode::Reduce || !known(x) || !known(init) || init.off.len() != 1 {
+        return None;
+    }
+    let groups = relations::reduced(case)?;
+    let results = result.len();
+    let (mut magnitude, mut spread) = (vec![init.largest[0]; results], vec![init.off[0]; results]);
+    for (i, &group) in groups.iter().enumerate() {
+        magnitude[group as usize] += x.largest[i];
+        spread[group as usize] += x.off[i];
+    }
+    let count = (groups.len() / results.max(1)) as f64 + 1.0;
+    // Additions of what is not negative lose at most a unit each.
+    let wider = 1.0 + (count + 2.0) * f64::EPSILON;
+    magnitude.iter_mut().chain(&mut spread).for_each(|x| *x *= wider);
+    Some(Reduced { magnitude, spread, count })
+}
+
 fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
     if mode == Mode::Hard && misplaced(case, radii) {
@@ -449,10 +477,21 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
-    let magnitudes = run(&|x| x.largest.clone())?;
-    let counts = run(&|x| vec![1.0; x.off.len()])?;
+    let directly = reduced(case, &xs);
+    let magnitudes = match &directly {
+        Some(sums) => vec![sums.magnitude.clone()],
+        None => run(&|x| x.largest.clone())?,
+    };
+    let counts = match &directly {
+        Some(sums) => vec![vec![sums.count; sums.magnitude.len()]],
+        None => run(&|x| vec![1.0; x.off.len()])?,
+    };
     let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
-    let spreads = if off { Some(run(&|x| x.off.clone())?) } else { None };
+    let spreads = match directly {
+        _ if !off => None,
+        Some(sums) => Some(vec![sums.spread]),
+        None => Some(run(&|x| x.off.clone())?),
+    };
     let complex = ty.is_complex();
     let literal = matches!(case.opcode(), Opcode::Scatter | Opcode::SelectAndScatter)
         || case.opcode() == Opcode::Scan && complex;

@@ -228,9 +228,8 @@ fn other_arrays_and_groups_have_no_relation() {
     ));
     // Rows that are all the same: the maximum of another one is the same number.
     let [w, v, hot] = inputs(1);
-    let same = |text: &str| {
-        is_decided(&certified(text, &[&w[..16].repeat(8), &v, &hot], Allowances::STRICT)[1])
-    };
+    let same =
+        |text: &str| is_decided(&certified(text, &[&w[..16].repeat(8), &v, &hot], Allowances::STRICT)[1]);
     let other = plain.replace(
         "mb = f32[8,10] broadcast(m), dimensions={0}",
         "mr = f32[8] reverse(m), dimensions={0}\n mb = f32[8,10] broadcast(mr), dimensions={0}",
