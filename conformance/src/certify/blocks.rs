@@ -10,7 +10,7 @@ use hlo::{BufferOf, with_buffer};
 use hlo_interp::Tensor;
 
 use super::rules::{Arg, Case, Kind, bounds, kind};
-use super::{Bounds, Leaf, Radii};
+use super::{Bounds, Leaf, Radii, plain};
 
 /// Elements of a block.
 const BLOCK: usize = 1 << 16;
@@ -20,7 +20,9 @@ pub(super) fn in_blocks(case: &Case<'_>) -> Option<Bounds> {
     let [result] = case.results[..] else { return None };
     let n = result.len();
     let fits = |a: &Arg<'_>| a.tensor.len() == n || a.tensor.len() == 1;
-    if kind(case.opcode()) != Kind::Elementwise || n <= BLOCK || !case.args.iter().all(fits) {
+    let works_in_parts = plain::applies(case);
+    if kind(case.opcode()) != Kind::Elementwise || n <= BLOCK || works_in_parts || !case.args.iter().all(fits)
+    {
         return None;
     }
     let mut found = Growing::new(n);
@@ -47,10 +49,7 @@ fn part(t: &Tensor, range: &Range<usize>) -> Tensor {
 }
 
 fn part_of_leaf(leaf: &Leaf, range: &Range<usize>) -> Leaf {
-    let of = |radii: &Radii| match radii {
-        Radii::Each(each) => Radii::new(each[range.clone()].to_vec()),
-        Radii::Zero | Radii::Unknown => radii.clone(),
-    };
+    let of = |radii: &Radii| radii.taken(range.clone());
     Leaf::new(Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard) }, leaf.product)
 }
 

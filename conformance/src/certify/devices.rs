@@ -248,6 +248,7 @@ impl Meeting<'_> {
                     count: counts.get(k)?.clone(),
                     exact: exact.as_ref().and_then(|e| e.get(k).cloned()),
                     wild: vec![false; result.len()],
+                    error: None,
                 };
                 // Participants add in the type that they exchange.
                 let manner = sums::manner(&case, result.element_type(), 0.0, true)?;

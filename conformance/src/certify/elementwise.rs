@@ -4,15 +4,17 @@
 //! the operands' intervals, in the operands' own types. An engine's operand is a number of its type, so the ends are rounded to
 //! nearest, which is monotone: what lies in the interval lies between the rounded ends. The reference rounds correctly, so its results
 //! at the corners are the correctly rounded extremes, and an engine is within the opcode's ulps of something between them.
+//! Where that interval is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{BufferOf, ElementType, Opcode, TypeClass, with_buffer};
 use hlo_interp::{Tensor, Value};
 
+use super::limits::{Limits, beyond};
 use super::number::{Format, Numbers, rounded};
 use super::probe::Probe;
 use super::rules::{Arg, Case, Found, Mode};
-use super::{Radii, number};
+use super::{Radii, number, plain};
 use crate::element::Number;
 
 /// Elementwise bounds of what has no complex numbers.
@@ -31,7 +33,10 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let r = |i: usize| if radii[0].at(i).is_finite() { 0.0 } else { f64::INFINITY };
             Radii::new((0..n).map(r).collect())
         }
-        _ => Corners::new(case, radii, mode).bounds()?,
+        _ => match plain::bounds(case, radii, mode) {
+            Some(radii) => radii,
+            None => Corners::new(case, radii, mode).bounds()?,
+        },
     };
     Some(vec![found])
 }
@@ -118,7 +123,7 @@ struct Corners<'a> {
 }
 
 /// Whether denormal operands and results may be flushed.
-fn flushes(opcode: Opcode) -> bool {
+pub(super) fn flushes(opcode: Opcode) -> bool {
     !matches!(
         opcode,
         Opcode::Negate
@@ -131,8 +136,110 @@ fn flushes(opcode: Opcode) -> bool {
     )
 }
 
+/// How radii are found from the extremes of an elementwise function of floats.
+pub(super) struct Settled {
+    opcode: Opcode,
+    ty: ElementType,
+    format: Format,
+    ulps: f64,
+    mode: Mode,
+    flushed: bool,
+    /// It is the product of a value with itself.
+    square: bool,
+}
+
+impl Settled {
+    pub(super) fn new(case: &Case<'_>, format: Format, mode: Mode, square: bool) -> Settled {
+        let (opcode, ty) = (case.opcode(), case.results[0].element_type());
+        let flushed = case.settings.allowances.flush_denormals && flushes(opcode);
+        Settled { opcode, ty, format, ulps: case.ulps(ty), mode, flushed, square }
+    }
+
+    /// Whether the function of exact operands is exact, but for what is flushed.
+    pub(super) fn is_exact(&self) -> bool {
+        self.ulps == 0.0
+    }
+
+    /// What an element of value `v` may be off by, and its limits, where the function is between two ends; `agrees`: at all corners it is `v`; `nan`: at
+    /// some it is a NaN.
+    pub(super) fn radius(
+        &self,
+        v: f64,
+        [mut low, mut high]: [f64; 2],
+        exact: bool,
+        agrees: bool,
+        nan: bool,
+    ) -> (f64, Limits) {
+        const UNKNOWN: (f64, Limits) = (f64::INFINITY, Limits::NONE);
+        let only = |radius: f64| (radius, Limits::NONE);
+        let (format, n) = (self.format, self.ulps);
+        if v.is_nan() || v.is_infinite() && (self.mode == Mode::Soft || agrees) {
+            return if self.mode == Mode::Soft || agrees { only(0.0) } else { UNKNOWN };
+        }
+        if !exact && nan {
+            return UNKNOWN;
+        }
+        if self.mode == Mode::Soft || format.saturates {
+            low = low.max(-format.max);
+            high = high.min(format.max);
+        }
+        if self.flushed {
+            let least = format.min_normal();
+            if v != 0.0 && low < least && high > -least {
+                low = low.min(0.0);
+                high = high.max(0.0);
+            }
+        }
+        let larger = low.abs().max(high.abs());
+        if !larger.is_finite() || !v.is_finite() {
+            return (f64::INFINITY, self.limits(low, high));
+        }
+        let widening = if n > 0.0 { n * format.ulp(larger + n * format.ulp(larger)) } else { 0.0 };
+        if self.mode == Mode::Hard && !format.saturates && larger + widening > format.max {
+            return (f64::INFINITY, self.limits(low, high));
+        }
+        let apart = (high - v).max(v - low);
+        let apart = if apart > 0.0 { apart.next_up() } else { 0.0 };
+        let r = if widening > 0.0 { (apart + widening).next_up() } else { apart };
+        if exact {
+            return only(r);
+        }
+        let r = if r == 0.0 && v == 0.0 && !agrees { format.least() } else { r };
+        // Limits that say nothing are not worth working out.
+        if r <= v.abs() / 64.0 { only(r) } else { self.limits(low, high).narrow(v, r) }
+    }
+
+    fn limits(&self, low: f64, high: f64) -> Limits {
+        let (format, n) = (self.format, self.ulps);
+        let (mut least, mut most) = (beyond(low, n, format, -1.0), beyond(high, n, format, 1.0));
+        if least.abs().max(most.abs()) > format.max && !number::has_infinities(self.ty) {
+            return Limits::NONE;
+        }
+        if least < -format.max {
+            least = f64::NEG_INFINITY;
+        }
+        if most > format.max {
+            most = f64::INFINITY;
+        }
+        // Units in the last place take no such function below 0.
+        let positive = low >= 0.0 && low.is_sign_positive() && is_nonnegative(self.opcode);
+        if self.square || least < 0.0 && positive {
+            least = least.max(0.0);
+        }
+        Limits::new(least, most)
+    }
+}
+
+/// Functions that are no less than 0 wherever they are a number.
+fn is_nonnegative(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Exponential | Opcode::Logistic | Opcode::Sqrt | Opcode::Rsqrt | Opcode::Cosh | Opcode::Abs
+    )
+}
+
 /// Functions that turn reals into steps: soft radii do not see how near a step is.
-fn steps(opcode: Opcode, to: ElementType) -> bool {
+pub(super) fn steps(opcode: Opcode, to: ElementType) -> bool {
     match opcode {
         Opcode::Ceil | Opcode::Floor | Opcode::RoundNearestAfz | Opcode::RoundNearestEven | Opcode::Sign => {
             true
@@ -167,7 +274,7 @@ impl<'a> Corners<'a> {
             for i in 0..n {
                 let x = &self.operands[0];
                 let r = (x.high(i) - x.at(i)).max(x.at(i) - x.low(i));
-                if r > 0.0 && self.value.re[i].is_finite() {
+                if r > 0.0 && r.is_finite() && self.value.re[i].is_finite() {
                     let slack =
                         Format::of(ty).map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
                     hull.low[i] = (self.value.re[i] - r - slack).max(-1.0);
@@ -180,8 +287,23 @@ impl<'a> Corners<'a> {
         } else if self.operands.iter().any(|x| x.uncertain) {
             self.corners(&mut hull)?;
         }
-        let each: Vec<f64> = (0..n).map(|i| self.radius(i, &hull)).collect();
-        Some(Radii::new(each))
+        let square = self.is_square();
+        if !self.operands.iter().any(|x| x.uncertain) {
+            return Some(Radii::new((0..n).map(|i| self.radius(i, &hull, square).0).collect()));
+        }
+        let (each, limits) = (0..n)
+            .map(|i| {
+                let (radius, limits) = self.radius(i, &hull, square);
+                limits.narrow(self.value.re[i], radius)
+            })
+            .unzip();
+        Some(Radii::limited(each, limits))
+    }
+
+    /// Whether both operands are the same value.
+    fn is_square(&self) -> bool {
+        let [a, b] = &self.case.args[..] else { return false };
+        self.case.opcode() == Opcode::Multiply && a.from == b.from
     }
 
     fn unknown(&self, i: usize) -> bool {
@@ -226,9 +348,10 @@ impl<'a> Corners<'a> {
         Some(())
     }
 
-    /// What an element may be off by.
-    fn radius(&self, i: usize, hull: &Hull) -> f64 {
-        const UNKNOWN: f64 = f64::INFINITY;
+    /// What an element may be off by, and its limits. The product of a value with itself is no less than 0.
+    fn radius(&self, i: usize, hull: &Hull, square: bool) -> (f64, Limits) {
+        const UNKNOWN: (f64, Limits) = (f64::INFINITY, Limits::NONE);
+        let only = |radius: f64| (radius, Limits::NONE);
         let opcode = self.case.opcode();
         let ty = self.result.element_type();
         let v = self.value.re[i];
@@ -240,54 +363,30 @@ impl<'a> Corners<'a> {
             // Angles are bounded: the cut or the origin is near.
             let ulp = Format::of(ty).map_or(0.0, |f| f.ulp(4.0));
             let bounded = opcode == Opcode::Atan2 && v.is_finite();
-            return if bounded { v.abs() + 3.15 + 8.0 * ulp } else { UNKNOWN };
+            return if bounded { only(v.abs() + 3.15 + 8.0 * ulp) } else { UNKNOWN };
         }
         let Some(format) = Format::of(ty) else {
             // An integer or predicate.
-            return if exact || hull.low[i] == hull.high[i] && hull.low[i] == v {
+            return only(if exact || hull.low[i] == hull.high[i] && hull.low[i] == v {
                 0.0
             } else {
                 (hull.high[i] - v).max(v - hull.low[i])
-            };
+            });
         };
-        let n = self.case.ulps(ty);
-        if !v.is_finite() {
-            let certain = exact || hull.agrees[i];
-            return if self.mode == Mode::Soft || certain { 0.0 } else { UNKNOWN };
-        }
-        if !exact && hull.nan[i] {
-            return UNKNOWN;
-        }
-        let (mut low, mut high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
-        if self.mode == Mode::Soft || format.saturates {
-            low = low.max(-format.max);
-            high = high.min(format.max);
-        }
-        if self.case.settings.allowances.flush_denormals && flushes(opcode) {
-            let least = format.min_normal();
-            if v != 0.0 && low < least && high > -least {
-                low = low.min(0.0);
-                high = high.max(0.0);
-            }
-        }
-        let larger = low.abs().max(high.abs());
-        if !larger.is_finite() {
-            return UNKNOWN;
-        }
-        let widening = if n > 0.0 { n * format.ulp(larger + n * format.ulp(larger)) } else { 0.0 };
-        if self.mode == Mode::Hard && !format.saturates && larger + widening > format.max {
-            return UNKNOWN;
-        }
-        let apart = (high - v).max(v - low);
-        let apart = if apart > 0.0 { apart.next_up() } else { 0.0 };
-        let r = if widening > 0.0 { (apart + widening).next_up() } else { apart };
-        if r == 0.0 && v == 0.0 && !exact && !hull.agrees[i] { format.least() } else { r }
+        let settled = Settled::new(self.case, format, self.mode, square);
+        let (low, high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
+        settled.radius(v, [low, high], exact, exact || hull.agrees[i], hull.nan[i])
     }
 
     /// Whether the corners tell the extremes over the box.
     fn applies(&self, i: usize, hull: &Hull) -> bool {
         let ty = self.result.element_type();
         let x = &self.operands[0];
+        if self.operands.iter().any(|x| x.low(i).is_infinite() || x.high(i).is_infinite())
+            && !self.applies_to_infinities(i)
+        {
+            return false;
+        }
         let integer = matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned);
         match self.case.opcode() {
             Opcode::Divide => {
@@ -322,6 +421,37 @@ impl<'a> Corners<'a> {
                 self.stays_in_range(i)
             }
             _ => true,
+        }
+    }
+
+    /// The same of operands that may be infinite: the corners have all NaNs that there are.
+    fn applies_to_infinities(&self, i: usize) -> bool {
+        match self.case.opcode() {
+            // Zero times infinity: within the box perhaps, and at none of its corners.
+            Opcode::Multiply => self.operands.iter().all(|x| !x.holds(i, 0.0)),
+            Opcode::Add
+            | Opcode::Subtract
+            | Opcode::Divide
+            | Opcode::Maximum
+            | Opcode::Minimum
+            | Opcode::Clamp
+            | Opcode::Negate
+            | Opcode::Abs
+            | Opcode::Exponential
+            | Opcode::ExponentialMinusOne
+            | Opcode::Log
+            | Opcode::LogPlusOne
+            | Opcode::Logistic
+            | Opcode::Tanh
+            | Opcode::Erf
+            | Opcode::Sqrt
+            | Opcode::Rsqrt
+            | Opcode::Cbrt
+            | Opcode::Sign
+            | Opcode::Floor
+            | Opcode::Ceil => true,
+            Opcode::Convert => Format::of(self.result.element_type()).is_some(),
+            _ => false,
         }
     }
 
@@ -383,16 +513,23 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
         let (x, r) = (numbers.re[i], radii.at(i));
         if r > 0.0 {
             uncertain = true;
+            let limits = radii.limits(i);
             if ty == ElementType::Pred {
                 (low[i], high[i]) = (0.0, 1.0);
             } else if !r.is_finite() || !x.is_finite() {
-                unknown[i] = true;
+                unknown[i] = limits.is_none() || x.is_nan();
+                if !unknown[i] {
+                    (low[i], high[i]) = (limits.low.min(x), limits.high.max(x));
+                }
             } else {
                 (low[i], high[i]) = (x - r, x + r);
                 if wide {
                     // No number of the type itself: the ends themselves may round inwards.
                     (low[i], high[i]) = (low[i].next_down(), high[i].next_up());
                 }
+                // The reference's value is within the limits, or at them and rounded.
+                low[i] = low[i].max(limits.low.min(x));
+                high[i] = high[i].min(limits.high.max(x));
             }
         }
         if let Some(format) = format
@@ -424,7 +561,7 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
             if h < high[i] {
                 h += step(h);
             }
-            let bounded = l.is_finite() && h.is_finite();
+            let bounded = l.is_finite() && h.is_finite() || !radii.limits(i).is_none();
             if low[i] < high[i] && !bounded {
                 // The operand itself may be too large for its type.
                 unknown[i] = true;
@@ -498,8 +635,13 @@ impl Hull {
             self.nan[i] |= x.is_nan();
             self.agrees[i] &=
                 x.is_nan() && v.is_nan() || x == v && x.is_sign_negative() == v.is_sign_negative();
-            self.low[i] = self.low[i].min(x);
-            self.high[i] = self.high[i].max(x);
+            // Of zeros the one of the outer sign.
+            if x < self.low[i] || x == self.low[i] && x.is_sign_negative() {
+                self.low[i] = x;
+            }
+            if x > self.high[i] || x == self.high[i] && x.is_sign_positive() {
+                self.high[i] = x;
+            }
             if let Some(first) = &self.first {
                 self.rises[i] &= first[i] <= x;
             }
@@ -520,7 +662,7 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
     let uncertain = mode == Mode::Hard && !radii[0].is_zero();
     let (x, y) = (Numbers::of(a.tensor), Numbers::of(b.tensor));
     let format = Format::of(v.ty);
-    let each = (0..n).map(|i| {
+    let each = |i: usize| {
         let (ip, ia, ib) = (scalar(p.tensor, i), scalar(a.tensor, i), scalar(b.tensor, i));
         let (ra, rb) = (radii[1].at(ia), radii[2].at(ib));
         let r = if chosen.re[ip] != 0.0 { ra } else { rb };
@@ -545,8 +687,38 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
             0.0 => ra.max(rb).max(format.map_or(0.0, Format::least)),
             _ => (apart + ra.max(rb)).next_up(),
         }
-    });
-    Some(Radii::new(each.collect()))
+    };
+    if v.im.is_some() || !radii.iter().any(Radii::has_limits) {
+        return Some(Radii::new((0..n).map(each).collect()));
+    }
+    let limits = |i: usize| {
+        let (ip, ia, ib) = (scalar(p.tensor, i), scalar(a.tensor, i), scalar(b.tensor, i));
+        let (yes, no) = (chosen.re[ip] != 0.0, chosen.re[ip] == 0.0);
+        let open = uncertain && radii[0].at(ip) != 0.0;
+        let of = |x: f64, radii: &Radii, i: usize| within(x, radii.at(i), radii.limits(i));
+        let (x, y) = (of(x.re[ia], &radii[1], ia), of(y.re[ib], &radii[2], ib));
+        match (x, y) {
+            (Some(x), _) if yes && !open => x,
+            (_, Some(y)) if no && !open => y,
+            (Some(x), Some(y)) if open => Limits::new(x.low.min(y.low), x.high.max(y.high)),
+            (_, _) => Limits::NONE,
+        }
+    };
+    let (each, limits) = (0..n).map(|i| limits(i).narrow(v.re[i], each(i))).unzip();
+    Some(Radii::limited(each, limits))
+}
+
+/// The interval of an element as limits; `None`: it may be a NaN.
+pub(super) fn within(x: f64, radius: f64, limits: Limits) -> Option<Limits> {
+    if x.is_nan() || radius.is_infinite() && limits.is_none() {
+        return None;
+    }
+    let around = match x {
+        _ if radius.is_infinite() || radius > 0.0 && x.is_infinite() => Limits::NONE,
+        _ if radius == 0.0 => Limits::new(x, x),
+        x => Limits::new((x - radius).next_down(), (x + radius).next_up()),
+    };
+    Some(Limits::new(around.low.max(limits.low.min(x)), around.high.min(limits.high.max(x))))
 }
 
 /// `compare`: decided where the intervals do not meet.
@@ -607,7 +779,9 @@ fn remainder(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
         if x.is_exact(i) && y.is_exact(i) {
             return 0.0;
         }
-        if x.unknown[x.index(i)] || y.unknown[y.index(i)] || !v.re[i].is_finite() || y.holds(i, 0.0) {
+        let infinite = [&x, &y].iter().any(|o| o.low(i).is_infinite() || o.high(i).is_infinite());
+        let unknown = x.unknown[x.index(i)] || y.unknown[y.index(i)] || infinite;
+        if unknown || !v.re[i].is_finite() || y.holds(i, 0.0) {
             return f64::INFINITY;
         }
         let off = |o: &Operand<'_>| {

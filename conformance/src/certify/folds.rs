@@ -9,6 +9,7 @@ use hlo::{AttrKey, BufferOf, ComputationId, Opcode, with_buffer};
 use hlo_interp::Tensor;
 
 use super::lifted::{Known, Lifted, leaf_at, taken};
+use super::limits::Limits;
 use super::rules::Case;
 use super::{Bounds, Leaf, Radii};
 
@@ -208,6 +209,7 @@ fn put(t: &Tensor, places: &[usize], elements: &Tensor) -> Option<Tensor> {
 
 fn put_radii(old: &Radii, places: &[usize], new: &Radii, n: usize) -> Radii {
     let mut each: Vec<f64> = (0..n).map(|i| old.at(i)).collect();
-    places.iter().enumerate().for_each(|(j, &i)| each[i] = new.at(j));
-    Radii::new(each)
+    let mut limits: Vec<Limits> = (0..n).map(|i| old.limits(i)).collect();
+    places.iter().enumerate().for_each(|(j, &i)| (each[i], limits[i]) = (new.at(j), new.limits(j)));
+    Radii::limited(each, limits)
 }

@@ -35,11 +35,7 @@ pub(super) fn taken(t: &Tensor, places: &[usize]) -> Tensor {
 }
 
 pub(super) fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
-    let at = |radii: &Radii| match radii {
-        Radii::Zero => Radii::Zero,
-        Radii::Unknown => Radii::unknown(places.len()),
-        Radii::Each(each) => Radii::new(places.iter().map(|&i| each[i]).collect()),
-    };
+    let at = |radii: &Radii| radii.taken(places.iter().copied());
     let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard) };
     Leaf::new(bounds, leaf.product)
 }
@@ -114,7 +110,8 @@ fn joined<'t>(lanes: impl Iterator<Item = (&'t Tensor, &'t Leaf)> + Clone) -> (T
     let first = tensors.clone().next().expect("there are lanes");
     let buffer = with_buffer!(first.buffer(), v => of(v, tensors));
     let radii = |of: fn(&Bounds) -> &Radii| {
-        Radii::new(lanes.clone().map(|(_, leaf)| of(&leaf.bounds).at(0)).collect())
+        let each = lanes.clone().map(|(_, leaf)| of(&leaf.bounds).at(0));
+        Radii::limited(each.collect(), lanes.clone().map(|(_, leaf)| of(&leaf.bounds).limits(0)).collect())
     };
     let bounds = Bounds { soft: radii(|b| &b.soft), hard: radii(|b| &b.hard) };
     let product = lanes.clone().any(|(_, leaf)| leaf.product);

@@ -12,6 +12,8 @@
 //! **Invariants:** a bound may be too wide, never too narrow: what no rule here covers has an infinite radius. Rules look at reference
 //! values and radii alone. `soft <= hard`.
 //!
+//! - **Limits** ([`limits`]) stand beside radii that are large: what an element is at least and at most.
+//!
 //! How bounds are found, mostly by running the same instruction on something else ([`probe::Probe`]):
 //!
 //! | file | instructions | by |
@@ -19,8 +21,12 @@
 //! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
+//! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
+//! | `products` | the commonest dots and convolutions | the same instruction in f32 on magnitudes times what each is off by |
+//! | `sum_limits` | reductions by an addition of what has limits | sums of limits |
+//! | `relations` | differences and quotients of arrays and their maxima or sums | which elements are of which group |
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
@@ -47,19 +53,24 @@ mod factors;
 mod folds;
 mod lapack;
 mod lifted;
+mod limits;
 mod linear;
 mod log_add_exp;
 mod movement;
 mod multiplied;
 mod number;
 mod order;
+mod plain;
 mod probe;
+mod products;
 mod rank;
 mod reflectors;
 mod region;
+mod relations;
 mod reordered;
 mod rules;
 mod selected;
+mod sum_limits;
 mod sums;
 mod terms;
 mod walk;
@@ -76,6 +87,9 @@ use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value}
 use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
 use crate::guard::spawn_deep;
 use account::Account;
+use limits::Limits;
+use relations::Relations;
+
 pub(crate) use number::Format;
 
 /// How far an array's elements may be off; of complex elements, each part.
@@ -88,6 +102,16 @@ pub enum Radii {
     Unknown,
     /// At most so much, element by element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all infinite.
     Each(Arc<Vec<f64>>),
+    /// The same, and limits of the values themselves.
+    Limited(Arc<Limited>),
+}
+
+/// Radii with limits: intervals that are not symmetric.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Limited {
+    each: Vec<f64>,
+    /// Of each element.
+    limits: Vec<Limits>,
 }
 
 impl Radii {
@@ -103,6 +127,54 @@ impl Radii {
         Radii::Each(Arc::new(each))
     }
 
+    /// These with limits for each element, if any of them says something.
+    fn limited(mut each: Vec<f64>, limits: Vec<Limits>) -> Radii {
+        if limits.iter().all(|l| l.is_none()) || each.iter().all(|&r| r == 0.0) {
+            return Radii::new(each);
+        }
+        each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
+        Radii::Limited(Arc::new(Limited { each, limits }))
+    }
+
+    /// Those of other elements in the order of `from`, which gives for each the element of these that it is.
+    fn taken(&self, from: impl Iterator<Item = usize> + Clone) -> Radii {
+        match self {
+            Radii::Zero => Radii::Zero,
+            Radii::Unknown => Radii::unknown(from.count()),
+            Radii::Each(each) => Radii::new(from.map(|i| each[i]).collect()),
+            Radii::Limited(of) => {
+                let limits = from.clone().map(|i| of.limits[i]).collect();
+                Radii::limited(from.map(|i| of.each[i]).collect(), limits)
+            }
+        }
+    }
+
+    /// Each radius and limit of another array of the same size made from these.
+    fn mapped(&self, n: usize, of: impl Fn(usize, f64, Limits) -> (f64, Limits)) -> Radii {
+        match self {
+            Radii::Limited(_) => {
+                let (each, limits) = (0..n).map(|i| of(i, self.at(i), self.limits(i))).unzip();
+                Radii::limited(each, limits)
+            }
+            Radii::Zero | Radii::Unknown | Radii::Each(_) => {
+                Radii::new((0..n).map(|i| of(i, self.at(i), Limits::NONE).0).collect())
+            }
+        }
+    }
+
+    /// The limits of an element.
+    fn limits(&self, i: usize) -> Limits {
+        match self {
+            Radii::Zero | Radii::Unknown | Radii::Each(_) => Limits::NONE,
+            Radii::Limited(of) => of.limits[i],
+        }
+    }
+
+    /// Whether there are limits at all.
+    fn has_limits(&self) -> bool {
+        matches!(self, Radii::Limited(_))
+    }
+
     /// Of `n` elements, nothing is known.
     pub fn unknown(n: usize) -> Radii {
         if n == 0 { Radii::Zero } else { Radii::Unknown }
@@ -114,6 +186,7 @@ impl Radii {
             Radii::Zero => 0.0,
             Radii::Unknown => f64::INFINITY,
             Radii::Each(each) => each[i],
+            Radii::Limited(of) => of.each[i],
         }
     }
 
@@ -122,16 +195,21 @@ impl Radii {
         matches!(self, Radii::Zero)
     }
 
-    /// Of the same elements, the larger one each.
+    /// Of the same elements, the larger one each, within the limits of these: limits are true by themselves, whatever other radii say.
     fn max(self, other: &Radii) -> Radii {
         match (self, other) {
             (Radii::Zero, other) => other.clone(),
             (radii, Radii::Zero) => radii,
-            (Radii::Unknown, _) | (_, Radii::Unknown) => Radii::Unknown,
-            (Radii::Each(a), Radii::Each(b)) => {
+            (Radii::Unknown, _) | (Radii::Each(_), Radii::Unknown) => Radii::Unknown,
+            (Radii::Each(a), b) => {
                 let mut a = Arc::unwrap_or_clone(a);
-                a.iter_mut().zip(b.iter()).for_each(|(a, &b)| *a = a.max(b));
+                a.iter_mut().enumerate().for_each(|(i, a)| *a = a.max(b.at(i)));
                 Radii::Each(Arc::new(a))
+            }
+            (Radii::Limited(a), b) => {
+                let mut a = Arc::unwrap_or_clone(a);
+                a.each.iter_mut().enumerate().for_each(|(i, a)| *a = a.max(b.at(i)));
+                Radii::Limited(Arc::new(a))
             }
         }
     }
@@ -141,6 +219,7 @@ impl Radii {
         match self {
             Radii::Zero | Radii::Unknown => 0,
             Radii::Each(each) => size_of_val(&each[..]) as u64,
+            Radii::Limited(of) => (size_of_val(&of.each[..]) + size_of_val(&of.limits[..])) as u64,
         }
     }
 }
@@ -184,6 +263,7 @@ impl Bounds {
     fn bytes(&self) -> u64 {
         let shared = match (&self.soft, &self.hard) {
             (Radii::Each(soft), Radii::Each(hard)) => Arc::ptr_eq(soft, hard),
+            (Radii::Limited(soft), Radii::Limited(hard)) => Arc::ptr_eq(soft, hard),
             (_, _) => false,
         };
         self.soft.bytes() + if shared { 0 } else { self.hard.bytes() }
@@ -217,13 +297,24 @@ pub struct Leaf {
     product: bool,
     /// It holds reflectors of a factorization.
     basis: Option<Arc<reflectors::Basis>>,
+    /// What is known of its elements beside those of other arrays.
+    relations: Option<Arc<Relations>>,
+    /// Some uses of it may see the reference's value and others the engine's own: no relation holds for both.
+    mixed: bool,
     /// That the account counts it.
     held: Option<Arc<Held>>,
 }
 
 impl Leaf {
     fn new(bounds: Bounds, product: bool) -> Leaf {
-        Leaf { bounds, product, basis: None, held: None }
+        Leaf { bounds, product, ..Leaf::default() }
+    }
+}
+
+impl Leaf {
+    /// What it takes.
+    fn bytes(&self) -> u64 {
+        self.bounds.bytes() + self.relations.as_ref().map_or(0, |r| r.bytes())
     }
 }
 
@@ -234,9 +325,9 @@ impl Tree {
             Tree::Array(leaf) => {
                 if let Some(leaf) = Arc::get_mut(leaf)
                     && leaf.held.is_none()
-                    && leaf.bounds.bytes() > 0
+                    && leaf.bytes() > 0
                 {
-                    leaf.held = Some(Arc::new(account.hold(leaf.bounds.bytes())));
+                    leaf.held = Some(Arc::new(account.hold(leaf.bytes())));
                 }
             }
             // What is shared was counted where it was new.

@@ -4,6 +4,7 @@ use hlo::{ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
 
 use super::Radii;
+use super::limits::Limits;
 use super::number::Format;
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
@@ -25,12 +26,22 @@ pub(super) fn numbered(args: &[&Tensor], moved: impl Fn(usize) -> bool) -> Vec<V
 
 /// The radii behind numbers that [`numbered`] gave.
 pub(super) fn behind(numbers: &[u32], radii: &[&Radii], sizes: &[usize]) -> Option<Radii> {
+    if let ([radii], false) = (radii, numbers.contains(&0)) {
+        return Some(radii.taken(numbers.iter().map(|&i| i as usize - 1)));
+    }
     let mut all = vec![0.0];
     for (radii, &n) in radii.iter().zip(sizes) {
         all.extend((0..n).map(|i| radii.at(i)));
     }
-    let each: Option<Vec<f64>> = numbers.iter().map(|&i| all.get(i as usize).copied()).collect();
-    each.map(Radii::new)
+    let each = numbers.iter().map(|&i| all.get(i as usize).copied()).collect::<Option<_>>()?;
+    if !radii.iter().any(|r| r.has_limits()) {
+        return Some(Radii::new(each));
+    }
+    let mut limits = vec![Limits::NONE];
+    for (radii, &n) in radii.iter().zip(sizes) {
+        limits.extend((0..n).map(|i| radii.limits(i)));
+    }
+    Some(Radii::limited(each, numbers.iter().map(|&i| limits[i as usize]).collect()))
 }
 
 /// Radii of the result: those of the operands' elements. Operands from number `indices` on say where elements go; if one of them may be
@@ -50,16 +61,59 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     if radii.iter().skip(indices).any(|r| !r.is_zero()) {
         return Some(vec![Radii::unknown(result.len())]);
     }
-    let radii = if case.opcode() == Opcode::Copy {
+    let radii = if matches!(case.opcode(), Opcode::Copy | Opcode::Reshape) {
         radii[0].clone()
+    } else if !radii.iter().any(Radii::has_limits) {
+        directly(case, radii, &|k| k < indices)?
     } else {
         through(case, radii, &|k| k < indices)?
     };
     Some(vec![converted(case, radii)])
 }
 
+/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is, from 1.
+pub(super) fn order(case: &Case<'_>) -> Option<Vec<u32>> {
+    let [_] = case.args[..] else { return None };
+    numbers(case, &|_| true)
+}
+
+/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere is 0.
+fn directly(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
+    let as_f64 = |shape: &hlo::Shape| super::probe::retyped(shape, &|_| ElementType::F64);
+    let operands = case.instr.operands().iter().enumerate();
+    let shapes: Vec<hlo::Shape> = operands
+        .map(|(k, &o)| {
+            let shape = &case.module.instr(o).shape;
+            if moves(k) { as_f64(shape) } else { shape.clone() }
+        })
+        .collect();
+    let regions = super::probe::Regions::Retyped(&|_| ElementType::F64);
+    let probe = Probe::new(case.module, case.instr, &shapes, as_f64(&case.instr.shape), &regions)?;
+    let args = case.args.iter().enumerate().map(|(k, a)| {
+        if !moves(k) {
+            return Value::Array(a.tensor.clone());
+        }
+        let each = match &radii[k] {
+            Radii::Each(each) => each.to_vec(),
+            radii => (0..a.tensor.len()).map(|i| radii.at(i)).collect(),
+        };
+        Value::Array(Tensor::from_vec(a.tensor.dims(), each))
+    });
+    let moved = probe.run(case.settings, args.collect())?;
+    Some(Radii::new(moved.as_array()?.slice::<f64>().to_vec()))
+}
+
 /// The radii of the result of an instruction that moves elements of some operands.
 fn through(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
+    let ids = numbers(case, moves)?;
+    let which: Vec<usize> = (0..case.args.len()).filter(|&k| moves(k)).collect();
+    let radii: Vec<&Radii> = which.iter().map(|&k| &radii[k]).collect();
+    let sizes: Vec<usize> = which.iter().map(|&k| case.args[k].tensor.len()).collect();
+    behind(&ids, &radii, &sizes)
+}
+
+/// Where the elements of the result come from, as [`numbered`] counts.
+fn numbers(case: &Case<'_>, moves: &dyn Fn(usize) -> bool) -> Option<Vec<u32>> {
     let tensors: Vec<&Tensor> = case.args.iter().map(|a| a.tensor).collect();
     let which: Vec<usize> = (0..tensors.len()).filter(|&k| moves(k)).collect();
     let total: usize = which.iter().map(|&k| tensors[k].len()).sum();
@@ -80,10 +134,7 @@ fn through(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> O
     let regions = super::probe::Regions::Retyped(&|_| ElementType::U32);
     let probe = Probe::new(case.module, case.instr, &shapes, result, &regions)?;
     let ids = probe.run(case.settings, numbered(&tensors, moves))?;
-    let ids = ids.as_array()?;
-    let radii: Vec<&Radii> = which.iter().map(|&k| &radii[k]).collect();
-    let sizes: Vec<usize> = which.iter().map(|&k| tensors[k].len()).collect();
-    behind(ids.slice::<u32>(), &radii, &sizes)
+    Some(ids.as_array()?.slice::<u32>().to_vec())
 }
 
 /// A result of another float type than the operand's is rounded into it.
@@ -98,12 +149,13 @@ fn converted(case: &Case<'_>, radii: Radii) -> Radii {
     }
     let Some(format) = Format::of(to) else { return radii };
     let v = super::number::Numbers::of(case.results[0]);
-    let each = (0..v.len()).map(|i| match radii.at(i) {
-        0.0 => 0.0,
-        r if v.is_finite(i) && v.modulus(i) + r < format.max => r + format.ulp(v.modulus(i) + r),
-        _ => f64::INFINITY,
-    });
-    Radii::new(each.collect())
+    radii.mapped(v.len(), |i, r, limits| match r {
+        0.0 => (0.0, Limits::NONE),
+        r if v.is_finite(i) && v.modulus(i) + r < format.max => {
+            (r + format.ulp(v.modulus(i) + r), limits.wider(|x| format.ulp(x)))
+        }
+        _ => (f64::INFINITY, Limits::NONE),
+    })
 }
 
 /// `bitcast`, `bitcast-convert`: bits of numbers that are off can be any; a bitcast to the same type moves elements.

@@ -104,6 +104,14 @@ impl Format {
     }
 }
 
+/// Whether what is too large for a type becomes infinite, not a NaN.
+pub(super) fn has_infinities(ty: ElementType) -> bool {
+    matches!(
+        ty.real_part(),
+        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
+    )
+}
+
 fn finite_max(ty: ElementType) -> f64 {
     match ty {
         ElementType::F64 => f64::MAX,

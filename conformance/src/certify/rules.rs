@@ -12,11 +12,12 @@ use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
 
 use super::blocks::in_blocks;
-use super::number::{Format, Numbers};
+use super::limits::Limits;
+use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
-    multiplied, order, reflectors, reordered, sums,
+    multiplied, order, reflectors, relations, reordered, sums,
 };
 use crate::engine::RunOptions;
 
@@ -169,26 +170,29 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty) else { return radii.clone() };
     let x = Numbers::of(tensor);
-    let ieee = matches!(
-        ty.real_part(),
-        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
-    );
-    let more = |i: usize| {
+    let ieee = number::has_infinities(ty);
+    radii.mapped(x.len(), |i, r, limits| {
         let (re, im) = x.at(i);
         let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
-        match radii.at(i) {
-            _ if too_large(re) || too_large(im) => f64::INFINITY,
-            r if x.is_finite(i) && x.modulus(i) > 0.0 => r + format.ulp(x.modulus(i)) / 2.0,
+        let limits = limits.wider(|x| format.ulp(x));
+        match r {
+            _ if too_large(re) || too_large(im) => (f64::INFINITY, Limits::NONE),
+            r if x.is_finite(i) && x.modulus(i) > 0.0 => (r + format.ulp(x.modulus(i)) / 2.0, limits),
             // A product that is zero may be one that is too small.
-            r if x.is_finite(i) => r + format.least(),
-            r => r,
+            r if x.is_finite(i) => (r + format.least(), limits),
+            r => (r, limits),
         }
-    };
-    Radii::new((0..x.len()).map(more).collect())
+    })
 }
 
-/// The bounds of the arrays of the result.
+/// The bounds of the arrays of the result, and what is known of them beside the operands.
 pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
+    let mut leaves = computed(case);
+    relations::related(case, &mut leaves);
+    leaves
+}
+
+fn computed(case: &Case<'_>) -> Vec<Leaf> {
     let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
@@ -224,7 +228,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
             Order::Covered => {}
         }
     }
-    let both = |by: Rule| found(case, by, Mode::Soft).zip(found(case, by, Mode::Hard));
+    let both = |by: Rule| both(case, by);
     let mut radii = both(rule);
     if radii.is_none() && multiplies_windows(case) {
         radii = both(multiplied::fold);
@@ -253,6 +257,14 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 
 /// The bounds of an array from the radii that a rule found.
 pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
+    if let (Radii::Each(a), Radii::Each(b)) = (&soft, &hard)
+        && Arc::ptr_eq(a, b)
+        && Format::of(t.element_type()).is_some()
+    {
+        drop(soft);
+        let hard = at_least(t, hard);
+        return Bounds { soft: hard.clone(), hard };
+    }
     // Integers are decisions of their own.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
     Bounds::of(at_least(t, soft), at_least(t, hard))
@@ -309,6 +321,10 @@ fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
             each.iter_mut().for_each(|r| *r = if *r > 0.0 { r.max(least) } else { 0.0 });
             Radii::new(each)
         }
+        (radii @ Radii::Limited(_), Some(format)) => {
+            let least = format.least();
+            radii.mapped(tensor.len(), |_, r, limits| (if r > 0.0 { r.max(least) } else { 0.0 }, limits))
+        }
         (radii, _) => radii,
     }
 }
@@ -322,7 +338,39 @@ fn known(radii: Radii) -> Radii {
             each.iter_mut().filter(|r| r.is_finite()).for_each(|r| *r = 0.0);
             Radii::new(each)
         }
+        Radii::Limited(of) => {
+            let each = of.each.iter().map(|&r| if r.is_finite() { 0.0 } else { r });
+            Radii::limited(each.collect(), of.limits.clone())
+        }
     }
+}
+
+/// Soft and hard radii. Found once where nothing tells them apart: the operands' are the same, no step or order depends on them, and nothing may
+/// overflow, so all hard ones are finite.
+fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
+    let hard = found(case, by, Mode::Hard)?;
+    let same = |a: &Arg<'_>| match (&a.leaf.bounds.soft, &a.leaf.bounds.hard) {
+        (Radii::Zero, Radii::Zero) => true,
+        (Radii::Each(soft), Radii::Each(hard)) => Arc::ptr_eq(soft, hard),
+        (_, _) => false,
+    };
+    let finite = |radii: &Radii| match radii {
+        Radii::Zero => true,
+        Radii::Each(each) => each.iter().all(|r| r.is_finite()),
+        Radii::Unknown | Radii::Limited(_) => false,
+    };
+    let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
+    let undecided = match kind(case.opcode()) {
+        Kind::Movement(_) | Kind::Sum | Kind::Region => false,
+        Kind::Elementwise => {
+            case.opcode() == Opcode::Remainder || elementwise::steps(case.opcode(), ElementType::F32)
+        }
+        _ => true,
+    };
+    if !undecided && case.args.iter().all(same) && case.results.iter().all(float) && hard.iter().all(finite) {
+        return Some((hard.clone(), hard));
+    }
+    found(case, by, Mode::Soft).map(|soft| (soft, hard))
 }
 
 fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
@@ -341,21 +389,16 @@ fn unrounded(tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
     let v = Numbers::of(tensor);
-    let more = |i: usize| {
-        let r = radii.at(i);
+    radii.mapped(v.len(), |i, r, limits| {
+        let limits = limits.wider(|x| format.ulp(x));
         match v.re[i] {
-            x if x.is_nan() => r,
+            x if x.is_nan() => (r, limits),
             x if x.is_infinite() || x.abs() >= format.max => {
-                if mode == Mode::Hard {
-                    f64::INFINITY
-                } else {
-                    r
-                }
+                (if mode == Mode::Hard { f64::INFINITY } else { r }, limits)
             }
-            x => r + format.ulp(x.abs() + r) / 2.0,
+            x => (r + format.ulp(x.abs() + r) / 2.0, limits),
         }
-    };
-    Radii::new((0..v.len()).map(more).collect())
+    })
 }
 
 /// Whether an instruction only moves elements about.

@@ -8,10 +8,11 @@
 use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
 
+use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement, multiplied};
+use super::{Radii, Settings, elementwise, movement, multiplied, products, relations, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -38,16 +39,18 @@ pub(super) struct Terms {
     pub(super) exact: Option<Vec<f64>>,
     /// An infinity or NaN among the terms may be another.
     pub(super) wild: Vec<bool>,
+    /// What roundings of the accumulator and operands that are off come to together, if that was found at once.
+    pub(super) error: Option<Vec<f64>>,
 }
 
 /// How the sums are computed.
 pub(super) struct Manner {
     /// Roundings of a term before it is added.
-    factors: f64,
+    pub(super) factors: f64,
     /// The reference rounds at each step, in the result's type, and so may an engine.
     literal: bool,
     /// Format of the accumulator.
-    accumulator: Format,
+    pub(super) accumulator: Format,
 }
 
 /// How an instruction's sums of a type are computed.
@@ -75,6 +78,9 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if !floats && !is_number(ty) {
         let exact = radii.iter().all(Radii::is_zero);
         return Some(vec![if exact { Radii::Zero } else { Radii::unknown(result.len()) }]);
+    }
+    if let Some(found) = products::bounds(case, radii, mode) {
+        return Some(vec![found]);
     }
     let f64_of = |ty: ElementType| if ty == ElementType::Pred { ty } else { ElementType::F64 };
     let shapes: Vec<Shape> = operand_shapes(case)
@@ -172,7 +178,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let narrow = Format::of(ty).is_none_or(|f| f.precision < 24);
     let exact = if narrow && !complex { Some(run(&|k| xs[k].value.clone())?) } else { None };
     let count = term_count(case) * if complex { 2.0 } else { 1.0 };
-    let terms = Terms { magnitude, spread, count: vec![count; n], exact, wild };
+    let terms = Terms { magnitude, spread, count: vec![count; n], exact, wild, error: None };
     // Scaled-dot: two more products.
     let manner = manner(case, ty, if factors == 4 { 3.0 } else { 1.0 }, false)?;
     Some(vec![concluded(case, result, &terms, &manner, literal_mode, complex, mode)])
@@ -189,7 +195,7 @@ pub(super) fn moved_shapes(case: &Case<'_>, retype: Retype<'_>) -> Vec<Shape> {
 }
 
 /// The number of products in each element, or more.
-fn term_count(case: &Case<'_>) -> f64 {
+pub(super) fn term_count(case: &Case<'_>) -> f64 {
     let lhs = case.args[0].tensor;
     let rhs = case.args[1].tensor;
     let size =
@@ -211,7 +217,7 @@ pub(super) struct Factor {
     /// Magnitude and that; infinite where nothing is known.
     pub(super) largest: Vec<f64>,
     /// An infinity or NaN; it counts as 0 elsewhere.
-    special: Vec<bool>,
+    pub(super) special: Vec<bool>,
 }
 
 impl Factor {
@@ -289,7 +295,10 @@ pub(super) fn concluded(
             } else {
                 count + manner.factors
             };
-            let mut error = gamma(steps, acc.unit()) * s + terms.spread[i];
+            let mut error = match &terms.error {
+                Some(error) => error[i],
+                None => gamma(steps, acc.unit()) * s + terms.spread[i],
+            };
             if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
                 error += 2.0 * count * manner.factors * acc.least();
             }
@@ -418,6 +427,34 @@ pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }
 
+/// Sums over the elements that each result of a reduction is of, added up in f64 and widened by what that may lose.
+struct Reduced {
+    magnitude: Vec<f64>,
+    spread: Vec<f64>,
+    count: f64,
+}
+
+/// Those of a reduction of one array whose elements are all known; `None` of other folds.
+fn reduced(case: &Case<'_>, xs: &[Factor]) -> Option<Reduced> {
+    let ([x, init], [result]) = (xs, &case.results[..]) else { return None };
+    let known = |x: &Factor| x.largest.iter().all(|m| m.is_finite());
+    if case.opcode() != Opcode::Reduce || !known(x) || !known(init) || init.off.len() != 1 {
+        return None;
+    }
+    let groups = relations::reduced(case)?;
+    let results = result.len();
+    let (mut magnitude, mut spread) = (vec![init.largest[0]; results], vec![init.off[0]; results]);
+    for (i, &group) in groups.iter().enumerate() {
+        magnitude[group as usize] += x.largest[i];
+        spread[group as usize] += x.off[i];
+    }
+    let count = (groups.len() / results.max(1)) as f64 + 1.0;
+    // Additions of what is not negative lose at most a unit each.
+    let wider = 1.0 + (count + 2.0) * f64::EPSILON;
+    magnitude.iter_mut().chain(&mut spread).for_each(|x| *x *= wider);
+    Some(Reduced { magnitude, spread, count })
+}
+
 fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
     if mode == Mode::Hard && misplaced(case, radii) {
@@ -440,10 +477,21 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
-    let magnitudes = run(&|x| x.largest.clone())?;
-    let counts = run(&|x| vec![1.0; x.off.len()])?;
+    let directly = reduced(case, &xs);
+    let magnitudes = match &directly {
+        Some(sums) => vec![sums.magnitude.clone()],
+        None => run(&|x| x.largest.clone())?,
+    };
+    let counts = match &directly {
+        Some(sums) => vec![vec![sums.count; sums.magnitude.len()]],
+        None => run(&|x| vec![1.0; x.off.len()])?,
+    };
     let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
-    let spreads = if off { Some(run(&|x| x.off.clone())?) } else { None };
+    let spreads = match directly {
+        _ if !off => None,
+        Some(sums) => Some(vec![sums.spread]),
+        None => Some(run(&|x| x.off.clone())?),
+    };
     let complex = ty.is_complex();
     let literal = matches!(case.opcode(), Opcode::Scatter | Opcode::SelectAndScatter)
         || case.opcode() == Opcode::Scan && complex;
@@ -467,9 +515,13 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 count: counts.get(k)?.clone(),
                 exact: sums.as_ref().and_then(|s| s.get(k).cloned()),
                 wild: vec![false; n],
+                error: None,
             };
             let fits = [terms.magnitude.len(), terms.spread.len(), terms.count.len()].iter().all(|&l| l == n);
-            fits.then(|| concluded(case, result, &terms, &manner, literal_mode, false, mode))
+            fits.then(|| {
+                let found = concluded(case, result, &terms, &manner, literal_mode, false, mode);
+                sum_limits::narrowed(case, radii, result, found, &manner, mode)
+            })
         })
         .collect()
 }
@@ -506,8 +558,9 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let radii = between(result, low.get(k)?, high.get(k)?, mode);
             let Some(touched) = &touched else { return Some(radii) };
             let touched = touched.get(k)?;
-            let each = (0..result.len()).map(|i| if touched[i] > 0.0 { f64::INFINITY } else { radii.at(i) });
-            Some(Radii::new(each.collect()))
+            Some(radii.mapped(result.len(), |i, r, limits| {
+                if touched[i] > 0.0 { (f64::INFINITY, Limits::NONE) } else { (r, limits) }
+            }))
         })
         .collect()
 }
@@ -516,7 +569,7 @@ fn extremes(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
     let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
     let least = Format::of(v.ty).map_or(0.0, Format::least);
-    let each = (0..v.len()).map(|i| {
+    let each = |i: usize| {
         let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
         let same =
             |a: f64| a.is_nan() && x.is_nan() || a == x && a.is_sign_negative() == x.is_sign_negative();
@@ -527,8 +580,13 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
             return if mode == Mode::Soft && !x.is_finite() { 0.0 } else { f64::INFINITY };
         }
         (h - x).max(x - l).next_up().max(least)
-    });
-    Radii::new(each.collect())
+    };
+    let limits = |i: usize| {
+        let numbers = v.im.is_none() && !v.re[i].is_nan() && Format::of(v.ty).is_some();
+        if numbers { Limits::new(low.re[i], high.re[i]) } else { Limits::NONE }
+    };
+    let (each, limits) = (0..v.len()).map(|i| limits(i).narrow(v.re[i], each(i))).unzip();
+    Radii::limited(each, limits)
 }
 
 /// How many unknown elements each element of the result is made of.

@@ -4,6 +4,7 @@
 
 mod decompositions;
 mod reordered;
+mod limits;
 
 use super::*;
 use crate::engine::Limits;

@@ -175,7 +175,8 @@ fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
         (Value::Array(x), Tree::Array(leaf)) => {
             let narrow = Format::of(x.element_type()).is_some_and(|f| f.precision < 24);
             if allowances.excess_precision && narrow {
-                return tree.clone();
+                let leaf = Leaf { relations: None, mixed: true, ..(**leaf).clone() };
+                return Tree::Array(Arc::new(leaf));
             }
             Tree::Array(Arc::new(Leaf::new(Bounds::default(), leaf.product)))
         }

@@ -13,7 +13,7 @@ use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, valu
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
 use crate::engine::spec::{names_of, passes_of, with_timeout};
-use crate::engine::{self, Engine, Limits, RunOptions};
+use crate::engine::{Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
 use crate::files::write_text;

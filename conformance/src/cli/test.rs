@@ -8,8 +8,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::fuzz::parse_shard;
+use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{CustomCallOptions, values};
+use super::{CustomCallOptions, LimitOptions, values};
 use crate::case::Form;
 use crate::corpus::{
     CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,

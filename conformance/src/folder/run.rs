@@ -5,6 +5,7 @@ use std::path::Path;
 use hlo::{ArrayLiteral, Module};
 
 use super::{FormFile, Listed};
+use crate::policy::Policy;
 use crate::bisect::dumps::with_values;
 use crate::check::Check;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
