@@ -18,6 +18,7 @@ mod run;
 #[cfg(feature = "llvm")]
 mod stage;
 mod test;
+mod trust;
 pub mod ui;
 pub(crate) mod values;
 mod verify;
@@ -150,13 +151,17 @@ impl From<AccumulateOption> for hlo_interp::Accumulate {
 
 /// Runs the program `hlo` with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
+    if let Some(code) = crate::process::supervised() {
+        return code;
+    }
     let code = match Cli::try_parse() {
         Ok(cli) => run_cli(&cli).code(),
         Err(e) => {
             // Help and version are no errors, and go to standard output.
-            let printed = e.print();
-            if !e.use_stderr() {
-                ui::written(printed);
+            if e.use_stderr() {
+                ui::usage(&e);
+            } else {
+                ui::written(e.print());
             }
             u8::try_from(e.exit_code()).unwrap_or(2)
         }

@@ -147,6 +147,9 @@ pub fn reduce(
     }
     let asked = options.repeat.max(1);
     let mut found: Vec<Signature> = (0..asked).filter_map(|_| check(oracle, original, u64::MAX)).collect();
+    if let Some(trouble) = oracle.trouble() {
+        return Err(NotReduced::Environment(trouble));
+    }
     let Some(target) = found.first().cloned() else { return Err(NotReduced::NoFailure) };
     found.retain(|s| *s == target);
     let failed = found.len() as u32;
@@ -195,6 +198,11 @@ pub fn reduce(
         progress(&s.target, &step);
         steps.push(step);
     });
+    if let Some(trouble) = oracle.trouble() {
+        // As much as can be written; the next run goes on from there.
+        search.save();
+        return Err(NotReduced::Environment(trouble));
+    }
     if let Some(store) = &mut search.store {
         store.finish(&search.best, search.tried, fixpoint).map_err(NotReduced::Store)?;
     }
@@ -373,6 +381,10 @@ impl Search<'_> {
         } else {
             this.pool.install(|| sets.par_iter().map(|edits| this.try_one(raw, edits)).collect())
         };
+        if self.oracle.trouble().is_some() {
+            // Which of them were asked about before is not known.
+            return None;
+        }
         let mut kept = None;
         for (n, tried) in tried.into_iter().enumerate() {
             let Tried::Verdict { fingerprint, fails, raw, done, metric } = tried else { continue };
@@ -446,7 +458,8 @@ impl Search<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.options.max_time.is_some_and(|t| self.start.elapsed() >= t)
+        self.oracle.trouble().is_some()
+            || self.options.max_time.is_some_and(|t| self.start.elapsed() >= t)
             || self.options.max_candidates.is_some_and(|n| self.tried >= n)
     }
 

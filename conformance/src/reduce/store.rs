@@ -93,7 +93,7 @@ impl Store {
             return None;
         }
         let devices = Devices::new(module.replica_count(), module.num_partitions())?;
-        let mut npz = Npz::open(&self.path("inputs.npz").to_string_lossy(), LIMIT).ok()?;
+        let mut npz = Npz::open(&self.path("inputs.npz"), LIMIT).ok()?;
         let inputs = inputs::read(&module, &mut npz, devices).ok()?;
         let best = Candidate { module, inputs };
         if format!("{:032x}", fingerprint(&best)) != state.best {
