@@ -32,7 +32,7 @@ use hlo_codegen::sizes;
 
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program};
-use crate::guard::{check_machine, guarded, on_deep_stack, start_pool};
+use crate::guard::{check_machine, guarded, on_deep_stack, start_pool, useful};
 use crate::report::parse_bytes;
 use ui::Ui;
 
@@ -214,6 +214,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
 
 /// Sets up the threads that one program's run is spread over. Later calls change nothing. Errors: [`Exit::Trap`] if there are none.
 pub fn set_threads(threads: usize) -> Result<(), Failure> {
+    let threads = useful(threads);
     #[cfg(feature = "llvm")]
     crate::engine::cpu::set_threads(threads);
     start_pool(threads)

@@ -12,7 +12,7 @@ pub struct Tail {
 
 /// Which part of what is printed is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
+enum Kept {
     /// The first so many bytes.
     First(usize),
     /// The last so many bytes.

@@ -21,6 +21,7 @@ mod isolate;
 mod mutated;
 mod output;
 mod passes;
+mod processes;
 mod reduce;
 mod robust;
 mod semantics;
@@ -39,6 +40,9 @@ fn function(name: &str, test: fn()) -> Trial {
 }
 
 fn main() {
+    if let Some(code) = hlo_conformance::process::supervised() {
+        std::process::exit(i32::from(code));
+    }
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(filetests::trials());
@@ -58,6 +62,7 @@ fn main() {
     trials.extend(generated::trials());
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
+    trials.extend(processes::trials());
     trials.extend(bisect::trials());
     trials.extend(buffers::trials());
     trials.extend(semantics::trials());
