@@ -9,6 +9,8 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::literal::BufferOf;
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType, TypeClass};
@@ -26,7 +28,7 @@ const MAX_HEADER: usize = 1 << 16;
 /// An open `.npz` file.
 pub struct Npz {
     name: String,
-    archive: ZipArchive<BufReader<File>>,
+    archive: ZipArchive<BufReader<Metered>>,
     /// The most bytes of values that one array may need.
     limit: u64,
 }
@@ -50,8 +52,10 @@ impl Npz {
         }
         let file = open_regular(path).map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
         let again = file.try_clone().map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
-        let archive = ZipArchive::new(BufReader::new(file));
+        let left = Arc::new(AtomicU64::new(MOST_SEARCHED));
+        let archive = ZipArchive::new(BufReader::new(Metered { file, left: left.clone() }));
         let archive = archive.map_err(|e| usage(format!("not an .npz file: {e}")))?;
+        left.store(u64::MAX, Ordering::Relaxed);
         // Of two members of a name an archive gives the last.
         let (start, count) = (archive.central_directory_start(), archive.len());
         let there =
@@ -176,6 +180,32 @@ impl Npz {
         let buffer = hlo::with_element_type!(shape.element_type, T => decode::<T>(&data, format.bytes));
         ArrayLiteral::new(shape.dims.clone(), buffer)
             .ok_or_else(|| usage("has the wrong number of elements".into()))
+    }
+}
+
+/// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be any number.
+const MOST_SEARCHED: u64 = 1 << 30;
+
+/// A file of which so many bytes may be read.
+struct Metered {
+    file: File,
+    left: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(into)?;
+        let take = |left: u64| left.checked_sub(n as u64);
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(n),
+            Err(_) => Err(io::Error::other(format!("no directory in the {MOST_SEARCHED} bytes that are searched"))),
+        }
+    }
+}
+
+impl Seek for Metered {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

@@ -151,6 +151,11 @@ pub(crate) fn remove_of_dead(root: &Path) {
     }
 }
 
+/// Removes what processes that are gone left beside a folder.
+pub(crate) fn sweep_beside(root: &Path) {
+    root.parent().into_iter().for_each(sweep);
+}
+
 /// Where temporary folders are, for messages.
 pub fn parent() -> PathBuf {
     std::env::temp_dir()

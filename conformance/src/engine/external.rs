@@ -158,7 +158,9 @@ impl External<'_> {
             Err(failure) if failure.exit == Exit::Trap => Err(Outcome::exhausted(failure.message)),
             Err(failure) => {
                 let what = "the engine gave other results than the program has";
-                Err(self.to_blame(Outcome::crashed(format!("{what}: {}", failure.message)), &files))
+                // The same failure has the same words, wherever its files were.
+                let why = failure.message.replace(&*files.output.to_string_lossy(), "{output}");
+                Err(self.to_blame(Outcome::crashed(format!("{what}: {why}")), &files))
             }
         }
     }

@@ -131,9 +131,13 @@ fn hang_up(line: &UnixStream, command: &Mutex<Option<Pid>>, scratch: &Path) {
     if let Some(command) = *command {
         end_all(command);
     }
-    // Shut down is one direction, closed are both: then nobody else removes it.
-    if seen.contains(PollFlags::HUP) && !scratch.as_os_str().is_empty() {
-        scratch::remove_of_dead(scratch);
+    if !scratch.as_os_str().is_empty() {
+        // Shut down is one direction, closed are both: then nobody else removes it.
+        if seen.contains(PollFlags::HUP) {
+            scratch::remove_of_dead(scratch);
+        }
+        // Of this program in a process of its own, which was killed with its supervisors.
+        scratch::sweep_beside(scratch);
     }
     std::process::exit(0);
 }

@@ -156,7 +156,8 @@ pub fn reduce(
     let flaky = (failed < asked).then_some((failed, asked));
     // Asked so often, one that fails as rarely as the original is missed once in ten times or less.
     let tries = if flaky.is_some() { 3 * asked.div_ceil(failed) } else { 1 };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(useful(options.jobs).max(1)).stack_size(64 << 20).build();
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(useful(options.jobs).max(1)).stack_size(64 << 20).build();
     let pool = pool.map_err(|e| NotReduced::Store(format!("no threads: {e}")))?;
     let mut search = Search {
         oracle,

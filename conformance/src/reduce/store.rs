@@ -72,7 +72,8 @@ impl Store {
         match &resumed {
             // The last line may have been cut.
             Some(resumed) => {
-                let lines = resumed.known.iter().map(|&(hash, fails)| line_of(hash, fails)).collect::<String>();
+                let lines =
+                    resumed.known.iter().map(|&(hash, fails)| line_of(hash, fails)).collect::<String>();
                 write_text(&store.path("tried.txt"), &lines).map_err(|e| e.message)?;
             }
             None => {
@@ -122,7 +123,8 @@ impl Store {
         let cannot = |e: &std::io::Error| format!("{}: cannot be written: {}", next.display(), describe(e));
         // What is left of one is older than the program.
         let _ = fs::remove_dir_all(&next);
-        let part = tempfile::Builder::new().prefix(".next-").tempdir_in(&self.folder).map_err(|e| cannot(&e))?;
+        let part =
+            tempfile::Builder::new().prefix(".next-").tempdir_in(&self.folder).map_err(|e| cannot(&e))?;
         write_candidate(part.path(), best)?;
         fs::rename(part.path(), &next).map_err(|e| cannot(&e))?;
         // What has been renamed is not there to be removed.

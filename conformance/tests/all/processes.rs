@@ -115,7 +115,8 @@ impl Sleeper {
 fn engines_end() {
     // Each in its own thread: they mostly sleep.
     std::thread::scope(|scope| {
-        for (kind, name) in [("exec:", "INT"), ("exec:", "KILL"), ("serve:", "TERM"), ("child:exec:", "KILL")] {
+        for (kind, name) in [("exec:", "INT"), ("exec:", "KILL"), ("serve:", "TERM"), ("child:exec:", "KILL")]
+        {
             scope.spawn(move || {
                 let s = Sleeper::new();
                 let engine = format!("{kind}{} #", s.script());
@@ -135,7 +136,9 @@ fn commands_end() {
 
 /// A command that runs this project's program as an engine.
 fn ours(before: &str) -> String {
-    format!("exec:{before} {HLO} run {{module}} --platform interpreter --inputs {{inputs}} --output {{output}} --quiet")
+    format!(
+        "exec:{before} {HLO} run {{module}} --platform interpreter --inputs {{inputs}} --output {{output}} --quiet"
+    )
 }
 
 fn background_ends() {
@@ -183,13 +186,14 @@ fn outputs_that_are_no_files() {
     on("exec:ln -s /dev/zero {output}", 1, "is not a file");
     on("exec:mkdir {output}", 1, "is a folder");
     on("exec:ln -s {output} {output}", 1, "symbolic link");
+    on("exec:truncate -s 1T {output}", 1, "not an .npz file");
 }
 
 fn peers_that_never_answer() {
     on("exec:sleep 1000 #", 6, "took longer than 2 s");
     on("exec:trap '' TERM INT; while true; do sleep 1; done #", 6, "took longer than 2 s");
     on("serve:sleep 1000", 6, "took longer than 2 s");
-    on("serve:sh -c 'exec >&-; sleep 1000'", 1, "closed its standard output");
+    on("serve:sh -c 'exec >&-; sleep 1000'", 6, "took longer than 2 s");
     on("serve:yes not an answer", 6, "took longer than 2 s");
 }
 
@@ -245,7 +249,8 @@ fn unshared(line: &str) -> Option<Output> {
 
 fn full_disks() {
     let d = Dir::new();
-    let big = "HloModule m\n\nENTRY e {\n  a = f32[4096]{0} parameter(0)\n  ROOT n = f32[4096]{0} negate(a)\n}\n";
+    let big =
+        "HloModule m\n\nENTRY e {\n  a = f32[4096]{0} parameter(0)\n  ROOT n = f32[4096]{0} negate(a)\n}\n";
     let file = d.file("big.hlo", big);
     let small = d.file("add.hlo", ADD);
     let found = d.path("found");
@@ -322,7 +327,18 @@ fn folders_start_nothing() {
             let isolates = engine != "interpreter";
             let commands: &[&[&str]] = &[
                 &["run", &folder, "--timeout", "2"],
-                &["reduce", &folder, "--out", reduced, "--timeout", "2", "--repeat", "1", "--max-candidates", "1"],
+                &[
+                    "reduce",
+                    &folder,
+                    "--out",
+                    reduced,
+                    "--timeout",
+                    "2",
+                    "--repeat",
+                    "1",
+                    "--max-candidates",
+                    "1",
+                ],
                 &["isolate", &folder, "--timeout", "2"],
             ];
             for args in commands.iter().filter(|args| isolates || args[0] != "isolate") {
@@ -351,12 +367,22 @@ fn folders_start_nothing() {
     // What is saved of an engine that is a command says how to repeat it, quoted.
     let file = d.file("add.hlo", ADD);
     let saved = d.path("saved");
-    let o = hlo(&["run", &file, "--platform", "exec:true it's $HOME #", "--save-mismatch", saved.to_str().unwrap()]);
+    let o = hlo(&[
+        "run",
+        &file,
+        "--platform",
+        "exec:true it's $HOME #",
+        "--save-mismatch",
+        saved.to_str().unwrap(),
+    ]);
     ends(&o, 1);
     let folder = fs::read_dir(&saved).unwrap().next().unwrap().unwrap().path();
     let command = fs::read_to_string(folder.join("command.txt")).unwrap();
     let quoted = r" --platform 'exec:true it'\''s $HOME #'";
-    assert!(command.starts_with("hlo run hlo-mismatch-") && command.ends_with(&format!("{quoted}\n")), "{command}");
+    assert!(
+        command.starts_with("hlo run hlo-mismatch-") && command.ends_with(&format!("{quoted}\n")),
+        "{command}"
+    );
     assert!(out(&o).contains(quoted), "{}", out(&o));
 }
 
@@ -379,10 +405,19 @@ fn odd_names() {
     }
     // Terminals are told nothing by names.
     let bad = d.file("\u{1b}[2J\u{9b}5m\u{202e}.hlo", "nonsense");
-    for args in [&["verify", &*bad][..], &["run", &bad], &["print", &bad], &["run", "\u{1b}[2J"], &["run", "--\u{1b}[2J"]] {
+    for args in [
+        &["verify", &*bad][..],
+        &["run", &bad],
+        &["print", &bad],
+        &["run", "\u{1b}[2J"],
+        &["run", "--\u{1b}[2J"],
+    ] {
         let o = hlo(args);
         let said = out(&o) + &err(&o);
-        assert!(!said.contains(['\u{1b}', '\u{9b}', '\u{202e}']) && said.contains("\\u{1b}"), "{args:?}: {said}");
+        assert!(
+            !said.contains(['\u{1b}', '\u{9b}', '\u{202e}']) && said.contains("\\u{1b}"),
+            "{args:?}: {said}"
+        );
     }
     for program in [HLO, env!("CARGO_BIN_EXE_run_hlo_module")] {
         let o = Command::new(program)
@@ -425,7 +460,8 @@ fn arrays_that_do_not_fit() {
     let d = Dir::new();
     let file = d.file("add.hlo", ADD);
     let three = d.file("three.hlo", "HloModule m\n\nENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[2] parameter(1)\n  c = f32[2] parameter(2)\n  ROOT t = (f32[2], f32[2]) tuple(a, b)\n}\n");
-    let [inputs, outputs, twice] = ["in.npz", "out.npz", "twice.npz"].map(|n| d.path(n).to_str().unwrap().to_owned());
+    let [inputs, outputs, twice] =
+        ["in.npz", "out.npz", "twice.npz"].map(|n| d.path(n).to_str().unwrap().to_owned());
     ends(&hlo(&["run", &three, "--save-inputs", &inputs, "--output", &outputs]), 0);
     for args in [["--inputs", &inputs], ["--expected", &outputs]] {
         let o = hlo(&["run", &file, args[0], args[1]]);
@@ -471,7 +507,8 @@ fn killed_hunts() {
     let d = Dir::new();
     let engines = "interpreter,faulty:broadcast-strides-swapped";
     let args = |out: &str, count: u64| {
-        let text = format!("fuzz --engines {engines} --size small --jobs 2 --no-reduce --count {count} --out {out}");
+        let text =
+            format!("fuzz --engines {engines} --size small --jobs 2 --no-reduce --count {count} --out {out}");
         text.split(' ').map(str::to_owned).collect::<Vec<_>>()
     };
     let [killed, whole] = ["killed", "whole"].map(|n| d.path(n).to_str().unwrap().to_owned());
@@ -486,7 +523,9 @@ fn killed_hunts() {
         let mut program =
             Command::new(HLO).args(args(&killed, 1_000_000)).stdout(Stdio::null()).spawn().unwrap();
         wait_until("a hunt is written down", || {
-            state.exists() && found(&killed) > 0 && read(&state)["progress"]["below"].as_u64() > Some(done + 5)
+            state.exists()
+                && found(&killed) > 0
+                && read(&state)["progress"]["below"].as_u64() > Some(done + 5)
         });
         signal(program.id(), "KILL");
         program.wait().unwrap();
