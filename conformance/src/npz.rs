@@ -198,7 +198,9 @@ impl Read for Metered {
         let take = |left: u64| left.checked_sub(n as u64);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(n),
-            Err(_) => Err(io::Error::other(format!("no directory in the {MOST_SEARCHED} bytes that are searched"))),
+            Err(_) => {
+                Err(io::Error::other(format!("no directory in the {MOST_SEARCHED} bytes that are searched")))
+            }
         }
     }
 }

@@ -178,7 +178,7 @@ fn on(engine: &str, code: i32, says: &str) {
     ends(&o, code);
     assert!(err(&o).contains(says), "{engine}: {}", err(&o));
     assert!(start.elapsed() < Duration::from_secs(50), "{engine}: {:?}", start.elapsed());
-    assert_eq!(saved.exists(), code == 1, "a finding is saved of what an engine does");
+    assert!(saved.exists(), "a finding is saved of what an engine does");
 }
 
 fn outputs_that_are_no_files() {
@@ -410,7 +410,6 @@ fn odd_names() {
         &["run", &bad],
         &["print", &bad],
         &["run", "\u{1b}[2J"],
-        &["run", "--\u{1b}[2J"],
     ] {
         let o = hlo(args);
         let said = out(&o) + &err(&o);
