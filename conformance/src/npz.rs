@@ -54,7 +54,7 @@ impl Npz {
         let again = file.try_clone().map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
         let left = Arc::new(AtomicU64::new(MOST_SEARCHED));
         let archive = ZipArchive::new(BufReader::new(Metered { file, left: left.clone() }));
-        let archive = archive.map_err(|e| usage(format!("not an .npz file: {e}")))?;
+        let archive = archive.map_err(|e| usage(format!("not an .npz file: {}", describe(&of_zip(e)))))?;
         left.store(u64::MAX, Ordering::Relaxed);
         // Of two members of a name an archive gives the last.
         let (start, count) = (archive.central_directory_start(), archive.len());
