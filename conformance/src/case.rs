@@ -122,7 +122,7 @@ impl Case {
 
     /// For each device the recorded results.
     pub fn expected(&self, limit: u64, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
-        let mut npz = Npz::open(&self.folder.join("expected.npz"), limit)?;
+        let mut npz = Npz::open(self.folder.join("expected.npz"), limit)?;
         let count = devices.count() as usize;
         let all = (0..count).map(|device| self.expected_of(&mut npz, count, device));
         let all = all.collect::<Result<Vec<_>, _>>()?;
@@ -156,7 +156,7 @@ impl Case {
 
     /// `inputs.npz`, open.
     pub fn inputs(&self, limit: u64) -> Result<Npz, Failure> {
-        Npz::open(&self.folder.join("inputs.npz"), limit)
+        Npz::open(self.folder.join("inputs.npz"), limit)
     }
 }
 

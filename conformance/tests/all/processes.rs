@@ -405,12 +405,7 @@ fn odd_names() {
     }
     // Terminals are told nothing by names.
     let bad = d.file("\u{1b}[2J\u{9b}5m\u{202e}.hlo", "nonsense");
-    for args in [
-        &["verify", &*bad][..],
-        &["run", &bad],
-        &["print", &bad],
-        &["run", "\u{1b}[2J"],
-    ] {
+    for args in [&["verify", &*bad][..], &["run", &bad], &["print", &bad], &["run", "\u{1b}[2J"]] {
         let o = hlo(args);
         let said = out(&o) + &err(&o);
         assert!(
