@@ -19,13 +19,15 @@ use serde::{Deserialize, Serialize};
 use crate::case::Case;
 use crate::differential::{Difference, Kind, Settings};
 use crate::engine::recorded::read_results;
+use crate::engine::spec::stays_inside;
 use crate::engine::{self, Allowances, Limits, RunOptions, named};
 use crate::exit::Failure;
-use crate::files::describe;
+use crate::files::{describe, read_beside};
 use crate::frontend::{self, Program};
 use crate::inputs;
 use crate::npz::{self, Npz};
 use crate::policy::Policy;
+use crate::process::quoted_word;
 use crate::verdict::Tally;
 
 /// The version of `finding.json`.
@@ -162,6 +164,13 @@ impl Finding {
         self.policy.unwrap_or_else(older)
     }
 
+    /// The options that name engines which a finding may not start by itself.
+    pub fn named(&self) -> String {
+        let engines = [("--reference-platform", &self.reference), ("--platform", &self.signature.engine)];
+        let named = engines.iter().filter(|(_, name)| !stays_inside(name));
+        named.map(|(option, name)| format!(" {option} {}", quoted_word(name))).collect()
+    }
+
     /// How to run it again. Errors: no such devices.
     pub fn settings(&self, limits: Limits) -> Result<Settings, Failure> {
         let devices = Devices::new(self.replicas.into(), self.partitions.into()).ok_or_else(|| {
@@ -226,7 +235,7 @@ pub fn save(parent: &Path, stem: &str, artifact: &Artifact<'_>) -> Result<PathBu
     for n in 1..=9999u32 {
         let name = if n == 1 { format!("{stem}-{hash}") } else { format!("{stem}-{hash}-{n}") };
         let folder = parent.join(&name);
-        write(COMMAND, &format!("hlo run {name}\n"))?;
+        write(COMMAND, &format!("hlo run {}{}\n", quoted_word(&name), artifact.finding.named()))?;
         if folder.exists() {
             if same_content(&folder, at) {
                 return Ok(folder);
@@ -327,7 +336,7 @@ pub fn is_at(folder: &Path) -> bool {
 pub fn finding(folder: &Path) -> Result<Option<Finding>, Failure> {
     let path = folder.join(FINDING);
     if path.is_file() {
-        let text = fs::read_to_string(&path)
+        let text = read_beside(&path)
             .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
         let finding: Finding =
             serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -360,7 +369,7 @@ pub fn load(folder: &Path, limit: u64) -> Result<Loaded, Failure> {
     let module = &program.module;
     let open = |name: &str| {
         let path = folder.join(name);
-        path.is_file().then(|| Npz::open(&path.to_string_lossy(), limit)).transpose()
+        path.is_file().then(|| Npz::open(&path, limit)).transpose()
     };
     let inputs = open(INPUTS)?.map(|mut npz| inputs::read(module, &mut npz, devices)).transpose()?;
     let results = |name: &str| open(name)?.map(|mut npz| read_results(module, &mut npz, devices)).transpose();

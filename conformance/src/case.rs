@@ -3,7 +3,6 @@
 //! `module.hlo`, `inputs.npz` (`arg0, arg1, ...`), `expected.npz` (`out0, out1, ...`), `case.json`, and perhaps `optimized.hlo`
 //! (another form of the same program: same inputs, same results). A case of several devices has `replicas` and `partitions`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use hlo::{ArrayLiteral, ArrayShape, ElementType};
@@ -12,8 +11,9 @@ use serde::Deserialize;
 
 use crate::check::Check;
 use crate::engine::array_name;
+use crate::engine::recorded::has_only_results;
 use crate::exit::Failure;
-use crate::files::describe;
+use crate::files::{describe, read_beside};
 use crate::folder;
 use crate::npz::Npz;
 
@@ -94,7 +94,7 @@ impl Case {
     /// Reads the `case.json` of a folder.
     pub fn open(folder: &Path) -> Result<Case, Failure> {
         let path = folder.join("case.json");
-        let text = fs::read_to_string(&path)
+        let text = read_beside(&path)
             .map_err(|e| Failure::usage(format!("{}: cannot be read: {}", path.display(), describe(&e))))?;
         let info =
             serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -121,9 +121,12 @@ impl Case {
 
     /// For each device the recorded results.
     pub fn expected(&self, limit: u64, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
-        let mut npz = Npz::open(&self.folder.join("expected.npz").to_string_lossy(), limit)?;
+        let mut npz = Npz::open(self.folder.join("expected.npz"), limit)?;
         let count = devices.count() as usize;
-        (0..count).map(|device| self.expected_of(&mut npz, count, device)).collect()
+        let all = (0..count).map(|device| self.expected_of(&mut npz, count, device));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        has_only_results(&npz, count, self.info.results.len())?;
+        Ok(all)
     }
 
     fn expected_of(
@@ -152,7 +155,7 @@ impl Case {
 
     /// `inputs.npz`, open.
     pub fn inputs(&self, limit: u64) -> Result<Npz, Failure> {
-        Npz::open(&self.folder.join("inputs.npz").to_string_lossy(), limit)
+        Npz::open(self.folder.join("inputs.npz"), limit)
     }
 }
 
@@ -163,6 +166,8 @@ pub fn find(roots: &[String]) -> Result<Vec<PathBuf>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

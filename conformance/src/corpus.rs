@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use hlo::diag::codes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -294,6 +295,9 @@ fn failed(item: &Item, kind: &'static str, reason: String) -> CaseReport {
     report(item, Status::Fail, kind, reason)
 }
 
+/// The word of [`CaseReport::kind`] for what the environment lacked: nothing is known of the case.
+pub const ENVIRONMENT: &str = "environment";
+
 /// The word of [`CaseReport::kind`] for an exit code.
 pub(crate) fn kind_of(exit: Exit) -> &'static str {
     match exit {
@@ -371,7 +375,8 @@ fn run_program(
             } else {
                 format!(" (line {})", lines.line_column(&program.source.text, d.span.start).0)
             };
-            return Ok(failed(item, kind_of(exit), format!("{}{place}", d.message)));
+            let kind = if d.code == codes::ENVIRONMENT_FAILED { ENVIRONMENT } else { kind_of(exit) };
+            return Ok(failed(item, kind, format!("{}{place}", d.message)));
         }
     };
     let mut wrong: Vec<String> = judged

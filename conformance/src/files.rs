@@ -4,9 +4,12 @@
 //! sees half of one, unless its folder takes no other files: then it is written in place. A path that leads to something else
 //! (a device, a pipe) is written to, never replaced; links are followed, and stay. What cannot be read gives one error that names the path.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::exit::{Exit, Failure};
 
@@ -15,6 +18,32 @@ pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
 
 /// What editors of Windows write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Opens a file that somebody else may have left: what is none (a pipe, a device, a folder) is an error, where opening or reading it might wait for ever.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // A pipe without a writer is opened at once.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(path)?;
+    let kind = file.metadata()?;
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other(if kind.is_dir() { "is a folder" } else { "is not a file" }))
+}
+
+/// The longest text beside a program (`case.json`, `finding.json`) that is read.
+const MOST_BESIDE: u64 = 64 << 20;
+
+/// Reads a text that lies beside a program. Errors: it is no file, not UTF-8, or longer than such a text is.
+pub fn read_beside(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?.take(MOST_BESIDE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BESIDE {
+        return Err(io::Error::other(format!("longer than the {MOST_BESIDE} bytes that are read")));
+    }
+    Ok(text)
+}
 
 /// The text of a program and the name to show for it.
 #[derive(Clone, Debug)]
@@ -132,28 +161,27 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 type Written = io::Result<()>;
 
 fn create(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
-    let temporary = Temporary::beside(path)?;
-    fill(File::create_new(&temporary.path)?, write)?;
-    fs::rename(&temporary.path, path)
+    let part = Part::of(path)?;
+    fill(part.file()?, write)?;
+    part.complete()
 }
 
 /// Replaces a file, where links lead to it; it stays readable to those to whom it was.
 fn replace(path: &Path, there: &Metadata, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
     // A name below /proc may lead to a file that has none any more, or another one.
     let Ok(path) = fs::canonicalize(path) else { return fill(in_place(path)?, write) };
-    let temporary = Temporary::beside(&path)?;
-    let file = match File::create_new(&temporary.path) {
-        Ok(file) => file,
+    let part = match Part::of(&path) {
+        Ok(part) => part,
         Err(e) if is_refusal(&e) => return fill(in_place(&path)?, write),
         Err(e) => return Err(e),
     };
-    fill(file, write)?;
+    fill(part.file()?, write)?;
     // Not worth failing for, on file systems without permissions.
-    let _ = fs::set_permissions(&temporary.path, there.permissions());
-    match fs::rename(&temporary.path, &path) {
+    let _ = fs::set_permissions(&part.path, there.permissions());
+    match fs::rename(&part.path, &path) {
         // The file belongs to somebody else, or something is mounted on it.
         Err(e) if is_refusal(&e) || e.kind() == io::ErrorKind::ResourceBusy => {
-            io::copy(&mut File::open(&temporary.path)?, &mut in_place(&path)?).map(drop)
+            io::copy(&mut File::open(&part.path)?, &mut in_place(&path)?).map(drop)
         }
         renamed => renamed,
     }
@@ -198,24 +226,88 @@ fn linked(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// A temporary name; the file of that name, if still there, goes with it.
-struct Temporary {
+/// A file that is being written, beside the one whose name it takes when it is complete, as `.NAME.PROCESS-N.part`. It is locked for so long: what a
+/// process left that was ended is not, and goes when the next one writes a file of the name.
+#[derive(Debug)]
+pub struct Part {
+    target: PathBuf,
     path: PathBuf,
+    file: File,
 }
 
-impl Temporary {
-    fn beside(path: &Path) -> io::Result<Self> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}.part", std::process::id()));
-        Ok(Self { path: path.with_file_name(temporary) })
+/// How many parts this process has begun.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
+/// What the name of a part ends with.
+const PART: &str = ".part";
+/// As much of a file's name is in that of its part: names have 255 bytes at most.
+const MOST_NAME_BYTES: usize = 200;
+
+impl Part {
+    /// Begins the file of this path. Errors: it cannot be made.
+    pub fn of(target: &Path) -> io::Result<Self> {
+        Self::sweep(target);
+        let mut name = prefix(target)?;
+        name.push(format!("{}-{}{PART}", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
+        let path = target.with_file_name(name);
+        let file = match File::create_new(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                // A process of the same number in another container, where nothing can be locked.
+                fs::remove_file(&path)?;
+                File::create_new(&path)?
+            }
+            made => made?,
+        };
+        // Where nothing can be locked nothing is swept, either.
+        let _ = file.lock();
+        Ok(Self { target: target.to_owned(), path, file })
+    }
+
+    /// The file, to write to.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Gives it its name, which another file may have had.
+    pub fn complete(self) -> io::Result<()> {
+        fs::rename(&self.path, &self.target)
+    }
+
+    /// Whether a name is that of a part of a file.
+    pub fn is_of(name: &OsStr, target: &Path) -> bool {
+        let Ok(prefix) = prefix(target) else { return false };
+        let name = name.as_encoded_bytes();
+        name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(PART.as_bytes())
+    }
+
+    /// Removes what processes left of a file that were ended while they wrote it.
+    fn sweep(target: &Path) {
+        let folder = target.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if Self::is_of(&entry.file_name(), target)
+                && open_regular(&path).is_ok_and(|file| file.try_lock().is_ok())
+            {
+                // Another one may be at it.
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 }
 
-impl Drop for Temporary {
+/// What the names of a file's parts begin with.
+fn prefix(target: &Path) -> io::Result<OsString> {
+    let name = target.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
+    let bytes = name.as_bytes();
+    let mut prefix = OsString::from(".");
+    prefix.push(OsStr::from_bytes(&bytes[..bytes.len().min(MOST_NAME_BYTES)]));
+    prefix.push(".");
+    Ok(prefix)
+}
+
+impl Drop for Part {
     fn drop(&mut self) {
-        // After a successful rename there is nothing left to remove.
+        // Of a complete one there is nothing left to remove.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -289,6 +381,36 @@ mod tests {
         }
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn what_ended_processes_left_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let live = Part::of(&path).unwrap();
+        let left = dir.path().join(".out.1-0.part");
+        let other = dir.path().join(".outer.1-0.part");
+        fs::write(&left, "half").unwrap();
+        fs::write(&other, "half").unwrap();
+        write_text(&path, "whole").unwrap();
+        assert!(live.path.exists() && other.exists() && !left.exists());
+        live.file().unwrap().write_all(b"later").unwrap();
+        live.complete().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"later");
+        let long = dir.path().join("x".repeat(255));
+        write_text(&long, "long").unwrap();
+        assert_eq!(fs::read(&long).unwrap(), b"long");
+    }
+
+    #[test]
+    fn only_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for (path, why) in [(&*pipe, "is not a file"), (dir.path(), "is a folder")] {
+            assert_eq!(open_regular(path).unwrap_err().to_string(), why);
+        }
+        assert!(read_beside(Path::new("/dev/zero")).is_err());
     }
 
     #[test]

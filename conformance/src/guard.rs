@@ -122,6 +122,16 @@ pub fn on_deep_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
 /// Stacks of the threads of the pool that operations are spread over, the less the fewer addresses there are.
 const POOL_STACKS: [usize; 3] = [64 << 20, 16 << 20, 2 << 20];
 
+/// As many of the threads that somebody asks for as are of use: results do not depend on their number, and with many more than cores they wait for
+/// each other longer than they work. 0 stays what it is.
+pub fn useful(threads: usize) -> usize {
+    /// So that tests on small machines see what several threads do.
+    const LEAST: usize = 16;
+    const A_CORE: usize = 4;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    threads.min((A_CORE * cores).max(LEAST))
+}
+
 /// Threads that a run starts beside the pool: its own, the compiler's, the one with bounds.
 const SPARE_THREADS: usize = 4;
 

@@ -48,6 +48,7 @@ pub mod resident;
 pub mod residual;
 pub mod room;
 pub mod run_hlo_module;
+pub mod scratch;
 pub mod variants;
 pub mod verdict;
 pub mod watch;

@@ -9,14 +9,17 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo::literal::BufferOf;
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType, TypeClass};
+use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::exit::{Exit, Failure};
-use crate::files::{describe, write_whole};
+use crate::files::{describe, open_regular, write_whole};
 use crate::room;
 
 /// The longest header of a `.npy` file that is read.
@@ -25,7 +28,7 @@ const MAX_HEADER: usize = 1 << 16;
 /// An open `.npz` file.
 pub struct Npz {
     name: String,
-    archive: ZipArchive<BufReader<File>>,
+    archive: ZipArchive<BufReader<Metered>>,
     /// The most bytes of values that one array may need.
     limit: u64,
 }
@@ -41,15 +44,45 @@ struct Header {
 
 impl Npz {
     /// Opens a file; arrays of more than `limit` bytes are refused. Errors: [`Exit::Usage`].
-    pub fn open(path: &str, limit: u64) -> Result<Self, Failure> {
-        let file = File::open(path)
-            .map_err(|e| Failure::usage(format!("{path}: cannot be read: {}", describe(&e))))?;
-        if file.metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(Failure::usage(format!("{path}: is a folder, not an .npz file")));
+    pub fn open(path: impl AsRef<Path>, limit: u64) -> Result<Self, Failure> {
+        let path = path.as_ref();
+        let usage = |what: String| Failure::usage(format!("{}: {what}", path.display()));
+        if path.is_dir() {
+            return Err(usage("is a folder, not an .npz file".to_owned()));
         }
-        let archive = ZipArchive::new(BufReader::new(file))
-            .map_err(|e| Failure::usage(format!("{path}: not an .npz file: {e}")))?;
-        Ok(Self { name: path.to_owned(), archive, limit })
+        let file = open_regular(path).map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
+        let again = file.try_clone().map_err(|e| usage(format!("cannot be read: {}", describe(&e))))?;
+        let left = Arc::new(AtomicU64::new(MOST_SEARCHED));
+        let archive = ZipArchive::new(BufReader::new(Metered { file, left: left.clone() }));
+        let archive = archive.map_err(|e| usage(format!("not an .npz file: {}", describe(&of_zip(e)))))?;
+        left.store(u64::MAX, Ordering::Relaxed);
+        // Of two members of a name an archive gives the last.
+        let (start, count) = (archive.central_directory_start(), archive.len());
+        let there =
+            entries(again, start).map_err(|e| usage(format!("not an .npz file: {}", describe(&e))))?;
+        let npz = Self { name: path.display().to_string(), archive, limit };
+        let mut names = npz.names();
+        names.sort();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(usage(format!("has two arrays {}", pair[0]))),
+            None if there != count => {
+                Err(usage(format!("has {there} arrays under {count} names: some are there twice")))
+            }
+            None => Ok(npz),
+        }
+    }
+
+    /// Refuses arrays that nobody asks for: they belong to another program. Errors: [`Exit::Usage`], with their names.
+    pub fn has_only(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<(), Failure> {
+        let names = self.names();
+        let extra: Vec<&str> = names.iter().map(String::as_str).filter(|name| !wanted(name)).collect();
+        if extra.is_empty() {
+            return Ok(());
+        }
+        let more = extra.len().saturating_sub(8);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let list = extra[..extra.len().min(8)].join(", ");
+        Err(Failure::usage(format!("{}: has {list}{more}, which the program has no {what} for", self.name)))
     }
 
     /// Names of the arrays, without `.npy`, sorted.
@@ -147,6 +180,56 @@ impl Npz {
         let buffer = hlo::with_element_type!(shape.element_type, T => decode::<T>(&data, format.bytes));
         ArrayLiteral::new(shape.dims.clone(), buffer)
             .ok_or_else(|| usage("has the wrong number of elements".into()))
+    }
+}
+
+/// The most bytes of a file that its directory is looked for in, from its end: of a sparse file there may be any number.
+const MOST_SEARCHED: u64 = 1 << 30;
+
+/// A file of which so many bytes may be read.
+struct Metered {
+    file: File,
+    left: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(into)?;
+        let take = |left: u64| left.checked_sub(n as u64);
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(n),
+            Err(_) => {
+                Err(io::Error::other(format!("no directory in the {MOST_SEARCHED} bytes that are searched")))
+            }
+        }
+    }
+}
+
+impl Seek for Metered {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// The number of entries in the directory of a zip file, which begins at `start`.
+fn entries(mut file: File, start: u64) -> io::Result<usize> {
+    /// What an entry begins with, and the bytes before its name, its extra fields and its comment, whose lengths are the six bytes from 28 on.
+    const SIGNATURE: [u8; 4] = *b"PK\x01\x02";
+    const HEAD_BYTES: usize = 46;
+    file.seek(io::SeekFrom::Start(start))?;
+    let mut file = BufReader::new(file);
+    let mut count = 0;
+    let mut head = [0; HEAD_BYTES];
+    loop {
+        let (signature, rest) = head.split_at_mut(SIGNATURE.len());
+        file.read_exact(signature)?;
+        if signature != SIGNATURE {
+            return Ok(count);
+        }
+        file.read_exact(rest)?;
+        let length = |at| i64::from(u16::from_le_bytes([head[at], head[at + 1]]));
+        file.seek_relative(length(28) + length(30) + length(32))?;
+        count += 1;
     }
 }
 
@@ -315,26 +398,30 @@ pub fn write(path: &Path, arrays: &[(String, &ArrayLiteral)]) -> Result<(), Fail
 }
 
 fn write_to(file: impl Write + Seek, arrays: &[(String, &ArrayLiteral)]) -> io::Result<()> {
-    let mut writer = Writer { zip: ZipWriter::new(file) };
+    let mut writer = Writer::of(file);
     for (name, array) in arrays {
         writer.add(name, &array.dims, &array.buffer)?;
     }
-    writer.finish()
+    writer.finish().map(drop)
 }
 
 /// Writes a file array by array.
 pub struct Writer<W: Write + Seek = BufWriter<File>> {
-    zip: ZipWriter<W>,
+    zip: ZipWriter<Latch<W>>,
 }
 
 impl Writer {
     /// Begins a file.
     pub fn new(file: File) -> Self {
-        Self { zip: ZipWriter::new(BufWriter::new(file)) }
+        Self::of(BufWriter::new(file))
     }
 }
 
 impl<W: Write + Seek> Writer<W> {
+    fn of(file: W) -> Self {
+        Self { zip: ZipWriter::new(Latch { file, failed: None, offset: 0 }) }
+    }
+
     /// Appends an array; no two may have the same name.
     pub fn add(&mut self, name: &str, dims: &[i64], buffer: &Buffer) -> io::Result<()> {
         let format = Format::of(buffer.element_type());
@@ -342,14 +429,68 @@ impl<W: Write + Seek> Writer<W> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes >= u64::from(u32::MAX) - (1 << 20));
-        self.zip.start_file(format!("{name}.npy"), options).map_err(io::Error::other)?;
+        self.zip.start_file(format!("{name}.npy"), options).map_err(of_zip)?;
         self.zip.write_all(&header_bytes(format, dims))?;
         hlo::with_buffer!(buffer, v => encode(&mut self.zip, v, format.bytes))
     }
 
-    /// Ends the file.
-    pub fn finish(self) -> io::Result<()> {
-        self.zip.finish().map_err(io::Error::other)?.flush()
+    /// Ends the file, and gives what it was written to.
+    pub fn finish(self) -> io::Result<W> {
+        let mut latch = self.zip.finish().map_err(of_zip)?;
+        latch.flush()?;
+        latch.failed.map_or(Ok(latch.file), Err)
+    }
+}
+
+/// A file that is given up after its first error: whatever is written then is taken and dropped. The library completes a file where its writer is dropped,
+/// and would complain on its own if it could not.
+struct Latch<W> {
+    file: W,
+    failed: Option<io::Error>,
+    /// Where the next byte would go, after an error.
+    offset: u64,
+}
+
+impl<W: Write + Seek> Latch<W> {
+    fn tried<T>(&mut self, instead: T, what: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.failed.is_some() {
+            return Ok(instead);
+        }
+        what(&mut self.file).inspect_err(|e| self.failed = Some(copy_of(e)))
+    }
+}
+
+/// What went wrong beneath the library, in the system's words.
+fn of_zip(e: ZipError) -> io::Error {
+    match e {
+        ZipError::Io(e) => e,
+        other => io::Error::other(other),
+    }
+}
+
+/// The same error once more.
+fn copy_of(e: &io::Error) -> io::Error {
+    e.raw_os_error().map_or_else(|| io::Error::new(e.kind(), e.to_string()), io::Error::from_raw_os_error)
+}
+
+impl<W: Write + Seek> Write for Latch<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.offset = self.offset.saturating_add(bytes.len() as u64);
+        self.tried(bytes.len(), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tried((), W::flush)
+    }
+}
+
+impl<W: Write + Seek> Seek for Latch<W> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.offset = match to {
+            io::SeekFrom::Start(offset) => offset,
+            io::SeekFrom::End(by) | io::SeekFrom::Current(by) => self.offset.saturating_add_signed(by),
+        };
+        self.tried(self.offset, |file| file.seek(to))
     }
 }
 

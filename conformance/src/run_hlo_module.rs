@@ -3,6 +3,8 @@
 //! **Invariants:** a flag of XLA's is obeyed, or refused as unsupported, or is an `--xla_*` option of XLA's compilers, which is
 //! noted and changes nothing (but for the one that is obeyed); none is silently dropped. Exit codes are those of `hlo`.
 
+use std::ffi::OsString;
+
 use hlo::diag::render_all;
 use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Diagnostics, Module};
@@ -264,10 +266,21 @@ impl Flags {
 
 /// Runs the program with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
+    if let Some(code) = crate::process::supervised() {
+        return code;
+    }
     let ui = Ui::new(false, false, false);
     let command = || {
         check_machine()?;
-        guarded("running the command", || run(std::env::args().skip(1), &ui))
+        guarded("running the command", || {
+            let text = |argument: OsString| {
+                argument
+                    .into_string()
+                    .map_err(|bad| Failure::usage(format!("{}: arguments are UTF-8", bad.display())))
+            };
+            let arguments: Vec<String> = std::env::args_os().skip(1).map(text).collect::<Result<_, _>>()?;
+            run(arguments.into_iter(), &ui)
+        })
     };
     let result = set_threads(0).and_then(|()| on_deep_stack(command));
     let exit = result.unwrap_or_else(|failure| {

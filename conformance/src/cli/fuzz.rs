@@ -16,9 +16,10 @@ use crate::engine::{self, Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::folder::{self, Files};
-use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, hunt};
+use crate::fuzz::progress::{self, Progress, Saved, State};
+use crate::fuzz::{Event, Finding, Hunt, Program, Size, Source, Totals, WIDEST, acceptance, again, go_on};
 use crate::policy::{MostUndecided, Policy};
-use crate::reduce::{self, Candidate, Differential};
+use crate::reduce::{self, Candidate, Differential, Trouble};
 use crate::report;
 use crate::{artifact, case, faults, frontend, inputs};
 
@@ -156,7 +157,6 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         _ => options.count,
     };
     let bar = ui.bar(count);
-    let found: Mutex<Vec<Finding>> = Mutex::new(Vec::new());
     let the_hunt = Hunt {
         reference: &**reference,
         engines: tried.iter().map(|e| &**e).collect(),
@@ -169,35 +169,34 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         jobs,
         settings,
     };
-    let keep_all = |mut findings: Vec<Finding>| -> Result<bool, Failure> {
-        findings.sort_by_key(|f| f.number);
-        for (i, finding) in findings.iter().enumerate() {
-            let engine = tried.iter().find(|e| e.name() == finding.signature.engine);
-            let engine = match engine {
-                Some(engine) => engine.clone(),
-                // One that got stuck in this process, in a process of its own. Reduction waits for each program that still gets stuck.
-                None if finding.signature.kind == Kind::Timeout => {
-                    engine::with_timeout(&finding.signature.engine, timeout.min(STUCK))?
-                }
-                None => reference.clone(),
-            };
-            Keeper { options, ui, reference, engine: &engine, jobs }.keep(finding, i + 1)?;
-        }
-        Ok(findings.is_empty())
-    };
-    let totals = hunt(&the_hunt, &|event| match event {
+    let out = &options.out;
+    make_folder(out)?;
+    let identity = identity(options, &names, &the_hunt);
+    let state = State::read(out, &identity).unwrap_or_else(|| State { identity, ..State::default() });
+    if state.progress.done() > 0 {
+        let done = report::grouped(state.progress.done());
+        ui.detail(format!("goes on behind {done} programs, {} found", state.findings.len()));
+    }
+    let known = state.findings.iter().map(|saved| saved.signature.clone()).collect();
+    let progress = state.progress.clone();
+    let log = Log { options, ui, reference, tried, jobs, hunt: &the_hunt, state: Mutex::default() };
+    log.state.lock().unwrap_or_else(PoisonError::into_inner).0 = state;
+    let hunted = go_on(&the_hunt, progress, known, &|event| match event {
         Event::Progress(n) => bar.set_position(n),
-        Event::Found(finding) => {
-            bar.suspend(|| show(ui, finding));
-            found.lock().unwrap_or_else(PoisonError::into_inner).push(finding.clone());
-        }
-        Event::Stuck(finding) => {
+        Event::Checkpoint(progress) => log.write(progress),
+        Event::Found(finding) => bar.suspend(|| {
+            show(ui, finding);
+            log.save(finding);
+        }),
+        Event::Stuck(finding, progress) => {
             bar.finish_and_clear();
             show(ui, finding);
-            let mut findings = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
-            findings.push(finding.clone());
-            ui.warn("this process cannot end what it runs: the hunt ends here, without totals");
-            let exit = keep_all(findings).map_or_else(
+            log.save(finding);
+            log.write(progress);
+            ui.warn(
+                "this process cannot end what it runs: the hunt ends here; run it again to go on behind it",
+            );
+            let exit = log.finish().map_or_else(
                 |failure| {
                     ui.warn(&failure.message);
                     failure.exit
@@ -208,9 +207,16 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         }
     });
     bar.finish_and_clear();
-    let nothing = keep_all(found.into_inner().unwrap_or_else(PoisonError::into_inner))?;
-    write_totals(&options.out, &totals)?;
+    let totals = hunted.totals;
+    let nothing = log.finish()?;
+    write_totals(out, &totals)?;
     report(ui, &totals);
+    if let Some(lack) = hunted.lack {
+        let again = "the hunt ends here; run it again to go on";
+        return Err(Failure::new(Exit::Trap, format!("{lack}\n{again}")));
+    }
+    // A hunt that is over begins anew.
+    let _ = std::fs::remove_file(out.join(progress::FILE));
     let undecided = totals.engines.iter().any(|e| !settings.policy.max_undecided.allows(&e.elements));
     Ok(if nothing && totals.findings == 0 && !undecided { Exit::Ok } else { Exit::Differs })
 }
@@ -222,6 +228,116 @@ fn hunting() -> Policy {
 
 /// The largest share of all elements of a hunt that may stay undecided.
 const MOST_UNDECIDED: f64 = 1e-5;
+
+/// What a hunt is known by: another one begins anew in the same folder.
+fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {
+    let Options { seed, size, mutate, programs, one_device, no_reduce, .. } = options;
+    let (shard, settings) = (hunt.shard, &hunt.settings);
+    let bases = hunt.source.bases.len();
+    format!(
+        "{} {names:?} seed={seed} size={} shard={shard:?} {settings:?} {mutate:?} {programs:?} \
+         bases={bases} one_device={one_device} no_reduce={no_reduce} timeout={:?}",
+        env!("CARGO_PKG_VERSION"),
+        size_name(*size),
+        hunt.timeout,
+    )
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::usage(format!("{}: cannot be written: {}", folder.display(), describe(&e))))
+}
+
+/// What a hunt writes down while it goes on.
+struct Log<'a> {
+    options: &'a Options,
+    ui: &'a Ui,
+    reference: &'a Arc<dyn Engine>,
+    tried: &'a [Arc<dyn Engine>],
+    jobs: usize,
+    hunt: &'a Hunt<'a>,
+    /// The state; the findings of this process; the first thing that could not be written.
+    state: Mutex<(State, Vec<Finding>, Option<Failure>)>,
+}
+
+impl Log<'_> {
+    /// Writes a finding as it is.
+    fn save(&self, finding: &Finding) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (state, findings, failed) = &mut *state;
+        let n = state.findings.len() + 1;
+        let engine = self.engine(finding);
+        let saved = engine.and_then(|engine| self.keeper(&engine).save(finding, n));
+        match saved {
+            Ok(folder) => {
+                let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let (number, signature) = (finding.number, finding.signature.clone());
+                state.findings.push(Saved { n, number, signature, folder: name, is_done: false });
+                findings.push(finding.clone());
+            }
+            Err(failure) => *failed = failed.take().or(Some(failure)),
+        }
+    }
+
+    /// Writes how far the hunt is.
+    fn write(&self, progress: &Progress) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (state, _, failed) = &mut *state;
+        // A finding that is not on disk is found again.
+        if failed.is_some() {
+            return;
+        }
+        state.progress = progress.clone();
+        let out = &self.options.out;
+        if let Err(failure) = write_totals(out, &progress.totals).and_then(|()| state.write(out)) {
+            *failed = Some(failure);
+        }
+    }
+
+    /// Reduces what was found and tells of it. Returns whether nothing was found. Errors: something could not be written.
+    fn finish(&self) -> Result<bool, Failure> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (state, findings, failed) = &mut *state;
+        if let Some(failure) = failed.take() {
+            return Err(failure);
+        }
+        for i in 0..state.findings.len() {
+            let saved = state.findings[i].clone();
+            if saved.is_done {
+                continue;
+            }
+            let here = findings.iter().find(|f| f.signature == saved.signature).cloned();
+            // What gets stuck in this process does so again.
+            let ends = self.hunt.reference.name() == saved.signature.engine
+                || self.hunt.engines.iter().any(|e| e.name() == saved.signature.engine);
+            let again = || if ends { again(self.hunt, saved.number, &saved.signature) } else { None };
+            match here.or_else(again) {
+                Some(finding) => self.keeper(&self.engine(&finding)?).keep(&finding, &saved)?,
+                None => self.ui.warn(format!("{}: the failure does not show again", saved.folder)),
+            }
+            state.findings[i].is_done = true;
+            state.write(&self.options.out)?;
+        }
+        Ok(state.findings.is_empty())
+    }
+
+    /// The engine that a finding is about.
+    fn engine(&self, finding: &Finding) -> Result<Arc<dyn Engine>, Failure> {
+        let engine = self.tried.iter().find(|e| e.name() == finding.signature.engine);
+        Ok(match engine {
+            Some(engine) => engine.clone(),
+            // One that got stuck in this process, in a process of its own. Reduction waits for each program that still gets stuck.
+            None if finding.signature.kind == Kind::Timeout => {
+                engine::with_timeout(&finding.signature.engine, self.options.timeout.min(STUCK))?
+            }
+            None => self.reference.clone(),
+        })
+    }
+
+    fn keeper<'k>(&'k self, engine: &'k Arc<dyn Engine>) -> Keeper<'k> {
+        Keeper { options: self.options, ui: self.ui, reference: self.reference, engine, jobs: self.jobs }
+    }
+}
 
 /// How long a program may take that once got stuck, when it is reduced.
 const STUCK: Duration = Duration::from_secs(5);
@@ -311,12 +427,18 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Saves a finding, and reduces it if that is wanted.
-    fn keep(&self, finding: &Finding, n: usize) -> Result<(), Failure> {
+    /// Writes a finding as it is. Returns its folder.
+    fn save(&self, finding: &Finding, n: usize) -> Result<PathBuf, Failure> {
         let Options { seed, size, out, .. } = self.options;
         let origin =
             format!("hlo fuzz --seed {seed} --size {}, program {}", size_name(*size), finding.number);
-        let folder = finding.save(out, &format!("{n:03}"), &**self.reference, origin)?;
+        finding.save(out, &format!("{n:03}"), &**self.reference, origin)
+    }
+
+    /// Reduces a finding if that is wanted, and tells of it.
+    fn keep(&self, finding: &Finding, saved: &Saved) -> Result<(), Failure> {
+        let (seed, n) = (&self.options.seed, saved.n);
+        let folder = self.options.out.join(&saved.folder);
         let instructions = frontend::instruction_count(&finding.program.module);
         // The reference against itself is a crash of ours; there is nothing to compare a smaller program with.
         let reducible = !self.options.no_reduce && self.engine.name() != self.reference.name();
@@ -347,7 +469,8 @@ impl Keeper<'_> {
     /// The smallest program with the same failure goes into a folder below the finding's. Returns its number of instructions.
     fn reduce(&self, finding: &Finding, folder: &Path) -> Result<Option<usize>, Failure> {
         let (reference, engine) = (self.reference.clone(), self.engine.clone());
-        let oracle = Differential { reference, engine, settings: finding.settings };
+        let oracle =
+            Differential { reference, engine, settings: finding.settings, trouble: Trouble::default() };
         let options = reduce::Options {
             jobs: self.jobs,
             max_time: Some(self.options.reduce_time),

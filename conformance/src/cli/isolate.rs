@@ -8,11 +8,12 @@ use hlo::diag::suggest::did_you_mean;
 use hlo::{ArrayLiteral, Module, Opcode};
 
 use super::judging::JudgingOptions;
+use super::trust::TrustOption;
 use super::ui::Ui;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
-use crate::engine::spec::{names_of, passes_of, with_timeout};
+use crate::engine::spec::{names_of, passes_of, stays_inside, with_timeout};
 use crate::engine::{Engine, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
 use crate::feeds::Feeds;
@@ -22,6 +23,7 @@ use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
 use crate::policy::Policy;
+use crate::process::quoted_word;
 use crate::replay::Replay;
 use crate::report::html::Page;
 use crate::report::{self, text};
@@ -78,6 +80,8 @@ pub(crate) struct Options {
     /// Write a page with the program's graph to this file
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
+    #[command(flatten)]
+    trust: TrustOption,
     /// How many rows and divergences to show
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
@@ -164,6 +168,9 @@ fn isolate_on(
         }
         Err(Ok(_)) => return Err(Failure::internal("a run with results counted as one without")),
     };
+    if let Some(lack) = found.lack() {
+        return Err(Failure::new(Exit::Trap, format!("{}: {lack}", engine.name())));
+    }
     let next = next_commands(&found, options);
     if let Some(path) = &options.html {
         let page = Page { file: &options.file, module: subject.module, found: &found, next: &next }.write();
@@ -211,16 +218,19 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
             inputs::generate(&plan, settings.run.seed, devices, limit)?
         }
     };
-    let engines = engines(options, finding.as_ref())?;
+    let engines = engines(options, finding.as_ref(), ui)?;
     Ok(Task { program, inputs, settings, engines })
 }
 
 /// The engines to look at: the reference agrees with itself, so it is left out beside others.
-fn engines(options: &Options, finding: Option<&Finding>) -> Result<Vec<String>, Failure> {
+fn engines(options: &Options, finding: Option<&Finding>, ui: &Ui) -> Result<Vec<String>, Failure> {
     let mut engines = match (&options.platform, &options.engines, finding) {
         (Some(name), _, _) => vec![name.clone()],
         (None, Some(list), _) => names_of(list),
-        (None, None, Some(f)) => vec![f.signature.engine.clone()],
+        (None, None, Some(f)) => {
+            options.trust.confirm(Path::new(&options.file), &[&f.signature.engine], ui)?;
+            vec![f.signature.engine.clone()]
+        }
         (None, None, None) => Vec::new(),
     };
     if engines.len() > 1 {
@@ -259,21 +269,21 @@ fn next_commands(found: &Isolation, options: &Options) -> Vec<String> {
     if !found.diverges() {
         return Vec::new();
     }
-    let file = &options.file;
-    let folder = Path::new(file).is_dir();
-    let platform = if folder { String::new() } else { format!(" --platform '{}'", found.engine) };
+    let folder = Path::new(&options.file).is_dir();
+    let file = quoted_word(&options.file);
+    // A folder says it itself, but what it says starts no program.
+    let said = folder && stays_inside(&found.engine);
+    let platform = if said { String::new() } else { format!(" --platform {}", quoted_word(&found.engine)) };
     let mut next = Vec::new();
     if passes_of(&found.engine).is_ok() {
         next.push(format!("hlo bisect {file}{platform}"));
     }
-    next.push(if folder {
-        format!("hlo reduce {file}")
-    } else {
-        format!("hlo reduce {file} --engines 'interpreter,{}'", found.engine)
-    });
+    let engines = format!("interpreter,{}", found.engine);
+    let engines = if said { String::new() } else { format!(" --engines {}", quoted_word(&engines)) };
+    next.push(format!("hlo reduce {file}{engines}"));
     if let (Some(blame), false) = (&found.blame, folder) {
         let name = blame.place.describe();
-        next.push(format!("hlo run {file} --stop-at {name}"));
+        next.push(format!("hlo run {file} --stop-at {}", quoted_word(&name)));
     }
     next
 }

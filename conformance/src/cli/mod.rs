@@ -19,6 +19,7 @@ mod run;
 #[cfg(feature = "llvm")]
 mod stage;
 mod test;
+mod trust;
 pub mod ui;
 pub(crate) mod values;
 mod verify;
@@ -39,7 +40,7 @@ use crate::engine;
 use crate::custom_calls::{self, Substitution};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program, Reading};
-use crate::guard::{check_machine, guarded, on_deep_stack, start_pool};
+use crate::guard::{check_machine, guarded, on_deep_stack, start_pool, useful};
 use crate::report::parse_bytes;
 use ui::Ui;
 
@@ -210,13 +211,17 @@ impl From<AccumulateOption> for hlo_interp::Accumulate {
 
 /// Runs the program `hlo` with the process's arguments. Returns the exit code.
 pub fn main() -> u8 {
+    if let Some(code) = crate::process::supervised() {
+        return code;
+    }
     let code = match Cli::try_parse() {
         Ok(cli) => run_cli(&cli).code(),
         Err(e) => {
             // Help and version are no errors, and go to standard output.
-            let printed = e.print();
-            if !e.use_stderr() {
-                ui::written(printed);
+            if e.use_stderr() {
+                ui::usage(&e);
+            } else {
+                ui::written(e.print());
             }
             u8::try_from(e.exit_code()).unwrap_or(2)
         }
@@ -269,6 +274,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
 
 /// Sets up the threads that one program's run is spread over. Later calls change nothing. Errors: [`Exit::Trap`] if there are none.
 pub fn set_threads(threads: usize) -> Result<(), Failure> {
+    let threads = useful(threads);
     #[cfg(feature = "llvm")]
     crate::engine::cpu::set_threads(threads);
     start_pool(threads)

@@ -96,9 +96,8 @@ impl Watcher<'_> {
         let Some((folder, name)) = &self.dumps else { return };
         let path = folder.join(format!("module_0000.{name}.{file}.txt"));
         let text = print_module(module, &PrintOptions::source(module));
-        if let Err(e) = std::fs::write(&path, text) {
-            self.failed
-                .get_or_insert_with(|| Failure::usage(format!("{}: {}", path.display(), describe(&e))));
+        if let Err(failure) = write_text(&path, &text) {
+            self.failed.get_or_insert(failure);
         }
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::judging::JudgingOptions;
+use super::trust::TrustOption;
 use super::ui::Ui;
 use super::{CustomCallOptions, ReadOptions, values};
 use crate::artifact;
@@ -16,7 +17,9 @@ use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::inputs;
 use crate::npz::Npz;
-use crate::reduce::{self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step};
+use crate::reduce::{
+    self, Candidate, Command, Differential, Match, NotReduced, Oracle, Report, Step, Trouble,
+};
 use crate::report::{grouped, parse_bytes};
 
 /// Options of `hlo reduce`.
@@ -71,6 +74,8 @@ pub(crate) struct Options {
     read: ReadOptions,
     #[command(flatten)]
     custom_calls: CustomCallOptions,
+    #[command(flatten)]
+    trust: TrustOption,
 }
 
 const EXAMPLES: &str = "\
@@ -95,7 +100,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             )));
         }
     }
-    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options)?;
+    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options, ui)?;
     let jobs = if options.jobs == 0 {
         std::thread::available_parallelism().map_or(1, usize::from)
     } else {
@@ -138,6 +143,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         Err(e @ NotReduced::Invalid) => {
             return Err(Failure::new(Exit::Verify, format!("{}: {e}", options.program)));
         }
+        Err(e @ NotReduced::Environment(_)) => return Err(Failure::new(Exit::Trap, e.to_string())),
         Err(e @ NotReduced::Store(_)) => return Err(Failure::usage(e.to_string())),
     };
     if !begun {
@@ -172,9 +178,7 @@ fn read(options: &Options, ui: &Ui) -> Result<Candidate, Failure> {
     // What names the devices may go on the way.
     engine::devices::record(&mut module, devices);
     let inputs = match inputs_file(options) {
-        Some(path) => {
-            inputs::read(&module, &mut Npz::open(&path.to_string_lossy(), options.memory_limit)?, devices)?
-        }
+        Some(path) => inputs::read(&module, &mut Npz::open(&path, options.memory_limit)?, devices)?,
         None => {
             let plan = inputs::plan(&module, inputs::range_beside(&program)?)?;
             inputs::generate(&plan, options.seed, devices, options.memory_limit)?
@@ -208,30 +212,39 @@ fn same_file(a: &Path, b: &Path) -> bool {
     a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
+fn oracle(options: &Options, ui: &Ui) -> Result<(Box<dyn Oracle>, String), Failure> {
     if let Some(command) = &options.command {
         let output = options.matched.clone().map_or(Match::Any, Match::Text);
         let identity = format!("command {command} {output:?}");
         return Ok((
-            Box::new(Command { command: command.clone(), output, timeout: options.timeout }),
+            Box::new(Command {
+                command: command.clone(),
+                output,
+                timeout: options.timeout,
+                trouble: Trouble::default(),
+            }),
             identity,
         ));
     }
     let folder = Path::new(&options.program);
     let finding = if options.program != "-" && folder.is_dir() { artifact::finding(folder)? } else { None };
-    let engines = match (&options.engines, &finding) {
-        (Some(engines), _) => engines.clone(),
-        (None, Some(f)) => format!("{},{}", f.reference, f.signature.engine),
+    let (reference, engine) = match (&options.engines, &finding) {
+        (Some(engines), _) => {
+            let two = engines.split_once(',').ok_or_else(|| {
+                let example = "two are needed, such as interpreter,exec:COMMAND";
+                Failure::usage(format!("--engines {engines}: {example}"))
+            })?;
+            (two.0.to_owned(), two.1.to_owned())
+        }
+        (None, Some(f)) => {
+            options.trust.confirm(folder, &[&f.reference, &f.signature.engine], ui)?;
+            (f.reference.clone(), f.signature.engine.clone())
+        }
         (None, None) => {
             return Err(Failure::usage(
                 "which engines disagree? say --engines A,B or --command, or name the folder of a finding",
             ));
         }
-    };
-    let Some((reference, engine)) = engines.split_once(',') else {
-        return Err(Failure::usage(format!(
-            "--engines {engines}: two are needed, such as interpreter,exec:COMMAND"
-        )));
     };
     let limits = Limits { fuel: Some(options.fuel), memory_bytes: options.memory_limit };
     let mut settings = match &finding {
@@ -240,12 +253,13 @@ fn oracle(options: &Options) -> Result<(Box<dyn Oracle>, String), Failure> {
     };
     settings.policy = options.judging.policy(finding.as_ref().map(artifact::Finding::policy).as_ref())?;
     let differential = Differential {
-        reference: spec::with_timeout(reference, options.timeout)?,
-        engine: spec::with_timeout(engine, options.timeout)?,
+        reference: spec::with_timeout(&reference, options.timeout)?,
+        engine: spec::with_timeout(&engine, options.timeout)?,
         settings,
+        trouble: Trouble::default(),
     };
     let policy = serde_json::to_string(&settings.policy).unwrap_or_default();
-    let identity = format!("engines {engines} {policy}");
+    let identity = format!("engines {reference},{engine} {policy}");
     Ok((Box::new(differential), identity))
 }
 

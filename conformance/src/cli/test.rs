@@ -13,7 +13,7 @@ use super::ui::Ui;
 use super::{CustomCallOptions, LimitOptions, values};
 use crate::case::Form;
 use crate::corpus::{
-    CaseReport, CorpusOptions, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,
+    CaseReport, CorpusOptions, ENVIRONMENT, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,
 };
 use crate::engine::{self, Limits, RunOptions};
 use crate::exit::{Exit, Failure};
@@ -134,7 +134,13 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     }
     list_others(ui, &others);
     print_end(ui, &counts);
-    Ok(if counts.failed == 0 { Exit::Ok } else { Exit::Differs })
+    // What was not run is no failure of the engine's; then some cases are not judged, whatever came of the others.
+    let lacks = failures.iter().any(|f| f.kind == ENVIRONMENT);
+    Ok(match counts.failed {
+        0 => Exit::Ok,
+        _ if lacks => Exit::Trap,
+        _ => Exit::Differs,
+    })
 }
 
 /// A program in a line: its name, how large it is, how it ended.

@@ -4,6 +4,7 @@
 //! terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output quietly, without a panic. Whatever else standard
 //! output cannot take is one error at the end ([`finish`]), never a success: all that commands print goes through here.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -51,7 +52,7 @@ impl Ui {
 
     /// A line of results.
     pub fn line(&self, text: impl AsRef<str>) {
-        out(text.as_ref());
+        out(&harmless(text.as_ref(), self.color));
         out("\n");
     }
 
@@ -78,14 +79,19 @@ impl Ui {
     /// A problem, on standard error.
     pub fn error(&self, text: impl AsRef<str>) {
         let (on, off) = if self.color_errors { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-        err(&format!("{on}error{off}: {}\n", text.as_ref()));
+        err(&format!("{on}error{off}: {}\n", harmless(text.as_ref(), false)));
+    }
+
+    /// Something that is done which must be seen, on standard error.
+    pub fn note(&self, text: impl AsRef<str>) {
+        err(&format!("note: {}\n", harmless(text.as_ref(), false)));
     }
 
     /// Why a command failed, on standard error.
     pub fn failure(&self, failure: &Failure) {
         if failure.rendered {
             // Diagnostics begin with their own `error[CODE]`.
-            err(&failure.message);
+            err(&harmless(&failure.message, self.color_errors));
         } else {
             self.error(&failure.message);
         }
@@ -94,13 +100,13 @@ impl Ui {
     /// Something to know, on standard error.
     pub fn warn(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            err(&format!("warning: {}\n", text.as_ref()));
+            err(&format!("warning: {}\n", harmless(text.as_ref(), false)));
         }
     }
 
-    /// Text as it is, on standard error.
+    /// Rendered text, on standard error.
     pub fn raw_error(&self, text: &str) {
-        err(text);
+        err(&harmless(text, self.color_errors));
     }
 
     /// Green, on a terminal.
@@ -131,6 +137,51 @@ impl Ui {
         }
         bar
     }
+}
+
+/// Text without what a terminal obeys: control characters and marks that turn the direction of text, which a file's name or a program's may have, are
+/// written as escapes. Line ends and tabs stay, and colours where we may have set them.
+fn harmless(text: &str, colours: bool) -> Cow<'_, str> {
+    let is_harmful = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find(is_harmful) {
+        safe.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match colour(rest).filter(|_| colours) {
+            Some(length) => {
+                safe.push_str(&rest[..length]);
+                rest = &rest[length..];
+            }
+            None => {
+                let mut all = rest.chars();
+                safe.extend(all.next().into_iter().flat_map(char::escape_default));
+                rest = all.as_str();
+            }
+        }
+    }
+    safe.push_str(rest);
+    Cow::Owned(safe)
+}
+
+/// The length of the setting of a colour that a text begins with: `ESC [ 1 ; 31 m`.
+fn colour(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(end + 3)
+}
+
+/// Prints what clap says of wrong usage, on standard error.
+pub(super) fn usage(e: &clap::Error) {
+    let text = e.render();
+    let text = if io::stderr().is_terminal() { text.ansi().to_string() } else { text.to_string() };
+    err(&harmless(&text, io::stderr().is_terminal()));
 }
 
 fn out(text: &str) {
@@ -172,4 +223,19 @@ pub fn finish(code: u8) -> u8 {
 /// Whether standard output takes no more, so that further results reach nobody.
 pub fn closed() -> bool {
     BROKEN.get().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_told_nothing() {
+        assert_eq!(harmless("plain\ttext\n", false), "plain\ttext\n");
+        assert_eq!(harmless("a\x1b[2Jb\x07\r", true), "a\\u{1b}[2Jb\\u{7}\\r");
+        assert_eq!(harmless("\x1b[1;31mred\x1b[0m", true), "\x1b[1;31mred\x1b[0m");
+        assert_eq!(harmless("\x1b[1;31mred", false), "\\u{1b}[1;31mred");
+        assert_eq!(harmless("\x1b", true), "\\u{1b}");
+        assert_eq!(harmless("\u{9b}31m \u{202e}cba", true), "\\u{9b}31m \\u{202e}cba");
+    }
 }

@@ -1,7 +1,8 @@
 //! Other programs as engines: a command a run, a server for many runs, and this program itself as a child.
 //!
-//! **Invariant:** whatever the other program does (crash, hang, results of another shape), the run ends with an outcome that
-//! says so, and nothing of it is left behind.
+//! **Invariants:** whatever the other program does (crash, hang, endless output, results of another shape or that are no file), the run ends within
+//! the time limit with an outcome that says so, and nothing of it is left behind ([`crate::process`], [`crate::scratch`]). What this machine lacks (a
+//! folder for temporary files, space on the disk, processes) is told apart: it is no failure of the engine.
 //!
 //! A command is run by `sh -c` with `{module}`, `{inputs}` and `{output}` replaced by paths (docs/harness.md); one that names none
 //! of them gets all three as arguments. It writes `out0, out1, ...` and ends with 0; with 5 if it does not support the program;
@@ -10,10 +11,9 @@
 //! `"error"`).
 
 use std::fmt::Debug;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,11 @@ use serde::Deserialize;
 
 use super::recorded::read_results;
 use super::{Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, named, not_observable};
+use crate::exit::Exit;
+use crate::files::describe;
 use crate::npz::{self, Npz};
-use crate::process;
+use crate::process::{self, Launch, Lines, NoLine, Process, Tail};
+use crate::scratch::{self, Root, Scratch};
 
 /// How long a run may take if nobody says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -98,9 +101,27 @@ struct External<'m> {
 
 /// The files of a run.
 struct Files {
+    folder: Scratch,
     module: PathBuf,
     inputs: PathBuf,
     output: PathBuf,
+}
+
+impl Files {
+    fn new() -> Result<Self, Outcome> {
+        let folder = Scratch::new().map_err(|e| {
+            let parent = scratch::parent();
+            lacks(&format!("no folder for the run's files in {} (TMPDIR)", parent.display()), &e)
+        })?;
+        let path = |name| folder.path().join(name);
+        let (module, inputs, output) = (path("module.hlo"), path("inputs.npz"), path("output.npz"));
+        Ok(Self { folder, module, inputs, output })
+    }
+}
+
+/// That this machine lacks something, which says nothing of the engine.
+fn lacks(what: &str, e: &io::Error) -> Outcome {
+    Outcome::lacking(format!("{what}: {}", describe(e)))
 }
 
 impl Executable for External<'_> {
@@ -108,59 +129,45 @@ impl Executable for External<'_> {
         if observer.is_some() {
             return not_observable(&self.engine.name);
         }
-        let folder = match tempfile::Builder::new().prefix("hlo-run-").tempdir() {
-            Ok(folder) => folder,
-            Err(e) => return Outcome::crashed(format!("no folder for the run's files: {e}")),
-        };
-        let files = Files {
-            module: folder.path().join("module.hlo"),
-            inputs: folder.path().join("inputs.npz"),
-            output: folder.path().join("output.npz"),
-        };
-        if let Err(outcome) = self.write(&files, inputs) {
-            return outcome;
-        }
-        let start = Instant::now();
-        let ended = match &self.engine.way {
-            Way::Command(command) => self.command(shell(command, &files, options)),
-            Way::Child(spec) => match std::env::current_exe() {
-                Ok(program) => self.command(child(&program, spec, &files, options)),
-                Err(e) => Err(Outcome::crashed(format!("this program does not find itself: {e}"))),
-            },
-            Way::Server(command, server) => {
-                let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-                let ended = Server::ask(&mut server, command, &files, options, self.engine.timeout);
-                if ended.is_err() && server.as_mut().is_some_and(Server::is_gone) {
-                    *server = None;
-                }
-                ended
-            }
-        };
-        if let Err(outcome) = ended {
-            return outcome;
-        }
-        let results = Npz::open(&files.output.to_string_lossy(), options.limits.memory_bytes)
-            .and_then(|mut npz| read_results(self.module, &mut npz, options.devices));
-        match results {
-            Ok(results) => {
-                Outcome::Finished(Finished { results, time: start.elapsed(), ..Finished::default() })
-            }
-            Err(failure) => Outcome::crashed(format!(
-                "the engine gave other results than the program has: {}",
-                failure.message
-            )),
+        match self.results(inputs, options) {
+            Ok(finished) => Outcome::Finished(finished),
+            Err(outcome) => outcome,
         }
     }
 }
 
 impl External<'_> {
+    fn results(&self, inputs: Inputs, options: &RunOptions) -> Result<Finished, Outcome> {
+        let files = Files::new()?;
+        self.write(&files, inputs)?;
+        let start = Instant::now();
+        match &self.engine.way {
+            Way::Command(command) => self.command(shell(command, &files, options), &files)?,
+            Way::Child(spec) => self.command(child(spec, &files, options), &files)?,
+            Way::Server(command, server) => {
+                let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+                Server::ask(&mut server, command, &files, options, self.engine.timeout)
+                    .map_err(|outcome| self.to_blame(outcome, &files))?;
+            }
+        }
+        let time = start.elapsed();
+        let results = Npz::open(&files.output, options.limits.memory_bytes)
+            .and_then(|mut npz| read_results(self.module, &mut npz, options.devices));
+        match results {
+            Ok(results) => Ok(Finished { results, time, ..Finished::default() }),
+            Err(failure) if failure.exit == Exit::Trap => Err(Outcome::exhausted(failure.message)),
+            Err(failure) => {
+                let what = "the engine gave other results than the program has";
+                // The same failure has the same words, wherever its files were.
+                let why = failure.message.replace(&*files.output.to_string_lossy(), "{output}");
+                Err(self.to_blame(Outcome::crashed(format!("{what}: {why}")), &files))
+            }
+        }
+    }
+
     fn write(&self, files: &Files, inputs: Inputs) -> Result<(), Outcome> {
-        let broken = |what: &str| Outcome::crashed(format!("the run's {what} cannot be written"));
-        std::fs::write(
-            &files.module,
-            hlo::print::print_module(self.module, &hlo::print::PrintOptions::source(self.module)),
-        )
-        .map_err(|_| broken("module"))?;
+        let text = hlo::print::print_module(self.module, &hlo::print::PrintOptions::source(self.module));
+        std::fs::write(&files.module, text).map_err(|e| lacks("the run's module cannot be written", &e))?;
         let arrays: Vec<Vec<ArrayLiteral>> = inputs
             .arguments
             .into_iter()
@@ -170,39 +177,36 @@ impl External<'_> {
                 arrays
             })
             .collect();
-        npz::write(&files.inputs, &named("arg", &arrays)).map_err(|f| Outcome::crashed(f.message))
+        npz::write(&files.inputs, &named("arg", &arrays)).map_err(|f| Outcome::lacking(f.message))
+    }
+
+    /// What a failed run means: nothing for the engine, if the disk is full on which it had to write its results.
+    fn to_blame(&self, outcome: Outcome, files: &Files) -> Outcome {
+        match (&outcome, files.folder.check()) {
+            (Outcome::Crashed(_), Err(e)) => lacks("the run's results cannot be written", &e),
+            _ => outcome,
+        }
     }
 
     /// Runs a command to its end or the time limit.
-    fn command(&self, mut command: Command) -> Result<(), Outcome> {
+    fn command(&self, launch: io::Result<Launch>, files: &Files) -> Result<(), Outcome> {
         let name = &self.engine.name;
-        process::grouped(&mut command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| {
-            let message = format!("{name} cannot be started: {e}");
-            match e.kind() {
-                ErrorKind::WouldBlock | ErrorKind::OutOfMemory => Outcome::exhausted(message),
-                _ => Outcome::crashed(message),
-            }
-        })?;
-        let errors = child.stderr.take().map(|stderr| {
-            // Read aside, so that neither a full pipe nor a grandchild that keeps it open can hold this up.
-            let (send, receive) = channel();
-            // Without a thread it is not read, and nothing is quoted of it.
-            let _ = std::thread::Builder::new().spawn(move || {
-                let mut text = Vec::new();
-                let _ = stderr.take(1 << 20).read_to_end(&mut text);
-                let _ = send.send(text);
-            });
-            receive
-        });
-        let Some(status) = process::wait(&mut child, self.engine.timeout) else {
+        let start = || -> io::Result<(Process, Option<Tail>)> {
+            let mut launch = launch?;
+            launch.command().stderr(Stdio::piped());
+            let mut process = launch.start()?;
+            let errors = process.stderr().map(|from| Tail::last(from, MOST_ERRORS)).transpose()?;
+            Ok((process, errors))
+        };
+        let cannot = |e: &io::Error| lacks(&format!("{name} cannot be started"), e);
+        let (mut process, errors) = start().map_err(|e| cannot(&e))?;
+        let Some(status) = process.wait(self.engine.timeout).map_err(|e| cannot(&e))? else {
             return Err(Outcome::timed_out(name, self.engine.timeout));
         };
         if status.success() {
             return Ok(());
         }
-        let text = errors.and_then(|r| r.recv_timeout(Duration::from_secs(1)).ok()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = errors.map(Tail::text).unwrap_or_default();
         let lines: Vec<&str> = text.trim().lines().collect();
         let text = lines[lines.len().saturating_sub(4)..].join("\n");
         let message = if text.is_empty() {
@@ -210,29 +214,43 @@ impl External<'_> {
         } else {
             format!("the engine ended with {status}: {text}")
         };
+        let is_ours = matches!(self.engine.way, Way::Child(_));
         Err(match status.code() {
             Some(5) => {
                 Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, message))
             }
+            // Its arguments are right, so that it could not read or write its files; and it says itself what it lacks.
+            Some(2) if is_ours => Outcome::lacking(message),
+            Some(6) if is_ours && says(&text, codes::ENVIRONMENT_FAILED) => Outcome::lacking(message),
+            Some(6) if is_ours && says(&text, codes::OUT_OF_MEMORY) => Outcome::exhausted(message),
             Some(6) => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, message)),
-            _ => Outcome::crashed(message),
+            _ => self.to_blame(Outcome::crashed(message), files),
         })
     }
 }
 
-fn shell(command: &str, files: &Files, options: &RunOptions) -> Command {
+/// The most bytes of standard error that are kept.
+const MOST_ERRORS: usize = 64 << 10;
+
+/// Whether this program's errors have a code.
+fn says(errors: &str, code: codes::Code) -> bool {
+    errors.contains(&format!("error[{}]", code.as_str()))
+}
+
+fn shell(command: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> {
     let places: [(&str, &Path); 3] =
         [("{module}", &files.module), ("{inputs}", &files.inputs), ("{output}", &files.output)];
     let text = process::filled(command, &places, "{module} {inputs} {output}");
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(text);
-    command.env("HLO_REPLICAS", options.devices.replicas().to_string());
-    command.env("HLO_PARTITIONS", options.devices.partitions().to_string());
-    command
+    let mut launch = Launch::shell(text, false, Some(files.folder.root().path()))?;
+    let devices = options.devices;
+    launch.command().env("HLO_REPLICAS", devices.replicas().to_string());
+    launch.command().env("HLO_PARTITIONS", devices.partitions().to_string());
+    Ok(launch)
 }
 
-fn child(program: &Path, spec: &str, files: &Files, options: &RunOptions) -> Command {
-    let mut command = Command::new(program);
+fn child(spec: &str, files: &Files, options: &RunOptions) -> io::Result<Launch> {
+    let mut launch = Launch::new(process::this_program()?, false, Some(files.folder.root().path()))?;
+    let command = launch.command();
     command.arg("run").arg(&files.module).args(["--platform", spec, "--quiet"]);
     // Comparing is the parent's business.
     command.args(["--reference-platform", "none"]);
@@ -259,14 +277,16 @@ fn child(program: &Path, spec: &str, files: &Files, options: &RunOptions) -> Com
             hlo_interp::Accumulate::Region => "region",
         },
     ]);
-    command
+    Ok(launch)
 }
 
 /// A process that serves runs.
 #[derive(Debug)]
 struct Server {
-    process: Child,
-    answers: Receiver<String>,
+    process: Process,
+    answers: Lines,
+    /// Where its runs' files are: it ends before they go.
+    _root: Arc<Root>,
 }
 
 /// A line of a server.
@@ -280,39 +300,17 @@ struct Answer {
     kind: String,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Server {
-    fn start(command: &str) -> std::io::Result<Server> {
-        let mut process = Command::new("sh")
-            .args(["-c", &format!("exec {command}")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let (send, answers) = channel();
-        if let Some(stdout) = process.stdout.take() {
-            std::thread::Builder::new().spawn(move || {
-                for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                    // Whatever the program prints besides answers is not for us.
-                    if line.starts_with('{') && send.send(line).is_err() {
-                        break;
-                    }
-                }
-            })?;
-        }
-        Ok(Server { process, answers })
+    fn start(command: &str, root: &Arc<Root>) -> io::Result<Server> {
+        let mut launch = Launch::shell(format!("exec {command}"), true, Some(root.path()))?;
+        launch.command().stdout(Stdio::piped());
+        let mut process = launch.start()?;
+        let none = || io::Error::other("it has no standard output");
+        let answers = Lines::of(process.stdout().ok_or_else(none)?)?;
+        Ok(Server { process, answers, _root: root.clone() })
     }
 
-    fn is_gone(&mut self) -> bool {
-        !matches!(self.process.try_wait(), Ok(None))
-    }
-
+    /// Sends one run's line and waits for the answer. A server that gives none is ended.
     fn ask(
         server: &mut Option<Server>,
         command: &str,
@@ -320,56 +318,68 @@ impl Server {
         options: &RunOptions,
         timeout: Duration,
     ) -> Result<(), Outcome> {
-        if server.as_mut().is_some_and(Server::is_gone) {
+        let name = format!("serve:{command}");
+        let paths = [&files.module, &files.inputs, &files.output].map(|path| path.to_str());
+        let [Some(module), Some(inputs), Some(output)] = paths else {
+            let parent = scratch::parent();
+            let what =
+                "the folder for temporary files (TMPDIR) has a name that is not UTF-8, which JSON cannot say";
+            return Err(Outcome::lacking(format!("{}: {what}", parent.display())));
+        };
+        if server.as_mut().is_some_and(|s| s.process.is_gone()) {
             *server = None;
         }
         let this = match server {
             Some(running) => running,
             None => {
-                let started = Server::start(command);
-                server.insert(
-                    started
-                        .map_err(|e| Outcome::crashed(format!("serve:{command} cannot be started: {e}")))?,
-                )
+                let started = Server::start(command, files.folder.root());
+                server.insert(started.map_err(|e| lacks(&format!("{name} cannot be started"), &e))?)
             }
         };
         let line = serde_json::json!({
-            "module": files.module, "inputs": files.inputs, "output": files.output,
+            "module": module, "inputs": inputs, "output": output,
             "replicas": options.devices.replicas(), "partitions": options.devices.partitions(),
         });
-        let sent = this
-            .process
-            .stdin
-            .as_mut()
-            .is_some_and(|stdin| writeln!(stdin, "{line}").and_then(|()| stdin.flush()).is_ok());
-        let answer =
-            if sent { this.answers.recv_timeout(timeout) } else { Err(RecvTimeoutError::Disconnected) };
-        let name = format!("serve:{command}");
-        match answer {
-            Ok(line) => match serde_json::from_str::<Answer>(&line) {
-                Ok(Answer { ok: true, .. }) => Ok(()),
-                Ok(Answer { error, .. }) if error.is_empty() => {
-                    let line: String = line.chars().take(120).collect();
-                    Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
-                }
-                Ok(Answer { error, kind, .. }) => Err(match &*kind {
-                    "unsupported" => {
-                        Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
-                    }
-                    "trap" => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
-                    _ => Outcome::crashed(error),
-                }),
-                Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),
+        let start = Instant::now();
+        let answer = match this.process.send(format!("{line}\n").as_bytes(), timeout) {
+            Ok(()) => this.answers.next(timeout.saturating_sub(start.elapsed())),
+            Err(_) if start.elapsed() >= timeout => Err(NoLine::TimedOut),
+            Err(_) => Err(NoLine::End),
+        };
+        let found = match answer {
+            Ok(line) => return answered(&name, &line),
+            Err(NoLine::TimedOut) => Outcome::timed_out(&name, timeout),
+            Err(NoLine::TooLong) => {
+                let most = Lines::MOST_BYTES;
+                Outcome::crashed(format!("{name} printed a line of more than the {most} bytes that are read"))
+            }
+            // It closed its output, and may still be there.
+            Err(NoLine::End) => match this.process.wait(Duration::from_secs(1).min(timeout)) {
+                Ok(Some(status)) => Outcome::crashed(format!("the engine ended with {status}")),
+                Ok(None) => Outcome::crashed(format!("{name} closed its standard output without an answer")),
+                Err(e) => lacks(&format!("{name} cannot be run"), &e),
             },
-            Err(RecvTimeoutError::Timeout) => {
-                *server = None;
-                Err(Outcome::timed_out(&name, timeout))
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = this.process.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-                *server = None;
-                Err(Outcome::crashed(format!("the engine ended with {status}")))
-            }
+        };
+        *server = None;
+        Err(found)
+    }
+}
+
+/// What a server's answer means.
+fn answered(name: &str, line: &str) -> Result<(), Outcome> {
+    match serde_json::from_str::<Answer>(line) {
+        Ok(Answer { ok: true, .. }) => Ok(()),
+        Ok(Answer { error, .. }) if error.is_empty() => {
+            let line: String = line.chars().take(120).collect();
+            Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
         }
+        Ok(Answer { error, kind, .. }) => Err(match &*kind {
+            "unsupported" => {
+                Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
+            }
+            "trap" => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
+            _ => Outcome::crashed(error),
+        }),
+        Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),
     }
 }

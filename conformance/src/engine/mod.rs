@@ -220,6 +220,11 @@ impl Outcome {
         Outcome::Trap(Diagnostic::error(codes::OUT_OF_MEMORY, Span::NONE, message))
     }
 
+    /// The environment lacks something: a folder for temporary files, space on a disk, a process.
+    pub(crate) fn lacking(message: impl Into<String>) -> Outcome {
+        Outcome::Trap(Diagnostic::error(codes::ENVIRONMENT_FAILED, Span::NONE, message))
+    }
+
     /// What a failure before a run means.
     pub(crate) fn before(failure: Failure) -> Outcome {
         match failure.exit {
@@ -228,9 +233,9 @@ impl Outcome {
         }
     }
 
-    /// Whether memory or threads did not suffice, which says nothing of the engine.
+    /// Whether memory, threads or something else of the environment did not suffice, which says nothing of the engine.
     pub(crate) fn is_exhausted(&self) -> bool {
-        matches!(self, Outcome::Trap(d) if d.code == codes::OUT_OF_MEMORY)
+        matches!(self, Outcome::Trap(d) if [codes::OUT_OF_MEMORY, codes::ENVIRONMENT_FAILED].contains(&d.code))
     }
 
     /// What an error of the interpreter means.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hlo::{ArrayLiteral, ArrayShape, Diagnostic, Module};
 use hlo_interp::{Devices, Observer};
+use rustc_hash::FxHashSet;
 
 use super::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, not_observable,
@@ -17,7 +18,7 @@ pub fn result_arrays(module: &Module) -> Vec<ArrayShape> {
     shape.leaves().into_iter().filter_map(|l| l.as_array().cloned()).collect()
 }
 
-/// Reads `out0, out1, ...` (`dK.out0` of device K of several). Errors: arrays that are missing or of another shape.
+/// Reads `out0, out1, ...` (`dK.out0` of device K of several). Errors: arrays that are missing, of another shape, or of no result.
 pub fn read_results(
     module: &Module,
     npz: &mut Npz,
@@ -29,7 +30,17 @@ pub fn read_results(
         let name = |i| array_name(count, device, "out", i);
         shapes.iter().enumerate().map(|(i, s)| npz.array(&name(i), s)).collect()
     };
-    (0..count).map(&mut of).collect()
+    let all = (0..count).map(&mut of).collect::<Result<Vec<_>, _>>()?;
+    has_only_results(npz, count, shapes.len())?;
+    Ok(all)
+}
+
+/// Refuses arrays beside those of so many results on each device.
+pub fn has_only_results(npz: &Npz, devices: usize, results: usize) -> Result<(), Failure> {
+    let all =
+        (0..devices).flat_map(|device| (0..results).map(move |i| array_name(devices, device, "out", i)));
+    let all: FxHashSet<String> = all.collect();
+    npz.has_only(|name| all.contains(name), "result")
 }
 
 /// The results in an `.npz` file.
@@ -83,7 +94,7 @@ impl Executable for Recorded<'_> {
             .and_then(|mut npz| read_results(self.module, &mut npz, options.devices));
         match results {
             Ok(results) => Outcome::Finished(Finished { results, ..Finished::default() }),
-            Err(failure) => Outcome::crashed(failure.message),
+            Err(failure) => Outcome::before(failure),
         }
     }
 }

@@ -29,6 +29,18 @@ pub const PLATFORMS: &[&str] = &[
     "child:ENGINE",
 ];
 
+/// Whether the engine of this name runs in this process (or in a child that is this program) and reads no files but regular ones. What does not may
+/// do anything, so that only people may name it, never a file. A kind that is not listed here does not.
+pub fn stays_inside(name: &str) -> bool {
+    let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
+    match &*kind.to_ascii_lowercase() {
+        "interpreter" | "cpu" | "host" | "passes" | "faulty" => true,
+        "form" | "recorded" => std::fs::metadata(rest).is_ok_and(|there| there.is_file()),
+        "child" => stays_inside(rest),
+        _ => false,
+    }
+}
+
 /// Names of platforms that people know from XLA and that are not built into this program.
 const KNOWN_ELSEWHERE: &[&str] = &["gpu", "cuda", "rocm", "tpu", "ptx"];
 
@@ -275,6 +287,39 @@ mod tests {
             names_of("interpreter,exec:run --a=1,2 {module},cpu:O3"),
             ["interpreter", "exec:run --a=1,2 {module}", "cpu:O3"]
         );
+    }
+
+    #[test]
+    fn what_starts_programs_does_not_stay_inside() {
+        for name in [
+            "interpreter",
+            "CPU:O2",
+            "passes:dce,cse",
+            "faulty:x",
+            "child:interpreter:tree",
+            "child:child:cpu",
+        ] {
+            assert!(stays_inside(name), "{name}");
+        }
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        assert!(stays_inside(&format!("recorded:{here}")) && stays_inside(&format!("child:form:{here}")));
+        for name in [
+            "exec:true",
+            "EXEC:true",
+            "Serve:true",
+            "child:exec:true",
+            "CHILD:child:Serve:x",
+            "form:/dev/zero",
+            "recorded:/dev/stdin",
+            "form:",
+            "pjrt:plugin.so",
+            "exec",
+            "",
+            " interpreter",
+            "interpreter :x",
+        ] {
+            assert!(!stays_inside(name), "{name}");
+        }
     }
 
     #[test]

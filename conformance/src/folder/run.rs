@@ -55,7 +55,7 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
     }
     let mut given = None;
     if let Some(path) = &listed.inputs {
-        let open = |path: &Path| Npz::open(&path.to_string_lossy(), limit);
+        let open = |path: &Path| Npz::open(path, limit);
         match open(path).and_then(|mut npz| inputs::read(&module, &mut npz, devices)) {
             Ok(arrays) => given = Some(arrays),
             // Arrays beside several programs are those of one of them.
@@ -105,7 +105,7 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
     }
     drop(judged);
     if let Some(path) = listed.expected.as_ref().filter(|_| recorded) {
-        let open = Npz::open(&path.to_string_lossy(), limit);
+        let open = Npz::open(path, limit);
         match open.and_then(|mut npz| read_results(&module, &mut npz, devices)) {
             Ok(expected) => findings.push(against_record(&module, &arrays, &expected, run, options)?),
             Err(_) if !listed.alone => {}

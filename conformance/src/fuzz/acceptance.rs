@@ -14,7 +14,7 @@ use crate::faults::{self, Fault};
 use crate::frontend::instruction_count;
 use crate::guard::guarded;
 use crate::isolate::blame;
-use crate::reduce::{self, Candidate, Differential};
+use crate::reduce::{self, Candidate, Differential, Trouble};
 
 /// How far to go for each fault.
 #[derive(Clone, Debug)]
@@ -122,6 +122,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         reference: Arc::new(InterpreterEngine),
         engine: engine.clone(),
         settings: finding.settings,
+        trouble: Trouble::default(),
     };
     let options = reduce::Options {
         jobs: effort.jobs,

@@ -7,6 +7,7 @@
 pub mod acceptance;
 mod clock;
 mod finding;
+pub mod progress;
 mod source;
 mod totals;
 
@@ -14,6 +15,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+use hlo::Diagnostic;
+use hlo::diag::codes;
 
 use crate::artifact::Signature;
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
@@ -24,6 +28,7 @@ use crate::isolate::blame;
 use clock::{Clock, Step};
 
 pub use finding::Finding;
+pub use progress::Progress;
 pub use source::{Base, Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
 
@@ -55,69 +60,96 @@ pub struct Hunt<'a> {
 pub enum Event<'e> {
     /// So many programs are done, in all.
     Progress(u64),
+    /// Time to write down how far it is: told every second, and after each finding.
+    Checkpoint(&'e Progress),
     /// A failure with a signature that is new.
     Found(&'e Finding),
-    /// A program that did not end in time on an engine of this process. Its thread is lost, and with it the end of the hunt: whoever is told this
+    /// A program that did not end in time on an engine of this process, and how far the hunt is with it. Its thread is lost, and with it the end of the hunt: whoever is told this
     /// ends the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be ended.
-    Stuck(&'e Finding),
+    Stuck(&'e Finding, &'e Progress),
 }
 
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Hunts. `tell` is called from any thread, one call at a time. Returns what was counted.
+/// How often a hunt's progress is written down.
+const CHECKPOINT: Duration = Duration::from_secs(1);
+
+/// How a hunt ended.
+#[derive(Clone, Debug)]
+pub struct Hunted {
+    /// What was counted.
+    pub totals: Totals,
+    /// What the environment lacked, so that it ended before its time.
+    pub lack: Option<String>,
+}
+
+/// What workers share.
+struct Shared<'a> {
+    hunt: &'a Hunt<'a>,
+    tell: &'a (dyn Fn(Event<'_>) + Sync),
+    start: Instant,
+    /// Of earlier processes of the same hunt.
+    seconds_before: f64,
+    next: AtomicU64,
+    stop: AtomicBool,
+    clock: Clock,
+    known: Mutex<Vec<Signature>>,
+    /// With the time of the last checkpoint.
+    progress: Mutex<(Progress, Instant)>,
+    lack: Mutex<Option<String>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Hunts. `tell` is called from any thread, one call at a time.
 pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
+    go_on(hunt, Progress::default(), Vec::new(), tell).totals
+}
+
+/// Goes on with a hunt that was ended, from what was written down of its progress and of what it had found.
+pub fn go_on(
+    hunt: &Hunt<'_>,
+    progress: Progress,
+    known: Vec<Signature>,
+    tell: &(dyn Fn(Event<'_>) + Sync),
+) -> Hunted {
     let start = Instant::now();
-    let next = AtomicU64::new(0);
-    let done = AtomicU64::new(0);
-    let stop = AtomicBool::new(false);
-    let (shard, shards) = hunt.shard;
-    let mine = hunt.count / shards + u64::from(shard < hunt.count % shards);
-    let known: Mutex<Vec<Signature>> = Mutex::new(Vec::new());
-    let told: Mutex<()> = Mutex::new(());
     let jobs = hunt.jobs.max(1);
-    let clock = Clock::new(jobs, hunt.timeout);
-    let work = |worker: usize| {
-        let mut totals = Totals::new(&hunt.engines);
-        while !stop.load(Ordering::Relaxed) {
-            let k = next.fetch_add(1, Ordering::Relaxed);
-            if k >= mine || hunt.max_time.is_some_and(|limit| start.elapsed() >= limit) {
-                break;
-            }
-            let number = k * shards + shard;
-            for finding in one(hunt, number, &mut totals, &clock, worker) {
-                let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if known.contains(&finding.signature) || known.len() >= hunt.max_findings {
-                    continue;
-                }
-                known.push(finding.signature.clone());
-                if known.len() >= hunt.max_findings {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                drop(known);
-                let _one = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                tell(Event::Found(&finding));
-            }
-            let n = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if n.is_multiple_of(64) {
-                tell(Event::Progress(n));
-            }
-        }
-        totals
+    let told: Mutex<()> = Mutex::new(());
+    let tell_one = |event: Event<'_>| {
+        let _one = locked(&told);
+        tell(event);
     };
-    let mut all = Totals::new(&hunt.engines);
+    let mut progress = progress;
+    if progress.totals.engines.is_empty() {
+        progress.totals = Totals::new(&hunt.engines);
+    }
+    let shared = Shared {
+        hunt,
+        tell: &tell_one,
+        start,
+        seconds_before: progress.totals.seconds,
+        next: AtomicU64::new(progress.below),
+        stop: AtomicBool::new(known.len() >= hunt.max_findings),
+        clock: Clock::new(jobs, hunt.timeout),
+        known: Mutex::new(known),
+        progress: Mutex::new((progress, start)),
+        lack: Mutex::new(None),
+    };
     std::thread::scope(|scope| {
         let (over, going_on) = channel::<()>();
-        let clock = &clock;
+        let shared = &shared;
         // Without a thread for it nobody looks at the clock, which only matters where an engine hangs.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, move || watch(hunt, clock, &going_on, tell));
-        let work = &work;
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || watch(shared, &going_on));
         let mut workers = Vec::new();
         for worker in 0..jobs {
-            match spawn_deep(scope, Some("hlo"), move || work(worker)) {
+            match spawn_deep(scope, Some("hlo"), move || work(shared, worker)) {
                 Ok(thread) => workers.push(thread),
                 Err(work) if worker == 0 => {
-                    all.add(&work());
+                    work();
                     break;
                 }
                 // Those that there are do the work of all.
@@ -125,19 +157,86 @@ pub fn hunt(hunt: &Hunt<'_>, tell: &(dyn Fn(Event<'_>) + Sync)) -> Totals {
             }
         }
         for worker in workers {
-            all.add(&worker.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)));
+            worker.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         }
         drop(over);
     });
-    all.seconds = start.elapsed().as_secs_f64();
-    all.findings = known.lock().map_or(0, |k| k.len() as u64);
-    all
+    let totals = shared.now(&mut locked(&shared.progress).0).totals.clone();
+    Hunted { totals, lack: locked(&shared.lack).take() }
+}
+
+impl Shared<'_> {
+    /// The progress with the time and the number of findings.
+    fn now<'p>(&self, progress: &'p mut Progress) -> &'p Progress {
+        progress.totals.seconds = self.seconds_before + self.start.elapsed().as_secs_f64();
+        progress.totals.findings = locked(&self.known).len() as u64;
+        progress
+    }
+}
+
+/// Runs programs until there are no more.
+fn work(shared: &Shared<'_>, worker: usize) {
+    let hunt = shared.hunt;
+    let (shard, shards) = hunt.shard;
+    let mine = hunt.count / shards + u64::from(shard < hunt.count % shards);
+    while !shared.stop.load(Ordering::Relaxed) {
+        let k = shared.next.fetch_add(1, Ordering::Relaxed);
+        if k >= mine || hunt.max_time.is_some_and(|limit| shared.start.elapsed() >= limit) {
+            break;
+        }
+        if locked(&shared.progress).0.has(k) {
+            continue;
+        }
+        let number = k * shards + shard;
+        let mut counted = Totals::new(&hunt.engines);
+        let findings = match one(hunt, number, &mut counted, &shared.clock, worker) {
+            Ok(findings) => findings,
+            Err(lack) => {
+                shared.stop.store(true, Ordering::Relaxed);
+                locked(&shared.lack).get_or_insert(lack);
+                break;
+            }
+        };
+        let mut found = false;
+        for finding in findings {
+            let mut known = locked(&shared.known);
+            if known.contains(&finding.signature) || known.len() >= hunt.max_findings {
+                continue;
+            }
+            known.push(finding.signature.clone());
+            if known.len() >= hunt.max_findings {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            drop(known);
+            (shared.tell)(Event::Found(&finding));
+            found = true;
+        }
+        // Counted when what was found is on disk.
+        let mut progress = locked(&shared.progress);
+        let (progress, written) = &mut *progress;
+        progress.add(k, &counted);
+        if progress.done().is_multiple_of(64) {
+            (shared.tell)(Event::Progress(progress.done()));
+        }
+        if found || written.elapsed() >= CHECKPOINT {
+            *written = Instant::now();
+            (shared.tell)(Event::Checkpoint(shared.now(progress)));
+        }
+    }
+}
+
+/// The finding of this signature in a program, once more.
+pub fn again(hunt: &Hunt<'_>, number: u64, signature: &Signature) -> Option<Finding> {
+    let clock = Clock::new(1, hunt.timeout);
+    let findings = one(hunt, number, &mut Totals::new(&hunt.engines), &clock, 0).ok()?;
+    findings.into_iter().find(|finding| finding.signature == *signature)
 }
 
 /// Looks at the clock until the hunt is over.
-fn watch(hunt: &Hunt<'_>, clock: &Clock, going_on: &Receiver<()>, tell: &(dyn Fn(Event<'_>) + Sync)) {
+fn watch(shared: &Shared<'_>, going_on: &Receiver<()>) {
+    let hunt = shared.hunt;
     while going_on.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        let Some(Step { number, engine }) = clock.overdue() else { continue };
+        let Some(Step { number, engine }) = shared.clock.overdue() else { continue };
         // Programs are made from their numbers: this one was there before.
         let Some(program) = hunt.source.program(number) else { continue };
         let settings = settings_for(hunt, &program).unwrap_or(hunt.settings);
@@ -145,7 +244,10 @@ fn watch(hunt: &Hunt<'_>, clock: &Clock, going_on: &Receiver<()>, tell: &(dyn Fn
         let outcome = Outcome::timed_out(&name, hunt.timeout);
         let difference = Difference::ended(Kind::Timeout, outcome.diagnostic().cloned());
         let finding = Finding::new(number, &program, (hunt.reference.name(), &name), difference, &settings);
-        tell(Event::Stuck(&finding));
+        // A hunt that goes on does so behind it.
+        let mut progress = locked(&shared.progress).0.clone();
+        progress.add((number - hunt.shard.0) / hunt.shard.1, &Totals { programs: 1, ..Totals::default() });
+        (shared.tell)(Event::Stuck(&finding, shared.now(&mut progress)));
     }
 }
 
@@ -156,39 +258,50 @@ fn settings_for(hunt: &Hunt<'_>, program: &Program) -> Option<Settings> {
     Some(settings)
 }
 
-/// Runs program `number` everywhere. Returns the failures.
-fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals, clock: &Clock, worker: usize) -> Vec<Finding> {
+/// Runs program `number` everywhere. Returns the failures. Errors: what the environment lacks, so that nothing is known of the program.
+fn one(
+    hunt: &Hunt<'_>,
+    number: u64,
+    totals: &mut Totals,
+    clock: &Clock,
+    worker: usize,
+) -> Result<Vec<Finding>, String> {
+    let lack = |failure: Option<&Diagnostic>| match failure {
+        Some(d) if d.code == codes::ENVIRONMENT_FAILED => Err(d.message.clone()),
+        Some(_) | None => Ok(()),
+    };
     let Some(program) = hunt.source.program(number) else {
         totals.skipped += 1;
-        return Vec::new();
+        return Ok(Vec::new());
     };
     totals.programs += 1;
     totals.coverage.add(&program.module);
     let Some(settings) = settings_for(hunt, &program) else {
         totals.skipped += 1;
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let subject = Subject { host: program.host.clone(), ..Subject::new(&program.module, &program.inputs) };
     let expected =
         guarded("running the reference", || Ok(reference_run(hunt.reference, &subject, &settings)));
     let expected = expected.unwrap_or_else(|f| Outcome::crashed(f.message));
+    lack(expected.diagnostic())?;
     match &expected {
         Outcome::Finished(f) => totals.fuel += f.fuel,
         Outcome::Crashed(_) => {
             // What the verifier accepts never panics: the reference itself failed.
             let difference = Difference::ended(Kind::Crash, expected.diagnostic().cloned());
             totals.reference_failed += 1;
-            return vec![Finding::new(
+            return Ok(vec![Finding::new(
                 number,
                 &program,
                 (hunt.reference.name(), hunt.reference.name()),
                 difference,
                 &settings,
-            )];
+            )]);
         }
         Outcome::Unsupported(_) | Outcome::Trap(_) | Outcome::WrongInputs(_) | Outcome::TimedOut(_) => {
             totals.reference_failed += 1;
-            return Vec::new();
+            return Ok(Vec::new());
         }
     }
     let mut findings = Vec::new();
@@ -205,6 +318,7 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals, clock: &Clock, worker:
         let difference = difference.unwrap_or_else(|f| {
             Difference::ended(Kind::Crash, Outcome::crashed(f.message).diagnostic().cloned())
         });
+        lack(difference.failure.as_ref())?;
         counted.count(&difference);
         if difference.kind.is_failure() {
             let mut difference = difference;
@@ -222,12 +336,12 @@ fn one(hunt: &Hunt<'_>, number: u64, totals: &mut Totals, clock: &Clock, worker:
             ));
         }
     }
-    findings
+    Ok(findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use hlo::{Diagnostic, Module};
+    use hlo::Module;
     use hlo_interp::{Devices, Observer};
     use std::sync::Arc;
 
@@ -282,9 +396,9 @@ mod tests {
         };
         let told = Mutex::new(Vec::new());
         let totals = hunt(&hunted, &|event| match event {
-            Event::Progress(_) => {}
+            Event::Progress(_) | Event::Checkpoint(_) => {}
             Event::Found(f) => told.lock().unwrap().push((f.signature.kind, f.signature.engine.clone())),
-            Event::Stuck(f) => {
+            Event::Stuck(f, _) => {
                 let program = source.program(f.number).unwrap();
                 let print = |m: &Module| hlo::print::print_module(m, &hlo::print::PrintOptions::source(m));
                 assert_eq!(print(&f.program.module), print(&program.module));

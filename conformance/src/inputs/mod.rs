@@ -14,10 +14,12 @@ use std::path::Path;
 
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Opcode, Shape};
 use hlo_interp::Devices;
+use rustc_hash::FxHashSet;
 
 use crate::element::int_limits;
 use crate::engine::array_name;
 use crate::exit::{Exit, Failure};
+use crate::files::{self, read_beside};
 use crate::npz::Npz;
 use crate::room;
 
@@ -184,20 +186,23 @@ fn build(shape: &Shape, arrays: &mut impl Iterator<Item = ArrayLiteral>) -> Resu
 }
 
 /// Reads `arg0, arg1, ...` of an `.npz` file. Of several devices, `dK.arg0` is for device K, and `arg0` for those that have no
-/// array of their own.
+/// array of their own. Errors: arrays that are missing, of another shape, or for no parameter.
 pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
     let shapes = parameter_arrays(module);
     let count = devices.count() as usize;
     let mut all = Vec::with_capacity(count);
+    let mut taken = FxHashSet::default();
     for device in 0..count {
         let mut arrays = Vec::with_capacity(shapes.len());
         for (i, shape) in shapes.iter().enumerate() {
             let (own, common) = (array_name(count, device, "arg", i), format!("arg{i}"));
             let name = if npz.contains(&own) || !npz.contains(&common) { own } else { common };
             arrays.push(npz.array(&name, shape)?);
+            taken.insert(name);
         }
         all.push(arrays);
     }
+    npz.has_only(|name| taken.contains(name), "parameter")?;
     Ok(all)
 }
 
@@ -209,11 +214,11 @@ pub fn range_beside(program: &str) -> Result<Option<(i64, i64)>, Failure> {
         return Ok(None);
     };
     let ranges = folder.join("inputs.json");
-    let text = match std::fs::read_to_string(&ranges) {
-        Ok(text) => text,
-        Err(_) => return Ok(None),
-    };
+    if !ranges.is_file() {
+        return Ok(None);
+    }
     let bad = |what: &str| Failure::usage(format!("{}: {what}", ranges.display()));
+    let text = read_beside(&ranges).map_err(|e| bad(&format!("cannot be read: {}", files::describe(&e))))?;
     let json: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(&format!("not JSON: {e}")))?;
     let Some(range) = json.get(stem) else { return Ok(None) };
     let numbers: Vec<i64> =

@@ -11,7 +11,7 @@ pub(crate) mod values;
 
 use std::sync::Arc;
 
-use hlo::diag::Severity;
+use hlo::diag::{Severity, codes};
 use hlo::{ArrayLiteral, InstrId, Module, Name, Opcode};
 use hlo_interp::{Devices, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -112,8 +112,9 @@ impl Status {
                 Status::Skipped(format!("unsupported: {why}"))
             }
             Kind::Exhausted => {
+                let what = if lacks(&difference) { LACK } else { "out of memory" };
                 let why = difference.failure.map(|d| d.message.clone()).unwrap_or_default();
-                Status::Skipped(format!("out of memory: {why}"))
+                Status::Skipped(format!("{what}: {why}"))
             }
             Kind::NoReference => {
                 let why = difference.failure.map(|d| d.message.clone()).unwrap_or_default();
@@ -179,7 +180,24 @@ pub struct Isolation {
     pub blame: Option<Blame>,
 }
 
+/// What the reason begins with, where the environment lacked something.
+const LACK: &str = "not run";
+
+fn lacks(difference: &Difference) -> bool {
+    difference.failure.as_ref().is_some_and(|d| d.code == codes::ENVIRONMENT_FAILED)
+}
+
 impl Isolation {
+    /// What the environment lacked, so that something could not be run.
+    pub fn lack(&self) -> Option<String> {
+        let whole = self.whole.failure.as_ref().filter(|_| lacks(&self.whole));
+        let row = |r: &Row| match &r.alone {
+            Status::Skipped(why) => why.strip_prefix(LACK)?.strip_prefix(": ").map(str::to_owned),
+            Status::Success(_) | Status::Failure(_) => None,
+        };
+        whole.map(|d| d.message.clone()).or_else(|| self.rows.iter().find_map(row))
+    }
+
     /// The program's results fail, by the verdict of every other tool.
     pub fn diverges(&self) -> bool {
         self.exit != Exit::Ok

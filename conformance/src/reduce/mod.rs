@@ -22,6 +22,7 @@ mod tests;
 mod values;
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hlo::{ArrayLiteral, Module, Opcode};
@@ -111,6 +112,27 @@ pub trait Oracle: Sync {
         let _ = fuel;
         self.check(candidate)
     }
+
+    /// Why nothing can be said any more of any candidate: the environment lacks something.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The first thing that an oracle lacked.
+#[derive(Clone, Debug, Default)]
+pub struct Trouble(Arc<OnceLock<String>>);
+
+impl Trouble {
+    /// A result without its error, which is remembered.
+    pub fn of<T>(&self, result: Result<T, String>) -> Option<T> {
+        result.map_err(|what| self.0.get_or_init(|| what).len()).ok()
+    }
+
+    /// What was lacked.
+    pub fn get(&self) -> Option<String> {
+        self.0.get().cloned()
+    }
 }
 
 impl<F: Fn(&Candidate) -> Option<Signature> + Sync> Oracle for F {
@@ -164,4 +186,7 @@ pub enum NotReduced {
     /// The store cannot be written.
     #[error("{0}")]
     Store(String),
+    /// The environment lacks something, so that nothing can be said of candidates.
+    #[error("{0}")]
+    Environment(String),
 }

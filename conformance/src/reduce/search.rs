@@ -16,7 +16,7 @@ use super::program::{Tidy, fingerprint, finished};
 use super::record::{self, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
-use crate::guard::guarded;
+use crate::guard::{guarded, useful};
 
 /// One move that made the program smaller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,13 +147,17 @@ pub fn reduce(
     }
     let asked = options.repeat.max(1);
     let mut found: Vec<Signature> = (0..asked).filter_map(|_| check(oracle, original, u64::MAX)).collect();
+    if let Some(trouble) = oracle.trouble() {
+        return Err(NotReduced::Environment(trouble));
+    }
     let Some(target) = found.first().cloned() else { return Err(NotReduced::NoFailure) };
     found.retain(|s| *s == target);
     let failed = found.len() as u32;
     let flaky = (failed < asked).then_some((failed, asked));
     // Asked so often, one that fails as rarely as the original is missed once in ten times or less.
     let tries = if flaky.is_some() { 3 * asked.div_ceil(failed) } else { 1 };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.max(1)).stack_size(64 << 20).build();
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(useful(options.jobs).max(1)).stack_size(64 << 20).build();
     let pool = pool.map_err(|e| NotReduced::Store(format!("no threads: {e}")))?;
     let mut search = Search {
         oracle,
@@ -195,6 +199,11 @@ pub fn reduce(
         progress(&s.target, &step);
         steps.push(step);
     });
+    if let Some(trouble) = oracle.trouble() {
+        // As much as can be written; the next run goes on from there.
+        search.save();
+        return Err(NotReduced::Environment(trouble));
+    }
     if let Some(store) = &mut search.store {
         store.finish(&search.best, search.tried, fixpoint).map_err(NotReduced::Store)?;
     }
@@ -373,6 +382,10 @@ impl Search<'_> {
         } else {
             this.pool.install(|| sets.par_iter().map(|edits| this.try_one(raw, edits)).collect())
         };
+        if self.oracle.trouble().is_some() {
+            // Which of them were asked about before is not known.
+            return None;
+        }
         let mut kept = None;
         for (n, tried) in tried.into_iter().enumerate() {
             let Tried::Verdict { fingerprint, fails, raw, done, metric } = tried else { continue };
@@ -446,7 +459,8 @@ impl Search<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.options.max_time.is_some_and(|t| self.start.elapsed() >= t)
+        self.oracle.trouble().is_some()
+            || self.options.max_time.is_some_and(|t| self.start.elapsed() >= t)
             || self.options.max_candidates.is_some_and(|n| self.tried >= n)
     }
 

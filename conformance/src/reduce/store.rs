@@ -1,10 +1,10 @@
 //! The folder of a reduction: the best program so far and what was tried, so that a later run goes on from there.
 //!
 //! `module.hlo` and `inputs.npz` are the program, `reduce.json` says what it is a reduction of, `tried.txt` lists programs by
-//! fingerprint with the verdict (1: fails the same way). **Invariant:** the program is written before `reduce.json` names it; a
-//! folder that does not fit the reduction is begun anew.
+//! fingerprint with the verdict (1: fails the same way). **Invariants:** the program is written before `reduce.json` names it; a
+//! folder that does not fit the reduction is begun anew. A program and its inputs are two files, and whoever is killed between them leaves those of two
+//! programs: until `reduce.json` names the new one, both are in the folder `.next` as well.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::program::{fingerprint, text};
 use super::{Candidate, Signature};
-use crate::files::{describe, write_whole};
+use crate::files::{describe, read_beside, write_text, write_whole};
 use crate::frontend::parse_text;
 use crate::inputs;
 use crate::npz::{self, Npz};
@@ -69,9 +69,18 @@ impl Store {
             pending: String::new(),
         };
         let resumed = store.read();
-        if resumed.is_none() {
-            // Verdicts of another reduction say nothing about this one.
-            let _ = fs::remove_file(store.path("tried.txt"));
+        match &resumed {
+            // The last line may have been cut.
+            Some(resumed) => {
+                let lines =
+                    resumed.known.iter().map(|&(hash, fails)| line_of(hash, fails)).collect::<String>();
+                write_text(&store.path("tried.txt"), &lines).map_err(|e| e.message)?;
+            }
+            None => {
+                // What another reduction left says nothing about this one.
+                let _ = fs::remove_file(store.path("tried.txt"));
+                let _ = fs::remove_dir_all(store.path(NEXT));
+            }
         }
         Ok((store, resumed))
     }
@@ -81,36 +90,22 @@ impl Store {
     }
 
     fn read(&self) -> Option<Resumed> {
-        let state: State = serde_json::from_str(&fs::read_to_string(self.path("reduce.json")).ok()?).ok()?;
+        let state: State = serde_json::from_str(&read_beside(&self.path("reduce.json")).ok()?).ok()?;
         if (&state.original, &state.signature, &state.identity)
             != (&self.original, &self.signature, &self.identity)
         {
             return None;
         }
-        let (module, found) = parse_text(&fs::read_to_string(self.path("module.hlo")).ok()?);
-        let module = module.filter(|_| !found.has_errors())?;
-        if hlo::verify::verify(&module).has_errors() {
-            return None;
-        }
-        let devices = Devices::new(module.replica_count(), module.num_partitions())?;
-        let mut npz = Npz::open(&self.path("inputs.npz").to_string_lossy(), LIMIT).ok()?;
-        let inputs = inputs::read(&module, &mut npz, devices).ok()?;
-        let best = Candidate { module, inputs };
-        if format!("{:032x}", fingerprint(&best)) != state.best {
-            return None;
-        }
+        let best = read_candidate(&self.folder)
+            .filter(|best| format!("{:032x}", fingerprint(best)) == state.best)
+            .or_else(|| read_candidate(&self.path(NEXT)))?;
         let tried = fs::read_to_string(self.path("tried.txt")).unwrap_or_default();
-        let known = tried.lines().filter_map(|line| {
-            let (hash, verdict) = line.split_once(' ')?;
-            Some((u128::from_str_radix(hash, 16).ok()?, verdict == "1"))
-        });
-        Some(Resumed { best, tried: state.tried, known: known.collect() })
+        Some(Resumed { best, tried: state.tried, known: tried.lines().filter_map(verdict).collect() })
     }
 
     /// Remembers a verdict.
     pub(crate) fn note(&mut self, fingerprint: u128, fails: bool) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.pending, "{fingerprint:032x} {}", u8::from(fails));
+        self.pending.push_str(&line_of(fingerprint, fails));
     }
 
     /// Writes the best program. What cannot be written now may be at the end, where it is an error.
@@ -124,6 +119,16 @@ impl Store {
     }
 
     fn write(&mut self, best: &Candidate, tried: u64, fixpoint: bool) -> Result<(), String> {
+        let next = self.path(NEXT);
+        let cannot = |e: &std::io::Error| format!("{}: cannot be written: {}", next.display(), describe(e));
+        // What is left of one is older than the program.
+        let _ = fs::remove_dir_all(&next);
+        let part =
+            tempfile::Builder::new().prefix(".next-").tempdir_in(&self.folder).map_err(|e| cannot(&e))?;
+        write_candidate(part.path(), best)?;
+        fs::rename(part.path(), &next).map_err(|e| cannot(&e))?;
+        // What has been renamed is not there to be removed.
+        let _ = part.keep();
         write_candidate(&self.folder, best)?;
         let path = self.path("tried.txt");
         let appended = fs::OpenOptions::new().create(true).append(true).open(&path);
@@ -139,8 +144,42 @@ impl Store {
             fixpoint,
         };
         let json = serde_json::to_string_pretty(&state).map_err(|e| e.to_string())?;
-        write_whole(&self.path("reduce.json"), |f| f.write_all(json.as_bytes())).map_err(|e| e.message)
+        write_text(&self.path("reduce.json"), &json).map_err(|e| e.message)?;
+        fs::remove_dir_all(&next).map_err(|e| cannot(&e))
     }
+}
+
+/// The folder of a program that is about to be the best.
+const NEXT: &str = ".next";
+
+/// The line of a verdict.
+fn line_of(fingerprint: u128, fails: bool) -> String {
+    format!("{fingerprint:032x} {}\n", u8::from(fails))
+}
+
+/// What a line says; `None` if it was cut.
+fn verdict(line: &str) -> Option<(u128, bool)> {
+    let (hash, verdict) = line.split_once(' ')?;
+    let fails = match verdict {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    let hash = Some(hash).filter(|hash| hash.len() == 32)?;
+    Some((u128::from_str_radix(hash, 16).ok()?, fails))
+}
+
+/// Reads `module.hlo` and `inputs.npz`, if they are a program that verifies and its inputs.
+fn read_candidate(folder: &Path) -> Option<Candidate> {
+    let (module, found) = parse_text(&read_beside(&folder.join("module.hlo")).ok()?);
+    let module = module.filter(|_| !found.has_errors())?;
+    if hlo::verify::verify(&module).has_errors() {
+        return None;
+    }
+    let devices = Devices::new(module.replica_count(), module.num_partitions())?;
+    let mut npz = Npz::open(folder.join("inputs.npz"), LIMIT).ok()?;
+    let inputs = inputs::read(&module, &mut npz, devices).ok()?;
+    Some(Candidate { module, inputs })
 }
 
 /// Writes `module.hlo` and `inputs.npz`.
@@ -149,4 +188,18 @@ pub(crate) fn write_candidate(folder: &Path, candidate: &Candidate) -> Result<()
     write_whole(&folder.join("module.hlo"), |f| f.write_all(text.as_bytes())).map_err(|e| e.message)?;
     let arrays = crate::engine::named("arg", &candidate.inputs);
     npz::write(&folder.join("inputs.npz"), &arrays).map_err(|e| e.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_lines_say_nothing() {
+        let whole = line_of(0x12, true);
+        assert_eq!(verdict(whole.trim_end()), Some((0x12, true)));
+        for cut in ["", "12", &whole[..20], &whole[..32], &whole[..33], &format!("{} 1", &whole[..31])] {
+            assert_eq!(verdict(cut), None, "{cut}");
+        }
+    }
 }

@@ -5,11 +5,11 @@
 //! - `values.npz`: the arrays themselves, each once, under the name that [`Array::file`] gives (`HASH.f32.2x3`). Arrays larger than the limit
 //!   are not in it, nor any if only summaries were asked for.
 //!
-//! **Invariant:** a record depends on the program, its inputs and options alone: there are no times in it, so that traces of
-//! equal runs are equal byte for byte.
+//! **Invariants:** a record depends on the program, its inputs and options alone: there are no times in it, so that traces of
+//! equal runs are equal byte for byte. Both files are complete or absent: they are written under other names, and an older trace is there until then.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Summary;
 use crate::exit::Failure;
-use crate::files::describe;
+use crate::files::{Part, describe, open_regular};
 use crate::npz::{Npz, Writer};
 
 /// The version of the format.
@@ -101,9 +101,10 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct State {
-    /// Of each device the lines so far: the first device's in the index itself, the others' beside it until the end.
-    indices: FxHashMap<Device, BufWriter<File>>,
-    values: Option<Writer>,
+    index: Part,
+    /// Of each device the lines so far, in files without a name.
+    parts: FxHashMap<Device, BufWriter<File>>,
+    values: Option<(Part, Writer)>,
     written: FxHashSet<String>,
     records: u64,
     /// The first error; nothing is written after it.
@@ -127,7 +128,8 @@ impl Recorder {
         fs::create_dir_all(folder).map_err(|e| fail(&e))?;
         for entry in fs::read_dir(folder).map_err(|e| fail(&e))? {
             let name = entry.map_err(|e| fail(&e))?.file_name();
-            if name != INDEX && name != VALUES {
+            let is_part = [INDEX, VALUES].iter().any(|file| Part::is_of(&name, &folder.join(file)));
+            if name != INDEX && name != VALUES && !is_part {
                 let message = format!(
                     "{}: is not a trace: it has {}; name a new folder",
                     folder.display(),
@@ -136,19 +138,16 @@ impl Recorder {
                 return Err(Failure::usage(message));
             }
         }
-        // Of an older trace nothing must stay.
-        for old in [INDEX, VALUES] {
-            match fs::remove_file(folder.join(old)) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(fail(&e)),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        let values = match limit {
-            0 => None,
-            _ => Some(Writer::new(File::create(folder.join(VALUES)).map_err(|e| fail(&e))?)),
+        let index = Part::of(&folder.join(INDEX)).map_err(|e| fail(&e))?;
+        let values = || -> io::Result<_> {
+            let part = Part::of(&folder.join(VALUES))?;
+            let writer = Writer::new(part.file()?);
+            Ok((part, writer))
         };
+        let values = if limit == 0 { None } else { Some(values().map_err(|e| fail(&e))?) };
         let state = State {
-            indices: FxHashMap::default(),
+            index,
+            parts: FxHashMap::default(),
             values,
             written: FxHashSet::default(),
             records: 0,
@@ -171,28 +170,35 @@ fn cannot_write(folder: &Path, e: &io::Error) -> Failure {
     Failure::usage(format!("{}: cannot be written: {}", folder.display(), describe(e)))
 }
 
-fn part(folder: &Path, device: Device) -> PathBuf {
-    folder.join(format!("index.{}.{}.part", device.replica, device.partition))
-}
-
 fn finish(folder: &Path, state: State, module: &str) -> io::Result<()> {
     if let Some(e) = state.failed {
         return Err(e);
     }
-    let mut index = BufWriter::new(File::create(folder.join(INDEX))?);
+    let mut index = BufWriter::new(state.index.file()?);
     serde_json::to_writer(&mut index, &Head { hlo_trace: VERSION, module: module.to_owned() })?;
     index.write_all(b"\n")?;
-    let mut parts: Vec<(Device, BufWriter<File>)> = state.indices.into_iter().collect();
+    let mut parts: Vec<(Device, BufWriter<File>)> = state.parts.into_iter().collect();
     parts.sort_by_key(|(device, _)| (device.replica, device.partition));
-    for (device, mut file) in parts {
-        file.flush()?;
-        drop(file);
-        let path = part(folder, device);
-        io::copy(&mut File::open(&path)?, &mut index)?;
-        fs::remove_file(path)?;
+    for (_, lines) in parts {
+        let mut lines = lines.into_inner()?;
+        lines.rewind()?;
+        io::copy(&mut lines, &mut index)?;
     }
     index.flush()?;
-    state.values.map_or(Ok(()), Writer::finish)
+    // Arrays first: an index that names some which are not there is no trace.
+    let has_values = state.values.is_some();
+    if let Some((part, writer)) = state.values {
+        writer.finish()?;
+        part.complete()?;
+    }
+    state.index.complete()?;
+    if !has_values {
+        match fs::remove_file(folder.join(VALUES)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 impl Observer for Recorder {
@@ -243,17 +249,17 @@ impl State {
         record: &Record,
         arrays: &[&Tensor],
     ) -> io::Result<()> {
-        let index = match self.indices.entry(device) {
+        let index = match self.parts.entry(device) {
             std::collections::hash_map::Entry::Occupied(e) => e.into_mut(),
             std::collections::hash_map::Entry::Vacant(e) => {
-                e.insert(BufWriter::new(File::create(part(folder, device))?))
+                e.insert(BufWriter::new(tempfile::tempfile_in(folder)?))
             }
         };
         serde_json::to_writer(&mut *index, record)?;
         index.write_all(b"\n")?;
         self.records += 1;
         for (array, tensor) in record.arrays.iter().zip(arrays) {
-            if let (Some(name), Some(values)) = (&array.file, &mut self.values)
+            if let (Some(name), Some((_, values))) = (&array.file, &mut self.values)
                 && self.written.insert(name.clone())
             {
                 values.add(name, tensor.dims(), tensor.buffer())?;
@@ -287,7 +293,7 @@ impl Trace {
     pub fn open(folder: &str) -> Result<Self, Failure> {
         let path = Path::new(folder).join(INDEX);
         let fail = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-        let file = File::open(&path).map_err(|e| fail(format!("cannot be read: {}", describe(&e))))?;
+        let file = open_regular(&path).map_err(|e| fail(format!("cannot be read: {}", describe(&e))))?;
         let mut lines = BufReader::new(file).lines();
         let line = |n: usize, line: io::Result<String>| {
             line.map_err(|e| fail(format!("line {n}: cannot be read: {}", describe(&e))))
@@ -309,7 +315,7 @@ impl Trace {
     pub fn values(&self, limit: u64) -> Result<Values, Failure> {
         let path = Path::new(&self.folder).join(VALUES);
         let any = self.records.iter().any(|r| r.arrays.iter().any(|a| a.file.is_some()));
-        Ok(Values { npz: if any { Some(Npz::open(&path.to_string_lossy(), limit)?) } else { None } })
+        Ok(Values { npz: if any { Some(Npz::open(&path, limit)?) } else { None } })
     }
 }
 

@@ -25,6 +25,7 @@ mod mutated;
 mod output;
 mod passes;
 mod pasted;
+mod processes;
 mod reduce;
 mod robust;
 mod semantics;
@@ -43,6 +44,9 @@ fn function(name: &str, test: fn()) -> Trial {
 }
 
 fn main() {
+    if let Some(code) = hlo_conformance::process::supervised() {
+        std::process::exit(i32::from(code));
+    }
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(filetests::trials());
@@ -65,6 +69,7 @@ fn main() {
     trials.extend(generated::trials());
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
+    trials.extend(processes::trials());
     trials.extend(bisect::trials());
     trials.extend(buffers::trials());
     trials.extend(semantics::trials());

@@ -11,8 +11,10 @@ use crate::artifact::{self, Artifact, Finding};
 use crate::cli::ui::Ui;
 use crate::differential::{Difference, Kind, Settings};
 use crate::engine::Allowances;
+use crate::engine::spec::{passes_of, stays_inside};
 use crate::exit::{Exit, Failure};
 use crate::phase::{Phase, Phases};
+use crate::process::quoted_word;
 use crate::report::{self, text};
 use crate::verdict::{ArrayVerdict, Differing, Tally};
 
@@ -66,9 +68,14 @@ impl Compared<'_> {
         self.difference.exit(&self.settings.policy)
     }
 
+    /// What was found.
+    pub(super) fn finding(&self) -> Finding {
+        Finding::new(self.reference, self.engine, self.difference, self.settings)
+    }
+
     /// Saves what repeats the failure below the current folder.
     pub(super) fn save(&self, parent: &Path) -> Result<PathBuf, Failure> {
-        let finding = Finding::new(self.reference, self.engine, self.difference, self.settings);
+        let finding = self.finding();
         artifact::save(
             parent,
             "hlo-mismatch",
@@ -215,13 +222,25 @@ fn times(phases: &Phases) -> String {
     said.join(", ")
 }
 
-/// What to do about a folder.
-pub(super) fn next(ui: &Ui, folder: &Path) {
-    let folder = folder.display();
+/// What to do about a folder, where engines have to be `named` on the command line again.
+pub(super) fn next(ui: &Ui, folder: &Path, finding: &Finding) {
+    let path = quoted_word(&folder.display().to_string());
+    let engine = &finding.signature.engine;
+    let platform =
+        if stays_inside(engine) { String::new() } else { format!(" --platform {}", quoted_word(engine)) };
+    let engines = if finding.named().is_empty() {
+        String::new()
+    } else {
+        format!(" --engines {}", quoted_word(&format!("{},{engine}", finding.reference)))
+    };
+    let named = finding.named();
     ui.detail(format!(
-        "  saved    {folder}/   (module, inputs, both results; `hlo run {folder}` repeats it)"
+        "  saved    {}/   (module, inputs, both results; `hlo run {path}{named}` repeats it)",
+        folder.display()
     ));
-    ui.detail(format!("  next     hlo isolate {folder}      which instruction"));
-    ui.detail(format!("           hlo bisect  {folder}      which pass"));
-    ui.detail(format!("           hlo reduce  {folder}      smallest program that still differs"));
+    ui.detail(format!("  next     hlo isolate {path}{platform}      which instruction"));
+    if passes_of(engine).is_ok() {
+        ui.detail(format!("           hlo bisect  {path}      which pass"));
+    }
+    ui.detail(format!("           hlo reduce  {path}{engines}      smallest program that still differs"));
 }

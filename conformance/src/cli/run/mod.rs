@@ -15,6 +15,7 @@ use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
 use hlo_interp::{Accumulate, Devices};
 
 use super::judging::JudgingOptions;
+use super::trust::TrustOption;
 use super::ui::{Ui, closed};
 use super::waiting::Waiting;
 use super::warn;
@@ -114,6 +115,11 @@ pub(crate) struct Options {
         conflicts_with = "inputs"
     )]
     input_kind: InputKind,
+    /// The most time for a run of another program
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time, hide_short_help = true)]
+    timeout: Duration,
+    #[command(flatten)]
+    trust: TrustOption,
     /// Run so many times, on inputs of seed, seed + 1, ...
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     iterations: u64,
@@ -167,6 +173,15 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             let mut exit = Exit::Ok;
             for job in &jobs {
                 let recorded = job.finding.as_ref();
+                if let Some(f) = recorded {
+                    let said = [
+                        (options.platform.is_none(), &f.signature.engine),
+                        (options.reference_platform.is_none(), &f.reference),
+                    ];
+                    let said: Vec<&str> =
+                        said.iter().filter(|(said, _)| *said).map(|(_, n)| n.as_str()).collect();
+                    options.trust.confirm(Path::new(file), &said, ui)?;
+                }
                 let platform = (options.platform.clone())
                     .or_else(|| recorded.map(|f| f.signature.engine.clone()))
                     .unwrap_or_else(|| options.default_platform().into());
@@ -174,10 +189,10 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                     .or_else(|| recorded.map(|f| f.reference.clone()))
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
                 let platform = if options.fallback { engine::with_fallback(&platform) } else { platform };
-                let platform = engine::by_name(&platform)?;
+                let platform = engine::with_timeout(&platform, options.timeout)?;
                 let reference = match reference.as_str() {
                     "none" | "" => None,
-                    name => Some(engine::by_name(name)?),
+                    name => Some(engine::with_timeout(name, options.timeout)?),
                 };
                 let (platform, reference) = (&*platform, reference.as_deref());
                 let phases: Arc<Phases> = Arc::default();
@@ -623,7 +638,7 @@ impl Runner<'_> {
         let asked = self.options.platform.is_some() || self.options.reference_platform.is_some();
         let Some(finished) = &difference.actual else {
             if let Some(folder) = saved.as_ref().filter(|_| !self.ui.json) {
-                certified::next(self.ui, folder);
+                certified::next(self.ui, folder, &compared.finding());
             }
             return match difference.failure {
                 Some(d) if exit == Exit::Unsupported => Ok(self.no_results(program, exit, self.refusal(d))),
@@ -655,7 +670,7 @@ impl Runner<'_> {
             self.text_values(&ran);
         }
         if let Some(folder) = &saved {
-            certified::next(self.ui, folder);
+            certified::next(self.ui, folder, &compared.finding());
         }
         self.ui.line(compared.last_line(self.ui));
         Ok(exit)

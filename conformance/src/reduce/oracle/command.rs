@@ -1,13 +1,16 @@
 //! A command of the user's says whether a program fails.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::files::describe;
-use crate::process;
+use crate::process::{self, Launch, Tail};
 use crate::reduce::store::write_candidate;
-use crate::reduce::{Candidate, Kind, Oracle, Signature};
+use crate::reduce::{Candidate, Kind, Oracle, Signature, Trouble};
+use crate::scratch::{self, Scratch};
 
 /// What the output of a failing command must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,39 +31,43 @@ pub struct Command {
     pub output: Match,
     /// How long it may take; longer is a failure of its own kind.
     pub timeout: Duration,
+    /// What it could not be run for.
+    pub trouble: Trouble,
 }
 
 /// The most of its output that is looked at.
-const MOST_OUTPUT: u64 = 16 << 20;
+const MOST_OUTPUT: usize = 16 << 20;
 
 impl Command {
-    fn line(&self, folder: &Path) -> String {
+    fn line(&self, folder: &Path) -> OsString {
         let (module, inputs) = (folder.join("module.hlo"), folder.join("inputs.npz"));
         let places: [(&str, &Path); 3] = [("{dir}", folder), ("{module}", &module), ("{inputs}", &inputs)];
         process::filled(&self.command, &places, "{dir}")
     }
 
-    fn run(&self, folder: &Path) -> Result<(Option<i32>, String), String> {
-        let output = folder.join("output.txt");
-        let file = std::fs::File::create(&output).map_err(|e| describe(&e))?;
-        let errors = file.try_clone().map_err(|e| describe(&e))?;
-        let mut shell = std::process::Command::new("sh");
-        let mut child = process::grouped(&mut shell)
-            .arg("-c")
-            .arg(self.line(folder))
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(errors)
-            .spawn()
-            .map_err(|e| describe(&e))?;
-        let code = process::wait(&mut child, self.timeout).map(code_of);
-        let text = std::fs::File::open(&output).map(|f| {
-            let mut bytes = Vec::new();
-            // What cannot be read is not looked at.
-            let _ = std::io::Read::read_to_end(&mut std::io::Read::take(f, MOST_OUTPUT), &mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
-        Ok((code, text.unwrap_or_default()))
+    fn run(&self, folder: &Scratch) -> io::Result<(Option<i32>, String)> {
+        let mut launch = Launch::shell(self.line(folder.path()), false, Some(folder.root().path()))?;
+        let (output, printed) = io::pipe()?;
+        launch.command().stdout(printed.try_clone()?).stderr(printed);
+        let mut process = launch.start()?;
+        let output = Tail::first(output, MOST_OUTPUT)?;
+        let code = process.wait(self.timeout)?.map(code_of);
+        Ok((code, output.text()))
+    }
+
+    /// Runs the command on a candidate. Errors: the environment lacks something for that.
+    fn tried(&self, candidate: &Candidate) -> Result<(Option<i32>, String), String> {
+        let folder = Scratch::new().map_err(|e| {
+            let parent = scratch::parent();
+            format!("no folder for candidates in {} (TMPDIR): {}", parent.display(), describe(&e))
+        })?;
+        write_candidate(folder.path(), candidate)?;
+        let found =
+            self.run(&folder).map_err(|e| format!("the command cannot be started: {}", describe(&e)))?;
+        match folder.check() {
+            Err(e) if found.0 != Some(0) => Err(format!("{}: {}", folder.path().display(), describe(&e))),
+            Err(_) | Ok(()) => Ok(found),
+        }
     }
 }
 
@@ -75,9 +82,7 @@ fn code_of(status: ExitStatus) -> i32 {
 
 impl Oracle for Command {
     fn check(&self, candidate: &Candidate) -> Option<Signature> {
-        let folder = tempfile::Builder::new().prefix("hlo-reduce-").tempdir().ok()?;
-        let result = write_candidate(folder.path(), candidate).and_then(|()| self.run(folder.path()));
-        let (code, output) = result.ok()?;
+        let (code, output) = self.trouble.of(self.tried(candidate))?;
         let signature =
             |kind, code: Option<String>| Signature { kind, opcode: None, code, engine: String::new() };
         match code {
@@ -91,5 +96,9 @@ impl Oracle for Command {
                 Match::Text(_) => None,
             },
         }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.get()
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use hlo::diag::codes;
 use hlo_interp::Devices;
 
 use crate::artifact;
 use crate::differential::{self, Settings, Subject, differ};
 use crate::engine::Engine;
-use crate::reduce::{Candidate, Kind, Oracle, Signature};
+use crate::reduce::{Candidate, Kind, Oracle, Signature, Trouble};
 
 /// Compares an engine with the reference.
 #[derive(Clone)]
@@ -18,6 +19,8 @@ pub struct Differential {
     pub engine: Arc<dyn Engine>,
     /// How. Candidates that the reference cannot run within the limits here do not fail.
     pub settings: Settings,
+    /// What an engine could not be run for.
+    pub trouble: Trouble,
 }
 
 impl std::fmt::Debug for Differential {
@@ -55,10 +58,16 @@ impl Oracle for Differential {
         *limit = Some(limit.unwrap_or(u64::MAX).min(fuel));
         let subject = Subject::new(module, &candidate.inputs);
         let found = differ(&*self.reference, &*self.engine, &subject, &settings);
+        let lack = found.failure.as_ref().filter(|d| d.code == codes::ENVIRONMENT_FAILED);
+        self.trouble.of(lack.map_or(Ok(()), |d| Err(d.message.clone())))?;
         // Of a wrong result the values say what is wrong; of other failures the code does.
         let kind = kind(found.kind)?;
         let code = found.failure.as_ref().filter(|_| kind != Kind::Wrong).map(artifact::code_of);
         let engine = format!("{} against {}", self.engine.name(), self.reference.name());
         Some(Signature { kind, opcode: found.blamed, code, engine })
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.get()
     }
 }

@@ -57,6 +57,9 @@ super::codes! {
         "This project's compiler went wrong: what a pass left does not verify, what was emitted LLVM refuses, what was compiled cannot\n\
          be loaded, or something panicked. The program is not at fault, and exit code 70 says so. `hlo reduce` finds the\n\
          smallest program with the same failure: that is what to report.",
+    ENVIRONMENT_FAILED = "R0043" "environment lacks something"
+        "What runs another program was not there: a folder for temporary files (TMPDIR), space on its disk, a process, a file descriptor\n\
+         (`ulimit -n`, `ulimit -u`). Nothing is said of the engine or the program, and no finding is saved. The message says what is missing.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"
