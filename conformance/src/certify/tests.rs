@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod decompositions;
-mod reordered;
 mod limits;
+mod reordered;
 
 use super::*;
 use crate::engine::Limits;

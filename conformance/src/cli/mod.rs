@@ -36,8 +36,8 @@ use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_parser::Pick;
 
-use crate::engine;
 use crate::custom_calls::{self, Substitution};
+use crate::engine;
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program, Reading};
 use crate::guard::{check_machine, guarded, on_deep_stack, start_pool, useful};

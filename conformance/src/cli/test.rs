@@ -13,7 +13,8 @@ use super::ui::Ui;
 use super::{CustomCallOptions, LimitOptions, values};
 use crate::case::Form;
 use crate::corpus::{
-    CaseReport, CorpusOptions, ENVIRONMENT, ExpectedFailures, Status, Summary, Work, items, run_all, short_name,
+    CaseReport, CorpusOptions, ENVIRONMENT, ExpectedFailures, Status, Summary, Work, items, run_all,
+    short_name,
 };
 use crate::engine::{self, Limits, RunOptions};
 use crate::exit::{Exit, Failure};

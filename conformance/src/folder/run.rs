@@ -5,7 +5,6 @@ use std::path::Path;
 use hlo::{ArrayLiteral, Module};
 
 use super::{FormFile, Listed};
-use crate::policy::Policy;
 use crate::bisect::dumps::with_values;
 use crate::check::Check;
 use crate::corpus::{CaseReport, CorpusOptions, Status, kind_of};
@@ -19,6 +18,7 @@ use crate::frontend::{instruction_count, load_as, opcodes};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
 use crate::npz::Npz;
+use crate::policy::Policy;
 
 /// What one engine or form came to.
 struct Finding {
@@ -177,6 +177,7 @@ fn finding(what: String, found: &Difference, policy: &Policy) -> Finding {
     let worst = shown().find(|(_, v)| v.tally.wrong > 0).or_else(|| shown().next());
     let worst = worst.and_then(|(name, v)| v.worst.first().map(|w| crate::report::text::element(name, w)));
     let why = found.failure.as_ref().map(|d| d.message.clone()).or(worst).filter(|_| exit != Exit::Ok);
-    let said = if found.kind == Kind::Undecided { found.verdict(policy) } else { found.kind.describe().to_owned() };
+    let said =
+        if found.kind == Kind::Undecided { found.verdict(policy) } else { found.kind.describe().to_owned() };
     Finding { what, exit, said: why.map_or_else(|| said.clone(), |why| format!("{said}: {why}")) }
 }

@@ -103,7 +103,10 @@ fn bad_programs() {
     let good = "HloModule m\n\nENTRY e {\n  ROOT a = f32[2] parameter(0)\n}\n";
     d.file("dir/a.hlo", good);
     d.file("dir/b.hlo", good.replace("}\n", ""));
-    d.file("dir/c.hlo", good.replace("ROOT a = f32[2] parameter(0)", "a = f32[2] parameter(0)\n  ROOT n = f32[3] negate(a)"));
+    d.file(
+        "dir/c.hlo",
+        good.replace("ROOT a = f32[2] parameter(0)", "a = f32[2] parameter(0)\n  ROOT n = f32[3] negate(a)"),
+    );
     let dir = text_of(&d, "dir");
     let o = hlo(&["verify", &dir]);
     ends(&o, 3);
