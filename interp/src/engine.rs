@@ -582,11 +582,16 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    /// Refuses a loop whose condition, true by now, never becomes false. Who watches may change values, so nothing is said then.
+    /// Whether an observer may change values, or end the run: then nothing follows from what the program says.
+    fn is_steered(&self) -> bool {
+        self.session.watch.as_ref().is_some_and(|w| !w.observer.only_looks_on())
+    }
+
+    /// Refuses a loop whose condition, true by now, never becomes false.
     #[cold]
     fn check_condition(&self, condition: ComputationId, body: ComputationId, iterations: u64) -> Result<()> {
         let module = self.session.module();
-        let fixed = self.session.watch.is_none()
+        let fixed = !self.is_steered()
             && endless::condition_is_fixed(module, condition, body)
             && endless::repeats(module, condition, body);
         if fixed { Err(endless::error(self.caller(), iterations, None)) } else { Ok(()) }
@@ -600,7 +605,7 @@ impl<'m> Run<'_, 'm> {
         state: &Value,
         anchor: Option<Box<Value>>,
     ) -> Result<Option<Box<Value>>> {
-        if self.session.watch.is_some() {
+        if self.is_steered() {
             return Ok(None);
         }
         if endless::is_anchor(iterations) {

@@ -34,6 +34,11 @@ pub enum Flow {
 
 /// Something that watches runs. It may be told from several threads at once: devices run side by side.
 pub trait Observer: Debug + Send + Sync {
+    /// Whether it only looks on: it never changes a value nor ends the run.
+    fn only_looks_on(&self) -> bool {
+        false
+    }
+
     /// An instruction is about to run on `operands`. Of a tuple that only `get-tuple-element` reads, elements that were
     /// moved out already are [`Value::Token`]. Not called for parameters.
     fn enter(&self, site: &Site<'_>, operands: &[Value]) {

@@ -1,6 +1,7 @@
 //! `hlo isolate`: which instruction an engine computes wrongly.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use hlo::{ArrayLiteral, Module, Opcode};
 use super::judging::JudgingOptions;
 use super::trust::TrustOption;
 use super::ui::Ui;
+use super::waiting::Waiting;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use crate::artifact::{self, Finding};
 use crate::differential::{Settings, Subject};
@@ -22,6 +24,7 @@ use crate::frontend::{Program, instruction_count, signature};
 use crate::inputs;
 use crate::isolate::{self, Isolation, Row, Status};
 use crate::npz::Npz;
+use crate::phase::Phases;
 use crate::policy::Policy;
 use crate::process::quoted_word;
 use crate::replay::Replay;
@@ -141,7 +144,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             .supports(module, task.settings.run.devices)
             .map_err(|d| Failure::new(Exit::Unsupported, format!("{}: {}", engine.name(), d.message)))?;
         let host = feeds.hosts(task.settings.run.devices)?;
-        let subject = Subject { host, ..Subject::new(module, &task.inputs) };
+        let phases: Arc<Phases> = Arc::default();
+        let _waiting = Waiting::new(ui, &phases);
+        let subject = Subject { host, phases, ..Subject::new(module, &task.inputs) };
         exit = exit.first_failure(isolate_on(&**engine, &subject, &chosen, options, ui)?);
     }
     Ok(exit)

@@ -38,6 +38,10 @@ fn has_elements(value: &Value) -> bool {
 }
 
 impl Observer for Executed {
+    fn only_looks_on(&self) -> bool {
+        true
+    }
+
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
         if has_elements(result) {
             self.lock().insert((site.instr().opcode, key_of(site.module, site.instr())));

@@ -31,6 +31,10 @@ impl Keeper {
 }
 
 impl Observer for Keeper {
+    fn only_looks_on(&self) -> bool {
+        true
+    }
+
     fn leave(&self, site: &Site<'_>, result: &Value) -> Flow {
         if site.nesting == 0 && self.wanted.contains(&(site.id, site.execution)) {
             let device = site.device.replica * self.devices.partitions() + site.device.partition;
@@ -91,6 +95,10 @@ impl Survey {
 }
 
 impl Observer for Survey {
+    fn only_looks_on(&self) -> bool {
+        true
+    }
+
     fn leave(&self, site: &Site<'_>, _result: &Value) -> Flow {
         if site.nesting == 0 {
             let device = site.device.replica * self.devices.partitions() + site.device.partition;

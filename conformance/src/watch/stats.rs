@@ -77,6 +77,10 @@ impl Stats {
 }
 
 impl Observer for Stats {
+    fn only_looks_on(&self) -> bool {
+        true
+    }
+
     fn enter(&self, site: &Site<'_>, operands: &[Value]) {
         let read = operands.iter().map(|v| size(v).1).sum();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -814,7 +814,7 @@ impl Runner<'_> {
         let total: usize = verdicts.iter().map(|v| v.comparison.elements).sum();
         let same: usize = verdicts.iter().map(|v| v.comparison.same).sum();
         let wrong: usize = verdicts.iter().map(|v| if v.pass { 0 } else { v.comparison.wrong }).sum();
-        let share = |n: usize| if total == 0 { 100.0 } else { n as f64 * 100.0 / total as f64 };
+        let share = |n: usize| n as f64 * 100.0 / total as f64;
         let worst = verdicts.iter().try_fold(0, |m: u64, v| Some(m.max(v.comparison.max_ulp?)));
         let mut kinds: Vec<String> = expected.checks.iter().map(Check::describe).collect();
         kinds.dedup();
@@ -825,16 +825,18 @@ impl Runner<'_> {
             report::grouped(total as u64),
             kinds.join("; ")
         ));
-        self.ui.detail(format!(
-            "           same bits {:.1}%   within tolerance {:.1}%{}   wrong {}",
-            share(same),
-            share(total - same - wrong.min(total - same)),
-            worst
-                .filter(|w| *w > 0)
-                .map(|w| format!(" (worst {} ulp)", report::grouped(w)))
-                .unwrap_or_default(),
-            if wrong > 0 { self.ui.bad(&report::grouped(wrong as u64)) } else { "0".into() }
-        ));
+        if total > 0 {
+            self.ui.detail(format!(
+                "           same bits {:.1}%   within tolerance {:.1}%{}   wrong {}",
+                share(same),
+                share(total - same - wrong.min(total - same)),
+                worst
+                    .filter(|w| *w > 0)
+                    .map(|w| format!(" (worst {} ulp)", report::grouped(w)))
+                    .unwrap_or_default(),
+                if wrong > 0 { self.ui.bad(&report::grouped(wrong as u64)) } else { "0".into() }
+            ));
+        }
         let n = expected.checks.len();
         for (i, v) in verdicts.iter().enumerate().filter(|(_, v)| !v.pass).take(8) {
             let name = array_name(expected.arrays.len(), i / n, "out", i % n);
