@@ -27,7 +27,7 @@ const LARGEST: i32 = 40;
 const UNIT: f64 = 1.0 / (1 << 23) as f64;
 
 /// The least number of f32, more than what a rounding to a number that is not normal loses.
-const LEAST: f64 = 1.401_298_464_324_817_1e-45;
+const LEAST: f64 = f64::from_bits((1023 - 149) << 52);
 
 /// The radii of a dot or convolution; `None`: they are to be found the long way.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
