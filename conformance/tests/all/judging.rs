@@ -16,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/a program is cut where bounds blow up", pieces),
         function("judging/options that are wrong say so", usage),
         function("judging/a finding remembers how it was judged", findings),
+        function("judging/results without elements have no shares", nothing_to_compare),
     ]
 }
 
@@ -334,4 +335,20 @@ fn findings() {
         ends(&hlo(&[command, saved]), 1);
         ends(&hlo(&[command, saved, "--ulp", "tanh=1"]), 0);
     }
+}
+
+fn nothing_to_compare() {
+    let d = Dir::new();
+    let text = "HloModule m\n\nENTRY e {\n  x = f32[0,3] parameter(0)\n  ROOT r = f32[0,3] negate(x)\n}\n";
+    let file = d.file("m.hlo", text);
+    let o = hlo(&["run", &file]);
+    ends(&o, 0);
+    assert!(out(&o).contains(": 0 elements") && !out(&o).contains('%'), "{}", out(&o));
+    assert_eq!(last(&o), "ok");
+    let npz = d.path("out.npz");
+    let npz = npz.to_str().unwrap();
+    ends(&hlo(&["run", &file, "--output", npz]), 0);
+    let o = hlo(&["run", &file, "--expected", npz]);
+    ends(&o, 0);
+    assert!(!out(&o).contains('%'), "{}", out(&o));
 }

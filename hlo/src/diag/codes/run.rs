@@ -4,10 +4,6 @@ super::codes! {
     OUT_OF_FUEL = "R0001" "out of fuel"
         "The program was stopped because it ran longer than it was allowed to: `--fuel N` limits the number of instructions\n\
          that are executed. A `while` whose condition never becomes false ends like this.",
-    ENDLESS_LOOP = "R0007" "a loop that never ends"
-        "A `while` loop without effects (no random numbers, feeds, collectives or calls out) was found to run for ever: its\n\
-         condition is true and reads nothing that an iteration changes, or its state is the same, bit for bit, as some\n\
-         iterations before. Other loops that do not end are stopped by `--fuel N`.",
     OUT_OF_MEMORY = "R0002" "memory limit exceeded"
         "The values that are alive at once would need more than `--memory-limit BYTES` (8 GiB unless said otherwise), or than\n\
          there is: what is free on the machine, or what limits on the process and its group leave. The message says which\n\
@@ -26,6 +22,10 @@ super::codes! {
     CUSTOM_CALL_FAILED = "R0006" "custom call went wrong"
         "The implementation of a custom call reported that it could not compute a result from its operands, or gave one of\n\
          another shape than the instruction has. The message says what it was.",
+    ENDLESS_LOOP = "R0007" "a loop that never ends"
+        "A `while` loop without effects (no random numbers, feeds, collectives or calls out) was found to run for ever: its\n\
+         condition is true and reads nothing that an iteration changes, or its state is the same, bit for bit, as some\n\
+         iterations before. Other loops that do not end are stopped by `--fuel N`.",
     DEADLOCKED = "R0020" "deadlock among devices"
         "Every device that has not ended waits for others at a collective or a transfer, and none of them can ever come. The\n\
          report names for each waiting device the instruction, the participants that did not arrive, and what those do instead:\n\
