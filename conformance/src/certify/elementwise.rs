@@ -402,6 +402,8 @@ impl<'a> Corners<'a> {
                     || y.is_exact(i) && y.at(i) != 0.0
                     || y.is_exact(i) && x.high(i) < 0.0
             }
+            // Zeros of both signs have infinities of both.
+            Opcode::Rsqrt => x.is_exact(i) || x.low(i) > 0.0,
             // One branch of the tangent: it rises.
             Opcode::Tan => x.high(i) - x.low(i) < 3.0 && hull.rises[i],
             Opcode::Add | Opcode::Subtract | Opcode::Multiply if integer => self.stays_in_range(i),
@@ -527,9 +529,12 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
                     // No number of the type itself: the ends themselves may round inwards.
                     (low[i], high[i]) = (low[i].next_down(), high[i].next_up());
                 }
-                // The reference's value is within the limits, or at them and rounded.
-                low[i] = low[i].max(limits.low.min(x));
-                high[i] = high[i].min(limits.high.max(x));
+                // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not exact: it may
+                // have either sign.
+                let (l, h) = (low[i].max(limits.low.min(x)), high[i].min(limits.high.max(x)));
+                if l < h {
+                    (low[i], high[i]) = (l, h);
+                }
             }
         }
         if let Some(format) = format

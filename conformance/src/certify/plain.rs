@@ -341,6 +341,8 @@ fn element<R: Float>(
         Opcode::Negate => hull(&[-a.low, -a.high]),
         Opcode::Abs if a.low < 0.0 && a.high > 0.0 => hull(&[a.low.abs(), a.high.abs(), 0.0]),
         Opcode::Abs => hull(&[a.low.abs(), a.high.abs()]),
+        // Zeros of both signs have infinities of both.
+        Opcode::Rsqrt if a.low <= 0.0 => UNKNOWN,
         Opcode::Convert => hull(&[a.low, a.high]),
         _ => hull(&[R::function(opcode, a.low), R::function(opcode, a.high)]),
     }

@@ -434,8 +434,12 @@ impl<'a> Pairs<'a> {
 /// Puts limits beside bounds.
 fn narrow(case: &Case<'_>, leaf: &mut Leaf, of: impl Fn(usize, Mode) -> Limits) {
     let v = Numbers::of(case.results[0]);
+    let least = Format::of(v.ty).map_or(0.0, Format::least);
     let narrowed = |radii: &Radii, mode: Mode| {
-        let each = (0..v.len()).map(|i| radii.limits(i).and(of(i, mode)).narrow(v.re[i], radii.at(i)));
+        let each = (0..v.len()).map(|i| {
+            let (radius, limits) = radii.limits(i).and(of(i, mode)).narrow(v.re[i], radii.at(i));
+            (if radius > 0.0 { radius.max(least) } else { radius }, limits)
+        });
         let (each, limits) = each.unzip();
         Radii::limited(each, limits)
     };

@@ -313,3 +313,24 @@ fn what_is_beyond_a_limit_is_wrong() {
     assert_eq!([0, 2, 3].map(|k| wrong(k, 3.0)), [8; 3]);
     assert_eq!([0.5, 0.98, 1.5].map(|x| wrong(1, x)), [8, 0, 8]);
 }
+
+/// What is negative and too small for the type is -0, and +0 where a denormal counts as 0: limits that leave only zeros leave both.
+#[test]
+fn zeros_within_limits_have_either_sign() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n s = f32[1] add(x, y)\n b = bf16[1] convert(s)\n ROOT r = f64[1] convert(b) }";
+    let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+    for (x, y) in [(-1e-45, 0.0), (-3e-45, 1e-45), (1e-45, -3e-45)] {
+        for allowances in [flush, Allowances::LOOSE] {
+            let (v, b) = certified(text, &[&[x], &[y]], allowances).remove(0);
+            assert_eq!(v.buffer, hlo::Buffer::F64(vec![-0.0]));
+            assert!(b.hard.at(0) > 0.0 && b.soft.at(0) > 0.0, "{x} {y}: {b:?}");
+        }
+    }
+    // And the inverse of the root of a zero is infinite, with its sign.
+    let found = radii(
+        5e8,
+        "a = f32[3] multiply(w, w)\n r = f32[3] rsqrt(a)\n ROOT t = f32[3] tanh(r)",
+        Allowances::LOOSE,
+    );
+    assert!(found.iter().all(|r| r.is_infinite()), "{found:?}");
+}
