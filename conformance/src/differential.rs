@@ -400,7 +400,7 @@ fn compare(
         let phases = subject.phases.clone();
         phases.during(Phase::Replay, || {
             replayed(&mut difference, executable, allowances, subject, settings);
-            if difference.kind == Kind::Undecided && !difference.replayed && !engine.knows_one_program() {
+            if !difference.kind.is_failure() && !difference.replayed && !engine.knows_one_program() {
                 in_pieces(&mut difference, engine, allowances, subject, settings);
             }
         });
@@ -509,6 +509,8 @@ fn in_pieces(
             difference.blamed = pieces.blamed;
         }
         Kind::Same | Kind::Explained => difference.explain_undecided(),
+        // What the whole program explains stays explained.
+        Kind::Undecided if difference.kind != Kind::Undecided => {}
         Kind::Undecided
         | Kind::Unsupported
         | Kind::Exhausted

@@ -133,7 +133,10 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         print_failures(ui, &failures);
         print_opcodes(ui, &counts);
     }
-    list_others(ui, &others);
+    // Shards share the files that are no programs: the first one tells of them.
+    if options.shard.is_none_or(|(shard, _)| shard == 0) {
+        list_others(ui, &others);
+    }
     print_end(ui, &counts);
     // What was not run is no failure of the engine's; then some cases are not judged, whatever came of the others.
     let lacks = failures.iter().any(|f| f.kind == ENVIRONMENT);

@@ -91,7 +91,7 @@ fn substituted() {
     for platform in ["cpu", "interpreter"] {
         let given = format!("Mine={npz}");
         // Both engines that are compared see the same program.
-        let o = hlo(&["run", &several, "--platform", platform, "--custom-call", &given]);
+        let o = hlo(&["run", &several, "--platform", platform, "--custom-call", &given, "-v"]);
         ends(&o, 0);
         assert!(out(&o).contains("10, 20") && out(&o).contains("-3"), "{}", out(&o));
         let o = hlo(&[

@@ -119,8 +119,8 @@ fn absurd_numbers() {
         (&["fuzz", "--timeout=nan"], "is not a time"),
         (&["test", "x", "--time-limit=18446744073709551615"], "a week at most"),
         (&["isolate", &file, "--timeout=-1"], "is not a time"),
-        (&["run", &file, "--max-undecided=nan"], "is not a finite number from 0 up"),
-        (&["fuzz", "--max-undecided=-1"], "is not a finite number from 0 up"),
+        (&["run", &file, "--max-undecided=nan"], "is neither a count of elements"),
+        (&["fuzz", "--max-undecided=-1"], "is neither a count of elements"),
         (&["run", &file, "--abs-error-bound=nan"], "is not a finite number from 0 up"),
         (&["run", &file, "--rel-error-bound=-1"], "is not a finite number from 0 up"),
     ];
