@@ -82,10 +82,24 @@ pub(crate) fn judge_pieces(
     let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
     let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
         let number: usize = name.rsplit("out").next()?.parse().ok()?;
-        let id = ids.get(number.checked_sub(results)?)?;
-        Some(inlined.instr(*id).opcode)
+        let id = match number.checked_sub(results) {
+            Some(cut) => *ids.get(cut)?,
+            None => computes_result(&inlined, number),
+        };
+        Some(inlined.instr(id).opcode)
     });
     Some(Pieces { cuts: ids.len(), difference: Box::new(difference), blamed })
+}
+
+/// The instruction whose array is result number `number`, or the root where that is not known.
+fn computes_result(module: &Module, number: usize) -> InstrId {
+    let root = module.root(module.entry());
+    let instr = module.instr(root);
+    let arrays = instr.operands().iter().all(|&o| matches!(module.instr(o).shape, Shape::Array(_)));
+    match instr.operands().get(number) {
+        Some(&operand) if instr.opcode == Opcode::Tuple && arrays => operand,
+        Some(_) | None => root,
+    }
 }
 
 /// The program with its calls inlined.
