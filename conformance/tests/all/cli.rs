@@ -270,7 +270,11 @@ fn run_undecided() {
     let o = hlo(&["run", &d.file("amplifies.hlo", &text), "--save-mismatch", "none", "-q"]);
     ends(&o, 1);
     let last = out(&o).lines().last().unwrap_or_default().to_owned();
-    assert!(last.starts_with("undecided: ") && last.ends_with("(0 allowed by --max-undecided)"), "{}", out(&o));
+    assert!(
+        last.starts_with("undecided: ") && last.ends_with("(0 allowed by --max-undecided)"),
+        "{}",
+        out(&o)
+    );
 }
 
 fn run_npz() {
