@@ -83,7 +83,7 @@ impl Noise {
             Errors::Wide { seed: 1, .. } => (1, Scale::Down),
             Errors::Wide { seed, .. } => (seed, Scale::Wide),
         };
-        if !rounds(opcode) && !(given && scale != Scale::Unit) {
+        if !(rounds(opcode) || given && scale != Scale::Unit) {
             return None;
         }
         let device = u64::from(site.device.replica) << 32 | u64::from(site.device.partition);

@@ -114,7 +114,7 @@ mod tests {
     fn limits_narrow_radii_and_are_kept_where_they_say_more() {
         let unit = Limits::new(0.0, 1.0);
         let (r, kept) = unit.narrow(0.25, 3.0);
-        assert!(r >= 0.75 && r < 0.76, "{r}");
+        assert!((0.75..0.76).contains(&r), "{r}");
         assert_eq!(kept, unit);
         // 0.5 on both sides is what a radius says, but for the sign.
         assert_eq!(unit.narrow(0.5, 3.0).1, unit);

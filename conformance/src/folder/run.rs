@@ -103,7 +103,6 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
             Err(f) => Finding { what: form.label.clone(), exit: f.exit, said: f.message },
         });
     }
-    drop(judged);
     if let Some(path) = listed.expected.as_ref().filter(|_| recorded) {
         let open = Npz::open(path, limit);
         match open.and_then(|mut npz| read_results(&module, &mut npz, devices)) {

@@ -125,7 +125,7 @@ fn conversions_to_integers_meet_every_integer_and_both_ends() {
         ("s16", -32768.0, 32767.0),
         ("s32", -2147483648.0, 2147483647.0),
         ("u32", 0.0, 4294967295.0),
-        ("s64", -9.223372036854775808e18, 9.223372036854775807e18),
+        ("s64", -9.223_372_036_854_776e18, 9.223_372_036_854_776e18),
     ] {
         let x = &gentle(&format!("  x = f64[4096] parameter(0)\n  ROOT r = {ty}[4096] convert(x)"))[0];
         assert!(sides(x, least)[0] && sides(x, greatest)[1], "{ty}");

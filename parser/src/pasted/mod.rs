@@ -180,9 +180,12 @@ struct Cleaned {
     certain: bool,
 }
 
+/// A stage that is tried: what it makes of a text, if it applies.
+type Try = fn(&Mapped) -> Option<Stage>;
+
 fn clean(text: &str) -> Cleaned {
     let mut cleaned = Cleaned { mapped: Mapped::same(text), left_out: Vec::new(), certain: false };
-    let stages: [(fn(&Mapped) -> Option<Stage>, bool); 7] = [
+    let stages: [(Try, bool); 7] = [
         (characters, false),
         (entities, false),
         (escapes, true),
