@@ -27,7 +27,8 @@ fn parse(text: &str) -> Module {
 }
 
 fn text(module: &Module) -> String {
-    print_module(&module.compact(), &PrintOptions::SHORT_PARSABLE).trim().to_owned()
+    let options = PrintOptions { control_predecessors: true, ..PrintOptions::SHORT_PARSABLE };
+    print_module(&module.compact(), &options).trim().to_owned()
 }
 
 /// One case: what it is about, the program, and what it becomes, if anything.
