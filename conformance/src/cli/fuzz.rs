@@ -227,7 +227,7 @@ fn hunting() -> Policy {
 }
 
 /// The largest share of all elements of a hunt that may stay undecided.
-const MOST_UNDECIDED: f64 = 1e-5;
+const MOST_UNDECIDED: f64 = 1e-3;
 
 /// What a hunt is known by: another one begins anew in the same folder.
 fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {

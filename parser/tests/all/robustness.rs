@@ -30,7 +30,10 @@ const SEEDS: [&str; 4] = [
 #[test]
 fn seeds_are_right() {
     for seed in SEEDS {
-        assert_eq!(codes(seed), [""; 0], "{seed}");
+        // A field of the header that nobody knows is warned of.
+        let others: Vec<String> =
+            codes(seed).into_iter().map(String::from).filter(|c| c != "P0301").collect();
+        assert_eq!(others, [""; 0], "{seed}");
     }
 }
 
