@@ -502,7 +502,8 @@ fn in_pieces(
     subject: &Subject<'_>,
     settings: &Settings,
 ) {
-    let Some(pieces) = judge_pieces(engine, allowances, subject, settings) else { return };
+    let Some(expected) = &difference.reference else { return };
+    let Some(pieces) = judge_pieces(expected, engine, allowances, subject, settings) else { return };
     match pieces.difference.kind {
         Kind::Wrong => {
             difference.kind = Kind::Wrong;

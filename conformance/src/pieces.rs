@@ -22,7 +22,7 @@ use rustc_hash::FxHashSet;
 use crate::certify::{At, Tree, Visitor, certify};
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
 use crate::engine::interpreter::interpret;
-use crate::engine::{Allowances, Engine, Outcome};
+use crate::engine::{Allowances, Engine, Finished, Outcome};
 use crate::isolate::values::{Keeper, arrays};
 use crate::reduce::Candidate;
 use crate::reduce::program::{Tidy, finished};
@@ -46,8 +46,9 @@ pub struct Pieces {
     pub blamed: Option<Opcode>,
 }
 
-/// Judges an engine on the pieces of a program. `None`: there is nowhere to cut, or the pieces cannot be run.
+/// Judges an engine on the pieces of a program, of which the reference gives `expected`. `None`: there is nowhere to cut, or the pieces cannot be run.
 pub(crate) fn judge_pieces(
+    expected: &Finished,
     engine: &dyn Engine,
     allowances: Allowances,
     subject: &Subject<'_>,
@@ -58,11 +59,10 @@ pub(crate) fn judge_pieces(
     let cuts = cuts(&source, allowances, settings)?;
     let (candidate, ids) = cut(&source, &cuts, settings)?;
     let pieces = Subject { module: &candidate.module, inputs: &candidate.inputs, ..subject.clone() };
-    let before = interpret(subject.module, subject.inputs().ok()?, &settings.run, None);
     let after = interpret(pieces.module, pieces.inputs().ok()?, &settings.run, None);
-    let (Outcome::Finished(before), Outcome::Finished(of_pieces)) = (&before, &after) else { return None };
-    let results = before.results.first()?.len();
-    let same = before.results.iter().zip(&of_pieces.results).all(|(whole, pieces)| {
+    let Outcome::Finished(of_pieces) = &after else { return None };
+    let results = expected.results.first()?.len();
+    let same = expected.results.iter().zip(&of_pieces.results).all(|(whole, pieces)| {
         pieces.len() == results + ids.len() && whole.iter().zip(pieces).all(|(w, p)| same_bits(w, p, true))
     });
     if !same {

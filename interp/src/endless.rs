@@ -9,11 +9,11 @@
 //! is not judged at all, because what it meets may change.
 
 use hlo::diag::codes;
-use hlo::{AttrKey, Bits, ComputationId, InstrId, Instruction, Module, Opcode, with_buffer};
+use hlo::{AttrKey, ComputationId, InstrId, Instruction, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{ErrorKind, RunError};
-use crate::value::{Tensor, Value};
+use crate::value::Value;
 
 /// The longest cycle of states that is recognized, in iterations.
 pub(crate) const LONGEST_CYCLE: u64 = 64;
@@ -52,7 +52,7 @@ pub(crate) fn error(instr: &Instruction, iterations: u64, cycle: Option<u64>) ->
 /// Whether two states are the same to the bit. What is only promised is not compared: not the same.
 pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Array(a), Value::Array(b)) => same_tensor(a, b),
+        (Value::Array(a), Value::Array(b)) => a.dims() == b.dims() && a.buffer() == b.buffer(),
         (Value::Tuple(a), Value::Tuple(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_state(a, b))
         }
@@ -61,22 +61,10 @@ pub(crate) fn same_state(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
-    a.dims() == b.dims() && same_buffer(a.buffer(), b.buffer())
-}
-
-/// The same of buffers.
-pub(crate) fn same_buffer(a: &hlo::Buffer, b: &hlo::Buffer) -> bool {
-    fn same<T: hlo::BufferOf + Bits>(a: &[T], b: &hlo::Buffer) -> bool {
-        T::slice(b).is_some_and(|b| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.bits() == b.bits()))
-    }
-    with_buffer!(a, a => same(a, b))
-}
-
-/// Whether equal states give equal iterations: nothing in condition and body counts, draws or reaches outside.
-pub(crate) fn repeats(module: &Module, condition: ComputationId, body: ComputationId) -> bool {
-    let mut seen = FxHashSet::from_iter([condition, body]);
-    let mut pending = vec![condition, body];
+/// Whether computations give the same for the same operands whenever they are run: nothing in them counts, draws or reaches outside.
+pub fn repeats(module: &Module, computations: &[ComputationId]) -> bool {
+    let mut seen: FxHashSet<ComputationId> = computations.iter().copied().collect();
+    let mut pending = computations.to_vec();
     while let Some(c) = pending.pop() {
         for id in module.instructions(c) {
             let instr = module.instr(id);

@@ -595,7 +595,7 @@ impl<'m> Run<'_, 'm> {
         let module = self.session.module();
         let fixed = !self.is_steered()
             && endless::condition_is_fixed(module, condition, body)
-            && endless::repeats(module, condition, body);
+            && endless::repeats(module, &[condition, body]);
         if fixed { Err(endless::error(self.caller(), iterations, None)) } else { Ok(()) }
     }
 
@@ -622,7 +622,7 @@ impl<'m> Run<'_, 'm> {
         match &anchor {
             Some(earlier) if endless::same_state(earlier, state) => {
                 let module = self.session.module();
-                if !endless::repeats(module, condition, body) {
+                if !endless::repeats(module, &[condition, body]) {
                     return Ok(None);
                 }
                 let cycle = iterations - (1 << iterations.ilog2());

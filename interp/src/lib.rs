@@ -41,6 +41,7 @@ pub mod sum;
 pub mod value;
 
 pub use device::{Device, Devices};
+pub use endless::repeats;
 pub use engine::{Interpreter, Options, RunStats};
 pub use error::{ErrorKind, REFUSAL, RunError};
 pub use memory::{Beside, Held};

@@ -15,10 +15,10 @@ use hlo::{
 };
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::probe::{Regions, copied};
-use super::rules::{Case, Kind, kind};
+use super::rules::Case;
 use super::{Bounds, Leaf, Radii, Settings, Tree, evaluate};
 use crate::engine::RunOptions;
 
@@ -80,7 +80,7 @@ impl<'a> Lifted<'a> {
 
     fn one_by_one(&mut self, lanes: usize, args: &Known) -> Option<Known> {
         self.left = self.left.checked_sub(lanes)?;
-        if !repeats(self.case.module, self.computation) {
+        if !hlo_interp::repeats(self.case.module, &[self.computation]) {
             return None;
         }
         let mut module = Module::new("applied");
@@ -116,23 +116,6 @@ fn joined<'t>(lanes: impl Iterator<Item = (&'t Tensor, &'t Leaf)> + Clone) -> (T
     let bounds = Bounds { soft: radii(|b| &b.soft), hard: radii(|b| &b.hard) };
     let product = lanes.clone().any(|(_, leaf)| leaf.product);
     (Tensor::new([buffer.len() as i64].as_slice(), buffer), Arc::new(Leaf::new(bounds, product)))
-}
-
-/// Whether a computation gives the same where it is run again: nothing in it counts or reaches outside.
-fn repeats(module: &Module, computation: ComputationId) -> bool {
-    let mut seen = FxHashSet::from_iter([computation]);
-    let mut pending = vec![computation];
-    while let Some(c) = pending.pop() {
-        for id in module.instructions(c) {
-            let instr = module.instr(id);
-            let flags = instr.opcode.flags();
-            if flags.side_effect || flags.collective || kind(instr.opcode) == Kind::Random {
-                return false;
-            }
-            pending.extend(instr.attrs.called_computations().into_iter().filter(|&c| seen.insert(c)));
-        }
-    }
-    true
 }
 
 fn lifted_shape(shape: &Shape, lanes: i64) -> Option<Shape> {

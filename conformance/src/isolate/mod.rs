@@ -226,7 +226,8 @@ pub fn isolate(
     if !matches!(expected, Outcome::Finished(_)) {
         return Err(expected);
     }
-    let (replayed, has_form) = replay_of(subject, engine, settings);
+    let whole = differential::differ_from(&expected, engine, subject, settings);
+    let (replayed, has_form) = replay_of(subject, engine, settings, whole.replay.as_deref());
     let divergent = replayed.as_ref().ok().map(first_divergent).unwrap_or_default();
 
     let mut rows = Vec::new();
@@ -280,7 +281,6 @@ pub fn isolate(
         }
     }
     let blame = blame_of(module, replayed.as_ref().ok(), &rows);
-    let whole = differential::differ_from(&expected, engine, subject, settings);
     let exit = whole.exit(&settings.policy);
     let steps = match (&replayed, &whole.replay) {
         (Ok(_), _) => None,
@@ -304,11 +304,12 @@ fn steps_of(
     differential::steps(expected, &*executable, allowances, subject, settings).map(|(found, _)| found)
 }
 
-/// The replay of an engine, and whether it executes HLO at all.
+/// The replay of an engine, unless the comparison of the whole program has one already, and whether it executes HLO at all.
 fn replay_of(
     subject: &Subject<'_>,
     engine: &dyn Engine,
     settings: &Settings,
+    already: Option<&Replay>,
 ) -> (Result<Replay, String>, bool) {
     let message = |outcome: Outcome| match outcome.into_results() {
         Ok(_) => String::new(),
@@ -321,6 +322,9 @@ fn replay_of(
     if executable.form().is_none() {
         let why = format!("{} does not say what it executes: there is nothing to replay", engine.name());
         return (Err(why), false);
+    }
+    if let Some(found) = already {
+        return (Ok(found.clone()), true);
     }
     let replayed = replay(subject, &*executable, settings.policy.allowances(engine), settings);
     (replayed.map_err(message), true)
@@ -360,7 +364,7 @@ fn blame_of(module: &Module, replay: Option<&Replay>, rows: &[Row]) -> Option<Bl
 /// Who is to blame for what an engine makes of a program: the first execution that diverges. An engine that executes HLO is replayed, and
 /// the instruction that diverges is run alone; of another every instruction is run alone. `None`: nothing diverges, or there is no run.
 pub fn blame(subject: &Subject<'_>, engine: &dyn Engine, settings: &Settings) -> Option<Blame> {
-    let (replayed, has_form) = replay_of(subject, engine, settings);
+    let (replayed, has_form) = replay_of(subject, engine, settings, None);
     if !has_form {
         let options = Options { settings: *settings, ..Options::default() };
         return isolate(subject, engine, &options, &mut |_, _| {}).ok()?.blame;

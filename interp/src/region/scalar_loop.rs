@@ -48,7 +48,7 @@ impl ScalarLoop {
                 anchor = Some(body[..leaves].to_vec());
             } else if endless::is_compared(iterations)
                 && let Some(earlier) = &anchor
-                && earlier.iter().zip(&body).all(|(a, b)| endless::same_buffer(a, b))
+                && earlier[..] == body[..leaves]
             {
                 let cycle = iterations - (1 << iterations.ilog2());
                 return Err(endless::error(cx.instr, iterations, Some(cycle)));
