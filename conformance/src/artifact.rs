@@ -98,7 +98,8 @@ pub struct Finding {
     pub reference: String,
     /// What it is known by.
     pub signature: Signature,
-    /// How it was judged; `None` in findings of older versions, which say [`Finding::allow`] and [`Finding::nan_bits`].
+    /// The policy it was judged by. `None` in files of older versions, which have only [`Finding::allow`] and
+    /// [`Finding::nan_bits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// Liberties that were granted besides those that the engine declares.

@@ -84,10 +84,11 @@ pub(super) fn unfuse(module: &mut Module, fuel: &mut Fuel) -> u64 {
 
 /// Turns the fusions that could not be inlined into calls.
 ///
-/// A fusion of another compiler says nothing about how this one computes it, so none may reach lowering, which takes each for one of [`crate::fusion`]'s. A
-/// fusion is not inlined if control edges begin or end at it, or if control edges, effects or other layouts are inside. Its call is still one unit of
-/// execution: control predecessors come before all of its instructions, control successors after them, and the scheduler honours both at the call. The
-/// called computation goes through passes, fusion and scheduling like any other.
+/// Fusions of the input program must not reach lowering, which takes every fusion for one that [`crate::fusion`] made.
+/// A fusion becomes a call instead of being inlined if it has control edges, or if control edges, side effects or other
+/// layouts are inside. The call stays one unit of execution: its control predecessors run before all of its
+/// instructions, its control successors after them, and the scheduler keeps both orders. The called computation goes
+/// through passes, fusion and scheduling like any other.
 fn call_fusions(module: &mut Module, fuel: &mut Fuel) -> u64 {
     let survey = Survey::of(module);
     if survey.run_time_sizes {

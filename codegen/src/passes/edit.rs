@@ -370,7 +370,8 @@ pub fn layout_seen(module: &Module, id: InstrId) -> bool {
 /// What a sweep must know of a module before it changes anything; one walk finds all of it.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Instructions that control edges begin or end at, and those whose shardings say what a value is: these stay where and what they are.
+    /// Instructions that must be neither moved nor replaced: those with control edges, and those whose sharding
+    /// determines a value.
     pub pinned: FxHashSet<InstrId>,
     /// Computations that fold values (reducers, and what they call). Whether one is an addition decides what a sum is, so a rewriting
     /// inside that changes no value of the computation may still change the bits of what applies it.

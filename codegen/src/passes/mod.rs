@@ -12,8 +12,8 @@
 //! - *Only `bitcast`, library calls and the entry's result look at layouts*, so a value takes the place of one with another layout only where
 //!   none of these looks at it ([`edit::layout_seen`]).
 //!
-//! Instructions with control edges stay as they are, but for fusions, which become calls with the same edges. So do modules with run-time sizes, but for what
-//! is not used.
+//! Instructions with control edges are not rewritten, except that fusions become calls with the same edges. In modules
+//! with run-time sizes only unused instructions are removed.
 
 pub mod edit;
 pub mod effects;

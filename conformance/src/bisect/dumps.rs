@@ -1,10 +1,10 @@
 //! A compiler's dumps, pass by pass: every form runs in the interpreter on the same inputs, and the first one that computes something else than
 //! the form before it names the pass. Where gentle inputs show no change, extreme ones are tried.
 //!
-//! Forms are compared with the one before and with the first. What is no change: what roundings explain ([`super::noise`], and the certified
-//! tolerance with all liberties taken). A number that becomes infinite or NaN, or ceases to be, or an infinity of the other sign, is a change unless
-//! that hangs on rounding ([`super::infinities`]). Forms that cannot be read or run are skipped, and said so: a change that is found behind such a gap may
-//! have happened in it.
+//! Each form is compared with the one before it and with the first. A difference that rounding explains is no change
+//! ([`super::noise`], and the certified tolerance with all liberties granted). A value that becomes infinite or NaN, or
+//! finite again, or an infinity that changes sign, is a change unless rounding decides it ([`super::infinities`]).
+//! Forms that cannot be read or run are skipped and listed: a change found after such a gap may have happened in it.
 //!
 //! Large constants that a dump elides have values that depend on their name; here on their type alone, since passes give other names.
 
@@ -203,7 +203,8 @@ pub struct Source<'a> {
     pub file: Option<&'a str>,
     /// Seed of those that are made.
     pub seed: u64,
-    /// The kind of those that are made. Without one, gentle inputs (or those of the file), then [`InputKind::AFTER_GENTLE`] if they show nothing.
+    /// The kind of generated inputs. `None`: gentle ones (or those of the file), then each of
+    /// [`InputKind::AFTER_GENTLE`] while no change is found.
     pub kind: Option<InputKind>,
 }
 
