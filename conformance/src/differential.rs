@@ -164,9 +164,7 @@ pub struct Difference {
     pub tally: Tally,
     /// Why there are no results, of the reference or of the engine.
     pub failure: Option<Diagnostic>,
-    /// Whether the engine was replayed.
-    pub replayed: bool,
-    /// What the replay found: of the program, or of the HLO that a compiled program's steps execute.
+    /// What the replay found, if the engine was replayed: of the program, or of the HLO that a compiled program's steps execute.
     pub replay: Option<Box<Replay>>,
     /// What came of the pieces of the program, if the engine was judged on these.
     pub pieces: Option<Pieces>,
@@ -188,7 +186,6 @@ impl Difference {
             arrays: Vec::new(),
             tally: Tally::default(),
             failure,
-            replayed: false,
             replay: None,
             pieces: None,
             blamed: None,
@@ -196,6 +193,11 @@ impl Difference {
             reference: None,
             actual: None,
         }
+    }
+
+    /// Whether the engine was replayed.
+    pub fn replayed(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// How a command ends that compares.
@@ -400,7 +402,7 @@ fn compare(
         let phases = subject.phases.clone();
         phases.during(Phase::Replay, || {
             replayed(&mut difference, executable, allowances, subject, settings);
-            if !difference.kind.is_failure() && !difference.replayed && !engine.knows_one_program() {
+            if !difference.kind.is_failure() && !difference.replayed() && !engine.knows_one_program() {
                 in_pieces(&mut difference, engine, allowances, subject, settings);
             }
         });
@@ -478,7 +480,6 @@ fn replayed(
     let Some(expected) = &difference.reference else { return };
     let found = replay_of(expected, executable, allowances, subject, settings);
     let Some((found, blamed)) = found else { return };
-    difference.replayed = true;
     difference.blamed = blamed;
     let class = found.class();
     difference.replay = Some(Box::new(found));

@@ -53,7 +53,7 @@ impl EngineTotals {
             }
             Kind::Exhausted | Kind::NoReference => {}
         }
-        self.replayed += u64::from(difference.replayed);
+        self.replayed += u64::from(difference.replayed());
         self.elements.add(&difference.tally);
     }
 

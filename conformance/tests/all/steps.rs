@@ -270,7 +270,7 @@ fn judged() {
         let found = difference(&*engine::by_name(level).unwrap());
         assert_eq!(found.kind, Kind::Explained, "{level}: {found:?}");
         assert!(
-            found.replayed && found.tally.explained > 1000 && found.tally.undecided == 0,
+            found.replayed() && found.tally.explained > 1000 && found.tally.undecided == 0,
             "{level}: {found:?}"
         );
     }

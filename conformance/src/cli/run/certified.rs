@@ -97,7 +97,7 @@ impl Compared<'_> {
             verdict: d.kind.describe(),
             pass: self.exit() == Exit::Ok,
             elements: d.tally,
-            replayed: d.replayed,
+            replayed: d.replayed(),
             cuts: d.pieces.as_ref().map(|p| p.cuts),
             liberties: d.allowances.describe(),
             blamed: d.blamed.map(hlo::Opcode::name),
@@ -170,7 +170,7 @@ impl Compared<'_> {
             None if d.kind == Kind::Undecided => "undecided".to_owned(),
             None => "every difference is explained".to_owned(),
         };
-        if d.replayed {
+        if d.replayed() {
             ui.detail(format!(
                 "  replay   instruction by instruction on the reference's operands, since bounds over the whole program say too little: {blamed}"
             ));
