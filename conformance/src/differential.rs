@@ -10,8 +10,7 @@ use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode};
 use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
-use crate::certify::{Bounds, certify};
-use crate::engine::interpreter::interpret;
+use crate::certify::{Bounds, certify_within};
 use crate::engine::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, arrays_bytes,
 };
@@ -19,10 +18,14 @@ use crate::exit::Exit;
 use crate::phase::{Phase, Phases};
 use crate::pieces::{Pieces, judge_pieces};
 use crate::policy::Policy;
-use crate::replay::{Replay, replay};
+use crate::replay::{Replay, replay, replay_as};
 use crate::report::grouped;
 use crate::room;
 use crate::verdict::{ArrayVerdict, Class, Tally, judge, same_bits};
+
+/// Elements whose bounds are worked out over the whole program before an engine that can be replayed is. A replay looks at the bounds of what
+/// differs alone, and each starts afresh: of large programs it is the smaller work and says more.
+const FEW_ELEMENTS: u64 = 1 << 20;
 
 /// How a comparison ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -362,8 +365,23 @@ fn compare(
     let allowances = settings.policy.allowances(engine);
     difference.allowances = allowances;
     // The reference ran already: if it cannot be run again with bounds, nothing is known.
-    let bound = |inputs| certify(subject.module, inputs, &settings.run, allowances, &mut ());
-    let certified = subject.phases.during(Phase::Bounds, || subject.inputs().and_then(bound));
+    let bounds = |most_elements| {
+        let bound = |inputs| {
+            certify_within(subject.module, inputs, &settings.run, allowances, &mut (), most_elements)
+        };
+        subject.phases.during(Phase::Bounds, || subject.inputs().and_then(bound))
+    };
+    let few = if settings.replay && executable.can_be_observed() { FEW_ELEMENTS } else { u64::MAX };
+    let mut certified = bounds(few);
+    let mut found = None;
+    if let Ok(None) = certified {
+        found = subject
+            .phases
+            .during(Phase::Replay, || replay_of(expected, executable, allowances, subject, settings));
+        if found.as_ref().is_none_or(|(found, _)| found.class() > Class::Explained) {
+            certified = bounds(u64::MAX);
+        }
+    }
     // Without bounds for want of memory nothing is known of the engine, and nothing may be said of it.
     if let Err(outcome) = certified.as_ref()
         && outcome.is_exhausted()
@@ -374,8 +392,8 @@ fn compare(
         let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
         let name = array_name(count, device, "out", i);
         let verdict = match &certified {
-            Ok(certified) => judge(e, a, &certified.results[device][i].1, settings.policy.nan_bits),
-            Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.policy.nan_bits),
+            Ok(Some(certified)) => judge(e, a, &certified.results[device][i].1, settings.policy.nan_bits),
+            Ok(None) | Err(_) => judge(e, a, &Bounds::unknown(e.buffer.len()), settings.policy.nan_bits),
         };
         match verdict {
             Ok(verdict) => {
@@ -401,7 +419,10 @@ fn compare(
     if settings.replay && says_little {
         let phases = subject.phases.clone();
         phases.during(Phase::Replay, || {
-            replayed(&mut difference, executable, allowances, subject, settings);
+            if found.is_none() && difference.reference.is_some() {
+                found = replay_of(expected, executable, allowances, subject, settings);
+            }
+            replayed(&mut difference, found);
             if !difference.kind.is_failure() && !difference.replayed() && !engine.knows_one_program() {
                 in_pieces(&mut difference, engine, allowances, subject, settings);
             }
@@ -438,17 +459,7 @@ pub(crate) fn steps(
 ) -> Option<(Replay, Option<Opcode>)> {
     let watched = executable.watched()?;
     let steps = Subject { module: watched.form()?.module, ..subject.clone() };
-    let Outcome::Finished(same) = interpret(steps.module, steps.inputs().ok()?, &settings.run, None) else {
-        return None;
-    };
-    let all = |results: &[Vec<ArrayLiteral>]| results.iter().flatten().cloned().collect::<Vec<_>>();
-    let (expected, same) = (all(&expected.results), all(&same.results));
-    let is_same = expected.len() == same.len()
-        && expected.iter().zip(&same).all(|(e, s)| same_bits(e, s, settings.policy.nan_bits));
-    if !is_same {
-        return None;
-    }
-    let mut found = replay(&steps, &*watched, allowances, settings).ok()?;
+    let mut found = replay_as(&steps, &*watched, allowances, settings, Some(&expected.results)).ok()??;
     let blamed = found.first().map(|d| computed(steps.module, d.place.id));
     // No step has a part of the work of another.
     found.divergences.iter_mut().for_each(|d| d.covers.clear());
@@ -470,15 +481,7 @@ fn computed(module: &Module, id: InstrId) -> Opcode {
 }
 
 /// Decides by replay what the bounds over the whole program left open, and finds who is to blame.
-fn replayed(
-    difference: &mut Difference,
-    executable: &dyn Executable,
-    allowances: Allowances,
-    subject: &Subject<'_>,
-    settings: &Settings,
-) {
-    let Some(expected) = &difference.reference else { return };
-    let found = replay_of(expected, executable, allowances, subject, settings);
+fn replayed(difference: &mut Difference, found: Option<(Replay, Option<Opcode>)>) {
     let Some((found, blamed)) = found else { return };
     difference.blamed = blamed;
     let class = found.class();

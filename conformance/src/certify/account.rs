@@ -4,7 +4,7 @@
 //! within the limit; what a rule takes while it works is asked for before ([`Account::ask`]). Whoever is refused fails the whole
 //! certification: bounds that are missing for want of memory would pass for bounds that nobody knows.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hlo::Instruction;
@@ -24,13 +24,56 @@ pub(super) struct Account {
     /// Bytes of values, where the run was seen last.
     live: AtomicU64,
     failure: Mutex<Option<RunError>>,
+    /// Elements whose bounds may still be worked out.
+    effort: AtomicU64,
+    exceeded: AtomicBool,
 }
+
+/// What any rule takes at least, in elements.
+const RULE_ELEMENTS: u64 = 64;
 
 impl Account {
     /// Of a run on so many devices, each of which has this memory.
     pub(super) fn new(room: Room, devices: u32) -> Account {
         let (beside, live) = (Beside::default(), AtomicU64::new(0));
-        Account { room, devices: u64::from(devices.max(1)), beside, live, failure: Mutex::default() }
+        Account {
+            room,
+            devices: u64::from(devices.max(1)),
+            beside,
+            live,
+            failure: Mutex::default(),
+            effort: AtomicU64::new(u64::MAX),
+            exceeded: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, that ends after this many elements whose bounds were found.
+    pub(super) fn limited(mut self, most_elements: u64) -> Account {
+        self.effort = AtomicU64::new(most_elements);
+        self
+    }
+
+    /// Counts what a rule works on. False: that is more than was granted, and the certification has ended.
+    pub(super) fn spend(&self, case: &Case<'_>) -> bool {
+        let elements: usize =
+            case.results.iter().map(|t| t.len()).chain(case.args.iter().map(|a| a.tensor.len())).sum();
+        let wanted = RULE_ELEMENTS.max(elements as u64);
+        let spent =
+            self.effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(wanted));
+        if spent.is_err() {
+            self.exceeded.store(true, Ordering::Relaxed);
+        }
+        spent.is_ok()
+    }
+
+    /// Whether it ended because it took more effort than was granted.
+    pub(super) fn exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more is to be worked out.
+    pub(super) fn has_ended(&self) -> bool {
+        self.exceeded() || self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// How the run that is watched is held to the account, and runs that a rule makes beside it.

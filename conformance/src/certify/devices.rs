@@ -247,7 +247,7 @@ impl Meeting<'_> {
                     spread: spreads.get(k)?.clone(),
                     count: counts.get(k)?.clone(),
                     exact: exact.as_ref().and_then(|e| e.get(k).cloned()),
-                    wild: vec![false; result.len()],
+                    wild: None,
                     error: None,
                 };
                 // Participants add in the type that they exchange.

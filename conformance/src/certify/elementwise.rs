@@ -287,13 +287,14 @@ impl<'a> Corners<'a> {
         } else if self.operands.iter().any(|x| x.uncertain) {
             self.corners(&mut hull)?;
         }
-        let square = self.is_square();
+        let settled = Format::of(ty).map(|f| Settled::new(self.case, f, self.mode, self.is_square()));
+        let settled = settled.as_ref();
         if !self.operands.iter().any(|x| x.uncertain) {
-            return Some(Radii::new((0..n).map(|i| self.radius(i, &hull, square).0).collect()));
+            return Some(Radii::new((0..n).map(|i| self.radius(i, &hull, settled).0).collect()));
         }
         let (each, limits) = (0..n)
             .map(|i| {
-                let (radius, limits) = self.radius(i, &hull, square);
+                let (radius, limits) = self.radius(i, &hull, settled);
                 limits.narrow(self.value.re[i], radius)
             })
             .unzip();
@@ -348,8 +349,8 @@ impl<'a> Corners<'a> {
         Some(())
     }
 
-    /// What an element may be off by, and its limits. The product of a value with itself is no less than 0.
-    fn radius(&self, i: usize, hull: &Hull, square: bool) -> (f64, Limits) {
+    /// What an element may be off by, and its limits; `settled` of floats.
+    fn radius(&self, i: usize, hull: &Hull, settled: Option<&Settled>) -> (f64, Limits) {
         const UNKNOWN: (f64, Limits) = (f64::INFINITY, Limits::NONE);
         let only = |radius: f64| (radius, Limits::NONE);
         let opcode = self.case.opcode();
@@ -365,7 +366,7 @@ impl<'a> Corners<'a> {
             let bounded = opcode == Opcode::Atan2 && v.is_finite();
             return if bounded { only(v.abs() + 3.15 + 8.0 * ulp) } else { UNKNOWN };
         }
-        let Some(format) = Format::of(ty) else {
+        let Some(settled) = settled else {
             // An integer or predicate.
             return only(if exact || hull.low[i] == hull.high[i] && hull.low[i] == v {
                 0.0
@@ -373,7 +374,6 @@ impl<'a> Corners<'a> {
                 (hull.high[i] - v).max(v - hull.low[i])
             });
         };
-        let settled = Settled::new(self.case, format, self.mode, square);
         let (low, high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
         settled.radius(v, [low, high], exact, exact || hull.agrees[i], hull.nan[i])
     }
@@ -660,6 +660,9 @@ impl Hull {
 /// `select`: the chosen one; if the choice may be another, either.
 fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
     let [p, a, b] = &case.args[..] else { return None };
+    if let Some(found) = plain::selected(case, radii) {
+        return Some(found);
+    }
     let v = Numbers::of(case.results[0]);
     let n = v.len();
     let scalar = |t: &Tensor, i: usize| if t.len() == 1 { 0 } else { i };
@@ -742,6 +745,9 @@ fn compare(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
     }
     let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
     let direction = *case.instr.attrs.direction()?;
+    if let Some(found) = plain::compared(case, radii) {
+        return Some(found);
+    }
     let (x, y) = (operand(case, a, &radii[0]), operand(case, b, &radii[1]));
     // Numbers that an f64 does not hold are near to each other.
     let coarse = |t: &Tensor| matches!(t.element_type(), ElementType::S64 | ElementType::U64);

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::probe::{Regions, copied};
 use super::rules::Case;
-use super::{Bounds, Leaf, Radii, Settings, Tree, evaluate};
+use super::{Bounds, Leaf, Radii, Settings, Tree, Watching, evaluate};
 use crate::engine::RunOptions;
 
 /// The most runs for single lanes, of all that an instruction applies.
@@ -73,7 +73,9 @@ impl<'a> Lifted<'a> {
         let trees = args.1.into_iter().map(Tree::Array).collect();
         let values = args.0.into_iter().map(Value::Array).collect();
         let (value, tree) =
-            evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), None).ok()?.pop()?;
+            evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), Watching::default())
+                .ok()?
+                .pop()?;
         let tensors = value.arrays().into_iter().cloned().collect();
         Some((tensors, tree.leaves().into_iter().cloned().collect()))
     }

@@ -25,6 +25,7 @@
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
 //! | `products` | the commonest dots and convolutions | the same instruction in f32 on magnitudes times what each is off by |
+//! | `reductions` | reductions by an addition, the commonest | sums of magnitudes in f64, on all threads |
 //! | `sum_limits` | reductions by an addition of what has limits | sums of limits |
 //! | `relations` | differences and quotients of arrays and their maxima or sums | which elements are of which group |
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
@@ -64,11 +65,13 @@ mod plain;
 mod probe;
 mod products;
 mod rank;
+mod reductions;
 mod reflectors;
 mod region;
 mod relations;
 mod reordered;
 mod rules;
+mod scope;
 mod selected;
 mod sum_limits;
 mod sums;
@@ -84,6 +87,8 @@ use hlo::{ArrayLiteral, InstrId, Module};
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
 
+use rayon::prelude::*;
+
 use crate::engine::{Allowances, Inputs, Outcome, RunOptions, flatten};
 use crate::guard::spawn_deep;
 use account::Account;
@@ -91,6 +96,10 @@ use limits::Limits;
 use relations::Relations;
 
 pub(crate) use number::Format;
+pub use scope::Scope;
+
+/// Elements that a task of a parallel pass takes.
+const PARALLEL: usize = 1 << 14;
 
 /// How far an array's elements may be off; of complex elements, each part.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -117,12 +126,22 @@ pub struct Limited {
 impl Radii {
     /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, which arithmetic on infinities gives, says as little as infinity.
     pub fn new(mut each: Vec<f64>) -> Radii {
-        if each.iter().all(|&r| r == 0.0) {
+        // Whether there are any that are not 0, NaN, or not infinite.
+        let kinds = |part: &[f64]| {
+            part.iter().fold([false; 3], |[some, nan, known], &r| {
+                [some | (r != 0.0), nan | r.is_nan(), known | (r < f64::INFINITY)]
+            })
+        };
+        let either = |a: [bool; 3], b: [bool; 3]| [a[0] | b[0], a[1] | b[1], a[2] | b[2]];
+        let [some, nan, known] = each.par_chunks(PARALLEL).map(kinds).reduce(|| [false; 3], either);
+        if !some {
             return Radii::Zero;
         }
-        each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
-        if each.iter().all(|&r| r == f64::INFINITY) {
+        if !known {
             return Radii::Unknown;
+        }
+        if nan {
+            each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
         }
         Radii::Each(Arc::new(each))
     }
@@ -146,6 +165,16 @@ impl Radii {
                 let limits = from.clone().map(|i| of.limits[i]).collect();
                 Radii::limited(from.map(|i| of.each[i]).collect(), limits)
             }
+        }
+    }
+
+    /// Whether they are the same ones, held once.
+    fn is_same(&self, other: &Radii) -> bool {
+        match (self, other) {
+            (Radii::Zero, Radii::Zero) | (Radii::Unknown, Radii::Unknown) => true,
+            (Radii::Each(a), Radii::Each(b)) => Arc::ptr_eq(a, b),
+            (Radii::Limited(a), Radii::Limited(b)) => Arc::ptr_eq(a, b),
+            (_, _) => false,
         }
     }
 
@@ -255,18 +284,13 @@ impl Bounds {
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
         let Bounds { soft, hard } = self;
-        let hard = if hard == soft { soft.clone() } else { hard };
+        let hard = if hard.is_same(&soft) || hard == soft { soft.clone() } else { hard };
         Bounds { soft, hard }
     }
 
     /// What they take.
     fn bytes(&self) -> u64 {
-        let shared = match (&self.soft, &self.hard) {
-            (Radii::Each(soft), Radii::Each(hard)) => Arc::ptr_eq(soft, hard),
-            (Radii::Limited(soft), Radii::Limited(hard)) => Arc::ptr_eq(soft, hard),
-            (_, _) => false,
-        };
-        self.soft.bytes() + if shared { 0 } else { self.hard.bytes() }
+        self.soft.bytes() + if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() }
     }
 
     /// Whether the array is the reference's to the bit.
@@ -378,6 +402,11 @@ pub trait Visitor {
         true
     }
 
+    /// What it wants to know, if not everything.
+    fn scope(&self) -> Option<Arc<Scope>> {
+        None
+    }
+
     /// An instruction has this value (tuples: with what is inside) and these bounds. `true`: it counts as exact from here on,
     /// because whoever is compared gets the reference's value there.
     fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool;
@@ -424,7 +453,23 @@ pub fn certify(
     allowances: Allowances,
     visitor: &mut dyn Visitor,
 ) -> Result<Certified, Outcome> {
-    let account = Arc::new(Account::new(inputs.room(options), options.devices.count()));
+    let certified = certify_within(module, inputs, options, allowances, visitor, u64::MAX)?;
+    Ok(certified.expect("bounds end for want of effort only where that is limited"))
+}
+
+/// The same, as long as it takes no more effort, in elements for which a bound is found. `None`: it takes more.
+pub fn certify_within(
+    module: &Module,
+    inputs: Inputs,
+    options: &RunOptions,
+    allowances: Allowances,
+    visitor: &mut dyn Visitor,
+    most_elements: u64,
+) -> Result<Option<Certified>, Outcome> {
+    let account = Account::new(inputs.room(options), options.devices.count());
+    let account = Arc::new(account.limited(most_elements));
+    let asked_for = visitor.scope();
+    let counts = account.clone();
     let settings = Settings { allowances, options: *options, account, nested: false };
     let Inputs { arguments, host } = inputs;
     // Moved, so that what nothing needs any more is gone at its last use.
@@ -436,7 +481,8 @@ pub fn certify(
     let link = visitor.wants().then(|| walk::Link::new(ask, answered));
     let ended = thread::scope(|scope| {
         let visited = link.is_some();
-        let run = move || evaluate(module, arguments, trees, settings, host, link);
+        let run =
+            move || evaluate(module, arguments, trees, settings, host, Watching { link, scope: asked_for });
         let spawned = spawn_deep(scope, None, run);
         if spawned.is_ok() {
             for (at, value, tree) in asked {
@@ -454,6 +500,9 @@ pub fn certify(
             }
         }
     });
+    if counts.exceeded() {
+        return Ok(None);
+    }
     let devices = ended.map_err(|e| match Outcome::of_interpreter(&e) {
         Outcome::Trap(d) if e.kind == ErrorKind::OutOfMemory => Outcome::Trap(d.note(WITHOUT)),
         outcome => outcome,
@@ -463,7 +512,15 @@ pub fn certify(
         flatten(value.into_literal(), &mut arrays);
         arrays.into_iter().zip(tree.arrays().into_iter().cloned()).collect()
     });
-    Ok(Certified { results: results.collect() })
+    Ok(Some(Certified { results: results.collect() }))
+}
+
+/// Who is told of bounds, and which are worked out.
+#[derive(Default)]
+struct Watching {
+    link: Option<walk::Link>,
+    /// `None`: all are.
+    scope: Option<Arc<Scope>>,
 }
 
 /// Runs a module on arguments with bounds; device by device the result with its bounds.
@@ -473,10 +530,10 @@ fn evaluate(
     trees: Vec<Vec<Tree>>,
     settings: Settings,
     host: Arc<dyn hlo_interp::device::host::Host>,
-    link: Option<walk::Link>,
+    watching: Watching,
 ) -> Result<Vec<(Value, Tree)>, RunError> {
     let (options, account) = (settings.options, settings.account.clone());
-    let watcher = Arc::new(walk::Watcher::new(module, trees, settings, link));
+    let watcher = Arc::new(walk::Watcher::new(module, trees, settings, watching));
     let interpreter = Interpreter::new(
         module,
         account.bound(Options {

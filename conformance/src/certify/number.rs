@@ -8,7 +8,9 @@ use hlo::num_complex::Complex;
 use hlo::small_float::FloatFormat;
 use hlo::{BufferOf, ElementType, TypeClass, with_buffer, with_element_type};
 use hlo_interp::Tensor;
+use rayon::prelude::*;
 
+use super::PARALLEL;
 use crate::element::Number;
 
 /// `2^k` for any exponent that `f64` has, subnormals included.
@@ -144,6 +146,16 @@ impl Numbers {
         let (mut re, mut im) = (Vec::with_capacity(tensor.len()), None);
         if ty.is_complex() {
             im = Some(Vec::with_capacity(tensor.len()));
+        }
+        if im.is_none() && tensor.len() >= PARALLEL {
+            re.resize(tensor.len(), 0.0);
+            with_buffer!(tensor.buffer(), v => {
+                let parts = re.par_chunks_mut(PARALLEL).zip(v.par_chunks(PARALLEL));
+                parts.for_each(|(re, v)| {
+                    re.iter_mut().zip(v).for_each(|(to, &x)| *to = Number::parts(x).0.value());
+                });
+            });
+            return Numbers { ty, re, im };
         }
         with_buffer!(tensor.buffer(), v => for &x in v {
             let (a, b) = Number::parts(x);

@@ -5,6 +5,7 @@
 //! When is double rounding innocuous?, 1995). Functions are those of
 //! the interpreter.
 
+use hlo::attrs::{CompareType, Direction};
 use hlo::half::{bf16, f16};
 use hlo::{ElementType, Opcode, with_buffer};
 use hlo_interp::Tensor;
@@ -32,7 +33,7 @@ trait Float: Copy + Sync + Send {
     fn function(opcode: Opcode, x: f64) -> f64;
 }
 
-fn of<T: Elementary>(opcode: Opcode, x: T) -> T {
+fn of<T: Elementary + hlo_interp::scalar::Float>(opcode: Opcode, x: T) -> T {
     match opcode {
         Opcode::Exponential => x.exponential(),
         Opcode::ExponentialMinusOne => x.exponential_minus_one(),
@@ -41,6 +42,8 @@ fn of<T: Elementary>(opcode: Opcode, x: T) -> T {
         Opcode::Logistic => x.logistic(),
         Opcode::Tanh => x.tanh(),
         Opcode::Rsqrt => x.rsqrt(),
+        Opcode::Erf => x.erf(),
+        Opcode::Cbrt => x.cbrt(),
         _ => x.sqrt(),
     }
 }
@@ -103,10 +106,13 @@ fn computes(opcode: Opcode) -> bool {
             | Opcode::Tanh
             | Opcode::Sqrt
             | Opcode::Rsqrt
+            | Opcode::Erf
+            | Opcode::Cbrt
     )
 }
 
-fn is_float(t: &Tensor) -> bool {
+/// Whether it has numbers of one of the types that are computed here.
+pub(super) fn is_float(t: &Tensor) -> bool {
     matches!(t.element_type(), ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16)
 }
 
@@ -114,10 +120,7 @@ fn is_float(t: &Tensor) -> bool {
 pub(super) fn applies(case: &Case<'_>) -> bool {
     let [result] = case.results[..] else { return false };
     let n = result.len();
-    let fits = |a: &Arg<'_>| {
-        let limits = a.leaf.bounds.soft.has_limits() || a.leaf.bounds.hard.has_limits();
-        is_float(a.tensor) && (a.tensor.len() == n || a.tensor.len() == 1) && !limits
-    };
+    let fits = |a: &Arg<'_>| is_float(a.tensor) && (a.tensor.len() == n || a.tensor.len() == 1);
     let types = |a: &Arg<'_>| a.tensor.element_type() == result.element_type();
     computes(case.opcode())
         && is_float(result)
@@ -128,7 +131,7 @@ pub(super) fn applies(case: &Case<'_>) -> bool {
 
 /// The radii of an elementwise instruction; `None`: they are found elsewhere.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
-    if !applies(case) || radii.iter().any(Radii::has_limits) {
+    if !applies(case) {
         return None;
     }
     fn from<A: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
@@ -172,16 +175,27 @@ struct Ends {
 }
 
 impl Ends {
+    /// Of a value that may be so far off, and within these limits.
     #[inline(always)]
-    fn new<A: Float>(x: f64, r: f64, wide: bool, flushed: bool, format: Format) -> Ends {
+    fn new<A: Float>(x: f64, r: f64, limits: Limits, wide: bool, flushed: bool, format: Format) -> Ends {
         let (mut low, mut high) = (x, x);
         let mut unknown = false;
         if r > 0.0 {
-            unknown = !(r.is_finite() && x.is_finite());
-            if !unknown {
+            if r.is_finite() && x.is_finite() {
                 (low, high) = (x - r, x + r);
                 if wide {
                     (low, high) = (low.next_down(), high.next_up());
+                }
+                // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not exact: it
+                // may have either sign.
+                let (l, h) = (low.max(limits.low.min(x)), high.min(limits.high.max(x)));
+                if l < h {
+                    (low, high) = (l, h);
+                }
+            } else {
+                unknown = limits.is_none() || x.is_nan();
+                if !unknown {
+                    (low, high) = (limits.low.min(x), limits.high.max(x));
                 }
             }
         }
@@ -197,15 +211,31 @@ impl Ends {
             if wide && h < high {
                 h += format.ulp(h);
             }
-            unknown |= !(l.is_finite() && h.is_finite());
-            (low, high) = (l, h);
+            // The operand itself may be too large for its type.
+            unknown |= !(l.is_finite() && h.is_finite()) && limits.is_none();
+            if !unknown {
+                (low, high) = (l, h);
+            }
         }
         Ends { low, high, exact: !unknown && (low == high || x.is_nan()), unknown }
     }
+
+    fn holds_zero(self) -> bool {
+        self.low <= 0.0 && self.high >= 0.0
+    }
+
+    fn is_infinite(self) -> bool {
+        self.low.is_infinite() || self.high.is_infinite()
+    }
+}
+
+/// An element.
+pub(super) fn at(t: &Tensor, i: usize) -> f64 {
+    with_buffer!(t.buffer(), v => Number::parts(v[i]).0.value())
 }
 
 /// Some elements, or the one that there is, as often.
-fn decoded(t: &Tensor, first: usize, out: &mut [f64]) {
+pub(super) fn decoded(t: &Tensor, first: usize, out: &mut [f64]) {
     with_buffer!(t.buffer(), v => {
         if v.len() == 1 {
             out.fill(Number::parts(v[0]).0.value());
@@ -216,16 +246,114 @@ fn decoded(t: &Tensor, first: usize, out: &mut [f64]) {
     });
 }
 
+/// The operands, and what widens their intervals.
+fn sides<'a>(case: &'a Case<'a>, radii: &'a [Radii], format: Format) -> Vec<Side<'a>> {
+    let allowed = &case.settings.allowances;
+    let side = |(a, radii): (&'a Arg<'a>, &'a Radii)| Side {
+        tensor: a.tensor,
+        radii,
+        wide: allowed.excess_precision && format.precision < 24 || allowed.contraction && a.leaf.product,
+    };
+    case.args.iter().zip(radii).map(side).collect()
+}
+
+impl Side<'_> {
+    /// An element of value `x`, or the one that there is.
+    #[inline(always)]
+    fn ends<A: Float>(&self, i: usize, x: f64, flushed: bool, format: Format) -> Ends {
+        let at = if self.tensor.len() == 1 { 0 } else { i };
+        Ends::new::<A>(x, self.radii.at(at), self.radii.limits(at), self.wide, flushed, format)
+    }
+}
+
+/// The radii of a comparison of floats of one of the types here: 0 where the intervals do not meet. `None`: they are found elsewhere.
+pub(super) fn compared(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
+    let ([a, b], [result]) = (&case.args[..], &case.results[..]) else { return None };
+    let fits = |a: &Arg<'_>| is_float(a.tensor) && (a.tensor.len() == result.len() || a.tensor.len() == 1);
+    if !fits(a) || !fits(b) || a.tensor.element_type() != b.tensor.element_type() {
+        return None;
+    }
+    match a.tensor.element_type() {
+        ElementType::F64 => meets::<Double>(case, radii),
+        ElementType::F32 => meets::<Single>(case, radii),
+        ElementType::F16 => meets::<Half>(case, radii),
+        ElementType::BF16 => meets::<Brain>(case, radii),
+        _ => None,
+    }
+}
+
+fn meets<A: Float>(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
+    let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+    let direction = *case.instr.attrs.direction()?;
+    let format = Format::of(A::TYPE)?;
+    let sides = sides(case, radii, format);
+    let [a, b] = &sides[..] else { return None };
+    let same = case.args[0].from == case.args[1].from;
+    let flushed = case.settings.allowances.flush_denormals;
+    let element = |x: Ends, y: Ends, (a, b): (f64, f64)| {
+        if x.exact && y.exact {
+            return 0.0;
+        }
+        let nan = |of: Ends, value: f64| of.exact && value.is_nan();
+        if nan(x, a) && (!total || !y.unknown) || nan(y, b) && (!total || !x.unknown) {
+            return 0.0;
+        }
+        if x.unknown || y.unknown {
+            return f64::INFINITY;
+        }
+        if same {
+            return 0.0;
+        }
+        let strictly = x.high < y.low || y.high < x.low;
+        let weakly = match direction {
+            Direction::Eq | Direction::Ne => false,
+            Direction::Lt | Direction::Ge => y.high <= x.low,
+            Direction::Gt | Direction::Le => x.high <= y.low,
+        };
+        if strictly || weakly && !total { 0.0 } else { 1.0 }
+    };
+    let mut each = vec![0.0; case.results[0].len()];
+    each.par_chunks_mut(TASK).enumerate().for_each(|(task, each)| {
+        let first = task * TASK;
+        let mut values = [vec![0.0; each.len()], vec![0.0; each.len()]];
+        decoded(a.tensor, first, &mut values[0]);
+        decoded(b.tensor, first, &mut values[1]);
+        for (i, r) in each.iter_mut().enumerate() {
+            let both = (values[0][i], values[1][i]);
+            let x = a.ends::<A>(first + i, both.0, flushed, format);
+            let y = b.ends::<A>(first + i, both.1, flushed, format);
+            *r = element(x, y, both);
+        }
+    });
+    Some(Radii::new(each))
+}
+
+/// The radii of a `select` whose choices are all decided, between values without limits. `None`: they are found elsewhere.
+pub(super) fn selected(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
+    let [p, a, b] = &case.args[..] else { return None };
+    if !radii[0].is_zero() || radii.iter().any(Radii::has_limits) {
+        return None;
+    }
+    let n = case.results[0].len();
+    let scalars = [p, a, b].map(|x| x.tensor.len() != n);
+    let mut each = vec![0.0; n];
+    each.par_chunks_mut(TASK).enumerate().for_each(|(task, each)| {
+        let first = task * TASK;
+        let mut chosen = vec![0.0; each.len()];
+        decoded(p.tensor, if scalars[0] { 0 } else { first }, &mut chosen);
+        for (i, r) in each.iter_mut().enumerate() {
+            let k = if chosen[i] != 0.0 { 1 } else { 2 };
+            *r = radii[k].at(if scalars[k] { 0 } else { first + i });
+        }
+    });
+    Some(Radii::new(each))
+}
+
 fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
     let (opcode, result) = (case.opcode(), case.results[0]);
     let (from, to) = (Format::of(A::TYPE)?, Format::of(R::TYPE)?);
     let allowed = &case.settings.allowances;
-    let sides = case.args.iter().zip(radii).map(|(a, radii)| Side {
-        tensor: a.tensor,
-        radii,
-        wide: allowed.excess_precision && from.precision < 24 || allowed.contraction && a.leaf.product,
-    });
-    let sides: Vec<Side<'_>> = sides.collect();
+    let sides = sides(case, radii, from);
     let square = opcode == Opcode::Multiply && case.args[0].from == case.args[1].from;
     let settled = Settled::new(case, to, mode, square);
     let flushed = allowed.flush_denormals && flushes(opcode);
@@ -245,10 +373,10 @@ fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Opti
                     let Some(side) = sides.get(k) else {
                         return Ends { low: 0.0, high: 0.0, exact: true, unknown: false };
                     };
-                    let at = if side.tensor.len() == 1 { 0 } else { first + i };
-                    Ends::new::<A>(xs[k][i], side.radii.at(at), side.wide, flushed, from)
+                    side.ends::<A>(first + i, xs[k][i], flushed, from)
                 };
                 let (radius, limit) = element::<R>(opcode, v[i], end(0), end(1), &settled, mode, flushed, to);
+                let (radius, limit) = limit.narrow(v[i], radius);
                 radii[i] = radius;
                 if !limit.is_none() {
                     limits.get_or_insert_with(|| vec![Limits::NONE; n])[i] = limit;
@@ -330,16 +458,20 @@ fn element<R: Float>(
         }
     };
     match opcode {
+        // Zero times infinity: within the box perhaps, and at none of its corners.
+        Opcode::Multiply if (a.is_infinite() || b.is_infinite()) && (a.holds_zero() || b.holds_zero()) => {
+            UNKNOWN
+        }
         Opcode::Add => hull(&[a.low + b.low, a.high + b.high]),
         Opcode::Subtract => hull(&[a.low - b.high, a.high - b.low]),
         Opcode::Multiply => hull(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]),
         // The pole is at 0.
-        Opcode::Divide if !b.exact && b.low <= 0.0 && b.high >= 0.0 => UNKNOWN,
+        Opcode::Divide if !b.exact && b.holds_zero() => UNKNOWN,
         Opcode::Divide => hull(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high]),
         Opcode::Maximum => hull(&[larger(a.low, b.low), larger(a.high, b.high)]),
         Opcode::Minimum => hull(&[-larger(-a.low, -b.low), -larger(-a.high, -b.high)]),
         Opcode::Negate => hull(&[-a.low, -a.high]),
-        Opcode::Abs if a.low < 0.0 && a.high > 0.0 => hull(&[a.low.abs(), a.high.abs(), 0.0]),
+        Opcode::Abs if a.low <= 0.0 && a.high >= 0.0 => hull(&[a.low.abs(), a.high.abs(), 0.0]),
         Opcode::Abs => hull(&[a.low.abs(), a.high.abs()]),
         // Zeros of both signs have infinities of both.
         Opcode::Rsqrt if a.low <= 0.0 => UNKNOWN,

@@ -82,14 +82,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
         None
     };
     let n = result.len();
-    let terms = Terms {
-        magnitude,
-        spread: Vec::new(),
-        count: vec![count; n],
-        exact,
-        wild: vec![false; n],
-        error: Some(error),
-    };
+    let terms =
+        Terms { magnitude, spread: Vec::new(), count: vec![count; n], exact, wild: None, error: Some(error) };
     let literal = case.settings.options.accumulate == Accumulate::Region;
     Some(sums::concluded(case, result, &terms, &manner, literal, false, mode))
 }

@@ -22,7 +22,7 @@ use hlo_interp::{Devices, Tensor, Value};
 use super::expression::{Expression, Origin};
 use super::number::Format;
 use super::rank::{self, Line};
-use super::{Settings, Tree, evaluate};
+use super::{Settings, Tree, Watching, evaluate};
 use crate::engine::RunOptions;
 
 /// The most representatives of the operands on one side of a choice.
@@ -588,5 +588,5 @@ pub(super) fn evaluated(
     let options = RunOptions { devices: Devices::ONE, seed: 0, ..settings.options };
     let settings = Settings { options, nested: true, ..settings.clone() };
     let values = args.into_iter().map(Value::Array).collect();
-    evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), None).ok()?.pop()
+    evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), Watching::default()).ok()?.pop()
 }

@@ -16,8 +16,8 @@ use super::limits::Limits;
 use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, complex, elementwise, folds, lapack, linear, log_add_exp, movement,
-    multiplied, order, reflectors, relations, reordered, sums,
+    Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
+    movement, multiplied, order, reflectors, relations, reordered, sums,
 };
 use crate::engine::RunOptions;
 
@@ -214,7 +214,7 @@ fn computed(case: &Case<'_>) -> Vec<Leaf> {
     if !contracted && case.has_exact_operands() && case.is_exact() {
         return case.results.iter().map(|_| leaf(Bounds::default())).collect();
     }
-    if !case.settings.account.ask(case) {
+    if !case.settings.account.ask(case) || !case.settings.account.spend(case) {
         return unknown();
     }
     if let Some(bounds) = in_blocks(case) {
@@ -279,7 +279,8 @@ pub(super) fn stands_for(case: &Case<'_>, module: &Module) -> Option<Vec<Bounds>
     let settings = Settings { options, nested: true, ..case.settings.clone() };
     let values = case.args.iter().map(|a| Value::Array(a.tensor.clone())).collect();
     let trees = case.args.iter().map(|a| Tree::Array(a.leaf.clone())).collect();
-    let results = super::evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), None);
+    let results =
+        super::evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), Watching::default());
     let (_, tree) = results.ok()?.pop()?;
     Some(tree.arrays().into_iter().cloned().collect())
 }

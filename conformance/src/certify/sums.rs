@@ -7,12 +7,13 @@
 
 use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_interp::{Accumulate, Tensor, Value};
+use rayon::prelude::*;
 
 use super::limits::Limits;
 use super::number::{Format, Numbers, rounded, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::{Radii, Settings, elementwise, movement, multiplied, products, relations, sum_limits};
+use super::{PARALLEL, Radii, Settings, elementwise, movement, multiplied, products, reductions, sum_limits};
 
 /// Whether a fold is by an addition of floats.
 pub(super) fn is_sum(case: &Case<'_>) -> bool {
@@ -37,8 +38,8 @@ pub(super) struct Terms {
     pub(super) count: Vec<f64>,
     /// The exact sum at the reference operands, where that is worth knowing.
     pub(super) exact: Option<Vec<f64>>,
-    /// An infinity or NaN among the terms may be another.
-    pub(super) wild: Vec<bool>,
+    /// An infinity or NaN among the terms may be another; `None`: nowhere.
+    pub(super) wild: Option<Vec<bool>>,
     /// What roundings of the accumulator and operands that are off come to together, if that was found at once.
     pub(super) error: Option<Vec<f64>>,
 }
@@ -129,7 +130,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         magnitude.iter_mut().zip(met).filter(|(_, met)| *met > 0.0).for_each(|(m, _)| *m = f64::INFINITY);
     }
     let mut spread = vec![0.0; n];
-    let mut wild = vec![false; n];
+    let mut wild: Option<Vec<bool>> = None;
     for k in 0..factors {
         if xs[k].off.iter().all(|&r| r == 0.0) || magnitude.iter().all(|m| !m.is_finite()) {
             continue;
@@ -152,6 +153,7 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                     vec![1.0; xs[l].off.len()]
                 }
             })?;
+            let wild = wild.get_or_insert_with(|| vec![false; n]);
             wild.iter_mut().zip(met).for_each(|(w, m)| *w |= m > 0.0);
         }
     }
@@ -251,14 +253,15 @@ impl Factor {
             }
             _ => 0.0,
         };
-        let special: Vec<bool> = (0..n).map(|i| !x.is_finite(i)).collect();
-        let magnitude: Vec<f64> = (0..n).map(|i| if special[i] { 0.0 } else { x.modulus(i) }).collect();
+        let each = || (0..n).into_par_iter().with_min_len(PARALLEL);
+        let special: Vec<bool> = each().map(|i| !x.is_finite(i)).collect();
+        let magnitude: Vec<f64> = each().map(|i| if special[i] { 0.0 } else { x.modulus(i) }).collect();
         let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
-        let off: Vec<f64> = (0..n).map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
-        let largest = (0..n)
+        let off: Vec<f64> = each().map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
+        let largest = each()
             .map(|i| (magnitude[i] + off[i]).next_up() * f64::from(u8::from(magnitude[i] + off[i] > 0.0)))
             .collect();
-        let value = (0..n).map(|i| if special[i] { 0.0 } else { x.re[i] }).collect();
+        let value = each().map(|i| if special[i] { 0.0 } else { x.re[i] }).collect();
         Factor { value, magnitude, off, largest, special }
     }
 }
@@ -280,82 +283,95 @@ pub(super) fn concluded(
     let own = Format::of(ty);
     let acc = manner.accumulator;
     let flush = case.settings.allowances.flush_denormals;
-    let parts: Vec<&[f64]> = std::iter::once(&v.re[..]).chain(v.im.as_deref()).collect();
-    let mut each = vec![0.0f64; n];
-    let (mut low, mut high) = (vec![0.0; n], vec![0.0; n]);
-    for part in parts {
-        let mut exact = vec![false; n];
-        for i in 0..n {
-            let (count, s) = (terms.count[i], terms.magnitude[i]);
-            let single = count <= 1.0 && manner.factors <= 1.0 || count <= 2.0 && manner.factors == 0.0;
-            let wide = own.is_some_and(|f| f.precision >= 24) && !complex;
-            // One rounding, or none: right in the type itself.
-            let steps = if single && (wide || manner.factors == 0.0 && count <= 1.0) {
-                0.0
-            } else {
-                count + manner.factors
-            };
-            let mut error = match &terms.error {
-                Some(error) => error[i],
-                None => gamma(steps, acc.unit()) * s + terms.spread[i],
-            };
-            if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
-                error += 2.0 * count * manner.factors * acc.least();
+    let wide = own.is_some_and(|f| f.precision >= 24) && !complex;
+    let limit = own.map_or(f64::INFINITY, |f| f.max);
+    // What the exact sum may be, and whether it is the reference's value.
+    let ends = |i: usize, x: f64| {
+        let (count, s) = (terms.count[i], terms.magnitude[i]);
+        let single = count <= 1.0 && manner.factors <= 1.0 || count <= 2.0 && manner.factors == 0.0;
+        // One rounding, or none: right in the type itself.
+        let steps = if single && (wide || manner.factors == 0.0 && count <= 1.0) {
+            0.0
+        } else {
+            count + manner.factors
+        };
+        let mut error = match &terms.error {
+            Some(error) => error[i],
+            None => gamma(steps, acc.unit()) * s + terms.spread[i],
+        };
+        if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
+            error += 2.0 * count * manner.factors * acc.least();
+        }
+        if flush && s > 0.0 {
+            error += 2.0 * (count + manner.factors) * acc.min_normal();
+        }
+        let center = match &terms.exact {
+            Some(sum) => {
+                error += s * f64::EPSILON;
+                sum[i]
             }
-            if flush && s > 0.0 {
-                error += 2.0 * (count + manner.factors) * acc.min_normal();
-            }
-            let center = match &terms.exact {
-                Some(sum) => {
-                    error += s * f64::EPSILON;
-                    sum[i]
-                }
-                None => {
-                    // The exact sum is half a unit around the reference, or the reference has errors of its own. One element is passed on as it is.
-                    let passed = count <= 1.0 && manner.factors == 0.0;
-                    if steps > 0.0 || error > 0.0 && !passed {
-                        if steps > 0.0 && (literal_reference || manner.literal) {
-                            error *= 2.0;
-                        } else if let Some(f) = own {
-                            error += f.ulp(part[i].abs()) / 2.0;
-                        }
+            None => {
+                // The exact sum is half a unit around the reference, or the reference has errors of its own. One element is passed on as it is.
+                let passed = count <= 1.0 && manner.factors == 0.0;
+                if steps > 0.0 || error > 0.0 && !passed {
+                    if steps > 0.0 && (literal_reference || manner.literal) {
+                        error *= 2.0;
+                    } else if let Some(f) = own {
+                        error += f.ulp(x.abs()) / 2.0;
                     }
-                    part[i]
                 }
-            };
-            exact[i] = error == 0.0 && (terms.exact.is_none() || s == 0.0);
-            let error = if error > 0.0 { (error * (1.0 + 16.0 * f64::EPSILON)).next_up() } else { 0.0 };
-            (low[i], high[i]) = (center - error, center + error);
-        }
-        let (low, high) = (rounded(ty.real_part(), &low), rounded(ty.real_part(), &high));
-        for i in 0..n {
-            let (x, s) = (part[i], terms.magnitude[i]);
-            let overflows = s * (1.0 + 2.0 * gamma(terms.count[i] + manner.factors, acc.unit())) >= acc.max;
-            let r = if !s.is_finite() || terms.wild[i] && mode == Mode::Hard {
+                x
+            }
+        };
+        let exact = error == 0.0 && (terms.exact.is_none() || s == 0.0);
+        let error = if error > 0.0 { (error * (1.0 + 16.0 * f64::EPSILON)).next_up() } else { 0.0 };
+        (center - error, center + error, exact)
+    };
+    // With the ends rounded to the type.
+    let radius = |i: usize, x: f64, low: f64, high: f64, exact: bool| {
+        let s = terms.magnitude[i];
+        let overflows = s * (1.0 + 2.0 * gamma(terms.count[i] + manner.factors, acc.unit())) >= acc.max;
+        if !s.is_finite() || terms.wild.as_ref().is_some_and(|wild| wild[i]) && mode == Mode::Hard {
+            UNKNOWN
+        } else if !x.is_finite() {
+            if mode == Mode::Soft || !overflows && !complex { 0.0 } else { UNKNOWN }
+        } else if overflows && mode == Mode::Hard {
+            UNKNOWN
+        } else if x == 0.0 && s > 0.0 && manner.factors > 0.0 {
+            // A product that is too small is a zero of its sign, and may be added to another zero.
+            let apart = high.abs().max(low.abs());
+            if apart.is_finite() { apart.max(own.map_or(0.0, Format::least)) } else { UNKNOWN }
+        } else if exact {
+            0.0
+        } else {
+            let clamped = |y: f64, to: f64| if y.is_finite() { y } else { to };
+            let decided = low.is_finite() && high.is_finite();
+            if !decided && mode == Mode::Hard {
                 UNKNOWN
-            } else if !x.is_finite() {
-                if mode == Mode::Soft || !overflows && !complex { 0.0 } else { UNKNOWN }
-            } else if overflows && mode == Mode::Hard {
-                UNKNOWN
-            } else if x == 0.0 && s > 0.0 && manner.factors > 0.0 {
-                // A product that is too small is a zero of its sign, and may be added to another zero.
-                let apart = high[i].abs().max(low[i].abs());
-                if apart.is_finite() { apart.max(own.map_or(0.0, Format::least)) } else { UNKNOWN }
-            } else if exact[i] {
-                0.0
             } else {
-                let limit = own.map_or(f64::INFINITY, |f| f.max);
-                let clamped = |y: f64, to: f64| if y.is_finite() { y } else { to };
-                let decided = low[i].is_finite() && high[i].is_finite();
-                if !decided && mode == Mode::Hard {
-                    UNKNOWN
-                } else {
-                    let apart = (clamped(high[i], limit) - x).max(x - clamped(low[i], -limit));
-                    if apart > 0.0 { apart.next_up() } else { sign_of_zero(x, low[i], high[i], own) }
-                }
-            };
-            each[i] = each[i].max(r);
+                let apart = (clamped(high, limit) - x).max(x - clamped(low, -limit));
+                if apart > 0.0 { apart.next_up() } else { sign_of_zero(x, low, high, own) }
+            }
         }
+    };
+    let mut each = vec![0.0f64; n];
+    for part in std::iter::once(&v.re[..]).chain(v.im.as_deref()) {
+        each.par_chunks_mut(PARALLEL).enumerate().for_each(|(task, each)| {
+            let first = task * PARALLEL;
+            let part = &part[first..first + each.len()];
+            let (mut low, mut high) = (Vec::with_capacity(part.len()), Vec::with_capacity(part.len()));
+            let mut exact = Vec::with_capacity(part.len());
+            for (i, &x) in part.iter().enumerate() {
+                let (l, h, same) = ends(first + i, x);
+                low.push(l);
+                high.push(h);
+                exact.push(same);
+            }
+            let (low, high) = (rounded(ty.real_part(), &low), rounded(ty.real_part(), &high));
+            for (i, r) in each.iter_mut().enumerate() {
+                *r = r.max(radius(first + i, part[i], low[i], high[i], exact[i]));
+            }
+        });
     }
     Radii::new(each)
 }
@@ -427,38 +443,13 @@ pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }
 
-/// Sums over the elements that each result of a reduction is of, added up in f64 and widened by what that may lose.
-struct Reduced {
-    magnitude: Vec<f64>,
-    spread: Vec<f64>,
-    count: f64,
-}
-
-/// Those of a reduction of one array whose elements are all known; `None` of other folds.
-fn reduced(case: &Case<'_>, xs: &[Factor]) -> Option<Reduced> {
-    let ([x, init], [result]) = (xs, &case.results[..]) else { return None };
-    let known = |x: &Factor| x.largest.iter().all(|m| m.is_finite());
-    if case.opcode() != Opcode::Reduce || !known(x) || !known(init) || init.off.len() != 1 {
-        return None;
-    }
-    let groups = relations::reduced(case)?;
-    let results = result.len();
-    let (mut magnitude, mut spread) = (vec![init.largest[0]; results], vec![init.off[0]; results]);
-    for (i, &group) in groups.iter().enumerate() {
-        magnitude[group as usize] += x.largest[i];
-        spread[group as usize] += x.off[i];
-    }
-    let count = (groups.len() / results.max(1)) as f64 + 1.0;
-    // Additions of what is not negative lose at most a unit each.
-    let wider = 1.0 + (count + 2.0) * f64::EPSILON;
-    magnitude.iter_mut().chain(&mut spread).for_each(|x| *x *= wider);
-    Some(Reduced { magnitude, spread, count })
-}
-
 fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
     if mode == Mode::Hard && misplaced(case, radii) {
         return Some(unknown());
+    }
+    if let Some(found) = reductions::bounds(case, radii, mode) {
+        return Some(vec![found]);
     }
     let (shapes, regions) = (moved_shapes(case, &to_f64), Regions::Retyped(&to_f64));
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to_f64), &regions)?;
@@ -477,21 +468,10 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
-    let directly = reduced(case, &xs);
-    let magnitudes = match &directly {
-        Some(sums) => vec![sums.magnitude.clone()],
-        None => run(&|x| x.largest.clone())?,
-    };
-    let counts = match &directly {
-        Some(sums) => vec![vec![sums.count; sums.magnitude.len()]],
-        None => run(&|x| vec![1.0; x.off.len()])?,
-    };
+    let magnitudes = run(&|x| x.largest.clone())?;
+    let counts = run(&|x| vec![1.0; x.off.len()])?;
     let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
-    let spreads = match directly {
-        _ if !off => None,
-        Some(sums) => Some(vec![sums.spread]),
-        None => Some(run(&|x| x.off.clone())?),
-    };
+    let spreads = if off { Some(run(&|x| x.off.clone())?) } else { None };
     let complex = ty.is_complex();
     let literal = matches!(case.opcode(), Opcode::Scatter | Opcode::SelectAndScatter)
         || case.opcode() == Opcode::Scan && complex;
@@ -514,7 +494,7 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                     .map_or_else(|| vec![0.0; n], |s| s.get(k).cloned().unwrap_or_default()),
                 count: counts.get(k)?.clone(),
                 exact: sums.as_ref().and_then(|s| s.get(k).cloned()),
-                wild: vec![false; n],
+                wild: None,
                 error: None,
             };
             let fits = [terms.magnitude.len(), terms.spread.len(), terms.count.len()].iter().all(|&l| l == n);

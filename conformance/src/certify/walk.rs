@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::devices::{self, Deposit};
 use super::number::Format;
 use super::rules::{self, Arg, Case};
-use super::{At, Bounds, Leaf, Settings, Tree, exact_tree, undecided_tree, unknown_tree};
+use super::{At, Bounds, Leaf, Scope, Settings, Tree, Watching, exact_tree, undecided_tree, unknown_tree};
 use crate::engine::Allowances;
 
 /// The way to the visitor, who sits in another thread.
@@ -48,6 +48,7 @@ pub(super) struct Watcher {
     settings: Settings,
     devices: Vec<Mutex<State>>,
     link: Option<Link>,
+    scope: Option<Arc<Scope>>,
     /// What devices handed in to collectives, by instruction and how often it ran before.
     deposits: Mutex<FxHashMap<(InstrId, u64), Deposits>>,
     /// By instruction: operands that it is the last to use in its computation.
@@ -95,7 +96,7 @@ impl Watcher {
         module: &Module,
         arguments: Vec<Vec<Tree>>,
         settings: Settings,
-        link: Option<Link>,
+        Watching { link, scope }: Watching,
     ) -> Watcher {
         let mut last_uses: FxHashMap<InstrId, Vec<InstrId>> = FxHashMap::default();
         for &c in module.computations() {
@@ -111,6 +112,7 @@ impl Watcher {
             settings,
             devices: arguments.into_iter().map(device).collect(),
             link,
+            scope,
             deposits: Mutex::default(),
             last_uses,
         }
@@ -122,6 +124,11 @@ impl Watcher {
         let root = module.root(module.entry());
         let tree = state.frames.first().and_then(|f| f.known.get(&root));
         tree.filter(|tree| fits(value, tree)).cloned().unwrap_or_else(|| unknown_tree(value))
+    }
+
+    /// Whether the bounds of an instruction are to be worked out.
+    fn needs(&self, id: InstrId) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.needs(id))
     }
 
     fn number(&self, site: &Site<'_>) -> usize {
@@ -238,7 +245,10 @@ impl Observer for Watcher {
         if !fits(result, &tree) {
             tree = unknown_tree(result);
         }
-        if let Some(link) = &self.link {
+        let scope = self.scope.as_ref();
+        if scope.is_some_and(|s| s.injects(site.id) && !s.visits(site.id)) {
+            tree = exact_tree(result);
+        } else if let Some(link) = self.link.as_ref().filter(|_| scope.is_none_or(|s| s.visits(site.id))) {
             let at = At {
                 device: site.device,
                 instr: site.id,
@@ -257,7 +267,7 @@ impl Observer for Watcher {
             });
             frame.known.insert(site.id, tree);
         }
-        if self.settings.account.failure().is_some() { Flow::Stop } else { Flow::Continue }
+        if self.settings.account.has_ended() { Flow::Stop } else { Flow::Continue }
     }
 }
 
@@ -347,6 +357,7 @@ impl Watcher {
                     }
                 }
             }
+            _ if !self.needs(site.id) => Some(exact_tree(result)),
             Opcode::CustomCall if returned.is_some() => returned,
             _ => self.computed(site, &ended, result),
         };

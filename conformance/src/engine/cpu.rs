@@ -324,6 +324,10 @@ impl Executable for Loaded<'_> {
         let whole = loaded.lowered.as_ref().is_some_and(|l| l.whole);
         whole.then(|| Box::new(loaded) as Box<dyn Executable + '_>)
     }
+
+    fn can_be_observed(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

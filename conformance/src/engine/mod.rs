@@ -339,6 +339,11 @@ pub trait Executable: Send + Sync {
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         None
     }
+
+    /// Whether it may have a form, now or watched: what costs nothing to ask.
+    fn can_be_observed(&self) -> bool {
+        self.form().is_some()
+    }
 }
 
 /// That an engine cannot be observed.

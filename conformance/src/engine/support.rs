@@ -127,4 +127,8 @@ impl Executable for Borrowed<'_> {
     fn watched(&self) -> Option<Box<dyn Executable + '_>> {
         self.0.watched()
     }
+
+    fn can_be_observed(&self) -> bool {
+        self.0.can_be_observed()
+    }
 }

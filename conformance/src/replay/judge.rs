@@ -1,5 +1,7 @@
 //! From what differs to divergences.
 
+use std::sync::Arc;
+
 use hlo::{ArrayLiteral, InstrId, Module, Opcode};
 use hlo_interp::{Devices, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -7,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::store::{self, Frame, Key};
 use super::watch::{Differs, Seen, is_promised};
 use super::{Divergence, How, Place, Replay, Stats};
-use crate::certify::{At, Bounds, Certified, Tree, Visitor};
+use crate::certify::{At, Bounds, Certified, Scope, Tree, Visitor};
 use crate::verdict::{ArrayVerdict, Class, judge, same_bits};
 
 /// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
@@ -235,11 +237,17 @@ pub(super) struct Judge<'a, 'b> {
     pub(super) differing: FxHashMap<Key, Differs>,
     /// Instructions whose values were injected.
     pub(super) injected: Vec<bool>,
+    /// What bounds are needed, if not all.
+    pub(super) scope: Option<Arc<Scope>>,
     pub(super) devices: Devices,
     pub(super) nan_bits: bool,
 }
 
 impl Visitor for Judge<'_, '_> {
+    fn scope(&self) -> Option<Arc<Scope>> {
+        self.scope.clone()
+    }
+
     fn value(&mut self, at: &At, value: &Value, bounds: &Tree) -> bool {
         let device = at.device.replica * self.devices.partitions() + at.device.partition;
         let calls: Vec<(InstrId, u64)> = at.calls.iter().map(|c| (c.caller, c.iteration)).collect();

@@ -21,7 +21,7 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, InstrId, Module, Name, Opcode, Span};
 use rustc_hash::FxHashMap;
 
-use crate::certify::certify;
+use crate::certify::{Scope, certify};
 use crate::differential::{Settings, Subject};
 use crate::engine::interpreter::interpret;
 use crate::engine::{Allowances, Executable, Form, Outcome, not_observable};
@@ -240,6 +240,18 @@ pub fn replay(
     allowances: Allowances,
     settings: &Settings,
 ) -> Result<Replay, Outcome> {
+    let found = replay_as(subject, executable, allowances, settings, None)?;
+    Ok(found.expect("a replay is refused only for other results than are expected"))
+}
+
+/// The same, if the reference gives the results that are `expected` of it, to the bit; `None` if it does not.
+pub(crate) fn replay_as(
+    subject: &Subject<'_>,
+    executable: &dyn Executable,
+    allowances: Allowances,
+    settings: &Settings,
+    expected: Option<&[Vec<ArrayLiteral>]>,
+) -> Result<Option<Replay>, Outcome> {
     let Some(form) = executable.form() else { return Err(not_observable("")) };
     let replayer = Replayer::new(subject, executable, form, allowances, settings);
     let run = match replayer.run(false)? {
@@ -253,7 +265,10 @@ pub fn replay(
             Outcome::Trap(Diagnostic::error(codes::OUT_OF_MEMORY, Span::NONE, message))
         })?,
     };
-    replayer.judge(run)
+    if expected.is_some_and(|e| !same_results(e, &run.expected, settings.policy.nan_bits)) {
+        return Ok(None);
+    }
+    replayer.judge(run).map(Some)
 }
 
 struct Replayer<'a> {
@@ -383,7 +398,11 @@ impl<'a> Replayer<'a> {
             seen.executions.keys().for_each(|id| injected[id.index()] = true);
             let run = &self.settings.run;
             let devices = run.devices;
-            let mut judge = Judge { findings: &mut findings, differing, injected, devices, nan_bits };
+            let mut differ = vec![false; source.instruction_capacity()];
+            differing.keys().for_each(|key| differ[key.id.index()] = true);
+            let scope =
+                Scope::new(source, differ, injected.clone(), !same_results, &self.allowances).map(Arc::new);
+            let mut judge = Judge { findings: &mut findings, differing, injected, scope, devices, nan_bits };
             certified = match certify(source, self.subject.inputs()?, run, self.allowances, &mut judge) {
                 Ok(bounds) => Some(bounds),
                 Err(outcome) if outcome.is_exhausted() => return Err(outcome),
