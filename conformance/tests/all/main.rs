@@ -14,6 +14,7 @@ mod cpu;
 mod crashers;
 mod custom_calls;
 mod engines;
+mod extremes;
 mod faults;
 mod filetests;
 mod folders;
@@ -22,6 +23,7 @@ mod generated;
 mod isolate;
 mod judging;
 mod mutated;
+mod operand_types;
 mod output;
 mod passes;
 mod pasted;
@@ -78,6 +80,8 @@ fn main() {
     trials.extend(judging::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
+    trials.extend(operand_types::trials());
+    trials.extend(extremes::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -148,7 +148,9 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         Opcode::GetTupleElement => return element(e),
         Opcode::GetDimensionSize => return size_of(e),
         Opcode::CustomCall if is_call_of(e.module, e.id(), "PadToStatic") => {
-            let view = view(e, e.operand(0)?)?;
+            // Of anything else [`view`] would make another such call, which would be taken apart the same way, without end.
+            let (padded, shape) = (e.operand(0)?, e.instr(e.operand(0)?).shape.as_array()?.clone());
+            let view = seen_through(e, padded, &shape)?;
             return taken_apart(e, &view);
         }
         _ => {}
