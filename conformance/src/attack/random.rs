@@ -30,11 +30,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    pub(super) fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> Option<&'a T> {
-        (!of.is_empty()).then(|| of[self.below(of.len())])
-    }
-
-    /// One of some things, which need not be references.
+    /// The index of one of some things.
     pub(super) fn index<T>(&mut self, of: &[T]) -> Option<usize> {
         (!of.is_empty()).then(|| self.below(of.len()))
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
+mod attack;
 mod bisect;
 mod buffers;
 mod certified;
@@ -80,6 +81,7 @@ fn main() {
     trials.extend(judging::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
+    trials.extend(attack::trials());
     trials.extend(operand_types::trials());
     trials.extend(extremes::trials());
     libtest_mimic::run(&arguments, trials).exit();

@@ -125,6 +125,7 @@ fn outcome(text: &str) -> Result<bool, String> {
     match difference.kind {
         Kind::Same | Kind::Explained => Ok(true),
         // The interpreter stopped: then the compiled program stops as well, or is refused.
+        Kind::NoReference if NOT_INTERPRETED.iter().any(|reason| said.contains(reason)) => Ok(true),
         Kind::NoReference => {
             let inputs = subject.inputs().map_err(|o| format!("{o:?}"))?;
             match compiled.run(&module, inputs, &run) {
@@ -138,6 +139,9 @@ fn outcome(text: &str) -> Result<bool, String> {
         kind => Err(format!("{}: {said}", kind.describe())),
     }
 }
+
+/// What the interpreter refuses of these, with a message that says so: computations whose floats are of other types than what they are applied to.
+const NOT_INTERPRETED: &[&str] = &["with a computation of other types"];
 
 /// What the compiler refuses of these (see `coverage/not_compiled.txt`).
 const NOT_COMPILED: &[&str] =
@@ -167,7 +171,7 @@ fn alike() {
         }
     });
     let wrong = wrong.into_inner().unwrap();
-    let shown: Vec<&str> = wrong.iter().take(40).map(String::as_str).collect();
+    let shown: Vec<&str> = wrong.iter().take(400).map(String::as_str).collect();
     assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), texts.len(), shown.join("\n\n"));
     assert!(texts.len() > 5_000 && ran.into_inner() > 500, "the table is not what it was");
 }
