@@ -368,8 +368,8 @@ fn overflowing_substitution() {
     };
     let matrix = of(&[3, 3], &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 1.0, 1.0]);
     let given = inputs(&d, &[matrix, of(&[3, 1], &[big; 3])]);
-    for (last, verdict) in [(f32::INFINITY, "undecided"), (big, "ok")] {
-        let results = recorded(&d, "out.npz", &[of(&[3, 1], &[big, big, last])]);
+    for (third, verdict) in [(f32::INFINITY, "undecided"), (big, "ok")] {
+        let results = recorded(&d, "out.npz", &[of(&[3, 1], &[big, big, third])]);
         let platform = format!("recorded:{results}");
         let o =
             hlo(&["run", &program, "--inputs", &given, "--platform", &platform, "--save-mismatch", "none"]);

@@ -155,7 +155,15 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         }
         _ => {}
     }
-    let view = rules::padded(e)?;
+    let mut view = rules::padded(e)?;
+    // Floats may be mixed: what is padded becomes what the result says.
+    let (given, declared) = (e.array(view.array)?.element_type, e.at().shape.element_type()?);
+    if given != declared {
+        if !given.is_float() || !declared.is_float() {
+            return None;
+        }
+        view.array = e.convert(view.array, declared)?;
+    }
     let shape = e.at().shape.as_array()?;
     let fits = e.array(view.array)?.dims == shape.dims
         && (0..shape.rank()).all(|d| shape.is_dynamic_dim(d) || view.sizes[d].is_none());
