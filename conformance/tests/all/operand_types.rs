@@ -81,7 +81,10 @@ fn variants(program: &str) -> Vec<String> {
         for name in ElementType::ALL.iter().map(|t| t.name()).filter(|&name| name != old) {
             let mut changed = vec![retyped(line, &old, name)];
             // A size that is made may be beyond its bound: then the interpreter traps where a call of `PadToStatic` looks at the array, the compiled program not.
-            if constant && !program.contains("SliceToDynamic") && let Some(at) = changed[0].find("constant(") {
+            if constant
+                && !program.contains("SliceToDynamic")
+                && let Some(at) = changed[0].find("constant(")
+            {
                 // Not every type has the value: as a parameter it has some.
                 changed.push(format!("{}parameter({parameters})", &changed[0][..at]));
             }
