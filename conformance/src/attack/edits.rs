@@ -347,7 +347,10 @@ impl Editor<'_> {
             0 => "<=4".to_owned(),
             1 => "?".to_owned(),
             2 => "<=?".to_owned(),
-            _ => self.extreme(&self.lines[i][at.clone()].to_owned()),
+            _ => {
+                let old = self.lines[i][at.clone()].to_owned();
+                self.extreme(&old)
+            }
         };
         self.replace(i, at, &new);
         Some(())
@@ -432,7 +435,8 @@ impl Editor<'_> {
         let (i, line) = self.site(|t, l| !numbers(t, &l.attributes).is_empty())?;
         let all = numbers(&self.lines[i], &line.attributes);
         let at = all[self.random.below(all.len())].clone();
-        let new = self.extreme(&self.lines[i][at.clone()].to_owned());
+        let old = self.lines[i][at.clone()].to_owned();
+        let new = self.extreme(&old);
         self.replace(i, at, &new);
         Some(())
     }
@@ -633,7 +637,8 @@ impl Editor<'_> {
             && self.random.one_in(2)
         {
             let at = all[k].clone();
-            let new = self.extreme(&self.lines[i][at.clone()].to_owned());
+            let old = self.lines[i][at.clone()].to_owned();
+            let new = self.extreme(&old);
             self.replace(i, at, &new);
             return Some(());
         }
