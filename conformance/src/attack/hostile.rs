@@ -355,7 +355,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 0 => format!("ulimit -v {}", 100_000 << random.below(6)),
                 1 => format!("ulimit -n {}", 3 + random.below(40)),
                 2 => format!("ulimit -f {}", random.below(3)),
-                3 => "ulimit -s 256".to_owned(),
+                3 => "ulimit -s 1024".to_owned(),
                 _ => "TMPDIR=/nowhere; export TMPDIR; exec 1> /dev/full".to_owned(),
             };
             let lines = [

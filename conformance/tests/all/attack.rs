@@ -47,7 +47,7 @@ fn violations() {
             sources: vec![crate_dir().join("filetests/control")],
             seed: 0,
             first: 0,
-            count: 3,
+            count: 1,
             jobs: 1,
             max_time: Duration::from_secs(60),
             deadline: if kind == "deadline" { Duration::from_millis(300) } else { Duration::from_secs(60) },
