@@ -332,7 +332,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
             made.words.extend(limits);
         }
         4 => {
-            let signals = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
+            let signals = [Signal::INT, Signal::TERM, Signal::HUP];
             let signal = signals[random.below(signals.len())];
             let lines = [
                 "run loop.hlo --platform cpu --reference-platform none",
