@@ -57,7 +57,7 @@ fuzz-passes:
 	$(FUZZ) --every-pass
 
 # Attacks from outside, for five minutes: mutants of programs over all commands, hostile files, peers, signals and limits. A violation is kept with what repeats it;
-# `make attack SEED=7` makes others. The first 80 are a test.
+# `make attack SEED=7` makes others. The first 400 are a test.
 ATTACK_TIME ?= 300
 attack: fuzz-build
 	target/$(if $(FUZZ_PROFILE),release,debug)/hlo attack conformance/filetests conformance/corpus --seed $(SEED) --max-time $(ATTACK_TIME) --out target/attack-findings

@@ -352,7 +352,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
         }
         _ => {
             let limit = match random.below(5) {
-                0 => format!("ulimit -v {}", 100_000 << random.below(6)),
+                0 => format!("ulimit -v {}", 1_000_000 << random.below(4)),
                 1 => format!("ulimit -n {}", 3 + random.below(40)),
                 2 => format!("ulimit -f {}", random.below(3)),
                 3 => "ulimit -s 1024".to_owned(),

@@ -22,7 +22,7 @@ fn first() {
     let sources = crate_dir().join("filetests").to_string_lossy().into_owned();
     let out = d.path("found").to_string_lossy().into_owned();
     ends(
-        &hlo(&["attack", &sources, "--count", "80", "--max-time", "20", "--deadline", "60", "--out", &out]),
+        &hlo(&["attack", &sources, "--count", "400", "--max-time", "20", "--deadline", "60", "--out", &out]),
         0,
     );
 }
