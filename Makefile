@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build clean
+.PHONY: demo test setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -55,6 +55,12 @@ fuzz:
 	$(FUZZ) --engines interpreter,cpu:O0,cpu:O3
 fuzz-passes:
 	$(FUZZ) --every-pass
+
+# Attacks from outside, for five minutes: mutants of programs over all commands, hostile files, peers, signals and limits. A violation is kept with what repeats it;
+# `make attack SEED=7` makes others. The first 400 are a test.
+ATTACK_TIME ?= 300
+attack: fuzz-build
+	target/$(if $(FUZZ_PROFILE),release,debug)/hlo attack conformance/filetests conformance/corpus --seed $(SEED) --max-time $(ATTACK_TIME) --out target/attack-findings
 
 bench: setup
 	$(CARGO) bench --workspace --locked

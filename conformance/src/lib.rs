@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifact;
+pub mod attack;
 pub mod bisect;
 pub mod case;
 pub mod certify;

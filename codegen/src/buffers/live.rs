@@ -203,7 +203,8 @@ pub(super) fn normalize(spans: &mut Spans) {
     if spans.len() < 2 {
         return;
     }
-    spans.sort_unstable();
+    // Mostly two runs in order, which are merged: a value of many branches grows by one of them at a time.
+    spans.sort();
     let mut kept = 0;
     for i in 1..spans.len() {
         let (from, to) = spans[i];

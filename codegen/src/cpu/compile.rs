@@ -136,6 +136,16 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileEr
     compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
 }
 
+/// Refuses what the verifier lets pass and nobody computes.
+fn check_forms(module: &Module) -> Result<(), Unsupported> {
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let rounds_to = |id: InstrId| module.instr(id).shape.element_type().filter(|ty| !ty.is_signed_integer());
+    let refused = all.find_map(|id| {
+        (module.instr(id).opcode == Opcode::StochasticConvert).then(|| Some((id, rounds_to(id)?))).flatten()
+    });
+    refused.map_or(Ok(()), |(id, ty)| Err(Unsupported::new(module, id, format!("to {ty}"))))
+}
+
 /// The same with other passes, telling of every stage. The passes have to end with [`crate::fusion`]'s, for what is not in a fusion is refused.
 pub fn compile_watched(
     module: &Module,
@@ -146,6 +156,7 @@ pub fn compile_watched(
     let mut clock = Clock::default();
     let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
     passes::check_size(module)?;
+    check_forms(module)?;
     let mut module = module.clone();
     clock.lap("target");
     let run_time_sizes = static_shapes(&mut module)?;

@@ -510,6 +510,10 @@ fn sweep_over(
     applied
 }
 
+/// How often what a rewriting added is rewritten in turn, of one instruction: far more than any program needs, and an end for a pair of rewritings that undo
+/// one another, which would otherwise go on until memory is gone.
+const MOST_FOLLOWED: usize = 1 << 18;
+
 /// [`each_outside_folds`], but from callers to those that they call, looking at all that a rewriting added, and not at computations that nobody calls any
 /// more. The rewriting comes to an end by itself.
 pub fn each_from_callers(
@@ -528,7 +532,7 @@ pub fn each_from_callers(
             continue;
         }
         for id in module.instructions(c).collect::<Vec<_>>() {
-            applied += settle(module, fuel, &survey, (id, usize::MAX), &mut rewrite);
+            applied += settle(module, fuel, &survey, (id, MOST_FOLLOWED), &mut rewrite);
         }
         let called = module.instructions(c).flat_map(|id| module.instr(id).attrs.called_computations());
         reached.extend(called);

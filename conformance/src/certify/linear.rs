@@ -92,6 +92,53 @@ impl Ball {
     }
 }
 
+/// Balls in two arrays, so that sums of their products are loops over contiguous numbers.
+struct Row {
+    size: Vec<f64>,
+    off: Vec<f64>,
+}
+
+/// Balls next to one another.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    size: &'a [f64],
+    off: &'a [f64],
+}
+
+/// Sums that are computed side by side.
+const LANES: usize = 8;
+
+impl Row {
+    fn zeros(n: usize) -> Row {
+        Row { size: vec![0.0; n], off: vec![0.0; n] }
+    }
+
+    fn part(&self, from: usize, n: usize) -> Part<'_> {
+        Part { size: &self.size[from..from + n], off: &self.off[from..from + n] }
+    }
+}
+
+impl Part<'_> {
+    /// The sum of the products of pairs. What rounding makes of it here is added, as the whole depends on the order in no other way.
+    fn times(self, other: Part<'_>) -> Ball {
+        let n = self.size.len().min(other.size.len());
+        let (mut size, mut off) = ([0.0; LANES], [0.0; LANES]);
+        let mut add = |lane: usize, k: usize| {
+            let (a, x, b, y) = (self.size[k], self.off[k], other.size[k], other.off[k]);
+            size[lane] += a * b;
+            off[lane] += a * y + b * x + x * y;
+        };
+        let whole = n / LANES * LANES;
+        for k in (0..whole).step_by(LANES) {
+            (0..LANES).for_each(|lane| add(lane, k + lane));
+        }
+        (whole..n).for_each(|k| add(k - whole, k));
+        let rounding = 1.0 + (n as f64 + 16.0) * f64::EPSILON;
+        let off = off.iter().sum::<f64>() * rounding;
+        Ball { size: size.iter().sum::<f64>() * rounding, off: if off.is_nan() { UNKNOWN } else { off } }
+    }
+}
+
 /// The radii of results that the exact values are rounded to, of values that are off by so much before the last rounding.
 pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
     let v = Numbers::of(case.results[k]);
@@ -161,28 +208,29 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let mut off = vec![0.0; v.len()];
     for m in 0..v.len() / (n * n).max(1) {
         let at = |i: usize, j: usize| m * n * n + if lower { i * n + j } else { j * n + i };
-        let size = |i: usize, j: usize| v.modulus(at(i, j));
+        // The factor by rows, whichever half it is in.
+        let mut factor = Row::zeros(n * n);
+        for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+            factor.size[i * n + j] = v.modulus(at(i, j));
+        }
         for j in 0..n {
-            let dot = |off: &[f64], i: usize| {
-                let terms = (0..j).map(|k| {
-                    let (x, y) = (Ball::new(size(i, k), off[at(i, k)]), Ball::new(size(j, k), off[at(j, k)]));
-                    x.times(y, Unit::NONE)
-                });
-                terms.fold(Ball::new(0.0, 0.0), |sum, t| sum.plus(t, Unit::NONE))
-            };
+            let dot = |factor: &Row, i: usize| factor.part(i * n, j).times(factor.part(j * n, j));
             let steps = unit.steps(j as f64 + 3.0);
             let start = |i: usize| Ball::new(a.modulus(at(i, j)), radii[0].at(at(i, j)) * root);
-            let pivot = start(j).plus(dot(&off, j), Unit::NONE).rounded(steps).off;
-            let d = size(j, j);
+            let pivot = start(j).plus(dot(&factor, j), Unit::NONE).rounded(steps).off;
+            let d = factor.size[j * n + j];
             // Of the difference the root: (d - e)^2 is positive still.
             let e = if d * d > pivot { pivot / d + unit.relative * d } else { UNKNOWN };
-            off[at(j, j)] = e;
+            factor.off[j * n + j] = e;
             for i in j + 1..n {
-                let above = start(i).plus(dot(&off, i), Unit::NONE).rounded(steps).off;
-                let quotient =
-                    (above + size(i, j) * e) / (d - e) + 2.0 * unit.relative * size(i, j) + unit.absolute;
-                off[at(i, j)] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
+                let above = start(i).plus(dot(&factor, i), Unit::NONE).rounded(steps).off;
+                let size = factor.size[i * n + j];
+                let quotient = (above + size * e) / (d - e) + 2.0 * unit.relative * size + unit.absolute;
+                factor.off[i * n + j] = if d > e && !quotient.is_nan() { quotient } else { UNKNOWN };
             }
+        }
+        for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+            off[at(i, j)] = factor.off[i * n + j];
         }
         let complex = |i: usize, j: usize| v.complex(at(i, j));
         let given = |i: usize, j: usize| radii[0].at(at(i, j)) * root;
@@ -215,7 +263,10 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     // On the right, rows of X are solutions for the transposed matrix.
     let swapped = transposed == left;
     let forward = lower != swapped;
-    let unit = Unit::of(case, coarser(a.ty, v.ty))?;
+    let computed = coarser(a.ty, v.ty);
+    let unit = Unit::of(case, computed)?;
+    // Parts of products of complex numbers are sums of two.
+    let most = Format::of(computed)?.max / if v.im.is_some() { 4.0 } else { 1.0 };
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let (matrix, block) = (n * n, v.len() / (a.len() / (n * n).max(1)).max(1));
     if n == 0 || block == 0 {
@@ -235,24 +286,33 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
             |i, j| if diagonal(i, j) { 0.0 } else { radii[0].at(entry(line(i), line(j))) * root },
             unit,
         );
+        // By rows, in the order of the steps.
+        let mut matrix_rows = Row::zeros(matrix);
+        for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            let from = entry(line(i), line(j));
+            (matrix_rows.size[i * n + j], matrix_rows.off[i * n + j]) =
+                (a.modulus(from), radii[0].at(from) * root);
+        }
         for c in 0..columns {
+            let mut solved = Row::zeros(n);
+            let mut overflows = n;
             for step in 0..n {
-                let i = if forward { step } else { n - 1 - step };
-                let mut sum = Ball::new(b.modulus(place(i, c)), radii[1].at(place(i, c)) * root);
-                for before in 0..step {
-                    let j = if forward { before } else { n - 1 - before };
-                    let t = Ball::new(a.modulus(entry(i, j)), radii[0].at(entry(i, j)) * root);
-                    sum = sum.plus(
-                        t.times(Ball::new(v.modulus(place(j, c)), off[place(j, c)]), Unit::NONE),
-                        Unit::NONE,
-                    );
+                let i = line(step);
+                let given = Ball::new(b.modulus(place(i, c)), radii[1].at(place(i, c)) * root);
+                let terms = matrix_rows.part(step * n, step).times(solved.part(0, step));
+                let sum = given.plus(terms, Unit::NONE);
+                // Some part of the sum may be too large for the type, and what is computed with it.
+                if sum.size + sum.off >= most {
+                    overflows = overflows.min(step);
                 }
                 let above = sum.rounded(unit.steps(step as f64 + 3.0)).off;
                 let x = v.modulus(place(i, c));
                 let (d, e) =
                     if one { (1.0, 0.0) } else { (a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root) };
                 let quotient = (above + x * e) / (d - e) + 2.0 * unit.relative * x + unit.absolute;
-                off[place(i, c)] = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
+                let found = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
+                (solved.size[step], solved.off[step]) = (x, found);
+                off[place(i, c)] = found;
             }
             if let Some(whole) = &whole {
                 let x: Vec<f64> = (0..n).map(|i| v.modulus(place(line(i), c))).collect();
@@ -260,6 +320,9 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
                     off[place(line(i), c)] = off[place(line(i), c)].min(found);
                 }
+            }
+            if mode == Mode::Hard {
+                (overflows..n).for_each(|step| off[place(line(step), c)] = UNKNOWN);
             }
         }
     }

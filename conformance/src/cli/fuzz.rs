@@ -366,6 +366,18 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
         if let Ok(chosen) = engine::devices::choose(&program.module, None, None) {
             engine::devices::record(&mut program.module, chosen.devices);
         }
+        // Inputs are made in memory, for all devices at once.
+        let each = crate::inputs::parameter_arrays(&program.module);
+        let bytes = each
+            .into_iter()
+            .try_fold(0u64, |n, a| n.checked_add(u64::try_from(hlo::Shape::Array(a).checked_bytes()?).ok()?));
+        let devices = (program.module.replica_count() * program.module.num_partitions()).unsigned_abs();
+        if bytes.and_then(|b| b.checked_mul(devices)).is_none_or(|b| b > limit) {
+            let message = format!(
+                "{path}: the inputs alone need more memory than the limit of {limit} bytes (--memory-limit)"
+            );
+            return Err(Failure::new(Exit::Trap, message));
+        }
         let inputs = crate::generate::inputs(&program.module, seed);
         Ok((path, program.module, inputs))
     };
@@ -379,7 +391,13 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
         for path in programs {
             let path = path.to_string_lossy().into_owned();
             match frontend::load(&path) {
-                Ok(program) => bases.push(file(path, program)?),
+                Ok(program) => match file(path, program) {
+                    Ok(base) => bases.push(base),
+                    Err(failure) if failure.exit == Exit::Trap => {
+                        ui.warn(format!("left out: {}", failure.message));
+                    }
+                    Err(failure) => return Err(failure),
+                },
                 Err(rejected) => ui.warn(format!("{path} is left out: {}", rejected.failure(false).message)),
             }
         }

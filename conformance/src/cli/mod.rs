@@ -1,5 +1,6 @@
 //! The command line of `hlo`: one file a command, each with its `Options` and `run`.
 
+mod attack;
 mod bench;
 mod bisect;
 mod completions;
@@ -126,6 +127,9 @@ enum Command {
     Explain(explain::Options),
     /// Completions for a shell
     Completions(completions::Options),
+    /// Attack this program: mutants of programs, hostile files, peers, signals and limits, against its commands
+    #[command(hide = true)]
+    Attack(attack::Options),
 }
 
 /// Limits that several commands take.
@@ -269,6 +273,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Coverage(o) => coverage::run(o, ui),
         Command::Explain(o) => explain::run(o, ui),
         Command::Completions(o) => completions::run(o, ui),
+        Command::Attack(o) => attack::run(o, ui),
     })
 }
 

@@ -365,8 +365,8 @@ impl Server {
     }
 }
 
-/// What a server's answer means.
-fn answered(name: &str, line: &str) -> Result<(), Outcome> {
+/// What a server's answer means. Errors: it is none, or says why there are no results.
+pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
     match serde_json::from_str::<Answer>(line) {
         Ok(Answer { ok: true, .. }) => Ok(()),
         Ok(Answer { error, .. }) if error.is_empty() => {

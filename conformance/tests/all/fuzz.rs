@@ -6,7 +6,7 @@ use std::process::Command;
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::cli::{Dir, hlo};
+use crate::cli::{Dir, ends, hlo};
 use crate::function;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -17,12 +17,30 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("fuzz/permitted variants are no false alarm", no_false_alarm),
         function("fuzz/faults are listed", faults_are_listed),
         function("fuzz/wrong usage", wrong_usage),
+        function("fuzz/programs whose inputs do not fit", inputs_that_do_not_fit),
         function("fuzz/run compares with the reference", run_compares),
     ]
 }
 
 fn text(out: &std::process::Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
+/// Of a file it says so; among others it is left out.
+fn inputs_that_do_not_fit() {
+    let dir = Dir::new();
+    let program = |n: &str| {
+        format!("HloModule t\n\nENTRY e {{\n  p = f64[{n}] parameter(0)\n  ROOT r = f64[{n}] negate(p)\n}}\n")
+    };
+    std::fs::create_dir(dir.path("programs")).unwrap();
+    let huge = dir.file("programs/huge.hlo", program("900719925474099"));
+    dir.file("programs/small.hlo", program("4"));
+    let (programs, found) = (dir.path("programs"), dir.path("found"));
+    let hunt = |of: &str| {
+        hlo(&["fuzz", "--mutate", of, "--count", "2", "--jobs", "1", "--out", found.to_str().unwrap()])
+    };
+    ends(&hunt(&huge), 6);
+    ends(&hunt(programs.to_str().unwrap()), 0);
 }
 
 /// A fault that every hunt finds soon.

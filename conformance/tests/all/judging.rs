@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/options that are wrong say so", usage),
         function("judging/a finding remembers how it was judged", findings),
         function("judging/results without elements have no shares", nothing_to_compare),
+        function("judging/a substitution whose sums may overflow", overflowing_substitution),
     ]
 }
 
@@ -351,4 +352,27 @@ fn nothing_to_compare() {
     let o = hlo(&["run", &file, "--expected", npz]);
     ends(&o, 0);
     assert!(!out(&o).contains('%'), "{}", out(&o));
+}
+
+/// The last unknown is `3e38 + 3e38 - 3e38`: exact arithmetic gives a number, arithmetic of the type an infinity, and a solver that subtracts before it adds
+/// a number again.
+fn overflowing_substitution() {
+    let d = Dir::new();
+    let program = d.file(
+        "solve.hlo",
+        "HloModule solve\n\nENTRY e {\n  a = f32[3,3] parameter(0)\n  b = f32[3,1] parameter(1)\n  ROOT x = f32[3,1] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE\n}\n",
+    );
+    let big = 3e38;
+    let of = |dims: &[i64], values: &[f32]| {
+        ArrayLiteral::new(Dims::from_slice(dims), Buffer::F32(values.to_vec())).unwrap()
+    };
+    let matrix = of(&[3, 3], &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 1.0, 1.0]);
+    let given = inputs(&d, &[matrix, of(&[3, 1], &[big; 3])]);
+    for (third, verdict) in [(f32::INFINITY, "undecided"), (big, "ok")] {
+        let results = recorded(&d, "out.npz", &[of(&[3, 1], &[big, big, third])]);
+        let platform = format!("recorded:{results}");
+        let o =
+            hlo(&["run", &program, "--inputs", &given, "--platform", &platform, "--save-mismatch", "none"]);
+        assert!(last(&o).starts_with(verdict), "{}", out(&o));
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
+mod attack;
 mod bisect;
 mod buffers;
 mod certified;
@@ -14,6 +15,7 @@ mod cpu;
 mod crashers;
 mod custom_calls;
 mod engines;
+mod extremes;
 mod faults;
 mod filetests;
 mod folders;
@@ -22,6 +24,7 @@ mod generated;
 mod isolate;
 mod judging;
 mod mutated;
+mod operand_types;
 mod output;
 mod passes;
 mod pasted;
@@ -78,6 +81,9 @@ fn main() {
     trials.extend(judging::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
+    trials.extend(attack::trials());
+    trials.extend(operand_types::trials());
+    trials.extend(extremes::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

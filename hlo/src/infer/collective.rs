@@ -7,7 +7,7 @@ use super::InferError;
 use super::control::callee;
 use super::cx::{Cx, DimList, Inferred, count, show, show_array, size};
 use super::movement::ceil_div;
-use super::types::{Match, same_dims, shapes_match};
+use super::types::{Classes, Match, same_dims, shapes_match};
 use crate::attrs::collective::{GroupMode, group_mode};
 use crate::attrs::{AttrKey, ReplicaGroups};
 use crate::diag::codes;
@@ -314,7 +314,10 @@ fn in_place(cx: &Cx) -> Result<bool, InferError> {
 /// Offsets of an array are a tuple of one index a dimension, or a tuple of such tuples; of a tuple of arrays a tuple of those.
 fn check_offsets(cx: &Cx, buffers: usize, offsets: usize) -> Result<(), InferError> {
     fn indices(shape: &Shape, rank: usize) -> bool {
-        shape.as_tuple().is_some_and(|t| t.len() == rank && t.iter().all(|s| s.as_array().is_some()))
+        let index = |s: &Shape| {
+            s.as_array().is_some_and(|a| a.dims.is_empty() && Classes::INTEGER.contains(a.element_type))
+        };
+        shape.as_tuple().is_some_and(|t| t.len() == rank && t.iter().all(index))
     }
     fn fits(a: &Shape, offsets: &Shape) -> bool {
         let (Some(a), Some(t)) = (a.as_array(), offsets.as_tuple()) else { return false };
@@ -368,7 +371,13 @@ pub(super) fn permute_start(cx: &Cx) -> Inferred {
 
 /// `ragged-all-to-all(input, output, input offsets, send sizes, output offsets, receive sizes)`: the output, updated.
 pub(super) fn ragged_all_to_all(cx: &Cx) -> Inferred {
-    let output = cx.array(1)?;
+    let (input, output) = (cx.array(0)?, cx.array(1)?);
+    if input.element_type != output.element_type {
+        return Err(cx
+            .error(codes::ELEMENT_TYPES_DIFFER, "rows of the input cannot be put into the output")
+            .at(0, format!("this is {}", show_array(input)))
+            .at(1, format!("this is {}", show_array(output))));
+    }
     for i in 2..6 {
         let a = cx.array(i)?;
         if !(1..=2).contains(&a.rank()) {
@@ -376,6 +385,7 @@ pub(super) fn ragged_all_to_all(cx: &Cx) -> Inferred {
                 .error(codes::RANK, format!("operand {i} must have 1 or 2 dimensions"))
                 .at(i, format!("this is {}", show_array(a))));
         }
+        cx.require_type(i, Classes::INTEGER)?;
         if !shapes_match(cx.operands[2], cx.operands[i], Match::Strict) {
             return Err(cx
                 .error(codes::OPERAND_SHAPES_DIFFER, format!("operands 2 and {i} have different shapes"))

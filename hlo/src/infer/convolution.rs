@@ -5,7 +5,7 @@
 
 use super::InferError;
 use super::cx::{Cx, DimList, Inferred, count, show_array, size};
-use super::types::same_size;
+use super::types::{Classes, same_size};
 use super::window::placements;
 use crate::attrs::{AttrKey, ConvDims, SparsitySide, Window};
 use crate::diag::codes;
@@ -57,7 +57,7 @@ fn sparsity(cx: &Cx, side: &str, s: &SparsitySide) -> Result<Option<usize>, Infe
                 ),
             )
         })?;
-    cx.array(operand)?;
+    cx.require_type(operand, Classes::INTEGER)?;
     Ok(Some(operand))
 }
 

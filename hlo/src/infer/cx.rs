@@ -43,9 +43,15 @@ pub(super) fn size(n: i64) -> String {
     if n == UNBOUNDED { "?".to_owned() } else { n.to_string() }
 }
 
-/// `{1,2}`
+/// `{1,2}`: numbers as an attribute has them.
 pub(super) fn list(ints: &[i64]) -> String {
-    let items: Vec<String> = ints.iter().map(|&n| size(n)).collect();
+    let items: Vec<String> = ints.iter().map(i64::to_string).collect();
+    format!("{{{}}}", items.join(","))
+}
+
+/// `{1,?}`: sizes of dimensions.
+pub(super) fn size_list(dims: &[i64]) -> String {
+    let items: Vec<String> = dims.iter().map(|&n| size(n)).collect();
     format!("{{{}}}", items.join(","))
 }
 

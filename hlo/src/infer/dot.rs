@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::InferError;
-use super::cx::{Cx, DimList, Inferred, count, list, show_array, size};
+use super::cx::{Cx, DimList, Inferred, count, show_array, size, size_list};
 use super::types::{Classes, higher_precision, same_size};
 use crate::attrs::AttrKey;
 use crate::diag::codes;
@@ -189,6 +189,7 @@ enum Ragged {
 /// ragged dimension's kind that stand before it.
 pub(super) fn ragged_dot(cx: &Cx) -> Inferred {
     let sizes = cx.array(2)?;
+    cx.require_type(2, Classes::INTEGER)?;
     let dims = dot_dims(cx)?;
     let ragged = cx.ints(AttrKey::LhsRaggedDims)?;
     let [ragged] = *ragged else {
@@ -226,9 +227,9 @@ pub(super) fn ragged_dot(cx: &Cx) -> Inferred {
         let mut expected = prefix;
         expected.push(groups);
         return Err(cx
-            .error(codes::RAGGED_DOT, format!("group sizes have dimensions {}", list(&sizes.dims)))
+            .error(codes::RAGGED_DOT, format!("group sizes have dimensions {}", size_list(&sizes.dims)))
             .at(2, format!("this is {}", show_array(sizes)))
-            .label(format!("must have {{{}}} or {}", size(groups), list(&expected))));
+            .label(format!("must have {{{}}} or {}", size(groups), size_list(&expected))));
     }
     let group_dims =
         cx.dimensions("rhs_group_dims", cx.attrs.ints_or_empty(AttrKey::RhsGroupDims), dims.rhs.rank())?;

@@ -186,12 +186,7 @@ pub(super) fn gather(cx: &Cx) -> Inferred {
             .at(0, format!("this is {}", show_array(a))));
     }
     for (i, &n) in slice_sizes.iter().enumerate() {
-        if n == UNBOUNDED {
-            return Err(
-                cx.error(codes::SLICE_SIZE, format!("the slice size of dimension {i} must be a number"))
-            );
-        }
-        super::movement::slice_fits(cx, "slice", i, n, a)?;
+        super::movement::written_slice_fits(cx, i, n, a)?;
     }
     let mut dropped_empty = None;
     for (what, dims) in [("collapsed", &collapsed), ("batching", &batching)] {

@@ -1,7 +1,7 @@
 //! Linear algebra, Fourier transforms, batch normalization.
 
 use super::InferError;
-use super::cx::{Cx, DimList, Inferred, count, list, show_array, size};
+use super::cx::{Cx, DimList, Inferred, count, list, show_array, size, size_list};
 use super::types::{Classes, same_dims, same_size};
 use crate::attrs::{AttrKey, FftType};
 use crate::diag::codes;
@@ -71,8 +71,8 @@ pub(super) fn triangular_solve(cx: &Cx) -> Inferred {
             codes::SOLVE_SIZES,
             format!(
                 "different leading dimensions, {} and {}",
-                list(&a.dims[..batch]),
-                list(&b.dims[..batch])
+                size_list(&a.dims[..batch]),
+                size_list(&b.dims[..batch])
             ),
         );
     }

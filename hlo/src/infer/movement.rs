@@ -293,26 +293,39 @@ pub(super) fn dynamic_slice(cx: &Cx) -> Inferred {
     }
     let mut out = DimList::new();
     for (i, &n) in sizes.iter().enumerate() {
-        slice_fits(cx, "slice", i, n, a)?;
+        written_slice_fits(cx, i, n, a)?;
         // A whole dynamic dimension stays dynamic.
         out.push(n, a.is_dynamic_dim(i) && n > 1 && n == a.dims[i]);
     }
     cx.build(a.element_type, out)
 }
 
-/// Fails if a slice of size `n` does not fit in dimension `i`.
-pub(super) fn slice_fits(cx: &Cx, what: &str, i: usize, n: i64, a: &ArrayShape) -> Result<(), InferError> {
+/// Fails if a slice does not fit in dimension `i`. Its size `n` is a number of an attribute, in which [`UNBOUNDED`] is as
+/// negative as other negative numbers.
+pub(super) fn written_slice_fits(cx: &Cx, i: usize, n: i64, a: &ArrayShape) -> Result<(), InferError> {
+    if n < 0 {
+        return Err(slice_misfit(cx, "slice", i, n.to_string(), a));
+    }
+    slice_fits(cx, "slice", i, n, a)
+}
+
+/// Fails if a slice of size `n`, which is that of a dimension, does not fit in dimension `i`.
+fn slice_fits(cx: &Cx, what: &str, i: usize, n: i64, a: &ArrayShape) -> Result<(), InferError> {
     let dim = a.dims[i];
     if n == UNBOUNDED || n >= 0 && (dim == UNBOUNDED || n <= dim) {
         return Ok(());
     }
-    Err(cx
-        .error(
-            codes::SLICE_SIZE,
-            format!("the {what} has size {n} in dimension {i}, where the operand has {}", size(dim)),
-        )
-        .at(0, format!("dimension {i} of {} has size {}", show_array(a), size(dim)))
-        .label(format!("must be 0 to {}", size(dim))))
+    Err(slice_misfit(cx, what, i, size(n), a))
+}
+
+fn slice_misfit(cx: &Cx, what: &str, i: usize, n: String, a: &ArrayShape) -> InferError {
+    let dim = size(a.dims[i]);
+    cx.error(
+        codes::SLICE_SIZE,
+        format!("the {what} has size {n} in dimension {i}, where the operand has {dim}"),
+    )
+    .at(0, format!("dimension {i} of {} has size {dim}", show_array(a)))
+    .label(format!("must be 0 to {dim}"))
 }
 
 /// `dynamic-update-slice`; the operand may be a buffer, which it then updates.

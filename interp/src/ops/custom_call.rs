@@ -72,7 +72,7 @@ pub(crate) fn check(call: &Call<'_>) -> Result<()> {
         "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" | "dce_sink" | "GetRngSeed" | "NopReturnToken" => {
             Ok(())
         }
-        "HostExecute" if !instr.attrs.called_computations().is_empty() => Ok(()),
+        "HostExecute" if hosted(call)?.is_some() => Ok(()),
         _ if let Some(direction) = shards::direction(target) => {
             shards::tilings(call, direction).map(drop).map_err(|why| call.unsupported(&why))
         }
@@ -86,11 +86,30 @@ pub(crate) fn check(call: &Call<'_>) -> Result<()> {
     }
 }
 
+/// The computation that a call of `HostExecute` runs elsewhere. Refuses one that takes or gives something else than the call: the verifier leaves
+/// computations of custom calls to their targets.
+fn hosted(call: &Call<'_>) -> Result<Option<ComputationId>> {
+    let (module, instr) = (call.module, call.instruction);
+    let ("HostExecute", &[computation]) = (call.target(), &instr.attrs.called_computations()[..]) else {
+        return Ok(None);
+    };
+    let operands = instr.operands().iter().map(|&o| &module.instr(o).shape);
+    let fits = module.program_shape(computation).is_some_and(|signature| {
+        signature.parameters.len() == instr.operands().len()
+            && signature.parameters.iter().zip(operands).all(|(p, o)| p.compatible(o))
+            && signature.result.compatible(&instr.shape)
+    });
+    if fits {
+        Ok(Some(computation))
+    } else {
+        Err(call.unsupported("of a computation that takes or gives something else"))
+    }
+}
+
 /// `custom-call`.
 pub(super) fn custom_call(cx: &Cx<'_>, args: Args) -> Result<Outcome> {
     let call = Call { instruction: cx.instr, module: cx.module() };
-    // Runs its computation elsewhere.
-    if let ("HostExecute", &[computation]) = (call.target(), &cx.attrs().called_computations()[..]) {
+    if let Some(computation) = hosted(&call)? {
         return Ok(Outcome::Call(computation, args));
     }
     value(cx, call, args).map(Outcome::Value)

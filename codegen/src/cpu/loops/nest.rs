@@ -525,7 +525,8 @@ impl Nest {
         }
         let last = self.vars.last().map_or(1, |v| v.1);
         let units = if self.prefix == 0 && self.vars.len() <= 1 {
-            (last + self.block.max(1) - 1) / self.block.max(1)
+            // A size may be as large as there are numbers.
+            last / self.block.max(1) + i64::from(last % self.block.max(1) != 0)
         } else {
             self.vars[..self.prefix].iter().map(|v| v.1).product()
         };

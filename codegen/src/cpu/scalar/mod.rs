@@ -92,7 +92,9 @@ pub fn elementwise<'ctx>(
         Kind::Clamp => clamp(e, &coerced(0)?, &coerced(1)?, &coerced(2)?)?,
         Kind::Select => Some(float::select(e, x.to_bool(), &coerced(1)?, &coerced(2)?)?),
     };
-    result.ok_or_else(|| refuse(format!("there is none of {}", x.ty)).into())
+    let result = result.ok_or_else(|| refuse(format!("there is none of {}", x.ty)))?;
+    // Parts and magnitudes of complex numbers come in the type of the parts.
+    if result.ty != ty && result.ty.is_float() && ty.is_float() { convert(e, result, ty) } else { Ok(result) }
 }
 
 /// An operation of two operands of one type, as the computations of reductions apply it; `None` if there is no such.

@@ -148,12 +148,22 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         Opcode::GetTupleElement => return element(e),
         Opcode::GetDimensionSize => return size_of(e),
         Opcode::CustomCall if is_call_of(e.module, e.id(), "PadToStatic") => {
-            let view = view(e, e.operand(0)?)?;
+            // Of anything else [`view`] would make another such call, which would be taken apart the same way, without end.
+            let (padded, shape) = (e.operand(0)?, e.instr(e.operand(0)?).shape.as_array()?.clone());
+            let view = seen_through(e, padded, &shape)?;
             return taken_apart(e, &view);
         }
         _ => {}
     }
-    let view = rules::padded(e)?;
+    let mut view = rules::padded(e)?;
+    // Floats may be mixed: what is padded becomes what the result says.
+    let (given, declared) = (e.array(view.array)?.element_type, e.at().shape.element_type()?);
+    if given != declared {
+        if !given.is_float() || !declared.is_float() {
+            return None;
+        }
+        view.array = e.convert(view.array, declared)?;
+    }
     let shape = e.at().shape.as_array()?;
     let fits = e.array(view.array)?.dims == shape.dims
         && (0..shape.rank()).all(|d| shape.is_dynamic_dim(d) || view.sizes[d].is_none());

@@ -19,8 +19,8 @@ mod norm;
 mod onednn;
 mod solver;
 
-use hlo::Module;
 use hlo::infer::InferError;
+use hlo::{Module, Shape, UNBOUNDED};
 
 use self::Meaning::{Direct, Expansion};
 use self::body::{Body, Built};
@@ -157,7 +157,26 @@ fn written(call: &Call<'_>, expand: fn(&mut Body<'_>) -> Built) -> Result<Module
     let root = expand(&mut body)?;
     let entry = body.finish(root);
     module.set_entry(entry);
+    check_sizes(call, &module)?;
     Ok(module)
+}
+
+/// Refuses sizes that come of numbers of a configuration and are none: inference takes [`UNBOUNDED`] for a size that is not known, which it is only in
+/// shapes, and here only where the call has such.
+fn check_sizes(call: &Call<'_>, module: &Module) -> std::result::Result<(), Refusal> {
+    let has = |shape: &Shape, size: &dyn Fn(i64) -> bool| {
+        shape.leaves().iter().any(|s| s.as_array().is_some_and(|a| a.dims.iter().any(|&d| size(d))))
+    };
+    let unbounded = |shape: &Shape| has(shape, &|d| d == UNBOUNDED);
+    let given = call.instruction.operands().iter().map(|&o| &call.module.instr(o).shape);
+    if given.chain([&call.instruction.shape]).any(unbounded) {
+        return Ok(());
+    }
+    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    if all.any(|id| has(&module.instr(id).shape, &|d| d < 0)) {
+        return Err(Refusal("of sizes that are negative".into()));
+    }
+    Ok(())
 }
 
 /// The HLO that a call stands for; `None` if that is not HLO, or not of these operands.

@@ -1,0 +1,20 @@
+//! Any bytes as what a server prints: its lines are bounded, and each is an answer or a failure of the engine.
+//!
+//! From `conformance/`: `cargo +nightly fuzz run server -- -max_len=8192`
+#![no_main]
+
+use std::io::Cursor;
+use std::time::Duration;
+
+use hlo_conformance::engine::external::answered;
+use hlo_conformance::process::Lines;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(lines) = Lines::of(Cursor::new(data.to_vec())) else { return };
+    while let Ok(line) = lines.next(Duration::from_secs(10)) {
+        // A byte that is no UTF-8 becomes three.
+        assert!(line.len() <= 3 * Lines::MOST_BYTES);
+        std::hint::black_box(answered("server", &line).is_ok());
+    }
+});

@@ -1,0 +1,122 @@
+//! A command of the program, run as a process of its own and watched: its end, what it prints, its memory, its time.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Of each stream so much is kept: its beginning and its end.
+const KEPT_BYTES: usize = 32 << 10;
+
+/// How often memory is looked at.
+const PERIOD: Duration = Duration::from_millis(4);
+
+/// What may be asked of a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) deadline: Duration,
+    /// The most resident memory, in bytes.
+    pub(super) resident_bytes: u64,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// Absent where it was killed at the deadline.
+    pub(super) status: Option<ExitStatus>,
+    pub(super) text: String,
+    pub(super) peak_bytes: u64,
+    pub(super) time: Duration,
+}
+
+/// The most resident memory of a process so far.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+}
+
+fn kept(mut from: impl Read) -> String {
+    let (mut begin, mut end) = (Vec::new(), Vec::new());
+    let mut block = [0u8; 8192];
+    while let Ok(n) = from.read(&mut block) {
+        if n == 0 {
+            break;
+        }
+        if begin.len() < KEPT_BYTES {
+            begin.extend_from_slice(&block[..n]);
+        } else {
+            end.extend_from_slice(&block[..n]);
+            if end.len() > 2 * KEPT_BYTES {
+                end.drain(..end.len() - KEPT_BYTES);
+            }
+        }
+    }
+    begin.extend(end);
+    String::from_utf8_lossy(&begin).into_owned()
+}
+
+/// Runs a command to its end or the deadline. `then` is called while it runs, with its process id, every few milliseconds.
+pub(super) fn observe(
+    command: &mut Command,
+    bounds: Bounds,
+    then: &mut dyn FnMut(u32, Duration),
+) -> std::io::Result<Observed> {
+    let start = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let out = scope.spawn(|| out.map_or_else(String::new, kept));
+        let err = scope.spawn(|| err.map_or_else(String::new, kept));
+        let (mut peak_bytes, mut period) = (0, Duration::from_millis(1));
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            peak_bytes = peak(child.id()).unwrap_or(0).max(peak_bytes);
+            then(child.id(), start.elapsed());
+            if start.elapsed() > bounds.deadline || peak_bytes > 2 * bounds.resident_bytes {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            std::thread::sleep(period);
+            period = (period * 2).min(PERIOD);
+        };
+        let time = start.elapsed();
+        let text = [out.join().unwrap_or_default(), err.join().unwrap_or_default()].concat();
+        Ok(Observed { status, text, peak_bytes, time })
+    })
+}
+
+/// What is wrong with an end, if anything: a kind, and what of the text tells it from others. `signal` is what it was sent and may die of.
+pub(super) fn wrong(seen: &Observed, bounds: Bounds, signal: Option<i32>) -> Option<(&'static str, String)> {
+    let line = |with: &str| {
+        seen.text.lines().find(|l| l.contains(with)).map(|l| {
+            // Numbers and names differ between mutants of one fault.
+            l.split_once(" at ").filter(|_| l.contains(".rs:")).map_or(l, |(_, at)| at).to_owned()
+        })
+    };
+    if seen.peak_bytes > bounds.resident_bytes {
+        return Some(("memory", format!("{} MiB", seen.peak_bytes >> 20)));
+    }
+    let Some(status) = seen.status else {
+        return Some(("deadline", format!("no end within {} s", bounds.deadline.as_secs())));
+    };
+    if let Some(died_of) = status.signal()
+        && signal != Some(died_of)
+    {
+        return Some(("signal", format!("died of signal {died_of}")));
+    }
+    for text in ["panicked at", "internal error", "bug of this program"] {
+        if let Some(found) = line(text) {
+            return Some(("panic", found));
+        }
+    }
+    match status.code() {
+        Some(0..=6) | None => None,
+        // A shell's way to say what it died of.
+        Some(code) if signal.is_some_and(|s| code == 128 + s) => None,
+        Some(code) => Some(("exit", format!("exit code {code}"))),
+    }
+}
