@@ -19,6 +19,11 @@ pub struct Room {
 }
 
 impl Room {
+    /// What `--memory-limit` says.
+    pub fn asked(bytes: u64) -> Self {
+        Room { bytes, of: "--memory-limit" }
+    }
+
     /// As a limit in a message.
     pub fn describe(&self) -> String {
         format!("{} bytes ({})", self.bytes, self.of)
@@ -39,7 +44,7 @@ const LEAST: u64 = 32 << 20;
 
 /// Refuses to begin with too little memory. Errors: [`Exit::Trap`].
 pub fn check() -> Result<(), Failure> {
-    let room = within(u64::MAX, 0, 1);
+    let room = there_is(1);
     if room.bytes >= LEAST {
         return Ok(());
     }
@@ -57,7 +62,7 @@ pub fn ask(bytes: u64, what: &str) -> Result<(), Failure> {
     if bytes < SMALL {
         return Ok(());
     }
-    let room = within(u64::MAX, 0, 1);
+    let room = there_is(1);
     if bytes <= room.bytes {
         return Ok(());
     }
@@ -69,14 +74,18 @@ pub fn is_modest(stacks: u64) -> bool {
     addresses().is_none_or(|left| stacks <= left / 4)
 }
 
-/// What `limit` comes to for each of `shares` that run at once. `held` is what each has already and counts against its limit.
-pub fn within(limit: u64, held: u64, shares: u32) -> Room {
+/// What a limit that is `asked` for comes to for each of `shares` that run at once. `held` is what each has already and counts against its limit.
+pub fn within(asked: Room, held: u64, shares: u32) -> Room {
     let left = SOURCES.iter().filter_map(|(left, of)| Some((left()?, *of)));
-    least(limit, left, held, shares)
+    least(asked, left, held, shares)
 }
 
-fn least(limit: u64, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
-    let asked = Room { bytes: limit, of: "--memory-limit" };
+/// What there is for each of `shares` that run at once.
+pub fn there_is(shares: u32) -> Room {
+    within(Room { bytes: u64::MAX, of: "" }, 0, shares)
+}
+
+fn least(asked: Room, left: impl Iterator<Item = (u64, &'static str)>, held: u64, shares: u32) -> Room {
     left.map(|(bytes, of)| {
         // An eighth is for what is beside values: code, stacks, what allocators keep.
         let bytes = (bytes - bytes / 8) / u64::from(shares.max(1));
@@ -132,7 +141,8 @@ mod tests {
     fn the_least_is_in_force_and_named() {
         let left = [(800, "machine"), (1600, "addresses")];
         let of = |limit, held, shares| {
-            let room = least(limit, left.into_iter(), held, shares);
+            let asked = Room::asked(limit);
+            let room = least(asked, left.into_iter(), held, shares);
             (room.bytes, room.of)
         };
         assert_eq!(of(500, 0, 1), (500, "--memory-limit"));

@@ -486,7 +486,7 @@ impl Runner<'_> {
         let limits =
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
-        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices };
+        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices, kept_bytes: 0 };
         if let Some(reference) = self.reference
             && self.job.expected.is_none()
             && !self.tolerance_given()
