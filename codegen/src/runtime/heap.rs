@@ -224,21 +224,17 @@ unsafe impl GlobalAlloc for Heap {
 
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let more = size as i64 - layout.size() as i64;
-        if more > 0 && !count(more) {
+        // Both blocks are there while one is copied to the other.
+        if !count(size as i64) {
             return refuse(size, Some(LIMIT.load(Ordering::Relaxed)));
         }
         // SAFETY: the caller's word.
         let moved = unsafe { MiMalloc.realloc(start, layout, size) };
         if moved.is_null() {
-            if more > 0 {
-                count(-more);
-            }
+            count(-(size as i64));
             return refuse(size, None);
         }
-        if more < 0 {
-            count(more);
-        }
+        count(-(layout.size() as i64));
         moved
     }
 }

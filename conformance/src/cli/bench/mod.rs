@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = AccumulateOption::Exact, value_name = "MODE")]
     accumulate: AccumulateOption,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]
