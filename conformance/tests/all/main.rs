@@ -21,6 +21,7 @@ mod fuzz;
 mod generated;
 mod isolate;
 mod judging;
+mod limits;
 mod mutated;
 mod output;
 mod passes;
@@ -76,6 +77,7 @@ fn main() {
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());
+    trials.extend(limits::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
     libtest_mimic::run(&arguments, trials).exit();
