@@ -208,7 +208,10 @@ impl RunTimeSizes {
             }
             for d in (0..shape.rank()).filter(|&d| shape.is_dynamic_dim(d)) {
                 let size = i32::try_from(array.dims[d]).unwrap_or(i32::MAX);
-                sizes.push(ArrayLiteral { dims: hlo::Dims::new(), buffer: hlo::Buffer::S32(vec![size]).into() });
+                sizes.push(ArrayLiteral {
+                    dims: hlo::Dims::new(),
+                    buffer: hlo::Buffer::S32(vec![size]).into(),
+                });
             }
             padded.push(if shape.is_dynamic() { resized(array, &shape.dims) } else { array.clone() });
         }

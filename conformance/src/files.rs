@@ -97,7 +97,11 @@ fn cannot_read(path: &str, e: &io::Error) -> Failure {
 /// How a command ends that a file fails: what the process lacks is no mistake of its user.
 pub fn exit_of(e: &io::Error) -> Exit {
     let lacking = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
-    if lacking.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error())) { Exit::Trap } else { Exit::Usage }
+    if lacking.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error())) {
+        Exit::Trap
+    } else {
+        Exit::Usage
+    }
 }
 
 /// An I/O error in a few words, without the number that the standard library appends.

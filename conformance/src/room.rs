@@ -8,11 +8,11 @@
 mod groups;
 
 use std::fmt::Write;
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hlo::diag::codes;
 use hlo_codegen::runtime::heap::{self, Exhausted};
@@ -103,7 +103,9 @@ pub fn ask_text(bytes: u64, name: &str) -> Result<(), Failure> {
     if bytes <= left {
         return Ok(());
     }
-    let message = format!("{name}: a text of {bytes} bytes; there is memory for {left} (--memory-limit, or what there is)");
+    let message = format!(
+        "{name}: a text of {bytes} bytes; there is memory for {left} (--memory-limit, or what there is)"
+    );
     Err(Failure::new(Exit::Trap, message))
 }
 
@@ -124,13 +126,19 @@ fn ended(exhausted: &Exhausted) -> u8 {
     };
     let _ = write!(text, "out of memory: {live} bytes are alive, {wanted} more are wanted, ");
     let _ = match limit {
-        Some(limit) => write!(text, "and the limit is {limit} (--memory-limit and what the process needs beside it)"),
+        Some(limit) => {
+            write!(text, "and the limit is {limit} (--memory-limit and what the process needs beside it)")
+        }
         None => write!(text, "which the system does not give"),
     };
     let _ = text.write_str(if json { "\"}\n" } else { "\n" });
     let said = &text.bytes[..text.length];
     // Nobody is left to tell if that cannot be said.
-    let _ = if json { rustix::io::write(io::stdout().as_fd(), said) } else { rustix::io::write(io::stderr().as_fd(), said) };
+    let _ = if json {
+        rustix::io::write(io::stdout().as_fd(), said)
+    } else {
+        rustix::io::write(io::stderr().as_fd(), said)
+    };
     exit
 }
 

@@ -148,8 +148,10 @@ fn arguments_are_checked() {
 fn a_constant_is_not_copied() {
     let mut module = Module::new("constant");
     let mut b = ComputationBuilder::new(&mut module, "main");
-    let literal =
-        hlo::ArrayLiteral { dims: [N].as_slice().into(), buffer: hlo::Buffer::F32(vec![1.0; N as usize]).into() };
+    let literal = hlo::ArrayLiteral {
+        dims: [N].as_slice().into(),
+        buffer: hlo::Buffer::F32(vec![1.0; N as usize]).into(),
+    };
     let c = b.constant(hlo::Literal::Array(literal));
     let main = b.finish();
     module.set_entry(main);

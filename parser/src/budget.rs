@@ -3,8 +3,8 @@
 //! **Invariant:** what is known to be large (tree and module, which grow with the instructions of the text; the values of constants) is counted
 //! before it is allocated.
 
-use hlo::diag::{Diagnostic, codes};
 use hlo::Span;
+use hlo::diag::{Diagnostic, codes};
 
 use crate::token::Tok;
 

@@ -342,7 +342,8 @@ impl Executable {
         };
         let own = of(|kind| matches!(kind, AllocationKind::Arena | AllocationKind::Frame));
         let copies = self.parameters.iter().filter(|p| p.donated).map(|p| p.bytes).sum();
-        let padded = if self.run_time_sizes.is_some() { self.parameters.iter().map(|p| p.bytes).sum() } else { 0 };
+        let padded =
+            if self.run_time_sizes.is_some() { self.parameters.iter().map(|p| p.bytes).sum() } else { 0 };
         let results = self.results.iter().filter(|r| !matches!(r.source, Source::Leaf(_)));
         // Of what a donated argument becomes only the literal is new.
         let results = results.map(|r| match r.source {

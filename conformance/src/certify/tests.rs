@@ -581,8 +581,7 @@ fn pivots_that_may_be_others_are_open() {
 
 /// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
 fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
-    let values =
-        number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone())).re;
+    let values = number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone())).re;
     assert_eq!(values.len(), actual.len());
     for (i, (&a, v)) in actual.iter().zip(values).enumerate() {
         let (off, r) = ((f64::from(a) - v).abs(), result.1.hard.at(i));

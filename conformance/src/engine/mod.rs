@@ -105,7 +105,11 @@ impl RunOptions {
 
     /// What [`RunOptions::memory_left`] is, for people.
     pub(crate) fn limit_of(&self) -> &'static str {
-        if self.kept_bytes == 0 { "--memory-limit" } else { "what --memory-limit leaves beside the results that are compared" }
+        if self.kept_bytes == 0 {
+            "--memory-limit"
+        } else {
+            "what --memory-limit leaves beside the results that are compared"
+        }
     }
 }
 

@@ -15,7 +15,8 @@ pub(super) fn parse(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, Stri
 
 fn parse_typed<T: Number>(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, String> {
     let elements = shape.checked_elements().and_then(|n| usize::try_from(n).ok());
-    let whole = |values: Vec<T>| Ok(ArrayLiteral { dims: shape.dims.clone(), buffer: T::wrap(values).into() });
+    let whole =
+        |values: Vec<T>| Ok(ArrayLiteral { dims: shape.dims.clone(), buffer: T::wrap(values).into() });
     let count = || elements.filter(|&n| n <= 1 << 24).ok_or_else(|| format!("{shape} is too large"));
     if let Some(inner) = text.strip_prefix("fill(").and_then(|t| t.strip_suffix(')')) {
         return whole(vec![element::<T>(inner.trim(), shape)?; count()?]);

@@ -142,7 +142,10 @@ fn run(text: &str, engine_name: &str, inputs: &[f32]) -> Vec<f32> {
     let module = module.unwrap_or_else(|| panic!("{found:?}"));
     let arrays = inputs
         .iter()
-        .map(|&x| hlo::ArrayLiteral { dims: [1i64].as_slice().into(), buffer: hlo::Buffer::F32(vec![x]).into() })
+        .map(|&x| hlo::ArrayLiteral {
+            dims: [1i64].as_slice().into(),
+            buffer: hlo::Buffer::F32(vec![x]).into(),
+        })
         .collect();
     let inputs = Inputs::new(&module, &[arrays]).unwrap();
     let outcome = engine(engine_name).unwrap().run(&module, inputs, &RunOptions::default());

@@ -23,7 +23,8 @@ fn resident(args: &[&str]) -> (Output, u64) {
     let mut most = 0;
     while child.try_wait().unwrap().is_none() {
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let peak = text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        let peak =
+            text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         most = most.max(peak.unwrap_or(0u64));
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -34,7 +35,9 @@ fn resident(args: &[&str]) -> (Output, u64) {
 fn repeated(times: usize) -> String {
     let shapes = vec!["f32[1000000]"; times].join(", ");
     let operands = vec!["r"; times].join(", ");
-    format!("HloModule m\n\nENTRY e {{\n  r = f32[1000000] iota(), iota_dimension=0\n  ROOT t = ({shapes}) tuple({operands})\n}}\n")
+    format!(
+        "HloModule m\n\nENTRY e {{\n  r = f32[1000000] iota(), iota_dimension=0\n  ROOT t = ({shapes}) tuple({operands})\n}}\n"
+    )
 }
 
 /// `tuple(t, t)` of `tuple(t, t)`, without shapes.
@@ -94,7 +97,10 @@ fn texts_count() {
 
 fn limits_of_the_shell() {
     let d = Dir::new();
-    let file = d.file("add.hlo", "HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT a = f32[8] add(p, p)\n}\n");
+    let file = d.file(
+        "add.hlo",
+        "HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT a = f32[8] add(p, p)\n}\n",
+    );
     let within = |limit: &str| {
         let line = format!("ulimit {limit} && exec {HLO} run {file} -q");
         Command::new("sh").args(["-c", &line]).output().unwrap()

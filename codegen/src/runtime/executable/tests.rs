@@ -151,7 +151,10 @@ fn results_may_be_parameters_and_constants() {
     let run =
         |executable: &Executable, argument| executable.run(&mut [argument], &RunOptions::default()).unwrap();
     let finished = run(&lent, Argument::Borrowed(&input));
-    assert_eq!(finished.results.iter().map(|b| numbers(b)).collect::<Vec<_>>(), [[7, 8, 9], [0, 1, 2], [7, 8, 9]]);
+    assert_eq!(
+        finished.results.iter().map(|b| numbers(b)).collect::<Vec<_>>(),
+        [[7, 8, 9], [0, 1, 2], [7, 8, 9]]
+    );
     let given = load(program(n, &[GIVEN], &[0], vec![increment(0, 0, n)]), 1);
     let finished = run(&given, Argument::Borrowed(&input));
     assert_eq!((numbers(&finished.results[0]), &input), (vec![8, 9, 10], &bytes(&[7, 8, 9])));

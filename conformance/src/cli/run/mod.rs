@@ -491,7 +491,13 @@ impl Runner<'_> {
         let limits =
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
-        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices, kept_bytes: program.kept_bytes() };
+        let run = RunOptions {
+            accumulate: given.unwrap_or_default(),
+            limits,
+            seed,
+            devices,
+            kept_bytes: program.kept_bytes(),
+        };
         if let Some(reference) = self.reference
             && self.job.expected.is_none()
             && !self.tolerance_given()
