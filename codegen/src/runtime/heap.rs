@@ -58,6 +58,8 @@ unsafe extern "C" {
     fn mi_option_set(option: c_int, value: c_long);
     fn mi_option_get(option: c_int) -> c_long;
     fn mi_collect(force: bool);
+    #[cfg(target_env = "gnu")]
+    safe fn mallopt(parameter: c_int, value: c_int) -> c_int;
     safe fn _exit(code: c_int) -> !;
 }
 
@@ -149,8 +151,19 @@ fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         const SHARE: u64 = 16;
+        /// A share of 8 GiB.
+        #[cfg(target_env = "gnu")]
+        const FEW_ADDRESSES_KIB: u64 = (8 << 20) / SHARE;
+        /// Of `malloc.h`.
+        #[cfg(target_env = "gnu")]
+        const M_ARENA_MAX: c_int = -8;
         let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
         let Some(kib) = limit.map(|bytes| bytes / SHARE / 1024) else { return };
+        // glibc's allocator, which LLVM uses, reserves 64 MiB or more for each thread that allocates.
+        #[cfg(target_env = "gnu")]
+        if kib < FEW_ADDRESSES_KIB {
+            mallopt(M_ARENA_MAX, 1);
+        }
         // SAFETY: sets a number; the option is one of the version that is linked.
         unsafe {
             if (kib as c_long) < mi_option_get(ARENA_RESERVE) {
