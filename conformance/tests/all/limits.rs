@@ -61,14 +61,14 @@ fn shared_leaves_are_held_once() {
         }
     }
     // What is too deep is refused at once.
-    ends(&hlo(&["run", &d.file("deep.hlo", &nested(60)), "-q"]), 6);
+    ends(&hlo(&["run", &d.file("deep.hlo", nested(60)), "-q"]), 6);
 }
 
 fn inputs_and_results_count_together() {
     let d = Dir::new();
     let mib_of = |n: u64| n << 18;
     let identity = |n: u64| format!("HloModule m\n\nENTRY e {{\n  ROOT p = f32[{n}] parameter(0)\n}}\n");
-    let file = d.file("identity.hlo", &identity(mib_of(100)));
+    let file = d.file("identity.hlo", identity(mib_of(100)));
     for platform in ["interpreter", "cpu"] {
         let (o, mib) = resident(&["run", &file, "-q", "--platform", platform, "--memory-limit", "128MiB"]);
         // The interpreter's result is its input; a compiled program's is another array.
@@ -83,7 +83,7 @@ fn texts_count() {
     for i in 1..200_000 {
         writeln!(text, "  a{i} = f32[] add(a{}, p)", i - 1).unwrap();
     }
-    let instructions = d.file("instructions.hlo", &(text + "}\n"));
+    let instructions = d.file("instructions.hlo", text + "}\n");
     let elements = vec!["0"; 20_000_000].join(",");
     let text = format!("HloModule m\n\nENTRY e {{\n  ROOT c = f64[20000000] constant({{{elements}}})\n}}\n");
     let constant = d.file("constant.hlo", &text);
