@@ -17,12 +17,12 @@ struct Files {
     reclaimable: &'static str,
 }
 
-const V1: Files = Files {
+static V1: Files = Files {
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
     reclaimable: "total_inactive_file ",
 };
-const V2: Files = Files { limit: "memory.max", used: "memory.current", reclaimable: "inactive_file " };
+static V2: Files = Files { limit: "memory.max", used: "memory.current", reclaimable: "inactive_file " };
 
 /// The least that a group leaves; `root` is where the file systems of the machine are.
 pub(super) fn left(root: &Path) -> Option<u64> {
