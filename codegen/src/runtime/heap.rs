@@ -262,6 +262,9 @@ mod tests {
         assert_eq!(unsafe { mi_option_get(ARENA_RESERVE) }, ARENA_RESERVE_KIB);
     }
 
+    /// These tests look at what all threads count, or count more than there is.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size, 64).unwrap()
     }
@@ -269,6 +272,7 @@ mod tests {
     /// The allocator of this test is another, so that this thread counts nothing else.
     #[test]
     fn blocks_are_counted_while_they_are_alive() {
+        let _alone = ALONE.lock();
         // SAFETY: the layouts are not empty, and blocks are given back by their layouts.
         unsafe {
             Heap.dealloc(Heap.alloc(layout(64)), layout(64));
@@ -289,6 +293,7 @@ mod tests {
 
     #[test]
     fn who_asks_whether_there_is_memory_is_told() {
+        let _alone = ALONE.lock();
         // SAFETY: the layout is not empty.
         let refused = hlo_interp::attempt::attempt(|| unsafe { Heap.alloc(layout(1 << 60)) });
         assert!(refused.is_null());
