@@ -208,7 +208,10 @@ impl RunTimeSizes {
             }
             for d in (0..shape.rank()).filter(|&d| shape.is_dynamic_dim(d)) {
                 let size = i32::try_from(array.dims[d]).unwrap_or(i32::MAX);
-                sizes.push(ArrayLiteral { dims: hlo::Dims::new(), buffer: hlo::Buffer::S32(vec![size]) });
+                sizes.push(ArrayLiteral {
+                    dims: hlo::Dims::new(),
+                    buffer: hlo::Buffer::S32(vec![size]).into(),
+                });
             }
             padded.push(if shape.is_dynamic() { resized(array, &shape.dims) } else { array.clone() });
         }
@@ -219,8 +222,8 @@ impl RunTimeSizes {
     /// The results of the program from those of the lifted one. Errors: a size that is not within its bound.
     pub fn cut(&self, mut results: Vec<ArrayLiteral>) -> Result<Vec<ArrayLiteral>, RunError> {
         let sizes = results.split_off(self.results.len().min(results.len()));
-        let mut sizes = sizes.iter().map(|s| match s.buffer {
-            hlo::Buffer::S32(ref v) => v.first().map_or(-1, |&n| i64::from(n)),
+        let mut sizes = sizes.iter().map(|s| match &*s.buffer {
+            hlo::Buffer::S32(v) => v.first().map_or(-1, |&n| i64::from(n)),
             _ => -1,
         });
         let mut checked = |d: usize, bound: i64, lacking: Option<&(String, i64)>| {
@@ -270,7 +273,7 @@ fn resized(array: &ArrayLiteral, dims: &[i64]) -> ArrayLiteral {
             let mut d = outer.len();
             loop {
                 if d == 0 {
-                    return ArrayLiteral { dims: dims.into(), buffer: buffer_of(ty, &bytes) };
+                    return ArrayLiteral { dims: dims.into(), buffer: buffer_of(ty, &bytes).into() };
                 }
                 d -= 1;
                 index[d] += 1;
@@ -281,5 +284,5 @@ fn resized(array: &ArrayLiteral, dims: &[i64]) -> ArrayLiteral {
             }
         }
     }
-    ArrayLiteral { dims: dims.into(), buffer: buffer_of(ty, &bytes) }
+    ArrayLiteral { dims: dims.into(), buffer: buffer_of(ty, &bytes).into() }
 }

@@ -156,7 +156,7 @@ fn argument(shape: &Shape, seed: u64) -> Literal {
     let buffer = with_element_type!(ty, T => {
         <T as BufferOf>::wrap((0..n).map(|i| <T as hlo::Bits>::from_bits(element(i))).collect())
     });
-    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer })
+    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer: buffer.into() })
 }
 
 fn run(module: &Module, accumulate: Accumulate, fuel: u64) -> Result<Literal, String> {

@@ -88,7 +88,7 @@ fn argument(shape: &Shape, seed: u64) -> Literal {
     let buffer = with_element_type!(ty, T => {
         <T as BufferOf>::wrap((0..n).map(|i| <T as hlo::Bits>::from_bits(element(i))).collect())
     });
-    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer })
+    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer: buffer.into() })
 }
 
 fn run(module: &Module, seed: u64, accumulate: Accumulate) -> Result<Literal, String> {

@@ -179,7 +179,7 @@ impl Finding {
             Failure::usage(format!("{FINDING}: there are no runs of {r} replicas of {p} partitions"))
         })?;
         let accumulate = if self.accumulate_region { Accumulate::Region } else { Accumulate::Exact };
-        let run = RunOptions { accumulate, limits, seed: self.seed, devices };
+        let run = RunOptions { accumulate, limits, seed: self.seed, devices, kept_bytes: 0 };
         Ok(Settings { run, policy: self.policy(), ..Settings::default() })
     }
 }

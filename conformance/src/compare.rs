@@ -160,7 +160,7 @@ pub fn compare(
             ..Comparison::default()
         };
     }
-    hlo::with_buffer!(&expected.buffer, e => compare_typed(e, actual, tolerance, nan_bits))
+    hlo::with_buffer!(&*expected.buffer, e => compare_typed(e, actual, tolerance, nan_bits))
 }
 
 fn compare_typed<T: Number>(

@@ -26,6 +26,7 @@ use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
 use crate::policy::Policy;
+use crate::room;
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -178,6 +179,7 @@ pub fn run_all<W: Clone + Into<Work>>(
     let items = &items[..];
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { processors } else { options.jobs }.clamp(1, items.len().max(1));
+    room::run_at_once(jobs);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel::<(usize, CaseReport)>();
     let sender = Mutex::new(sender);
@@ -353,7 +355,7 @@ fn run_program(
         return Ok(failed(item, kind_of(Exit::Unsupported), d.message));
     }
     let checks: Vec<Check> = case.info.results.iter().map(|r| r.check.clone()).collect();
-    let run = RunOptions { devices, ..options.run };
+    let run = RunOptions { devices, ..options.run }.beside(program.kept_bytes());
     let judge = Judge {
         engine: &*options.engine,
         module,

@@ -123,7 +123,7 @@ impl Source {
                 }
                 *next += 1;
                 let array = self.npz.array(&name, a).map_err(|f| f.message)?;
-                Ok(Tensor::new(array.dims, array.buffer).into())
+                Ok(Tensor::from_literal(array).into())
             }
             Shape::Tuple(t) => {
                 let elements = t.iter().map(|s| self.build(s, of, prefix)).collect::<Result<Vec<_>, _>>()?;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::exit::{Exit, Failure};
+use crate::room;
 
 /// The longest program text that is read: spans are 32-bit byte offsets.
 pub const MAX_TEXT: u64 = (u32::MAX - 16) as u64;
@@ -90,7 +91,17 @@ pub fn read_source(path: &str) -> Result<Source, Failure> {
 }
 
 fn cannot_read(path: &str, e: &io::Error) -> Failure {
-    Failure::usage(format!("{path}: cannot be read: {}", describe(e)))
+    Failure::new(exit_of(e), format!("{path}: cannot be read: {}", describe(e)))
+}
+
+/// How a command ends that a file fails: what the process lacks is no mistake of its user.
+pub fn exit_of(e: &io::Error) -> Exit {
+    let lacking = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
+    if lacking.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error())) {
+        Exit::Trap
+    } else {
+        Exit::Usage
+    }
 }
 
 /// An I/O error in a few words, without the number that the standard library appends.
@@ -112,8 +123,12 @@ fn read_limited(reader: impl Read, name: &str, hint: u64) -> Result<Vec<u8>, Fai
     if hint > MAX_TEXT {
         return Err(too_long());
     }
+    room::ask_text(hint, name)?;
     let mut bytes = Vec::with_capacity(hint as usize);
-    reader.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(name, &e))?;
+    // Of standard input nobody says how long it is.
+    let most = room::text_left().min(MAX_TEXT);
+    reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(name, &e))?;
+    room::ask_text(bytes.len() as u64, name)?;
     if bytes.len() as u64 > MAX_TEXT { Err(too_long()) } else { Ok(bytes) }
 }
 

@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use hlo::diag::codes;
+use hlo::diag::codes::{self, OUT_OF_MEMORY};
 use hlo::diag::{Severity, render_all};
-use hlo::{Diagnostic, Diagnostics, LineIndex, Module};
+use hlo::{ConstantValue, Diagnostic, Diagnostics, LineIndex, Module};
 use hlo_parser::{ParseOptions, Pick};
 use serde::Serialize;
 
+use crate::engine::distinct_bytes;
 use crate::exit::{Exit, Failure};
 use crate::files::{Source, read_source};
+use crate::room;
 
 /// Where a program was rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -164,6 +166,18 @@ pub struct Program {
 }
 
 impl Program {
+    /// Bytes of its text and of the values of its constants, as far as they count against the limit of its runs.
+    pub fn kept_bytes(&self) -> u64 {
+        let module = &self.module;
+        let instructions = module.computations().iter().flat_map(|&c| module.instructions(c));
+        let constants = instructions.filter_map(|i| match module.instr(i).attrs.constant_value()? {
+            ConstantValue::Given(literal) => Some(literal.arrays()),
+            ConstantValue::Elided => None,
+        });
+        let constants = distinct_bytes(constants.flatten());
+        (self.source.text.len() as u64).saturating_add(constants).saturating_sub(room::TEXT_BESIDE)
+    }
+
     /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more around it, or one of several.
     pub fn own_text(&self) -> Option<&str> {
         let pasted = self.warnings.iter().any(|d| d.code == codes::parse::PASTED_TEXT);
@@ -235,6 +249,7 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
             stage: Stage::Parse,
             // What was picked is not there.
             exit: match pick {
+                _ if diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) => Exit::Trap,
                 Some(_) if diagnostics.iter().any(|d| d.code == codes::parse::SEVERAL_MODULES) => Exit::Usage,
                 Some(_) | None => Exit::Parse,
             },
@@ -248,7 +263,9 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
 
 /// Parses a text of one module as people paste it, or the one of several that is picked.
 pub fn parse_pasted(text: &str, pick: Option<&Pick>) -> (Option<Module>, Diagnostics) {
-    let parsed = hlo_parser::parse_pasted(text, &ParseOptions::default(), pick);
+    let memory_bytes = room::text_left().saturating_sub(text.len() as u64);
+    let options = ParseOptions { memory_bytes, ..ParseOptions::default() };
+    let parsed = hlo_parser::parse_pasted(text, &options, pick);
     (parsed.module, parsed.diagnostics)
 }
 

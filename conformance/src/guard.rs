@@ -110,6 +110,19 @@ pub fn at_own_risk<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Res
     })
 }
 
+/// Runs `f`, a whole command, on a thread with a stack that is large enough whatever `ulimit -s` says. Errors: [`Exit::Trap`] if there is none.
+pub fn on_own_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| match spawn_deep(scope, Some("hlo"), f) {
+        Ok(thread) => Ok(thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))),
+        Err(_) => Err(no_thread()),
+    })
+}
+
+fn no_thread() -> Failure {
+    let what = "the system gives this process no thread (`ulimit -u`, `ulimit -v`, the pids of its group)";
+    Failure::new(Exit::Trap, what)
+}
+
 /// Runs `f` on a thread with a stack of [`STACK_BYTES`], or of what the system gives.
 pub fn on_deep_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match spawn_deep(scope, Some("hlo"), f) {
@@ -162,9 +175,7 @@ pub fn start_pool(threads: usize) -> Result<(), Failure> {
         started = Waiting::start(count, stack);
     }
     if started.is_empty() {
-        let what =
-            "the system gives this process no thread (`ulimit -u`, `ulimit -v`, the pids of its group)";
-        return Err(Failure::new(Exit::Trap, what));
+        return Err(no_thread());
     }
     let threads = started.len().saturating_sub(SPARE_THREADS).clamp(1, wanted);
     let none = || io::Error::other("more threads than were started");

@@ -43,7 +43,7 @@ pub fn near(name: &str, expected: &ArrayLiteral, actual: &ArrayLiteral, spec: Er
     if expected.dims != actual.dims || expected.buffer.element_type() != actual.buffer.element_type() {
         return Some(format!("{name}: shape {} where {} was expected\n", actual.shape(), expected.shape()));
     }
-    hlo::with_buffer!(&expected.buffer, e => near_typed(name, e, expected, actual, spec))
+    hlo::with_buffer!(&*expected.buffer, e => near_typed(name, e, expected, actual, spec))
 }
 
 fn near_typed<T: Number>(

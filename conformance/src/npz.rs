@@ -634,10 +634,10 @@ mod tests {
         let (_dir, path) = archive("arg0.npy", &npy(">f4", "True", "(2, 3)", &data));
         let read =
             Npz::open(&path, 1 << 20).unwrap().array("arg0", &shape(ElementType::F32, &[2, 3])).unwrap();
-        assert_eq!(read.buffer, Buffer::F32(vec![1., 3., 5., 2., 4., 6.]));
+        assert_eq!(*read.buffer, Buffer::F32(vec![1., 3., 5., 2., 4., 6.]));
         let (_dir, path) = archive("arg0.npy", &npy("|V2", "False", "(1,)", &[0x80, 0x3f]));
         let read = Npz::open(&path, 1 << 20).unwrap().array("arg0", &shape(ElementType::BF16, &[1])).unwrap();
-        assert_eq!(read.buffer, Buffer::BF16(vec![hlo::half::bf16::ONE]));
+        assert_eq!(*read.buffer, Buffer::BF16(vec![hlo::half::bf16::ONE]));
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub fn prove(case: &Case, optimized: bool, options: &RunOptions) -> Result<Optio
 /// Counts the elements that differ. NaNs are equal.
 fn compare(ours: &ArrayLiteral, theirs: &ArrayLiteral, proof: &mut Proof) {
     let parts = |a: &ArrayLiteral| -> Vec<Part> {
-        with_buffer!(&a.buffer, v => v.iter().flat_map(|&x| {
+        with_buffer!(&*a.buffer, v => v.iter().flat_map(|&x| {
             let (re, im) = crate::element::Number::parts(x);
             std::iter::once(re).chain(im)
         }).collect())

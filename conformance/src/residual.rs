@@ -84,7 +84,7 @@ impl Array {
         }
         Array {
             dims: a.dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect(),
-            values: hlo::with_buffer!(&a.buffer, v => wide(v)),
+            values: hlo::with_buffer!(&*a.buffer, v => wide(v)),
         }
     }
 

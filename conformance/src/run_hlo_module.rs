@@ -20,12 +20,13 @@ use crate::differential::{Settings, Subject};
 use crate::engine::{self, Engine, Finished, Inputs, Limits, RunOptions, named};
 use crate::exit::{Exit, Failure};
 use crate::frontend::{Program, load};
-use crate::guard::{check_machine, guarded, on_deep_stack};
+use crate::guard::{check_machine, guarded, on_own_stack};
 use crate::inputs::{self, Fill};
 use crate::isolate::{self, Status};
 use crate::near::{ErrorSpec, near};
 use crate::npz::Npz;
 use crate::report;
+use crate::room;
 
 const HELP: &str = "\
 Runs HLO modules on a platform and compares the results with a reference platform.
@@ -282,7 +283,11 @@ pub fn main() -> u8 {
             run(arguments.into_iter(), &ui)
         })
     };
-    let result = set_threads(0).and_then(|()| on_deep_stack(command));
+    let whole = || {
+        room::hold_to(Limits::default().memory_bytes, false);
+        set_threads(0).and_then(|()| command())
+    };
+    let result = on_own_stack(whole).flatten();
     let exit = result.unwrap_or_else(|failure| {
         ui.failure(&failure);
         failure.exit

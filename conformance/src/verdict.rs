@@ -184,7 +184,7 @@ pub fn judge(
     if expected.dims != actual.dims || expected.buffer.element_type() != actual.buffer.element_type() {
         return Err(format!("its shape is {}, not {}", actual.shape(), expected.shape()));
     }
-    Ok(hlo::with_buffer!(&expected.buffer, e => judge_typed(e, expected, actual, allowed, nan_bits)))
+    Ok(hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, expected, actual, allowed, nan_bits)))
 }
 
 /// Whether two arrays have the same bits, all NaNs being the same unless `nan_bits`.

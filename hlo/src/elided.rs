@@ -88,7 +88,7 @@ fn build(hash: u64, shape: &Shape, count: &mut u64) -> Option<Literal> {
             let n = usize::try_from(a.checked_elements()?).ok()?;
             let buffer = crate::with_element_type!(a.element_type, T => fill::<T>(hash, *count, n));
             *count += n as u64;
-            Literal::Array(ArrayLiteral { dims: a.dims.clone(), buffer })
+            Literal::Array(ArrayLiteral { dims: a.dims.clone(), buffer: buffer.into() })
         }
         Shape::Tuple(t) => Literal::Tuple(t.iter().map(|s| build(hash, s, count)).collect::<Option<_>>()?),
         Shape::Token => Literal::Token,
@@ -108,13 +108,13 @@ mod tests {
         let expected: Vec<i32> = EXPECTED.iter().map(|r| (r >> 61) as i32).collect();
         assert_eq!(
             literal,
-            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: i32::wrap(expected) })
+            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: i32::wrap(expected).into() })
         );
         let literal = elided_literal("constant.1", &Shape::array(ElementType::F32, &[4])).unwrap();
         let expected: Vec<f32> = EXPECTED.iter().map(|r| (r >> 40) as f32 / 16_777_216.0 - 0.5).collect();
         assert_eq!(
             literal,
-            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: f32::wrap(expected) })
+            Literal::Array(ArrayLiteral { dims: [4].as_slice().into(), buffer: f32::wrap(expected).into() })
         );
     }
 

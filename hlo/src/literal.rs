@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** an array literal's buffer holds exactly the product of its dimensions, in row-major order of logical
 //! indices whatever the layout of the instruction that carries it; sub-byte elements take a byte each, normalized (sign-
-//! or zero-extended).
+//! or zero-extended). Clones of an array share its buffer, which nobody writes while it is shared.
 
 use std::sync::Arc;
 
@@ -20,6 +20,11 @@ macro_rules! define_buffer {
             /// The type of the elements.
             pub fn element_type(&self) -> ElementType {
                 match self { $(Buffer::$variant(_) => ElementType::$variant),* }
+            }
+
+            /// Bytes that the elements take in memory.
+            pub fn bytes(&self) -> u64 {
+                self.len() as u64 * self.element_type().storage_bytes() as u64
             }
 
             /// Number of elements.
@@ -111,13 +116,13 @@ macro_rules! with_buffer {
     };
 }
 
-/// An array value.
+/// An array value. Clones share the elements.
 #[derive(Clone, Debug)]
 pub struct ArrayLiteral {
     /// Dimensions as declared (bounds of dynamic ones).
     pub dims: Dims,
-    /// The elements.
-    pub buffer: Buffer,
+    /// The elements; [`Arc::make_mut`] writes to them.
+    pub buffer: Arc<Buffer>,
 }
 
 /// A constant value of any shape.
@@ -142,7 +147,8 @@ pub enum ConstantValue {
 
 impl ArrayLiteral {
     /// From parts; `None` if the number of elements is not the product of the dimensions.
-    pub fn new(dims: Dims, buffer: Buffer) -> Option<Self> {
+    pub fn new(dims: Dims, buffer: impl Into<Arc<Buffer>>) -> Option<Self> {
+        let buffer = buffer.into();
         let n = ArrayShape::new(buffer.element_type(), &dims).checked_elements()?;
         (usize::try_from(n).ok()? == buffer.len()).then_some(Self { dims, buffer })
     }
@@ -151,12 +157,17 @@ impl ArrayLiteral {
     pub fn shape(&self) -> ArrayShape {
         ArrayShape::new(self.buffer.element_type(), &self.dims)
     }
+
+    /// The elements; copied if somebody shares them.
+    pub fn into_buffer(self) -> Buffer {
+        Arc::unwrap_or_clone(self.buffer)
+    }
 }
 
 impl Literal {
     /// A scalar.
     pub fn scalar<T: BufferOf>(value: T) -> Literal {
-        Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: T::wrap(vec![value]) })
+        Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: T::wrap(vec![value]).into() })
     }
 
     /// Its shape, without layouts.
@@ -270,7 +281,7 @@ bits_of_small_int!(S1, S2, S4, U1, U2, U4);
 
 impl PartialEq for ArrayLiteral {
     fn eq(&self, other: &Self) -> bool {
-        self.dims == other.dims && self.buffer == other.buffer
+        self.dims == other.dims && (Arc::ptr_eq(&self.buffer, &other.buffer) || self.buffer == other.buffer)
     }
 }
 

@@ -7,7 +7,7 @@ use hlo::print::print_literal;
 use hlo::{Dims, ElementType, Literal};
 
 fn scalar<T: BufferOf + Bits>(bits: u128) -> Literal {
-    Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: T::wrap(vec![T::from_bits(bits)]) })
+    Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: T::wrap(vec![T::from_bits(bits)]).into() })
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::device::pending::Traffic;
 use crate::device::{Device, Devices, Peers};
 use crate::endless;
 use crate::error::{ErrorKind, Result, RunError};
-use crate::memory::{self, Beside, Meter, Pool};
+use crate::memory::{self, Beside, Charge, Meter, Pool};
 use crate::observe::{Flow, Observer, Site, Watch};
 use crate::ops::{self, Args, Cx, Outcome};
 use crate::plan::{self, Looks, Plan, Step};
@@ -174,6 +174,10 @@ impl<'m> Interpreter<'m> {
     /// Runs the entry computation on one of some devices, whose arguments were checked.
     pub(crate) fn run_one(&self, peers: &Peers, number: u32, args: Vec<Value>) -> Result<(Value, RunStats)> {
         let session = self.session(peers, number);
+        // Others keep these, whatever the program has of them: they are alive until the run ends.
+        let lent = args.iter().flat_map(Value::lent).map(|b| (Arc::as_ptr(b), b.bytes()));
+        let lent: FxHashMap<*const Buffer, u64> = lent.collect();
+        let _lent = Charge::new(&session.meter, lent.values().sum());
         let args = args
             .into_iter()
             .map(|mut v| {

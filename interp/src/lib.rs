@@ -10,6 +10,7 @@
 //! | [`value`] | arrays, tuples, tokens |
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | [`observe`] | watching a run |
+//! | [`attempt`] | allocations that may fail |
 //! | [`baseline`] | the instruction set that the C parts need |
 //! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
 //! | `ops` | one file a family of opcodes |
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attempt;
 pub mod baseline;
 pub mod custom_call;
 pub mod device;

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hlo::literal::{Buffer, BufferOf};
 use hlo::with_buffer;
 
+use crate::attempt::attempt;
+
 /// Bytes that an observer holds for as long as it wants. They count against the limit of the run that it watches, as values do.
 #[derive(Clone, Debug, Default)]
 pub struct Beside(Arc<AtomicU64>);
@@ -50,7 +52,7 @@ pub(crate) fn zeros<T: BufferOf>(n: usize) -> Option<Vec<T>> {
         return Some(vec![T::default(); n]);
     }
     let mut storage = Vec::new();
-    storage.try_reserve_exact(n).ok()?;
+    attempt(|| storage.try_reserve_exact(n)).ok()?;
     storage.resize(n, T::default());
     Some(storage)
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hlo::literal::{ArrayLiteral, Buffer, BufferOf, Literal};
 use hlo::{ArrayShape, Dims, ElementType, Shape, with_buffer};
 use ndarray::{ArrayViewD, IxDyn};
+use rustc_hash::FxHashMap;
 
 use crate::device::pending::Pending;
 use crate::memory::{Charge, Meter};
@@ -43,8 +44,8 @@ struct Storage {
 #[derive(Debug)]
 enum Source {
     Owned(Buffer),
-    /// An array literal of the module, not copied.
-    Shared(Arc<Literal>),
+    /// The elements of a literal, not copied.
+    Lent(Arc<Buffer>),
 }
 
 impl Source {
@@ -67,14 +68,14 @@ impl Storage {
     fn buffer(&self) -> &Buffer {
         match &self.source {
             Source::Owned(b) => b,
-            Source::Shared(l) => &l.as_array().expect("invariant: only array literals are shared").buffer,
+            Source::Lent(b) => b,
         }
     }
 
     fn owned_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.source {
             Source::Owned(b) => Some(b),
-            Source::Shared(_) => None,
+            Source::Lent(b) => Arc::get_mut(b),
         }
     }
 }
@@ -82,9 +83,13 @@ impl Storage {
 impl Tensor {
     /// From parts. Panics if the number of elements is not the product of the dimensions: that is a bug of the caller.
     pub fn new(dims: impl Into<Dims>, buffer: Buffer) -> Self {
-        let dims = dims.into();
-        assert_eq!(elements(&dims), buffer.len(), "a tensor of dimensions {dims:?}");
-        Self { dims, storage: Arc::new(Storage { source: Source::Owned(buffer), charge: None }) }
+        Self::from_source(dims.into(), Source::Owned(buffer))
+    }
+
+    fn from_source(dims: Dims, source: Source) -> Self {
+        let tensor = Self { dims, storage: Arc::new(Storage { source, charge: None }) };
+        assert_eq!(elements(&tensor.dims), tensor.len(), "a tensor of dimensions {:?}", tensor.dims);
+        tensor
     }
 
     /// From a typed vector, as [`Tensor::new`].
@@ -97,10 +102,13 @@ impl Tensor {
         Self::from_vec(Dims::new(), vec![value])
     }
 
-    /// The array inside a literal that others may hold too; `None` if it is not an array.
-    pub fn from_shared(literal: Arc<Literal>) -> Option<Self> {
-        let dims = literal.as_array()?.dims.clone();
-        Some(Self { dims, storage: Arc::new(Storage { source: Source::Shared(literal), charge: None }) })
+    /// The array of a literal, whose elements it shares.
+    pub fn from_literal(literal: ArrayLiteral) -> Self {
+        // Elements that nobody shares need no second count of who does.
+        match Arc::try_unwrap(literal.buffer) {
+            Ok(buffer) => Self::new(literal.dims, buffer),
+            Err(shared) => Self::from_source(literal.dims, Source::Lent(shared)),
+        }
     }
 
     /// Dimensions at run time.
@@ -164,16 +172,18 @@ impl Tensor {
         match Arc::try_unwrap(self.storage) {
             Ok(mut storage) => match std::mem::replace(&mut storage.source, Source::NONE) {
                 Source::Owned(b) => b,
-                Source::Shared(l) => match Arc::try_unwrap(l) {
-                    Ok(Literal::Array(a)) => a.buffer,
-                    Ok(Literal::Tuple(_) | Literal::Token) => {
-                        unreachable!("invariant: only array literals are shared")
-                    }
-                    Err(l) => l.as_array().expect("invariant: only array literals are shared").buffer.clone(),
-                },
+                Source::Lent(b) => Arc::unwrap_or_clone(b),
             },
             Err(shared) => shared.buffer().clone(),
         }
+    }
+
+    /// The elements to share, copied only if other tensors hold them as their own.
+    fn into_shared(self) -> Arc<Buffer> {
+        if let Source::Lent(b) = &self.storage.source {
+            return b.clone();
+        }
+        self.into_buffer().into()
     }
 
     /// The elements, copied if somebody shares them. Panics on another type, as [`Tensor::slice`].
@@ -213,9 +223,9 @@ impl Tensor {
         }
     }
 
-    /// Charges the storage to `meter` if nothing was charged for it yet.
+    /// Charges the storage to `meter` if nothing was charged for it yet. What others hold is theirs to count.
     fn charge(&mut self, meter: &Arc<Meter>) {
-        if self.storage.charge.is_none() {
+        if self.storage.charge.is_none() && matches!(self.storage.source, Source::Owned(_)) {
             let bytes = self.bytes();
             if let Some(storage) = Arc::get_mut(&mut self.storage) {
                 storage.charge = Some(Charge::new(meter, bytes));
@@ -332,41 +342,43 @@ impl Value {
         }
     }
 
-    /// A value that holds a literal; arrays are moved.
+    /// A value that holds a literal and shares its arrays.
     pub fn from_literal(literal: Literal) -> Self {
         match literal {
-            Literal::Array(a) => Value::Array(Tensor::new(a.dims, a.buffer)),
+            Literal::Array(a) => Value::Array(Tensor::from_literal(a)),
             Literal::Tuple(t) => Value::tuple(t.into_iter().map(Value::from_literal)),
             Literal::Token => Value::Token,
         }
     }
 
-    /// A value that holds a literal which others may hold too: an array is not copied.
-    pub fn from_shared_literal(literal: &Arc<Literal>) -> Self {
-        match &**literal {
-            Literal::Array(_) => Value::Array(
-                Tensor::from_shared(literal.clone()).expect("invariant: the match says it is an array"),
-            ),
-            Literal::Tuple(t) => Value::tuple(t.iter().cloned().map(Value::from_literal)),
+    /// A value that holds a literal which others hold too: arrays are not copied.
+    pub fn from_shared_literal(literal: &Literal) -> Self {
+        match literal {
+            Literal::Array(a) => {
+                Value::Array(Tensor::from_source(a.dims.clone(), Source::Lent(a.buffer.clone())))
+            }
+            Literal::Tuple(t) => Value::tuple(t.iter().map(Value::from_shared_literal)),
             Literal::Token => Value::Token,
         }
     }
 
-    /// As a literal; storage that nobody shares is moved.
+    /// As a literal. Arrays that share storage here share it there; storage that nobody else shares is moved.
     pub fn into_literal(self) -> Literal {
-        match self {
-            Value::Array(t) => {
-                let dims = t.dims.clone();
-                Literal::Array(ArrayLiteral { dims, buffer: t.into_buffer() })
+        let mut leaves = Leaves::default();
+        let tree = leaves.take(self);
+        let buffers: Vec<Arc<Buffer>> = leaves.tensors.into_iter().map(Tensor::into_shared).collect();
+        tree.literal(&buffers)
+    }
+
+    /// The buffers inside that others hold too.
+    pub(crate) fn lent(&self) -> Vec<&Arc<Buffer>> {
+        fn lent(tensor: &Tensor) -> Option<&Arc<Buffer>> {
+            match &tensor.storage.source {
+                Source::Lent(b) => Some(b),
+                Source::Owned(_) => None,
             }
-            mut tuple @ Value::Tuple(_) => {
-                let n = tuple.expect_tuple().len();
-                Literal::Tuple(
-                    (0..n).filter_map(|i| tuple.take_element(i)).map(Value::into_literal).collect(),
-                )
-            }
-            Value::Token | Value::Pending(_) => Literal::Token,
         }
+        self.arrays().into_iter().filter_map(lent).collect()
     }
 
     /// Charges all storage inside that was not charged yet.
@@ -380,6 +392,52 @@ impl Value {
                 }
             }
             Value::Token | Value::Pending(_) => {}
+        }
+    }
+}
+
+/// The tensors of a value that is taken apart, each storage once.
+#[derive(Default)]
+struct Leaves {
+    tensors: Vec<Tensor>,
+    /// By address of the storage, which the tensor keeps alive: its index.
+    known: FxHashMap<*const Storage, usize>,
+}
+
+/// A value whose arrays are indices of [`Leaves::tensors`].
+enum Tree {
+    Array(Dims, usize),
+    Tuple(Vec<Tree>),
+    Token,
+}
+
+impl Leaves {
+    fn take(&mut self, value: Value) -> Tree {
+        match value {
+            Value::Array(t) => {
+                let dims = t.dims.clone();
+                let next = self.tensors.len();
+                let index = *self.known.entry(Arc::as_ptr(&t.storage)).or_insert(next);
+                if index == next {
+                    self.tensors.push(t);
+                }
+                Tree::Array(dims, index)
+            }
+            mut tuple @ Value::Tuple(_) => {
+                let n = tuple.expect_tuple().len();
+                Tree::Tuple((0..n).filter_map(|i| Some(self.take(tuple.take_element(i)?))).collect())
+            }
+            Value::Token | Value::Pending(_) => Tree::Token,
+        }
+    }
+}
+
+impl Tree {
+    fn literal(self, buffers: &[Arc<Buffer>]) -> Literal {
+        match self {
+            Tree::Array(dims, i) => Literal::Array(ArrayLiteral { dims, buffer: buffers[i].clone() }),
+            Tree::Tuple(parts) => Literal::Tuple(parts.into_iter().map(|p| p.literal(buffers)).collect()),
+            Tree::Token => Literal::Token,
         }
     }
 }

@@ -148,14 +148,16 @@ fn arguments_are_checked() {
 fn a_constant_is_not_copied() {
     let mut module = Module::new("constant");
     let mut b = ComputationBuilder::new(&mut module, "main");
-    let literal =
-        hlo::ArrayLiteral { dims: [N].as_slice().into(), buffer: hlo::Buffer::F32(vec![1.0; N as usize]) };
+    let literal = hlo::ArrayLiteral {
+        dims: [N].as_slice().into(),
+        buffer: hlo::Buffer::F32(vec![1.0; N as usize]).into(),
+    };
     let c = b.constant(hlo::Literal::Array(literal));
     let main = b.finish();
     module.set_entry(main);
     let Some(hlo::ConstantValue::Given(literal)) = module.instr(c).attrs.constant_value() else { panic!() };
     let literal: &Arc<hlo::Literal> = literal;
-    let hlo::Buffer::F32(values) = &literal.as_array().unwrap().buffer else { panic!() };
+    let hlo::Buffer::F32(values) = &*literal.as_array().unwrap().buffer else { panic!() };
     let value = Interpreter::new(&module, Options::default()).run(vec![]).unwrap();
     assert_eq!(value.expect_array().slice::<f32>().as_ptr(), values.as_ptr());
 }

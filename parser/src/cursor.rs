@@ -34,6 +34,8 @@ pub(crate) struct Cursor<'a> {
     pub(crate) implied_zeros: Option<Span>,
     /// How many elements such values may still stand for.
     pub(crate) implied_left: usize,
+    /// How many bytes values may still take.
+    pub(crate) memory_left: u64,
 }
 
 impl<'a> Cursor<'a> {
@@ -48,6 +50,7 @@ impl<'a> Cursor<'a> {
             limit: depth,
             implied_zeros: None,
             implied_left: crate::literal::MOST_IMPLIED,
+            memory_left: u64::MAX,
         }
     }
 

@@ -7,13 +7,15 @@
 //! (`lower`), which resolves names and decodes shapes, attributes and literals by the tables of the `hlo` crate.
 //!
 //! **What holds for any input, however broken:** no panic; no stack that grows with the nesting of the input (deeper than
-//! [`ParseOptions::nesting_limit`] is refused); memory linear in the text, whatever shapes it names. All errors are
+//! [`ParseOptions::nesting_limit`] is refused); memory linear in the text, whatever shapes it names, and within
+//! [`ParseOptions::memory_bytes`]. All errors are
 //! reported that do not follow from others: an error in an instruction hides none in the next.
 
 #![forbid(unsafe_code)]
 
 mod ast;
 mod attr;
+mod budget;
 mod cursor;
 mod foreign;
 mod literal;
@@ -44,12 +46,15 @@ pub struct ParseOptions {
     /// How deep shapes and origins may be nested. (Computations in attributes and instructions in operands may be nested as
     /// deep as they like: the tree of the text is flat, and so is the module.)
     pub nesting_limit: usize,
+    /// The most bytes that tree, module and values may take beside the text. What would take more is refused before it is allocated, with
+    /// [`OUT_OF_MEMORY`](hlo::diag::codes::OUT_OF_MEMORY).
+    pub memory_bytes: u64,
 }
 
 impl Default for ParseOptions {
     /// 500 levels: far more than real programs have, and safe for what walks shapes recursively.
     fn default() -> Self {
-        Self { nesting_limit: 500 }
+        Self { nesting_limit: 500, memory_bytes: u64::MAX }
     }
 }
 
@@ -74,7 +79,7 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
     let masked = log_prefix::mask_log_prefixes(text);
     let text = &*masked;
     let mut builder = ast::Builder::new(text);
-    let mut lexer = token::Lexer::new(text);
+    let mut lexer = token::Lexer::new(text, options.memory_bytes);
     let complete = match grammar::TextParser::new().parse(&mut builder, &mut lexer) {
         Ok(()) => true,
         Err(error) => {
@@ -82,6 +87,11 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
             false
         }
     };
+    if let Some(at) = lexer.exhausted {
+        let d = budget::exhausted(at, "the instructions up to here", lexer.taken, options.memory_bytes);
+        return Parsed { module: None, diagnostics: d.into() };
+    }
+    let memory_left = options.memory_bytes.saturating_sub(lexer.taken);
     let lex_errors = lexer.errors;
     let (ast, errors) = builder.finish();
     let mut foreign = if errors.is_empty() { None } else { foreign::what(text) };
@@ -89,7 +99,8 @@ pub fn parse_module(text: &str, options: &ParseOptions) -> Parsed {
         let d = syntax_error::diagnose(text, e, &lex_errors);
         diagnostics.push(foreign.take().into_iter().fold(d, Diagnostic::note));
     }
-    let module = lower::lower(text, &ast, options, !complete, &mut diagnostics);
+    let options = ParseOptions { memory_bytes: memory_left, ..*options };
+    let module = lower::lower(text, &ast, &options, !complete, &mut diagnostics);
     diagnostics.sort();
     let module = module.filter(|_| !diagnostics.has_errors());
     Parsed { module, diagnostics }

@@ -131,6 +131,11 @@ pub(crate) struct Lexer<'s> {
     vain: usize,
     /// What was wrong with each [`Tok::Bad`] so far, in order.
     pub(crate) errors: Vec<LexError>,
+    /// Bytes that what was read so far takes at most, and how many it may take.
+    pub(crate) taken: u64,
+    memory_bytes: u64,
+    /// Where it is more: nothing is read after that.
+    pub(crate) exhausted: Option<Span>,
 }
 
 static COMPUTATION_KEYS: LazyLock<FxHashMap<&'static str, AttrKind>> = LazyLock::new(|| {
@@ -144,7 +149,7 @@ pub(crate) fn calls(key: &str) -> bool {
 }
 
 impl<'s> Lexer<'s> {
-    pub(crate) fn new(text: &'s str) -> Self {
+    pub(crate) fn new(text: &'s str, memory_bytes: u64) -> Self {
         Self {
             text,
             inner: Tok::lexer(text),
@@ -152,6 +157,9 @@ impl<'s> Lexer<'s> {
             brackets: Vec::new(),
             vain: text.len().saturating_mul(8),
             errors: Vec::new(),
+            taken: 0,
+            memory_bytes,
+            exhausted: None,
         }
     }
 
@@ -558,6 +566,12 @@ impl Iterator for Lexer<'_> {
             }
         };
         self.previous = Some(tok);
+        self.taken += crate::budget::of_token(tok, (self.inner.span().end - start) as u64);
+        if self.taken > self.memory_bytes {
+            self.exhausted = Some(Span::new(start, start + 1));
+            self.advance_to(self.text.len());
+            return None;
+        }
         Some(Ok((start as u32, tok, self.inner.span().end as u32)))
     }
 }

@@ -170,11 +170,11 @@ fn fingerprints() {
 fn literal<T: BufferOf + Bits>(dims: &[i64], bits: impl FnMut(usize) -> u128) -> Literal {
     let n = dims.iter().product::<i64>() as usize;
     let buffer = T::wrap((0..n).map(bits).map(T::from_bits).collect());
-    Literal::Array(ArrayLiteral { dims: dims.iter().copied().collect(), buffer })
+    Literal::Array(ArrayLiteral { dims: dims.iter().copied().collect(), buffer: buffer.into() })
 }
 
 fn bits_of(literal: &Literal) -> Vec<u128> {
-    hlo::with_buffer!(&literal.arrays()[0].buffer, v => v.iter().map(|x| x.bits()).collect())
+    hlo::with_buffer!(&*literal.arrays()[0].buffer, v => v.iter().map(|x| x.bits()).collect())
 }
 
 fn element_type() -> impl Strategy<Value = ElementType> {

@@ -131,7 +131,8 @@ pub(super) fn empty(module: &mut Module, fuel: &mut Fuel) -> u64 {
         if stays || array.checked_elements() != Some(0) || e.has_effect() {
             return None;
         }
-        let literal = ArrayLiteral { dims: array.dims.clone(), buffer: Buffer::zeros(array.element_type, 0) };
+        let literal =
+            ArrayLiteral { dims: array.dims.clone(), buffer: Buffer::zeros(array.element_type, 0).into() };
         Some(e.constant(Literal::Array(literal)))
     })
 }

@@ -62,7 +62,7 @@ fn key(instr: &Instruction) -> u64 {
     if let Some(ConstantValue::Given(literal)) = instr.attrs.constant_value()
         && let Some(array) = literal.as_array()
     {
-        let some = |i: usize| with_buffer!(&array.buffer, v => v.get(i).map(|x| hlo::Bits::bits(*x)));
+        let some = |i: usize| with_buffer!(&*array.buffer, v => v.get(i).map(|x| hlo::Bits::bits(*x)));
         [some(0), some(1), some(array.buffer.len() / 2)].hash(&mut hasher);
     }
     hasher.finish()

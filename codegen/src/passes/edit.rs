@@ -181,7 +181,7 @@ impl<'m> Edit<'m> {
     pub fn scalar_bits(&mut self, ty: ElementType, bits: u128) -> InstrId {
         let buffer =
             with_element_type!(ty, T => <T as BufferOf>::wrap(vec![<T as hlo::Bits>::from_bits(bits)]));
-        self.constant(Literal::Array(ArrayLiteral { dims: Dims::new(), buffer }))
+        self.constant(Literal::Array(ArrayLiteral { dims: Dims::new(), buffer: buffer.into() }))
     }
 
     /// A scalar repeated to the dimensions of `like`.

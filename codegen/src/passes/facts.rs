@@ -41,7 +41,7 @@ pub fn splat(module: &Module, id: InstrId) -> Option<(ElementType, u128)> {
             Opcode::Constant => {
                 let array = literal(module, id)?.as_array()?;
                 let ty = array.buffer.element_type();
-                let bits = with_buffer!(&array.buffer, v => {
+                let bits = with_buffer!(&*array.buffer, v => {
                     let first = v.first()?.bits();
                     v.iter().all(|x| x.bits() == first).then_some(first)?
                 });
@@ -68,7 +68,7 @@ pub(super) fn integers(module: &Module, id: InstrId) -> Option<Vec<i128>> {
     let literal = literal(module, id)?;
     let array = literal.as_array()?;
     let ty = array.buffer.element_type();
-    with_buffer!(&array.buffer, v => v.iter().map(|x| signed(ty, hlo::Bits::bits(*x))).collect())
+    with_buffer!(&*array.buffer, v => v.iter().map(|x| signed(ty, hlo::Bits::bits(*x))).collect())
 }
 
 /// The integer of these bits.

@@ -8,6 +8,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::heap;
+
 /// What arrays are aligned to.
 pub const ALIGNMENT: usize = 64;
 
@@ -72,7 +74,8 @@ impl Memory {
         }
         let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| error)?;
         // SAFETY: the layout is not of size 0.
-        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or(error)?;
+        let start = hlo_interp::attempt::attempt(|| unsafe { std::alloc::alloc_zeroed(layout) });
+        let start = NonNull::new(start).ok_or(error)?;
         Ok(Self { start, bytes: size, source: Source::Allocator(layout) })
     }
 
@@ -82,8 +85,10 @@ impl Memory {
         let length = size.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        heap::map(size).ok()?;
         // SAFETY: a new mapping wherever there is room touches nothing that exists.
-        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) }.ok()?;
+        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
+        let mapping = mapping.inspect_err(|_| heap::unmap(size)).ok()?;
         let mapping = NonNull::new(mapping.cast::<u8>())?;
         // SAFETY: less than HUGE_PAGE, and the mapping has that much more than `size`.
         let start = unsafe { mapping.add(mapping.as_ptr().align_offset(HUGE_PAGE)) };
@@ -133,10 +138,13 @@ impl Drop for Memory {
             Source::Nowhere => {}
             // SAFETY: it came from the allocator by this layout.
             Source::Allocator(layout) => unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) },
-            // SAFETY: the mapping is ours. Its failing would leak it, nothing else.
-            Source::Mapping(start, length) => unsafe {
-                let _ = rustix::mm::munmap(start.as_ptr().cast(), length);
-            },
+            Source::Mapping(start, length) => {
+                // SAFETY: the mapping is ours. Its failing would leak it, nothing else.
+                unsafe {
+                    let _ = rustix::mm::munmap(start.as_ptr().cast(), length);
+                }
+                heap::unmap(self.bytes);
+            }
         }
     }
 }

@@ -73,8 +73,8 @@ pub enum Argument<'a> {
 /// What a run left.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The array leaves of the result.
-    pub results: Vec<Block>,
+    /// The array leaves of the result; those that are the same array share it.
+    pub results: Vec<Arc<Block>>,
     /// Steps that were executed.
     pub steps: u64,
     /// How long these took, arguments in their places: without copies of what was lent.
@@ -193,6 +193,8 @@ enum Source {
     Argument(u32),
     /// Something that has to be copied.
     Copied,
+    /// What an earlier leaf holds.
+    Leaf(u32),
 }
 
 /// What a run needs for itself.
@@ -256,15 +258,18 @@ impl Executable {
         }
         let mut results = Vec::new();
         let mut taken = rustc_hash::FxHashSet::default();
+        let mut leaves = rustc_hash::FxHashMap::default();
         let shapes = program.result_leaves();
         if shapes.len() != program.buffers.results.len() {
             return Err(failed("the result has another number of leaves than its buffers".into()));
         }
-        for (shape, &slice) in shapes.into_iter().zip(&program.buffers.results) {
+        for (leaf, (shape, &slice)) in (0..).zip(shapes.into_iter().zip(&program.buffers.results)) {
             let allocation = allocations.get(slice.allocation as usize);
             let allocation = allocation.ok_or_else(|| failed("a result without an allocation".into()))?;
             let whole = slice.offset == 0 && slice.bytes == allocation.bytes;
+            let first: u32 = *leaves.entry((slice.allocation, slice.offset, slice.bytes)).or_insert(leaf);
             let source = match allocation.kind {
+                _ if first != leaf => Source::Leaf(first),
                 AllocationKind::Result { .. } if whole && taken.insert(slice.allocation) => Source::Own,
                 AllocationKind::Parameter { leaf, donated: true }
                     if whole
@@ -326,6 +331,26 @@ impl Executable {
     pub fn temporary_bytes(&self) -> u64 {
         let arenas = self.allocations.iter().filter(|a| a.kind == AllocationKind::Arena);
         arenas.map(|a| a.bytes).sum()
+    }
+
+    /// Bytes that [`Executable::run_literals`] takes at most besides the arguments: constants, the arena, copies of arguments, and results, in memory of
+    /// the run and as literals.
+    pub fn run_bytes(&self) -> u64 {
+        let constants = self.constants.iter().map(|c| c.len() as u64).sum();
+        let of = |kind: fn(&AllocationKind) -> bool| {
+            self.allocations.iter().filter(move |a| kind(&a.kind)).map(|a| a.bytes).sum::<u64>()
+        };
+        let own = of(|kind| matches!(kind, AllocationKind::Arena | AllocationKind::Frame));
+        let copies = self.parameters.iter().filter(|p| p.donated).map(|p| p.bytes).sum();
+        let padded =
+            if self.run_time_sizes.is_some() { self.parameters.iter().map(|p| p.bytes).sum() } else { 0 };
+        let results = self.results.iter().filter(|r| !matches!(r.source, Source::Leaf(_)));
+        // Of what a donated argument becomes only the literal is new.
+        let results = results.map(|r| match r.source {
+            Source::Argument(_) => r.slice.bytes,
+            Source::Own | Source::Copied | Source::Leaf(_) => r.slice.bytes.saturating_mul(2),
+        });
+        [constants, own, copies, padded].into_iter().chain(results).fold(0, u64::saturating_add)
     }
 
     /// The array leaves of the result.
@@ -411,7 +436,7 @@ impl Executable {
                     instance.set(&self.table, result.slice.allocation, block.start());
                     Some(block)
                 }
-                Source::Argument(_) | Source::Copied => None,
+                Source::Argument(_) | Source::Copied | Source::Leaf(_) => None,
             });
         }
         let pointers = instance.pointers.as_mut_ptr();
@@ -445,6 +470,11 @@ impl Executable {
         }
         for (result, own) in self.results.iter().zip(own) {
             let block = match result.source {
+                Source::Leaf(leaf) => {
+                    let first = Arc::clone(&finished.results[leaf as usize]);
+                    finished.results.push(first);
+                    continue;
+                }
                 Source::Argument(leaf) => {
                     match std::mem::replace(&mut arguments[leaf as usize], Argument::Borrowed(&[])) {
                         Argument::Donated(block) => Some(block),
@@ -453,7 +483,7 @@ impl Executable {
                 }
                 Source::Own | Source::Copied => own,
             };
-            finished.results.push(block.expect("invariant: every leaf has its memory by now"));
+            finished.results.push(Arc::new(block.expect("invariant: every leaf has its memory by now")));
         }
         Ok(finished)
     }
@@ -499,11 +529,19 @@ impl Executable {
             None => arrays().map(lent).collect(),
         };
         let finished = self.run(&mut given, options)?;
-        let results = self.results.iter().zip(&finished.results).map(|(leaf, block)| hlo::ArrayLiteral {
-            dims: leaf.shape.dims.clone(),
-            buffer: super::raw::buffer_of(leaf.shape.element_type, block.bytes()),
-        });
-        let results: Vec<hlo::ArrayLiteral> = results.collect();
+        let mut results: Vec<hlo::ArrayLiteral> = Vec::with_capacity(self.results.len());
+        for (leaf, block) in self.results.iter().zip(&finished.results) {
+            let ty = leaf.shape.element_type;
+            let earlier = match leaf.source {
+                Source::Leaf(first) => Some(&results[first as usize].buffer),
+                Source::Own | Source::Argument(_) | Source::Copied => None,
+            };
+            let buffer = match earlier.filter(|b| b.element_type() == ty) {
+                Some(same) => Arc::clone(same),
+                None => super::raw::buffer_of(ty, block.bytes()).into(),
+            };
+            results.push(hlo::ArrayLiteral { dims: leaf.shape.dims.clone(), buffer });
+        }
         let results = match &self.run_time_sizes {
             Some(sizes) => sizes.cut(results).map_err(|e| RunError::Interpreter(Box::new(e)))?,
             None => results,

@@ -68,7 +68,7 @@ impl Interpreted {
                 // SAFETY: valid for so many bytes by the caller's word; nobody writes to it now.
                 let bytes = unsafe { std::slice::from_raw_parts(pointer.cast_const(), length) };
                 let buffer = buffer_of(shape.element_type, bytes);
-                Literal::Array(ArrayLiteral { dims: shape.dims.clone(), buffer })
+                Literal::Array(ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() })
             };
             values.push(Some(Value::from_literal(literal(shape, &mut read))));
         }

@@ -7,6 +7,7 @@ pub mod arena;
 mod cores;
 pub mod executable;
 pub mod functions;
+pub mod heap;
 mod interpret;
 #[cfg(all(test, feature = "llvm"))]
 #[path = "tests/kernels.rs"]

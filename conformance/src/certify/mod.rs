@@ -558,7 +558,7 @@ fn evaluate(
 /// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
     let options = RunOptions::default();
-    let account = Arc::new(Account::new(crate::room::within(options.limits.memory_bytes, 0, 1), 1));
+    let account = Arc::new(Account::new(options.room(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
     region::Region::new(module, computation, true, &settings).is_some_and(|region| {
         region.choices.iter().all(|choice| choice.table.selects)

@@ -247,7 +247,7 @@ fn merged(module: &Module, id: InstrId) -> Option<InstrId> {
             hlo::ConstantValue::Given(literal) => literal.as_array()?.clone(),
             hlo::ConstantValue::Elided => return None,
         };
-        Numbers::of(&Tensor::new(literal.dims, literal.buffer)).re.first().copied()
+        Numbers::of(&Tensor::from_literal(literal)).re.first().copied()
     };
     let compares = |id: InstrId, direction: Direction| {
         let instr = module.instr(id);

@@ -294,7 +294,7 @@ impl<'e, 'm> Compared<'e, 'm> {
             Opcode::Constant => {
                 let ConstantValue::Given(literal) = instr.attrs.constant_value()? else { return None };
                 let literal = literal.as_array()?.clone();
-                let rank = *rank::of_tensor(&Tensor::new(literal.dims, literal.buffer)).first()?;
+                let rank = *rank::of_tensor(&Tensor::from_literal(literal)).first()?;
                 Some(Tag { moved: true, decided: true, constants: BTreeSet::from([rank]), ..Tag::default() })
             }
             opcode if all_decided && opcode.is_elementwise() => {

@@ -514,7 +514,7 @@ fn pivoted_factors_in_f32_are_inside() {
             ("exponential(a)", a.iter().zip(&by).map(|(a, b)| a.exp() * (1.0 + b * f32::EPSILON)).collect()),
         ] {
             let all = certified(&text(from), &[&a, &by], others);
-            let hlo::Buffer::S32(pivots) = &all[1].0.buffer else { panic!() };
+            let hlo::Buffer::S32(pivots) = &*all[1].0.buffer else { panic!() };
             let mut m = matrix;
             for (k, &pivot) in pivots.iter().enumerate() {
                 (0..columns).for_each(|j| m.swap(k * columns + j, (pivot as usize - 1) * columns + j));
@@ -581,8 +581,7 @@ fn pivots_that_may_be_others_are_open() {
 
 /// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
 fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
-    let values =
-        number::Numbers::of(&hlo_interp::Tensor::new(result.0.dims.clone(), result.0.buffer.clone())).re;
+    let values = number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone())).re;
     assert_eq!(values.len(), actual.len());
     for (i, (&a, v)) in actual.iter().zip(values).enumerate() {
         let (off, r) = ((f64::from(a) - v).abs(), result.1.hard.at(i));

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20, value_name = "N")]
     lines: usize,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]

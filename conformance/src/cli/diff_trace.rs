@@ -28,7 +28,7 @@ pub(crate) struct Options {
     show: usize,
     /// The largest array that is read, such as 1GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
-    memory_limit: u64,
+    pub(super) memory_limit: u64,
 }
 
 const EXAMPLES: &str = "\

@@ -90,7 +90,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", num_args = 1..)]
     merge: Vec<PathBuf>,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     custom_calls: CustomCallOptions,
 }

@@ -89,7 +89,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]

@@ -41,8 +41,9 @@ use crate::custom_calls::{self, Substitution};
 use crate::engine;
 use crate::exit::{Exit, Failure};
 use crate::frontend::{self, Program, Reading};
-use crate::guard::{check_machine, guarded, on_deep_stack, start_pool, useful};
+use crate::guard::{check_machine, guarded, on_own_stack, start_pool, useful};
 use crate::report::parse_bytes;
+use crate::room;
 use ui::Ui;
 
 /// A reference compiler for HLO, the intermediate representation of XLA.
@@ -132,6 +133,32 @@ enum Command {
     Attack(attack::Options),
 }
 
+impl Command {
+    /// The limit on memory of each program that it runs.
+    fn memory_limit(&self) -> u64 {
+        match self {
+            Command::Run(o) => o.memory_limit(),
+            Command::Test(o) => o.limits.memory_limit,
+            Command::Bisect(o) => o.limits.memory_limit,
+            Command::Bench(o) => o.limits.memory_limit,
+            Command::DiffTrace(o) => o.memory_limit,
+            Command::Isolate(o) => o.limits.memory_limit,
+            Command::Fuzz(o) => o.limits.memory_limit,
+            Command::Reduce(o) => o.memory_limit,
+            Command::Prove(o) => o.limits.memory_limit,
+            // What reads programs and does not run them has no limit of its own.
+            Command::Verify(_)
+            | Command::Print(_)
+            | Command::Opt(_)
+            | Command::Filetest(_)
+            | Command::Exhaustive(_)
+            | Command::Coverage(_)
+            | Command::Explain(_)
+            | Command::Completions(_) => u64::MAX,
+        }
+    }
+}
+
 /// Limits that several commands take.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LimitOptions {
@@ -218,7 +245,16 @@ pub fn main() -> u8 {
     if let Some(code) = crate::process::supervised() {
         return code;
     }
-    let code = match Cli::try_parse() {
+    // The stack of this thread is as small as `ulimit -s` says.
+    let code = on_own_stack(parsed).unwrap_or_else(|failure| {
+        Ui::new(false, false, false).failure(&failure);
+        failure.exit.code()
+    });
+    ui::finish(code)
+}
+
+fn parsed() -> u8 {
+    match Cli::try_parse() {
         Ok(cli) => run_cli(&cli).code(),
         Err(e) => {
             // Help and version are no errors, and go to standard output.
@@ -229,8 +265,7 @@ pub fn main() -> u8 {
             }
             u8::try_from(e.exit_code()).unwrap_or(2)
         }
-    };
-    ui::finish(code)
+    }
 }
 
 fn run_cli(cli: &Cli) -> Exit {
@@ -243,7 +278,8 @@ fn run_cli(cli: &Cli) -> Exit {
     if let Some(divisor) = cli.global.cpu_size_divisor {
         sizes::divide(divisor);
     }
-    let result = set_threads(cli.global.threads).and_then(|()| on_deep_stack(|| command_of(cli, &ui)));
+    room::hold_to(cli.command.memory_limit(), ui.json);
+    let result = set_threads(cli.global.threads).and_then(|()| command_of(cli, &ui));
     match result {
         Ok(exit) => exit,
         Err(failure) => {

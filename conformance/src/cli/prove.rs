@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Form::Module, value_name = "FORM")]
     form: Form,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
 }
 
 #[derive(Serialize)]

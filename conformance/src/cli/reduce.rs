@@ -69,7 +69,7 @@ pub(crate) struct Options {
     fuel: u64,
     /// The most bytes of values, such as 8GiB
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_bytes)]
-    memory_limit: u64,
+    pub(super) memory_limit: u64,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     judging: JudgingOptions,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     custom_calls: CustomCallOptions,
 }

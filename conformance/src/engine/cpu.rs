@@ -182,25 +182,26 @@ struct Ran {
 }
 
 impl Loaded<'_> {
-    /// Whether there is the memory for a run. A run keeps what it took for the next one.
-    fn fits(&self, options: &RunOptions) -> Result<(), Outcome> {
-        let (peak, limit) = (self.peak_bytes, options.limits.memory_bytes);
-        if peak > limit {
-            let limit = Room { bytes: limit, of: "--memory-limit" }.describe();
-            return Err(Outcome::exhausted(format!("the program wants {peak} bytes; the limit is {limit}")));
+    /// Whether there is the memory for a run on such arguments. A run keeps what it took for the next one.
+    fn fits(&self, inputs: &Inputs, options: &RunOptions) -> Result<(), Outcome> {
+        let refuse = |wanted: u64, room: Room| {
+            let limit = room.describe();
+            Err(Outcome::exhausted(format!("the program wants {wanted} bytes; the limit is {limit}")))
+        };
+        // Arguments come in arrays of their own, and results go out so.
+        let own = self.executable.run_bytes();
+        let wanted = self.peak_bytes.max(own.saturating_add(inputs.bytes(options.devices)));
+        let limit = Room { bytes: options.memory_left(), of: options.limit_of() };
+        if wanted > limit.bytes {
+            return refuse(wanted, limit);
         }
         if self.ran.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Arguments come in arrays of their own, and results go out so.
         let shares = if self.module.is_some() { options.devices.count() } else { 1 };
-        let wanted = peak.saturating_add(self.compilation.io_bytes);
-        let room = room::within(u64::MAX, 0, shares);
-        if wanted > room.bytes {
-            let limit = room.describe();
-            return Err(Outcome::exhausted(format!(
-                "the program wants {wanted} bytes; the limit is {limit}"
-            )));
+        let room = room::there_is(shares);
+        if own > room.bytes {
+            return refuse(own, room);
         }
         Ok(())
     }
@@ -273,7 +274,7 @@ impl Executable for Loaded<'_> {
             }
             (Some(_), None) => return not_observable(&self.engine.name),
         };
-        if let Err(outcome) = self.fits(options) {
+        if let Err(outcome) = self.fits(&inputs, options) {
             return outcome;
         }
         if inputs.arguments.len() != options.devices.count() as usize {

@@ -41,6 +41,7 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, Diagnostic, Literal, Module, Span};
 use hlo_interp::device::host::{Host, NoHost};
 use hlo_interp::{Accumulate, Devices, ErrorKind, Observer, RunError};
+use rustc_hash::FxHashSet;
 
 use crate::exit::{Exit, Failure};
 use crate::inputs::to_parameters;
@@ -80,6 +81,36 @@ pub struct RunOptions {
     pub seed: u64,
     /// On how many devices.
     pub devices: Devices,
+    /// Bytes of what is kept beside the run: results that its own are compared with, the program. They count against the limit.
+    pub kept_bytes: u64,
+}
+
+impl RunOptions {
+    /// The same beside so many bytes more.
+    #[must_use]
+    pub fn beside(self, bytes: u64) -> Self {
+        Self { kept_bytes: self.kept_bytes.saturating_add(bytes), ..self }
+    }
+
+    /// What the limit leaves each device, beside what is kept.
+    pub fn memory_left(&self) -> u64 {
+        self.limits.memory_bytes.saturating_sub(self.kept_bytes / u64::from(self.devices.count().max(1)))
+    }
+
+    /// The memory for each device, which has already so many bytes that count.
+    pub(crate) fn room(&self, held: u64) -> Room {
+        let asked = Room { bytes: self.memory_left(), of: self.limit_of() };
+        room::within(asked, held, self.devices.count())
+    }
+
+    /// What [`RunOptions::memory_left`] is, for people.
+    pub(crate) fn limit_of(&self) -> &'static str {
+        if self.kept_bytes == 0 {
+            "--memory-limit"
+        } else {
+            "what --memory-limit leaves beside the results that are compared"
+        }
+    }
 }
 
 /// What goes into a run.
@@ -92,37 +123,35 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays, [`Exit::Trap`] if
-    /// there is no memory for a copy of them.
+    /// These arrays as the parameters on each device, without a host. Errors: [`Exit::Usage`] if there are too few arrays.
     pub fn new(module: &Module, arrays: &[Vec<ArrayLiteral>]) -> Result<Self, Failure> {
-        room::ask(arrays_bytes(arrays), "the arguments of a run")?;
         let arguments = arrays.iter().map(|a| to_parameters(module, a.clone())).collect::<Result<_, _>>()?;
         Ok(Self { arguments, host: Arc::new(NoHost) })
     }
 
+    /// Bytes of the arguments of each device.
+    pub(crate) fn bytes(&self, devices: Devices) -> u64 {
+        let arrays = self.arguments.iter().flatten().flat_map(Literal::arrays);
+        distinct_bytes(arrays) / u64::from(devices.count().max(1))
+    }
+
     /// The memory for each device of a run that takes these over.
     pub(crate) fn room(&self, options: &RunOptions) -> Room {
-        let devices = options.devices.count();
-        let bytes: u64 = self.arguments.iter().flatten().map(literal_bytes).sum();
-        room::within(options.limits.memory_bytes, bytes / u64::from(devices), devices)
+        options.room(self.bytes(options.devices))
     }
 }
 
-/// Bytes of the arrays of all devices.
-pub(crate) fn arrays_bytes(arrays: &[Vec<ArrayLiteral>]) -> u64 {
-    arrays.iter().flatten().map(array_bytes).sum()
+/// Bytes of arrays, what several share counted once.
+pub(crate) fn distinct_bytes<'a>(arrays: impl IntoIterator<Item = &'a ArrayLiteral>) -> u64 {
+    let mut seen = FxHashSet::default();
+    let new = arrays.into_iter().filter(|a| seen.insert(Arc::as_ptr(&a.buffer)));
+    new.map(|a| a.buffer.bytes()).sum()
 }
 
-fn array_bytes(array: &ArrayLiteral) -> u64 {
-    array.buffer.len() as u64 * array.buffer.element_type().storage_bytes() as u64
-}
-
-fn literal_bytes(literal: &Literal) -> u64 {
-    match literal {
-        Literal::Array(a) => array_bytes(a),
-        Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
-        Literal::Token => 0,
-    }
+/// Bytes of the arrays of all devices, but for those of `others`.
+pub(crate) fn bytes_beside(arrays: &[Vec<ArrayLiteral>], others: &[Vec<ArrayLiteral>]) -> u64 {
+    let both = distinct_bytes(arrays.iter().chain(others).flatten());
+    both - distinct_bytes(others.iter().flatten())
 }
 
 /// The name of an array of a device in files and reports: `out0`, or `d3.out0` where there are several devices.

@@ -199,7 +199,7 @@ fn program(opcode: Opcode, ty: ElementType, n: usize) -> Option<Module> {
 fn array(ty: ElementType, bits: impl Iterator<Item = u128>) -> Literal {
     let buffer: Buffer = with_element_type!(ty, T => T::wrap(bits.map(<T as Bits>::from_bits).collect()));
     let dims: Dims = std::iter::once(buffer.len() as i64).collect();
-    Literal::Array(ArrayLiteral { dims, buffer })
+    Literal::Array(ArrayLiteral { dims, buffer: buffer.into() })
 }
 
 /// The programs of a job on as many elements as a chunk has, compiled once.
@@ -215,7 +215,7 @@ fn results(executable: &dyn Executable, inputs: Vec<Literal>) -> Result<Option<B
     let inputs = Inputs { arguments: vec![inputs], host: Arc::new(NoHost) };
     let outcome = executable.run(inputs, &RunOptions::default(), None);
     let mut finished = outcome.finished()?;
-    Ok(finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.buffer))
+    Ok(finished.results.pop().and_then(|mut device| device.pop()).map(|r| r.into_buffer()))
 }
 
 /// The same of the last chunk, which may be shorter.
@@ -445,7 +445,7 @@ mod tests {
             ) -> Outcome {
                 let mut outcome = InterpreterEngine.run_watched(self.0, inputs, options, observer);
                 if let Outcome::Finished(f) = &mut outcome
-                    && let Buffer::F64(v) = &mut f.results[0][0].buffer
+                    && let Buffer::F64(v) = Arc::make_mut(&mut f.results[0][0].buffer)
                 {
                     let last = v.len() - 1;
                     v[last] = f64::from_bits(v[last].to_bits() ^ 1);

@@ -147,7 +147,7 @@ impl<'m> Edit<'m> {
         }
         let Some(ConstantValue::Given(literal)) = self.instr(id).attrs.constant_value() else { return None };
         let array = literal.as_array()?;
-        hlo::with_buffer!(&array.buffer, v => {
+        hlo::with_buffer!(&*array.buffer, v => {
             let mut bits = v.iter().map(|&e| hlo::Bits::bits(e));
             let first = bits.next()?;
             bits.all(|b| b == first).then_some(first)
@@ -307,7 +307,7 @@ impl<'m> Edit<'m> {
         let buffer = with_element_type!(ty, T => {
             <T as BufferOf>::wrap(values.iter().map(|&v| <T as Number>::from_i128(v)).collect())
         });
-        self.constant(ArrayLiteral { dims: Dims::from_slice(&[values.len() as i64]), buffer })
+        self.constant(ArrayLiteral { dims: Dims::from_slice(&[values.len() as i64]), buffer: buffer.into() })
     }
 
     /// A scalar: of floats and complex numbers the nearest, of integers truncated and saturated.
@@ -315,14 +315,14 @@ impl<'m> Edit<'m> {
         let buffer = with_element_type!(ty, T => {
             <T as BufferOf>::wrap(vec![<T as Number>::from_parts(value, 0.0)])
         });
-        self.constant(ArrayLiteral { dims: Dims::new(), buffer })
+        self.constant(ArrayLiteral { dims: Dims::new(), buffer: buffer.into() })
     }
 
     /// A scalar of an integer type, wrapped to it.
     pub(super) fn scalar_int(&mut self, ty: ElementType, value: i128) -> InstrId {
         let buffer =
             with_element_type!(ty, T => <T as BufferOf>::wrap(vec![<T as Number>::from_i128(value)]));
-        self.constant(ArrayLiteral { dims: Dims::new(), buffer })
+        self.constant(ArrayLiteral { dims: Dims::new(), buffer: buffer.into() })
     }
 
     /// A scalar in all places of the dimensions of `like`.

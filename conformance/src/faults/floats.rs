@@ -177,7 +177,7 @@ fn constant_negative_zero_lost(e: &mut Edit<'_>) -> Option<InstrId> {
     let Some(hlo::ConstantValue::Given(literal)) = e.me().attrs.constant_value() else { return None };
     let mut array = literal.as_array()?.clone();
     let sign = 1u128 << (ty.bits() - 1);
-    let changed = hlo::with_buffer!(&mut array.buffer, v => {
+    let changed = hlo::with_buffer!(std::sync::Arc::make_mut(&mut array.buffer), v => {
         let lost = v.iter_mut().filter(|x| hlo::Bits::bits(**x) == sign);
         lost.map(|x| *x = hlo::Bits::from_bits(0)).count()
     });

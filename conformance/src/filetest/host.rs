@@ -38,7 +38,7 @@ impl TextHost {
                 let mut into = self.into.lock().unwrap_or_else(PoisonError::into_inner);
                 let text = into.get_mut(&(device, stream)).and_then(VecDeque::pop_front);
                 let array = value::parse(&text.ok_or("there are no more values")?, a)?;
-                Ok(Tensor::new(array.dims, array.buffer).into())
+                Ok(Tensor::from_literal(array).into())
             }
             Shape::Tuple(t) => {
                 let elements =

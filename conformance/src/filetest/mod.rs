@@ -268,6 +268,7 @@ fn prepare(module: &Module, run: &Run, spec: &Spec) -> Result<(Vec<Vec<ArrayLite
         limits: Limits { fuel: spec.fuel, memory_bytes: spec.memory.unwrap_or(1 << 30) },
         seed: 0,
         devices,
+        kept_bytes: 0,
     };
     Ok((arguments, options))
 }

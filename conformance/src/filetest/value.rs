@@ -15,7 +15,8 @@ pub(super) fn parse(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, Stri
 
 fn parse_typed<T: Number>(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, String> {
     let elements = shape.checked_elements().and_then(|n| usize::try_from(n).ok());
-    let whole = |values: Vec<T>| Ok(ArrayLiteral { dims: shape.dims.clone(), buffer: T::wrap(values) });
+    let whole =
+        |values: Vec<T>| Ok(ArrayLiteral { dims: shape.dims.clone(), buffer: T::wrap(values).into() });
     let count = || elements.filter(|&n| n <= 1 << 24).ok_or_else(|| format!("{shape} is too large"));
     if let Some(inner) = text.strip_prefix("fill(").and_then(|t| t.strip_suffix(')')) {
         return whole(vec![element::<T>(inner.trim(), shape)?; count()?]);
@@ -87,7 +88,7 @@ pub(super) fn digests(array: &ArrayLiteral, parts: usize) -> Option<Vec<String>>
         Some(values.chunks(part).map(digest).collect())
     }
     let bytes = array.buffer.element_type().bits().div_ceil(8) as usize;
-    hlo::with_buffer!(&array.buffer, v => of(v, parts, bytes))
+    hlo::with_buffer!(&*array.buffer, v => of(v, parts, bytes))
 }
 
 fn element<T: Number>(text: &str, shape: &ArrayShape) -> Result<T, String> {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     fn f32s(text: &str, dims: &[i64]) -> Result<Buffer, String> {
-        parse(text, &ArrayShape::new(ElementType::F32, dims)).map(|a| a.buffer)
+        parse(text, &ArrayShape::new(ElementType::F32, dims)).map(|a| a.into_buffer())
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::differential::{Difference, Kind, Settings, Subject, differ_from, refe
 use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, spawn_deep};
 use crate::isolate::blame;
+use crate::room;
 
 use clock::{Clock, Step};
 
@@ -139,6 +140,7 @@ pub fn go_on(
         progress: Mutex::new((progress, start)),
         lack: Mutex::new(None),
     };
+    room::run_at_once(jobs);
     std::thread::scope(|scope| {
         let (over, going_on) = channel::<()>();
         let shared = &shared;

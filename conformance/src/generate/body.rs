@@ -351,7 +351,7 @@ impl Generator<'_> {
     pub(super) fn numbers(&mut self, body: &Body, values: &[i32]) -> InstrId {
         let array = ArrayLiteral {
             dims: Dims::from_slice(&[values.len() as i64]),
-            buffer: BufferOf::wrap(values.to_vec()),
+            buffer: BufferOf::wrap(values.to_vec()).into(),
         };
         self.at(body).constant(Literal::Array(array))
     }

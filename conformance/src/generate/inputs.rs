@@ -64,11 +64,11 @@ fn mixed(a: &ArrayLiteral, b: &ArrayLiteral, key: u64) -> ArrayLiteral {
             pairs.map(|((&a, &b), i)| if splitmix64(key.wrapping_add(i)) & 3 == 0 { a } else { b }).collect(),
         )
     }
-    let buffer = hlo::with_buffer!(&a.buffer, x => match BufferOf::slice(&b.buffer) {
+    let buffer = hlo::with_buffer!(&*a.buffer, x => match BufferOf::slice(&b.buffer) {
         Some(y) => take(x, y, key),
-        None => a.buffer.clone(),
+        None => hlo::Buffer::clone(&a.buffer),
     });
-    ArrayLiteral { dims: a.dims.clone(), buffer }
+    ArrayLiteral { dims: a.dims.clone(), buffer: buffer.into() }
 }
 
 /// Whether any instruction's meaning hangs on the range of an operand: otherwise nobody asks for anything.

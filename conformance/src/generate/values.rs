@@ -80,7 +80,7 @@ fn made(shape: &ArrayShape, draws: impl Iterator<Item = Draw>) -> ArrayLiteral {
     let draws: &mut dyn Iterator<Item = Draw> = &mut { draws };
     let buffer =
         with_element_type!(shape.element_type, T => <T as BufferOf>::wrap(draws.map(typed::<T>).collect()));
-    ArrayLiteral { dims: shape.dims.clone(), buffer }
+    ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() }
 }
 
 /// A number of a type.

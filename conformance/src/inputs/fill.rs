@@ -190,7 +190,7 @@ pub(super) fn int(r: u64, low: i128, high: i128) -> i128 {
 pub fn fill_array(shape: &ArrayShape, fill: &Fill, key: u64) -> ArrayLiteral {
     let n = shape.checked_elements().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let buffer = hlo::with_element_type!(shape.element_type, T => fill_typed::<T>(shape, n, fill, key));
-    ArrayLiteral { dims: shape.dims.clone(), buffer }
+    ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() }
 }
 
 fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) -> Buffer {
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     fn f32s(fill: &Fill, n: i64) -> Vec<f32> {
-        match fill_array(&ArrayShape::new(ElementType::F32, &[n]), fill, key(0, 0, 0, 0)).buffer {
+        match fill_array(&ArrayShape::new(ElementType::F32, &[n]), fill, key(0, 0, 0, 0)).into_buffer() {
             Buffer::F32(v) => v,
             other => panic!("{other:?}"),
         }
@@ -371,7 +371,7 @@ mod tests {
             &Fill::Int { low: -8, high: 7 },
             key(0, 0, 1, 0),
         );
-        assert_eq!(ints.buffer, Buffer::S32(vec![7, 5, 7, 3, 0, -4, -5, 3]));
+        assert_eq!(*ints.buffer, Buffer::S32(vec![7, 5, 7, 3, 0, -4, -5, 3]));
     }
 
     /// Values printed by the Python program in docs/inputs.md.
@@ -428,7 +428,7 @@ mod tests {
     fn ascending_vectors_climb_and_stay_in_range() {
         let shape = ArrayShape::new(ElementType::S32, &[6, 2]);
         let fill = Fill::Vectors { dim: 1, greatest: vec![2, 3], ascending: true };
-        let Buffer::S32(v) = fill_array(&shape, &fill, 1).buffer else { panic!("s32") };
+        let Buffer::S32(v) = fill_array(&shape, &fill, 1).into_buffer() else { panic!("s32") };
         let vectors: Vec<(i32, i32)> = v.chunks(2).map(|c| (c[0], c[1])).collect();
         assert_eq!(vectors, [(0, 0), (0, 2), (1, 0), (1, 2), (2, 0), (2, 2)]);
     }

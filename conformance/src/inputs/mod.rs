@@ -21,7 +21,7 @@ use crate::engine::array_name;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, read_beside};
 use crate::npz::Npz;
-use crate::room;
+use crate::room::{self, Room};
 
 pub use fill::{Cover, Fill, draw, fill_array, key};
 pub use kind::InputKind;
@@ -155,7 +155,7 @@ pub fn generate(
         n.checked_add(Shape::Array(l.shape.clone()).checked_bytes()?.try_into().ok()?)
     });
     let all = bytes.and_then(|b| b.checked_mul(u64::from(devices.count())));
-    let room = room::within(memory_limit, 0, 1);
+    let room = room::within(Room::asked(memory_limit), 0, 1);
     if all.is_none_or(|b| b > room.bytes) {
         return Err(Failure::new(
             Exit::Trap,

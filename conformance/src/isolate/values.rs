@@ -117,6 +117,7 @@ impl Observer for Survey {
 
 /// The arrays of a value, tuples flattened.
 pub(crate) fn arrays(value: &Value) -> Vec<ArrayLiteral> {
-    let literal = |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
+    let literal =
+        |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone().into() };
     value.arrays().into_iter().map(literal).collect()
 }

@@ -17,6 +17,7 @@ use super::record::{self, Recorded};
 use super::store::Store;
 use super::{Candidate, Metric, NotReduced, Options, Oracle, Signature};
 use crate::guard::{guarded, useful};
+use crate::room;
 
 /// One move that made the program smaller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,8 +157,9 @@ pub fn reduce(
     let flaky = (failed < asked).then_some((failed, asked));
     // Asked so often, one that fails as rarely as the original is missed once in ten times or less.
     let tries = if flaky.is_some() { 3 * asked.div_ceil(failed) } else { 1 };
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(useful(options.jobs).max(1)).stack_size(64 << 20).build();
+    let jobs = useful(options.jobs).max(1);
+    room::run_at_once(jobs);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).stack_size(64 << 20).build();
     let pool = pool.map_err(|e| NotReduced::Store(format!("no threads: {e}")))?;
     let mut search = Search {
         oracle,

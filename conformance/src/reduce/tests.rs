@@ -136,7 +136,7 @@ fn values_decide_about_what_is_left() {
         text,
         "HloModule reduced\n\nENTRY main {\n  p0 = f32[2] parameter(0)\n  ROOT reverse = f32[2] reverse(p0), dimensions={0}\n}\n\n"
     );
-    let Buffer::F32(values) = &report.best.inputs[0][0].buffer else { panic!("{:?}", report.best.inputs) };
+    let Buffer::F32(values) = &*report.best.inputs[0][0].buffer else { panic!("{:?}", report.best.inputs) };
     assert_eq!(values, &[0.0, 1.0]);
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn retyped(array: &ArrayLiteral, ty: ElementType) -> ArrayLiteral {
     if array.buffer.element_type() == ty {
         return array.clone();
     }
-    ArrayLiteral { dims: array.dims.clone(), buffer: from_scalars(ty, &scalars(&array.buffer)) }
+    ArrayLiteral { dims: array.dims.clone(), buffer: from_scalars(ty, &scalars(&array.buffer)).into() }
 }
 
 /// How hard an element is to read: 0 for zero, 1 for one, more for longer numbers.

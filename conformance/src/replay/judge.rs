@@ -18,8 +18,10 @@ type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;
 /// Judges the arrays of a value. `bounds` has those of each.
 fn judge_value(expected: &Value, actual: &Value, bounds: &[&Bounds], nan_bits: bool) -> Arrays {
     let literals = |v: &Value| {
-        let literal =
-            |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone() };
+        let literal = |t: &hlo_interp::Tensor| ArrayLiteral {
+            dims: t.dims().into(),
+            buffer: t.buffer().clone().into(),
+        };
         v.arrays().into_iter().map(literal).collect::<Vec<_>>()
     };
     judge_arrays(&literals(expected), &literals(actual), bounds, nan_bits)

@@ -25,7 +25,7 @@ pub fn array_text(array: &ArrayLiteral) -> String {
 
 /// The same, shortened beyond `full` elements.
 pub fn array_text_limited(array: &ArrayLiteral, full: usize) -> String {
-    hlo::with_buffer!(&array.buffer, v => text(v, &array.dims, full))
+    hlo::with_buffer!(&*array.buffer, v => text(v, &array.dims, full))
 }
 
 fn text<T: Number>(values: &[T], dims: &[i64], full: usize) -> String {

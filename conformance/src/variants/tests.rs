@@ -133,7 +133,7 @@ fn integers(shape: &hlo::ArrayShape) -> hlo::ArrayLiteral {
     } else {
         hlo::Buffer::F32((0..n).map(small).collect())
     };
-    hlo::ArrayLiteral { dims: shape.dims.clone(), buffer }
+    hlo::ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() }
 }
 
 /// `module` on f32 inputs.
@@ -142,7 +142,10 @@ fn run(text: &str, engine_name: &str, inputs: &[f32]) -> Vec<f32> {
     let module = module.unwrap_or_else(|| panic!("{found:?}"));
     let arrays = inputs
         .iter()
-        .map(|&x| hlo::ArrayLiteral { dims: [1i64].as_slice().into(), buffer: hlo::Buffer::F32(vec![x]) })
+        .map(|&x| hlo::ArrayLiteral {
+            dims: [1i64].as_slice().into(),
+            buffer: hlo::Buffer::F32(vec![x]).into(),
+        })
         .collect();
     let inputs = Inputs::new(&module, &[arrays]).unwrap();
     let outcome = engine(engine_name).unwrap().run(&module, inputs, &RunOptions::default());

@@ -98,7 +98,7 @@ fn differ(a: &ArrayLiteral, b: &ArrayLiteral) -> bool {
             far(a, b) || a2.zip(b2).is_some_and(|(a, b)| far(a, b))
         })
     }
-    hlo::with_buffer!(&a.buffer, v => match hlo::BufferOf::slice(&b.buffer) {
+    hlo::with_buffer!(&*a.buffer, v => match hlo::BufferOf::slice(&b.buffer) {
         Some(w) => a.dims != b.dims || elements(v, w),
         None => true,
     })

@@ -76,7 +76,7 @@ fn cases() -> Result<(), libtest_mimic::Failed> {
 
 /// Whether an array has elements, all of them NaN.
 fn no_number(a: &ArrayLiteral) -> bool {
-    hlo::with_buffer!(&a.buffer, v => !v.is_empty() && v.iter().all(|&x| element::is_nan(x)))
+    hlo::with_buffer!(&*a.buffer, v => !v.is_empty() && v.iter().all(|&x| element::is_nan(x)))
 }
 
 pub(crate) fn variable(name: &str, default: u64) -> u64 {

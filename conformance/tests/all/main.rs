@@ -23,6 +23,7 @@ mod fuzz;
 mod generated;
 mod isolate;
 mod judging;
+mod limits;
 mod mutated;
 mod operand_types;
 mod output;
@@ -79,6 +80,7 @@ fn main() {
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());
+    trials.extend(limits::trials());
     trials.extend(threads::trials());
     trials.extend(faults::trials());
     trials.extend(attack::trials());

@@ -69,7 +69,7 @@ pub(crate) fn write_literal_with_shape(out: &mut Text<'_>, literal: &Literal) {
 
 fn write_array(out: &mut Text<'_>, array: &ArrayLiteral) {
     if array.dims.is_empty()
-        && let crate::literal::Buffer::Pred(v) = &array.buffer
+        && let crate::literal::Buffer::Pred(v) = &*array.buffer
     {
         out.bool(v.first().copied().unwrap_or(false));
         return;
@@ -82,7 +82,7 @@ fn write_array(out: &mut Text<'_>, array: &ArrayLiteral) {
         }
     }
     out.reserve(array.buffer.len() * typical_width(array.buffer.element_type()));
-    crate::with_buffer!(&array.buffer, v => write_elements(out, &array.dims, v));
+    crate::with_buffer!(&*array.buffer, v => write_elements(out, &array.dims, v));
 }
 
 /// Characters that an element takes, separator included, on average: a guess.

@@ -46,7 +46,7 @@ fn ints(v: &[i64]) -> Ints {
 }
 
 fn literal(buffer: Buffer, dims: &[i64]) -> Literal {
-    Literal::Array(ArrayLiteral { dims: Dims::from_slice(dims), buffer })
+    Literal::Array(ArrayLiteral { dims: Dims::from_slice(dims), buffer: buffer.into() })
 }
 
 #[test]

@@ -208,7 +208,9 @@ impl Tape {
                 ConstantValue::Elided => hlo::elided::elided_literal(&instr.name, &instr.shape)?,
             };
             return match literal {
-                Literal::Array(a) => Some(Known::Register(self.register(Register::Constant(a.buffer)))),
+                Literal::Array(a) => {
+                    Some(Known::Register(self.register(Register::Constant(a.into_buffer()))))
+                }
                 Literal::Tuple(_) | Literal::Token => None,
             };
         }

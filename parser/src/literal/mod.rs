@@ -115,7 +115,9 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
     }
     // An element takes at least a digit and a comma: the text bounds what a mistaken shape can make us reserve.
     let least = if shape.element_type.is_complex() { "(0,0)," } else { "0," }.len();
-    let mut out: Vec<T> = Vec::with_capacity(elements.min(c.rest().len() / least + 1));
+    let counted = elements.min(c.rest().len() / least + 1);
+    take_memory::<T>(c, counted, shape)?;
+    let mut out: Vec<T> = Vec::with_capacity(counted);
     if shape.dims.is_empty() {
         c.skip();
         out.push(T::scan(c)?);
@@ -128,6 +130,7 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
                 let message = format!("one value without braces for {elements} elements");
                 return Err(error(codes::WRONG_NESTING, span, message, "expected `{`"));
             }
+            take_memory::<T>(c, elements - counted, shape)?;
             out.resize(elements, T::default());
             c.implied_left -= elements;
             c.implied_zeros = Some(span);
@@ -137,6 +140,19 @@ fn array<T: BufferOf + ScanElement>(c: &mut Cursor<'_>, shape: &ArrayShape) -> R
     }
     let literal = ArrayLiteral::new(shape.dims.clone(), T::wrap(out));
     Ok(Literal::Array(literal.expect("invariant: the elements were counted against the dimensions")))
+}
+
+/// Counts `n` elements of an array before they are allocated.
+fn take_memory<T>(c: &mut Cursor<'_>, n: usize, shape: &ArrayShape) -> Res<()> {
+    let wanted = (n as u64).saturating_mul(size_of::<T>() as u64);
+    match c.memory_left.checked_sub(wanted) {
+        Some(left) => c.memory_left = left,
+        None => {
+            let what = format!("the elements of {shape}");
+            return Err(Box::new(crate::budget::exhausted(c.here(), &what, wanted, c.memory_left)));
+        }
+    }
+    Ok(())
 }
 
 /// `(2,3)` before the elements of an array with dynamic dimensions: the sizes that it has.

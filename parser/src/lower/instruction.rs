@@ -263,6 +263,7 @@ impl<'a> Lowering<'a> {
         c.implied_left = self.implied_left;
         let result = crate::literal::literal(&mut c, shape).and_then(|v| c.finish().map(|()| v));
         self.implied_left = c.implied_left;
+        self.memory_left = c.memory_left;
         let value = self.keep(result)?;
         if let Some(span) = c.implied_zeros {
             let message = format!("one value for the elements of {}", show(shape));
@@ -490,7 +491,7 @@ impl<'a> Lowering<'a> {
         let shapes: SmallVec<[&Shape; 4]> = operands.iter().map(|&o| &self.module.instr(o).shape).collect();
         if opcode == Opcode::Tuple && !self.bounded(&shapes) {
             let message = "the left-out shape of this tuple is too large or too deep";
-            let d = Diagnostic::error(codes::NESTING_TOO_DEEP, i.opcode, message);
+            let d = Diagnostic::error(hlo::diag::codes::OUT_OF_MEMORY, i.opcode, message);
             drop(shapes);
             self.report(d.label("write the shape before the opcode"));
             return None;

@@ -72,6 +72,8 @@ struct Lowering<'a> {
     elided: usize,
     /// How many elements single values may still stand for.
     implied_left: usize,
+    /// How many bytes values may still take.
+    memory_left: u64,
     /// How many parameters of wrapped computations may still be made beyond those that the text shows.
     late_left: usize,
     /// Whether `/*index=5*/` stands before sixth operands; `None` until there is one.
@@ -121,6 +123,7 @@ pub(crate) fn lower(
         style,
         elided: 0,
         implied_left: crate::literal::MOST_IMPLIED,
+        memory_left: options.memory_bytes,
         late_left: text.len(),
         operand_indices: None,
     };
@@ -162,7 +165,9 @@ impl<'a> Lowering<'a> {
     }
 
     fn cursor(&self, span: Span) -> Cursor<'a> {
-        Cursor::new(self.text, span, self.depth)
+        let mut c = Cursor::new(self.text, span, self.depth);
+        c.memory_left = self.memory_left;
+        c
     }
 
     fn keep<T>(&mut self, result: Res<T>) -> Option<T> {

@@ -9,6 +9,7 @@ mod mapped;
 use std::ops::Range;
 
 use hlo::diag::Diagnostic;
+use hlo::diag::codes::OUT_OF_MEMORY;
 use hlo::diag::codes::parse as codes;
 use hlo::{Diagnostics, Module, Span};
 
@@ -38,6 +39,11 @@ pub fn parse_pasted(text: &str, options: &ParseOptions, pick: Option<&Pick>) -> 
     let plain = if pick.is_none() {
         let plain = parse_module(text, options);
         if plain.module.is_some() || u32::try_from(text.len()).is_err() {
+            return plain;
+        }
+        // What is too much for itself is too much with copies of it.
+        let copies = (text.len() as u64).saturating_mul(3);
+        if plain.diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) || copies > options.memory_bytes {
             return plain;
         }
         Some(plain)

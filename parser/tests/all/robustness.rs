@@ -276,10 +276,10 @@ fn huge_shapes_allocate_nothing() {
 fn small_texts_stay_small() {
     let doubling: String = (1..64).map(|i| format!("  t{i} = tuple(t{0}, t{0})\n", i - 1)).collect();
     let text = format!("HloModule m\nENTRY e {{\n  t0 = f32[] parameter(0)\n{doubling}}}\n");
-    assert_eq!(codes(&text), ["P0005"]);
+    assert_eq!(codes(&text), ["R0002"]);
     let deepening: String = (1..2000).map(|i| format!("  t{i} = tuple(t{})\n", i - 1)).collect();
     let text = format!("HloModule m\nENTRY e {{\n  t0 = f32[] parameter(0)\n{deepening}}}\n");
-    assert_eq!(codes(&text), ["P0005"]);
+    assert_eq!(codes(&text), ["R0002"]);
     let computation = |i: usize| format!("f{i} {{\n  ROOT p = f32[] parameter(1048575)\n}}\n");
     let text: String = (0..2000).map(computation).collect();
     assert_eq!(codes(&text)[0], "P0116");
@@ -312,4 +312,26 @@ fn bytes_that_are_no_text() {
     assert_eq!(hlo_parser::decode(b"\xEF\xBB\xBFHloModule m").unwrap(), "HloModule m");
     let e = hlo_parser::decode(b"Hlo\xffModule").unwrap_err();
     assert_eq!((e.code.as_str(), e.message.as_str()), ("P0011", "byte 3 is not UTF-8 text"));
+}
+
+/// What would take more memory than it may is refused before it is read.
+#[test]
+fn memory_is_limited() {
+    let codes_within = |text: &str, memory_bytes: u64| {
+        let options = hlo_parser::ParseOptions { memory_bytes, ..Default::default() };
+        let parsed = hlo_parser::parse_module(text, &options);
+        assert_eq!(parsed.module.is_none(), !parsed.diagnostics.is_empty());
+        parsed.diagnostics.iter().map(|d| d.code.as_str()).collect::<Vec<_>>()
+    };
+    let add = |i: usize| format!("  a{} = f32[] add(a{i}, a{i})\n", i + 1);
+    let text: String = (0..1000).map(add).collect();
+    let text = format!("HloModule m\nENTRY e {{\n  a0 = f32[] parameter(0)\n{text}}}\n");
+    assert_eq!(codes_within(&text, 100_000), ["R0002"]);
+    assert!(codes_within(&text, 10_000_000).is_empty());
+    let elements = vec!["0"; 10_000].join(",");
+    let text = format!("HloModule m\nENTRY e {{\n  ROOT c = f64[10000] constant({{{elements}}})\n}}\n");
+    assert_eq!(codes_within(&text, 70_000), ["R0002"]);
+    assert!(codes_within(&text, 90_000).is_empty());
+    let one = "HloModule m\nENTRY e {\n  ROOT c = f64[10000] constant(1)\n}\n";
+    assert_eq!(codes_within(one, 70_000), ["R0002"]);
 }

@@ -116,7 +116,7 @@ impl Scalars {
             Opcode::Constant => {
                 let ConstantValue::Given(literal) = instr.attrs.constant_value()? else { return None };
                 let Literal::Array(array) = &**literal else { return None };
-                Node::Constant(ty, with_buffer!(&array.buffer, v => v.first()?.bits()))
+                Node::Constant(ty, with_buffer!(&*array.buffer, v => v.first()?.bits()))
             }
             Opcode::Compare => {
                 let &[a, b] = &flat[..] else { return None };

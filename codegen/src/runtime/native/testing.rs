@@ -93,7 +93,7 @@ pub(super) fn arguments(module: &Module, random: &Random, specials: bool) -> Vec
     let argument = |p: Option<InstrId>| {
         let shape = module.instr(p.unwrap()).shape.expect_array().clone();
         let buffer = random.buffer(shape.element_type, shape.elements(), specials);
-        Literal::Array(hlo::ArrayLiteral { dims: shape.dims, buffer })
+        Literal::Array(hlo::ArrayLiteral { dims: shape.dims, buffer: buffer.into() })
     };
     parameters.into_iter().map(argument).collect()
 }
@@ -304,7 +304,7 @@ pub(super) fn check_not_finite(text: &str, seed: u64) {
     let module = parse(text);
     let mut arguments = arguments(&module, &Random::new(seed), false);
     let Literal::Array(array) = &mut arguments[0] else { panic!("no array") };
-    array.buffer = with_buffer!(&array.buffer, v => spoiled(v));
+    array.buffer = with_buffer!(&*array.buffer, v => spoiled(v)).into();
     let expected = interpreted(&module, &arguments);
     let got = native(&module, &arguments, &[], 2);
     let nans = |b: &Buffer| parts(b).iter().map(|x| x.is_nan()).collect::<Vec<_>>();

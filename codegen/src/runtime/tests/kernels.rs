@@ -206,7 +206,7 @@ pub(crate) fn argument(shape: &Shape, seed: u64, limit: Option<i64>) -> Literal 
     let n = array.elements();
     let buffer =
         with_element_type!(ty, T => T::wrap((0..n).map(|i| <T as Bits>::from_bits(value(i))).collect()));
-    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer })
+    Literal::Array(ArrayLiteral { dims: array.dims.clone(), buffer: buffer.into() })
 }
 
 /// How far results may be from the interpreter's.
@@ -332,7 +332,7 @@ fn in_place(module: &Module, root: hlo::InstrId, leaf: usize, arguments: &[Liter
         return None;
     }
     let number = module.instr(module.instr(at).operands()[0]).parameter_number()?;
-    arguments.get(usize::try_from(number).ok()?)?.as_array().map(|a| a.buffer.clone())
+    arguments.get(usize::try_from(number).ok()?)?.as_array().map(|a| a.clone().into_buffer())
 }
 
 pub(crate) fn check(text: &str) {

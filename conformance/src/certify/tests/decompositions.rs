@@ -18,8 +18,7 @@ fn program(ty: &str, dims: &str, from: &str, calls: &str) -> String {
 }
 
 fn parts(result: &(ArrayLiteral, Bounds)) -> Vec<(f64, f64)> {
-    let numbers =
-        number::Numbers::of(&hlo_interp::Tensor::new(result.0.dims.clone(), result.0.buffer.clone()));
+    let numbers = number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone()));
     (0..numbers.len()).map(|i| numbers.at(i)).collect()
 }
 

@@ -200,7 +200,7 @@ fn probabilities_are_no_more_than_1() {
     let all = bounds(&logits("f32", 4e5, Form::Jax), Allowances::STRICT);
     for (k, low, high) in [(0, 0.0, 1.0), (1, 1.0, 10.0), (2, 0.0, 1.0), (3, 0.0, 1.0)] {
         let (v, b) = &all[k];
-        let v = number::Numbers::of(&hlo_interp::Tensor::new(&*v.dims, v.buffer.clone()));
+        let v = number::Numbers::of(&hlo_interp::Tensor::from_literal(v.clone()));
         let mut wide = 0;
         for (i, &x) in v.re.iter().enumerate() {
             let r = b.hard.at(i);
@@ -273,7 +273,7 @@ fn liberties_reach_across_relations() {
                 let verdict = judge(expected, actual, bounds, false).unwrap();
                 assert!(verdict.class() < Class::Wrong, "{name} {ty} {scale} result {k}: {verdict:?}");
             }
-            let e = number::Numbers::of(&hlo_interp::Tensor::new(&*actual[0].dims, actual[0].buffer.clone()));
+            let e = number::Numbers::of(&hlo_interp::Tensor::from_literal(actual[0].clone()));
             above += usize::from(name != "interpreter:ulp-up" && e.re.iter().any(|&e| e > 1.0));
         }
     }
@@ -304,9 +304,9 @@ fn what_is_beyond_a_limit_is_wrong() {
     // In place of the ones, which are the largest of their rows.
     let wrong = |k: usize, with: f32| {
         let (v, b) = &all[k];
-        let hlo::Buffer::F32(x) = &v.buffer else { panic!("not f32") };
+        let hlo::Buffer::F32(x) = &*v.buffer else { panic!("not f32") };
         let changed = x.iter().map(|&x| if x == 1.0 { with } else { x }).collect();
-        let changed = ArrayLiteral { dims: v.dims.clone(), buffer: hlo::Buffer::F32(changed) };
+        let changed = ArrayLiteral { dims: v.dims.clone(), buffer: hlo::Buffer::F32(changed).into() };
         judge(v, &changed, b, false).unwrap().tally.wrong
     };
     assert_eq!([0, 2, 3].map(|k| wrong(k, 0.9)), [0; 3]);
@@ -322,7 +322,7 @@ fn zeros_within_limits_have_either_sign() {
     for (x, y) in [(-1e-45, 0.0), (-3e-45, 1e-45), (1e-45, -3e-45)] {
         for allowances in [flush, Allowances::LOOSE] {
             let (v, b) = certified(text, &[&[x], &[y]], allowances).remove(0);
-            assert_eq!(v.buffer, hlo::Buffer::F64(vec![-0.0]));
+            assert_eq!(*v.buffer, hlo::Buffer::F64(vec![-0.0]));
             assert!(b.hard.at(0) > 0.0 && b.soft.at(0) > 0.0, "{x} {y}: {b:?}");
         }
     }

@@ -15,7 +15,7 @@ fn recognized(body: &str) -> String {
         .find(|&&c| &*module.computation(c).name == name)
         .expect("the region is named r");
     let options = RunOptions::default();
-    let account = Arc::new(Account::new(crate::room::within(options.limits.memory_bytes, 0, 1), 1));
+    let account = Arc::new(Account::new(options.room(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
     let Some(region) = Region::new(&module, region, true, &settings) else { return "nothing".into() };
     let each = region.components.iter().enumerate().map(|(i, component)| match *component {
@@ -363,11 +363,11 @@ fn an_altered_index_is_wrong_and_another_order_is_not() {
         crate::verdict::judge(expected, actual, bounds, false).unwrap().tally
     };
     let (indices, _) = &certified[1];
-    let hlo::Buffer::S32(v) = &indices.buffer else { panic!("indices are s32") };
+    let hlo::Buffer::S32(v) = &*indices.buffer else { panic!("indices are s32") };
     for at in [0, 17, 49] {
         let mut v = v.clone();
         v[at] = (v[at] + 1) % 8;
-        let altered = ArrayLiteral { dims: indices.dims.clone(), buffer: hlo::Buffer::S32(v) };
+        let altered = ArrayLiteral { dims: indices.dims.clone(), buffer: hlo::Buffer::S32(v).into() };
         assert_eq!(judged(1, &altered).wrong, 1);
     }
     // From the last column to the first.

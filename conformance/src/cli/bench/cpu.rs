@@ -85,7 +85,7 @@ pub(super) fn time(
     let peak_bytes = before.and_then(Mark::growth);
     let results = executable.result_shapes().zip(&first.results).map(|(shape, block)| ArrayLiteral {
         dims: shape.dims.clone(),
-        buffer: buffer_of(shape.element_type, block.bytes()),
+        buffer: buffer_of(shape.element_type, block.bytes()).into(),
     });
     let results: Vec<ArrayLiteral> = if options.output.is_some() { results.collect() } else { Vec::new() };
     drop(first);

@@ -22,7 +22,8 @@ use crate::frontend::{JsonError, Program, Rejected, load_as, parse_pasted};
 use crate::guard::guarded;
 use crate::npz::{self, Npz};
 use crate::resident::{Mark, processor_time};
-use crate::{inputs, report, room};
+use crate::room::{self, Room};
+use crate::{inputs, report};
 use profile::Profile;
 
 /// Options of `hlo bench`.
@@ -57,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = AccumulateOption::Exact, value_name = "MODE")]
     accumulate: AccumulateOption,
     #[command(flatten)]
-    limits: LimitOptions,
+    pub(super) limits: LimitOptions,
     #[command(flatten)]
     read: ReadOptions,
     #[command(flatten)]
@@ -268,6 +269,7 @@ fn time_engine(
         limits: engine::Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit },
         seed: options.seed,
         devices,
+        kept_bytes: 0,
     };
     let first = executable.run(inputs.clone(), &run, None).finished()?;
     let mut times = Vec::new();
@@ -294,7 +296,7 @@ fn time_interpreter(
     options: &Options,
     devices: Devices,
 ) -> Result<Timed, Failure> {
-    let room = room::within(options.limits.memory_limit, 0, devices.count());
+    let room = room::within(Room::asked(options.limits.memory_limit), 0, devices.count());
     let how = || RunOptions {
         accumulate: Accumulate::from(options.accumulate),
         fuel: options.limits.fuel,

@@ -145,6 +145,11 @@ Examples:
   hlo run ../shared/corpus/jax/api__add__3b574ebf -v";
 
 impl Options {
+    /// The limit on memory.
+    pub(super) fn memory_limit(&self) -> u64 {
+        self.limits.memory_limit
+    }
+
     /// What runs a program where nobody says what: the interpreter, where something is asked for that compiled programs do not do.
     fn default_platform(&self) -> &'static str {
         let asks_interpreter =
@@ -486,7 +491,13 @@ impl Runner<'_> {
         let limits =
             Limits { fuel: self.options.limits.fuel, memory_bytes: self.options.limits.memory_limit };
         let given = self.options.accumulate.map(Accumulate::from);
-        let run = RunOptions { accumulate: given.unwrap_or_default(), limits, seed, devices };
+        let run = RunOptions {
+            accumulate: given.unwrap_or_default(),
+            limits,
+            seed,
+            devices,
+            kept_bytes: program.kept_bytes(),
+        };
         if let Some(reference) = self.reference
             && self.job.expected.is_none()
             && !self.tolerance_given()

@@ -21,7 +21,7 @@ impl Walk<'_> {
             let c = self.module.instr(at);
             if let Some(hlo::ConstantValue::Given(literal)) = c.attrs.constant_value() {
                 let array = literal.as_array()?;
-                return hlo::with_buffer!(&array.buffer, v => match v.as_slice() {
+                return hlo::with_buffer!(&*array.buffer, v => match v.as_slice() {
                     [x] => Some(crate::element::Number::parts(*x).0.value()),
                     _ => None,
                 });
@@ -73,7 +73,7 @@ impl Walk<'_> {
         for _ in 0..8 {
             let c = self.module.instr(at);
             if let Some(hlo::ConstantValue::Given(literal)) = c.attrs.constant_value() {
-                let buffer = &literal.as_array()?.buffer;
+                let buffer = &*literal.as_array()?.buffer;
                 let mut all: Vec<f64> = hlo::with_buffer!(buffer, v => v
                     .iter()
                     .map(|&x| crate::element::Number::parts(x).0.value())

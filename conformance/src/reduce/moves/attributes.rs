@@ -264,7 +264,7 @@ fn transpose_parameter(c: &mut Candidate, p: InstrId, order: &[i64]) -> Option<(
                 .collect();
         }
         let buffer = crate::reduce::values::take(&old.buffer, &positions);
-        device[at] = hlo::ArrayLiteral { dims: shape.dims.clone(), buffer };
+        device[at] = hlo::ArrayLiteral { dims: shape.dims.clone(), buffer: buffer.into() };
     }
     c.module.instr_mut(p).shape = hlo::Shape::Array(shape);
     Some(())

@@ -46,13 +46,13 @@ fn get(c: &Candidate, place: Place) -> Option<&ArrayLiteral> {
 fn set(c: &mut Candidate, place: Place, elements: &[Scalar]) -> bool {
     let Some(old) = get(c, place) else { return false };
     let new = from_scalars(old.buffer.element_type(), elements);
-    if new.len() != old.buffer.len() || new == old.buffer {
+    if new.len() != old.buffer.len() || new == *old.buffer {
         return false;
     }
     match place {
-        Place::Input(d, a) => c.inputs[d][a].buffer = new,
+        Place::Input(d, a) => c.inputs[d][a].buffer = new.into(),
         Place::Constant(id) => {
-            let literal = Literal::Array(ArrayLiteral { dims: old.dims.clone(), buffer: new });
+            let literal = Literal::Array(ArrayLiteral { dims: old.dims.clone(), buffer: new.into() });
             let value = AttrValue::Literal(ConstantValue::Given(Arc::new(literal)));
             c.module.instr_mut(id).attrs.set(AttrKey::ConstantValue, value);
         }

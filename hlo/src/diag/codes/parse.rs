@@ -18,8 +18,7 @@ super::codes! {
         "Places in the text are 32-bit offsets, so one text is limited to 4 GiB. Elide large constants, or pass them as inputs.",
     NESTING_TOO_DEEP = "P0005" "nested too deeply"
         "Tuples (and origins, and shapes inside layouts) may be nested, but not without a limit: deeper nesting than 500 levels\n\
-         is refused, so that no later stage can run out of stack; so is a tuple whose shape was left out and would have more\n\
-         than 16384 parts.",
+         is refused, so that no later stage can run out of stack.",
     EMPTY_TEXT = "P0006" "nothing to parse"
         "The text holds no computation: it is empty, or there is only a header. A module needs at least one computation:\n\
          \n\

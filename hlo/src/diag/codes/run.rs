@@ -5,11 +5,13 @@ super::codes! {
         "The program was stopped because it ran longer than it was allowed to: `--fuel N` limits the number of instructions\n\
          that are executed. A `while` whose condition never becomes false ends like this.",
     OUT_OF_MEMORY = "R0002" "memory limit exceeded"
-        "The values that are alive at once would need more than `--memory-limit BYTES` (8 GiB unless said otherwise), or than\n\
-         there is: what is free on the machine, or what limits on the process and its group leave. The message says which\n\
-         of these it was, and which instruction wanted how much; nothing was allocated for it. The check of compiled results\n\
-         counts too: it runs the reference with bounds, which take more than the values. It also ends so where the system\n\
-         gives no thread.",
+        "What a program and the work on it need at once would be more than `--memory-limit BYTES` (8 GiB unless said otherwise), or\n\
+         than there is: what is free on the machine, or what limits on the process and its group leave. The message says which\n\
+         of these it was, and what wanted how much; nothing was allocated for it. Inputs, results, those of the reference and\n\
+         the bounds by which results are judged count together: the check of compiled results runs the reference with bounds,\n\
+         which take more than the values. Reading a program counts too: up to three times its text beside the values of its\n\
+         constants, and a tuple whose shape is left out and would have more than 16384 parts is refused. It also ends so where\n\
+         the system gives no thread.",
     WRONG_ARGUMENTS = "R0003" "arguments do not fit the entry computation"
         "The number of arguments, or the element type or dimensions of one of them, is not what the parameters of the entry\n\
          computation say. Arguments come in the order of the parameters, tuples flattened in order.",

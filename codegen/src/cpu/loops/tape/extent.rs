@@ -119,7 +119,7 @@ impl Tape<'_> {
         if array.buffer.len() != 1 || array.buffer.element_type() != ElementType::F32 {
             return None;
         }
-        with_buffer!(&array.buffer, v => v.first().map(|&x| f32::from_bits(x.bits() as u32)))
+        with_buffer!(&*array.buffer, v => v.first().map(|&x| f32::from_bits(x.bits() as u32)))
     }
 
     /// The divisor of a division by a constant, if what is known of the dividend lets it be a product; and, if dividends are few integers, the greatest one.

@@ -97,7 +97,7 @@ fn crop(array: &ArrayLiteral, dims: &Dims<'_>, range: Range<Var>, keep: Keep) ->
             starts[d] = start;
             let from = whole.clone();
             whole[d] = size;
-            result.buffer = take(&result.buffer, &box_positions(&from, &starts, &whole));
+            result.buffer = take(&result.buffer, &box_positions(&from, &starts, &whole)).into();
         } else {
             if old == 0 {
                 return None;
@@ -112,7 +112,7 @@ fn crop(array: &ArrayLiteral, dims: &Dims<'_>, range: Range<Var>, keep: Keep) ->
                 }
             }
             whole[d] = size;
-            result.buffer = take(&result.buffer, &positions);
+            result.buffer = take(&result.buffer, &positions).into();
         }
         result.dims = whole.into();
     }
