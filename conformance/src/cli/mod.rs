@@ -154,7 +154,8 @@ impl Command {
             | Command::Exhaustive(_)
             | Command::Coverage(_)
             | Command::Explain(_)
-            | Command::Completions(_) => u64::MAX,
+            | Command::Completions(_)
+            | Command::Attack(_) => u64::MAX,
         }
     }
 }
