@@ -179,10 +179,14 @@ fn refuse(bytes: usize, limit: Option<u64>) -> *mut u8 {
     if hlo_interp::attempt::is_on() {
         return std::ptr::null_mut();
     }
-    end(&Exhausted { live: live(), wanted: bytes as u64, limit })
+    match HANDLER.get() {
+        Some(handler) => end(&Exhausted { live: live(), wanted: bytes as u64, limit }, *handler),
+        // Whoever allocates ends the process.
+        None => std::ptr::null_mut(),
+    }
 }
 
-fn end(exhausted: &Exhausted) -> ! {
+fn end(exhausted: &Exhausted, handler: fn(&Exhausted) -> u8) -> ! {
     if ENDING.swap(true, Ordering::Relaxed) {
         // Another thread says it.
         loop {
@@ -190,10 +194,7 @@ fn end(exhausted: &Exhausted) -> ! {
         }
     }
     LIMIT.store(u64::MAX, Ordering::Relaxed);
-    match HANDLER.get() {
-        Some(handler) => _exit(handler(exhausted).into()),
-        None => std::process::abort(),
-    }
+    _exit(handler(exhausted).into())
 }
 
 #[inline]
