@@ -3,6 +3,9 @@
 //! **Invariants:** the same bits cost no more than two runs and a comparison; bounds are worked out only where bits differ. What is
 //! undecided is never a pass: where an element is, or where bounds are so wide that a fault could hide in them, an engine that executes HLO
 //! is replayed with the reference's values injected at every instruction ([`crate::replay`]), so that bounds start afresh.
+//!
+//! Of large programs the replay comes first, with bounds of what differs alone; bounds over the whole program are worked out only where it leaves
+//! something open.
 
 use std::sync::Arc;
 

@@ -171,9 +171,7 @@ impl Compared<'_> {
             None => "every difference is explained".to_owned(),
         };
         if d.replayed() {
-            ui.detail(format!(
-                "  replay   instruction by instruction on the reference's operands, since bounds over the whole program say too little: {blamed}"
-            ));
+            ui.detail(format!("  replay   instruction by instruction on the reference's operands: {blamed}"));
         }
         if let Some(pieces) = &d.pieces {
             let n = report::grouped(pieces.cuts as u64);
