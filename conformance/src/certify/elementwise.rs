@@ -6,10 +6,10 @@
 //! at the corners are the correctly rounded extremes, and an engine is within the opcode's ulps of something between them.
 //! Where that interval is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
-use hlo::attrs::{CompareType, Direction};
 use hlo::{BufferOf, ElementType, Opcode, TypeClass, with_buffer};
 use hlo_interp::{Tensor, Value};
 
+use super::interval::{Comparison, Interval};
 use super::limits::{Limits, beyond};
 use super::number::{Format, Numbers, rounded};
 use super::probe::Probe;
@@ -70,13 +70,17 @@ impl Operand<'_> {
         self.high[self.index(i)]
     }
 
-    fn is_exact(&self, i: usize) -> bool {
+    fn interval(&self, i: usize) -> Interval {
         let i = self.index(i);
-        !self.unknown[i] && (self.low[i] == self.high[i] || self.numbers.re[i].is_nan())
+        Interval { low: self.low[i], high: self.high[i], unknown: self.unknown[i] }
+    }
+
+    fn is_exact(&self, i: usize) -> bool {
+        self.interval(i).is_exact(self.at(i))
     }
 
     fn holds(&self, i: usize, x: f64) -> bool {
-        self.low(i) <= x && x <= self.high(i)
+        self.interval(i).holds(x)
     }
 
     /// The tensor of the lower or higher ends.
@@ -513,65 +517,34 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
         || allowed.contraction && arg.leaf.product;
     for i in 0..n {
         let (x, r) = (numbers.re[i], radii.at(i));
+        let mut interval = Interval::exactly(x);
         if r > 0.0 {
             uncertain = true;
-            let limits = radii.limits(i);
-            if ty == ElementType::Pred {
-                (low[i], high[i]) = (0.0, 1.0);
-            } else if !r.is_finite() || !x.is_finite() {
-                unknown[i] = limits.is_none() || x.is_nan();
-                if !unknown[i] {
-                    (low[i], high[i]) = (limits.low.min(x), limits.high.max(x));
-                }
+            interval = if ty == ElementType::Pred {
+                Interval { low: 0.0, high: 1.0, unknown: false }
             } else {
-                (low[i], high[i]) = (x - r, x + r);
-                if wide {
-                    // No number of the type itself: the ends themselves may round inwards.
-                    (low[i], high[i]) = (low[i].next_down(), high[i].next_up());
-                }
-                // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not exact: it may
-                // have either sign.
-                let (l, h) = (low[i].max(limits.low.min(x)), high[i].min(limits.high.max(x)));
-                if l < h {
-                    (low[i], high[i]) = (l, h);
-                }
-            }
+                Interval::around(x, r, radii.limits(i), wide)
+            };
         }
         if let Some(format) = format
             && allowed.flush_denormals
             && flushes(case.opcode())
-            && x != 0.0
-            && low[i] < format.min_normal()
-            && high[i] > -format.min_normal()
+            && interval.flushes(x, format)
         {
             uncertain = true;
-            low[i] = low[i].min(0.0);
-            high[i] = high[i].max(0.0);
+            interval = interval.with_zero();
         }
+        (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
     }
     if let Some(format) = format
         && uncertain
     {
-        let (a, b) = (rounded(ty, &low), rounded(ty, &high));
+        let (l, h) = (rounded(ty, &low), rounded(ty, &high));
         for i in 0..n {
-            // A number of a wider type, or a product, may lie between the end and its rounding.
-            let wide =
-                allowed.excess_precision && format.precision < 24 || allowed.contraction && arg.leaf.product;
-            let wider = if wide { 1.0 } else { 0.0 };
-            let step = |x: f64| wider * format.ulp(x);
-            let (mut l, mut h) = (a[i], b[i]);
-            if l > low[i] {
-                l -= step(l);
-            }
-            if h < high[i] {
-                h += step(h);
-            }
-            let bounded = l.is_finite() && h.is_finite() || !radii.limits(i).is_none();
-            if low[i] < high[i] && !bounded {
-                // The operand itself may be too large for its type.
-                unknown[i] = true;
-            } else if low[i] < high[i] {
-                (low[i], high[i]) = (l, h);
+            if low[i] < high[i] {
+                let interval = Interval { low: low[i], high: high[i], unknown: unknown[i] };
+                let interval = interval.rounded([l[i], h[i]], radii.limits(i), wide, format);
+                (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
             }
         }
     }
@@ -743,40 +716,16 @@ fn compare(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
         });
         return Some(Radii::new(each.collect()));
     }
-    let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
-    let direction = *case.instr.attrs.direction()?;
     if let Some(found) = plain::compared(case, radii) {
         return Some(found);
     }
+    let comparison = Comparison::of(case)?;
     let (x, y) = (operand(case, a, &radii[0]), operand(case, b, &radii[1]));
     // Numbers that an f64 does not hold are near to each other.
     let coarse = |t: &Tensor| matches!(t.element_type(), ElementType::S64 | ElementType::U64);
-    let coarse = coarse(a.tensor) || coarse(b.tensor);
-    let same = a.from == b.from;
-    let each = (0..case.results[0].len()).map(|i| {
-        if x.is_exact(i) && y.is_exact(i) {
-            return 0.0;
-        }
-        let (unknown_x, unknown_y) = (x.unknown[x.index(i)], y.unknown[y.index(i)]);
-        let nan = |o: &Operand<'_>| o.is_exact(i) && o.at(i).is_nan();
-        if nan(&x) && (!total || !unknown_y) || nan(&y) && (!total || !unknown_x) {
-            return 0.0;
-        }
-        if unknown_x || unknown_y {
-            return f64::INFINITY;
-        }
-        if same {
-            return 0.0;
-        }
-        let slack = if coarse { 4096.0 } else { 0.0 };
-        let strictly = x.high(i) + slack < y.low(i) || y.high(i) + slack < x.low(i);
-        let weakly = match direction {
-            Direction::Eq | Direction::Ne => false,
-            Direction::Lt | Direction::Ge => y.high(i) <= x.low(i),
-            Direction::Gt | Direction::Le => x.high(i) <= y.low(i),
-        };
-        if strictly || weakly && !total && !coarse { 0.0 } else { 1.0 }
-    });
+    let slack = if coarse(a.tensor) || coarse(b.tensor) { 4096.0 } else { 0.0 };
+    let of = |o: &Operand<'_>, i: usize| (o.interval(i), o.at(i));
+    let each = (0..case.results[0].len()).map(|i| comparison.radius(of(&x, i), of(&y, i), slack));
     Some(Radii::new(each.collect()))
 }
 

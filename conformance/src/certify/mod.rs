@@ -21,6 +21,7 @@
 //! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
+//! | `interval` | operands of both | what an element may be |
 //! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
@@ -52,6 +53,7 @@ mod elementwise;
 mod expression;
 mod factors;
 mod folds;
+mod interval;
 mod lapack;
 mod lifted;
 mod limits;

@@ -5,7 +5,6 @@
 //! When is double rounding innocuous?, 1995). Functions are those of
 //! the interpreter.
 
-use hlo::attrs::{CompareType, Direction};
 use hlo::half::{bf16, f16};
 use hlo::{ElementType, Opcode, with_buffer};
 use hlo_interp::Tensor;
@@ -14,6 +13,7 @@ use rayon::prelude::*;
 
 use super::Radii;
 use super::elementwise::{Settled, flushes};
+use super::interval::{Comparison, Interval};
 use super::limits::Limits;
 use super::number::Format;
 use super::rules::{Arg, Case, Mode};
@@ -165,70 +165,6 @@ struct Side<'a> {
     wide: bool,
 }
 
-/// What an element of an operand may be.
-#[derive(Clone, Copy)]
-struct Ends {
-    low: f64,
-    high: f64,
-    exact: bool,
-    unknown: bool,
-}
-
-impl Ends {
-    /// Of a value that may be so far off, and within these limits.
-    #[inline(always)]
-    fn new<A: Float>(x: f64, r: f64, limits: Limits, wide: bool, flushed: bool, format: Format) -> Ends {
-        let (mut low, mut high) = (x, x);
-        let mut unknown = false;
-        if r > 0.0 {
-            if r.is_finite() && x.is_finite() {
-                (low, high) = (x - r, x + r);
-                if wide {
-                    (low, high) = (low.next_down(), high.next_up());
-                }
-                // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not exact: it
-                // may have either sign.
-                let (l, h) = (low.max(limits.low.min(x)), high.min(limits.high.max(x)));
-                if l < h {
-                    (low, high) = (l, h);
-                }
-            } else {
-                unknown = limits.is_none() || x.is_nan();
-                if !unknown {
-                    (low, high) = (limits.low.min(x), limits.high.max(x));
-                }
-            }
-        }
-        if flushed && x != 0.0 && low < format.min_normal() && high > -format.min_normal() {
-            low = low.min(0.0);
-            high = high.max(0.0);
-        }
-        if low < high {
-            let (mut l, mut h) = (A::rounded(low), A::rounded(high));
-            if wide && l > low {
-                l -= format.ulp(l);
-            }
-            if wide && h < high {
-                h += format.ulp(h);
-            }
-            // The operand itself may be too large for its type.
-            unknown |= !(l.is_finite() && h.is_finite()) && limits.is_none();
-            if !unknown {
-                (low, high) = (l, h);
-            }
-        }
-        Ends { low, high, exact: !unknown && (low == high || x.is_nan()), unknown }
-    }
-
-    fn holds_zero(self) -> bool {
-        self.low <= 0.0 && self.high >= 0.0
-    }
-
-    fn is_infinite(self) -> bool {
-        self.low.is_infinite() || self.high.is_infinite()
-    }
-}
-
 /// An element.
 pub(super) fn at(t: &Tensor, i: usize) -> f64 {
     with_buffer!(t.buffer(), v => Number::parts(v[i]).0.value())
@@ -258,11 +194,23 @@ fn sides<'a>(case: &'a Case<'a>, radii: &'a [Radii], format: Format) -> Vec<Side
 }
 
 impl Side<'_> {
-    /// An element of value `x`, or the one that there is.
+    /// The interval of an element of value `x`, or of the one that there is.
     #[inline(always)]
-    fn ends<A: Float>(&self, i: usize, x: f64, flushed: bool, format: Format) -> Ends {
+    fn interval<A: Float>(&self, i: usize, x: f64, flushed: bool, format: Format) -> Interval {
         let at = if self.tensor.len() == 1 { 0 } else { i };
-        Ends::new::<A>(x, self.radii.at(at), self.radii.limits(at), self.wide, flushed, format)
+        let (r, limits) = (self.radii.at(at), self.radii.limits(at));
+        let mut interval = Interval::exactly(x);
+        if r > 0.0 {
+            interval = Interval::around(x, r, limits, self.wide);
+        }
+        if flushed && interval.flushes(x, format) {
+            interval = interval.with_zero();
+        }
+        if interval.low < interval.high {
+            let ends = [A::rounded(interval.low), A::rounded(interval.high)];
+            interval = interval.rounded(ends, limits, self.wide, format);
+        }
+        interval
     }
 }
 
@@ -283,35 +231,11 @@ pub(super) fn compared(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
 }
 
 fn meets<A: Float>(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
-    let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
-    let direction = *case.instr.attrs.direction()?;
+    let comparison = Comparison::of(case)?;
     let format = Format::of(A::TYPE)?;
     let sides = sides(case, radii, format);
     let [a, b] = &sides[..] else { return None };
-    let same = case.args[0].from == case.args[1].from;
     let flushed = case.settings.allowances.flush_denormals;
-    let element = |x: Ends, y: Ends, (a, b): (f64, f64)| {
-        if x.exact && y.exact {
-            return 0.0;
-        }
-        let nan = |of: Ends, value: f64| of.exact && value.is_nan();
-        if nan(x, a) && (!total || !y.unknown) || nan(y, b) && (!total || !x.unknown) {
-            return 0.0;
-        }
-        if x.unknown || y.unknown {
-            return f64::INFINITY;
-        }
-        if same {
-            return 0.0;
-        }
-        let strictly = x.high < y.low || y.high < x.low;
-        let weakly = match direction {
-            Direction::Eq | Direction::Ne => false,
-            Direction::Lt | Direction::Ge => y.high <= x.low,
-            Direction::Gt | Direction::Le => x.high <= y.low,
-        };
-        if strictly || weakly && !total { 0.0 } else { 1.0 }
-    };
     let mut each = vec![0.0; case.results[0].len()];
     each.par_chunks_mut(TASK).enumerate().for_each(|(task, each)| {
         let first = task * TASK;
@@ -319,10 +243,8 @@ fn meets<A: Float>(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
         decoded(a.tensor, first, &mut values[0]);
         decoded(b.tensor, first, &mut values[1]);
         for (i, r) in each.iter_mut().enumerate() {
-            let both = (values[0][i], values[1][i]);
-            let x = a.ends::<A>(first + i, both.0, flushed, format);
-            let y = b.ends::<A>(first + i, both.1, flushed, format);
-            *r = element(x, y, both);
+            let of = |side: &Side<'_>, x: f64| (side.interval::<A>(first + i, x, flushed, format), x);
+            *r = comparison.radius(of(a, values[0][i]), of(b, values[1][i]), 0.0);
         }
     });
     Some(Radii::new(each))
@@ -371,9 +293,11 @@ fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Opti
             for i in 0..n {
                 let end = |k: usize| {
                     let Some(side) = sides.get(k) else {
-                        return Ends { low: 0.0, high: 0.0, exact: true, unknown: false };
+                        return (Interval::exactly(0.0), true);
                     };
-                    side.ends::<A>(first + i, xs[k][i], flushed, from)
+                    let x = xs[k][i];
+                    let interval = side.interval::<A>(first + i, x, flushed, from);
+                    (interval, interval.is_exact(x))
                 };
                 let (radius, limit) = element::<R>(opcode, v[i], end(0), end(1), &settled, mode, flushed, to);
                 let (radius, limit) = limit.narrow(v[i], radius);
@@ -403,15 +327,14 @@ fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Opti
 fn element<R: Float>(
     opcode: Opcode,
     v: f64,
-    a: Ends,
-    b: Ends,
+    (mut a, mut a_is_exact): (Interval, bool),
+    (b, b_is_exact): (Interval, bool),
     settled: &Settled,
     mode: Mode,
     flushed: bool,
     format: Format,
 ) -> (f64, Limits) {
     const UNKNOWN: (f64, Limits) = (f64::INFINITY, Limits::NONE);
-    let mut a = a;
     if mode == Mode::Hard
         && v.is_infinite()
         && matches!(opcode, Opcode::Exponential | Opcode::ExponentialMinusOne)
@@ -420,9 +343,10 @@ fn element<R: Float>(
     {
         // Where it overflows at an exact operand, an implementation that is some units off may not.
         let (low, high) = (a.low - 4.0 * format.ulp(a.low), a.high + 4.0 * format.ulp(a.high));
-        a = Ends { low, high: high.min(format.max), exact: false, ..a };
+        a = Interval { low, high: high.min(format.max), ..a };
+        a_is_exact = false;
     }
-    if a.exact && b.exact {
+    if a_is_exact && b_is_exact {
         let nothing = settled.is_exact() && !(flushed && v != 0.0 && v.abs() < format.min_normal());
         return if nothing || !v.is_finite() && mode == Mode::Soft {
             (0.0, Limits::NONE)
@@ -459,14 +383,12 @@ fn element<R: Float>(
     };
     match opcode {
         // Zero times infinity: within the box perhaps, and at none of its corners.
-        Opcode::Multiply if (a.is_infinite() || b.is_infinite()) && (a.holds_zero() || b.holds_zero()) => {
-            UNKNOWN
-        }
+        Opcode::Multiply if (a.is_infinite() || b.is_infinite()) && (a.holds(0.0) || b.holds(0.0)) => UNKNOWN,
         Opcode::Add => hull(&[a.low + b.low, a.high + b.high]),
         Opcode::Subtract => hull(&[a.low - b.high, a.high - b.low]),
         Opcode::Multiply => hull(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]),
         // The pole is at 0.
-        Opcode::Divide if !b.exact && b.holds_zero() => UNKNOWN,
+        Opcode::Divide if !b_is_exact && b.holds(0.0) => UNKNOWN,
         Opcode::Divide => hull(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high]),
         Opcode::Maximum => hull(&[larger(a.low, b.low), larger(a.high, b.high)]),
         Opcode::Minimum => hull(&[-larger(-a.low, -b.low), -larger(-a.high, -b.high)]),

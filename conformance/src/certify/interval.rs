@@ -1,0 +1,139 @@
+//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes of two of them.
+//!
+//! **Invariant:** an engine's element is a number of the operand's type, so an interval ends at numbers of that type: its ends
+//! are rounded to nearest, which is monotone. Where a wider number or an unrounded product may stand there instead
+//! (`wide`), they are one unit further out.
+
+use hlo::attrs::{CompareType, Direction};
+
+use super::limits::Limits;
+use super::number::Format;
+use super::rules::Case;
+
+/// What an element may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Nothing is known of it.
+    pub(super) unknown: bool,
+}
+
+impl Interval {
+    /// The value itself.
+    #[inline(always)]
+    pub(super) fn exactly(x: f64) -> Interval {
+        Interval { low: x, high: x, unknown: false }
+    }
+
+    /// A value that may be off by `r`, within these limits; the ends are not rounded yet.
+    #[inline(always)]
+    pub(super) fn around(x: f64, r: f64, limits: Limits, wide: bool) -> Interval {
+        if !(r.is_finite() && x.is_finite()) {
+            if limits.is_none() || x.is_nan() {
+                return Interval { unknown: true, ..Interval::exactly(x) };
+            }
+            return Interval { low: limits.low.min(x), high: limits.high.max(x), unknown: false };
+        }
+        let (mut low, mut high) = (x - r, x + r);
+        if wide {
+            (low, high) = (low.next_down(), high.next_up());
+        }
+        // The reference's value is within the limits, or at them and rounded. What limits leave nothing but a zero is not
+        // exact: it may have either sign.
+        let (l, h) = (low.max(limits.low.min(x)), high.min(limits.high.max(x)));
+        if l < h {
+            (low, high) = (l, h);
+        }
+        Interval { low, high, unknown: false }
+    }
+
+    /// Whether some of it may be flushed to zero, if denormal numbers are; `x` is the reference's value.
+    #[inline(always)]
+    pub(super) fn flushes(self, x: f64, format: Format) -> bool {
+        x != 0.0 && self.low < format.min_normal() && self.high > -format.min_normal()
+    }
+
+    /// With zero.
+    #[inline(always)]
+    pub(super) fn with_zero(self) -> Interval {
+        Interval { low: self.low.min(0.0), high: self.high.max(0.0), ..self }
+    }
+
+    /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows.
+    #[inline(always)]
+    pub(super) fn rounded(
+        self,
+        [mut l, mut h]: [f64; 2],
+        limits: Limits,
+        wide: bool,
+        format: Format,
+    ) -> Interval {
+        if wide && l > self.low {
+            l -= format.ulp(l);
+        }
+        if wide && h < self.high {
+            h += format.ulp(h);
+        }
+        if l.is_finite() && h.is_finite() || !limits.is_none() {
+            Interval { low: l, high: h, ..self }
+        } else {
+            Interval { unknown: true, ..self }
+        }
+    }
+
+    /// Whether it is the reference's value `x`.
+    #[inline(always)]
+    pub(super) fn is_exact(self, x: f64) -> bool {
+        !self.unknown && (self.low == self.high || x.is_nan())
+    }
+
+    pub(super) fn holds(self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+
+    pub(super) fn is_infinite(self) -> bool {
+        self.low.is_infinite() || self.high.is_infinite()
+    }
+}
+
+/// How a `compare` decides.
+pub(super) struct Comparison {
+    direction: Direction,
+    total: bool,
+    /// Both operands are the same value.
+    same: bool,
+}
+
+impl Comparison {
+    pub(super) fn of(case: &Case<'_>) -> Option<Comparison> {
+        let [a, b] = &case.args[..] else { return None };
+        let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+        Some(Comparison { direction: *case.instr.attrs.direction()?, total, same: a.from == b.from })
+    }
+
+    /// The radius of the result: 0 where the intervals do not meet. `a` and `b` are the reference's values; numbers closer than
+    /// `slack` are not told apart.
+    pub(super) fn radius(&self, (x, a): (Interval, f64), (y, b): (Interval, f64), slack: f64) -> f64 {
+        if x.is_exact(a) && y.is_exact(b) {
+            return 0.0;
+        }
+        let nan = |of: Interval, value: f64| of.is_exact(value) && value.is_nan();
+        if nan(x, a) && (!self.total || !y.unknown) || nan(y, b) && (!self.total || !x.unknown) {
+            return 0.0;
+        }
+        if x.unknown || y.unknown {
+            return f64::INFINITY;
+        }
+        if self.same {
+            return 0.0;
+        }
+        let strictly = x.high + slack < y.low || y.high + slack < x.low;
+        let weakly = match self.direction {
+            Direction::Eq | Direction::Ne => false,
+            Direction::Lt | Direction::Ge => y.high <= x.low,
+            Direction::Gt | Direction::Le => x.high <= y.low,
+        };
+        if strictly || weakly && !self.total && slack == 0.0 { 0.0 } else { 1.0 }
+    }
+}
