@@ -310,7 +310,7 @@ pub fn differ_compiled(
     let Outcome::Finished(expected) = expected else {
         return Difference::ended(Kind::NoReference, expected.diagnostic().cloned());
     };
-    let kept = settings.run.beside(bytes_beside(&expected.results, subject.inputs));
+    let kept = settings.run.beside(bytes_beside([&expected.results], subject.inputs));
     let run = || match subject.inputs() {
         Ok(inputs) => executable.run(inputs, &kept, None),
         Err(outcome) => outcome,
@@ -365,9 +365,7 @@ fn compare(
         difference.actual = Some(actual);
         return difference;
     }
-    let both = [&expected.results[..], &actual.results[..]].concat();
-    let run = settings.run.beside(bytes_beside(&both, subject.inputs));
-    drop(both);
+    let run = settings.run.beside(bytes_beside([&expected.results, &actual.results], subject.inputs));
     let settings = &Settings { run, ..*settings };
     let allowances = settings.policy.allowances(engine);
     difference.allowances = allowances;
@@ -380,14 +378,15 @@ fn compare(
     };
     let few = if settings.replay && executable.can_be_observed() { FEW_ELEMENTS } else { u64::MAX };
     let mut certified = bounds(few);
-    let mut found = None;
+    let replays = || replay_of(expected, executable, allowances, subject, settings);
+    // What a replay found, once there was one.
+    let mut tried = None;
     if let Ok(None) = certified {
-        found = subject
-            .phases
-            .during(Phase::Replay, || replay_of(expected, executable, allowances, subject, settings));
+        let found = subject.phases.during(Phase::Replay, replays);
         if found.as_ref().is_none_or(|(found, _)| found.class() > Class::Explained) {
             certified = bounds(u64::MAX);
         }
+        tried = Some(found);
     }
     // Without bounds for want of memory nothing is known of the engine, and nothing may be said of it.
     if let Err(outcome) = certified.as_ref()
@@ -423,10 +422,7 @@ fn compare(
     if settings.replay && says_little {
         let phases = subject.phases.clone();
         phases.during(Phase::Replay, || {
-            if found.is_none() && difference.reference.is_some() {
-                found = replay_of(expected, executable, allowances, subject, settings);
-            }
-            replayed(&mut difference, found);
+            replayed(&mut difference, tried.unwrap_or_else(replays));
             if !difference.kind.is_failure() && !difference.replayed() && !engine.knows_one_program() {
                 in_pieces(&mut difference, engine, allowances, subject, settings);
             }

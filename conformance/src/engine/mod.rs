@@ -148,9 +148,12 @@ pub(crate) fn distinct_bytes<'a>(arrays: impl IntoIterator<Item = &'a ArrayLiter
     new.map(|a| a.buffer.bytes()).sum()
 }
 
-/// Bytes of the arrays of all devices, but for those of `others`.
-pub(crate) fn bytes_beside(arrays: &[Vec<ArrayLiteral>], others: &[Vec<ArrayLiteral>]) -> u64 {
-    let both = distinct_bytes(arrays.iter().chain(others).flatten());
+/// Bytes of the results of some runs, but for those of `others`.
+pub(crate) fn bytes_beside<const RUNS: usize>(
+    results: [&Vec<Vec<ArrayLiteral>>; RUNS],
+    others: &[Vec<ArrayLiteral>],
+) -> u64 {
+    let both = distinct_bytes(results.into_iter().flatten().chain(others).flatten());
     both - distinct_bytes(others.iter().flatten())
 }
 
