@@ -178,6 +178,11 @@ impl Tensor {
         }
     }
 
+    /// As an array literal. It shares elements that a literal lent, and has a copy of others.
+    pub fn to_literal(&self) -> ArrayLiteral {
+        ArrayLiteral { dims: self.dims.clone(), buffer: self.clone().into_shared() }
+    }
+
     /// The elements to share, copied only if other tensors hold them as their own.
     fn into_shared(self) -> Arc<Buffer> {
         if let Source::Lent(b) = &self.storage.source {

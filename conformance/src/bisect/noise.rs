@@ -171,8 +171,7 @@ fn disturbed(value: &Value, seed: u64, scale: Scale, given: bool) -> Value {
 /// The result of a conversion with the greatest numbers in place of overflows; `None` if there are none.
 fn unconverted(operand: &Value, result: &Value) -> Option<Value> {
     let (Value::Array(from), Value::Array(to)) = (operand, result) else { return None };
-    let array = |t: &Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone().into() };
-    let (from, numbers_to) = (numbers(&array(from)), numbers(&array(to)));
+    let (from, numbers_to) = (numbers(&from.to_literal()), numbers(&to.to_literal()));
     let overflowed = |(x, y): (&f64, &f64)| x.is_finite() && y.is_infinite();
     if from.len() != numbers_to.len() || !from.iter().zip(&numbers_to).any(overflowed) {
         return None;

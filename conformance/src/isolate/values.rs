@@ -117,7 +117,5 @@ impl Observer for Survey {
 
 /// The arrays of a value, tuples flattened.
 pub(crate) fn arrays(value: &Value) -> Vec<ArrayLiteral> {
-    let literal =
-        |t: &hlo_interp::Tensor| ArrayLiteral { dims: t.dims().into(), buffer: t.buffer().clone().into() };
-    value.arrays().into_iter().map(literal).collect()
+    value.arrays().into_iter().map(hlo_interp::Tensor::to_literal).collect()
 }

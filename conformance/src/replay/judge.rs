@@ -10,6 +10,7 @@ use super::store::{self, Frame, Key};
 use super::watch::{Differs, Seen, is_promised};
 use super::{Divergence, How, Place, Replay, Stats};
 use crate::certify::{At, Bounds, Certified, Scope, Tree, Visitor};
+use crate::isolate::values::arrays;
 use crate::verdict::{ArrayVerdict, Class, judge, same_bits};
 
 /// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
@@ -17,14 +18,7 @@ type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;
 
 /// Judges the arrays of a value. `bounds` has those of each.
 fn judge_value(expected: &Value, actual: &Value, bounds: &[&Bounds], nan_bits: bool) -> Arrays {
-    let literals = |v: &Value| {
-        let literal = |t: &hlo_interp::Tensor| ArrayLiteral {
-            dims: t.dims().into(),
-            buffer: t.buffer().clone().into(),
-        };
-        v.arrays().into_iter().map(literal).collect::<Vec<_>>()
-    };
-    judge_arrays(&literals(expected), &literals(actual), bounds, nan_bits)
+    judge_arrays(&arrays(expected), &arrays(actual), bounds, nan_bits)
 }
 
 fn judge_arrays(
