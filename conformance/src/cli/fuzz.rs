@@ -227,7 +227,7 @@ fn hunting() -> Policy {
 }
 
 /// The largest share of all elements of a hunt that may stay undecided.
-const MOST_UNDECIDED: f64 = 1e-3;
+const MOST_UNDECIDED: f64 = 1e-5;
 
 /// What a hunt is known by: another one begins anew in the same folder.
 fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {
@@ -367,15 +367,12 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
             engine::devices::record(&mut program.module, chosen.devices);
         }
         // Inputs are made in memory, for all devices at once.
-        let each = crate::inputs::parameter_arrays(&program.module);
-        let bytes = each
-            .into_iter()
-            .try_fold(0u64, |n, a| n.checked_add(u64::try_from(hlo::Shape::Array(a).checked_bytes()?).ok()?));
-        let devices = (program.module.replica_count() * program.module.num_partitions()).unsigned_abs();
-        if bytes.and_then(|b| b.checked_mul(devices)).is_none_or(|b| b > limit) {
-            let message = format!(
-                "{path}: the inputs alone need more memory than the limit of {limit} bytes (--memory-limit)"
-            );
+        let module = &program.module;
+        let devices = (module.replica_count() * module.num_partitions()).unsigned_abs();
+        let devices = u32::try_from(devices).unwrap_or(u32::MAX);
+        if let Err(room) = inputs::fit(&inputs::parameter_arrays(module), devices, limit) {
+            let limit = room.describe();
+            let message = format!("{path}: the inputs alone need more memory than the limit of {limit}");
             return Err(Failure::new(Exit::Trap, message));
         }
         let inputs = crate::generate::inputs(&program.module, seed);

@@ -144,6 +144,22 @@ fn strip_buffer(shape: &Shape) -> &Shape {
     }
 }
 
+/// Whether arrays of these shapes for each device are within the limit. Errors: the memory that there is for them.
+pub fn fit<'a>(
+    shapes: impl IntoIterator<Item = &'a ArrayShape>,
+    devices: u32,
+    memory_limit: u64,
+) -> Result<(), Room> {
+    let bytes = shapes.into_iter().try_fold(0u64, |n, shape| {
+        n.checked_add(Shape::Array(shape.clone()).checked_bytes()?.try_into().ok()?)
+    });
+    let room = room::within(Room::asked(memory_limit), 0, 1);
+    match bytes.and_then(|b| b.checked_mul(u64::from(devices))) {
+        Some(all) if all <= room.bytes => Ok(()),
+        Some(_) | None => Err(room),
+    }
+}
+
 /// Makes the arrays of a plan, for each device. Errors: [`Exit::Trap`] if they need more than `memory_limit` bytes.
 pub fn generate(
     plan: &Plan,
@@ -151,16 +167,9 @@ pub fn generate(
     devices: Devices,
     memory_limit: u64,
 ) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
-    let bytes = plan.leaves.iter().try_fold(0u64, |n, l| {
-        n.checked_add(Shape::Array(l.shape.clone()).checked_bytes()?.try_into().ok()?)
-    });
-    let all = bytes.and_then(|b| b.checked_mul(u64::from(devices.count())));
-    let room = room::within(Room::asked(memory_limit), 0, 1);
-    if all.is_none_or(|b| b > room.bytes) {
-        return Err(Failure::new(
-            Exit::Trap,
-            format!("the inputs alone need more memory than the limit of {}", room.describe()),
-        ));
+    if let Err(room) = fit(plan.leaves.iter().map(|l| &l.shape), devices.count(), memory_limit) {
+        let message = format!("the inputs alone need more memory than the limit of {}", room.describe());
+        return Err(Failure::new(Exit::Trap, message));
     }
     let on = |device: u64| plan.leaves.iter().map(|l| l.made(seed, device)).collect();
     Ok((0..u64::from(devices.count())).map(on).collect())
