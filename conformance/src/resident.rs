@@ -1,4 +1,4 @@
-//! How much memory and processor time the process really takes, where the system says so (Linux).
+//! How much memory and processor time a process really takes, where the system says so (Linux).
 
 use std::fs;
 use std::time::Duration;
@@ -14,12 +14,12 @@ impl Mark {
     pub fn set() -> Option<Self> {
         // 5: the peak of the resident set becomes what it is now.
         fs::write("/proc/self/clear_refs", "5").ok()?;
-        Some(Self { resident: field("VmRSS:")? })
+        Some(Self { resident: field("self", "VmRSS:")? })
     }
 
     /// The most bytes by which the resident set has grown since. Pages that the allocator keeps from before are no growth.
     pub fn growth(self) -> Option<u64> {
-        Some(field("VmHWM:")?.saturating_sub(self.resident))
+        Some(field("self", "VmHWM:")?.saturating_sub(self.resident))
     }
 }
 
@@ -33,8 +33,13 @@ pub fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-fn field(name: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+/// The most bytes of a process that have been resident so far.
+pub fn peak_of(process: u32) -> Option<u64> {
+    field(&process.to_string(), "VmHWM:")
+}
+
+fn field(process: &str, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)

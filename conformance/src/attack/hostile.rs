@@ -12,6 +12,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::edits::{EXTREMES, numbers};
+use super::limits;
 use super::random::Random;
 
 /// One command, and what happens to it.
@@ -250,7 +251,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
     std::fs::write(folder.join("module.hlo"), ADD)?;
     std::fs::write(folder.join("loop.hlo"), LOOP)?;
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let limits = ["--fuel", "100000", "--memory-limit", "256MiB"].map(str::to_owned);
+    let one_of = |lines: &[&str], random: &mut Random| words(lines[random.below(lines.len())]);
     let mut made = Hostile { words: Vec::new(), limits: None, signal: None, about: String::new() };
     match random.below(6) {
         0 => {
@@ -277,8 +278,8 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 "bisect module.hlo --inputs in.npz",
                 "run module.hlo --custom-call x=out.npz",
             ];
-            made.words = words(lines[random.below(lines.len())]);
-            made.words.extend(limits);
+            made.words = one_of(&lines, random);
+            made.words.extend(limits());
         }
         1 => {
             made.about = "a finding".to_owned();
@@ -293,8 +294,8 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 "bisect .",
                 "reduce . --max-candidates 3 --max-time 3s --out r",
             ];
-            made.words = words(lines[random.below(lines.len())]);
-            made.words.extend(limits);
+            made.words = one_of(&lines, random);
+            made.words.extend(limits());
         }
         2 => {
             made.about = "a case".to_owned();
@@ -308,9 +309,9 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 "prove .",
                 "test . --form both",
             ];
-            made.words = words(lines[random.below(lines.len())]);
+            made.words = one_of(&lines, random);
             if made.words[0] != "prove" {
-                made.words.extend(limits);
+                made.words.extend(limits());
             }
         }
         3 => {
@@ -329,7 +330,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
             };
             let pair = made.words[0] == "fuzz" || made.words[0] == "reduce";
             made.words.push(if pair { format!("interpreter,{peer}") } else { peer });
-            made.words.extend(limits);
+            made.words.extend(limits());
         }
         4 => {
             let signals = [Signal::INT, Signal::TERM, Signal::HUP];
@@ -343,7 +344,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 "run module.hlo --platform exec:sleep\u{a0}60 --timeout 50s",
                 "isolate loop.hlo --platform cpu",
             ];
-            made.words = words(lines[random.below(lines.len())]);
+            made.words = one_of(&lines, random);
             for word in &mut made.words {
                 *word = word.replace('\u{a0}', " ");
             }
@@ -368,7 +369,7 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
                 "opt module.hlo -o o.hlo",
                 "bench module.hlo --min-time 0",
             ];
-            made.words = words(lines[random.below(lines.len())]);
+            made.words = one_of(&lines, random);
             made.about.clone_from(&limit);
             made.limits = Some(limit);
         }

@@ -20,6 +20,7 @@ use std::{fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::filetest::SEPARATOR;
 use crate::process::quoted_word;
 pub use edits::numbers;
 use observed::{Bounds, Observed, observe, wrong};
@@ -87,7 +88,7 @@ pub struct Report {
 
 /// The programs of a file of tests: texts without comment lines.
 pub fn programs(text: &str) -> Vec<String> {
-    text.split("// ====")
+    text.split(SEPARATOR)
         .map(|part| {
             let lines = part.lines().filter(|l| !l.trim_start().starts_with("//"));
             let mut text = String::new();
@@ -289,16 +290,17 @@ fn weighted(random: &mut Random, from: &'static [(usize, Line)]) -> Line {
     from[0].1
 }
 
+/// The limits of a command that runs programs.
+fn limits() -> [String; 4] {
+    let memory = format!("{MEMORY_LIMIT_MIB}MiB");
+    ["--fuel", "100000", "--memory-limit", &memory].map(str::to_owned)
+}
+
 fn filled(line: Line, module: &Path, folder: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for word in line {
         if *word == "{limits}" {
-            words.extend([
-                "--fuel".to_owned(),
-                "100000".to_owned(),
-                "--memory-limit".to_owned(),
-                format!("{MEMORY_LIMIT_MIB}MiB"),
-            ]);
+            words.extend(limits());
         } else {
             words.push(
                 word.replace("{m}", &module.to_string_lossy()).replace("{d}", &folder.to_string_lossy()),

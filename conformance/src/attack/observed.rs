@@ -5,6 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::resident;
+
 /// Of each stream so much is kept: its beginning and its end.
 const KEPT_BYTES: usize = 32 << 10;
 
@@ -27,13 +29,6 @@ pub(super) struct Observed {
     pub(super) text: String,
     pub(super) peak_bytes: u64,
     pub(super) time: Duration,
-}
-
-/// The most resident memory of a process so far.
-fn peak(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }
 
 fn kept(mut from: impl Read) -> String {
@@ -73,7 +68,7 @@ pub(super) fn observe(
             if let Some(status) = child.try_wait()? {
                 break Some(status);
             }
-            peak_bytes = peak(child.id()).unwrap_or(0).max(peak_bytes);
+            peak_bytes = resident::peak_of(child.id()).unwrap_or(0).max(peak_bytes);
             then(child.id(), start.elapsed());
             if start.elapsed() > bounds.deadline || peak_bytes > 2 * bounds.resident_bytes {
                 child.kill()?;

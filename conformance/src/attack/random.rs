@@ -1,5 +1,7 @@
 //! The random numbers that attacks are made of: splitmix64, so that an attack is known by its seed and number alone.
 
+use hlo::elided::splitmix64;
+
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
@@ -13,11 +15,9 @@ impl Random {
     }
 
     pub(super) fn next(&mut self) -> u64 {
+        let drawn = splitmix64(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        drawn
     }
 
     /// A number below `n`, which is not 0.

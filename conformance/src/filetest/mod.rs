@@ -56,7 +56,7 @@ use directive::{Expectation, ExpectedError, Kind, Run, Section, Spec};
 use host::TextHost;
 
 /// The separator of programs in a file.
-const SEPARATOR: &str = "// ====";
+pub(crate) const SEPARATOR: &str = "// ====";
 
 /// Runs all tests of a file. Returns the blessed text if `bless` is set and it differs.
 ///
