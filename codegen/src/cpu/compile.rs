@@ -136,7 +136,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileEr
     compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
 }
 
-/// Refuses what the verifier lets pass and nobody computes.
+/// Refuses forms that verify and that neither the compiler nor the interpreter implements.
 fn check_forms(module: &Module) -> Result<(), Unsupported> {
     let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let rounds_to = |id: InstrId| module.instr(id).shape.element_type().filter(|ty| !ty.is_signed_integer());

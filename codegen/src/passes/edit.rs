@@ -510,8 +510,8 @@ fn sweep_over(
     applied
 }
 
-/// How often what a rewriting added is rewritten in turn, of one instruction: far more than any program needs, and an end for a pair of rewritings that undo
-/// one another, which would otherwise go on until memory is gone.
+/// Upper bound of rewritings of instructions that rewriting one instruction added: a pair of rewritings that undo one
+/// another would otherwise not terminate. No program needs as many.
 const MOST_FOLLOWED: usize = 1 << 18;
 
 /// [`each_outside_folds`], but from callers to those that they call, looking at all that a rewriting added, and not at computations that nobody calls any

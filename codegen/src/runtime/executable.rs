@@ -333,8 +333,8 @@ impl Executable {
         arenas.map(|a| a.bytes).sum()
     }
 
-    /// Bytes that [`Executable::run_literals`] takes at most besides the arguments: constants, the arena, copies of arguments, and results, in memory of
-    /// the run and as literals.
+    /// Upper bound of the bytes that [`Executable::run_literals`] needs besides the arguments: constants, the arena, copies
+    /// of arguments, and the results twice, in buffers of the run and as literals.
     pub fn run_bytes(&self) -> u64 {
         let constants = self.constants.iter().map(|c| c.len() as u64).sum();
         let of = |kind: fn(&AllocationKind) -> bool| {

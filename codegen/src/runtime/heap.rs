@@ -1,11 +1,11 @@
 //! The allocator of programs that are built with this crate: mimalloc, counted, with an end where memory ends.
 //!
-//! What a run takes is asked for before it is allocated, and refused with an error. This is the last resort behind that: whatever was not
-//! asked for is counted here, and where the count would pass a limit ([`limit`]), or the system gives no memory, the process says so and
-//! ends with an exit code, where the standard library would abort it.
+//! A run asks for its memory beforehand, and is refused with an error. This allocator is the last resort: it counts every
+//! allocation. Where the count would exceed [`limit`], or the system returns no memory, it calls the handler of the limit
+//! and ends the process with the exit code that this gives; without a handler, the allocation fails.
 //!
-//! **Invariants:** what is alive is the sum of what threads have counted in common and of less than [`BATCH`] bytes for each of them; nothing here
-//! allocates; an allocation in [`hlo_interp::attempt`] is refused to its caller, who says what wanted it, and ends nothing.
+//! **Invariants:** live bytes are [`LIVE`] plus less than [`BATCH`] bytes for each thread. Nothing in this file allocates.
+//! Inside [`hlo_interp::attempt`] an allocation that is refused returns null to its caller, and the process goes on.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub struct Exhausted {
     pub limit: Option<u64>,
 }
 
-/// A thread counts by itself up to so many bytes.
+/// Bytes that a thread may allocate or free before it adds them to [`LIVE`].
 const BATCH: i64 = 16 << 10;
 
 /// Allocations of fewer bytes are not counted one by one against the limit, but with others.
@@ -95,13 +95,14 @@ pub(super) fn unmap(bytes: usize) {
     LIVE.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
 }
 
-/// Whether so many bytes more would pass the limit.
+/// Whether the live bytes and `bytes` more exceed the limit.
 fn passes(bytes: i64) -> bool {
     let live = LIVE.load(Ordering::Relaxed).saturating_add(bytes);
     u64::try_from(live).is_ok_and(|live| live > LIMIT.load(Ordering::Relaxed))
 }
 
-/// Counts bytes that this thread allocates (or gives back). Whether the limit allows them; what it does not allow is not counted.
+/// Adds the bytes of an allocation of this thread to the count; negative ones are freed. False: the limit does not allow
+/// them, and they were not added.
 #[inline]
 fn count(bytes: i64) -> bool {
     let own = OWN.get().wrapping_add(bytes);

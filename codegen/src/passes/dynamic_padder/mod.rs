@@ -148,7 +148,8 @@ fn rewrite(e: &mut Edit<'_>) -> Option<InstrId> {
         Opcode::GetTupleElement => return element(e),
         Opcode::GetDimensionSize => return size_of(e),
         Opcode::CustomCall if is_call_of(e.module, e.id(), "PadToStatic") => {
-            // Of anything else [`view`] would make another such call, which would be taken apart the same way, without end.
+            // Termination: for any other operand [`view`] would return another `PadToStatic`, and the rewriting would
+            // apply to that again.
             let (padded, shape) = (e.operand(0)?, e.instr(e.operand(0)?).shape.as_array()?.clone());
             let view = seen_through(e, padded, &shape)?;
             return taken_apart(e, &view);
