@@ -9,9 +9,9 @@ super::codes! {
          than there is: what is free on the machine, or what limits on the process and its group leave. The message says which\n\
          of these it was, and what wanted how much; nothing was allocated for it. Inputs, results, those of the reference and\n\
          the bounds by which results are judged count together: the check of compiled results runs the reference with bounds,\n\
-         which take more than the values. Reading a program counts too: up to three times its text beside the values of its\n\
-         constants, and a tuple whose shape is left out and would have more than 16384 parts is refused. It also ends so where\n\
-         the system gives no thread.",
+         which take more than the values. Reading a program counts too: its text, what its instructions take, and the values\n\
+         of its constants. A tuple whose shape is left out and would have more than 16384 parts is refused. It also ends so\n\
+         where the system gives no thread.",
     WRONG_ARGUMENTS = "R0003" "arguments do not fit the entry computation"
         "The number of arguments, or the element type or dimensions of one of them, is not what the parameters of the entry\n\
          computation say. Arguments come in the order of the parameters, tuples flattened in order.",
