@@ -1,4 +1,4 @@
-//! How much memory and processor time a process really takes, where the system says so (Linux).
+//! What the system says of a process (Linux): how much memory and processor time it really takes, which signals it ignores.
 
 use std::fs;
 use std::time::Duration;
@@ -38,9 +38,17 @@ pub fn peak_of(process: u32) -> Option<u64> {
     field(&process.to_string(), "VmHWM:")
 }
 
+/// The signals that this process ignores, number N as bit N - 1.
+pub fn ignored_signals() -> Option<u64> {
+    u64::from_str_radix(&text("self", "SigIgn:")?, 16).ok()
+}
+
 fn field(process: &str, name: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix(name))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kilobytes: u64 = text(process, name)?.strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
+}
+
+fn text(process: &str, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    Some(status.lines().find_map(|l| l.strip_prefix(name))?.trim().to_owned())
 }

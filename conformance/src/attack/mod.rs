@@ -447,7 +447,7 @@ impl Hunt<'_> {
                 number,
                 words: hostile.words,
                 limits: hostile.limits.as_deref(),
-                signal: hostile.signal,
+                signal: hostile.signal.map(|(signal, when)| (heard(signal), when)),
                 about: &hostile.about,
             };
             self.command(&start, folder);
@@ -486,6 +486,13 @@ impl Start<'_> {
         let own = platform.is_none_or(|p| p.starts_with("cpu") || p.starts_with("passes:"));
         own && !self.words.iter().any(|w| w == "--expected" || w == ".")
     }
+}
+
+/// A signal that commands are sent. One that this process was started with as ignored, as `nohup` does with `SIGHUP`, they inherit as
+/// ignored, and go on rightly: `SIGTERM` in its place.
+fn heard(signal: Signal) -> Signal {
+    let ignored = crate::resident::ignored_signals().unwrap_or(0);
+    if ignored >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }
 }
 
 /// The files of a folder that are not too large, without those of folders in it.
