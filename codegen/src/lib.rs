@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 pub mod buffers;
+pub mod compilation;
 #[cfg(feature = "llvm")]
 pub mod cpu;
 pub mod fusion;

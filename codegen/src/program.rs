@@ -18,7 +18,7 @@ pub struct Program {
     /// Shape of the entry's result.
     pub result: Shape,
     /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
-    pub objects: Vec<Vec<u8>>,
+    pub objects: Vec<Arc<[u8]>>,
     /// The kernels that the plan launches.
     pub kernels: Vec<Kernel>,
     /// Where every value lies.

@@ -11,11 +11,12 @@ use super::llvm::{self, Level, Target, new_context};
 use super::loops;
 use super::unit::Unit;
 use crate::Unsupported;
-use crate::buffers::{self, Assigned, Questions};
+use crate::buffers::Assigned;
+use crate::compilation::{AssembleError, Compilation};
 use crate::fusion;
 use crate::kernel::{Kernel, Request};
 use crate::passes::{self, Fuel, Pass, Pipeline, Steps};
-use crate::plan::lower::{Lowered, Lowering};
+use crate::plan::lower::Lowered;
 use crate::program::Program;
 use crate::run_time_sizes::{self, RunTimeSizes};
 
@@ -85,6 +86,15 @@ impl From<Unsupported> for CompileError {
     }
 }
 
+impl From<AssembleError> for CompileError {
+    fn from(error: AssembleError) -> Self {
+        match error {
+            AssembleError::Unsupported(unsupported) => CompileError::Unsupported(unsupported),
+            AssembleError::Defect(message) => CompileError::Defect(message),
+        }
+    }
+}
+
 impl From<llvm::Error> for CompileError {
     fn from(error: llvm::Error) -> Self {
         match error {
@@ -131,9 +141,37 @@ pub struct Compiled {
     pub times: Vec<(String, Duration, Duration)>,
 }
 
+/// A compilation on its way to a program.
+#[derive(Debug)]
+pub struct Emission {
+    /// What can be kept, and be made into a program again.
+    pub compilation: Compilation,
+    /// What it is for, such as `znver4, avx512`.
+    pub target: String,
+    clock: Clock,
+}
+
+impl Emission {
+    /// The program. `verify`: its buffers are checked.
+    pub fn assemble(self, verify: bool, stages: &mut dyn Stages) -> Result<Compiled, CompileError> {
+        let Emission { compilation, target, mut clock } = self;
+        let program = compilation.assemble(verify, &mut |module, assigned| {
+            stages.assigned(module, assigned);
+            clock.lap("buffers");
+        })?;
+        clock.lap("plan");
+        Ok(Compiled { program, target, times: clock.laps })
+    }
+}
+
 /// Compiles a verified module.
 pub fn compile(module: &Module, options: &Options) -> Result<Compiled, CompileError> {
     compile_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
+}
+
+/// Compiles a verified module as far as it can be kept.
+pub fn emission(module: &Module, options: &Options) -> Result<Emission, CompileError> {
+    emission_watched(module, options, &Pipeline::cpu(options.opt_level), &mut ())
 }
 
 /// Refuses forms that verify and that neither the compiler nor the interpreter implements.
@@ -153,6 +191,15 @@ pub fn compile_watched(
     pipeline: &Pipeline,
     stages: &mut dyn Stages,
 ) -> Result<Compiled, CompileError> {
+    emission_watched(module, options, pipeline, stages)?.assemble(options.verify, stages)
+}
+
+fn emission_watched(
+    module: &Module,
+    options: &Options,
+    pipeline: &Pipeline,
+    stages: &mut dyn Stages,
+) -> Result<Emission, CompileError> {
     let mut clock = Clock::default();
     let target = Target::new(&options.cpu, &options.features, level(options.opt_level))?;
     passes::check_size(module)?;
@@ -185,45 +232,13 @@ pub fn compile_watched(
     let module = module.compact();
     // From here on no instruction gets another reader: a sort computes only what its readers take.
     clock.lap("order");
-    let mut lowered = Lowered::new(&module, options.fallback)?;
-    stages.lowered(&module, &lowered);
+    let compilation = Compilation::new(module, run_time_sizes, options.fallback)?;
+    stages.lowered(compilation.module(), compilation.lowered());
     clock.lap("lowering");
-    let (kernels, objects) = emit(&module, &lowered, &target, options, stages)?;
-    lowered.without(&module, &kernels)?;
+    let (kernels, objects) = emit(compilation.module(), compilation.lowered(), &target, options, stages)?;
+    let compilation = compilation.with_kernels(kernels, objects)?;
     clock.lap("llvm");
-    let whole = |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Kernel(Request::Loop(_))));
-    let kernels: Vec<Kernel> = kernels.into_iter().map(|k| k.unwrap_or(NO_KERNEL)).collect();
-    let scratch = |id: InstrId| lowered.scratch(id, &kernels);
-    let assigned = buffers::assign(&module, &Questions { scratch: &scratch, whole: &whole })?;
-    if options.verify && module.instruction_capacity() <= MAX_CHECKED {
-        let questions = Questions { scratch: &scratch, whole: &whole };
-        buffers::check::check(&module, &assigned, &questions)
-            .map_err(|why| CompileError::Defect(format!("buffers: {why}")))?;
-    }
-    stages.assigned(&module, &assigned);
-    clock.lap("buffers");
-    let mut constants = Vec::with_capacity(assigned.constants.len());
-    for &(id, leaf) in &assigned.constants {
-        constants.push(constant(&module, id, leaf as usize)?);
-    }
-    let shape = module.program_shape(module.entry());
-    let shape = shape.ok_or_else(|| CompileError::Defect("a program without a result".to_owned()))?;
-    let interprets = lowered.interprets();
-    let plan = lowered.plan(&module, &assigned, &kernels);
-    let program = Program {
-        name: module.name.to_string(),
-        parameters: shape.parameters.iter().map(hlo::Shape::without_layout).collect(),
-        result: shape.result.without_layout(),
-        objects,
-        kernels,
-        buffers: assigned.assignment,
-        constants,
-        plan,
-        module: interprets.then(|| Arc::new(module)),
-        run_time_sizes,
-    };
-    clock.lap("plan");
-    Ok(Compiled { program, target: target.describe(), times: clock.laps })
+    Ok(Emission { compilation, target: target.describe(), clock })
 }
 
 /// Padded arrays and sizes in the place of arrays with run-time sizes, if there are any. Errors: the first instruction for which there is no rule. What
@@ -248,29 +263,12 @@ fn static_shapes(module: &mut Module) -> Result<Option<RunTimeSizes>, Unsupporte
     }
 }
 
-/// The buffers of larger modules are not checked.
-const MAX_CHECKED: usize = 5_000;
-
-/// In the place of a kernel that nothing launches.
-const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
-
 /// What LLVM does at a level of ours.
 fn level(opt_level: u8) -> Level {
     Level::ALL[usize::from(opt_level).min(Level::ALL.len() - 1)]
 }
 
-/// An array leaf of a constant.
-fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, CompileError> {
-    let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
-    let literal = crate::passes::facts::literal(module, id).ok_or_else(missing)?;
-    if literal.as_array().is_some() {
-        return Ok(Arc::clone(literal));
-    }
-    let array = literal.arrays().get(leaf).map(|&a| a.clone()).ok_or_else(missing)?;
-    Ok(Arc::new(hlo::Literal::Array(array)))
-}
-
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Clock {
     start: Option<Instant>,
     last: Duration,
@@ -308,7 +306,7 @@ struct Emitted {
 }
 
 /// Kernels by request, and object code.
-type Made = (Vec<Option<Kernel>>, Vec<Vec<u8>>);
+type Made = (Vec<Option<Kernel>>, Vec<Arc<[u8]>>);
 
 /// Makes all kernels: in the order of the requests, and the object code of all. What several ask for is made once. Where the interpreter is there for what is not supported, such kernels are
 /// `None`.
@@ -349,7 +347,7 @@ fn emit(
         for (place, kernel) in unit.kernels {
             kernels[place] = Some(kernel);
         }
-        objects.extend(unit.object);
+        objects.extend(unit.object.map(Arc::from));
         stages.llvm(number, unit.texts);
     }
     for (place, &first) in firsts.iter().enumerate().filter(|(place, first)| place != *first) {

@@ -7,5 +7,5 @@ pub mod loops;
 pub mod scalar;
 mod unit;
 
-pub use compile::{CompileError, Compiled, Options, Stages, compile, compile_watched};
+pub use compile::{CompileError, Compiled, Emission, Options, Stages, compile, compile_watched, emission};
 pub use unit::Unit;

@@ -69,7 +69,7 @@ fn program(n: i64, kinds: &[AllocationKind], results: &[u32], steps: Vec<Step>) 
         name: "test".to_owned(),
         parameters: vec![Shape::array(ElementType::S64, &[n]); parameters],
         result: Shape::tuple(results.iter().map(|_| Shape::array(ElementType::S64, &[n]))),
-        objects: vec![object(KERNELS)],
+        objects: vec![object(KERNELS).into()],
         kernels: kernels(n as u64),
         buffers: Assignment {
             allocations: kinds.iter().map(|&kind| Allocation { kind, bytes }).collect(),

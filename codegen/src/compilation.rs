@@ -1,0 +1,176 @@
+//! What compilation leaves, as data: the fused and scheduled module, and the machine code of its kernels.
+//!
+//! This is what is kept on disk and what an ahead-of-time artifact holds (XLA calls its counterpart `CompilationResultProto`: module, buffer assignment, object files). Where values lie
+//! and the launch plan are not part of it: [`Compilation::assemble`] derives both from the module, with no LLVM. **Invariant:** the plan of a program is always one
+//! that this crate made from a module that verifies, so what comes from a file may be wrong only in its machine code.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hlo::{InstrId, Module};
+
+use crate::Unsupported;
+use crate::buffers::{self, Assigned, Questions};
+use crate::kernel::{Kernel, Request};
+use crate::plan::lower::{Lowered, Lowering};
+use crate::program::Program;
+use crate::run_time_sizes::RunTimeSizes;
+
+/// The buffers of modules with more instructions are not checked.
+const MAX_CHECKED_INSTRUCTIONS: usize = 5_000;
+
+/// In place of a kernel that nothing launches.
+const NO_KERNEL: Kernel = Kernel { name: String::new(), phases: Vec::new(), scratch: 0, iterates: false };
+
+/// A compiled program before its buffers are assigned.
+#[derive(Debug)]
+pub struct Compilation {
+    /// Fused and scheduled.
+    module: Module,
+    lowered: Lowered,
+    /// By request of [`Compilation::requests`]; `None`: it was not supported, and the interpreter executes who asked for it.
+    kernels: Vec<Option<Kernel>>,
+    objects: Vec<Arc<[u8]>>,
+    run_time_sizes: Option<RunTimeSizes>,
+    fallback: bool,
+}
+
+/// Why a compilation gives no program.
+#[derive(Debug)]
+pub enum AssembleError {
+    /// Something that is not supported.
+    Unsupported(Box<Unsupported>),
+    /// The parts do not fit together, or the buffers are wrong: a defect of the compiler, or of the file that the parts come from.
+    Defect(String),
+}
+
+impl fmt::Display for AssembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AssembleError::Unsupported(unsupported) => unsupported.diagnostic().message.fmt(f),
+            AssembleError::Defect(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for AssembleError {}
+
+impl From<Unsupported> for AssembleError {
+    fn from(unsupported: Unsupported) -> Self {
+        AssembleError::Unsupported(Box::new(unsupported))
+    }
+}
+
+impl Compilation {
+    /// Of a fused and scheduled module that has no kernels yet. `fallback`: the interpreter executes what is not compiled. Errors: what nothing executes.
+    pub fn new(
+        module: Module,
+        run_time_sizes: Option<RunTimeSizes>,
+        fallback: bool,
+    ) -> Result<Self, Unsupported> {
+        let lowered = Lowered::new(&module, fallback)?;
+        let kernels = vec![None; lowered.requests.len()];
+        Ok(Self { module, lowered, kernels, objects: Vec::new(), run_time_sizes, fallback })
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// How its instructions are executed.
+    pub fn lowered(&self) -> &Lowered {
+        &self.lowered
+    }
+
+    /// The kernels that it takes.
+    pub fn requests(&self) -> &[Request] {
+        &self.lowered.requests
+    }
+
+    /// The kernels, by request.
+    pub fn kernels(&self) -> &[Option<Kernel>] {
+        &self.kernels
+    }
+
+    /// Relocatable object code (ELF), each loaded by itself; symbols are unique over all of them.
+    pub fn objects(&self) -> &[Arc<[u8]>] {
+        &self.objects
+    }
+
+    /// What stands between the module and a program whose arguments or results have run-time sizes.
+    pub fn run_time_sizes(&self) -> Option<&RunTimeSizes> {
+        self.run_time_sizes.as_ref()
+    }
+
+    /// Whether the interpreter executes what is not compiled.
+    pub fn falls_back(&self) -> bool {
+        self.fallback
+    }
+
+    /// With the kernels of its requests, and the object code that defines their symbols. Errors: it has another number of requests.
+    pub fn with_kernels(
+        self,
+        kernels: Vec<Option<Kernel>>,
+        objects: Vec<Arc<[u8]>>,
+    ) -> Result<Self, AssembleError> {
+        if kernels.len() != self.lowered.requests.len() {
+            let (has, needs) = (kernels.len(), self.lowered.requests.len());
+            return Err(AssembleError::Defect(format!("{has} kernels of a module that takes {needs}")));
+        }
+        Ok(Self { kernels, objects, ..self })
+    }
+
+    /// Assigns buffers and writes the plan. `verify`: the buffers are checked. `assigned` is told where everything lies.
+    pub fn assemble(
+        mut self,
+        verify: bool,
+        assigned: &mut dyn FnMut(&Module, &Assigned),
+    ) -> Result<Program, AssembleError> {
+        let module = self.module;
+        self.lowered.without(&module, &self.kernels)?;
+        let lowered = self.lowered;
+        let loops =
+            |id: InstrId| matches!(lowered.decisions.get(&id), Some(Lowering::Kernel(Request::Loop(_))));
+        let kernels: Vec<Kernel> = self.kernels.into_iter().map(|k| k.unwrap_or(NO_KERNEL)).collect();
+        let scratch = |id: InstrId| lowered.scratch(id, &kernels);
+        let questions = Questions { scratch: &scratch, whole: &loops };
+        let buffers = buffers::assign(&module, &questions)?;
+        if verify && module.instruction_capacity() <= MAX_CHECKED_INSTRUCTIONS {
+            buffers::check::check(&module, &buffers, &questions)
+                .map_err(|why| AssembleError::Defect(format!("buffers: {why}")))?;
+        }
+        assigned(&module, &buffers);
+        let mut constants = Vec::with_capacity(buffers.constants.len());
+        for &(id, leaf) in &buffers.constants {
+            constants.push(constant(&module, id, leaf as usize)?);
+        }
+        let shape = module.program_shape(module.entry());
+        let shape = shape.ok_or_else(|| AssembleError::Defect("a program without a result".to_owned()))?;
+        let interprets = lowered.interprets();
+        let plan = lowered.plan(&module, &buffers, &kernels);
+        Ok(Program {
+            name: module.name.to_string(),
+            parameters: shape.parameters.iter().map(hlo::Shape::without_layout).collect(),
+            result: shape.result.without_layout(),
+            objects: self.objects,
+            kernels,
+            buffers: buffers.assignment,
+            constants,
+            plan,
+            module: interprets.then(|| Arc::new(module)),
+            run_time_sizes: self.run_time_sizes,
+        })
+    }
+}
+
+/// An array leaf of a constant.
+fn constant(module: &Module, id: InstrId, leaf: usize) -> Result<Arc<hlo::Literal>, Unsupported> {
+    let missing = || Unsupported::new(module, id, "a constant whose value is not in the text");
+    let literal = crate::passes::facts::literal(module, id).ok_or_else(missing)?;
+    if literal.as_array().is_some() {
+        return Ok(Arc::clone(literal));
+    }
+    let array = literal.arrays().get(leaf).map(|&a| a.clone()).ok_or_else(missing)?;
+    Ok(Arc::new(hlo::Literal::Array(array)))
+}
