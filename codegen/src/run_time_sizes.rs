@@ -186,7 +186,34 @@ fn leaves(module: &Module, id: InstrId, out: &mut Vec<InstrId>) -> Option<()> {
     Some(())
 }
 
+/// [`RunTimeSizes`] as they are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunTimeSizesParts {
+    /// Array leaves of the parameters, with bounds.
+    pub parameters: Vec<ArrayShape>,
+    /// Array leaves of the result, with bounds.
+    pub results: Vec<ArrayShape>,
+    /// Bounds of sizes that are only checked; for those that say how many elements a dimension lacks, what needs them, and its own bound.
+    pub checks: Vec<(i64, Option<(String, i64)>)>,
+}
+
+impl From<RunTimeSizesParts> for RunTimeSizes {
+    fn from(RunTimeSizesParts { parameters, results, checks }: RunTimeSizesParts) -> Self {
+        let checks = checks.into_iter().map(|(bound, lacking)| Check { bound, lacking }).collect();
+        Self { parameters, results, checks }
+    }
+}
+
 impl RunTimeSizes {
+    /// What is kept of it.
+    pub fn parts(&self) -> RunTimeSizesParts {
+        RunTimeSizesParts {
+            parameters: self.parameters.clone(),
+            results: self.results.clone(),
+            checks: self.checks.iter().map(|c| (c.bound, c.lacking.clone())).collect(),
+        }
+    }
+
     /// The arguments of the lifted program: arrays filled with zeros to their bounds, then sizes. Errors: arrays that are not of these bounds.
     pub fn pad<'a>(
         &self,

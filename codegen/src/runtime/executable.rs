@@ -358,6 +358,21 @@ impl Executable {
         self.results.iter().map(|r| &r.shape)
     }
 
+    /// The module that its instructions for the interpreter are of, if it has any: runs on several devices need a [`Member`] of an interpreter of it.
+    pub fn interpreted_module(&self) -> Option<&Arc<Module>> {
+        self.module.as_ref()
+    }
+
+    /// Whether sizes of arguments or results are known only when it runs: [`Executable::run_literals`] knows how to deal with that.
+    pub fn has_run_time_sizes(&self) -> bool {
+        self.run_time_sizes.is_some()
+    }
+
+    /// Whether it may write its results over arguments that are donated.
+    pub fn reuses_arguments(&self) -> bool {
+        self.parameters.iter().any(|p| p.donated)
+    }
+
     /// Where memory for arguments is best taken from.
     pub fn store(&self) -> &Arc<Store> {
         &self.store

@@ -1,0 +1,128 @@
+//! The reference interpreter as a back end: it supports every program, and defines what each computes.
+
+use std::sync::Arc;
+
+use hlo::{ArrayLiteral, ArrayShape, Literal, Module, Shape};
+use hlo_codegen::runtime::arena::Store;
+use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
+use hlo_interp::{Devices, Value};
+
+use super::{Argument, Array, Backend, Compiled, Loaded};
+use crate::error::{Code, Error};
+use crate::options::{CompileOptions, ExecuteOptions};
+use crate::program::VerifiedModule;
+
+/// The interpreter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interpreter;
+
+impl Interpreter {
+    /// A program, ready to be interpreted.
+    pub(crate) fn loaded(program: &VerifiedModule) -> Arc<dyn Loaded> {
+        Arc::new(Interpreted::new(Arc::clone(program.module())))
+    }
+}
+
+impl Backend for Interpreter {
+    fn platform(&self) -> &'static str {
+        "interpreter"
+    }
+
+    fn fingerprint(&self) -> String {
+        format!("interpreter {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn compile(&self, module: &Arc<Module>, _options: &CompileOptions) -> Result<Compiled, Error> {
+        Ok(Compiled { loaded: Arc::new(Interpreted::new(Arc::clone(module))), artifact: None })
+    }
+
+    fn load(&self, _artifact: &[u8]) -> Result<Arc<dyn Loaded>, Error> {
+        Err(Error::new(Code::FailedPrecondition, "the interpreter has no artifacts"))
+    }
+}
+
+/// A module that is interpreted.
+#[derive(Debug)]
+pub(crate) struct Interpreted {
+    module: Arc<Module>,
+    parameters: Vec<Shape>,
+    store: Arc<Store>,
+    result_bytes: u64,
+}
+
+impl Interpreted {
+    pub(crate) fn new(module: Arc<Module>) -> Self {
+        let shape = module.program_shape(module.entry());
+        let shape = shape.expect("invariant: a module that verifies has an entry with a result");
+        let parameters = shape.parameters.iter().map(Shape::without_layout).collect();
+        let bytes = shape.result.checked_bytes().and_then(|n| u64::try_from(n).ok());
+        Self { module, parameters, store: Arc::default(), result_bytes: bytes.unwrap_or(u64::MAX) }
+    }
+
+    fn values(&self, arguments: &[Argument]) -> Result<Vec<Value>, Error> {
+        let mut arrays = arguments.iter();
+        let values =
+            self.parameters.iter().map(|shape| literal(shape, &mut arrays)).collect::<Option<Vec<_>>>();
+        let values = values.ok_or_else(|| Error::new(Code::Internal, "there are too few arguments"))?;
+        Ok(values.into_iter().map(Value::from_literal).collect())
+    }
+
+    fn options(options: &ExecuteOptions) -> hlo_interp::Options {
+        hlo_interp::Options { fuel: options.fuel, seed: options.rng_seed, ..Default::default() }
+    }
+
+    fn arrays(&self, value: Value) -> Result<Vec<Array>, Error> {
+        value.into_literal().arrays().into_iter().map(|array| stored(array, &self.store)).collect()
+    }
+}
+
+/// A literal of a shape, its array leaves taken in order.
+fn literal<'a>(shape: &Shape, arrays: &mut impl Iterator<Item = &'a Argument>) -> Option<Literal> {
+    match shape {
+        Shape::Array(_) => {
+            let array = arrays.next()?;
+            let buffer = buffer_of(array.shape.element_type, array.bytes());
+            Some(Literal::Array(ArrayLiteral { dims: array.shape.dims.clone(), buffer: buffer.into() }))
+        }
+        Shape::Tuple(elements) => {
+            let elements: Option<Vec<Literal>> = elements.iter().map(|e| literal(e, arrays)).collect();
+            Some(Literal::Tuple(elements?.into_iter().collect()))
+        }
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => Some(Literal::Token),
+    }
+}
+
+/// An array in device memory.
+pub(super) fn stored(array: &ArrayLiteral, store: &Arc<Store>) -> Result<Array, Error> {
+    let bytes = bytes_of(&array.buffer);
+    let mut block = store.take(bytes.len() as u64)?;
+    block.bytes_mut().copy_from_slice(bytes);
+    Ok(Array { shape: ArrayShape::new(array.buffer.element_type(), &array.dims), block: Arc::new(block) })
+}
+
+impl Loaded for Interpreted {
+    fn run_bytes(&self) -> u64 {
+        self.result_bytes
+    }
+
+    fn reuses_arguments(&self) -> bool {
+        false
+    }
+
+    fn run(&self, arguments: &mut [Argument], options: &ExecuteOptions) -> Result<Vec<Array>, Error> {
+        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options));
+        self.arrays(interpreter.run(self.values(arguments)?)?)
+    }
+
+    fn run_devices(
+        &self,
+        arguments: Vec<Vec<Argument>>,
+        devices: Devices,
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Vec<Array>>, Error> {
+        let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options));
+        let values: Result<Vec<_>, Error> = arguments.iter().map(|a| self.values(a)).collect();
+        let results = interpreter.run_devices(devices, values?)?;
+        results.into_iter().map(|(value, _)| self.arrays(value)).collect()
+    }
+}

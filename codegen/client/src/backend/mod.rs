@@ -1,0 +1,115 @@
+//! What runs programs: the seam between clients and platforms.
+//!
+//! A back end compiles a verified module to something [`Loaded`], which runs on flat arrays. Everything else (buffers, donation, budgets, caches, devices, futures) is the client's, and the
+//! same for all. **To add one**: implement both traits, and give [`crate::Client::with_backend`] a value of it.
+
+mod cpu;
+mod interpreter;
+
+use std::fmt;
+use std::sync::Arc;
+
+use hlo::{ArrayShape, Module};
+use hlo_codegen::runtime::arena::Block;
+
+use crate::buffer::Data;
+use crate::error::Error;
+use crate::options::{CompileOptions, ExecuteOptions};
+
+pub use cpu::Cpu;
+pub use interpreter::Interpreter;
+
+/// A platform.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// Its name, such as `cpu`.
+    fn platform(&self) -> &'static str;
+
+    /// All that compiled code depends on beside the program and the options: the compiler's build, the processor.
+    fn fingerprint(&self) -> String;
+
+    /// Compiles a module that verifies.
+    ///
+    /// # Errors
+    /// [`crate::Code::Unimplemented`]: something is not supported, and the interpreter may know it.
+    fn compile(&self, module: &Arc<Module>, options: &CompileOptions) -> Result<Compiled, Error>;
+
+    /// Loads what [`Compiled::artifact`] holds.
+    ///
+    /// # Errors
+    /// It is none of this back end, or not for this machine ([`crate::Code::FailedPrecondition`]), or damaged ([`crate::Code::DataLoss`]).
+    fn load(&self, artifact: &[u8]) -> Result<Arc<dyn Loaded>, Error>;
+}
+
+/// What compiling gives.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Ready to run.
+    pub loaded: Arc<dyn Loaded>,
+    /// The same to be kept; `None`: there is nothing worth keeping.
+    pub artifact: Option<Vec<u8>>,
+}
+
+/// A program that is ready to run, any number of times and several at once.
+pub trait Loaded: fmt::Debug + Send + Sync {
+    /// Bytes of memory that a run needs beside its arguments, results included.
+    fn run_bytes(&self) -> u64;
+
+    /// Whether results may be the memory of donated arguments.
+    fn reuses_arguments(&self) -> bool;
+
+    /// Runs it on one device: the array leaves of the arguments, in order, give those of the result. Arguments that are given away are taken out.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn run(&self, arguments: &mut [Argument], options: &ExecuteOptions) -> Result<Vec<Array>, Error>;
+
+    /// Runs it on several devices at once, replicas times partitions; by device.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn run_devices(
+        &self,
+        arguments: Vec<Vec<Argument>>,
+        devices: hlo_interp::Devices,
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Vec<Array>>, Error>;
+}
+
+/// An array that a run is given.
+#[derive(Debug)]
+pub struct Argument {
+    pub(crate) shape: ArrayShape,
+    pub(crate) source: Source,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Stays as it is.
+    Lent(Data),
+    /// The run may write to it, and hand it back as a result.
+    Given(Block),
+}
+
+impl Argument {
+    /// Its shape.
+    pub fn shape(&self) -> &ArrayShape {
+        &self.shape
+    }
+
+    /// Its bytes, dense and row-major.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.source {
+            Source::Lent(data) => data.bytes(),
+            Source::Given(block) => block.bytes(),
+        }
+    }
+}
+
+/// An array that a run leaves.
+#[derive(Debug)]
+pub struct Array {
+    /// Its shape: of a result with run-time sizes these.
+    pub shape: ArrayShape,
+    /// Its memory. Results that are the same array share it.
+    pub block: Arc<Block>,
+}

@@ -1,0 +1,165 @@
+//! Clients: a back end, its memory, its caches.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use hlo::{ArrayLiteral, ArrayShape};
+
+use crate::backend::{Backend, Cpu, Interpreter};
+use crate::buffer::Buffer;
+use crate::cache::{Cache, CacheStatistics, DiskCache, Key};
+use crate::error::{Code, Error};
+use crate::executable::Executable;
+use crate::memory::{DeviceMemory, MemoryStatistics};
+use crate::options::{ClientOptions, CompileOptions};
+use crate::program::VerifiedModule;
+
+/// Compiles programs and runs them on the devices of one back end. Clones are the same client; buffers and executables keep it alive.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) inner: Arc<Inner>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) backend: Arc<dyn Backend>,
+    /// What the back end says of itself, asked once.
+    fingerprint: String,
+    pub(crate) memory: Arc<DeviceMemory>,
+    pub(crate) cache: Cache,
+    /// Asynchronous executions, done in order by one thread: what an execution waits for was enqueued before it.
+    queue: OnceLock<Mutex<Sender<Job>>>,
+}
+
+impl Client {
+    /// A client of the compiler for this machine's processor.
+    ///
+    /// # Errors
+    /// The folder of the cache cannot be used.
+    pub fn cpu(options: ClientOptions) -> Result<Self, Error> {
+        Self::with_backend(Arc::new(Cpu::new(options.threads)), options)
+    }
+
+    /// A client of the reference interpreter.
+    ///
+    /// # Errors
+    /// As [`Client::cpu`].
+    pub fn interpreter(options: ClientOptions) -> Result<Self, Error> {
+        Self::with_backend(Arc::new(Interpreter), options)
+    }
+
+    /// A client of any back end.
+    ///
+    /// # Errors
+    /// As [`Client::cpu`].
+    pub fn with_backend(backend: Arc<dyn Backend>, options: ClientOptions) -> Result<Self, Error> {
+        let disk = options.cache_directory.as_deref();
+        let disk = disk.map(|folder| DiskCache::open(folder, options.cache_limit_bytes)).transpose()?;
+        let fingerprint = backend.fingerprint();
+        let memory = DeviceMemory::new(options.memory_budget_bytes, !options.never_evict);
+        let inner = Inner { backend, fingerprint, memory, cache: Cache::new(disk), queue: OnceLock::new() };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The platform, such as `cpu`.
+    pub fn platform(&self) -> &'static str {
+        self.inner.backend.platform()
+    }
+
+    /// Parses and verifies the text of a program.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`], with every error and its place ([`Error::diagnostics`]).
+    pub fn parse(&self, text: &str) -> Result<VerifiedModule, Error> {
+        VerifiedModule::parse(text)
+    }
+
+    /// Compiles a program, or finds it in a cache.
+    ///
+    /// # Errors
+    /// [`Code::Unimplemented`]: something is not supported ([`CompileOptions::fallback`] has the interpreter execute it,
+    /// [`CacheMode::Lazy`](crate::CacheMode::Lazy) the whole program).
+    pub fn compile(&self, program: &VerifiedModule, options: &CompileOptions) -> Result<Executable, Error> {
+        Executable::compile(self, program, options)
+    }
+
+    /// Loads a program that [`Client::compile_artifact`] made.
+    ///
+    /// # Errors
+    /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine ([`Code::FailedPrecondition`]). The
+    /// artifact is machine code: whoever made it can do whatever this process can.
+    pub fn load(&self, program: &VerifiedModule, artifact: &[u8]) -> Result<Executable, Error> {
+        Executable::of_loaded(self, program, self.inner.backend.load(artifact)?)
+    }
+
+    /// Compiles a program to bytes that can be kept.
+    ///
+    /// # Errors
+    /// As [`Client::compile`]; the back end has nothing to keep ([`Code::Unimplemented`]).
+    pub fn compile_artifact(
+        &self,
+        program: &VerifiedModule,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>, Error> {
+        let program = program.with_constants(&options.constant_arguments)?;
+        let compiled = self.inner.backend.compile(program.module(), options)?;
+        compiled
+            .artifact
+            .ok_or_else(|| Error::new(Code::Unimplemented, format!("{} has no artifacts", self.platform())))
+    }
+
+    /// What a program is found by in the caches.
+    pub fn key(&self, program: &VerifiedModule, options: &CompileOptions) -> Key {
+        Key::new(program.module(), options, &self.inner.fingerprint)
+    }
+
+    /// Copies an array to the device.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn buffer(&self, array: &ArrayLiteral) -> Result<Buffer, Error> {
+        let shape = array.shape();
+        Buffer::copied(shape, hlo_codegen::runtime::raw::bytes_of(&array.buffer), &self.inner.memory)
+    }
+
+    /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device.
+    ///
+    /// # Errors
+    /// They are not as many as the shape has; there is no memory for them.
+    pub fn buffer_from_bytes(&self, shape: ArrayShape, bytes: &[u8]) -> Result<Buffer, Error> {
+        Buffer::copied(shape, bytes, &self.inner.memory)
+    }
+
+    /// Shares an array with the device, without a copy where it lies at a multiple of 64 bytes.
+    pub fn share(&self, array: &ArrayLiteral) -> Buffer {
+        Buffer::lent(array, &self.inner.memory)
+    }
+
+    /// What the device holds.
+    pub fn memory_statistics(&self) -> MemoryStatistics {
+        self.inner.memory.statistics()
+    }
+
+    /// What the caches did.
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.inner.cache.statistics()
+    }
+
+    /// Runs a job after those that came before it, on another thread.
+    pub(crate) fn enqueue(&self, job: Job) -> Result<(), Error> {
+        let start = || {
+            let (sender, receiver) = channel::<Job>();
+            let run = move || receiver.into_iter().for_each(|job| job());
+            // Without the thread the receiver is gone, and sending says so.
+            let _ = thread::Builder::new().name("hlo-client".into()).spawn(run);
+            Mutex::new(sender)
+        };
+        let queue = self.inner.queue.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner);
+        queue
+            .send(job)
+            .map_err(|_| Error::new(Code::ResourceExhausted, "the queue's thread cannot be started"))
+    }
+}

@@ -1,0 +1,395 @@
+//! Programs that a client has compiled.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
+
+use hlo::{ArrayShape, Shape};
+use hlo_interp::Devices;
+use smallvec::SmallVec;
+
+use crate::backend::{Argument, Array, Loaded, Source};
+use crate::buffer::{Buffer, Data, Held, Origin};
+use crate::cache::{CacheMode, Key};
+use crate::client::Client;
+use crate::error::{Code, Error};
+use crate::memory::Lease;
+use crate::options::{CompileOptions, ExecuteOptions};
+use crate::program::VerifiedModule;
+
+/// A program that can be executed any number of times, by several threads at once. Clones are the same program.
+#[derive(Clone, Debug)]
+pub struct Executable {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    name: Arc<str>,
+    parameters: Vec<Shape>,
+    /// Array leaves of the parameters, and of which parameter each is.
+    arguments: Vec<(ArrayShape, usize)>,
+    result: Shape,
+    /// Array leaves of the result.
+    results: Vec<ArrayShape>,
+    runs: Runs,
+}
+
+#[derive(Debug)]
+enum Runs {
+    Loaded(Arc<dyn Loaded>),
+    Lazy(Lazy),
+}
+
+/// Interpreted until it was executed often enough.
+#[derive(Debug)]
+struct Lazy {
+    program: VerifiedModule,
+    options: CompileOptions,
+    key: Key,
+    after: u64,
+    background: bool,
+    interpreted: Arc<dyn Loaded>,
+    executions: AtomicU64,
+    /// Compiled; `None`: it is not, and will not be.
+    compiled: OnceLock<Option<Arc<dyn Loaded>>>,
+}
+
+impl Executable {
+    pub(crate) fn compile(
+        client: &Client,
+        program: &VerifiedModule,
+        options: &CompileOptions,
+    ) -> Result<Self, Error> {
+        let program = program.with_constants(&options.constant_arguments)?;
+        let backend = &*client.inner.backend;
+        let mut compile = || backend.compile(program.module(), options);
+        let runs = match options.mode {
+            CacheMode::Off => Runs::Loaded(compile()?.loaded),
+            CacheMode::Strict => {
+                let key = client.key(&program, options);
+                Runs::Loaded(client.inner.cache.get(key, backend, &mut compile)?)
+            }
+            CacheMode::Lazy { after, background } => {
+                let interpreted = crate::backend::Interpreter::loaded(&program);
+                let lazy = Lazy {
+                    key: client.key(&program, options),
+                    program: program.clone(),
+                    options: options.clone(),
+                    after,
+                    background,
+                    interpreted,
+                    executions: AtomicU64::new(0),
+                    compiled: OnceLock::new(),
+                };
+                Runs::Lazy(lazy)
+            }
+        };
+        Ok(Self::new(client, &program, runs))
+    }
+
+    pub(crate) fn of_loaded(
+        client: &Client,
+        program: &VerifiedModule,
+        loaded: Arc<dyn Loaded>,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(client, program, Runs::Loaded(loaded)))
+    }
+
+    fn new(client: &Client, program: &VerifiedModule, runs: Runs) -> Self {
+        let module = program.module();
+        let shape = module.program_shape(module.entry());
+        let shape = shape.expect("invariant: a module that verifies has an entry with a result");
+        let parameters: Vec<Shape> = shape.parameters.iter().map(Shape::without_layout).collect();
+        let result = shape.result.without_layout();
+        let leaves = |shape: &Shape| -> Vec<ArrayShape> {
+            shape.leaves().into_iter().filter_map(Shape::as_array).cloned().collect()
+        };
+        let arguments =
+            parameters.iter().enumerate().flat_map(|(n, p)| leaves(p).into_iter().map(move |leaf| (leaf, n)));
+        let arguments = arguments.collect();
+        let name = Arc::from(&*module.name.to_string());
+        let results = leaves(&result);
+        let inner = Inner { client: client.clone(), name, parameters, arguments, result, results, runs };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The name of the program.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Shapes of its parameters.
+    pub fn parameters(&self) -> &[Shape] {
+        &self.inner.parameters
+    }
+
+    /// Shape of its result.
+    pub fn result(&self) -> &Shape {
+        &self.inner.result
+    }
+
+    /// Whether it is compiled by now: of [`CacheMode::Lazy`] it may be interpreted still.
+    pub fn is_compiled(&self) -> bool {
+        match &self.inner.runs {
+            Runs::Loaded(_) => true,
+            Runs::Lazy(lazy) => lazy.compiled.get().is_some_and(Option::is_some),
+        }
+    }
+
+    /// Executes it: arguments are the array leaves of the parameters in order, results those of the result (one of an array, as many as there are of a tuple).
+    ///
+    /// # Errors
+    /// Arguments that do not fit, those of the executions that were to make them, and whatever ends this one.
+    pub fn execute(&self, arguments: &[&Buffer]) -> Result<Vec<Buffer>, Error> {
+        self.execute_with(arguments, &ExecuteOptions::default())
+    }
+
+    /// Executes it, with options.
+    ///
+    /// # Errors
+    /// As [`Executable::execute`]; [`Code::DeadlineExceeded`], [`Code::Cancelled`].
+    pub fn execute_with(
+        &self,
+        arguments: &[&Buffer],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Buffer>, Error> {
+        let inner = &*self.inner;
+        check_options(options)?;
+        let loaded = self.loaded();
+        let mut given: SmallVec<[Argument; 8]> = SmallVec::new();
+        let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
+        let arrays = loaded.run(&mut given, options)?;
+        drop(given);
+        let results = arrays.into_iter().enumerate();
+        let memory = &inner.client.inner.memory;
+        let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
+        let mut left = lease;
+        Ok(results
+            .map(|(leaf, array)| {
+                let data = Data::whole(hold(array.block, &mut held, &mut left));
+                let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
+                Buffer::ready(array.shape, origin, memory, data)
+            })
+            .collect())
+    }
+
+    /// Begins an execution, and returns at once: the results are there when [`Buffer::wait`] returns, and have the error that ends the execution otherwise. So have
+    /// results of executions that they are arguments of.
+    ///
+    /// # Errors
+    /// Another number of arguments.
+    pub fn execute_async(
+        &self,
+        arguments: &[Buffer],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Buffer>, Error> {
+        self.check_count(arguments.len())?;
+        let inner = &*self.inner;
+        let memory = &inner.client.inner.memory;
+        let pending = |(leaf, shape): (usize, &ArrayShape)| {
+            let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
+            Buffer::pending(shape.clone(), origin, memory)
+        };
+        let results: Vec<Buffer> = inner.results.iter().enumerate().map(pending).collect();
+        let (this, arguments, options) = (self.clone(), arguments.to_vec(), options.clone());
+        let settled = Settling(results.clone());
+        let job = move || {
+            let arguments: Vec<&Buffer> = arguments.iter().collect();
+            match this.execute_with(&arguments, &options) {
+                Ok(made) => {
+                    for (pending, made) in settled.0.iter().zip(made) {
+                        pending.settle(made.data());
+                    }
+                }
+                Err(error) => settled.0.iter().for_each(|pending| pending.settle(Err(error.clone()))),
+            }
+        };
+        inner.client.enqueue(Box::new(job))?;
+        Ok(results)
+    }
+
+    /// Executes it on several devices at once, replicas times partitions: arguments and results by device.
+    ///
+    /// # Errors
+    /// As [`Executable::execute_with`].
+    pub fn execute_on_devices(
+        &self,
+        arguments: &[Vec<&Buffer>],
+        devices: Devices,
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Vec<Buffer>>, Error> {
+        let inner = &*self.inner;
+        check_options(options)?;
+        if arguments.len() != devices.count() as usize {
+            let message =
+                format!("arguments for {} devices were given to {}", arguments.len(), devices.count());
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        let loaded = self.loaded();
+        let mut leases = Vec::with_capacity(arguments.len());
+        let mut given = Vec::with_capacity(arguments.len());
+        for arguments in arguments {
+            let mut of_device = SmallVec::new();
+            leases.push(self.prepare(&**loaded, arguments, options, &mut of_device)?);
+            given.push(of_device.into_vec());
+        }
+        let results = loaded.run_devices(given, devices, options)?;
+        let memory = &inner.client.inner.memory;
+        let of_device = |(arrays, mut lease): (Vec<Array>, Lease)| {
+            let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
+            let buffer = |(leaf, array): (usize, Array)| {
+                let data = Data::whole(hold(array.block, &mut held, &mut lease));
+                let origin = Origin::Result { program: Arc::clone(&inner.name), leaf };
+                Buffer::ready(array.shape, origin, memory, data)
+            };
+            arrays.into_iter().enumerate().map(buffer).collect()
+        };
+        Ok(results.into_iter().zip(leases).map(of_device).collect())
+    }
+
+    fn check_count(&self, given: usize) -> Result<(), Error> {
+        let takes = self.inner.arguments.len();
+        if given == takes {
+            return Ok(());
+        }
+        let message = format!("{} takes {takes} arrays, not {given}", self.inner.name);
+        Err(Error::new(Code::InvalidArgument, message))
+    }
+
+    /// Checks arguments, takes what is donated, and the memory that the run needs.
+    fn prepare(
+        &self,
+        loaded: &dyn Loaded,
+        arguments: &[&Buffer],
+        options: &ExecuteOptions,
+        given: &mut SmallVec<[Argument; 8]>,
+    ) -> Result<Lease, Error> {
+        let inner = &*self.inner;
+        self.check_count(arguments.len())?;
+        for (n, (&buffer, (shape, parameter))) in arguments.iter().zip(&inner.arguments).enumerate() {
+            let data = buffer.data()?;
+            if !fits(buffer.shape(), shape) {
+                let of = match &inner.parameters[*parameter] {
+                    Shape::Array(_) => String::new(),
+                    whole => format!(" (a leaf of parameter {parameter}, {whole})"),
+                };
+                let message =
+                    format!("argument {n} of {} is {}, not {shape}{of}", inner.name, buffer.shape());
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
+            given.push(Argument { shape: buffer.shape().clone(), source: Source::Lent(data) });
+        }
+        let lease = inner.client.inner.memory.take(loaded.run_bytes())?;
+        for &n in &options.donate {
+            let (Some(&buffer), Some(argument)) = (arguments.get(n), given.get_mut(n)) else {
+                let message = format!("there is no argument {n} to donate: there are {}", arguments.len());
+                return Err(Error::new(Code::InvalidArgument, message));
+            };
+            // Nobody but this execution refers to it any more.
+            let taken = buffer.take("donated")?;
+            argument.source = Source::Lent(taken);
+            if loaded.reuses_arguments() {
+                give(argument);
+            }
+        }
+        Ok(lease)
+    }
+
+    /// What runs it now.
+    fn loaded(&self) -> &Arc<dyn Loaded> {
+        let lazy = match &self.inner.runs {
+            Runs::Loaded(loaded) => return loaded,
+            Runs::Lazy(lazy) => lazy,
+        };
+        let cache = &self.inner.client.inner.cache;
+        cache.executed(&self.inner.name);
+        if let Some(compiled) = lazy.compiled.get() {
+            return compiled.as_ref().unwrap_or(&lazy.interpreted);
+        }
+        let before = lazy.executions.fetch_add(1, Ordering::Relaxed);
+        // Of those that come at once only one compiles.
+        if before == lazy.after {
+            if !cache.is_worth_compiling(&self.inner.name) {
+                let _ = lazy.compiled.set(None);
+            } else if lazy.background {
+                let this = self.clone();
+                let compile = move || this.compile_now();
+                // Without the thread it goes on being interpreted.
+                let _ = thread::Builder::new().name("hlo-compile".into()).spawn(compile);
+            } else {
+                self.compile_now();
+            }
+        }
+        lazy.compiled.get().and_then(Option::as_ref).unwrap_or(&lazy.interpreted)
+    }
+
+    fn compile_now(&self) {
+        if let Runs::Lazy(lazy) = &self.inner.runs {
+            let client = &self.inner.client.inner;
+            let mut compile = || client.backend.compile(lazy.program.module(), &lazy.options);
+            let compiled = client.cache.get(lazy.key, &*client.backend, &mut compile);
+            let _ = lazy.compiled.set(compiled.ok());
+        }
+    }
+}
+
+/// Pending results, which fail when the job is dropped before it ran.
+struct Settling(Vec<Buffer>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        for pending in &self.0 {
+            pending.settle(Err(Error::new(Code::Internal, "the execution ended before it began")));
+        }
+    }
+}
+
+/// Lets the run have an argument that was donated, if nobody else uses its memory.
+fn give(argument: &mut Argument) {
+    let nothing = Source::Lent(Data::Host(Arc::new(hlo::Buffer::U8(Vec::new()))));
+    argument.source = match std::mem::replace(&mut argument.source, nothing) {
+        Source::Lent(data) => match data.into_block() {
+            Ok(block) => Source::Given(block),
+            Err(shared) => Source::Lent(shared),
+        },
+        given @ Source::Given(_) => given,
+    };
+}
+
+/// Holds an array of a run; arrays that are the same memory are held once.
+fn hold(
+    block: Arc<hlo_codegen::runtime::arena::Block>,
+    held: &mut SmallVec<[Arc<Held>; 4]>,
+    lease: &mut Lease,
+) -> Arc<Held> {
+    if let Some(same) = held.iter().find(|h| Arc::ptr_eq(&h.block, &block)) {
+        return Arc::clone(same);
+    }
+    let own = lease.split(block.len() as u64);
+    held.push(Arc::new(Held { block, lease: own }));
+    Arc::clone(&held[held.len() - 1])
+}
+
+fn check_options(options: &ExecuteOptions) -> Result<(), Error> {
+    if options.cancellation.as_ref().is_some_and(crate::Cancellation::is_cancelled) {
+        return Err(Error::new(Code::Cancelled, format!("run {} was cancelled", options.run_id)));
+    }
+    if options.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let message = format!("run {} began after its deadline", options.run_id);
+        return Err(Error::new(Code::DeadlineExceeded, message));
+    }
+    Ok(())
+}
+
+/// Whether an array of a shape is an argument for a parameter: dynamic dimensions may be smaller than their bounds.
+fn fits(given: &ArrayShape, wanted: &ArrayShape) -> bool {
+    given.element_type == wanted.element_type
+        && given.dims.len() == wanted.dims.len()
+        && (0..wanted.rank()).all(|d| match wanted.is_dynamic_dim(d) {
+            true => given.dims[d] <= wanted.dims[d],
+            false => given.dims[d] == wanted.dims[d],
+        })
+}

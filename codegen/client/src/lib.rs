@@ -1,0 +1,58 @@
+//! The front door: compile HLO programs and run them.
+//!
+//! ```
+//! use hlo::ArrayLiteral;
+//! use hlo_client::{Client, ClientOptions, CompileOptions};
+//!
+//! # fn main() -> Result<(), hlo_client::Error> {
+//! let client = Client::interpreter(ClientOptions::default())?; // or Client::cpu
+//! let program = client.parse(
+//!     "HloModule add_one
+//!      ENTRY main { x = f32[3] parameter(0)
+//!        one = f32[] constant(1)  ones = f32[3] broadcast(one), dimensions={}
+//!        ROOT sum = f32[3] add(x, ones) }",
+//! )?;
+//! let executable = client.compile(&program, &CompileOptions::default())?;
+//! let x = client.buffer(&ArrayLiteral::new([3].as_slice().into(), hlo::Buffer::F32(vec![1.0, 2.0, 3.0])).unwrap())?;
+//! let results = executable.execute(&[&x])?;
+//! assert_eq!(*results[0].to_literal()?.buffer, hlo::Buffer::F32(vec![2.0, 3.0, 4.0]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`backend`] | the seam: what a platform has to implement; the processor and the interpreter |
+//! | [`artifact`] | compiled programs as bytes |
+//! | `client`, `executable`, `buffer` | what users hold: a back end with its caches, a compiled program, an array on a device |
+//! | `memory` | a device's budget, eviction, who holds what |
+//! | `cache` | programs compiled once: in memory, on disk, lazily |
+//! | `program` | modules that verify, parameters made constant |
+//!
+//! **Invariant:** nothing here knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
+
+#![forbid(unsafe_code)]
+
+pub mod artifact;
+pub mod backend;
+mod buffer;
+mod cache;
+mod client;
+mod error;
+mod executable;
+mod machine;
+mod memory;
+mod options;
+mod program;
+
+pub use buffer::Buffer;
+pub use cache::{
+    CacheMode, CacheStatistics, DiskCache, DiskEntry, Key, MEGAMORPHIC_COMPILATIONS, MEGAMORPHIC_EXECUTIONS,
+    Verdict,
+};
+pub use client::Client;
+pub use error::{Code, Error};
+pub use executable::Executable;
+pub use memory::MemoryStatistics;
+pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};
+pub use program::VerifiedModule;

@@ -1,0 +1,173 @@
+//! Memory of a device: a budget, what is held of it, and eviction of what was not used for long.
+//!
+//! Model: XRT's allocation manager. When a request does not fit, buffers that nobody uses are evicted to host memory, the least recently used first, until it does; only then it fails,
+//! and says who holds what. **Invariant:** the bytes of all leases never exceed the budget.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use hlo_codegen::runtime::arena::Store;
+
+use crate::buffer::Shared;
+use crate::error::{Code, Error};
+
+/// How many holders a report of exhaustion names.
+const REPORTED_HOLDERS: usize = 5;
+
+/// The bytes of a device.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    /// `u64::MAX`: no limit.
+    budget_bytes: u64,
+    evicts: bool,
+    held_bytes: AtomicU64,
+    peak_bytes: AtomicU64,
+    evicted_bytes: AtomicU64,
+    clock: AtomicU64,
+    /// Every buffer that lives, for eviction and reports; kept only under a limit.
+    buffers: Mutex<Vec<Weak<Shared>>>,
+    store: Arc<Store>,
+}
+
+/// What a device holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryStatistics {
+    /// Bytes of buffers and of running programs now.
+    pub held_bytes: u64,
+    /// The most at any time.
+    pub peak_bytes: u64,
+    /// The budget, if there is one.
+    pub budget_bytes: Option<u64>,
+    /// Bytes evicted to host memory since the client was made.
+    pub evicted_bytes: u64,
+}
+
+/// Bytes that are held until it is dropped.
+pub(crate) struct Lease {
+    bytes: u64,
+    memory: Arc<DeviceMemory>,
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease({} bytes)", self.bytes)
+    }
+}
+
+impl Lease {
+    /// Some of its bytes as a lease of their own: as many as there are, at most these.
+    pub(crate) fn split(&mut self, bytes: u64) -> Lease {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Lease { bytes, memory: Arc::clone(&self.memory) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.memory.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(budget_bytes: Option<u64>, evicts: bool) -> Arc<Self> {
+        Arc::new(Self {
+            budget_bytes: budget_bytes.unwrap_or(u64::MAX),
+            evicts,
+            held_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            evicted_bytes: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
+            buffers: Mutex::default(),
+            store: Arc::default(),
+        })
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.budget_bytes != u64::MAX
+    }
+
+    pub(crate) fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics {
+            held_bytes: self.held_bytes.load(Ordering::Relaxed),
+            peak_bytes: self.peak_bytes.load(Ordering::Relaxed),
+            budget_bytes: self.is_limited().then_some(self.budget_bytes),
+            evicted_bytes: self.evicted_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The time of a use, in uses.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a buffer known, so that it can be evicted.
+    pub(crate) fn register(&self, buffer: &Arc<Shared>) {
+        if self.is_limited() {
+            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            if buffers.len() == buffers.capacity() {
+                buffers.retain(|b| b.strong_count() > 0);
+            }
+            buffers.push(Arc::downgrade(buffer));
+        }
+    }
+
+    /// Takes bytes of the budget if they are there.
+    fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Lease> {
+        let fits = |held: u64| held.checked_add(bytes).filter(|&sum| sum <= self.budget_bytes);
+        let before = self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        self.peak_bytes.fetch_max(before + bytes, Ordering::Relaxed);
+        Some(Lease { bytes, memory: Arc::clone(self) })
+    }
+
+    /// Takes bytes of the budget. Errors: they are not there, even without what can be evicted.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Result<Lease, Error> {
+        if let Some(lease) = self.try_take(bytes) {
+            return Ok(lease);
+        }
+        if self.evicts && bytes <= self.budget_bytes {
+            for shared in self.coldest_first() {
+                if let Some(freed) = shared.evict() {
+                    self.evicted_bytes.fetch_add(freed, Ordering::Relaxed);
+                    if let Some(lease) = self.try_take(bytes) {
+                        return Ok(lease);
+                    }
+                }
+            }
+        }
+        Err(Error::new(Code::ResourceExhausted, self.report(bytes)))
+    }
+
+    fn coldest_first(&self) -> Vec<Arc<Shared>> {
+        let mut alive: Vec<Arc<Shared>> = {
+            let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            buffers.iter().filter_map(Weak::upgrade).collect()
+        };
+        alive.sort_by_key(|shared| shared.last_use());
+        alive
+    }
+
+    /// Why there is no memory, and who holds it.
+    fn report(&self, bytes: u64) -> String {
+        let held = self.held_bytes.load(Ordering::Relaxed);
+        let mut message =
+            format!("{bytes} bytes do not fit: {held} of the budget of {} bytes are held", self.budget_bytes);
+        let mut holders: Vec<(u64, String)> =
+            self.coldest_first().iter().filter_map(|shared| shared.holds()).collect();
+        holders.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let more = holders.len().saturating_sub(REPORTED_HOLDERS);
+        for (n, (bytes, what)) in holders.iter().take(REPORTED_HOLDERS).enumerate() {
+            message += if n == 0 { ", by " } else { ", " };
+            message += &format!("{what} ({bytes} bytes)");
+        }
+        if more > 0 {
+            message += &format!(" and {more} more");
+        }
+        message
+    }
+}

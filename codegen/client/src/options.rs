@@ -1,0 +1,94 @@
+//! Options of clients, compilations and executions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use hlo::ArrayLiteral;
+
+use crate::cache::CacheMode;
+
+/// How a client is made.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    /// Threads that programs are compiled and run on; 0: as many as there are cores.
+    pub threads: usize,
+    /// The most bytes of buffers and of running programs at once; `None`: no limit.
+    pub memory_budget_bytes: Option<u64>,
+    /// Whether buffers that nobody uses stay where they are when the budget does not suffice: then the request fails at once.
+    pub never_evict: bool,
+    /// A folder where compiled programs are kept between processes; `None`: they are not.
+    pub cache_directory: Option<PathBuf>,
+    /// The most bytes of that folder, beyond which what was not used for longest goes; `None`: 1 GiB.
+    pub cache_limit_bytes: Option<u64>,
+}
+
+/// How a program is compiled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompileOptions {
+    /// 0 to 3.
+    pub opt_level: u8,
+    /// Whether the interpreter executes instructions that the compiler does not support.
+    pub fallback: bool,
+    /// When programs are compiled, and what happens to those that cannot be.
+    pub mode: CacheMode,
+    /// Arguments with the same value in every execution, by parameter number: they are folded into the program, and leave the argument list.
+    pub constant_arguments: Vec<(usize, ArrayLiteral)>,
+    /// The processor to compile for: "native", or on x86-64 "x86-64-v3" or "x86-64-v4".
+    pub cpu: String,
+    /// Features added and removed, as LLVM writes them.
+    pub features: String,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self {
+            opt_level: 2,
+            fallback: false,
+            mode: CacheMode::Strict,
+            constant_arguments: Vec::new(),
+            cpu: "native".to_owned(),
+            features: String::new(),
+        }
+    }
+}
+
+/// Cancels executions: shared by who runs and who cancels.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Executions that were given this end as soon as they notice, those that come not even begin.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How a program is executed.
+#[derive(Clone, Debug, Default)]
+pub struct ExecuteOptions {
+    /// Arguments that the caller gives away, by position: the program may reuse their memory for its results, and every reference to them finds them deleted. An argument that the program
+    /// updates in place and that is not given away is copied first.
+    pub donate: Vec<usize>,
+    /// The most steps (launches, calls, iterations); `None`: no limit.
+    pub fuel: Option<u64>,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+    /// Seed of `rng` and of `rng-get-and-update-state`.
+    pub rng_seed: u64,
+    /// Identifies the execution in errors and traces.
+    pub run_id: u64,
+    /// Ends the execution from elsewhere.
+    pub cancellation: Option<Cancellation>,
+}

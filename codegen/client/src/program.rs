@@ -1,0 +1,118 @@
+//! Programs that verify.
+
+use std::sync::Arc;
+
+use hlo::attrs::{AttrKey, AttrValue};
+use hlo::{ArrayLiteral, ConstantValue, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
+
+use crate::error::{Code, Error};
+
+/// A module that verifies: what compiling asks for, so that nothing is compiled that does not.
+#[derive(Clone, Debug)]
+pub struct VerifiedModule(Arc<Module>);
+
+impl VerifiedModule {
+    /// Verifies a module.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`], with every error that there is ([`Error::diagnostics`]).
+    pub fn new(module: Module) -> Result<Self, Error> {
+        let diagnostics = hlo::verify::verify(&module);
+        if diagnostics.has_errors() {
+            return Err(Error::of_diagnostics("the program does not verify", diagnostics));
+        }
+        Ok(Self(Arc::new(module)))
+    }
+
+    /// Parses and verifies the text of a module.
+    ///
+    /// # Errors
+    /// As [`VerifiedModule::new`], and those of the text.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
+        match parsed.module {
+            Some(module) => Self::new(module),
+            None => Err(Error::of_diagnostics("the program does not parse", parsed.diagnostics)),
+        }
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.0
+    }
+
+    /// The program with some of its parameters replaced by constants; the others keep their order.
+    ///
+    /// # Errors
+    /// A number that is no parameter's or comes twice, a value of another shape, a parameter that the program updates in place.
+    pub fn with_constants(&self, constants: &[(usize, ArrayLiteral)]) -> Result<Self, Error> {
+        if constants.is_empty() {
+            return Ok(self.clone());
+        }
+        let invalid = |message: String| Err(Error::new(Code::InvalidArgument, message));
+        let mut module = (*self.0).clone();
+        let entry = module.entry();
+        let parameters: Vec<InstrId> =
+            module.computation(entry).parameters().iter().flatten().copied().collect();
+        let mut is_constant = vec![false; parameters.len()];
+        for (number, value) in constants {
+            let Some(&parameter) = parameters.get(*number) else {
+                return invalid(format!(
+                    "there is no parameter {number} to be constant: there are {}",
+                    parameters.len()
+                ));
+            };
+            if std::mem::replace(&mut is_constant[*number], true) {
+                return invalid(format!("two constant values for parameter {number}"));
+            }
+            let shape = module.instr(parameter).shape.clone();
+            if shape.without_layout() != Shape::Array(value.shape()) {
+                return invalid(format!(
+                    "parameter {number} is {shape}, its constant value {}",
+                    value.shape()
+                ));
+            }
+            let updated = module.header.input_output_alias.iter().any(|a| a.parameter == *number as i64);
+            if updated || module.header.buffer_donor.iter().any(|d| d.parameter == *number as i64) {
+                return invalid(format!("parameter {number} is updated in place: it cannot be constant"));
+            }
+            let name = module.unique_name(&module.instr(parameter).name.to_string());
+            let value = Arc::new(Literal::Array(value.clone()));
+            let constant = NewInstruction { name, ..NewInstruction::new(Opcode::Constant, shape, &[]) }
+                .attr(AttrKey::ConstantValue, AttrValue::Literal(ConstantValue::Given(value)));
+            let constant = module.insert_before(parameter, constant);
+            module.replace_all_uses(parameter, constant);
+            module.remove(parameter);
+        }
+        // By old number, the new one.
+        let mut numbers = vec![None; parameters.len()];
+        let mut next: i64 = 0;
+        for (number, &parameter) in parameters.iter().enumerate().filter(|(n, _)| !is_constant[*n]) {
+            module.instr_mut(parameter).attrs.set(AttrKey::ParameterNumber, AttrValue::Int(next));
+            numbers[number] = Some(next);
+            next += 1;
+        }
+        let renumber = |old: &mut i64| {
+            if let Some(new) = usize::try_from(*old).ok().and_then(|n| numbers.get(n).copied().flatten()) {
+                *old = new;
+            }
+        };
+        module.header.input_output_alias.iter_mut().for_each(|a| renumber(&mut a.parameter));
+        module.header.buffer_donor.iter_mut().for_each(|d| renumber(&mut d.parameter));
+        if let Some(layout) = &mut module.header.entry_computation_layout {
+            let mut number = 0;
+            layout.parameters.retain(|_| {
+                number += 1;
+                !is_constant.get(number - 1).copied().unwrap_or(false)
+            });
+        }
+        if let Some(hlo::PropagationFlags::Each(flags)) = &mut module.header.spmd_propagation_to_parameters {
+            let mut number = 0;
+            flags.retain(|_| {
+                number += 1;
+                !is_constant.get(number - 1).copied().unwrap_or(false)
+            });
+        }
+        Self::new(module.compact())
+    }
+}
