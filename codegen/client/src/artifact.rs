@@ -47,6 +47,7 @@ struct Header {
     needs: Vec<String>,
     /// For people: the processor it was compiled for.
     target: String,
+    signature: SignatureData,
     fallback: bool,
     module: String,
     kernels: Vec<Option<KernelData>>,
@@ -54,6 +55,14 @@ struct Header {
     object_bytes: Vec<u64>,
     /// For each constant of the module whose text is elided, the bytes of its array leaves; `None`: its text was elided already.
     constant_bytes: Vec<Option<Vec<u64>>>,
+}
+
+/// Shapes as text.
+#[derive(Serialize, Deserialize)]
+struct SignatureData {
+    name: String,
+    parameters: Vec<String>,
+    result: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,9 +114,13 @@ fn elided(module: &Module, id: hlo::InstrId) -> Option<&ConstantValue> {
     }
 }
 
-/// A compilation as bytes. `cpu` is the processor as the options name it, `target` as people do.
-pub(crate) fn write(compilation: &Compilation, cpu: &str, target: &str) -> Result<Vec<u8>, Error> {
+/// A compilation as bytes. `program` is what was compiled, `cpu` the processor as the options name it, `target` as people do.
+///
+/// # Errors
+/// More text than the format can hold.
+pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &str) -> Result<Vec<u8>, Error> {
     let module = compilation.module();
+    let signature = Signature::of(program);
     let values: Vec<&ConstantValue> = constants(module).filter_map(|id| elided(module, id)).collect();
     let leaves = |value: &&ConstantValue| match value {
         ConstantValue::Given(literal) => {
@@ -140,6 +153,11 @@ pub(crate) fn write(compilation: &Compilation, cpu: &str, target: &str) -> Resul
         build: BUILD.to_owned(),
         needs: machine::needed(cpu).into_iter().map(str::to_owned).collect(),
         target: target.to_owned(),
+        signature: SignatureData {
+            name: signature.name,
+            parameters: signature.parameters.iter().map(ToString::to_string).collect(),
+            result: signature.result.to_string(),
+        },
         fallback: compilation.falls_back(),
         module: print_module(module, &print),
         kernels: compilation.kernels().iter().map(|k| k.as_ref().map(kernel)).collect(),
@@ -171,9 +189,35 @@ fn damaged(what: impl Into<String>) -> Error {
     Error::new(Code::DataLoss, what)
 }
 
+/// What a program takes and gives, without layouts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// Its name.
+    pub name: String,
+    /// Shapes of its parameters.
+    pub parameters: Vec<Shape>,
+    /// Shape of its result.
+    pub result: Shape,
+}
+
+impl Signature {
+    /// Of a module that verifies.
+    pub fn of(module: &Module) -> Self {
+        let shape = module.program_shape(module.entry());
+        let shape = shape.expect("invariant: a module that verifies has an entry with a result");
+        Self {
+            name: module.name.to_string(),
+            parameters: shape.parameters.iter().map(Shape::without_layout).collect(),
+            result: shape.result.without_layout(),
+        }
+    }
+}
+
 /// What an artifact says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArtifactInfo {
+    /// What the program takes and gives.
+    pub signature: Signature,
     /// The build of the compiler that made it.
     pub build: String,
     /// The processor it was compiled for.
@@ -211,7 +255,13 @@ fn open(bytes: &[u8]) -> Result<(Header, &[u8]), Error> {
 /// It is none, or damaged.
 pub fn info(bytes: &[u8]) -> Result<ArtifactInfo, Error> {
     let (header, _) = open(bytes)?;
+    let shape = |text: &String| {
+        hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")))
+    };
+    let SignatureData { name, parameters, result } = header.signature;
+    let parameters = parameters.iter().map(shape).collect::<Result<_, _>>()?;
     Ok(ArtifactInfo {
+        signature: Signature { name, parameters, result: shape(&result)? },
         code_bytes: header.object_bytes.iter().sum(),
         constant_bytes: header.constant_bytes.iter().flatten().flatten().sum(),
         build: header.build,
@@ -268,7 +318,7 @@ fn shapes(texts: &[String]) -> Result<Vec<ArrayShape>, Error> {
 /// # Errors
 /// It is none or damaged ([`Code::DataLoss`]); made by another build of the compiler, or for a machine with other features
 /// ([`Code::FailedPrecondition`]).
-pub(crate) fn read(bytes: &[u8]) -> Result<Compilation, Error> {
+pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
     let (header, blobs) = open(bytes)?;
     if header.build != BUILD {
         let message = format!("compiled by {}; this is {BUILD}", header.build);

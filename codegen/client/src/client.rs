@@ -6,6 +6,7 @@ use std::thread;
 
 use hlo::{ArrayLiteral, ArrayShape};
 
+use crate::artifact;
 use crate::backend::{Backend, Cpu, Interpreter};
 use crate::buffer::Buffer;
 use crate::cache::{Cache, CacheStatistics, DiskCache, Key};
@@ -91,8 +92,9 @@ impl Client {
     /// # Errors
     /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine ([`Code::FailedPrecondition`]). The
     /// artifact is machine code: whoever made it can do whatever this process can.
-    pub fn load(&self, program: &VerifiedModule, artifact: &[u8]) -> Result<Executable, Error> {
-        Executable::of_loaded(self, program, self.inner.backend.load(artifact)?)
+    pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
+        let signature = artifact::info(artifact)?.signature;
+        Ok(Executable::of_loaded(self, signature, self.inner.backend.load(artifact)?))
     }
 
     /// Compiles a program to bytes that can be kept.

@@ -9,6 +9,7 @@ use hlo::{ArrayShape, Shape};
 use hlo_interp::Devices;
 use smallvec::SmallVec;
 
+use crate::artifact::Signature;
 use crate::backend::{Argument, Array, Loaded, Source};
 use crate::buffer::{Buffer, Data, Held, Origin};
 use crate::cache::{CacheMode, Key};
@@ -87,30 +88,26 @@ impl Executable {
                 Runs::Lazy(lazy)
             }
         };
-        Ok(Self::new(client, &program, runs))
+        Ok(Self::new(client, Signature::of(program.module()), runs))
     }
 
     pub(crate) fn of_loaded(
         client: &Client,
-        program: &VerifiedModule,
+        signature: Signature,
         loaded: Arc<dyn Loaded>,
-    ) -> Result<Self, Error> {
-        Ok(Self::new(client, program, Runs::Loaded(loaded)))
+    ) -> Self {
+        Self::new(client, signature, Runs::Loaded(loaded))
     }
 
-    fn new(client: &Client, program: &VerifiedModule, runs: Runs) -> Self {
-        let module = program.module();
-        let shape = module.program_shape(module.entry());
-        let shape = shape.expect("invariant: a module that verifies has an entry with a result");
-        let parameters: Vec<Shape> = shape.parameters.iter().map(Shape::without_layout).collect();
-        let result = shape.result.without_layout();
+    fn new(client: &Client, signature: Signature, runs: Runs) -> Self {
+        let Signature { name, parameters, result } = signature;
         let leaves = |shape: &Shape| -> Vec<ArrayShape> {
             shape.leaves().into_iter().filter_map(Shape::as_array).cloned().collect()
         };
         let arguments =
             parameters.iter().enumerate().flat_map(|(n, p)| leaves(p).into_iter().map(move |leaf| (leaf, n)));
         let arguments = arguments.collect();
-        let name = Arc::from(&*module.name.to_string());
+        let name = Arc::from(name.as_str());
         let results = leaves(&result);
         let inner = Inner { client: client.clone(), name, parameters, arguments, result, results, runs };
         Self { inner: Arc::new(inner) }

@@ -6,9 +6,11 @@ use std::thread;
 
 use hlo::{ArrayLiteral, ArrayShape, Literal, Module};
 use hlo_codegen::compilation::Compilation;
+use hlo_codegen::isa;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_codegen::runtime::pool::Pool;
 use hlo_codegen::runtime::raw::buffer_of;
+use hlo_codegen::sizes;
 use hlo_interp::Devices;
 use hlo_interp::device::fleet::{Fleet, Member};
 use smallvec::SmallVec;
@@ -24,6 +26,14 @@ use crate::options::{CompileOptions, ExecuteOptions};
 #[derive(Debug)]
 pub struct Cpu {
     pool: Arc<Pool>,
+}
+
+/// All that programs compiled for a processor depend on beside themselves and their options: the compiler's build, the machine, and what this process was told to do without.
+pub fn fingerprint() -> String {
+    let limit = isa::limited().map_or("all", isa::Isa::name);
+    let divisor = sizes::divided().unwrap_or(1);
+    let (arch, features) = (std::env::consts::ARCH, machine::features().join(","));
+    format!("{} on {arch}: {features}; up to {limit}; sizes by {divisor}", artifact::BUILD)
 }
 
 impl Cpu {
@@ -55,7 +65,7 @@ impl Backend for Cpu {
     }
 
     fn fingerprint(&self) -> String {
-        format!("{} on {}: {}", artifact::BUILD, std::env::consts::ARCH, machine::features().join(","))
+        fingerprint()
     }
 
     #[cfg(feature = "llvm")]
@@ -79,7 +89,7 @@ impl Backend for Cpu {
         };
         guarded("the compiler", || {
             let emission = cpu::emission(module, &to).map_err(failed)?;
-            let artifact = artifact::write(&emission.compilation, &to.cpu, &emission.target)?;
+            let artifact = artifact::write(&emission.compilation, module, &to.cpu, &emission.target)?;
             let program = emission.assemble(to.verify, &mut ()).map_err(failed)?.program;
             Ok(Compiled { loaded: self.load_program(program)?, artifact: Some(artifact) })
         })

@@ -16,7 +16,7 @@ use crate::buffer::Data;
 use crate::error::Error;
 use crate::options::{CompileOptions, ExecuteOptions};
 
-pub use cpu::Cpu;
+pub use cpu::{Cpu, fingerprint};
 pub use interpreter::Interpreter;
 
 /// A platform.

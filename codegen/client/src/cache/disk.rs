@@ -118,8 +118,11 @@ impl DiskCache {
         self.folder.join(format!("{}{SUFFIX}", key.hex()))
     }
 
-    /// The bytes of an entry, if it is there. Errors: it cannot be read, or somebody else may have written it.
-    pub(crate) fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+    /// The bytes of an entry, if it is there.
+    ///
+    /// # Errors
+    /// It cannot be read, or somebody else may have written it.
+    pub fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         let path = self.path(key);
         let mut file = match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
             Ok(file) => file,
@@ -138,8 +141,11 @@ impl DiskCache {
         Ok(Some(bytes))
     }
 
-    /// Keeps an entry. Errors: it cannot be written; then there is no trace of it.
-    pub(crate) fn put(&self, key: Key, bytes: &[u8]) -> Result<(), Error> {
+    /// Keeps an entry.
+    ///
+    /// # Errors
+    /// It cannot be written; then there is no trace of it.
+    pub fn put(&self, key: Key, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() as u64 > self.limit_bytes {
             return Ok(());
         }
@@ -160,7 +166,8 @@ impl DiskCache {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, key: Key) {
+    /// Removes an entry.
+    pub fn remove(&self, key: Key) {
         // That it is gone already, or cannot go, changes nothing: it is not used.
         let _ = fs::remove_file(self.path(key));
     }

@@ -17,7 +17,7 @@ fn what_was_kept_computes_the_same() {
         let options = CompileOptions { fallback: true, ..CompileOptions::default() };
         let Ok(executable) = client.compile(&program, &options) else { continue };
         let artifact = client.compile_artifact(&program, &options).unwrap_or_else(|e| panic!("{path}: {e}"));
-        let loaded = client.load(&program, &artifact).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let loaded = client.load(&artifact).unwrap_or_else(|e| panic!("{path}: {e}"));
         loaded_alike += 1;
         let arguments = arguments(&client, &executable);
         let arguments: Vec<_> = arguments.iter().collect();
@@ -60,19 +60,19 @@ fn damage_is_found() {
     let program = client.parse(&adds(8, 3)).unwrap();
     let whole = client.compile_artifact(&program, &CompileOptions::default()).unwrap();
     for length in 0..whole.len() {
-        let error = client.load(&program, &whole[..length]).unwrap_err();
+        let error = client.load(&whole[..length]).unwrap_err();
         assert_eq!(error.code(), Code::DataLoss, "cut to {length}: {error}");
     }
     for at in 0..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 1 << (at % 8);
-        let error = client.load(&program, &changed).unwrap_err();
+        let error = client.load(&changed).unwrap_err();
         assert!(
             matches!(error.code(), Code::DataLoss | Code::FailedPrecondition),
             "changed at {at}: {error}"
         );
     }
-    client.load(&program, &whole).unwrap();
+    client.load(&whole).unwrap();
 }
 
 #[test]
