@@ -85,3 +85,17 @@ impl fmt::Display for Failure {
         f.write_str(&self.message)
     }
 }
+
+impl From<hlo_client::Error> for Failure {
+    fn from(error: hlo_client::Error) -> Self {
+        use hlo_client::Code;
+        let exit = match error.code() {
+            Code::Unimplemented => Exit::Unsupported,
+            Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded | Code::Cancelled => Exit::Trap,
+            Code::Internal => Exit::Internal,
+            // What is left is said by files, flags and arguments.
+            _usage => Exit::Usage,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

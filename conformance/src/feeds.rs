@@ -49,7 +49,7 @@ impl std::fmt::Debug for Source {
 impl Feeds {
     /// For a new run. Errors: the file cannot be read.
     pub fn host(&self, devices: Devices) -> Result<Arc<FeedHost>, Failure> {
-        let source = |path: &String| {
+        let source = |path: &String| -> Result<_, Failure> {
             Ok(Mutex::new(Source { npz: Npz::open(path, self.limit)?, next: FxHashMap::default() }))
         };
         let infeed = self.infeed.as_ref().map(source).transpose()?;

@@ -255,9 +255,8 @@ fn open(bytes: &[u8]) -> Result<(Header, &[u8]), Error> {
 /// It is none, or damaged.
 pub fn info(bytes: &[u8]) -> Result<ArtifactInfo, Error> {
     let (header, _) = open(bytes)?;
-    let shape = |text: &String| {
-        hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")))
-    };
+    let shape =
+        |text: &String| hlo_parser::parse_shape(text).map_err(|_| damaged(format!("\"{text}\" is no shape")));
     let SignatureData { name, parameters, result } = header.signature;
     let parameters = parameters.iter().map(shape).collect::<Result<_, _>>()?;
     Ok(ArtifactInfo {

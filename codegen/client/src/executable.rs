@@ -91,11 +91,7 @@ impl Executable {
         Ok(Self::new(client, Signature::of(program.module()), runs))
     }
 
-    pub(crate) fn of_loaded(
-        client: &Client,
-        signature: Signature,
-        loaded: Arc<dyn Loaded>,
-    ) -> Self {
+    pub(crate) fn of_loaded(client: &Client, signature: Signature, loaded: Arc<dyn Loaded>) -> Self {
         Self::new(client, signature, Runs::Loaded(loaded))
     }
 

@@ -3,9 +3,13 @@
 mod attack;
 mod bench;
 mod bisect;
+mod cache;
+#[cfg(feature = "llvm")]
+mod compile;
 mod completions;
 mod coverage;
 mod diff_trace;
+mod exec;
 mod exhaustive;
 mod explain;
 mod filetest;
@@ -86,6 +90,10 @@ struct Global {
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
+    /// Keep compiled programs in a folder, and take them from there
+    #[cfg(feature = "llvm")]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    cache: Option<std::path::PathBuf>,
     /// Compile and run as if arrays were N times as large where that decides how, so that small programs go the ways of large ones
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
@@ -108,6 +116,13 @@ enum Command {
     Bisect(Box<bisect::Options>),
     /// Time programs: reading, preparing, running; memory of runs
     Bench(bench::Options),
+    /// Compile a program to a file that `hlo exec` runs
+    #[cfg(feature = "llvm")]
+    Compile(compile::Options),
+    /// Run what `hlo compile` made
+    Exec(exec::Options),
+    /// Look after a folder of compiled programs
+    Cache(cache::Options),
     /// Where two traces of `run --trace` first differ
     DiffTrace(diff_trace::Options),
     /// Which instruction an engine computes wrongly
@@ -146,6 +161,9 @@ impl Command {
             Command::Fuzz(o) => o.limits.memory_limit,
             Command::Reduce(o) => o.memory_limit,
             Command::Prove(o) => o.limits.memory_limit,
+            #[cfg(feature = "llvm")]
+            Command::Compile(o) => o.limits.memory_limit,
+            Command::Exec(o) => o.limits.memory_limit,
             // What reads programs and does not run them has no limit of its own.
             Command::Verify(_)
             | Command::Print(_)
@@ -155,6 +173,7 @@ impl Command {
             | Command::Coverage(_)
             | Command::Explain(_)
             | Command::Completions(_)
+            | Command::Cache(_)
             | Command::Attack(_) => u64::MAX,
         }
     }
@@ -280,7 +299,13 @@ fn run_cli(cli: &Cli) -> Exit {
         sizes::divide(divisor);
     }
     room::hold_to(cli.command.memory_limit(), ui.json);
-    let result = set_threads(cli.global.threads).and_then(|()| command_of(cli, &ui));
+    let result = set_threads(cli.global.threads).and_then(|()| {
+        #[cfg(feature = "llvm")]
+        if let Some(folder) = &cli.global.cache {
+            engine::cpu::set_cache(folder)?;
+        }
+        command_of(cli, &ui)
+    });
     match result {
         Ok(exit) => exit,
         Err(failure) => {
@@ -311,6 +336,10 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Explain(o) => explain::run(o, ui),
         Command::Completions(o) => completions::run(o, ui),
         Command::Attack(o) => attack::run(o, ui),
+        #[cfg(feature = "llvm")]
+        Command::Compile(o) => compile::run(o, ui),
+        Command::Exec(o) => exec::run(o, ui),
+        Command::Cache(o) => cache::run(o, ui),
     })
 }
 

@@ -4,14 +4,17 @@
 //! [`Fleet`], instruction by instruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, Literal, Module};
+use hlo_client::{DiskCache, Key, artifact};
 use hlo_codegen::cpu::{self, CompileError};
 use hlo_codegen::passes::Pipeline;
+use hlo_codegen::program::Program;
 use hlo_codegen::runtime::executable::{
     Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
 };
@@ -23,6 +26,7 @@ use super::watched::{Keep, LoweredForm, Watchers};
 use super::{
     Compilation, Engine, Executable, Finished, Form, Inputs, Outcome, RunOptions, not_observable, support,
 };
+use crate::exit::Failure;
 use crate::guard::panic_message;
 use crate::room::{self, Room};
 
@@ -59,6 +63,16 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Sets the threads that programs are compiled and run on; 0: all there are. Later calls than the first run change nothing.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// Where compiled programs are kept between processes.
+static CACHE: OnceLock<DiskCache> = OnceLock::new();
+
+/// Keeps compiled programs in a folder, and takes them from there. Later calls change nothing. Errors: the folder cannot be used.
+pub fn set_cache(folder: &Path) -> Result<(), Failure> {
+    let cache = DiskCache::open(folder, None)?;
+    let _ = CACHE.set(cache);
+    Ok(())
 }
 
 /// The threads that programs run on.
@@ -110,7 +124,7 @@ impl CpuEngine {
         let options = self.options.compiler();
         let mut kept = Keep::default();
         let compiled = catch_unwind(AssertUnwindSafe(|| match watched {
-            false => cpu::compile(source, &options),
+            false => compiled(source, &options),
             true => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
         }));
         let compiled = compiled.map_err(|p| panicked("the compiler", &*p))?.map_err(|e| failed(&e))?;
@@ -133,6 +147,45 @@ impl CpuEngine {
         let (engine, module) = (self, program_module);
         Ok(Loaded { engine, source, lowered, executable, module, peak_bytes, compilation, ran })
     }
+}
+
+/// Compiles a program, or takes it from the cache.
+fn compiled(source: &Module, options: &cpu::Options) -> Result<cpu::Compiled, CompileError> {
+    let Some(cache) = CACHE.get() else { return cpu::compile(source, options) };
+    let start = Instant::now();
+    let asked = hlo_client::CompileOptions {
+        opt_level: options.opt_level,
+        fallback: options.fallback,
+        cpu: options.cpu.clone(),
+        features: options.features.clone(),
+        ..hlo_client::CompileOptions::default()
+    };
+    let key = Key::new(source, &asked, &hlo_client::backend::fingerprint());
+    match cache.get(key) {
+        Ok(None) => {}
+        Ok(Some(bytes)) => match from_cache(&bytes, options.verify) {
+            Some((program, target)) => {
+                let times = vec![("cache".to_owned(), Duration::ZERO, start.elapsed())];
+                return Ok(cpu::Compiled { program, target, times });
+            }
+            // Damaged, or of another build or machine.
+            None => cache.remove(key),
+        },
+        Err(_refused) => cache.remove(key),
+    }
+    let emission = cpu::emission(source, options)?;
+    if let Ok(bytes) = artifact::write(&emission.compilation, source, &options.cpu, &emission.target) {
+        // A folder that cannot be written to costs time, not results.
+        let _ = cache.put(key, &bytes);
+    }
+    emission.assemble(options.verify, &mut ())
+}
+
+/// The program that an artifact holds, and the processor that it is for.
+fn from_cache(bytes: &[u8], verify: bool) -> Option<(Program, String)> {
+    let compilation = artifact::read(bytes).ok()?;
+    let program = compilation.assemble(verify, &mut |_, _| {}).ok()?;
+    Some((program, artifact::info(bytes).ok()?.target))
 }
 
 /// What a failed compilation means.

@@ -120,6 +120,16 @@ pub fn plan(module: &Module, int_range: Option<(i64, i64)>) -> Result<Plan, Fail
     Ok(Plan { leaves })
 }
 
+/// A plan for arrays of which nothing but their shapes is known.
+pub fn plan_of_shapes(shapes: &[ArrayShape]) -> Plan {
+    let demand = demand::Demand::default();
+    let leaf = |(parameter, shape): (usize, &ArrayShape)| {
+        let (fill, free) = (demand.fill(shape), demand.free(shape));
+        LeafPlan { parameter, leaf: 0, shape: shape.clone(), fill, free }
+    };
+    Plan { leaves: shapes.iter().enumerate().map(leaf).collect() }
+}
+
 /// The shapes of the entry's parameters.
 pub fn parameter_shapes(module: &Module) -> Vec<Shape> {
     let entry = module.computation(module.entry());

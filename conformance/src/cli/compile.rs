@@ -1,0 +1,100 @@
+//! `hlo compile`: compiles a program to a file that `hlo exec` runs, on this machine or a like one, without LLVM.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hlo_client::{Client, ClientOptions, CompileOptions, VerifiedModule, artifact};
+use serde::Serialize;
+
+use super::ui::Ui;
+use super::{LimitOptions, ReadOptions};
+use crate::exit::{Exit, Failure};
+use crate::files::write_whole;
+use crate::frontend::load_as;
+use crate::report;
+
+/// Options of `hlo compile`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  hlo compile module.hlo                        writes module.hloexe\n  hlo compile module.hlo --target-cpu x86-64-v3 -o module.hloexe\n  hlo exec module.hloexe --inputs in.npz"
+)]
+pub(crate) struct Options {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Where the compiled program goes; beside the program if not given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How much to optimize
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
+    opt_level: u8,
+    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`
+    #[arg(long, value_name = "CPU", default_value = "native")]
+    target_cpu: String,
+    /// Features of the processor, added and removed: `+avx512f,-avx512bf16`
+    #[arg(long, value_name = "LIST", default_value = "", allow_hyphen_values = true)]
+    target_features: String,
+    /// The interpreter executes what is not compiled
+    #[arg(long)]
+    fallback: bool,
+    #[command(flatten)]
+    pub(super) limits: LimitOptions,
+    #[command(flatten)]
+    read: ReadOptions,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    file: &'a str,
+    ok: bool,
+    output: String,
+    bytes: usize,
+    code_bytes: u64,
+    constant_bytes: u64,
+    target: &'a str,
+}
+
+pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
+    let file = &options.file;
+    let output = match &options.output {
+        Some(output) => output.clone(),
+        None if file == "-" => {
+            return Err(Failure::usage("standard input has no name to write beside: say --output"));
+        }
+        None => Path::new(file).with_extension("hloexe"),
+    };
+    let program = load_as(file, &options.read.reading()).map_err(|rejected| rejected.failure(ui.color))?;
+    let client = Client::cpu(ClientOptions::default())?;
+    let to = CompileOptions {
+        opt_level: options.opt_level,
+        fallback: options.fallback,
+        cpu: options.target_cpu.clone(),
+        features: options.target_features.clone(),
+        ..CompileOptions::default()
+    };
+    let bytes = client.compile_artifact(&VerifiedModule::new(program.module)?, &to)?;
+    write_whole(&output, |file| file.write_all(&bytes))?;
+    let info = artifact::info(&bytes)?;
+    if ui.json {
+        ui.object(&Object {
+            file,
+            ok: true,
+            output: output.display().to_string(),
+            bytes: bytes.len(),
+            code_bytes: info.code_bytes,
+            constant_bytes: info.constant_bytes,
+            target: &info.target,
+        });
+    } else {
+        ui.line(format!(
+            "{}: {} for {} (code {}, constants {})",
+            output.display(),
+            report::bytes(bytes.len() as u64),
+            info.target,
+            report::bytes(info.code_bytes),
+            report::bytes(info.constant_bytes),
+        ));
+    }
+    Ok(Exit::Ok)
+}
