@@ -209,6 +209,18 @@ impl Buffer {
         Ok(Data::whole(Arc::new(Held { block: Arc::new(block), lease })))
     }
 
+    /// An array of zeros.
+    pub(crate) fn zeros(shape: ArrayShape, memory: &Arc<DeviceMemory>) -> Result<Self, Error> {
+        let bytes = array_bytes(&shape);
+        let bytes =
+            bytes.ok_or_else(|| Error::new(Code::ResourceExhausted, format!("{shape} is too large")))?;
+        let lease = memory.take(bytes)?;
+        let mut block = memory.store().take(bytes)?;
+        block.bytes_mut().fill(0);
+        let data = Data::whole(Arc::new(Held { block: Arc::new(block), lease }));
+        Ok(Self::ready(shape.without_layout(), Origin::Host, memory, data))
+    }
+
     /// Shares an array with the host, without a copy. (Programs copy it at each run if it is not aligned to 64 bytes.)
     pub(crate) fn lent(literal: &ArrayLiteral, memory: &Arc<DeviceMemory>) -> Self {
         let shape = ArrayShape::new(literal.buffer.element_type(), &literal.dims);
@@ -285,6 +297,27 @@ impl Buffer {
                 *state = other;
                 drop(state);
                 Err(Error::new(Code::FailedPrecondition, "the buffer is used elsewhere"))
+            }
+        }
+    }
+
+    /// Gives it other elements, for everyone who refers to it; executions that have begun go on with those that they found.
+    ///
+    /// # Errors
+    /// The array has another shape; there is no memory for it; it was deleted.
+    pub fn overwrite(&self, array: &ArrayLiteral) -> Result<(), Error> {
+        if *self.shape() != array.shape() {
+            let message = format!("{} cannot be overwritten with {}", self.shape(), array.shape());
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        self.data()?;
+        let data = Self::upload(bytes_of(&array.buffer), &self.shared.memory)?;
+        let mut state = self.shared.state();
+        match &*state {
+            State::Deleted(why) => Err(Self::deleted(why)),
+            State::Ready(_) | State::Evicted(_) | State::Pending | State::Failed(_) => {
+                *state = State::Ready(data);
+                Ok(())
             }
         }
     }

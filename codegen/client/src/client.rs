@@ -135,6 +135,14 @@ impl Client {
         Buffer::copied(shape, bytes, &self.inner.memory)
     }
 
+    /// An array that is to be overwritten ([`Buffer::overwrite`]); zeros until then.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn uninitialized(&self, shape: ArrayShape) -> Result<Buffer, Error> {
+        Buffer::zeros(shape, &self.inner.memory)
+    }
+
     /// Shares an array with the device, without a copy where it lies at a multiple of 64 bytes.
     pub fn share(&self, array: &ArrayLiteral) -> Buffer {
         Buffer::lent(array, &self.inner.memory)

@@ -124,6 +124,16 @@ impl Executable {
         &self.inner.result
     }
 
+    /// Shapes of the arrays that it takes: the leaves of its parameters, in order.
+    pub fn argument_shapes(&self) -> impl ExactSizeIterator<Item = &ArrayShape> {
+        self.inner.arguments.iter().map(|(shape, _)| shape)
+    }
+
+    /// Shapes of the arrays that it gives: the leaves of its result, in order.
+    pub fn result_shapes(&self) -> &[ArrayShape] {
+        &self.inner.results
+    }
+
     /// Whether it is compiled by now: of [`CacheMode::Lazy`] it may be interpreted still.
     pub fn is_compiled(&self) -> bool {
         match &self.inner.runs {
@@ -378,7 +388,7 @@ fn check_options(options: &ExecuteOptions) -> Result<(), Error> {
 }
 
 /// Whether an array of a shape is an argument for a parameter: dynamic dimensions may be smaller than their bounds.
-fn fits(given: &ArrayShape, wanted: &ArrayShape) -> bool {
+pub(crate) fn fits(given: &ArrayShape, wanted: &ArrayShape) -> bool {
     given.element_type == wanted.element_type
         && given.dims.len() == wanted.dims.len()
         && (0..wanted.rank()).all(|d| match wanted.is_dynamic_dim(d) {

@@ -27,6 +27,9 @@
 //! | `client`, `executable`, `buffer` | what users hold: a back end with its caches, a compiled program, an array on a device |
 //! | `memory` | a device's budget, eviction, who holds what |
 //! | `cache` | programs compiled once: in memory, on disk, lazily |
+//! | [`variables`] | arrays with a name, read and updated by programs |
+//! | [`closures`] | compiling and running as two steps |
+//! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
 //! | `program` | modules that verify, parameters made constant |
 //!
 //! **Invariant:** nothing here knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
@@ -37,13 +40,17 @@ pub mod artifact;
 pub mod backend;
 mod buffer;
 mod cache;
+pub mod chain;
 mod client;
+pub mod closures;
 mod error;
 mod executable;
+pub mod handles;
 mod machine;
 mod memory;
 mod options;
 mod program;
+pub mod variables;
 
 pub use buffer::Buffer;
 pub use cache::{

@@ -143,6 +143,14 @@ impl DeviceMemory {
         Err(Error::new(Code::ResourceExhausted, self.report(bytes)))
     }
 
+    /// Evicts what nobody uses, and gives back what is kept for what comes. Bytes that were freed.
+    pub(crate) fn compact(&self) -> u64 {
+        let evicted: u64 = self.coldest_first().iter().filter_map(|shared| shared.evict()).sum();
+        self.evicted_bytes.fetch_add(evicted, Ordering::Relaxed);
+        // What was evicted went back to the store first.
+        self.store.trim().max(evicted)
+    }
+
     fn coldest_first(&self) -> Vec<Arc<Shared>> {
         let mut alive: Vec<Arc<Shared>> = {
             let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);

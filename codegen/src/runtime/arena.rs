@@ -170,6 +170,12 @@ impl Store {
         };
         Ok(Block { memory: Some(memory), store: Arc::clone(self) })
     }
+
+    /// Gives back to the system what is kept for who comes next. How many bytes that were.
+    pub fn trim(&self) -> u64 {
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
+        free.iter().map(|memory| memory.len() as u64).sum()
+    }
 }
 
 /// Memory that goes back to its [`Store`] when it is dropped.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "says what it skips")]
 
+mod ahead;
 mod attack;
 mod bisect;
 mod buffers;
@@ -54,6 +55,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     trials.extend(filetests::trials());
+    trials.extend(ahead::trials());
     trials.extend(coverage::trials());
     trials.extend(cpu::trials());
     trials.extend(steps::trials());

@@ -4,5 +4,7 @@ mod artifact;
 mod buffers;
 mod cache;
 mod common;
+mod handles;
 mod lazy;
 mod memory;
+mod variables;

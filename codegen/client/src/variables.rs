@@ -1,0 +1,217 @@
+//! Variables: arrays with a name that programs read and update, as TensorFlow's resource variables are.
+//!
+//! **Invariants:** an execution that reads and updates several variables sees all of them at one moment and leaves all of its updates at once, whoever else executes meanwhile;
+//! locks are taken in the order of the variables' numbers, so executions never wait for each other in a circle; an execution that fails leaves every variable as it was.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hlo::ArrayShape;
+
+use crate::buffer::Buffer;
+use crate::error::{Code, Error};
+use crate::executable::Executable;
+use crate::options::ExecuteOptions;
+
+/// A variable. Clones are the same variable.
+#[derive(Clone)]
+pub struct Variable {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    /// The order of locks.
+    number: u64,
+    value: Mutex<Buffer>,
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variable({})", self.inner.name)
+    }
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+impl Variable {
+    /// With a first value.
+    pub fn new(name: impl Into<String>, value: Buffer) -> Self {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { inner: Arc::new(Inner { name: name.into(), number, value: Mutex::new(value) }) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Buffer> {
+        self.inner.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its value now. It stays what it is whatever becomes of the variable, but for an update in place, which deletes it.
+    pub fn read(&self) -> Buffer {
+        self.lock().clone()
+    }
+
+    /// Gives it another value.
+    pub fn assign(&self, value: Buffer) {
+        *self.lock() = value;
+    }
+}
+
+/// Where a parameter's value comes from.
+#[derive(Clone, Debug)]
+pub enum Binding {
+    /// The next argument.
+    Argument,
+    /// A variable.
+    Variable(Variable),
+}
+
+/// A program whose parameters and results are variables in part. Parameters and results are counted as array leaves.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    executable: Executable,
+    parameters: Vec<Binding>,
+    /// By variable that the program updates, which result becomes its value.
+    updates: Vec<(Variable, usize)>,
+    /// Variables that it takes, each once, in the order of locks.
+    locks: Vec<Variable>,
+}
+
+fn invalid<T>(message: String) -> Result<T, Error> {
+    Err(Error::new(Code::InvalidArgument, message))
+}
+
+impl Bound {
+    /// Binds parameters and updates. `read_only`: variables that the program may not update.
+    ///
+    /// # Errors
+    /// Another number of bindings than of parameters; results that do not exist; a variable that is updated twice, or though it is read-only, or with an array of another shape; a
+    /// read-only variable that the program does not read.
+    pub fn new(
+        executable: &Executable,
+        parameters: Vec<Binding>,
+        updates: Vec<(Variable, usize)>,
+        read_only: &[Variable],
+    ) -> Result<Self, Error> {
+        let name = executable.name();
+        let takes = executable.argument_shapes().len();
+        if parameters.len() != takes {
+            return invalid(format!("{name} takes {takes} arrays; {} are bound", parameters.len()));
+        }
+        let mut locks: Vec<Variable> = Vec::new();
+        let all = parameters.iter().filter_map(|p| match p {
+            Binding::Variable(variable) => Some(variable),
+            Binding::Argument => None,
+        });
+        locks.extend(all.cloned());
+        for variable in read_only {
+            if !locks.iter().any(|v| v.inner.number == variable.inner.number) {
+                return invalid(format!("{name} does not read the read-only variable {}", variable.name()));
+            }
+        }
+        for (k, (variable, result)) in updates.iter().enumerate() {
+            let same = |other: &Variable| other.inner.number == variable.inner.number;
+            if read_only.iter().any(same) {
+                return invalid(format!("{name} updates {}, which is read-only", variable.name()));
+            }
+            if updates[..k].iter().any(|(other, _)| same(other)) {
+                return invalid(format!("{name} updates {} twice", variable.name()));
+            }
+            let Some(shape) = executable.result_shapes().get(*result) else {
+                return invalid(format!("{name} has no result {result} for {}", variable.name()));
+            };
+            let now = variable.read();
+            if now.shape() != shape {
+                return invalid(format!("{} is {}, its update {shape}", variable.name(), now.shape()));
+            }
+        }
+        locks.extend(updates.iter().map(|(variable, _)| variable.clone()));
+        locks.sort_by_key(|v| v.inner.number);
+        locks.dedup_by_key(|v| v.inner.number);
+        Ok(Self { executable: executable.clone(), parameters, updates, locks })
+    }
+
+    /// Values of the variables now, all at one moment, in the order of their locks.
+    pub(crate) fn snapshot(&self) -> Vec<(Variable, Buffer)> {
+        let guards: Vec<_> = self.locks.iter().map(Variable::lock).collect();
+        self.locks.iter().cloned().zip(guards.iter().map(|g| (**g).clone())).collect()
+    }
+
+    /// Shapes of the arguments that are no variables.
+    pub fn argument_shapes(&self) -> Vec<&ArrayShape> {
+        let parameters = self.parameters.iter().zip(self.executable.argument_shapes());
+        parameters.filter(|(p, _)| matches!(p, Binding::Argument)).map(|(_, shape)| shape).collect()
+    }
+
+    /// Executes it: reads the variables, updates them, and gives the results that update none. Variables that it updates are given away, so that a program with
+    /// `input_output_alias` updates them in place.
+    ///
+    /// # Errors
+    /// As [`Executable::execute_with`].
+    pub fn execute(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>, Error> {
+        let mut guards: Vec<MutexGuard<'_, Buffer>> = self.locks.iter().map(Variable::lock).collect();
+        let values: Vec<Buffer> = guards.iter().map(|guard| (**guard).clone()).collect();
+        let results = self.execute_on(&values, arguments, options)?;
+        for (variable, result) in &self.updates {
+            let place = self.locks.iter().position(|v| v.inner.number == variable.inner.number);
+            let place = place.expect("invariant: every variable that is updated is locked");
+            *guards[place] = results[*result].clone();
+        }
+        drop(guards);
+        Ok(self.without_updates(results))
+    }
+
+    fn without_updates(&self, results: Vec<Buffer>) -> Vec<Buffer> {
+        let is_update = |n: &usize| self.updates.iter().any(|(_, result)| result == n);
+        results.into_iter().enumerate().filter(|(n, _)| !is_update(n)).map(|(_, b)| b).collect()
+    }
+
+    /// Executes it on values of the variables, in the order of their locks; all results.
+    pub(crate) fn execute_on(
+        &self,
+        values: &[Buffer],
+        arguments: &[&Buffer],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Buffer>, Error> {
+        let mut arguments = arguments.iter().copied();
+        let mut given: Vec<&Buffer> = Vec::with_capacity(self.parameters.len());
+        for parameter in &self.parameters {
+            let next = match parameter {
+                Binding::Argument => arguments.next(),
+                Binding::Variable(variable) => {
+                    let place = self.locks.iter().position(|v| v.inner.number == variable.inner.number);
+                    place.and_then(|place| values.get(place))
+                }
+            };
+            match next {
+                Some(buffer) => given.push(buffer),
+                None => {
+                    let (name, takes) = (self.executable.name(), self.argument_shapes().len());
+                    return invalid(format!("{name} takes {takes} arrays beside its variables"));
+                }
+            }
+        }
+        if arguments.next().is_some() {
+            let (name, takes) = (self.executable.name(), self.argument_shapes().len());
+            return invalid(format!("{name} takes {takes} arrays beside its variables, not more"));
+        }
+        self.executable.execute_with(&given, options)
+    }
+
+    /// Gives variables the results of an execution.
+    pub(crate) fn update(&self, results: Vec<Buffer>) -> Vec<Buffer> {
+        let mut guards: Vec<MutexGuard<'_, Buffer>> = self.locks.iter().map(Variable::lock).collect();
+        for (variable, result) in &self.updates {
+            if let Some(place) = self.locks.iter().position(|v| v.inner.number == variable.inner.number) {
+                *guards[place] = results[*result].clone();
+            }
+        }
+        drop(guards);
+        self.without_updates(results)
+    }
+}

@@ -1,0 +1,145 @@
+//! Programs that are compiled to files, run from them, and kept in a cache.
+
+use std::fs;
+
+use libtest_mimic::Trial;
+
+use crate::cli::{Dir, ends, err, hlo, json_lines, out};
+use crate::function;
+
+const PROGRAM: &str = "HloModule scaled
+ENTRY e { x = f32[4] parameter(0)  c = f32[] constant(3)  b = f32[4] broadcast(c), dimensions={}
+  y = f32[4] multiply(x, b)  n = s32[] constant(7)  ROOT t = (f32[4], s32[]) tuple(y, n) }";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    if cfg!(not(feature = "llvm")) {
+        return Vec::new();
+    }
+    vec![
+        function("ahead/what is compiled runs as the program does", round_trip),
+        function("ahead/bad files say what is wrong", bad_files),
+        function("ahead/a compiled program is complete or absent", output),
+        function("ahead/a cache compiles once and is looked after", cache),
+        function("ahead/a cache that is damaged costs nothing but time", damaged_cache),
+    ]
+}
+
+fn at(d: &Dir, name: &str) -> String {
+    d.path(name).to_str().unwrap().to_owned()
+}
+
+fn round_trip() {
+    let d = Dir::new();
+    let program = d.file("m.hlo", PROGRAM);
+    let exe = at(&d, "m.hloexe");
+    let compiled = hlo(&["compile", &program]);
+    ends(&compiled, 0);
+    assert!(out(&compiled).contains("m.hloexe: ") && out(&compiled).contains("code "), "{}", out(&compiled));
+    let info = hlo(&["exec", &exe, "--info"]);
+    ends(&info, 0);
+    assert!(out(&info).starts_with("scaled: (f32[4]) -> (f32[4], s32[])\n"), "{}", out(&info));
+    let (made, expected, results) = (at(&d, "in.npz"), at(&d, "expected.npz"), at(&d, "results.npz"));
+    ends(&hlo(&["run", &program, "--save-inputs", &made, "--output", &expected, "-q"]), 0);
+    ends(&hlo(&["exec", &exe, "--inputs", &made, "--output", &results]), 0);
+    assert_eq!(fs::read(&expected).unwrap(), fs::read(&results).unwrap());
+    let shown = hlo(&["exec", &exe]);
+    ends(&shown, 0);
+    assert!(
+        out(&shown).contains("out0 = f32[4] {") && out(&shown).contains("out1 = s32[] 7"),
+        "{}",
+        out(&shown)
+    );
+    let json = hlo(&["exec", &exe, "--json"]);
+    assert_eq!(json_lines(&json)[0]["results"][0]["shape"], "f32[4]");
+}
+
+fn bad_files() {
+    let d = Dir::new();
+    let program = d.file("m.hlo", PROGRAM);
+    let exe = at(&d, "m.hloexe");
+    ends(&hlo(&["compile", &program, "-o", &exe]), 0);
+    let whole = fs::read(&exe).unwrap();
+    let cut = at(&d, "cut.hloexe");
+    fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
+    for (file, says) in
+        [(cut.as_str(), "its checksum does not fit"), (program.as_str(), "this is no compiled program")]
+    {
+        let ran = hlo(&["exec", file]);
+        ends(&ran, 2);
+        assert!(err(&ran).contains(file) && err(&ran).contains(says), "{}", err(&ran));
+    }
+    let missing = hlo(&["exec", &at(&d, "none.hloexe")]);
+    ends(&missing, 2);
+    let npz = at(&d, "in.npz");
+    ends(
+        &hlo(&[
+            "run",
+            &d.file("other.hlo", "ENTRY e { ROOT x = f32[5] parameter(0) }"),
+            "--save-inputs",
+            &npz,
+            "-q",
+        ]),
+        0,
+    );
+    let ran = hlo(&["exec", &exe, "--inputs", &npz]);
+    ends(&ran, 2);
+    assert!(err(&ran).contains("arg0"), "{}", err(&ran));
+    let ran = hlo(&["compile", &program, "--target-cpu", "z80"]);
+    ends(&ran, 2);
+    assert!(err(&ran).contains("unknown processor \"z80\""), "{}", err(&ran));
+    ends(&hlo(&["compile", &d.file("bad.hlo", "ENTRY e { ROOT x = f32[5] add(a, b) }")]), 3);
+    ends(&hlo(&["exec", &exe, "--memory-limit", "16"]), 6);
+}
+
+fn output() {
+    let d = Dir::new();
+    let program = d.file("m.hlo", PROGRAM);
+    let ran = hlo(&["compile", &program, "-o", &at(&d, "no/such/folder/m.hloexe")]);
+    ends(&ran, 2);
+    assert!(err(&ran).contains("cannot be written"), "{}", err(&ran));
+}
+
+fn cache() {
+    let d = Dir::new();
+    let (program, folder) = (d.file("m.hlo", PROGRAM), at(&d, "cache"));
+    let other = d.file("n.hlo", &PROGRAM.replace("constant(3)", "constant(5)"));
+    for _ in 0..2 {
+        for file in [&program, &other] {
+            ends(&hlo(&["run", file, "--cache", &folder]), 0);
+        }
+        let listed = hlo(&["cache", "ls", &folder, "--json"]);
+        ends(&listed, 0);
+        assert_eq!(json_lines(&listed).len(), 2);
+    }
+    let verified = hlo(&["cache", "verify", &folder]);
+    ends(&verified, 0);
+    assert!(
+        out(&verified).contains("ok scaled") && out(&verified).contains("2 programs, 0 not to be used"),
+        "{}",
+        out(&verified)
+    );
+    let removed = hlo(&["cache", "gc", &folder, "--limit", "0"]);
+    ends(&removed, 0);
+    assert!(out(&removed).contains("removed 2 programs"), "{}", out(&removed));
+    ends(&hlo(&["cache", "ls", &at(&d, "none")]), 2);
+    ends(&hlo(&["run", &program, "--cache", &program]), 2);
+}
+
+fn damaged_cache() {
+    let d = Dir::new();
+    let (program, folder) = (d.file("m.hlo", PROGRAM), at(&d, "cache"));
+    let run = || {
+        let ran = hlo(&["run", &program, "--cache", &folder]);
+        ends(&ran, 0);
+        out(&ran)
+    };
+    run();
+    let entry = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&entry).unwrap();
+    for bad in [&whole[..40], b"", &[0; 4096]] {
+        fs::write(&entry, bad).unwrap();
+        ends(&hlo(&["cache", "verify", &folder]), 1);
+        run();
+        assert_eq!(fs::read(&entry).unwrap(), whole);
+    }
+}
