@@ -30,6 +30,7 @@
 //! | [`variables`] | arrays with a name, read and updated by programs |
 //! | [`closures`] | compiling and running as two steps |
 //! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
+//! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
 //! **Invariant:** nothing here knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
@@ -45,6 +46,7 @@ mod client;
 pub mod closures;
 mod error;
 mod executable;
+pub mod exports;
 pub mod handles;
 mod machine;
 mod memory;
@@ -63,3 +65,8 @@ pub use executable::Executable;
 pub use memory::MemoryStatistics;
 pub use options::{Cancellation, ClientOptions, CompileOptions, ExecuteOptions};
 pub use program::VerifiedModule;
+
+/// The examples of docs/client.md, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+pub struct ClientDocs;

@@ -2,35 +2,19 @@
 
 use std::sync::Arc;
 
-use hlo::{AttrKey, ComputationId, Diagnostic, Module, Opcode};
-use hlo_interp::custom_call::Call;
+use hlo::{AttrKey, Diagnostic, Module};
 use hlo_interp::{Devices, Observer, REFUSAL};
-use rustc_hash::FxHashSet;
 
 use super::{Allowances, Engine, Executable, Form, Inputs, Outcome, RunOptions};
 
-/// Whether the interpreter, which executes custom calls for compiled programs too, knows every custom call that a run comes to. Branches of conditionals are
-/// left out: a run may take another one.
+/// Whether the interpreter, which executes custom calls for compiled programs too, knows every custom call that a run comes to.
 ///
 /// Errors: the first call that it does not know, or not of these operands.
 pub(super) fn custom_calls(module: &Module, engine: &str) -> Result<(), Diagnostic> {
-    let Some(entry) = module.entry_or_none() else { return Ok(()) };
-    let mut seen: FxHashSet<ComputationId> = [entry].into_iter().collect();
-    let mut pending = vec![entry];
-    while let Some(c) = pending.pop() {
-        for id in module.instructions(c) {
-            let instr = module.instr(id);
-            if instr.opcode == Opcode::CustomCall {
-                let checked = Call { instruction: instr, module }.check();
-                checked.map_err(|e| named(engine, with_a_way_on(e.to_diagnostic(), instr)))?;
-            }
-            if instr.opcode != Opcode::Conditional && instr.opcode != Opcode::CustomCall {
-                let called = instr.attrs.called_computations().into_iter();
-                pending.extend(called.filter(|&c| seen.insert(c)));
-            }
-        }
+    match hlo_client::backend::unknown_custom_call(module) {
+        None => Ok(()),
+        Some((id, error)) => Err(named(engine, with_a_way_on(error.to_diagnostic(), module.instr(id)))),
     }
-    Ok(())
 }
 
 fn with_a_way_on(diagnostic: Diagnostic, instr: &hlo::Instruction) -> Diagnostic {

@@ -45,7 +45,7 @@ fn round_trip() {
     let shown = hlo(&["exec", &exe]);
     ends(&shown, 0);
     assert!(
-        out(&shown).contains("out0 = f32[4] {") && out(&shown).contains("out1 = s32[] 7"),
+        out(&shown).contains("out0 = f32[4] [") && out(&shown).contains("out1 = s32[] 7"),
         "{}",
         out(&shown)
     );

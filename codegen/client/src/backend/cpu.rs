@@ -16,6 +16,8 @@ use hlo_interp::device::fleet::{Fleet, Member};
 use smallvec::SmallVec;
 
 use super::interpreter::stored;
+#[cfg(feature = "llvm")]
+use super::unknown_custom_call;
 use super::{Argument, Array, Backend, Compiled, Loaded, Source};
 use crate::artifact;
 use crate::error::{Code, Error};
@@ -87,6 +89,9 @@ impl Backend for Cpu {
             };
             Error::new(code, error.diagnostic().message)
         };
+        if let Some((_, error)) = unknown_custom_call(module) {
+            return Err(error.into());
+        }
         guarded("the compiler", || {
             let emission = cpu::emission(module, &to).map_err(failed)?;
             let artifact = artifact::write(&emission.compilation, module, &to.cpu, &emission.target)?;

@@ -4,6 +4,7 @@
 //! same for all. **To add one**: implement both traits, and give [`crate::Client::with_backend`] a value of it.
 
 mod cpu;
+mod custom_calls;
 mod interpreter;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::options::{CompileOptions, ExecuteOptions};
 
 pub use cpu::{Cpu, fingerprint};
+pub use custom_calls::unknown_custom_call;
 pub use interpreter::Interpreter;
 
 /// A platform.

@@ -4,6 +4,7 @@ mod artifact;
 mod buffers;
 mod cache;
 mod common;
+mod exports;
 mod handles;
 mod lazy;
 mod memory;
