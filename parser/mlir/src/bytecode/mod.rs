@@ -1,0 +1,1 @@
+//! MLIR bytecode: reading it into the tree and writing the tree.
