@@ -15,6 +15,7 @@ mod read;
 mod section;
 mod version;
 mod vhlo;
+mod write;
 
 pub use version::{NotAVersion, Version};
 
@@ -52,4 +53,10 @@ pub fn header(file: &[u8]) -> Result<Header, Diagnostics> {
 /// Reads a file: a portable artifact of any version of VHLO, with operations and attributes of Shardy in it.
 pub fn read(file: &[u8]) -> Result<Module, Diagnostics> {
     read::read(file).map_err(|error| Diagnostics::from(*error))
+}
+
+/// Writes a module as a portable artifact that readers of a version of VHLO understand. What this version lacks is refused by
+/// name; a file is never of another version than asked for.
+pub fn write(module: &Module, target: Version) -> Result<Vec<u8>, Diagnostics> {
+    write::write(module, target)
 }

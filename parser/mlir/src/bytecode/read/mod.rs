@@ -10,7 +10,6 @@ mod vhlo;
 
 pub(in crate::bytecode) use elements::{file_bytes, shape};
 pub(in crate::bytecode) use operations::{is_default, properties};
-pub(in crate::bytecode) use shardy::quote;
 
 use super::container::Container;
 use super::cursor::Fallible;

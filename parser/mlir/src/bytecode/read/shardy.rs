@@ -277,7 +277,7 @@ fn factor(out: &mut String, index: i64) {
 }
 
 /// A string in quotes, as MLIR writes it.
-pub(in crate::bytecode) fn quote(out: &mut String, bytes: &[u8]) {
+fn quote(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for &b in bytes {
         match b {
