@@ -2,6 +2,7 @@
 
 pub mod bytecode;
 mod infer;
+pub mod mlir;
 pub mod parse;
 mod run;
 mod verify;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = Code> {
     let after = verify::TABLE.iter().skip_while(|c| c.code < "V0100");
     parse::TABLE
         .iter()
+        .chain(mlir::TABLE)
         .chain(bytecode::TABLE)
         .chain(before)
         .chain(infer::TABLE)

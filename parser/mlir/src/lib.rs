@@ -10,4 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytecode;
+pub mod encode;
 pub mod ir;
+pub mod print;
+pub mod text;

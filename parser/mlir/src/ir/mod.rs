@@ -238,6 +238,18 @@ impl Module {
         id
     }
 
+    /// Gives an operation results after it was added; ids of results of one operation follow each other. The first.
+    pub fn add_results(&mut self, op: OpId, types: &[TypeId]) -> ValueId {
+        let (loc, span) = (self.op(op).loc, self.op(op).span);
+        let first = ValueId::from_index(self.values.len());
+        for &ty in types {
+            let index = self.op(op).results.len() as u32;
+            let value = self.add_value(Value { ty, def: ValueDef::Result { op, index }, name: None, loc, span });
+            self.operations[op.index()].results.push(value);
+        }
+        first
+    }
+
     /// Adds an empty region to an operation.
     pub fn add_region(&mut self, op: OpId) -> RegionId {
         let id = RegionId::from_index(self.regions.len());
