@@ -183,6 +183,7 @@ pub(super) fn converted(
             out.push(NamedAttribute { name: e.module.name(record.attribute), value });
         }
     }
+    out.sort_by(|a, b| e.module.text(a.name).cmp(e.module.text(b.name)));
     Ok(out)
 }
 

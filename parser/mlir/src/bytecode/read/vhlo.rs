@@ -51,13 +51,17 @@ pub(super) fn attribute(e: &mut Entries<'_, '_>, d: &Decoder<'_>) -> Fallible<At
             record(e, "stablehlo.bounds", &[("bounds", bounds)])
         }
         c if c == code::RESULT_ACCURACY.code => {
-            let mode = e.attribute(d.attr(3));
-            let parts = [
-                ("atol", double(e, d.number(0))),
-                ("rtol", double(e, d.number(1))),
-                ("ulps", integer(e, d.signed(2))),
-                ("mode", mode),
-            ];
+            // Zeros are left out, as in text.
+            let mut parts = Vec::with_capacity(4);
+            for (name, bits) in [("atol", d.number(0)), ("rtol", d.number(1))] {
+                if bits != 0 {
+                    parts.push((name, double(e, bits)));
+                }
+            }
+            if d.signed(2) != 0 {
+                parts.push(("ulps", integer(e, d.signed(2))));
+            }
+            parts.push(("mode", e.attribute(d.attr(3))));
             record(e, "stablehlo.result_accuracy", &parts)
         }
         // In text a sub-axis is a pair, and only stands in a reference to an axis.

@@ -16,8 +16,8 @@ use super::super::version::Version;
 use super::emit::Emitter;
 use super::tables::{Blob, Of, Tables};
 use crate::ir::{
-    AttrId, Attribute, DYNAMIC, FloatType, LocId, Location, Module, NamedAttribute, QuantizedType, ResourceData, Signedness, Type,
-    TypeId, storage_bits,
+    AttrId, Attribute, DYNAMIC, FloatType, LocId, Location, Module, NamedAttribute, QuantizedType,
+    ResourceData, Signedness, Type, TypeId, storage_bits,
 };
 
 /// That something cannot be written, and why.
@@ -142,7 +142,9 @@ impl<'m> Entries<'m> {
             Attribute::Integer { value, ty } => {
                 let (width, _) = self.integer_type(*ty)?;
                 if !matches!(width, 4 | 8 | 16 | 32 | 64) {
-                    return no_form(format!("an attribute that is an integer of {width} bits has no form in VHLO"));
+                    return no_form(format!(
+                        "an attribute that is an integer of {width} bits has no form in VHLO"
+                    ));
                 }
                 let ty = self.ty(Dialect::Vhlo, *ty)?;
                 let mut e = self.begin(vhlo::INTEGER)?;
@@ -189,13 +191,17 @@ impl<'m> Entries<'m> {
                     let data = data.clone();
                     self.tensor(*ty, Blob::Shared(data))
                 }
-                ResourceData::Missing | ResourceData::Bool(_) | ResourceData::Text(_) => {
-                    no_form(format!("the data of resource {} is not there", m.text(m.get_resource(*resource).key)))
-                }
+                ResourceData::Missing | ResourceData::Bool(_) | ResourceData::Text(_) => no_form(format!(
+                    "the data of resource {} is not there",
+                    m.text(m.get_resource(*resource).key)
+                )),
             },
             Attribute::Enum { name, value } => self.enumeration(m.text(*name), m.text(*value)),
             Attribute::Dialect { name, parameters } => self.record(m.text(*name), parameters),
-            Attribute::Strings { .. } | Attribute::Sparse { .. } | Attribute::Location(_) | Attribute::Opaque(_) => {
+            Attribute::Strings { .. }
+            | Attribute::Sparse { .. }
+            | Attribute::Location(_)
+            | Attribute::Opaque(_) => {
                 if self.target < OTHER_DIALECTS {
                     return too_new("an attribute of another dialect", OTHER_DIALECTS, self.target);
                 }
@@ -303,9 +309,7 @@ impl<'m> Entries<'m> {
         let signless = |width| Type::Integer { width, sign: Signedness::Signless };
         match self.m.get_type(element) {
             t if *t == signless(64) => self.small_tensor(vhlo::I64, &[data.len() as i64 / 8], data),
-            t if *t == signless(1) => {
-                self.small_tensor(vhlo::BOOL_TYPE, &[data.len() as i64], &packed(data))
-            }
+            t if *t == signless(1) => self.small_tensor(vhlo::BOOL_TYPE, &[data.len() as i64], &packed(data)),
             _ if self.target < OTHER_DIALECTS => {
                 too_new("an array of other numbers than i64 and i1", OTHER_DIALECTS, self.target)
             }
@@ -318,7 +322,9 @@ impl<'m> Entries<'m> {
         let Some((element, count)) = shape(self.m, ty) else {
             return no_form("a constant of a type whose sizes are not known");
         };
-        let Some(bits) = storage_bits(self.m, element) else { return no_form("a constant of something that is no number") };
+        let Some(bits) = storage_bits(self.m, element) else {
+            return no_form("a constant of something that is no number");
+        };
         if bits == 1 {
             return Ok(Blob::Own(match splat && count > 1 {
                 // A byte of ones, so that it is not taken for the first of up to eight elements.
@@ -326,7 +332,9 @@ impl<'m> Entries<'m> {
                 false => packed(data).into(),
             }));
         }
-        let Some(width) = file_bytes(self.m, element) else { return no_form("a constant of something that is no number") };
+        let Some(width) = file_bytes(self.m, element) else {
+            return no_form("a constant of something that is no number");
+        };
         let parts = if matches!(self.m.get_type(element), Type::Complex(_)) { 2 } else { 1 };
         let elements = if splat { 1 } else { count };
         let tree_width = data.len().checked_div(elements * parts).unwrap_or(width / parts);
@@ -381,7 +389,8 @@ impl<'m> Entries<'m> {
         let e = match name {
             "stablehlo.output_operand_alias" => {
                 let list = |key: &str| find(key).map_or(Some(Vec::new()), |v| integers_of(m, v));
-                let parts = (list("output_tuple_indices"), find("operand_index"), list("operand_tuple_indices"));
+                let parts =
+                    (list("output_tuple_indices"), find("operand_index"), list("operand_tuple_indices"));
                 let (Some(output), index, Some(operand)) = parts else {
                     return no_form(format!("#{name} has something else than lists of integers"));
                 };
@@ -454,7 +463,8 @@ impl<'m> Entries<'m> {
     /// The accuracy of an elementary function; without parameters the default one.
     pub(super) fn accuracy(&mut self, parameters: &[NamedAttribute]) -> Fallible<u32> {
         let m = self.m;
-        let find = |key: &str| parameters.iter().find(|p| m.text(p.name) == key).map(|p| m.get_attribute(p.value));
+        let find =
+            |key: &str| parameters.iter().find(|p| m.text(p.name) == key).map(|p| m.get_attribute(p.value));
         let float = |key: &str| match find(key) {
             None => Ok(0.0f64.to_bits()),
             Some(Attribute::Float { bits, .. }) => Ok(*bits),
@@ -803,7 +813,9 @@ impl<'m> Entries<'m> {
             8 => vhlo::I8,
             16 => vhlo::I16,
             32 => vhlo::I32,
-            bits => return no_form(format!("a quantized type with a storage of {bits} bits has no form in VHLO")),
+            bits => {
+                return no_form(format!("a quantized type with a storage of {bits} bits has no form in VHLO"));
+            }
         };
         let storage = self.plain(storage)?;
         let expressed = self.ty(Dialect::Vhlo, q.expressed)?;
@@ -1008,13 +1020,17 @@ fn integer(e: &mut Emitter, value: i128, width: u32) {
 
 /// Booleans, a byte each, as bits.
 fn packed(data: &[u8]) -> Vec<u8> {
-    data.chunks(8).map(|part| part.iter().enumerate().fold(0, |byte, (at, &bit)| byte | u8::from(bit != 0) << at)).collect()
+    data.chunks(8)
+        .map(|part| part.iter().enumerate().fold(0, |byte, (at, &bit)| byte | u8::from(bit != 0) << at))
+        .collect()
 }
 
 /// The numbers of a list of integers.
 pub(super) fn integers_of(m: &Module, id: AttrId) -> Option<Vec<i64>> {
     let numbers = |data: &[u8]| {
-        data.chunks_exact(8).map(|part| i64::from_le_bytes(part.try_into().expect("invariant: chunks of 8 bytes"))).collect()
+        data.chunks_exact(8)
+            .map(|part| i64::from_le_bytes(part.try_into().expect("invariant: chunks of 8 bytes")))
+            .collect()
     };
     let is_i64 = |ty| *m.get_type(ty) == Type::Integer { width: 64, sign: Signedness::Signless };
     match m.get_attribute(id) {

@@ -304,7 +304,8 @@ impl<'m> IrWriter<'m> {
             }
         }
         let dialect = if foreign { Dialect::Builtin } else { Dialect::Vhlo };
-        let results: Vec<u32> = this.results.iter().map(|&v| self.type_of(op, dialect, m.value_type(v))).collect();
+        let results: Vec<u32> =
+            this.results.iter().map(|&v| self.type_of(op, dialect, m.value_type(v))).collect();
         let successors: Vec<u32> = this.successors.iter().map(|&b| self.block_number(op, b)).collect();
         let isolated = matches!(
             m.op_name(op),
@@ -348,7 +349,16 @@ impl<'m> IrWriter<'m> {
             Some(frame) if !isolated => frame.after,
             _ => 0,
         };
-        frames.push(Frame { op, isolated, region: 0, block: 0, operation: 0, base, next: base, after: u32::MAX });
+        frames.push(Frame {
+            op,
+            isolated,
+            region: 0,
+            block: 0,
+            operation: 0,
+            base,
+            next: base,
+            after: u32::MAX,
+        });
     }
 
     fn block_number(&self, op: OpId, block: BlockId) -> u32 {
@@ -378,7 +388,8 @@ impl<'m> IrWriter<'m> {
             } else {
                 pairs.extend(operation.attributes.iter().copied().zip(values));
             }
-            let name = self.entries.tables.op_name(&format!("vhlo.{}_v{}", operation.name, operation.revision));
+            let name =
+                self.entries.tables.op_name(&format!("vhlo.{}_v{}", operation.name, operation.revision));
             let dictionary = (!pairs.is_empty()).then(|| self.entries.builtin_dictionary(&pairs));
             return Ok(Head { name, dictionary, properties, loc });
         }
@@ -389,7 +400,11 @@ impl<'m> IrWriter<'m> {
             };
         };
         if name != "builtin.module" && self.entries.target < OTHER_DIALECTS {
-            return too_new(format!("{name}, an operation of another dialect,"), OTHER_DIALECTS, self.entries.target);
+            return too_new(
+                format!("{name}, an operation of another dialect,"),
+                OTHER_DIALECTS,
+                self.entries.target,
+            );
         }
         let mut pairs = Vec::new();
         let mut bytes = Emitter::default();

@@ -17,8 +17,11 @@ use crate::ir::Module;
 pub(super) fn write(m: &Module, target: Version) -> Result<Vec<u8>, Diagnostics> {
     let release = target.release();
     if release < Version::OLDEST || release > Version::NEWEST {
-        let message =
-            format!("artifacts of versions {} to {} are written, not of {target}", Version::OLDEST, Version::NEWEST);
+        let message = format!(
+            "artifacts of versions {} to {} are written, not of {target}",
+            Version::OLDEST,
+            Version::NEWEST
+        );
         return Err(Diagnostic::error(codes::NOT_IN_TARGET, Span::NONE, message).into());
     }
     let Some(top) = m.top() else {

@@ -19,7 +19,8 @@ pub(super) struct Given<'m> {
 impl<'m> Given<'m> {
     pub(super) fn new(m: &'m Module, op: OpId) -> Self {
         let this = m.op(op);
-        let attributes: Vec<NamedAttribute> = this.properties.iter().chain(&this.attributes).copied().collect();
+        let attributes: Vec<NamedAttribute> =
+            this.properties.iter().chain(&this.attributes).copied().collect();
         let used = vec![false; attributes.len()];
         Self { m, op, attributes, used }
     }
@@ -82,7 +83,9 @@ pub(super) fn revision(base: &str, target: Version) -> Fallible<&'static Operati
     }
     match revisions(base).next() {
         Some(first) => too_new(format!("stablehlo.{base}"), first.since, target),
-        None => no_form(format!("stablehlo.{base} is no operation of VHLO up to version {}", Version::NEWEST)),
+        None => {
+            no_form(format!("stablehlo.{base} is no operation of VHLO up to version {}", Version::NEWEST))
+        }
     }
 }
 
@@ -100,7 +103,11 @@ const TYPED_CALLS: Version = Version::new(1, 3, 0);
 const FUTURES_IN_CALLS: Version = Version::new(1, 17, 0);
 
 /// The attributes of an operation in the order of its table.
-pub(super) fn attributes(e: &mut Entries<'_>, given: &mut Given<'_>, op: &'static Operation) -> Fallible<Vec<u32>> {
+pub(super) fn attributes(
+    e: &mut Entries<'_>,
+    given: &mut Given<'_>,
+    op: &'static Operation,
+) -> Fallible<Vec<u32>> {
     constraints(e, given, op)?;
     // What newer revisions have beside this one's must say nothing.
     for newer in revisions(op.name).filter(|newer| newer.revision > op.revision) {
@@ -162,8 +169,12 @@ fn constraints(e: &Entries<'_>, given: &Given<'_>, op: &Operation) -> Fallible<(
     let m = given.m;
     let this = m.op(given.op);
     let name = op.name;
-    let later = || revisions(name).find(|newer| newer.revision > op.revision).map_or(Version::NEWEST, |op| op.since);
-    if op.revision == 1 && ONE_OPERAND_AT_FIRST.contains(&name) && revisions(name).count() > 1 && this.operands.len() != 1
+    let later =
+        || revisions(name).find(|newer| newer.revision > op.revision).map_or(Version::NEWEST, |op| op.since);
+    if op.revision == 1
+        && ONE_OPERAND_AT_FIRST.contains(&name)
+        && revisions(name).count() > 1
+        && this.operands.len() != 1
     {
         return too_new(format!("stablehlo.{name} of {} operands", this.operands.len()), later(), e.target);
     }
@@ -248,7 +259,9 @@ fn value(e: &mut Entries<'_>, given: &mut Given<'_>, rule: &Rule) -> Fallible<u3
                 None => no_form(format!("{value} is no version of the interface of calls")),
             }
         }
-        (Form::Integers, attribute) if !matches!(attribute, Attribute::Elements { .. } | Attribute::DenseArray { .. }) => {
+        (Form::Integers, attribute)
+            if !matches!(attribute, Attribute::Elements { .. } | Attribute::DenseArray { .. }) =>
+        {
             no_form(format!("{} of {} is no list of integers", rule.name, m.op_name(given.op)))
         }
         _ => e.attribute(Dialect::Vhlo, value),
@@ -258,11 +271,14 @@ fn value(e: &mut Entries<'_>, given: &mut Given<'_>, rule: &Rule) -> Fallible<u3
 /// A part of a record as an attribute.
 fn part(e: &mut Entries<'_>, given: &mut Given<'_>, record: &'static Record, rule: &Rule) -> Fallible<u32> {
     let m = given.m;
-    let &(_, own, kind) = record.parts.iter().find(|p| p.0 == rule.name).expect("invariant: rules of parts name one");
+    let &(_, own, kind) =
+        record.parts.iter().find(|p| p.0 == rule.name).expect("invariant: rules of parts name one");
     match given.take(record.attribute).map(|value| m.get_attribute(value)) {
         None if rule.default == Default::NoneType => return e.none(),
         Some(Attribute::Dialect { name, .. }) if m.text(*name) == record.name => {}
-        _ => return no_form(format!("{} lacks {} as #{}", m.op_name(given.op), record.attribute, record.name)),
+        _ => {
+            return no_form(format!("{} lacks {} as #{}", m.op_name(given.op), record.attribute, record.name));
+        }
     }
     let value = given.part(record, own);
     match (kind, value) {

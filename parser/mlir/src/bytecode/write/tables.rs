@@ -167,7 +167,14 @@ impl Tables {
         self.op_names.add((dialect, rest))
     }
 
-    pub(super) fn entry(&mut self, of: Of, dialect: &str, custom: bool, bytes: Vec<u8>, blob: Option<Blob>) -> u32 {
+    pub(super) fn entry(
+        &mut self,
+        of: Of,
+        dialect: &str,
+        custom: bool,
+        bytes: Vec<u8>,
+        blob: Option<Blob>,
+    ) -> u32 {
         let entry = Entry { dialect: self.dialect(dialect), custom, bytes: bytes.into(), blob };
         match of {
             Of::Attributes => self.attributes.add(entry),
