@@ -3,8 +3,8 @@
 //! **No recursion:** a frame for each operation whose regions are being written. Values are numbered when their region begins.
 //!
 //! Operations of VHLO have operands of its types, others those of builtin types; between them stand conversions
-//! (`builtin.unrealized_conversion_cast`). A value is written with VHLO's type; an operation of another dialect converts its
-//! operands before it, and its results and the arguments of its regions after they are defined.
+//! (`builtin.unrealized_conversion_cast`). What an operation of another dialect defines is converted after it, if VHLO's use it;
+//! its operands are converted before it, unless another such operation defines them.
 
 use hlo::Span;
 use hlo::diag::{Diagnostic, Diagnostics};
@@ -16,7 +16,7 @@ use super::super::section::Section;
 use super::emit::Emitter;
 use super::entries::{Dialect, Entries, Fallible, OTHER_DIALECTS, Refused, no_form, too_new};
 use super::operations::{self, Given};
-use crate::ir::{BlockId, LocId, Module, NameId, NamedAttribute, OpId, RegionId, TypeId, ValueId};
+use crate::ir::{BlockId, LocId, Module, NameId, NamedAttribute, OpId, RegionId, TypeId, ValueDef, ValueId};
 
 const CAST: &str = "builtin.unrealized_conversion_cast";
 
@@ -39,7 +39,10 @@ struct Frame {
 pub(super) struct IrWriter<'m> {
     m: &'m Module,
     pub(super) entries: Entries<'m>,
+    /// The number of each value with the type that its definition gives it.
     numbers: Vec<u32>,
+    /// The numbers of conversions to VHLO's types, of values that have one.
+    converted: FxHashMap<ValueId, u32>,
     /// What is written: of the outermost section, and of sections within.
     buffers: Vec<Emitter>,
     errors: Diagnostics,
@@ -62,6 +65,7 @@ impl<'m> IrWriter<'m> {
             m,
             entries,
             numbers: vec![u32::MAX; m.value_count()],
+            converted: FxHashMap::default(),
             buffers: vec![Emitter::default()],
             errors: Diagnostics::new(),
             foreign: FxHashMap::default(),
@@ -70,6 +74,7 @@ impl<'m> IrWriter<'m> {
 
     /// The section of operations.
     pub(super) fn write(mut self, top: OpId) -> Result<(Entries<'m>, Vec<u8>), Diagnostics> {
+        self.note_conversions(top);
         self.out().flagged(1, false);
         let mut frames = Vec::new();
         self.operation(&mut frames, top);
@@ -81,9 +86,7 @@ impl<'m> IrWriter<'m> {
                 if isolated && self.entries.tables.format() >= format::REGION_SECTIONS {
                     self.close_section();
                 }
-                if self.is_foreign(op) {
-                    self.cast_results(op);
-                }
+                self.convert(op, &self.m.op(op).results);
                 continue;
             };
             let blocks = &self.m.region(region).blocks;
@@ -145,7 +148,62 @@ impl<'m> IrWriter<'m> {
         })
     }
 
+    /// Whether an operation of another dialect than VHLO defines a value.
+    fn is_foreign_value(&mut self, value: ValueId) -> bool {
+        let m = self.m;
+        match m.value(value).def {
+            ValueDef::Result { op, .. } => self.is_foreign(op),
+            ValueDef::Argument { block, .. } => {
+                let region = m.block(block).parent;
+                self.is_foreign(m.region(region).parent)
+            }
+        }
+    }
+
+    /// Values that are defined with builtin types and used with VHLO's get a conversion; its number comes later.
+    fn note_conversions(&mut self, top: OpId) {
+        let m = self.m;
+        let mut operations = vec![top];
+        while let Some(op) = operations.pop() {
+            let this = m.op(op);
+            if !self.is_foreign(op) {
+                for &value in &this.operands {
+                    if self.is_foreign_value(value) {
+                        self.converted.insert(value, u32::MAX);
+                    }
+                }
+            }
+            let blocks = this.regions.iter().flat_map(|&r| &m.region(r).blocks);
+            operations.extend(blocks.flat_map(|&b| &m.block(b).operations));
+        }
+    }
+
+    /// How many operands of an operation of another dialect are converted before it.
+    fn operand_conversions(&mut self, op: OpId) -> u32 {
+        let m = self.m;
+        m.op(op).operands.iter().filter(|&&value| !self.is_foreign_value(value)).count() as u32
+    }
+
+    /// How many of these values are converted after they are defined.
+    fn conversions(&self, values: &[ValueId]) -> u32 {
+        values.iter().filter(|value| self.converted.contains_key(value)).count() as u32
+    }
+
     // ---- numbers
+
+    /// Gives numbers to values that are defined together, and to their conversions after them.
+    fn number(&mut self, next: &mut u32, values: &[ValueId]) {
+        for &value in values {
+            self.numbers[value.index()] = *next;
+            *next += 1;
+        }
+        for value in values {
+            if let Some(number) = self.converted.get_mut(value) {
+                *number = *next;
+                *next += 1;
+            }
+        }
+    }
 
     /// Begins a region: its values are numbered, and how many blocks and values it has is written.
     fn region(&mut self, frame: &mut Frame, region: RegionId) {
@@ -156,30 +214,16 @@ impl<'m> IrWriter<'m> {
             frame.after = frame.base;
             return;
         }
-        let foreign_region = self.is_foreign(frame.op);
+        let m = self.m;
         let mut next = frame.base;
         for &block in blocks {
-            let block = self.m.block(block);
-            for &argument in &block.arguments {
-                self.numbers[argument.index()] = next;
-                next += 1;
-            }
-            if foreign_region {
-                for &argument in &block.arguments {
-                    self.numbers[argument.index()] = next;
-                    next += 1;
-                }
-            }
+            let block = m.block(block);
+            self.number(&mut next, &block.arguments);
             for &op in &block.operations {
-                let this = self.m.op(op);
-                let foreign = self.is_foreign(op);
-                if foreign {
-                    next += this.operands.len() as u32 + this.results.len() as u32;
+                if self.is_foreign(op) {
+                    next += self.operand_conversions(op);
                 }
-                for &result in &this.results {
-                    self.numbers[result.index()] = next;
-                    next += 1;
-                }
+                self.number(&mut next, &m.op(op).results);
             }
         }
         frame.after = next;
@@ -193,14 +237,11 @@ impl<'m> IrWriter<'m> {
         let m = self.m;
         let block = m.block(block);
         let foreign = self.is_foreign(frame.op);
-        let mut operations = block.operations.len();
+        let mut operations = block.operations.len() + self.conversions(&block.arguments) as usize;
         for &op in &block.operations {
             if self.is_foreign(op) {
-                operations += m.op(op).operands.len() + m.op(op).results.len();
+                operations += (self.operand_conversions(op) + self.conversions(&m.op(op).results)) as usize;
             }
-        }
-        if foreign {
-            operations += block.arguments.len();
         }
         self.out().flagged(operations as u64, !block.arguments.is_empty());
         if block.arguments.is_empty() {
@@ -208,7 +249,6 @@ impl<'m> IrWriter<'m> {
         }
         let version = self.entries.tables.format();
         self.out().varint(block.arguments.len() as u64);
-        let first = frame.next;
         let dialect = if foreign { Dialect::Builtin } else { Dialect::Vhlo };
         for &argument in &block.arguments {
             let value = m.value(argument);
@@ -233,13 +273,8 @@ impl<'m> IrWriter<'m> {
         if version >= format::USE_ORDERS {
             self.out().byte(0);
         }
-        if foreign {
-            for (at, &argument) in block.arguments.iter().enumerate() {
-                let ty = m.value_type(argument);
-                self.cast(frame.op, first + at as u32, Dialect::Vhlo, ty);
-                frame.next += 1;
-            }
-        }
+        self.convert(frame.op, &block.arguments);
+        frame.next += self.conversions(&block.arguments);
     }
 
     /// The index of a type, 0 if it cannot be written, which is reported.
@@ -268,13 +303,12 @@ impl<'m> IrWriter<'m> {
         out.varint(value.into());
     }
 
-    /// Conversions of the results of an operation of another dialect, whose own numbers are before those of the converted ones.
-    fn cast_results(&mut self, op: OpId) {
-        let m = self.m;
-        let results = &m.op(op).results;
-        for &value in results {
-            let own = self.numbers[value.index()] - results.len() as u32;
-            self.cast(op, own, Dialect::Vhlo, m.value_type(value));
+    /// Conversions of values that were just defined, where there are any.
+    fn convert(&mut self, op: OpId, values: &[ValueId]) {
+        for &value in values {
+            if self.converted.contains_key(&value) {
+                self.cast(op, self.numbers[value.index()], Dialect::Vhlo, self.m.value_type(value));
+            }
         }
     }
 
@@ -292,16 +326,19 @@ impl<'m> IrWriter<'m> {
             }
         };
         let foreign = self.is_foreign(op);
-        let number = |numbers: &[u32], value: ValueId| numbers[value.index()];
-        let mut operands: Vec<u32> = this.operands.iter().map(|&v| number(&self.numbers, v)).collect();
-        if foreign {
-            for (operand, &value) in operands.iter_mut().zip(&this.operands) {
-                self.cast(op, *operand, Dialect::Builtin, m.value_type(value));
-                if let Some(frame) = frames.last_mut() {
-                    *operand = frame.next;
-                    frame.next += 1;
+        let mut operands: Vec<u32> = Vec::with_capacity(this.operands.len());
+        for &value in &this.operands {
+            let own = self.numbers[value.index()];
+            operands.push(match foreign {
+                true if !self.is_foreign_value(value) => {
+                    self.cast(op, own, Dialect::Builtin, m.value_type(value));
+                    let converted = frames.last().map_or(0, |frame| frame.next);
+                    frames.last_mut().into_iter().for_each(|frame| frame.next += 1);
+                    converted
                 }
-            }
+                true => own,
+                false => self.converted.get(&value).copied().unwrap_or(own),
+            });
         }
         let dialect = if foreign { Dialect::Builtin } else { Dialect::Vhlo };
         let results: Vec<u32> =
@@ -334,12 +371,10 @@ impl<'m> IrWriter<'m> {
             out.flagged(regions as u64, isolated);
         }
         if let Some(frame) = frames.last_mut() {
-            frame.next += results.len() as u32 * if foreign { 2 } else { 1 };
+            frame.next += results.len() as u32 + self.conversions(&this.results);
         }
         if regions == 0 {
-            if foreign {
-                self.cast_results(op);
-            }
+            self.convert(op, &this.results);
             return;
         }
         if isolated && self.entries.tables.format() >= format::REGION_SECTIONS {
