@@ -28,13 +28,12 @@ pub(super) mod format {
     pub(crate) const PROPERTIES: u64 = 5;
 }
 
-/// A dialect.
+/// A dialect. Its version, if there is one, says nothing: what the names of operations and the codes of attributes leave open
+/// has not changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect<'a> {
     /// Its name.
     pub(super) name: &'a str,
-    /// The bytes of its version.
-    pub(super) version: Option<Cursor<'a>>,
 }
 
 /// The name of an operation.
@@ -85,8 +84,6 @@ pub(super) struct ResourceEntry<'a> {
     pub(super) key: &'a str,
     /// What it holds.
     pub(super) value: ResourceValue<'a>,
-    /// Where its value is.
-    pub(super) span: Span,
 }
 
 /// A file, as far as its tables say what it holds.
@@ -94,8 +91,6 @@ pub(super) struct ResourceEntry<'a> {
 pub(super) struct Container<'a> {
     /// The version of the format.
     pub(super) version: u64,
-    /// Who wrote it: `StableHLO_v1.17.0`.
-    pub(super) producer: &'a [u8],
     /// All strings, without their zero byte.
     pub(super) strings: Vec<&'a [u8]>,
     /// The dialects.
@@ -143,7 +138,7 @@ impl<'a> Container<'a> {
             return Err(Box::new(Diagnostic::error(codes::TOO_LARGE, Span::NONE, message)));
         }
         let mut cursor = Cursor::new(file);
-        let (version, producer) = header(&mut cursor)?;
+        let (version, _) = header(&mut cursor)?;
         let mut sections: [Option<SectionBytes<'a>>; Section::LAST_ID as usize + 1] = [None; _];
         while !cursor.is_empty() {
             let found = cursor.section()?;
@@ -182,7 +177,6 @@ impl<'a> Container<'a> {
         let ir = needed(Section::Ir)?;
         Ok(Self {
             version,
-            producer,
             strings,
             dialects,
             op_names,
@@ -225,11 +219,11 @@ fn read_strings(mut cursor: Cursor<'_>) -> Fallible<Vec<&[u8]>> {
     for _ in 0..count {
         let start = cursor.offset();
         let length = cursor.varint()?;
+        // The lengths themselves are before the text.
+        let room = end.saturating_sub(cursor.offset());
         let bad = match length {
             0 => Some("a string has at least its zero byte, this one has no byte".to_owned()),
-            _ if length > (end - cursor.offset()) as u64 => {
-                Some(format!("a string of {length} bytes, but {} are left", end - cursor.offset()))
-            }
+            _ if length > room as u64 => Some(format!("a string of {length} bytes, but {room} are left")),
             _ => None,
         };
         if let Some(message) = bad {
@@ -238,10 +232,16 @@ fn read_strings(mut cursor: Cursor<'_>) -> Fallible<Vec<&[u8]>> {
         ranges.push((end - length as usize, length as usize - 1));
         end -= length as usize;
     }
-    if cursor.offset() != end {
-        let message =
-            format!("{} bytes between the lengths of strings and their text", end - cursor.offset());
-        return Err(cursor.error_at(codes::BAD_STRING, Span::new(cursor.offset(), end), message));
+    match end.checked_sub(cursor.offset()) {
+        Some(0) => {}
+        Some(between) => {
+            let message = format!("{between} bytes between the lengths of strings and their text");
+            return Err(cursor.error_at(codes::BAD_STRING, Span::new(cursor.offset(), end), message));
+        }
+        None => {
+            let message = "the lengths of strings reach into their text";
+            return Err(cursor.error_at(codes::BAD_STRING, Span::new(end, cursor.offset()), message));
+        }
     }
     ranges.reverse();
     ranges
@@ -266,21 +266,17 @@ fn read_dialects<'a>(
             _ => (cursor.index(strings.len(), "string")?, false),
         };
         let name = name(&cursor, start, strings[index], "the name of a dialect")?;
-        let version = match has_version {
-            true => {
-                let found = cursor.section()?;
-                if found.section != Section::DialectVersion {
-                    let message = format!(
-                        "the version of dialect {name} should follow, not a {}",
-                        found.section.name()
-                    );
-                    return Err(cursor.error(codes::BAD_SECTION, found.header, message));
-                }
-                Some(found.cursor)
+        if has_version {
+            let found = cursor.section()?;
+            if found.section != Section::DialectVersion {
+                let message = format!(
+                    "the version of dialect {name} should follow, not a {}",
+                    found.section.name()
+                );
+                return Err(cursor.error(codes::BAD_SECTION, found.header, message));
             }
-            false => None,
-        };
-        dialects.push(Dialect { name, version });
+        }
+        dialects.push(Dialect { name });
     }
 
     let mut op_names = Vec::new();
@@ -398,7 +394,6 @@ fn read_resource_group<'a>(
         }
         let start = values.offset();
         values.bytes(length)?;
-        let span = values.span_from(start);
         let mut cursor = values.over(start, values.offset());
         let value = match kind {
             _ if length == 0 => ResourceValue::Missing,
@@ -413,7 +408,7 @@ fn read_resource_group<'a>(
             _ => ResourceValue::Text(string(&mut cursor, strings)?),
         };
         cursor.finish(codes::BAD_RESOURCE, &format!("resource {key}"))?;
-        all.push(ResourceEntry { owner, key, value, span });
+        all.push(ResourceEntry { owner, key, value });
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod codes;
 mod container;
 mod cursor;
 mod decode;
+pub mod export;
 mod read;
 mod section;
 mod version;

@@ -21,7 +21,7 @@ mod types;
 use hlo::diag::codes;
 use hlo::{Diagnostic, Diagnostics, Span};
 
-use crate::ir::Module;
+use crate::ir::{AttrId, Module, TypeId};
 
 /// Limits of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +57,31 @@ pub fn split(text: &str) -> Vec<Span> {
     };
     parts.retain(says_something);
     parts
+}
+
+/// Reads a type into a module that is read otherwise: bytecode has what it has no encoding for as text.
+pub(crate) fn parse_type(m: &mut Module, text: &str) -> Result<TypeId, Box<Diagnostic>> {
+    parse_into(m, text, cursor::Parser::ty)
+}
+
+/// The same of an attribute.
+pub(crate) fn parse_attribute(m: &mut Module, text: &str) -> Result<AttrId, Box<Diagnostic>> {
+    parse_into(m, text, cursor::Parser::attribute)
+}
+
+fn parse_into<'t, T>(
+    m: &mut Module,
+    text: &'t str,
+    parse: impl FnOnce(&mut cursor::Parser<'t>) -> Result<T, Box<Diagnostic>>,
+) -> Result<T, Box<Diagnostic>> {
+    let mut parser = cursor::Parser::new(text, 0, ReadOptions::default().memory_bytes);
+    parser.m = std::mem::take(m);
+    let result = parse(&mut parser).and_then(|found| match parser.tok {
+        token::Tok::End => Ok(found),
+        _ => parser.expected("the end"),
+    });
+    *m = parser.m;
+    result
 }
 
 /// Reads one module. Spans are byte offsets in `text`.

@@ -12,7 +12,8 @@ use super::super::container::{Container, Entry};
 use super::super::cursor::Fallible;
 use super::super::decode::{Decoder, Limits, Progress};
 use super::{builtin, shardy, vhlo};
-use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, Type, TypeId, storage_bits};
+use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, TypeId, storage_bits};
+use crate::text;
 
 /// How far an attribute is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,8 @@ pub(super) struct Entries<'a, 'c> {
     resources: Vec<crate::ir::ResourceId>,
 }
 
+const TOO_MUCH_TEXT: &str = "written out, attributes take more than 64 times the size of the file";
+
 /// Bytes of text for each byte of the file.
 const TEXT_PER_BYTE: usize = 64;
 /// Bytes of text that any file may take.
@@ -103,15 +106,12 @@ impl<'a, 'c> Entries<'a, 'c> {
 
     /// Takes bytes of text from the budget.
     pub(super) fn take_text(&mut self, decoder: &Decoder<'_>, bytes: usize) -> Fallible<()> {
-        match self.text_budget.checked_sub(bytes) {
-            Some(left) => {
-                self.text_budget = left;
-                Ok(())
-            }
-            None => {
-                Err(decoder.error("written out, attributes take more than 64 times the size of the file"))
-            }
-        }
+        self.take_text_bytes(bytes, || decoder.error(TOO_MUCH_TEXT))
+    }
+
+    fn take_text_bytes(&mut self, bytes: usize, error: impl FnOnce() -> Box<Diagnostic>) -> Fallible<()> {
+        self.text_budget = self.text_budget.checked_sub(bytes).ok_or_else(error)?;
+        Ok(())
     }
 
     // ---- resolved entries
@@ -387,15 +387,22 @@ impl<'a, 'c> Entries<'a, 'c> {
                 "the text of an attribute or type is not UTF-8",
             ));
         };
+        self.take_text_bytes(text.len(), || cursor.error(codes::TOO_LARGE, entry.start as usize, TOO_MUCH_TEXT))?;
+        let wrong = |error: Box<Diagnostic>| {
+            let message = format!("the text `{text}` of an attribute or type: {}", error.message);
+            cursor.error(codes::BAD_ENTRY, entry.start as usize, message)
+        };
         match what {
             Reference::Attr(i) => {
-                let body = text.strip_prefix('#').unwrap_or(text);
-                self.attributes[i as usize] =
-                    Slot::Attr(self.module.attribute(Attribute::Opaque(body.into())));
+                let id = text::parse_attribute(&mut self.module, text).map_err(wrong)?;
+                self.attributes[i as usize] = match self.module.get_attribute(id) {
+                    Attribute::Location(loc) => Slot::Loc(*loc),
+                    _ => Slot::Attr(id),
+                };
             }
             Reference::Type(i) => {
-                let body = text.strip_prefix('!').unwrap_or(text);
-                self.types[i as usize] = TypeSlot::Done(self.module.ty(Type::Opaque(body.into())));
+                let id = text::parse_type(&mut self.module, text).map_err(wrong)?;
+                self.types[i as usize] = TypeSlot::Done(id);
             }
         }
         Ok(())

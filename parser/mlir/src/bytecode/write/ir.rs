@@ -7,6 +7,7 @@
 //! its operands are converted before it, unless another such operation defines them.
 
 use hlo::Span;
+use hlo::diag::codes::bytecode as codes;
 use hlo::diag::{Diagnostic, Diagnostics};
 use rustc_hash::FxHashMap;
 
@@ -32,6 +33,8 @@ struct Frame {
     /// The first number of its regions' values, and the next one.
     base: u32,
     next: u32,
+    /// The isolated operation that values of its regions are in.
+    scope: u32,
     /// Numbers that nested regions start from: after those of the region at hand.
     after: u32,
 }
@@ -41,6 +44,9 @@ pub(super) struct IrWriter<'m> {
     pub(super) entries: Entries<'m>,
     /// The number of each value with the type that its definition gives it.
     numbers: Vec<u32>,
+    /// The isolated operation that each value is in, by the order in which they are begun.
+    scopes: Vec<u32>,
+    scope_count: u32,
     /// The numbers of conversions to VHLO's types, of values that have one.
     converted: FxHashMap<ValueId, u32>,
     /// What is written: of the outermost section, and of sections within.
@@ -65,6 +71,8 @@ impl<'m> IrWriter<'m> {
             m,
             entries,
             numbers: vec![u32::MAX; m.value_count()],
+            scopes: vec![0; m.value_count()],
+            scope_count: 0,
             converted: FxHashMap::default(),
             buffers: vec![Emitter::default()],
             errors: Diagnostics::new(),
@@ -192,8 +200,9 @@ impl<'m> IrWriter<'m> {
     // ---- numbers
 
     /// Gives numbers to values that are defined together, and to their conversions after them.
-    fn number(&mut self, next: &mut u32, values: &[ValueId]) {
+    fn number(&mut self, next: &mut u32, scope: u32, values: &[ValueId]) {
         for &value in values {
+            self.scopes[value.index()] = scope;
             self.numbers[value.index()] = *next;
             *next += 1;
         }
@@ -218,12 +227,12 @@ impl<'m> IrWriter<'m> {
         let mut next = frame.base;
         for &block in blocks {
             let block = m.block(block);
-            self.number(&mut next, &block.arguments);
+            self.number(&mut next, frame.scope, &block.arguments);
             for &op in &block.operations {
                 if self.is_foreign(op) {
                     next += self.operand_conversions(op);
                 }
-                self.number(&mut next, &m.op(op).results);
+                self.number(&mut next, frame.scope, &m.op(op).results);
             }
         }
         frame.after = next;
@@ -327,7 +336,12 @@ impl<'m> IrWriter<'m> {
         };
         let foreign = self.is_foreign(op);
         let mut operands: Vec<u32> = Vec::with_capacity(this.operands.len());
+        let scope = frames.last().map(|frame| frame.scope);
         for &value in &this.operands {
+            if self.numbers[value.index()] == u32::MAX || Some(self.scopes[value.index()]) != scope {
+                let message = "an operand is defined outside of the function or module that the operation is in".to_owned();
+                self.refuse(op, Refused { code: codes::NO_PORTABLE_FORM, message });
+            }
             let own = self.numbers[value.index()];
             operands.push(match foreign {
                 true if !self.is_foreign_value(value) => {
@@ -380,9 +394,12 @@ impl<'m> IrWriter<'m> {
         if isolated && self.entries.tables.format() >= format::REGION_SECTIONS {
             self.buffers.push(Emitter::default());
         }
-        let base = match frames.last() {
-            Some(frame) if !isolated => frame.after,
-            _ => 0,
+        let (base, scope) = match frames.last() {
+            Some(frame) if !isolated => (frame.after, frame.scope),
+            _ => {
+                self.scope_count += 1;
+                (0, self.scope_count)
+            }
         };
         frames.push(Frame {
             op,
@@ -392,6 +409,7 @@ impl<'m> IrWriter<'m> {
             operation: 0,
             base,
             next: base,
+            scope,
             after: u32::MAX,
         });
     }
@@ -428,11 +446,10 @@ impl<'m> IrWriter<'m> {
             let dictionary = (!pairs.is_empty()).then(|| self.entries.builtin_dictionary(&pairs));
             return Ok(Head { name, dictionary, properties, loc });
         }
-        let Some(listed) = properties(name) else {
-            return match name {
-                "sdy.return" if self.entries.target >= OTHER_DIALECTS => self.plain_head(name, &given, loc),
-                _ => no_form(format!("{name} has no form in portable artifacts")),
-            };
+        let listed = match (properties(name), name) {
+            (Some(listed), _) => listed,
+            (None, "sdy.return") => &[],
+            _ => return no_form(format!("{name} has no form in portable artifacts")),
         };
         if name != "builtin.module" && self.entries.target < OTHER_DIALECTS {
             return too_new(
@@ -455,7 +472,8 @@ impl<'m> IrWriter<'m> {
             }
             pairs.extend(value.map(|value| (key, value)));
         }
-        let properties = with_properties.then(|| self.entries.tables.properties(bytes.bytes));
+        let properties =
+            (with_properties && !listed.is_empty()).then(|| self.entries.tables.properties(bytes.bytes));
         if with_properties {
             pairs.clear();
         }
@@ -465,16 +483,5 @@ impl<'m> IrWriter<'m> {
         let name = self.entries.tables.op_name(name);
         let dictionary = (!pairs.is_empty()).then(|| self.entries.builtin_dictionary(&pairs));
         Ok(Head { name, dictionary, properties, loc })
-    }
-
-    /// An operation without properties.
-    fn plain_head(&mut self, name: &str, given: &Given<'_>, loc: u32) -> Fallible<Head> {
-        let mut pairs = Vec::new();
-        for NamedAttribute { name, value } in given.rest() {
-            pairs.push((self.m.text(name), self.entries.attribute(Dialect::Builtin, value)?));
-        }
-        let name = self.entries.tables.op_name(name);
-        let dictionary = (!pairs.is_empty()).then(|| self.entries.builtin_dictionary(&pairs));
-        Ok(Head { name, dictionary, properties: None, loc })
     }
 }

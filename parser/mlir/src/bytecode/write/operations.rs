@@ -114,7 +114,12 @@ pub(super) fn attributes(
         for &attribute in newer.attributes {
             let rule = rules::rule(op.name, attribute);
             if !op.attributes.contains(&attribute) && !is_absent(given, &rule) {
-                return too_new(format!("{attribute} of stablehlo.{}", op.name), newer.since, e.target);
+                let name = match rule.form {
+                    // The old revision does not have the record at all.
+                    Form::Part(record) if !record.parts.iter().any(|p| op.attributes.contains(&p.0)) => record.attribute,
+                    _ => attribute,
+                };
+                return too_new(format!("{name} of stablehlo.{}", op.name), newer.since, e.target);
             }
             mark(given, &rule);
         }
