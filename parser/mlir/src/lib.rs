@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytecode;
+pub mod convert;
 pub mod encode;
 pub mod ir;
 pub mod print;
