@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytecode;
+pub mod check;
 pub mod convert;
 pub mod encode;
 pub mod ir;

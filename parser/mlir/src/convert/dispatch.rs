@@ -29,6 +29,9 @@ pub(super) fn is_check(m: &Module, op: OpId) -> bool {
 /// The tolerance of `expect_almost_eq`, unless it says another.
 const TOLERANCE: f64 = 1e-4;
 
+/// The tolerance of the custom call of that name.
+const CUSTOM_CALL_TOLERANCE: f64 = 1e-3;
+
 /// The most units in the last place of `check.expect_close` as a custom call.
 const CLOSE_ULPS: u64 = 3;
 
@@ -39,6 +42,9 @@ impl Converter<'_> {
         Ok(Some(match name {
             "expect_eq" | "expect_eq_const" => CheckKind::Equal,
             "eq" => CheckKind::Almost(TOLERANCE),
+            "expect_almost_eq" if self.m.op_name(op).ends_with(".custom_call") => {
+                CheckKind::Almost(CUSTOM_CALL_TOLERANCE)
+            }
             "expect_almost_eq" | "expect_almost_eq_const" => {
                 CheckKind::Almost(self.float(op, "tolerance").unwrap_or(TOLERANCE))
             }
