@@ -4,7 +4,7 @@ use hlo::attrs::{AttrKey, AttrValue, Attrs, ConvDims, DotAlgorithm, Precision};
 use hlo::{InstrId, Opcode};
 
 use super::cx::{Convert, Converter, list};
-use crate::ir::{Attribute, OpId, Type};
+use crate::ir::{Attribute, OpId};
 use crate::print::type_text;
 
 impl Converter<'_> {
@@ -247,10 +247,5 @@ impl Converter<'_> {
         let attrs = Attrs::new().with(AttrKey::Dimensions, list(&permutation));
         let id = self.emit(Opcode::Transpose, shape, &[id], attrs);
         self.bind_one(op, id)
-    }
-
-    /// `!stablehlo.token` and the like are no tensors.
-    pub(super) fn is_tensor(&self, value: crate::ir::ValueId) -> bool {
-        matches!(self.m.get_type(self.m.value_type(value)), Type::Tensor { .. })
     }
 }

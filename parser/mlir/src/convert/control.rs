@@ -94,18 +94,31 @@ impl<'m> Converter<'m> {
         match self.m.op_name(op) {
             "func.call" => self.symbol(op, "callee").into_iter().collect(),
             "stablehlo.composite" | "mhlo.composite" => self.symbol(op, "decomposition").into_iter().collect(),
-            "stablehlo.custom_call" | "mhlo.custom_call" => match self.attr(op, "called_computations") {
-                Some(Attribute::Array(parts)) => parts
-                    .iter()
-                    .filter_map(|&p| match self.m.get_attribute(p) {
-                        Attribute::Symbol { root, .. } => Some(self.m.text(*root)),
-                        _ => None,
-                    })
-                    .collect(),
-                _ => Vec::new(),
-            },
+            "stablehlo.custom_call" | "mhlo.custom_call" => self.symbols(op, "called_computations"),
+            "interpreter.run_parallel" => {
+                let mut names = self.symbols(op, "programs");
+                names.extend(self.symbols(op, "infeed"));
+                names
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// The symbols in an array, or in arrays in an array.
+    pub(super) fn symbols(&self, op: OpId, name: &str) -> Vec<&'m str> {
+        let mut found = Vec::new();
+        let Some(Attribute::Array(rows)) = self.attr(op, name) else { return found };
+        for &row in rows {
+            match self.m.get_attribute(row) {
+                Attribute::Symbol { root, .. } => found.push(self.m.text(*root)),
+                Attribute::Array(parts) => found.extend(parts.iter().filter_map(|&p| match self.m.get_attribute(p) {
+                    Attribute::Symbol { root, .. } => Some(self.m.text(*root)),
+                    _ => None,
+                })),
+                _ => {}
+            }
+        }
+        found
     }
 
     /// The only block of a region.
@@ -157,6 +170,9 @@ impl<'m> Converter<'m> {
         for &op in &self.m.block(block).operations {
             let Some(kind) = self.check_kind(op)? else { continue };
             let (actual, expected) = match self.operand_values(op) {
+                [expected] if self.m.op_name(op) == "check.expect_serialized_eq" => {
+                    (self.probed(block, op)?, self.value(*expected, op)?)
+                }
                 [actual] => {
                     let Some(value) = self.m.attr(op, "value") else {
                         return self.structure(op, "has no `value`");
@@ -181,6 +197,19 @@ impl<'m> Converter<'m> {
             self.checks.push(Check { kind, results: [at, at + 1], span: self.m.op(op).span });
         }
         Ok(operands)
+    }
+
+    /// What a probe of the block recorded, whose name a check says.
+    fn probed(&mut self, block: BlockId, check: OpId) -> Convert<InstrId> {
+        let id = self.string(check, "probe_id");
+        let is_probe =
+            |op: &OpId| self.m.op_name(*op) == "interpreter.probe" && self.string(*op, "probe_id") == id;
+        let probes: Vec<OpId> = self.m.block(block).operations.iter().copied().filter(is_probe).collect();
+        let iteration = usize::try_from(self.int_or(check, "iteration", 1)?).unwrap_or(0);
+        match iteration.checked_sub(1).and_then(|i| probes.get(i)) {
+            Some(&probe) => self.value(self.operand_values(probe)[0], probe),
+            None => self.unsupported(check, "the probe is in a region, or is nowhere"),
+        }
     }
 
     /// Begins a computation.

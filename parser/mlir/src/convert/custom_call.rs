@@ -108,6 +108,34 @@ impl Converter<'_> {
         Ok(())
     }
 
+    /// `interpreter.run_parallel`: a call of its own, which a runner of tests implements. It calls the programs of the grid
+    /// in row-major order, and after them what feeds it.
+    pub(super) fn run_parallel(&mut self, op: OpId) -> Convert<()> {
+        let operands = self.operands(op)?;
+        let rows = match self.attr(op, "programs") {
+            Some(Attribute::Array(rows)) => rows.len(),
+            _ => return self.structure(op, "has no `programs`"),
+        };
+        let (programs, feeds) = (self.symbols(op, "programs"), self.symbols(op, "infeed"));
+        let columns = programs.len().checked_div(rows).unwrap_or(0);
+        let called: Option<Vec<hlo::ComputationId>> =
+            programs.iter().chain(&feeds).map(|name| self.called.get(self.functions.get(name)?).copied()).collect();
+        let Some(called) = called else { return self.structure(op, "names a function that is not there") };
+        let config = format!("{rows} {columns}");
+        let attrs = Attrs::new()
+            .with(AttrKey::CustomCallTarget, AttrValue::Str(crate::convert::RUN_PARALLEL.into()))
+            .with(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true))
+            .with(AttrKey::CalledComputations, AttrValue::Computations(called.into()))
+            .with(AttrKey::BackendConfig, AttrValue::BackendConfig(Box::new(BackendConfig::Str(config.into()))));
+        let shape = Shape::tuple(self.result_shapes(op)?);
+        let id = self.emit(Opcode::CustomCall, shape, &operands, attrs);
+        for i in 0..self.m.op(op).results.len() {
+            let part = self.get(id, i);
+            self.bind(op, i, part);
+        }
+        Ok(())
+    }
+
     /// A dictionary in HLO's form: that of MLIR.
     fn dictionary_text(&self, attribute: crate::ir::AttrId) -> String {
         crate::print::attribute_text(self.m, attribute)

@@ -42,6 +42,7 @@ impl Converter<'_> {
         Ok(Some(match name {
             "expect_eq" | "expect_eq_const" => CheckKind::Equal,
             "eq" => CheckKind::Almost(TOLERANCE),
+            "expect_serialized_eq" => CheckKind::Equal,
             "expect_almost_eq" if self.m.op_name(op).ends_with(".custom_call") => {
                 CheckKind::Almost(CUSTOM_CALL_TOLERANCE)
             }
@@ -55,7 +56,7 @@ impl Converter<'_> {
                     max: ulps(self.int_or(op, "max_ulp_difference", CLOSE_ULPS as i64)?),
                 }
             }
-            _ => return self.unsupported(op, "this check looks at files"),
+            _ => return self.unsupported(op, "no check of this name is known"),
         }))
     }
 
@@ -77,6 +78,7 @@ impl Converter<'_> {
                 "tensor.cast" => self.cast(op),
                 "interpreter.print" => Ok(()),
                 "interpreter.probe" => self.same(op),
+                "interpreter.run_parallel" => self.run_parallel(op),
                 "sdy.sharding_constraint" => self.sharding_constraint(op),
                 _ => self.unsupported(op, "the dialect has no HLO"),
             },
@@ -92,9 +94,9 @@ impl Converter<'_> {
         match name {
             "constant" => self.constant(op),
             "abs" => self.unary(op, O::Abs),
-            "cbrt" => self.unary(op, O::Cbrt),
+            "cbrt" => self.cbrt(op),
             "ceil" => self.unary(op, O::Ceil),
-            "convert" => self.unary(op, O::Convert),
+            "convert" => self.convert(op),
             "cosine" => self.unary(op, O::Cosine),
             "count_leading_zeros" => self.unary(op, O::CountLeadingZeros),
             "erf" => self.unary(op, O::Erf),
@@ -149,7 +151,7 @@ impl Converter<'_> {
             "reduce_precision" => self.reduce_precision(op),
             "copy" => self.unary(op, O::Copy),
             "bitcast" => self.unary(op, O::Bitcast),
-            "bitcast_convert" => self.unary(op, O::BitcastConvert),
+            "bitcast_convert" => self.bitcast_convert(op),
             "iota" => self.iota(op),
             "broadcast" => self.broadcast(op),
             "broadcast_in_dim" => self.broadcast_in_dim(op),

@@ -96,6 +96,53 @@ impl Converter<'_> {
         self.bind_one(op, zeros)
     }
 
+    /// `convert`: of a complex number to a real one its real part, whatever the imaginary one is.
+    pub(super) fn convert(&mut self, op: OpId) -> Convert<()> {
+        let [x] = self.exactly(op)?;
+        let shape = self.result_shape(op)?;
+        let (from, to) = (self.type_of(x), shape.element_type());
+        if from.is_complex() && to.is_some_and(|to| !to.is_complex()) {
+            let dims = self.dims_of(x);
+            let real = self.plain(Opcode::Real, Shape::array(from.real_part(), &dims), &[x]);
+            let id = self.plain(Opcode::Convert, shape, &[real]);
+            return self.bind_one(op, id);
+        }
+        self.unary(op, Opcode::Convert)
+    }
+
+    /// `bitcast_convert`, in which a predicate is one bit and not, as in HLO, a byte.
+    pub(super) fn bitcast_convert(&mut self, op: OpId) -> Convert<()> {
+        let [x] = self.exactly(op)?;
+        let shape = self.result_shape(op)?;
+        let (from, to) = (self.type_of(x), shape.element_type());
+        if from == ElementType::Pred && to != Some(ElementType::Pred) {
+            let bits = self.convert_to(x, ElementType::U1);
+            let id = self.plain(Opcode::BitcastConvert, shape, &[bits]);
+            return self.bind_one(op, id);
+        }
+        if let Shape::Array(array) = &shape
+            && array.element_type == ElementType::Pred
+            && from != ElementType::Pred
+        {
+            let bits = Shape::Array(array.with_type(ElementType::U1));
+            let bits = self.plain(Opcode::BitcastConvert, bits, &[x]);
+            let id = self.convert_to(bits, ElementType::Pred);
+            return self.bind_one(op, id);
+        }
+        self.unary(op, Opcode::BitcastConvert)
+    }
+
+    /// `cbrt`, of complex numbers by a power.
+    pub(super) fn cbrt(&mut self, op: OpId) -> Convert<()> {
+        let [x] = self.exactly(op)?;
+        if !self.type_of(x).is_complex() {
+            return self.unary(op, Opcode::Cbrt);
+        }
+        let third = self.like(x, 1.0 / 3.0);
+        let id = self.op2(Opcode::Power, x, third);
+        self.bind_one(op, id)
+    }
+
     pub(super) fn compare(&mut self, op: OpId) -> Convert<()> {
         let operands: [_; 2] = self.exactly(op)?;
         let Some(direction) = self.word(op, "comparison_direction").and_then(Direction::from_text) else {

@@ -80,12 +80,6 @@ pub(crate) fn filled(element: ElementType, dims: &[i64], bits: u128, count: usiz
     ArrayLiteral { dims: Dims::from_slice(dims), buffer: Arc::new(buffer) }
 }
 
-/// A scalar of an element type that is a number (in complex types its real part); the nearest one where there is not the
-/// number itself.
-pub(crate) fn number(element: ElementType, x: f64) -> ArrayLiteral {
-    filled(element, &[], number_bits(element, x), 1)
-}
-
 /// The bits of the nearest number of an element type.
 pub(crate) fn number_bits(element: ElementType, x: f64) -> u128 {
     use ElementType as E;

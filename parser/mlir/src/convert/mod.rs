@@ -36,6 +36,10 @@ use rustc_hash::FxHashMap;
 use crate::ir::{Attribute, Module, OpId, Type};
 use cx::{Body, Converter};
 
+/// The target of the call that runs functions on a grid of devices, which tests of collectives have. Its configuration is
+/// the number of replicas and of partitions.
+pub const RUN_PARALLEL: &str = "interpreter.run_parallel";
+
 /// How a check compares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CheckKind {

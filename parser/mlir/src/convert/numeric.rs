@@ -1,6 +1,6 @@
 //! Small expressions, of which operations without an opcode are made.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs, CompareType, Direction};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction};
 use hlo::{ElementType, InstrId, Opcode, Shape};
 
 use super::cx::{Converter, list};
@@ -69,14 +69,6 @@ impl Converter<'_> {
     pub(super) fn cmp_to(&mut self, direction: Direction, a: InstrId, number: f64) -> InstrId {
         let b = self.like(a, number);
         self.cmp(direction, a, b)
-    }
-
-    pub(super) fn cmp_total(&mut self, direction: Direction, a: InstrId, b: InstrId) -> InstrId {
-        let dims = self.dims_of(a);
-        let attrs = Attrs::new()
-            .with(AttrKey::Direction, AttrValue::Direction(direction))
-            .with(AttrKey::CompareType, AttrValue::CompareType(CompareType::TotalOrder));
-        self.emit(Opcode::Compare, Shape::array(ElementType::Pred, &dims), &[a, b], attrs)
     }
 
     pub(super) fn convert_to(&mut self, x: InstrId, ty: ElementType) -> InstrId {

@@ -78,8 +78,8 @@ impl Converter<'_> {
         // The operands as the numbers that they stand for, in place of the storage values.
         let operands = self.operand_values(op).to_vec();
         let mut saved = Vec::new();
-        for &value in &operands {
-            if self.quantized(value).is_some() {
+        for (i, &value) in operands.iter().enumerate() {
+            if self.quantized(value).is_some() && !operands[..i].contains(&value) {
                 let expressed = self.expressed(value, op)?;
                 saved.push((value, self.body.values.insert(value, expressed)));
             }
