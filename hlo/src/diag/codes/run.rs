@@ -67,4 +67,7 @@ super::codes! {
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"
         "What a custom call computes is known only to who registered its target, and this engine has no registration under\n\
          that name (or not for these operands).",
+    UNSUPPORTED_IN_PROTO = "U0003" "XLA's protocol buffers have no field for this"
+        "The program says something for which HloModuleProto has no field, so that it cannot be written in that form without losing\n\
+         it. docs/formats.md lists what that is. The message names the instruction and the attribute.",
 }
