@@ -280,6 +280,20 @@ fn parse_bytes(
         }
         return protos::read(name, bytes, form, read);
     }
+    let bytes = match mlir::text_of_bytecode(&bytes) {
+        None => bytes,
+        Some(Ok(text)) => text.into_bytes(),
+        Some(Err(diagnostics)) => {
+            return Err(Box::new(Rejected {
+                stage: Stage::Parse,
+                exit: mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse),
+                file: name,
+                diagnostics,
+                text: String::new(),
+                message: String::new(),
+            }));
+        }
+    };
     let source = text_of(name.clone(), bytes).map_err(|f| Box::new(Rejected::unread(&name, f)))?;
     let start = Instant::now();
     let (module, diagnostics) = parse_pasted(&source.text, pick);

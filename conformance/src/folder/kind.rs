@@ -51,7 +51,7 @@ const BINARY: [(&[u8], Kind); 10] = [
     (b"\x93NUMPY", Kind::Arrays),
     (b"\x7fELF", Kind::Report("object code")),
     (b"BC\xc0\xde", Kind::Report("LLVM bitcode")),
-    (b"ML\xefR", Kind::Unread("MLIR bytecode")),
+    (b"ML\xefR", Kind::Program),
     (b"\x1f\x8b", Kind::Unread("compressed")),
     (b"\x28\xb5\x2f\xfd", Kind::Unread("compressed")),
     (b"\x89PNG", Kind::Report("a picture")),

@@ -76,6 +76,21 @@ pub(crate) fn parse(text: &str, pick: Option<&Pick>, memory_bytes: u64) -> (Opti
     }
 }
 
+/// The text of a program in MLIR bytecode, or in what `jax.export` serializes; places in the program are places in it. `None`: it is neither.
+///
+/// Errors: the file is damaged, with offsets in it.
+pub(crate) fn text_of_bytecode(file: &[u8]) -> Option<Result<String, Diagnostics>> {
+    use hlo_mlir::bytecode::{export, is_bytecode, read};
+    let module = if is_bytecode(file) {
+        read(file)
+    } else if export::is_export(file) {
+        export::read(file).and_then(|export| read(&file[export.artifact]))
+    } else {
+        return None;
+    };
+    Some(module.map(|module| print(&module, &PrintOptions::default())))
+}
+
 /// The names of the modules of a text; empty ones of those that have none.
 pub(crate) fn module_names(text: &str) -> Vec<String> {
     split(text)
