@@ -9,7 +9,7 @@ use std::process::Command;
 /// The folder of this build, where the library lies beside the test.
 fn build_folder() -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.parent().and_then(Path::parent).unwrap().to_owned()
+    test.parent().map(Path::to_owned).unwrap()
 }
 
 #[test]
