@@ -1,6 +1,8 @@
 //! Programs that are compiled to files, run from them, and kept in a cache.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
 
@@ -21,6 +23,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("ahead/a compiled program is complete or absent", output),
         function("ahead/a cache compiles once and is looked after", cache),
         function("ahead/a cache that is damaged costs nothing but time", damaged_cache),
+        function("ahead/processes killed at any moment leave a cache that is right", killed),
+        function("ahead/several processes share a cache", shared_cache),
     ]
 }
 
@@ -142,4 +146,57 @@ fn damaged_cache() {
         run();
         assert_eq!(fs::read(&entry).unwrap(), whole);
     }
+}
+
+/// How many processes are killed.
+const KILLED: u64 = 30;
+
+fn killed() {
+    let d = Dir::new();
+    let folder = at(&d, "cache");
+    for n in 0..KILLED {
+        let text = PROGRAM.replace("constant(3)", &format!("constant({n})"));
+        let program = d.file(&format!("m{n}.hlo"), text);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_hlo"))
+            .args(["run", &program, "--cache", &folder])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // At moments all over the way of such a run.
+        std::thread::sleep(Duration::from_millis(n * 37 % 150));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    if fs::metadata(&folder).is_ok() {
+        ends(&hlo(&["cache", "verify", &folder]), 0);
+    }
+    for n in [0, KILLED / 2, KILLED - 1] {
+        ends(&hlo(&["run", &at(&d, &format!("m{n}.hlo")), "--cache", &folder]), 0);
+    }
+    ends(&hlo(&["cache", "verify", &folder]), 0);
+}
+
+fn shared_cache() {
+    let d = Dir::new();
+    let folder = at(&d, "cache");
+    let programs: Vec<String> = (0..8)
+        .map(|n| d.file(&format!("m{n}.hlo"), PROGRAM.replace("constant(3)", &format!("constant({n})"))))
+        .collect();
+    let start = || {
+        Command::new(env!("CARGO_BIN_EXE_hlo"))
+            .arg("run")
+            .args(&programs)
+            .args(["--cache", &folder])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let processes = [start(), start(), start()];
+    for mut process in processes {
+        assert_eq!(process.wait().unwrap().code(), Some(0));
+    }
+    let listed = hlo(&["cache", "verify", &folder, "--json"]);
+    ends(&listed, 0);
+    assert_eq!(json_lines(&listed).len(), programs.len());
 }

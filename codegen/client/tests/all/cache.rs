@@ -37,6 +37,31 @@ fn requests_at_once_compile_once() {
 }
 
 #[test]
+fn many_threads_and_programs_compile_each_once() {
+    const THREADS: usize = 8;
+    const PROGRAMS: u32 = 40;
+    let client = crate::common::cpu();
+    let x = client.buffer(&floats(&[1.0, 2.0, 3.0])).unwrap();
+    let options = CompileOptions { opt_level: 0, ..CompileOptions::default() };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (client, x, options) = (&client, &x, &options);
+            scope.spawn(move || {
+                // Each begins elsewhere, so that they meet at different programs.
+                for n in (0..PROGRAMS).map(|n| (n + thread as u32 * 5) % PROGRAMS) {
+                    let program = client.compile(&client.parse(&adds(3, n)).unwrap(), options).unwrap();
+                    let n = n as f32;
+                    assert_eq!(values(&program.execute(&[x, x]).unwrap()[0]), [2.0 + n, 4.0 + n, 6.0 + n]);
+                }
+            });
+        }
+    });
+    let statistics = client.cache_statistics();
+    assert_eq!(statistics.compilations, u64::from(PROGRAMS));
+    assert_eq!(statistics.memory_hits, (THREADS as u64 - 1) * u64::from(PROGRAMS));
+}
+
+#[test]
 fn names_do_not_matter_and_constants_do() {
     let client = crate::common::cpu();
     let text = adds(3, 1);
