@@ -40,12 +40,15 @@
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
+//! `cause` says of what is undecided at which instruction its bound is lost.
+//!
 //! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
 //! hard radii are the same and 16 where not, until its last use; and what a rule takes while it works, which is asked for before. `blocks`
 //! keeps the latter small for elementwise instructions. What would pass the limit ends the certification as out of memory.
 
 mod account;
 mod blocks;
+mod cause;
 mod complex;
 mod decompositions;
 mod devices;
@@ -97,6 +100,7 @@ use account::Account;
 use limits::Limits;
 use relations::Relations;
 
+pub use cause::{Cause, Causes};
 pub(crate) use number::Format;
 pub use scope::Scope;
 

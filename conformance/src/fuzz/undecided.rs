@@ -1,0 +1,68 @@
+//! Which kinds of elements a hunt leaves undecided: those that differ, by the instruction at which their bounds are lost.
+
+use std::collections::BTreeMap;
+
+use hlo::{ElementType, Opcode};
+use serde::{Deserialize, Serialize};
+
+use crate::certify::{Causes, certify};
+use crate::differential::{Difference, Settings, Subject};
+use crate::verdict::Class;
+
+/// How many elements are undecided for one reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Undecided {
+    /// Elements that differ.
+    pub elements: u64,
+    /// Programs that have some.
+    pub programs: u64,
+    /// The number of the first of these programs.
+    pub first: u64,
+}
+
+impl Undecided {
+    pub(super) fn add(&mut self, other: &Undecided) {
+        let first = if self.programs == 0 { other.first } else { self.first.min(other.first) };
+        *self = Undecided {
+            elements: self.elements + other.elements,
+            programs: self.programs + other.programs,
+            first,
+        };
+    }
+}
+
+/// What is said where no instruction is found.
+const NOT_FOUND: &str = "not found";
+
+/// The undecided elements of program `number` by their kinds, such as `divide f32`: opcode and element type of the instruction at which bounds are lost.
+pub(super) fn kinds(
+    number: u64,
+    difference: &Difference,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> BTreeMap<String, Undecided> {
+    let mut kinds = BTreeMap::new();
+    if difference.tally.undecided == 0 {
+        return kinds;
+    }
+    let mut causes = Causes::default();
+    let run = subject.inputs().and_then(|inputs| {
+        certify(subject.module, inputs, &settings.run, difference.allowances, &mut causes)
+    });
+    for (name, verdict) in difference.arrays.iter().filter(|(_, v)| v.tally.undecided > 0) {
+        let array = name.rsplit("out").next().and_then(|n| n.parse().ok());
+        let cause = run.is_ok().then(|| causes.of_result(subject.module, array?)).flatten();
+        let kind = cause.map_or_else(|| NOT_FOUND.to_owned(), |c| described(c.opcode, c.ty));
+        let of: &mut Undecided = kinds.entry(kind).or_default();
+        *of = Undecided { elements: of.elements + verdict.tally.undecided, programs: 1, first: number };
+    }
+    debug_assert!(difference.arrays.iter().any(|(_, v)| v.class() >= Class::Undecided));
+    kinds
+}
+
+fn described(opcode: Opcode, ty: Option<ElementType>) -> String {
+    match ty {
+        Some(ty) => format!("{opcode} {ty}"),
+        None => opcode.to_string(),
+    }
+}
