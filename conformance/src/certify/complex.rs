@@ -40,9 +40,9 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 let (re, im) = operands[k].at(at(k));
                 if case.settings.allowances.flush_denormals
                     && let Some(f) = Format::of(operands[k].ty)
-                    && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.min_normal())
+                    && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.flushes_below())
                 {
-                    r += f.min_normal();
+                    r += f.flushes_below();
                 }
                 exact &= r == 0.0;
                 Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)) }
@@ -58,7 +58,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let (re, im) = value.at(i);
         let v = value.modulus(i);
         if exact && ulps == 0.0 {
-            return if case.settings.allowances.flush_denormals && v < 2.0 * format.min_normal() {
+            return if case.settings.allowances.flush_denormals && v < 2.0 * format.flushes_below() {
                 v
             } else {
                 0.0
@@ -82,7 +82,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let mut r = (change + roundings * format.ulp(reached + ulps * format.ulp(reached)))
             * (1.0 + 8.0 * f64::EPSILON);
         if case.settings.allowances.flush_denormals {
-            r += 4.0 * format.min_normal();
+            r += 4.0 * format.flushes_below();
         }
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });

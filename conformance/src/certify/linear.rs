@@ -34,7 +34,7 @@ impl Unit {
         let format = Format::of(ty)?;
         let flush = case.settings.allowances.flush_denormals;
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
-        let absolute = if flush { 2.0 * format.min_normal() } else { format.least() };
+        let absolute = if flush { 2.0 * format.flushes_below() } else { format.least() };
         Some(Unit { relative: format.unit() * times, absolute: absolute * times })
     }
 
@@ -169,7 +169,8 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let block = |dims: &[i64]| dims.iter().skip(rank - lengths.len()).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
     let format = Format::of(coarser(x.ty, result.element_type()))?;
-    let flush = if case.settings.allowances.flush_denormals { format.min_normal() } else { format.least() };
+    let flush =
+        if case.settings.allowances.flush_denormals { format.flushes_below() } else { format.least() };
     // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
     let stages = points.log2().ceil() + 2.0;
     let steps = if points <= 256.0 { 2.0 * points + 16.0 * stages } else { 48.0 * stages };
@@ -388,6 +389,12 @@ impl<'a> Batch<'a> {
         Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(self.unit.times(6.0))
     }
 
+    /// Whether an intermediate value may be too large for the type.
+    fn overflows(&self, ball: Ball) -> bool {
+        let max = Format::of(self.arrays[0].ty).map_or(f64::INFINITY, |f| f.max);
+        ball.size + ball.off >= max
+    }
+
     fn results(&self, off: &[Vec<f64>], mode: Mode) -> Found {
         let each = off.iter().enumerate().map(|(k, off)| settled(self.case, k, off, mode));
         Some(each.collect())
@@ -405,7 +412,11 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
             let f = batch.feature[i];
             let factor = g[f].times(batch.ball(1, f), u.times(2.0));
             let centered = batch.ball(0, i).plus(mean[f], u.times(2.0));
-            centered.times(factor, u.times(2.0)).plus(batch.ball(2, f), u.times(2.0)).off
+            let product = centered.times(factor, u.times(2.0));
+            let sum = product.plus(batch.ball(2, f), u.times(2.0));
+            // The product of the operand and that of the mean, each by itself, are no larger than this one: rounded as often, and as likely to overflow.
+            let affine = case.settings.allowances.affine_batch_norm && batch.overflows(sum);
+            if mode == Mode::Hard && affine { UNKNOWN } else { sum.off }
         };
         (0..n).map(element).collect()
     };

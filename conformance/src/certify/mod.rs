@@ -33,6 +33,8 @@
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
+//! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
+//! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
@@ -70,6 +72,7 @@ mod plain;
 mod probe;
 mod products;
 mod rank;
+mod reciprocals;
 mod reductions;
 mod reflectors;
 mod region;
@@ -82,6 +85,7 @@ mod sum_limits;
 mod sums;
 mod terms;
 mod walk;
+mod windows;
 
 use std::sync::Arc;
 use std::sync::mpsc;

@@ -181,7 +181,7 @@ fn plain(case: &Case<'_>) -> Option<Order> {
 fn is_flushed(case: &Case<'_>) -> bool {
     let denormal = |a: &Arg<'_>| {
         Format::of(a.tensor.element_type()).is_some_and(|format| {
-            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.min_normal())
+            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.flushes_below())
         })
     };
     case.settings.allowances.flush_denormals && case.args.iter().any(denormal)

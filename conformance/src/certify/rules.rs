@@ -17,7 +17,7 @@ use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reflectors, relations, reordered, sums,
+    movement, multiplied, order, reciprocals, reflectors, relations, reordered, sums, windows,
 };
 use crate::engine::RunOptions;
 
@@ -96,6 +96,9 @@ impl Case<'_> {
         }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
+        if reciprocals::applies(self) {
+            return false;
+        }
         let arithmetic = !moves(self.opcode());
         if arithmetic
             && (allowed.excess_precision && self.results.iter().any(narrow)
@@ -159,7 +162,8 @@ pub(super) fn is_exact_region(
             }
             Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Opaque => false,
         };
-        exact && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
+        let quotient = instr.opcode == Opcode::Divide && plain && allowed.reciprocals;
+        exact && !quotient && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
     });
     exact && !(allowed.contraction && multiplies && adds)
 }
@@ -193,6 +197,12 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 }
 
 fn computed(case: &Case<'_>) -> Vec<Leaf> {
+    let mut leaves = in_any_order(case);
+    windows::reach(case, &mut leaves);
+    leaves
+}
+
+fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
     let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
@@ -377,6 +387,10 @@ fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
 fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     let radii = case.radii(mode);
     let mut found = by(case, &radii, mode)?;
+    if reciprocals::applies(case) {
+        found =
+            found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
+    }
     if case.settings.allowances.excess_precision && !moves(case.opcode()) {
         for (radii, t) in found.iter_mut().zip(&case.results) {
             *radii = unrounded(t, std::mem::take(radii), mode);

@@ -4,6 +4,7 @@
 
 mod cause;
 mod decompositions;
+mod liberties;
 mod limits;
 mod reordered;
 
