@@ -27,7 +27,7 @@ enum Lost {
 
 impl Lost {
     fn of(bounds: &Bounds, len: usize) -> Lost {
-        let Bounds { soft, hard } = bounds;
+        let Bounds { soft, hard, .. } = bounds;
         let unbounded = match soft {
             Radii::Zero => false,
             Radii::Unknown => true,

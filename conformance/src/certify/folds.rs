@@ -197,6 +197,7 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
             let bounds = Bounds {
                 soft: put_radii(&old.soft, &lanes, &new.soft, terms.results),
                 hard: put_radii(&old.hard, &lanes, &new.hard, terms.results),
+                ..Bounds::default()
             };
             accumulated.1[j] = Arc::new(Leaf::new(bounds, false));
         }

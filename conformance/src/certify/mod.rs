@@ -34,6 +34,7 @@
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
+//! | `special` | sums, complex arithmetic, transforms, linear systems, quotients | which infinities and NaNs an order or a formula gives |
 //! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
@@ -81,6 +82,7 @@ mod reordered;
 mod rules;
 mod scope;
 mod selected;
+mod special;
 mod sum_limits;
 mod sums;
 mod terms;
@@ -107,6 +109,7 @@ use relations::Relations;
 pub use cause::{Cause, Causes};
 pub(crate) use number::Format;
 pub use scope::Scope;
+pub use special::{Special, Specials};
 
 /// Elements that a task of a parallel pass takes.
 const PARALLEL: usize = 1 << 14;
@@ -270,17 +273,19 @@ pub struct Bounds {
     pub soft: Radii,
     /// What roundings may come to if decisions that hang on them fall otherwise.
     pub hard: Radii,
+    /// Infinities and NaNs that are explained besides.
+    pub specials: Specials,
 }
 
 impl Bounds {
     /// Of `n` elements, nothing is known.
     pub fn unknown(n: usize) -> Bounds {
-        Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n) }
+        Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n), ..Bounds::default() }
     }
 
     /// Of these radii: hard ones are at least the soft ones.
     fn of(soft: Radii, hard: Radii) -> Bounds {
-        Bounds { hard: hard.max(&soft), soft }
+        Bounds { hard: hard.max(&soft), soft, ..Bounds::default() }
     }
 
     /// The radii that are asked for.
@@ -293,14 +298,15 @@ impl Bounds {
 
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
-        let Bounds { soft, hard } = self;
+        let Bounds { soft, hard, specials } = self;
         let hard = if hard.is_same(&soft) || hard == soft { soft.clone() } else { hard };
-        Bounds { soft, hard }
+        Bounds { soft, hard, specials }
     }
 
     /// What they take.
     fn bytes(&self) -> u64 {
-        self.soft.bytes() + if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() }
+        let hard = if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() };
+        self.soft.bytes() + hard + self.specials.bytes()
     }
 
     /// Whether the array is the reference's to the bit.
@@ -606,7 +612,7 @@ fn unknown_tree(value: &Value) -> Tree {
 fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
     match (value, tree) {
         (Value::Array(t), Tree::Array(leaf)) => {
-            let bounds = Bounds { soft: leaf.bounds.soft.clone(), hard: Radii::unknown(t.len()) };
+            let bounds = Bounds { soft: leaf.bounds.soft.clone(), ..Bounds::unknown(t.len()) };
             Tree::Array(Arc::new(Leaf::new(bounds, leaf.product)))
         }
         (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {

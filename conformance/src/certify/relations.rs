@@ -443,7 +443,7 @@ fn narrow(case: &Case<'_>, leaf: &mut Leaf, of: impl Fn(usize, Mode) -> Limits) 
         let (each, limits) = each.unzip();
         Radii::limited(each, limits)
     };
-    let Bounds { soft, hard } = &leaf.bounds;
+    let Bounds { soft, hard, .. } = &leaf.bounds;
     let (soft, hard) = (narrowed(soft, Mode::Soft), narrowed(hard, Mode::Hard));
     leaf.bounds = Bounds::of(soft, hard).shared();
 }

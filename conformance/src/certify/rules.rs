@@ -17,7 +17,7 @@ use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reciprocals, reflectors, relations, reordered, sums, windows,
+    movement, multiplied, order, reciprocals, reflectors, relations, reordered, special, sums, windows,
 };
 use crate::engine::RunOptions;
 
@@ -199,6 +199,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 fn computed(case: &Case<'_>) -> Vec<Leaf> {
     let mut leaves = in_any_order(case);
     windows::reach(case, &mut leaves);
+    special::beside(case, &mut leaves);
     leaves
 }
 
@@ -273,7 +274,7 @@ pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
     {
         drop(soft);
         let hard = at_least(t, hard);
-        return Bounds { soft: hard.clone(), hard };
+        return Bounds { soft: hard.clone(), hard, ..Bounds::default() };
     }
     // Integers are decisions of their own.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
@@ -302,6 +303,7 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
     match call.meaning() {
         Meaning::Same => Some(case.args.iter().map(|a| a.leaf.bounds.clone()).collect()),
         Meaning::Exact if exact => Some(case.results.iter().map(|_| Bounds::default()).collect()),
+        Meaning::Exact if let Some(moved) = movement::resized(case) => Some(moved),
         Meaning::TopK => {
             let called = case.instr.attrs.called_computations();
             if exact && called.iter().all(|&c| is_exact_region(case.module, c, &case.settings.allowances)) {
@@ -314,10 +316,7 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
         Meaning::Expansion(module) => stands_for(case, &module),
         Meaning::Open => lapack::bounds(case),
         Meaning::Exact if case.args.iter().all(|a| a.leaf.bounds.soft.is_zero()) => Some(
-            case.results
-                .iter()
-                .map(|t| Bounds { soft: Radii::Zero, hard: Radii::unknown(t.len()) })
-                .collect(),
+            case.results.iter().map(|t| Bounds { soft: Radii::Zero, ..Bounds::unknown(t.len()) }).collect(),
         ),
         Meaning::Exact => None,
     }

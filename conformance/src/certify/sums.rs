@@ -169,10 +169,14 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let flushed = case.settings.allowances.flush_denormals;
             let times = if flushed { single.flushes_below() / single.least() } else { 1.0 };
             spread.iter_mut().zip(small).for_each(|(s, small)| *s += small * times);
-            let most = |k: usize| xs[k].largest.iter().copied().fold(0.0, f64::max);
-            if most(operand) * most(scale) >= single.max {
-                magnitude.fill(f64::INFINITY);
-            }
+            let large = run(&|k| {
+                if k == operand || k == scale { known(&xs[k].largest) } else { vec![1.0; xs[k].off.len()] }
+            })?;
+            magnitude
+                .iter_mut()
+                .zip(large)
+                .filter(|(_, m)| *m >= single.max)
+                .for_each(|(m, _)| *m = f64::INFINITY);
         }
     }
     let complex = case.args.iter().any(|a| a.tensor.element_type().is_complex());

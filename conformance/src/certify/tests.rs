@@ -7,6 +7,7 @@ mod decompositions;
 mod liberties;
 mod limits;
 mod reordered;
+mod specials;
 
 use super::*;
 use crate::engine::Limits;
