@@ -176,8 +176,16 @@ impl Causes {
                 _ => instr.operands().get(number),
             };
             found.extend(operand.map(|&o| (o, array)));
-            if instr.opcode == Opcode::While {
-                found.extend(called.iter().map(|&c| (module.root(c), array)));
+            // What the body has given, and what decides that it runs.
+            match instr.opcode {
+                Opcode::While => {
+                    found.extend(called.iter().map(|&c| (module.root(c), array)));
+                    found.extend(called.iter().flat_map(|&c| self.arrays(module.root(c))));
+                }
+                Opcode::Conditional => {
+                    found.extend(instr.operands().first().into_iter().flat_map(|&o| self.arrays(o)))
+                }
+                _ => {}
             }
         }
         found

@@ -17,7 +17,8 @@ use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reciprocals, reflectors, relations, reordered, special, sums, windows,
+    movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, special, sums,
+    windows,
 };
 use crate::engine::RunOptions;
 
@@ -391,6 +392,8 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
             found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
     }
     if case.settings.allowances.excess_precision && !moves(case.opcode()) {
+        let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);
+        found = found.into_iter().map(twice).collect();
         for (radii, t) in found.iter_mut().zip(&case.results) {
             *radii = unrounded(t, std::mem::take(radii), mode);
         }

@@ -239,3 +239,14 @@ fn a_window_without_a_single_best_one_is_open() {
     let b = &certified(&text(ge), &[&[3.0; 6], &[1.0, 2.0, 3.0]], any)[0].1;
     assert!(b.soft.is_zero(), "decided as the reference decides: {b:?}");
 }
+
+/// The root of 3.875 in f8e3m4 (4 bits behind the point): 1.96850..., below the middle 1.96875 of 1.9375 and 2, which f16 rounds it to; the middle goes to the even one, 2.
+#[test]
+fn a_result_rounded_by_way_of_f16_is_inside() {
+    let text = "HloModule m\nENTRY e { x = f8e3m4[2] parameter(0)\n ROOT y = f8e3m4[2] sqrt(x) }";
+    let found = hard(text, &[&[3.875, 4.0]], with("excess-precision"));
+    assert!((0.0625..=0.125).contains(&found[0]) && found[1] < 0.125, "{found:?}");
+    assert_eq!(hard(text, &[&[3.875, 4.0]], Allowances::STRICT), [0.0; 2]);
+    let text = "HloModule m\nENTRY e { x = f8e5m2[2] parameter(0)\n ROOT y = f8e5m2[2] sqrt(x) }";
+    assert!(hard(text, &[&[3.5, 4.0]], with("excess-precision"))[1] <= 0.25);
+}
