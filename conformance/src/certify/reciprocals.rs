@@ -1,11 +1,16 @@
-//! Quotients that may be products with a reciprocal: `x / c` as `x * (1 / c)`, where `c` repeats numbers, so that fewer are divided by.
+//! Quotients that a compiler may compute otherwise, by the rules of real numbers:
 //!
-//! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one unit in the last place of `q` (`u` relatively, and `q` is less than `1 / u`
-//! halves of its unit); the product is rounded by half a unit, of the next binade perhaps, so it is less than two units from `q`. The reference is half a unit from `q`, and both are
-//! numbers of the type: they are at most [`ULPS`] apart.
+//! - `x / c` as `x * (1 / c)`, where `c` repeats numbers, so that fewer are divided by, or is a constant;
+//! - `x / exp(y)` as `x * exp(-y)`, and the same of powers;
+//! - `x / sqrt(y)` as `x * rsqrt(y)`, and the other way around;
+//! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers.
 //!
-//! That is so where the reciprocal is a normal number. Of divisors so large that it is denormal (or flushed) it is off by so much absolutely, times `x`; of divisors so small that it
-//! overflows nothing is known of the product.
+//! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one unit in the last place of `q` (a relative `u` of less than `1 / u` half units);
+//! the product is rounded by half a unit, of the next binade perhaps, so it is less than two units from `q`. The reference is half a unit from `q`, and both are
+//! numbers of the type: they are at most [`ULPS`] apart. That is so where the reciprocal is a normal number. Of divisors so large that it is denormal (or flushed) it is off by so much
+//! absolutely, times `x`; of divisors so small that it overflows nothing is known of the product.
+//!
+//! Of the others each way has one rounding more than there are operations, each of a relative `u`, which is at most a unit in the last place: those of the reference, and as many of the engine.
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
 use rustc_hash::FxHashSet;
@@ -13,20 +18,71 @@ use rustc_hash::FxHashSet;
 use super::Radii;
 use super::limits::Limits;
 use super::number::{Format, Numbers};
-use super::rules::{Case, Mode};
+use super::rules::{Case, Mode, moves};
 
 /// How many units in the last place a product with the reciprocal is at most from the quotient, both rounded.
 const ULPS: f64 = 2.0;
 
+/// The same of two quotients in one another: two roundings each way.
+const REGROUPED_ULPS: f64 = 4.0;
+
 /// How many instructions are looked at before a divisor; one that is computed by more counts as one that repeats numbers.
 const MOST_INSTRUCTIONS: usize = 64;
 
-/// Whether an instruction is a division that may be such a product.
+/// How a quotient may be computed.
+#[derive(Clone, Copy, Default)]
+struct Ways {
+    /// By the reciprocal.
+    reciprocal: bool,
+    /// By a function of the negative exponent: it is not 0 where the divisor is infinite.
+    function: bool,
+    /// By the other root.
+    root: bool,
+    /// With the operands of another quotient.
+    regrouped: bool,
+}
+
+/// Whether an instruction is a division that may be computed otherwise.
 pub(super) fn applies(case: &Case<'_>) -> bool {
-    case.settings.allowances.reciprocals
-        && case.opcode() == Opcode::Divide
-        && case.results.first().is_some_and(|t| Format::of(t.element_type()).is_some())
-        && case.instr.operands().get(1).is_some_and(|&c| repeats(case.module, c, case.settings.nested))
+    let w = ways(case);
+    w.reciprocal || w.function || w.root || w.regrouped
+}
+
+fn ways(case: &Case<'_>) -> Ways {
+    let float = case.results.first().is_some_and(|t| Format::of(t.element_type()).is_some());
+    let &[x, c] = case.instr.operands() else { return Ways::default() };
+    if !(case.settings.allowances.reciprocals && case.opcode() == Opcode::Divide && float) {
+        return Ways::default();
+    }
+    let nested = case.settings.nested;
+    // Of what callers hand to an applied computation nothing is known.
+    let of = |id: InstrId| source(case.module, id, nested);
+    let is = |opcode: Option<Opcode>, of: &[Opcode]| opcode.is_none_or(|opcode| of.contains(&opcode));
+    let (x, divisor) = (of(x), of(c));
+    let function = is(divisor, &[Opcode::Exponential, Opcode::Power]);
+    Ways {
+        reciprocal: function || repeats(case.module, c, nested),
+        function,
+        root: is(divisor, &[Opcode::Sqrt, Opcode::Rsqrt]),
+        regrouped: is(x, &[Opcode::Divide]) || is(divisor, &[Opcode::Divide]),
+    }
+}
+
+/// The opcode that computes a value, movements and calls aside. `None`: it is not known.
+fn source(module: &Module, mut id: InstrId, nested: bool) -> Option<Opcode> {
+    for _ in 0..MOST_INSTRUCTIONS {
+        let instr = module.instr(id);
+        id = match instr.opcode {
+            Opcode::Parameter if nested => return None,
+            Opcode::Parameter if instr.parent() != module.entry() => {
+                let number = instr.parameter_number().and_then(|n| usize::try_from(n).ok())?;
+                only_passed(module, instr.parent(), number)?
+            }
+            opcode if moves(opcode) && instr.operands().len() == 1 => instr.operands()[0],
+            opcode => return Some(opcode),
+        };
+    }
+    None
 }
 
 /// Whether a value may repeat numbers, or be a constant once a compiler has folded it: computed from constants and broadcasts alone. What is handed to a
@@ -91,7 +147,8 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: 
         format,
         mode,
         flushed: case.settings.allowances.flush_denormals,
-        ulps: if v.im.is_some() { complex_ulps(case) } else { ULPS },
+        ulps: units(case, v.im.is_some()),
+        ways: ways(case),
         complex: v.im.is_some(),
     };
     quotients.mapped(v.len(), |i, r, limits| {
@@ -99,19 +156,32 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: 
         match product.apart(size, r, operand(&xs, 0, i), operand(&cs, 1, i)) {
             0.0 => (r, limits),
             apart => {
-                let wider = if product.is_regular(operand(&cs, 1, i)) { limits } else { Limits::NONE };
-                let wider = wider.wider(|end| 2.0 * (ULPS + 1.0) * format.ulp(end));
+                let regular = !product.ways.reciprocal || product.is_regular(operand(&cs, 1, i));
+                let wider = if regular { limits } else { Limits::NONE };
+                let wider = wider.wider(|end| 2.0 * (product.ulps + 1.0) * format.ulp(end));
                 ((r + apart).next_up(), wider)
             }
         }
     })
 }
 
-/// Units of the modulus: those of a quotient and of a product, and what the reciprocal is rounded by in addition.
-fn complex_ulps(case: &Case<'_>) -> f64 {
+/// How many units in the last place (of complex numbers, of the modulus) the other ways are off by, reference and engine together.
+fn units(case: &Case<'_>, complex: bool) -> f64 {
     let ty = case.results[0].element_type();
     let of = |opcode| f64::from(case.settings.allowances.functions.ulps(opcode, ty));
-    2.0 * (of(Opcode::Divide) + of(Opcode::Multiply) + ULPS)
+    let ways = ways(case);
+    let mut units = 0.0;
+    if ways.reciprocal {
+        units += ULPS;
+    }
+    if ways.root {
+        // Each of both functions and of what follows rounds; a unit of a function is two of the quotient at most.
+        units += 4.0 + 2.0 * of(Opcode::Rsqrt).max(of(Opcode::Sqrt));
+    }
+    if ways.regrouped {
+        units += REGROUPED_ULPS;
+    }
+    if complex { 2.0 * (of(Opcode::Divide) + of(Opcode::Multiply) + units) } else { units }
 }
 
 /// An operand's magnitude, and how far off it is.
@@ -127,6 +197,7 @@ struct Product {
     mode: Mode,
     flushed: bool,
     ulps: f64,
+    ways: Ways,
     complex: bool,
 }
 
@@ -157,10 +228,14 @@ impl Product {
         if v.is_nan() || r.is_infinite() || zero(c) && !zero(x) {
             return 0.0;
         }
-        let regular = self.is_regular(c);
+        let regular = !self.ways.reciprocal || self.is_regular(c);
         if zero(x) && (regular || c.size.is_infinite() || c.size - c.off > 2.0 / format.max && !self.complex)
         {
             return 0.0;
+        }
+        if self.ways.function && c.size.is_infinite() && x.size.is_finite() {
+            // A function that is too large has a reciprocal below the least normal number, and not 0.
+            return 2.0 * (x.size + x.off) * format.min_normal();
         }
         if x.size.is_infinite() || c.size.is_infinite() {
             return if regular || x.size.is_finite() { 0.0 } else { UNKNOWN };

@@ -219,18 +219,34 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         });
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };
-    let (sum, size) = (run(&|x| x)?, run(&f64::abs)?);
+    let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
+    let (sum, size) = (run(&finite)?, run(&|x| finite(x).abs())?);
+    // Infinite terms of either sign, and NaNs: of sums alone, since a product may make NaN of an infinity.
+    let infinite = case.args.iter().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
+    let has = |special: Special| -> Option<Vec<f64>> {
+        let is = |x: f64| f64::from(u8::from(Special::of(x) == special));
+        if infinite { run(&is) } else { Some(vec![0.0; sum.len()]) }
+    };
+    let [above, below, nan] = [has(Special::POSITIVE)?, has(Special::NEGATIVE)?, has(Special::NAN)?];
+    if infinite && factors > 0.0 {
+        return None;
+    }
     let limit = format.max * power_of_two(SCALE) * CLEARLY;
-    let each = sum.iter().zip(&size).map(|(&sum, &size)| {
-        if !(sum.is_finite() && size.is_finite()) {
+    let each = (0..sum.len()).map(|i| {
+        let (sum, size) = (sum[i], size[i]);
+        let (plus, minus) = (above[i] > 0.0, below[i] > 0.0);
+        if !(sum.is_finite() && size.is_finite()) || nan[i] > 0.0 || plus && minus {
             return Special::NONE;
         }
         let (above, below) = ((size + sum) / 2.0 >= limit, (size - sum) / 2.0 >= limit);
-        match (above, below, has_infinities(ty)) {
+        match (above || plus, below || minus, has_infinities(ty)) {
             (false, false, _) => Special::NONE,
             (_, _, false) => Special::NAN,
             (true, false, true) => Special::POSITIVE,
             (false, true, true) => Special::NEGATIVE,
+            // An infinite term is not forgotten.
+            (true, true, true) if plus => Special::POSITIVE.or(Special::NAN),
+            (true, true, true) if minus => Special::NEGATIVE.or(Special::NAN),
             (true, true, true) => Special::ANY,
         }
     });

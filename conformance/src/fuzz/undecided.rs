@@ -66,3 +66,30 @@ fn described(opcode: Opcode, ty: Option<ElementType>) -> String {
         None => opcode.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::differential::{Kind, differ};
+    use crate::engine::{InterpreterEngine, by_name};
+    use crate::frontend::parse_text;
+
+    /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, that hangs on the floor.
+    #[test]
+    fn undecided_elements_are_counted_by_what_decides_them() {
+        let text = "HloModule m\nENTRY e { x = f32[3] constant({0, 0, 1})\n y = f32[3] exponential(x)\n f = f32[3] floor(y)\n n = f32[3] negate(f)\n ROOT t = (f32[3], f32[3]) tuple(n, y) }";
+        let module = parse_text(text).0.unwrap();
+        let inputs = [Vec::new()];
+        let subject = Subject::new(&module, &inputs);
+        let settings = Settings { replay: false, ..Settings::default() };
+        let engine = by_name("interpreter:ulp-down").unwrap();
+        let difference = differ(&InterpreterEngine, &*engine, &subject, &settings);
+        assert_eq!((difference.kind, difference.tally.undecided), (Kind::Undecided, 2));
+        let mut found = kinds(7, &difference, &subject, &settings);
+        let floor = Undecided { elements: 2, programs: 1, first: 7 };
+        assert_eq!(found, BTreeMap::from([("floor f32".to_owned(), floor)]));
+        // Of two programs.
+        found.get_mut("floor f32").unwrap().add(&Undecided { elements: 3, programs: 1, first: 4 });
+        assert_eq!(found["floor f32"], Undecided { elements: 5, programs: 2, first: 4 });
+    }
+}

@@ -250,3 +250,44 @@ fn a_result_rounded_by_way_of_f16_is_inside() {
     let text = "HloModule m\nENTRY e { x = f8e5m2[2] parameter(0)\n ROOT y = f8e5m2[2] sqrt(x) }";
     assert!(hard(text, &[&[3.5, 4.0]], with("excess-precision"))[1] <= 0.25);
 }
+
+/// `x / (b c)`, `x c / b`, `x rsqrt(b)` and `x exp(-b)` in f32 in the place of quotients by quotients, roots and exponentials.
+#[test]
+fn quotients_of_quotients_roots_and_exponentials_are_inside_regrouped() {
+    let text = "HloModule m
+ENTRY e { x = f32[64] parameter(0)
+ b = f32[64] parameter(1)
+ c = f32[64] parameter(2)
+ q = f32[64] divide(x, b)
+ o0 = f32[64] divide(q, c)
+ t = f32[64] divide(b, c)
+ o1 = f32[64] divide(x, t)
+ s = f32[64] sqrt(b)
+ o2 = f32[64] divide(x, s)
+ e = f32[64] exponential(b)
+ o3 = f32[64] divide(x, e)
+ ROOT o = (f32[64], f32[64], f32[64], f32[64]) tuple(o0, o1, o2, o3) }";
+    let positive = |seed| some(64, seed).iter().map(|x| x.abs() + 0.5).collect::<Vec<f32>>();
+    let (x, b, c) = (some(64, 1), positive(2), positive(3));
+    let all = certified(text, &[&x, &b, &c], with("reciprocals"));
+    let strict = certified(text, &[&x, &b, &c], Allowances::STRICT);
+    let mut differ = [false; 4];
+    for i in 0..64 {
+        let (x, b, c) = (x[i], b[i], c[i]);
+        let ways = [x / (b * c), x * c / b, x * (1.0 / b.sqrt()), x * (-b).exp()];
+        for (k, way) in ways.into_iter().enumerate() {
+            let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[k].0.clone())).re[i];
+            let off = (f64::from(way) - reference).abs();
+            assert!(off <= all[k].1.soft.at(i), "{k} {i}: {off} {}", all[k].1.soft.at(i));
+            assert!(all[k].1.hard.at(i) < 1e-5, "{k} {i}");
+            differ[k] |= off > strict[k].1.hard.at(i);
+        }
+    }
+    assert_eq!(differ[..3], [true; 3]);
+    // exp(89) is infinite, exp(-89) is not 0.
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n b = f32[1] parameter(1)\n e = f32[1] exponential(b)\n ROOT q = f32[1] divide(x, e) }";
+    let functions = Allowances { functions: crate::engine::Functions::XLA_CPU, ..with("reciprocals") };
+    assert!(
+        certified(text, &[&[1e30], &[89.0]], functions)[0].1.soft.at(0) >= 1e30 * f64::from((-89f32).exp())
+    );
+}

@@ -24,6 +24,9 @@ fn a_sum_overflows_in_some_order_or_in_none() {
     assert_eq!(of(&[3e38, 3e38, -3e38, -3e38]), Special::ANY);
     assert_eq!(of(&[3e38, -3e38, 1e38]), Special::POSITIVE);
     assert_eq!(of(&[3e38, -3e38, 1e37]), Special::NONE);
+    // An infinite term meets the other infinity where the others overflow.
+    assert_eq!(of(&[3e38, 3e38, f32::NEG_INFINITY]), Special::NEGATIVE.or(Special::NAN));
+    assert_eq!(of(&[3e38, f32::NEG_INFINITY, 1.0]), Special::NONE);
     // Sums of f16 are in f32, where nothing overflows, unless the accumulator may be narrow.
     let half: &[f32] = &[6e4, 6e4, -6e4];
     let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
