@@ -20,7 +20,7 @@ enum Lost {
     #[default]
     Nothing,
     /// Some element has a hard bound beyond its soft one: a decision hangs on rounding.
-    Decided,
+    Decision,
     /// Some element has no bound.
     Bound,
 }
@@ -36,7 +36,7 @@ impl Lost {
         if unbounded {
             Lost::Bound
         } else if (0..len).any(|i| hard.at(i) > soft.at(i)) {
-            Lost::Decided
+            Lost::Decision
         } else {
             Lost::Nothing
         }
@@ -75,43 +75,43 @@ impl Visitor for Causes {
 }
 
 /// An array of an instruction's value.
-type Place = (InstrId, usize);
+type Array = (InstrId, usize);
 
 impl Causes {
     /// What array `number` of the module's result comes down to. `None`: all of its bounds are known.
     pub fn of_result(&self, module: &Module, number: usize) -> Option<Cause> {
-        let mut place = (module.root(module.entry()), number);
-        let lost = self.at(place);
+        let mut at = (module.root(module.entry()), number);
+        let lost = self.lost_of(at);
         if lost == Lost::Nothing {
             return None;
         }
         let mut seen = FxHashSet::default();
-        while seen.insert(place) {
-            let origins = self.origins(module, place);
-            let of = |lost| origins.iter().copied().find(|&p| self.at(p) == lost && !seen.contains(&p));
+        while seen.insert(at) {
+            let origins = self.origins(module, at);
+            let of = |lost| origins.iter().copied().find(|&p| self.lost_of(p) == lost && !seen.contains(&p));
             let next = match lost {
                 Lost::Bound => of(Lost::Bound),
-                Lost::Decided | Lost::Nothing => of(Lost::Decided).or_else(|| of(Lost::Bound)),
+                Lost::Decision | Lost::Nothing => of(Lost::Decision).or_else(|| of(Lost::Bound)),
             };
-            place = next.unwrap_or(place);
+            at = next.unwrap_or(at);
         }
-        let (id, array) = place;
+        let (id, array) = at;
         let mut types = Vec::new();
         element_types(&module.instr(id).shape, &mut types);
         Some(Cause { opcode: module.instr(id).opcode, ty: types.get(array).copied() })
     }
 
-    fn at(&self, (id, array): Place) -> Lost {
+    fn lost_of(&self, (id, array): Array) -> Lost {
         self.lost.get(&id).and_then(|arrays| arrays.get(array)).copied().unwrap_or_default()
     }
 
     /// All arrays of a value.
-    fn arrays(&self, id: InstrId) -> impl Iterator<Item = Place> {
+    fn arrays(&self, id: InstrId) -> impl Iterator<Item = Array> {
         (0..self.lost.get(&id).map_or(0, Vec::len)).map(move |array| (id, array))
     }
 
     /// What an array is made of.
-    fn origins(&self, module: &Module, (id, array): Place) -> Vec<Place> {
+    fn origins(&self, module: &Module, (id, array): Array) -> Vec<Array> {
         let instr = module.instr(id);
         let operands = || instr.operands().iter().flat_map(|&o| self.arrays(o));
         let results = || {
@@ -163,7 +163,7 @@ impl Causes {
     }
 
     /// What callers pass on as an array of a parameter.
-    fn passed(&self, module: &Module, parameter: InstrId, number: usize, array: usize) -> Vec<Place> {
+    fn passed(&self, module: &Module, parameter: InstrId, number: usize, array: usize) -> Vec<Array> {
         let computation = module.instr(parameter).parent();
         let mut found = Vec::new();
         for caller in module.computations().iter().flat_map(|&c| module.instructions(c)) {

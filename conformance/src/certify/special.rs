@@ -7,7 +7,7 @@
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
 //!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
 //! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups elements are added, and when an inverse is scaled, is the algorithm's choice.
-//! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself.
+//! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
 //! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
 
@@ -110,7 +110,7 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
             let formula = by_formula && !v.is_finite(i);
             let formula = if formula { Special::ANY } else { Special::NONE };
             let overflow = if k == 0 { sum.get(i).copied().unwrap_or_default() } else { Special::NONE };
-            formula.or(overflow).or(divided(case, i))
+            formula.or(overflow).or(at_pole(case, i))
         });
         leaf.bounds.specials = Specials::new(each.collect());
     }
@@ -153,27 +153,36 @@ fn has_formulas(case: &Case<'_>, ty: ElementType) -> bool {
     }
 }
 
-/// Of a quotient by a denormal number that may be flushed.
-fn divided(case: &Case<'_>, i: usize) -> Special {
-    let ([x, y], true) = (&case.args[..], case.opcode() == Opcode::Divide) else { return Special::NONE };
-    let Some(format) = Format::of(y.tensor.element_type()).filter(|_| !y.tensor.element_type().is_complex())
-    else {
-        return Special::NONE;
+/// Of a function of a denormal number that may be flushed, where it has a pole at 0.
+fn at_pole(case: &Case<'_>, i: usize) -> Special {
+    let pole = match (case.opcode(), &case.args[..]) {
+        (Opcode::Divide, [_, y]) => y.tensor,
+        (Opcode::Log | Opcode::Rsqrt, [x]) => x.tensor,
+        (_, _) => return Special::NONE,
     };
+    let ty = pole.element_type();
+    let Some(format) = Format::of(ty).filter(|_| !ty.is_complex()) else { return Special::NONE };
     let at = |t: &Tensor| super::plain::at(t, if t.len() == 1 { 0 } else { i });
     let small = |x: f64| x.abs() < format.flushes_below();
-    let (x, y) = (at(x.tensor), at(y.tensor));
-    let flushes = case.settings.allowances.flush_denormals
-        && elementwise::flushes(case.opcode(), case.args[1].tensor.element_type());
+    let y = at(pole);
+    let flushes = case.settings.allowances.flush_denormals && elementwise::flushes(case.opcode(), ty);
     if !flushes || y == 0.0 || !small(y) || !has_infinities(case.results[0].element_type()) {
         return Special::NONE;
     }
-    let infinite = Special::of(f64::INFINITY.copysign(x) * 1f64.copysign(y));
-    match x {
-        x if x.is_nan() => Special::NONE,
-        0.0 => Special::NAN,
-        x if small(x) => Special::NAN.or(infinite),
-        _ => infinite,
+    let zero = 0f64.copysign(y);
+    match case.opcode() {
+        Opcode::Log => Special::NEGATIVE,
+        Opcode::Rsqrt => Special::of(1.0 / zero),
+        _ => {
+            let x = at(case.args[0].tensor);
+            let infinite = Special::of(f64::INFINITY.copysign(x) / zero);
+            match x {
+                x if x.is_nan() => Special::NONE,
+                0.0 => Special::NAN,
+                x if small(x) => Special::NAN.or(infinite),
+                _ => infinite,
+            }
+        }
     }
 }
 

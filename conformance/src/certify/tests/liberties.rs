@@ -291,3 +291,13 @@ ENTRY e { x = f32[64] parameter(0)
         certified(text, &[&[1e30], &[89.0]], functions)[0].1.soft.at(0) >= 1e30 * f64::from((-89f32).exp())
     );
 }
+
+/// Complex numbers are ordered by their real parts and then by their imaginary ones: the least is the same in any order, unless zeros of both signs or NaNs are among them.
+#[test]
+fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
+    let text = "HloModule m\nleast { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] minimum(a, b) }\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n i = f32[] parameter(2)\n x = c64[3] complex(p, q)\n z = c64[] complex(i, i)\n ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=least }";
+    let any = with("reorder-regions");
+    assert_eq!(hard(text, &[&[1.0, 1.0, 2.0], &[3.0, 2.0, 1.0], &[9.0]], any), [0.0]);
+    assert_eq!(hard(text, &[&[1.0, 0.0, -0.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
+    assert_eq!(hard(text, &[&[1.0, f32::NAN, 2.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
+}

@@ -102,6 +102,12 @@ fn quotients_by_what_is_flushed_are_infinite() {
         [Special::POSITIVE, Special::NEGATIVE, Special::NAN, Special::NONE]
     );
     assert_eq!(specials(text, &inputs, Allowances::STRICT), [Special::NONE; 4]);
+    let of = |opcode: &str| {
+        format!("HloModule m\nENTRY e {{ x = f32[3] parameter(0)\n ROOT z = f32[3] {opcode}(x) }}")
+    };
+    let x: [&[f32]; 1] = [&[1e-40, -1e-40, 1.0]];
+    assert_eq!(specials(&of("log"), &x, flush), [Special::NEGATIVE, Special::NEGATIVE, Special::NONE]);
+    assert_eq!(specials(&of("rsqrt"), &x, flush)[0], Special::POSITIVE);
 }
 
 /// Moved along, and not through arithmetic.
