@@ -3,7 +3,8 @@
 //! - `x / c` as `x * (1 / c)`, where `c` repeats numbers, so that fewer are divided by, or is a constant;
 //! - `x / exp(y)` as `x * exp(-y)`, and the same of powers;
 //! - `x / sqrt(y)` as `x * rsqrt(y)`, and the other way around;
-//! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers.
+//! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers;
+//! - `(x * b) * c`, `(x / b) * c` and `(x * b) / c` as `x` times one number, where `c` is a constant or repeats numbers.
 //!
 //! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one unit in the last place of `q` (a relative `u` of less than `1 / u` half units);
 //! the product is rounded by half a unit, of the next binade perhaps, so it is less than two units from `q`. The reference is half a unit from `q`, and both are
@@ -38,33 +39,43 @@ struct Ways {
     function: bool,
     /// By the other root.
     root: bool,
-    /// With the operands of another quotient.
+    /// With the operands of another quotient or product.
     regrouped: bool,
+    /// Of a product, the operand that may be multiplied with a factor of the other one.
+    gathered: Option<usize>,
 }
 
-/// Whether an instruction is a division that may be computed otherwise.
+/// Whether an instruction is a division, or a multiplication, that may be computed otherwise.
 pub(super) fn applies(case: &Case<'_>) -> bool {
     let w = ways(case);
-    w.reciprocal || w.function || w.root || w.regrouped
+    w.reciprocal || w.function || w.root || w.regrouped || w.gathered.is_some()
 }
 
 fn ways(case: &Case<'_>) -> Ways {
     let float = case.results.first().is_some_and(|t| Format::of(t.element_type()).is_some());
     let &[x, c] = case.instr.operands() else { return Ways::default() };
-    if !(case.settings.allowances.reciprocals && case.opcode() == Opcode::Divide && float) {
+    let quotient = matches!(case.opcode(), Opcode::Divide | Opcode::Multiply);
+    if !(case.settings.allowances.reciprocals && quotient && float) {
         return Ways::default();
     }
     let nested = case.settings.nested;
     // Of what callers hand to an applied computation nothing is known.
     let of = |id: InstrId| source(case.module, id, nested);
     let is = |opcode: Option<Opcode>, of: &[Opcode]| opcode.is_none_or(|opcode| of.contains(&opcode));
+    let chain = [Opcode::Divide, Opcode::Multiply];
+    if case.opcode() == Opcode::Multiply {
+        let gathers = |by: InstrId, other: InstrId| repeats(case.module, by, false) && is(of(other), &chain);
+        let gathered = if gathers(c, x) { Some(1) } else { gathers(x, c).then_some(0) };
+        return Ways { gathered, ..Ways::default() };
+    }
     let (x, divisor) = (of(x), of(c));
     let function = is(divisor, &[Opcode::Exponential, Opcode::Power]);
     Ways {
         reciprocal: function || repeats(case.module, c, nested),
         function,
         root: is(divisor, &[Opcode::Sqrt, Opcode::Rsqrt]),
-        regrouped: is(x, &[Opcode::Divide]) || is(divisor, &[Opcode::Divide]),
+        regrouped: is(x, &chain) || is(divisor, &[Opcode::Divide]),
+        gathered: None,
     }
 }
 
@@ -153,7 +164,12 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: 
     };
     quotients.mapped(v.len(), |i, r, limits| {
         let size = v.modulus(i);
-        match product.apart(size, r, operand(&xs, 0, i), operand(&cs, 1, i)) {
+        let operands = [operand(&xs, 0, i), operand(&cs, 1, i)];
+        let apart = match product.ways.gathered {
+            Some(k) => product.gathered(size, r, operands[k]),
+            None => product.apart(size, r, operands[0], operands[1]),
+        };
+        match apart {
             0.0 => (r, limits),
             apart => {
                 let regular = !product.ways.reciprocal || product.is_regular(operand(&cs, 1, i));
@@ -178,7 +194,7 @@ fn units(case: &Case<'_>, complex: bool) -> f64 {
         // Each of both functions and of what follows rounds; a unit of a function is two of the quotient at most.
         units += 4.0 + 2.0 * of(Opcode::Rsqrt).max(of(Opcode::Sqrt));
     }
-    if ways.regrouped {
+    if ways.regrouped || ways.gathered.is_some() {
         units += REGROUPED_ULPS;
     }
     if complex { 2.0 * (of(Opcode::Divide) + of(Opcode::Multiply) + units) } else { units }
@@ -219,6 +235,30 @@ impl Product {
         least > low && most < high
     }
 
+    /// How much farther a product of magnitude `v` is off that is off by `r`, where `c` may be multiplied with a factor of the other operand first: that may be too small to be normal.
+    fn gathered(&self, v: f64, r: f64, c: Divided) -> f64 {
+        if v.is_nan() || r.is_infinite() || c.size.is_infinite() {
+            return 0.0;
+        }
+        if v.is_infinite() {
+            return if self.mode == Mode::Hard { f64::INFINITY } else { 0.0 };
+        }
+        let off = (c.size + c.off) * self.lost();
+        self.rounded(v, r, off)
+    }
+
+    /// With the units of a way, of a number of magnitude `v` that is off by `r` and `off`.
+    fn rounded(&self, v: f64, r: f64, mut off: f64) -> f64 {
+        let format = self.format;
+        let reached = v + r + off;
+        off += self.ulps * format.ulp(reached + self.ulps * format.ulp(reached));
+        if self.flushed && v - r - off < format.flushes_below() {
+            off += 2.0 * format.flushes_below();
+        }
+        let overflows = self.mode == Mode::Hard && v + r + off > format.max && !format.saturates;
+        if overflows { f64::INFINITY } else { off }
+    }
+
     /// How much farther the product is off than a quotient of magnitude `v` that is off by `r`.
     fn apart(&self, v: f64, r: f64, x: Divided, c: Divided) -> f64 {
         const UNKNOWN: f64 = f64::INFINITY;
@@ -251,11 +291,6 @@ impl Product {
             }
             off += (x.size + x.off) * self.lost() * (1.0 + 4.0 * f64::EPSILON);
         }
-        let reached = v + r + off;
-        off += self.ulps * format.ulp(reached + self.ulps * format.ulp(reached));
-        if self.flushed && v - r - off < format.flushes_below() {
-            off += 2.0 * format.flushes_below();
-        }
-        if self.mode == Mode::Hard && v + r + off > format.max && !format.saturates { UNKNOWN } else { off }
+        self.rounded(v, r, off)
     }
 }

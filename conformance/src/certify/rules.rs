@@ -163,7 +163,10 @@ pub(super) fn is_exact_region(
             }
             Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Opaque => false,
         };
-        let quotient = instr.opcode == Opcode::Divide && plain && allowed.reciprocals;
+        let constant = |&o: &InstrId| matches!(module.instr(o).opcode, Opcode::Constant | Opcode::Broadcast);
+        let quotient = instr.opcode == Opcode::Divide
+            || instr.opcode == Opcode::Multiply && instr.operands().iter().any(constant);
+        let quotient = quotient && plain && allowed.reciprocals;
         exact && !quotient && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
     });
     exact && !(allowed.contraction && multiplies && adds)

@@ -301,3 +301,33 @@ fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
     assert_eq!(hard(text, &[&[1.0, 0.0, -0.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
     assert_eq!(hard(text, &[&[1.0, f32::NAN, 2.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
 }
+
+/// `x (b c)` in the place of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
+#[test]
+fn constant_factors_may_be_gathered() {
+    let text = "HloModule m
+ENTRY e { x = f32[64] parameter(0)
+ d = f32[] constant(3.1)
+ b = f32[64] broadcast(d), dimensions={}
+ f = f32[] constant(7.7)
+ c = f32[64] broadcast(f), dimensions={}
+ p = f32[64] multiply(x, b)
+ o0 = f32[64] multiply(p, c)
+ q = f32[64] divide(x, b)
+ o1 = f32[64] multiply(c, q)
+ o2 = f32[64] divide(p, c)
+ o3 = f32[64] multiply(p, x)
+ ROOT o = (f32[64], f32[64], f32[64], f32[64]) tuple(o0, o1, o2, o3) }";
+    let x = some(64, 1);
+    let all = certified(text, &[&x], with("reciprocals"));
+    let (b, c) = (3.1f32, 7.7f32);
+    for (i, &x) in x.iter().enumerate() {
+        for (k, way) in [x * (b * c), x * (c / b), x * (b / c)].into_iter().enumerate() {
+            let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[k].0.clone())).re[i];
+            let off = (f64::from(way) - reference).abs();
+            assert!(off <= all[k].1.soft.at(i), "{k} {i}: {off} {}", all[k].1.soft.at(i));
+        }
+    }
+    // Not by what is no constant.
+    assert!(all[3].1.is_exact());
+}
