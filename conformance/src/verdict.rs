@@ -6,7 +6,7 @@
 use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
 
-use crate::certify::Bounds;
+use crate::certify::{Bounds, Special};
 use crate::compare::{index_of, text_of};
 use crate::element::{Number, Part, is_nan};
 
@@ -16,6 +16,10 @@ pub trait Allowed {
     fn soft(&self, element: usize) -> f64;
     /// What rounding explains if decisions that hang on it fall otherwise.
     fn hard(&self, element: usize) -> f64;
+    /// Infinities and NaNs that are explained besides.
+    fn special(&self, _element: usize) -> Special {
+        Special::NONE
+    }
 }
 
 impl Allowed for Bounds {
@@ -25,6 +29,10 @@ impl Allowed for Bounds {
 
     fn hard(&self, element: usize) -> f64 {
         self.hard.at(element)
+    }
+
+    fn special(&self, element: usize) -> Special {
+        self.specials.at(element)
     }
 }
 
@@ -263,7 +271,10 @@ fn judge_typed<T: Number>(
         }
         let (soft, hard) = (allowed.soft(i), allowed.hard(i));
         let (error, ulp) = distance(e, a);
-        let class = if soft == f64::INFINITY {
+        let special = special_of(a);
+        let class = if special != Special::NONE && allowed.special(i).has(special) {
+            Class::Explained
+        } else if soft == f64::INFINITY {
             Class::Undecided
         } else if soft > 0.0 && error <= soft {
             Class::Explained
@@ -276,6 +287,10 @@ fn judge_typed<T: Number>(
             Class::Same => {}
             Class::Explained => {
                 verdict.tally.explained += 1;
+                // One that is no number takes no share of a bound.
+                if special != Special::NONE {
+                    continue;
+                }
                 let worst = Worst { error, bound: soft, ulp };
                 if verdict.worst_explained.is_none_or(|w| worst.share() > w.share()) {
                     verdict.worst_explained = Some(worst);
@@ -317,6 +332,15 @@ fn judge_typed<T: Number>(
         })
         .collect();
     verdict
+}
+
+/// What an element is that is not finite: of a complex one, all that it may be.
+fn special_of<T: Number>(x: T) -> Special {
+    match x.parts() {
+        (Part::Float { value, .. }, None) => Special::of(value),
+        (re, Some(im)) if !(re.value().is_finite() && im.value().is_finite()) => Special::ANY,
+        (_, _) => Special::NONE,
+    }
 }
 
 fn keep(worst: &mut Vec<(Class, f64, usize)>) {

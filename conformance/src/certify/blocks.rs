@@ -50,7 +50,10 @@ fn part(t: &Tensor, range: &Range<usize>) -> Tensor {
 
 fn part_of_leaf(leaf: &Leaf, range: &Range<usize>) -> Leaf {
     let of = |radii: &Radii| radii.taken(range.clone());
-    Leaf::new(Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard) }, leaf.product)
+    Leaf::new(
+        Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard), ..Bounds::default() },
+        leaf.product,
+    )
 }
 
 /// Radii of the blocks so far.
@@ -81,6 +84,6 @@ impl Growing {
     fn finish(self) -> Bounds {
         let soft = Radii::new(self.soft);
         let hard = self.hard.map_or_else(|| soft.clone(), Radii::new);
-        Bounds { soft, hard }
+        Bounds { soft, hard, ..Bounds::default() }
     }
 }

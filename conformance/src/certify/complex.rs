@@ -40,9 +40,9 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 let (re, im) = operands[k].at(at(k));
                 if case.settings.allowances.flush_denormals
                     && let Some(f) = Format::of(operands[k].ty)
-                    && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.min_normal())
+                    && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.flushes_below())
                 {
-                    r += f.min_normal();
+                    r += f.flushes_below();
                 }
                 exact &= r == 0.0;
                 Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)) }
@@ -58,7 +58,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let (re, im) = value.at(i);
         let v = value.modulus(i);
         if exact && ulps == 0.0 {
-            return if case.settings.allowances.flush_denormals && v < 2.0 * format.min_normal() {
+            return if case.settings.allowances.flush_denormals && v < 2.0 * format.flushes_below() {
                 v
             } else {
                 0.0
@@ -73,7 +73,11 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         if !exact && signless && xs.iter().any(|x| x.re - x.part < 0.0) {
             return f64::INFINITY;
         }
-        let change = if exact { 0.0 } else { change(opcode, &xs, v, mode) };
+        let change = match opcode {
+            _ if exact => 0.0,
+            Opcode::Maximum | Opcode::Minimum => chosen(case, &xs, (re, im), mode),
+            opcode => change(opcode, &xs, v, mode),
+        };
         if change.is_nan() {
             return f64::INFINITY;
         }
@@ -82,7 +86,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let mut r = (change + roundings * format.ulp(reached + ulps * format.ulp(reached)))
             * (1.0 + 8.0 * f64::EPSILON);
         if case.settings.allowances.flush_denormals {
-            r += 4.0 * format.min_normal();
+            r += 4.0 * format.flushes_below();
         }
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });
@@ -101,10 +105,59 @@ struct Disc {
 }
 
 impl Disc {
+    /// At most the distance to a point.
+    fn distance(&self, re: f64, im: f64) -> f64 {
+        super::number::modulus(self.re - re, self.im - im) * (1.0 - 8.0 * f64::EPSILON)
+    }
+
+    /// Whether it may meet an axis where its coordinate along that, at least and at most, is on a cut.
+    fn reaches(&self, on_cut: impl Fn(f64, f64) -> bool, axis: Axis) -> bool {
+        let (along, across) = match axis {
+            Axis::Real => (self.re, self.im),
+            Axis::Imaginary => (self.im, self.re),
+        };
+        across.abs() <= self.part && on_cut(along - self.part, along + self.part)
+    }
+
     /// Whether the disc may meet the negative real axis, zero included.
     fn meets_cut(&self) -> bool {
         self.re - self.part <= 0.0 && self.im - self.part <= 0.0 && self.im + self.part >= 0.0
     }
+}
+
+/// How far the greater or the lesser of two numbers may move, of which this is the reference's choice.
+fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
+    let [x, y] = xs else { return f64::INFINITY };
+    let is = |disc: &Disc| disc.re == value.0 && disc.im == value.1;
+    let moved = match (is(x), is(y)) {
+        (true, false) => x.part,
+        (false, true) => y.part,
+        (_, _) => x.part.max(y.part),
+    };
+    let decided = (x.re - y.re).abs() > x.part + y.part || case.args[0].from == case.args[1].from;
+    let apart = (x.re - y.re).abs().max((x.im - y.im).abs());
+    match mode {
+        _ if x.m.is_nan() || y.m.is_nan() => f64::INFINITY,
+        Mode::Soft => moved,
+        Mode::Hard if decided => moved,
+        Mode::Hard => apart + x.part.max(y.part),
+    }
+}
+
+/// `|tanh(z + h) - tanh(z)|` and the same of the tangent, of `|h| <= r`, where the function is at most `v` in modulus: with `t` that of `h`, which is at most `tan(r)`, it is
+/// `t (1 - f^2) / (1 + f t)` by the addition theorem.
+fn tangent(r: f64, v: f64) -> f64 {
+    // tan(r) <= r / (1 - r^2) below 0.8.
+    let t = if r < 0.8 { r / (1.0 - r * r) } else { f64::INFINITY };
+    // The reference's modulus is rounded.
+    let v = v * (1.0 + 1e-6);
+    if v * t < 0.5 { t * (1.0 + v * v) / (1.0 - v * t) } else { f64::INFINITY }
+}
+
+/// How far a function may move whose derivative is at most `1 / sqrt(|z - a| |z - b|)`, of distances to `a` and `b`.
+fn inverse(r: f64, distances: [f64; 2]) -> f64 {
+    let [a, b] = distances.map(|d| d - r);
+    if a > 0.0 && b > 0.0 { r / (a * b).sqrt() } else { f64::INFINITY }
 }
 
 /// How far the exact result may move with the operands; `v` is the modulus of the result.
@@ -154,8 +207,44 @@ fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
         // Derivatives are below cosh of the imaginary (real) part.
         (Opcode::Sine | Opcode::Cosine, _) if x.r < 100.0 => x.r * cosh(x.im.abs() + x.r),
         (Opcode::Sinh | Opcode::Cosh, _) if x.r < 100.0 => x.r * cosh(x.re.abs() + x.r),
+        (Opcode::Tanh | Opcode::Tan, _) => tangent(x.r, v),
+        // (1 + tanh(z / 2)) / 2
+        (Opcode::Logistic, _) => 0.5 * tangent(0.5 * x.r, 1.0 + 2.0 * v),
+        (Opcode::LogPlusOne, _) if mode == Mode::Hard && x.reaches(|re, _| re <= -1.0, Axis::Real) => UNKNOWN,
+        (Opcode::LogPlusOne, _) => {
+            let far = x.distance(-1.0, 0.0) - x.r;
+            if far > 0.0 { x.r / far } else { UNKNOWN }
+        }
+        (Opcode::Asin | Opcode::Acos | Opcode::Atanh, _)
+            if mode == Mode::Hard && x.reaches(|low, high| low <= -1.0 || high >= 1.0, Axis::Real) =>
+        {
+            UNKNOWN
+        }
+        (Opcode::Acosh, _) if mode == Mode::Hard && x.reaches(|low, _| low <= 1.0, Axis::Real) => UNKNOWN,
+        (Opcode::Asinh, _)
+            if mode == Mode::Hard && x.reaches(|low, high| low <= -1.0 || high >= 1.0, Axis::Imaginary) =>
+        {
+            UNKNOWN
+        }
+        (Opcode::Asin | Opcode::Acos | Opcode::Acosh, _) => {
+            inverse(x.r, [x.distance(1.0, 0.0), x.distance(-1.0, 0.0)])
+        }
+        (Opcode::Asinh, _) => inverse(x.r, [x.distance(0.0, 1.0), x.distance(0.0, -1.0)]),
+        (Opcode::Atanh, _) => {
+            let of = |d: f64| inverse(x.r, [d, d]);
+            let [a, b] = [x.distance(1.0, 0.0), x.distance(-1.0, 0.0)];
+            // 1 / |1 - z^2| is the product of both, and each is inverse(r, [d, d]) / r.
+            if x.r > 0.0 { of(a) * of(b) / x.r } else { 0.0 }
+        }
         (_, _) => UNKNOWN,
     }
+}
+
+/// An axis of the plane.
+#[derive(Clone, Copy)]
+enum Axis {
+    Real,
+    Imaginary,
 }
 
 fn cosh(x: f64) -> f64 {

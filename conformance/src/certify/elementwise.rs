@@ -126,18 +126,20 @@ struct Corners<'a> {
     value: Numbers,
 }
 
-/// Whether denormal operands and results may be flushed.
-pub(super) fn flushes(opcode: Opcode) -> bool {
-    !matches!(
-        opcode,
+/// Whether denormal operands, of this type, and results may be flushed.
+pub(super) fn flushes(opcode: Opcode, operand: ElementType) -> bool {
+    match opcode {
         Opcode::Negate
-            | Opcode::Abs
-            | Opcode::Real
-            | Opcode::Imag
-            | Opcode::Complex
-            | Opcode::Not
-            | Opcode::Copy
-    )
+        | Opcode::Abs
+        | Opcode::Real
+        | Opcode::Imag
+        | Opcode::Complex
+        | Opcode::Not
+        | Opcode::Copy => false,
+        // The exponent goes into the other type as it is, without arithmetic.
+        Opcode::Convert => operand != ElementType::F8E8M0FNU,
+        _ => true,
+    }
 }
 
 /// How radii are found from the extremes of an elementwise function of floats.
@@ -155,7 +157,8 @@ pub(super) struct Settled {
 impl Settled {
     pub(super) fn new(case: &Case<'_>, format: Format, mode: Mode, square: bool) -> Settled {
         let (opcode, ty) = (case.opcode(), case.results[0].element_type());
-        let flushed = case.settings.allowances.flush_denormals && flushes(opcode);
+        let operand = case.args.first().map_or(ty, |a| a.tensor.element_type());
+        let flushed = case.settings.allowances.flush_denormals && flushes(opcode, operand);
         Settled { opcode, ty, format, ulps: case.ulps(ty), mode, flushed, square }
     }
 
@@ -188,8 +191,12 @@ impl Settled {
             high = high.min(format.max);
         }
         if self.flushed {
-            let least = format.min_normal();
+            let least = format.flushes_below();
             if v != 0.0 && low < least && high > -least {
+                if !format.has_zero() {
+                    // A zero becomes a NaN.
+                    return UNKNOWN;
+                }
                 low = low.min(0.0);
                 high = high.max(0.0);
             }
@@ -528,11 +535,11 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
         }
         if let Some(format) = format
             && allowed.flush_denormals
-            && flushes(case.opcode())
+            && flushes(case.opcode(), ty)
             && interval.flushes(x, format)
         {
             uncertain = true;
-            interval = interval.with_zero();
+            interval = interval.flushed(case.opcode(), format);
         }
         (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
     }
@@ -543,7 +550,10 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
         for i in 0..n {
             if low[i] < high[i] {
                 let interval = Interval { low: low[i], high: high[i], unknown: unknown[i] };
-                let interval = interval.rounded([l[i], h[i]], radii.limits(i), wide, format);
+                // A zero stays one in a type that has none: it is that of a wider type.
+                let end = |x: f64, rounded: f64| if x == 0.0 { x } else { rounded };
+                let ends = [end(low[i], l[i]), end(high[i], h[i])];
+                let interval = interval.rounded(ends, radii.limits(i), wide, format);
                 (low[i], high[i], unknown[i]) = (interval.low, interval.high, interval.unknown);
             }
         }

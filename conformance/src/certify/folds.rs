@@ -57,9 +57,9 @@ struct Terms {
     results: usize,
 }
 
-fn allowed(steps: usize, results: usize, size: usize) -> Option<()> {
+fn allowed(steps: usize, results: usize, size: usize, budget: (usize, usize)) -> Option<()> {
     let work = steps.checked_mul(results)?.checked_mul(size)?;
-    (steps <= BUDGET.0 && work <= BUDGET.1).then_some(())
+    (steps <= budget.0 && work <= budget.1).then_some(())
 }
 
 /// Distances of neighbours along each dimension.
@@ -91,7 +91,7 @@ fn reduced(case: &Case<'_>) -> Option<Terms> {
     let of = |dims: &[usize]| -> Vec<usize> { dims.iter().map(|&d| sizes[d]).collect() };
     let (kept_sizes, folded_sizes) = (of(&kept), of(&folded));
     let (results, steps) = (kept_sizes.iter().product::<usize>(), folded_sizes.iter().product::<usize>());
-    allowed(steps, results, 1)?;
+    allowed(steps, results, 1, BUDGET)?;
     let strides = strides(&sizes);
     let offset = |n: usize, dims: &[usize], sizes: &[usize]| -> usize {
         place(n, sizes).iter().zip(dims).map(|(&i, &d)| i * strides[d]).sum()
@@ -110,8 +110,17 @@ pub(super) fn window_terms(case: &Case<'_>) -> Option<(Vec<Vec<Option<usize>>>, 
 }
 
 fn windows(case: &Case<'_>) -> Option<Terms> {
+    windows_of(case, &case.results.first()?.sizes(), BUDGET)
+}
+
+/// Step by step, for each window of `select-and-scatter` the element that is looked at, if there is one; and how many windows there are.
+pub(super) fn selecting_windows(case: &Case<'_>, most: usize) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
+    let windows = windows_of(case, &case.args.get(1)?.tensor.sizes(), (most, most))?;
+    Some((windows.steps, windows.results))
+}
+
+fn windows_of(case: &Case<'_>, result: &[usize], budget: (usize, usize)) -> Option<Terms> {
     let sizes = case.args.first()?.tensor.sizes();
-    let result = case.results.first()?.sizes();
     let window: &Window = case.instr.attrs.window()?;
     let extents: Vec<usize> =
         window.dims.iter().map(|d| usize::try_from(d.size).ok()).collect::<Option<_>>()?;
@@ -119,7 +128,7 @@ fn windows(case: &Case<'_>) -> Option<Terms> {
         return None;
     }
     let (results, steps) = (result.iter().product::<usize>(), extents.iter().product::<usize>());
-    allowed(steps, results, 1)?;
+    allowed(steps, results, 1, budget)?;
     let strides = strides(&sizes);
     let element = |at: &[usize], step: &[usize]| -> Option<usize> {
         let mut index = 0;
@@ -134,7 +143,7 @@ fn windows(case: &Case<'_>) -> Option<Terms> {
         }
         Some(index)
     };
-    let places: Vec<Vec<usize>> = (0..results).map(|o| place(o, &result)).collect();
+    let places: Vec<Vec<usize>> = (0..results).map(|o| place(o, result)).collect();
     let steps = (0..steps).map(|s| {
         let step = place(s, &extents);
         places.iter().map(|at| element(at, &step)).collect()
@@ -144,7 +153,7 @@ fn windows(case: &Case<'_>) -> Option<Terms> {
 
 /// Folds operands, the first half values, the second initial values.
 fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize) -> Option<Vec<Bounds>> {
-    allowed(terms.steps.len(), terms.results, size)?;
+    allowed(terms.steps.len(), terms.results, size, BUDGET)?;
     let k = case.args.len() / 2;
     if !case.args.len().is_multiple_of(2)
         || case.results.len() != k
@@ -188,6 +197,7 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
             let bounds = Bounds {
                 soft: put_radii(&old.soft, &lanes, &new.soft, terms.results),
                 hard: put_radii(&old.hard, &lanes, &new.hard, terms.results),
+                ..Bounds::default()
             };
             accumulated.1[j] = Arc::new(Leaf::new(bounds, false));
         }

@@ -4,6 +4,7 @@
 //! are rounded to nearest, which is monotone. Where a wider number or an unrounded product may stand there instead
 //! (`wide`), they are one unit further out.
 
+use hlo::Opcode;
 use hlo::attrs::{CompareType, Direction};
 
 use super::limits::Limits;
@@ -51,13 +52,21 @@ impl Interval {
     /// Whether some of it may be flushed to zero, if denormal numbers are; `x` is the reference's value.
     #[inline(always)]
     pub(super) fn flushes(self, x: f64, format: Format) -> bool {
-        x != 0.0 && self.low < format.min_normal() && self.high > -format.min_normal()
+        x != 0.0 && self.low < format.flushes_below() && self.high > -format.flushes_below()
     }
 
     /// With zero.
     #[inline(always)]
     pub(super) fn with_zero(self) -> Interval {
         Interval { low: self.low.min(0.0), high: self.high.max(0.0), ..self }
+    }
+
+    /// With zero in the place of what may be flushed. What is computed from a zero of a type that has none is not followed: nothing is known of the operand, unless it is
+    /// only compared.
+    #[inline(always)]
+    pub(super) fn flushed(self, opcode: Opcode, format: Format) -> Interval {
+        let unknown = self.unknown || !format.has_zero() && opcode != Opcode::Compare;
+        Interval { unknown, ..self.with_zero() }
     }
 
     /// With the ends rounded, to `l` and `h`. Beyond the largest number of the type the operand itself overflows.

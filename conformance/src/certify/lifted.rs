@@ -36,7 +36,7 @@ pub(super) fn taken(t: &Tensor, places: &[usize]) -> Tensor {
 
 pub(super) fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
     let at = |radii: &Radii| radii.taken(places.iter().copied());
-    let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard) };
+    let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard), ..Bounds::default() };
     Leaf::new(bounds, leaf.product)
 }
 
@@ -115,7 +115,7 @@ fn joined<'t>(lanes: impl Iterator<Item = (&'t Tensor, &'t Leaf)> + Clone) -> (T
         let each = lanes.clone().map(|(_, leaf)| of(&leaf.bounds).at(0));
         Radii::limited(each.collect(), lanes.clone().map(|(_, leaf)| of(&leaf.bounds).limits(0)).collect())
     };
-    let bounds = Bounds { soft: radii(|b| &b.soft), hard: radii(|b| &b.hard) };
+    let bounds = Bounds { soft: radii(|b| &b.soft), hard: radii(|b| &b.hard), ..Bounds::default() };
     let product = lanes.clone().any(|(_, leaf)| leaf.product);
     (Tensor::new([buffer.len() as i64].as_slice(), buffer), Arc::new(Leaf::new(bounds, product)))
 }

@@ -10,7 +10,7 @@ use hlo::{AttrKey, ElementType, Opcode};
 use super::Radii;
 use super::complex::SQRT_2;
 use super::factors::{self, Substitution};
-use super::number::{Format, Numbers, rounded};
+use super::number::{Format, Numbers, modulus, rounded};
 use super::rules::{Case, Found, Mode};
 use super::sums::gamma;
 
@@ -34,7 +34,7 @@ impl Unit {
         let format = Format::of(ty)?;
         let flush = case.settings.allowances.flush_denormals;
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
-        let absolute = if flush { 2.0 * format.min_normal() } else { format.least() };
+        let absolute = if flush { 2.0 * format.flushes_below() } else { format.least() };
         Some(Unit { relative: format.unit() * times, absolute: absolute * times })
     }
 
@@ -150,11 +150,24 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
         if off == 0.0 {
             return 0.0;
         }
-        let size = v.modulus(i);
-        let r = off + format.ulp(size + off);
+        // A modulus beyond the greatest number is that of parts that are not.
+        let size = v.modulus(i).min(format.max);
+        let r = off + format.ulp((size + off).min(format.max));
         if off.is_nan() || mode == Mode::Hard && size + r > format.max { UNKNOWN } else { r.next_up() }
     });
     Radii::new(each.collect())
+}
+
+/// What magnitudes are scaled by while they are added up, so that those of f64 do not overflow.
+pub(super) const SCALED: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// The sum of the moduli of some elements, scaled.
+pub(super) fn scaled_norm(x: &Numbers, elements: std::ops::Range<usize>) -> f64 {
+    let scaled = |i: usize| {
+        let (re, im) = x.at(i);
+        modulus(re * SCALED, im * SCALED)
+    };
+    elements.map(scaled).sum()
 }
 
 /// `fft`: each element is a sum of all elements times numbers of modulus 1.
@@ -169,7 +182,8 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let block = |dims: &[i64]| dims.iter().skip(rank - lengths.len()).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
     let format = Format::of(coarser(x.ty, result.element_type()))?;
-    let flush = if case.settings.allowances.flush_denormals { format.min_normal() } else { format.least() };
+    let flush =
+        if case.settings.allowances.flush_denormals { format.flushes_below() } else { format.least() };
     // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
     let stages = points.log2().ceil() + 2.0;
     let steps = if points <= 256.0 { 2.0 * points + 16.0 * stages } else { 48.0 * stages };
@@ -181,15 +195,16 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     };
     let blocks = x.len() / taken.max(1);
     let mut off = Vec::with_capacity(result.len());
-    let limit = format.max;
+    let limit = format.max * SCALED;
     for b in 0..blocks {
         let elements = b * taken..(b + 1) * taken;
-        let size: f64 = elements.clone().map(|i| x.modulus(i)).sum();
-        let moved: f64 = elements.map(|i| radii[0].at(i) * SQRT_2).sum();
-        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9);
+        let size = scaled_norm(&x, elements.clone());
+        let moved: f64 = elements.clone().map(|i| radii[0].at(i) * SCALED * SQRT_2).sum();
+        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9) / SCALED;
         // Zeros of both signs meet in the sums: which sign comes out depends on their order.
         let nothing = if points > 1.0 { format.least() } else { 0.0 };
-        let e = if size + moved > 0.0 { e + flush * steps * points } else { e + nothing };
+        let some = elements.clone().any(|i| x.at(i) != (0.0, 0.0) || radii[0].at(i) > 0.0);
+        let e = if some { e + flush * steps * points } else { e + nothing };
         let overflows = size + moved >= limit / 4.0 && mode == Mode::Hard;
         off.extend(std::iter::repeat_n(if overflows || e.is_nan() { UNKNOWN } else { e }, given));
     }
@@ -388,6 +403,12 @@ impl<'a> Batch<'a> {
         Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(self.unit.times(6.0))
     }
 
+    /// Whether an intermediate value may be too large for the type.
+    fn overflows(&self, ball: Ball) -> bool {
+        let max = Format::of(self.arrays[0].ty).map_or(f64::INFINITY, |f| f.max);
+        ball.size + ball.off >= max
+    }
+
     fn results(&self, off: &[Vec<f64>], mode: Mode) -> Found {
         let each = off.iter().enumerate().map(|(k, off)| settled(self.case, k, off, mode));
         Some(each.collect())
@@ -405,7 +426,11 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
             let f = batch.feature[i];
             let factor = g[f].times(batch.ball(1, f), u.times(2.0));
             let centered = batch.ball(0, i).plus(mean[f], u.times(2.0));
-            centered.times(factor, u.times(2.0)).plus(batch.ball(2, f), u.times(2.0)).off
+            let product = centered.times(factor, u.times(2.0));
+            let sum = product.plus(batch.ball(2, f), u.times(2.0));
+            // The product of the operand and that of the mean, each by itself, are no larger than this one: rounded as often, and as likely to overflow.
+            let affine = case.settings.allowances.affine_batch_norm && batch.overflows(sum);
+            if mode == Mode::Hard && affine { UNKNOWN } else { sum.off }
         };
         (0..n).map(element).collect()
     };

@@ -33,6 +33,10 @@
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
+//! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
+//! | `rounded_twice` | elementwise instructions of types of a byte and less | the same instruction in f64, rounded by way of f16 |
+//! | `special` | sums, complex arithmetic, transforms, linear systems, quotients | which infinities and NaNs an order or a formula gives |
+//! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
@@ -40,12 +44,15 @@
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
+//! `cause` says of what is undecided at which instruction its bound is lost.
+//!
 //! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8 bytes an element where soft and
 //! hard radii are the same and 16 where not, until its last use; and what a rule takes while it works, which is asked for before. `blocks`
 //! keeps the latter small for elementwise instructions. What would pass the limit ends the certification as out of memory.
 
 mod account;
 mod blocks;
+mod cause;
 mod complex;
 mod decompositions;
 mod devices;
@@ -67,18 +74,22 @@ mod plain;
 mod probe;
 mod products;
 mod rank;
+mod reciprocals;
 mod reductions;
 mod reflectors;
 mod region;
 mod relations;
 mod reordered;
+mod rounded_twice;
 mod rules;
 mod scope;
 mod selected;
+mod special;
 mod sum_limits;
 mod sums;
 mod terms;
 mod walk;
+mod windows;
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -97,8 +108,10 @@ use account::Account;
 use limits::Limits;
 use relations::Relations;
 
+pub use cause::{Cause, Causes};
 pub(crate) use number::Format;
 pub use scope::Scope;
+pub use special::{Special, Specials};
 
 /// Elements that a task of a parallel pass takes.
 const PARALLEL: usize = 1 << 14;
@@ -262,17 +275,19 @@ pub struct Bounds {
     pub soft: Radii,
     /// What roundings may come to if decisions that hang on them fall otherwise.
     pub hard: Radii,
+    /// Infinities and NaNs that are explained besides.
+    pub specials: Specials,
 }
 
 impl Bounds {
     /// Of `n` elements, nothing is known.
     pub fn unknown(n: usize) -> Bounds {
-        Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n) }
+        Bounds { soft: Radii::unknown(n), hard: Radii::unknown(n), ..Bounds::default() }
     }
 
     /// Of these radii: hard ones are at least the soft ones.
     fn of(soft: Radii, hard: Radii) -> Bounds {
-        Bounds { hard: hard.max(&soft), soft }
+        Bounds { hard: hard.max(&soft), soft, ..Bounds::default() }
     }
 
     /// The radii that are asked for.
@@ -285,14 +300,15 @@ impl Bounds {
 
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
-        let Bounds { soft, hard } = self;
+        let Bounds { soft, hard, specials } = self;
         let hard = if hard.is_same(&soft) || hard == soft { soft.clone() } else { hard };
-        Bounds { soft, hard }
+        Bounds { soft, hard, specials }
     }
 
     /// What they take.
     fn bytes(&self) -> u64 {
-        self.soft.bytes() + if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() }
+        let hard = if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() };
+        self.soft.bytes() + hard + self.specials.bytes()
     }
 
     /// Whether the array is the reference's to the bit.
@@ -598,7 +614,7 @@ fn unknown_tree(value: &Value) -> Tree {
 fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
     match (value, tree) {
         (Value::Array(t), Tree::Array(leaf)) => {
-            let bounds = Bounds { soft: leaf.bounds.soft.clone(), hard: Radii::unknown(t.len()) };
+            let bounds = Bounds { soft: leaf.bounds.soft.clone(), ..Bounds::unknown(t.len()) };
             Tree::Array(Arc::new(Leaf::new(bounds, leaf.product)))
         }
         (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {

@@ -1,13 +1,13 @@
 //! What moves elements: the same instruction moves their numbers, which tells where each element of the result comes from.
 
-use hlo::{ElementType, Opcode};
+use hlo::{AttrKey, ElementType, Opcode};
 use hlo_interp::{Tensor, Value};
 
-use super::Radii;
 use super::limits::Limits;
 use super::number::Format;
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
+use super::{Bounds, Radii};
 
 /// The result of a probe of numbered elements: for each element of the result array the (operand array, element) that it is.
 /// Numbers begin with 1, so that zeros that come from nowhere are known.
@@ -184,4 +184,41 @@ pub(super) fn overwritten(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found
         return Some(vec![Radii::unknown(result.len())]);
     }
     Some(vec![through(case, radii, &|k| k != 1)?])
+}
+
+/// `PadToStatic` and `SliceToDynamic`, which give an array other sizes: elements keep their indices, and new ones are zeros. `None` of other calls, and where a size may be
+/// another one.
+pub(super) fn resized(case: &Case<'_>) -> Option<Vec<Bounds>> {
+    let target = case.instr.attrs.str(AttrKey::CustomCallTarget)?;
+    let ([arg, sizes @ ..], [result, ..]) = (&case.args[..], &case.results[..]) else { return None };
+    if !matches!(target, "PadToStatic" | "SliceToDynamic")
+        || sizes.iter().any(|s| !s.leaf.bounds.is_exact())
+        || arg.tensor.rank() != result.rank()
+    {
+        return None;
+    }
+    let (from, to) = (arg.tensor.sizes(), result.sizes());
+    // From 1; 0 of what is new.
+    let number = |mut i: usize| {
+        let (mut number, mut stride) = (0, 1);
+        for (&from, &to) in from.iter().zip(&to).rev() {
+            let at = i % to;
+            i /= to;
+            if at >= from {
+                return 0;
+            }
+            number += at * stride;
+            stride *= from;
+        }
+        u32::try_from(number + 1).unwrap_or(u32::MAX)
+    };
+    let numbers: Vec<u32> = (0..result.len()).map(number).collect();
+    let moved = |radii: &Radii| behind(&numbers, &[radii], &[arg.tensor.len()]);
+    let first = Bounds {
+        soft: moved(&arg.leaf.bounds.soft)?,
+        hard: moved(&arg.leaf.bounds.hard)?,
+        ..Bounds::default()
+    };
+    let others = case.results.iter().skip(1).map(|_| Bounds::default());
+    Some(std::iter::once(first).chain(others).collect())
 }

@@ -69,7 +69,7 @@ pub(super) fn concluded(case: &Case<'_>, off: bool, run: Run<'_>, mode: Mode) ->
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.least();
     if case.settings.allowances.flush_denormals {
-        absolute += 4.0 * format.min_normal();
+        absolute += 4.0 * format.flushes_below();
     }
     let arrays = case.results.iter().enumerate();
     arrays

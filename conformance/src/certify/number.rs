@@ -100,6 +100,17 @@ impl Format {
         power_of_two(self.min_exponent)
     }
 
+    /// Whether there is a zero: f8e8m0fnu has powers of two alone.
+    pub(super) fn has_zero(self) -> bool {
+        self.precision > 1
+    }
+
+    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are. Those of f8e8m0fnu are computed with in f32 (or bf16, whose exponents are the same),
+    /// where the least of them, 2^-127, is denormal.
+    pub(super) fn flushes_below(self) -> f64 {
+        if self.has_zero() { self.min_normal() } else { power_of_two(-126) }
+    }
+
     /// The least number above zero.
     pub(crate) fn least(self) -> f64 {
         self.ulp(0.0)

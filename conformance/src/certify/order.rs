@@ -142,7 +142,7 @@ impl Intervals {
         let mut high: Vec<f64> = (0..n).map(|i| x.re[i] + off(i)).collect();
         if let Some(format) = Format::of(x.ty).filter(|_| case.settings.allowances.flush_denormals) {
             // Comparisons may see zeros.
-            for i in (0..n).filter(|&i| x.re[i].abs() < format.min_normal()) {
+            for i in (0..n).filter(|&i| x.re[i].abs() < format.flushes_below()) {
                 (low[i], high[i]) = (low[i].min(0.0), high[i].max(0.0));
             }
         }

@@ -278,7 +278,7 @@ fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Opti
     let sides = sides(case, radii, from);
     let square = opcode == Opcode::Multiply && case.args[0].from == case.args[1].from;
     let settled = Settled::new(case, to, mode, square);
-    let flushed = allowed.flush_denormals && flushes(opcode);
+    let flushed = allowed.flush_denormals && flushes(opcode, A::TYPE);
     let mut each = vec![0.0; result.len()];
     let limits: Vec<Option<Vec<Limits>>> = each
         .par_chunks_mut(TASK)
@@ -347,7 +347,7 @@ fn element<R: Float>(
         a_is_exact = false;
     }
     if a_is_exact && b_is_exact {
-        let nothing = settled.is_exact() && !(flushed && v != 0.0 && v.abs() < format.min_normal());
+        let nothing = settled.is_exact() && !(flushed && v != 0.0 && v.abs() < format.flushes_below());
         return if nothing || !v.is_finite() && mode == Mode::Soft {
             (0.0, Limits::NONE)
         } else {

@@ -22,7 +22,7 @@ use hlo_interp::scalar::Elementary;
 use super::limits::Limits;
 use super::number::{Format, Numbers};
 use super::rules::{self, Case, Mode};
-use super::{Bounds, Leaf, Radii, Settings, elementwise, movement};
+use super::{Bounds, Leaf, Radii, Settings, elementwise, movement, reciprocals};
 
 /// Of an element that is in no group.
 const NONE: u32 = u32::MAX;
@@ -120,7 +120,7 @@ impl Readers {
             apart = format.ulp(magnitude) * (0.5 + 1.0 / 64.0);
         }
         if allowed.flush_denormals {
-            apart += format.min_normal();
+            apart += format.flushes_below();
         }
         apart
     }
@@ -330,7 +330,7 @@ fn carried(case: &Case<'_>, result: &Tensor) -> Relations {
         let least = |x: f64| {
             let y = Elementary::exponential(x) * (1.0 - units);
             // Roundings of what is not normal are no units.
-            if y >= 4.0 * format.min_normal() { y.min(format.max) } else { f64::NEG_INFINITY }
+            if y >= 4.0 * format.flushes_below() { y.min(format.max) } else { f64::NEG_INFINITY }
         };
         return Relations { peak: peak.map(|p| p.mapped(least)), ..none() };
     }
@@ -443,7 +443,7 @@ fn narrow(case: &Case<'_>, leaf: &mut Leaf, of: impl Fn(usize, Mode) -> Limits) 
         let (each, limits) = each.unzip();
         Radii::limited(each, limits)
     };
-    let Bounds { soft, hard } = &leaf.bounds;
+    let Bounds { soft, hard, .. } = &leaf.bounds;
     let (soft, hard) = (narrowed(soft, Mode::Soft), narrowed(hard, Mode::Hard));
     leaf.bounds = Bounds::of(soft, hard).shared();
 }
@@ -493,8 +493,9 @@ fn quotient(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) {
     narrow(case, leaf, |i, mode| {
         // Above the least normal number readers are apart by units.
         match pairs.pair(i, case.settings, mode) {
-            Some((x, beyond, _)) if x.low >= 0.0 && beyond.low >= 4.0 * coarsest.min_normal() => {
-                let roundings = 4.0 + 2.0 * pairs.order.rounded.len() as f64;
+            Some((x, beyond, _)) if x.low >= 0.0 && beyond.low >= 4.0 * coarsest.flushes_below() => {
+                let products = if reciprocals::applies(case) { 2.0 } else { 0.0 };
+                let roundings = 4.0 + products + 2.0 * pairs.order.rounded.len() as f64;
                 Limits::new(0.0, 1.0 + roundings * 2.0 * coarsest.unit())
             }
             Some(_) | None => Limits::NONE,

@@ -159,8 +159,8 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     let complex = types.iter().any(|ty| ty.is_complex());
     match by {
         Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
-        // Of complex numbers that compare equal an extreme is the first.
-        Opcode::Maximum | Opcode::Minimum if complex => Some(Order::Unknown),
+        // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their order.
+        Opcode::Maximum | Opcode::Minimum if complex && !has_one_extreme(case) => Some(Order::Unknown),
         Opcode::Maximum | Opcode::Minimum if case.has_exact_operands() && !is_flushed(case) => {
             Some(Order::Any(case.results.iter().map(|_| Bounds::default()).collect()))
         }
@@ -177,11 +177,25 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     }
 }
 
+/// Whether complex numbers that compare equal are the same ones, and all compare: without NaNs, and zeros of one sign alone in each part.
+fn has_one_extreme(case: &Case<'_>) -> bool {
+    let parts = case.args.iter().map(|a| Numbers::of(a.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
+    let all = parts.fold([Vec::new(), Vec::new()], |[mut re, mut im], [a, b]| {
+        re.extend(a);
+        im.extend(b);
+        [re, im]
+    });
+    let sign =
+        |part: &[f64], negative: bool| part.iter().any(|x| *x == 0.0 && x.is_sign_negative() == negative);
+    let clear = |part: &Vec<f64>| !(part.iter().any(|x| x.is_nan()) || sign(part, true) && sign(part, false));
+    case.has_exact_operands() && !is_flushed(case) && all.iter().all(clear)
+}
+
 /// Whether an operand may count as another one, because it is denormal.
 fn is_flushed(case: &Case<'_>) -> bool {
     let denormal = |a: &Arg<'_>| {
         Format::of(a.tensor.element_type()).is_some_and(|format| {
-            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.min_normal())
+            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.flushes_below())
         })
     };
     case.settings.allowances.flush_denormals && case.args.iter().any(denormal)

@@ -17,7 +17,8 @@ use super::number::{self, Format, Numbers};
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reflectors, relations, reordered, sums,
+    movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, special, sums,
+    windows,
 };
 use crate::engine::RunOptions;
 
@@ -96,6 +97,9 @@ impl Case<'_> {
         }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
+        if reciprocals::applies(self) {
+            return false;
+        }
         let arithmetic = !moves(self.opcode());
         if arithmetic
             && (allowed.excess_precision && self.results.iter().any(narrow)
@@ -159,7 +163,11 @@ pub(super) fn is_exact_region(
             }
             Numeric::Ulp(_) | Numeric::Normwise(_) | Numeric::Sum | Numeric::Opaque => false,
         };
-        exact && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
+        let constant = |&o: &InstrId| matches!(module.instr(o).opcode, Opcode::Constant | Opcode::Broadcast);
+        let quotient = instr.opcode == Opcode::Divide
+            || instr.opcode == Opcode::Multiply && instr.operands().iter().any(constant);
+        let quotient = quotient && plain && allowed.reciprocals;
+        exact && !quotient && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
     });
     exact && !(allowed.contraction && multiplies && adds)
 }
@@ -193,6 +201,13 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 }
 
 fn computed(case: &Case<'_>) -> Vec<Leaf> {
+    let mut leaves = in_any_order(case);
+    windows::reach(case, &mut leaves);
+    special::beside(case, &mut leaves);
+    leaves
+}
+
+fn in_any_order(case: &Case<'_>) -> Vec<Leaf> {
     let product = matches!(case.opcode(), Opcode::Multiply | Opcode::Dot | Opcode::Convolution)
         || (moves(case.opcode()) || case.opcode() == Opcode::Negate)
             && case.args.iter().any(|a| a.leaf.product);
@@ -263,7 +278,7 @@ pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
     {
         drop(soft);
         let hard = at_least(t, hard);
-        return Bounds { soft: hard.clone(), hard };
+        return Bounds { soft: hard.clone(), hard, ..Bounds::default() };
     }
     // Integers are decisions of their own.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
@@ -292,6 +307,7 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
     match call.meaning() {
         Meaning::Same => Some(case.args.iter().map(|a| a.leaf.bounds.clone()).collect()),
         Meaning::Exact if exact => Some(case.results.iter().map(|_| Bounds::default()).collect()),
+        Meaning::Exact if let Some(moved) = movement::resized(case) => Some(moved),
         Meaning::TopK => {
             let called = case.instr.attrs.called_computations();
             if exact && called.iter().all(|&c| is_exact_region(case.module, c, &case.settings.allowances)) {
@@ -304,10 +320,7 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
         Meaning::Expansion(module) => stands_for(case, &module),
         Meaning::Open => lapack::bounds(case),
         Meaning::Exact if case.args.iter().all(|a| a.leaf.bounds.soft.is_zero()) => Some(
-            case.results
-                .iter()
-                .map(|t| Bounds { soft: Radii::Zero, hard: Radii::unknown(t.len()) })
-                .collect(),
+            case.results.iter().map(|t| Bounds { soft: Radii::Zero, ..Bounds::unknown(t.len()) }).collect(),
         ),
         Meaning::Exact => None,
     }
@@ -377,7 +390,13 @@ fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
 fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     let radii = case.radii(mode);
     let mut found = by(case, &radii, mode)?;
+    if reciprocals::applies(case) {
+        found =
+            found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
+    }
     if case.settings.allowances.excess_precision && !moves(case.opcode()) {
+        let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);
+        found = found.into_iter().map(twice).collect();
         for (radii, t) in found.iter_mut().zip(&case.results) {
             *radii = unrounded(t, std::mem::take(radii), mode);
         }

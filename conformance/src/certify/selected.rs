@@ -53,7 +53,7 @@ impl Column {
         }
         let format = Format::of(ty);
         let flushed =
-            format.filter(|_| case.settings.allowances.flush_denormals).map_or(0.0, Format::min_normal);
+            format.filter(|_| case.settings.allowances.flush_denormals).map_or(0.0, Format::flushes_below);
         let (mut low, mut high) = (ranks.clone(), ranks.clone());
         for i in 0..ranks.len() {
             if ranks[i] == NEGATIVE_NAN && format.is_some() && !total {

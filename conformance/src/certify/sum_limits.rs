@@ -83,8 +83,11 @@ fn limits(
         sums[r as usize].add(elementwise::within(x.re[i], radii[0].at(i), radii[0].limits(i)));
     }
     let peaks = peak.map(|p| p.within(&into, result.len(), mode));
-    let small =
-        if case.settings.allowances.flush_denormals { acc.min_normal().max(own.min_normal()) } else { 0.0 };
+    let small = if case.settings.allowances.flush_denormals {
+        acc.flushes_below().max(own.flushes_below())
+    } else {
+        0.0
+    };
     let each = sums.iter().enumerate().map(|(r, sum)| {
         if sum.unknown {
             return Limits::NONE;

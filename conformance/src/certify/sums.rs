@@ -167,12 +167,16 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 _ => known(&xs[k].largest),
             })?;
             let flushed = case.settings.allowances.flush_denormals;
-            let times = if flushed { single.min_normal() / single.least() } else { 1.0 };
+            let times = if flushed { single.flushes_below() / single.least() } else { 1.0 };
             spread.iter_mut().zip(small).for_each(|(s, small)| *s += small * times);
-            let most = |k: usize| xs[k].largest.iter().copied().fold(0.0, f64::max);
-            if most(operand) * most(scale) >= single.max {
-                magnitude.fill(f64::INFINITY);
-            }
+            let large = run(&|k| {
+                if k == operand || k == scale { known(&xs[k].largest) } else { vec![1.0; xs[k].off.len()] }
+            })?;
+            magnitude
+                .iter_mut()
+                .zip(large)
+                .filter(|(_, m)| *m >= single.max)
+                .for_each(|(m, _)| *m = f64::INFINITY);
         }
     }
     let complex = case.args.iter().any(|a| a.tensor.element_type().is_complex());
@@ -234,7 +238,7 @@ impl Factor {
         let flushed = |i: usize| match from {
             Some(f) if settings.allowances.flush_denormals => {
                 let (re, im) = x.at(i);
-                [re, im].into_iter().filter(|part| part.abs() < f.min_normal()).map(f64::abs).sum()
+                [re, im].into_iter().filter(|part| part.abs() < f.flushes_below()).map(f64::abs).sum()
             }
             Some(_) | None => 0.0,
         };
@@ -285,6 +289,7 @@ pub(super) fn concluded(
     let flush = case.settings.allowances.flush_denormals;
     let wide = own.is_some_and(|f| f.precision >= 24) && !complex;
     let limit = own.map_or(f64::INFINITY, |f| f.max);
+    let alone = if case.settings.allowances.one_term_sums { alone(case.opcode(), complex) } else { 0.0 };
     // What the exact sum may be, and whether it is the reference's value.
     let ends = |i: usize, x: f64| {
         let (count, s) = (terms.count[i], terms.magnitude[i]);
@@ -303,7 +308,7 @@ pub(super) fn concluded(
             error += 2.0 * count * manner.factors * acc.least();
         }
         if flush && s > 0.0 {
-            error += 2.0 * (count + manner.factors) * acc.min_normal();
+            error += 2.0 * (count + manner.factors) * acc.flushes_below();
         }
         let center = match &terms.exact {
             Some(sum) => {
@@ -342,8 +347,13 @@ pub(super) fn concluded(
             let apart = high.abs().max(low.abs());
             if apart.is_finite() { apart.max(own.map_or(0.0, Format::least)) } else { UNKNOWN }
         } else if exact {
-            0.0
+            let alone = x == 0.0 && x.is_sign_positive() && terms.count[i] <= alone;
+            if alone { own.map_or(0.0, Format::least) } else { 0.0 }
         } else {
+            if low.is_nan() || high.is_nan() {
+                // An end below the least number of a type without zero.
+                return UNKNOWN;
+            }
             let clamped = |y: f64, to: f64| if y.is_finite() { y } else { to };
             let decided = low.is_finite() && high.is_finite();
             if !decided && mode == Mode::Hard {
@@ -374,6 +384,21 @@ pub(super) fn concluded(
         });
     }
     Radii::new(each)
+}
+
+/// The number of terms up to which a sum is one product, or an initial value and an element: an engine may leave out adding it to zero, and so give -0.
+fn alone(opcode: Opcode, complex: bool) -> f64 {
+    match opcode {
+        Opcode::Dot | Opcode::Convolution | Opcode::RaggedDot | Opcode::ScaledDot => {
+            if complex {
+                2.0
+            } else {
+                1.0
+            }
+        }
+        Opcode::Reduce | Opcode::ReduceWindow => 2.0,
+        _ => 0.0,
+    }
 }
 
 /// The radius of a result that equals both ends: zeros may differ in sign.
@@ -438,7 +463,8 @@ pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
     let flushed = |t: &Tensor| {
         let Some(f) = Format::of(t.element_type()) else { return false };
         let x = Numbers::of(t);
-        case.settings.allowances.flush_denormals && x.re.iter().any(|x| *x != 0.0 && x.abs() < f.min_normal())
+        case.settings.allowances.flush_denormals
+            && x.re.iter().any(|x| *x != 0.0 && x.abs() < f.flushes_below())
     };
     (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }

@@ -2,18 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cause;
 mod decompositions;
+mod liberties;
 mod limits;
 mod reordered;
+mod specials;
 
 use super::*;
 use crate::engine::Limits;
 use crate::frontend::parse_text;
 
-/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and values.
-fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(ArrayLiteral, Bounds)> {
-    let (module, found) = parse_text(text);
-    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+/// Arrays of f32 for the parameters of a program of one device, converted to their types.
+fn given(module: &Module, inputs: &[&[f32]]) -> Inputs {
     let parameters = module.computation(module.entry()).parameters();
     let arguments = parameters.iter().zip(inputs).map(|(p, x)| {
         let shape = module.instr(p.unwrap()).shape.expect_array();
@@ -24,9 +25,15 @@ fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(Arra
         );
         Value::Array(tensor).into_literal()
     });
-    let inputs =
-        Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) };
-    let mut all = certify(&module, inputs.clone(), &RunOptions::default(), allowances, &mut ()).unwrap();
+    Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) }
+}
+
+/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and values.
+fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(ArrayLiteral, Bounds)> {
+    let (module, found) = parse_text(text);
+    let module = module.unwrap_or_else(|| panic!("{found:?}"));
+    let inputs = given(&module, inputs);
+    let mut all = certify(&module, inputs, &RunOptions::default(), allowances, &mut ()).unwrap();
     all.results.pop().unwrap()
 }
 

@@ -634,6 +634,16 @@ fn report(ui: &Ui, totals: &Totals) {
             e.elements.undecided as f64 / n * 100.0,
             report::grouped(e.elements.wrong),
         ));
+        let mut kinds: Vec<_> = e.undecided_kinds.iter().collect();
+        kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.elements));
+        for (kind, of) in kinds.into_iter().take(MOST_KINDS) {
+            let (elements, programs) = (report::grouped(of.elements), report::grouped(of.programs));
+            let s = if of.programs == 1 { "" } else { "s" };
+            ui.line(format!(
+                "    undecided by {kind}: {elements} elements of {programs} program{s}, such as {}",
+                of.first
+            ));
+        }
         let mut reasons: Vec<_> = e.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
         for (why, n) in reasons.into_iter().take(MOST_REASONS) {
@@ -641,6 +651,9 @@ fn report(ui: &Ui, totals: &Totals) {
         }
     }
 }
+
+/// Kinds of undecided elements that are shown of an engine; `--json` and `totals.json` have all.
+const MOST_KINDS: usize = 8;
 
 /// Reasons of refusals that are shown of an engine; `--json` has all.
 const MOST_REASONS: usize = 12;

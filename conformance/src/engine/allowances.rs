@@ -23,6 +23,15 @@ pub struct Allowances {
     pub reorder_regions: bool,
     /// Calls to LAPACK may be to another implementation of it than the reference's.
     pub decompositions: bool,
+    /// A quotient whose divisor is a constant or repeats numbers (broadcasts) may be a product with the reciprocal: `x * (1 / c)`, rounded twice.
+    #[serde(default)]
+    pub reciprocals: bool,
+    /// A sum of one term may be the term, not added to zero: a result of +0 may be -0.
+    #[serde(default)]
+    pub one_term_sums: bool,
+    /// `batch-norm-inference` may be `x * w + (offset - mean * w)` with `w = scale / sqrt(variance + epsilon)`: products may overflow although the result does not.
+    #[serde(default)]
+    pub affine_batch_norm: bool,
     /// How far elementary functions may be off.
     #[serde(default)]
     pub functions: Functions,
@@ -37,6 +46,9 @@ impl Allowances {
         narrow_accumulator: false,
         reorder_regions: false,
         decompositions: false,
+        reciprocals: false,
+        one_term_sums: false,
+        affine_batch_norm: false,
         functions: Functions::TABLE,
     };
 
@@ -48,17 +60,23 @@ impl Allowances {
         narrow_accumulator: true,
         reorder_regions: true,
         decompositions: true,
+        reciprocals: true,
+        one_term_sums: true,
+        affine_batch_norm: true,
         functions: Functions::XLA_CPU,
     };
 
     /// The names that `--allow` takes.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 9] = [
         "contraction",
         "excess-precision",
         "flush-denormals",
         "narrow-accumulator",
         "reorder-regions",
         "decompositions",
+        "reciprocals",
+        "one-term-sums",
+        "affine-batch-norm",
     ];
 
     /// The liberty of a name, or all for `all`.
@@ -71,6 +89,9 @@ impl Allowances {
             "narrow-accumulator" => Allowances { narrow_accumulator: true, ..strict },
             "reorder-regions" => Allowances { reorder_regions: true, ..strict },
             "decompositions" => Allowances { decompositions: true, ..strict },
+            "reciprocals" => Allowances { reciprocals: true, ..strict },
+            "one-term-sums" => Allowances { one_term_sums: true, ..strict },
+            "affine-batch-norm" => Allowances { affine_batch_norm: true, ..strict },
             "all" => Allowances { functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
         })
@@ -86,6 +107,9 @@ impl Allowances {
             narrow_accumulator: self.narrow_accumulator | other.narrow_accumulator,
             reorder_regions: self.reorder_regions | other.reorder_regions,
             decompositions: self.decompositions | other.decompositions,
+            reciprocals: self.reciprocals | other.reciprocals,
+            one_term_sums: self.one_term_sums | other.one_term_sums,
+            affine_batch_norm: self.affine_batch_norm | other.affine_batch_norm,
             functions: self.functions.or(other.functions),
         }
     }
@@ -111,6 +135,9 @@ impl Allowances {
             self.narrow_accumulator,
             self.reorder_regions,
             self.decompositions,
+            self.reciprocals,
+            self.one_term_sums,
+            self.affine_batch_norm,
         ];
         Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()
     }

@@ -10,6 +10,7 @@ mod finding;
 pub mod progress;
 mod source;
 mod totals;
+mod undecided;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +33,7 @@ pub use finding::Finding;
 pub use progress::Progress;
 pub use source::{Base, Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
+pub use undecided::Undecided;
 
 /// What to hunt, and how far.
 pub struct Hunt<'a> {
@@ -322,6 +324,9 @@ fn one(
         });
         lack(difference.failure.as_ref())?;
         counted.count(&difference);
+        let kinds =
+            guarded("looking for causes", || Ok(undecided::kinds(number, &difference, &subject, &settings)));
+        counted.count_undecided(&kinds.unwrap_or_default());
         if difference.kind.is_failure() {
             let mut difference = difference;
             if difference.kind == Kind::Wrong && difference.blamed.is_none() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::undecided::Undecided;
 use crate::differential::{Difference, Kind};
 use crate::engine::Engine;
 use crate::generate::Statistics;
@@ -33,6 +34,9 @@ pub struct EngineTotals {
     pub replayed: u64,
     /// Elements of results.
     pub elements: Tally,
+    /// Undecided elements by opcode and element type of the instruction at which their bounds are lost.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub undecided_kinds: BTreeMap<String, Undecided>,
 }
 
 impl EngineTotals {
@@ -57,6 +61,10 @@ impl EngineTotals {
         self.elements.add(&difference.tally);
     }
 
+    pub(super) fn count_undecided(&mut self, kinds: &BTreeMap<String, Undecided>) {
+        kinds.iter().for_each(|(kind, of)| self.undecided_kinds.entry(kind.clone()).or_default().add(of));
+    }
+
     fn add(&mut self, other: &EngineTotals) {
         self.same += other.same;
         self.explained += other.explained;
@@ -69,6 +77,7 @@ impl EngineTotals {
         }
         self.replayed += other.replayed;
         self.elements.add(&other.elements);
+        self.count_undecided(&other.undecided_kinds);
     }
 }
 

@@ -1,0 +1,295 @@
+//! Infinities and NaNs that the order or the formula of a computation decides, which an engine is free to choose.
+//!
+//! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say which other ones there are:
+//!
+//! - **A real sum that overflows in some order.** Let P be the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of the accumulator, adding
+//!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
+//! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
+//!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
+//! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups elements are added, and when an inverse is scaled, is the algorithm's choice.
+//! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
+//!
+//! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
+
+use std::sync::Arc;
+
+use hlo::{AttrKey, ElementType, Opcode};
+use hlo_interp::{Tensor, Value};
+
+use super::number::{Format, Numbers, has_infinities, power_of_two, tensor};
+use super::probe::{Probe, Regions, retyped};
+use super::rules::{self, Case, Kind, kind, moves};
+use super::{Leaf, Radii, elementwise, linear, movement, sums};
+
+/// A set of an element's values that are no numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Special(u8);
+
+impl Special {
+    /// None.
+    pub const NONE: Special = Special(0);
+    /// Plus infinity.
+    pub const POSITIVE: Special = Special(1);
+    /// Minus infinity.
+    pub const NEGATIVE: Special = Special(2);
+    /// NaN.
+    pub const NAN: Special = Special(4);
+    /// Any of them; of complex numbers, in either part or both.
+    pub const ANY: Special = Special(7);
+
+    /// Both sets.
+    #[must_use]
+    pub fn or(self, other: Special) -> Special {
+        Special(self.0 | other.0)
+    }
+
+    /// Whether all of another set is in it.
+    pub fn has(self, other: Special) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What a real number is, if it is not finite.
+    pub fn of(x: f64) -> Special {
+        match x {
+            x if x.is_nan() => Special::NAN,
+            f64::INFINITY => Special::POSITIVE,
+            f64::NEG_INFINITY => Special::NEGATIVE,
+            _ => Special::NONE,
+        }
+    }
+}
+
+/// Those of an array: element by element, or none.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Specials(Option<Arc<Vec<Special>>>);
+
+impl Specials {
+    fn new(each: Vec<Special>) -> Specials {
+        let some = each.iter().any(|&s| s != Special::NONE);
+        Specials(some.then(|| Arc::new(each)))
+    }
+
+    /// Those of an element.
+    pub fn at(&self, i: usize) -> Special {
+        self.0.as_ref().map_or(Special::NONE, |each| each[i])
+    }
+
+    /// What they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |each| size_of_val(&each[..]) as u64)
+    }
+}
+
+/// Puts those of an instruction's results beside their bounds.
+pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
+    if moves(case.opcode()) {
+        return moved(case, leaves);
+    }
+    // Where all hard bounds are finite, or all that is known is known, nothing needs them.
+    let open = |radii: &Radii| match radii {
+        Radii::Zero => false,
+        Radii::Unknown => true,
+        Radii::Each(each) => each.iter().any(|r| r.is_infinite()),
+        Radii::Limited(of) => of.each.iter().any(|r| r.is_infinite()),
+    };
+    let known = |leaf: &Leaf| !open(&leaf.bounds.soft);
+    if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) || !case.args.iter().all(|a| known(&a.leaf)) {
+        return;
+    }
+    let sum = overflowing(case).or_else(|| transformed(case)).unwrap_or_default();
+    for (k, (leaf, t)) in leaves.iter_mut().zip(&case.results).enumerate() {
+        if Format::of(t.element_type()).is_none() {
+            continue;
+        }
+        let v = Numbers::of(t);
+        let by_formula = has_formulas(case, t.element_type());
+        let each = (0..v.len()).map(|i| {
+            if leaf.bounds.hard.at(i).is_finite() {
+                return Special::NONE;
+            }
+            let formula = by_formula && !v.is_finite(i);
+            let formula = if formula { Special::ANY } else { Special::NONE };
+            let overflow = if k == 0 { sum.get(i).copied().unwrap_or_default() } else { Special::NONE };
+            formula.or(overflow).or(at_pole(case, i))
+        });
+        leaf.bounds.specials = Specials::new(each.collect());
+    }
+}
+
+/// Whether results that are not finite depend on the formula.
+fn has_formulas(case: &Case<'_>, ty: ElementType) -> bool {
+    match kind(case.opcode()) {
+        Kind::Fft | Kind::TriangularSolve | Kind::BatchNorm => true,
+        Kind::Sum => ty.is_complex(),
+        Kind::Region => {
+            ty.is_complex() && matches!(rules::folds_by(case), Some(Opcode::Add | Opcode::Multiply))
+        }
+        Kind::Elementwise => {
+            let complex = ty.is_complex() || case.args.iter().any(|a| a.tensor.element_type().is_complex());
+            // These work part by part, or choose.
+            let by_parts = matches!(
+                case.opcode(),
+                Opcode::Add
+                    | Opcode::Subtract
+                    | Opcode::Convert
+                    | Opcode::Maximum
+                    | Opcode::Minimum
+                    | Opcode::Clamp
+                    | Opcode::Negate
+            );
+            complex && !by_parts
+        }
+        Kind::Movement(_)
+        | Kind::Bits
+        | Kind::Sort
+        | Kind::Topk
+        | Kind::Cholesky
+        | Kind::Exchange
+        | Kind::CollectiveFold
+        | Kind::Random
+        | Kind::Opaque
+        | Kind::CustomCall
+        | Kind::Structure => false,
+    }
+}
+
+/// Of a function of a denormal number that may be flushed, where it has a pole at 0.
+fn at_pole(case: &Case<'_>, i: usize) -> Special {
+    let pole = match (case.opcode(), &case.args[..]) {
+        (Opcode::Divide, [_, y]) => y.tensor,
+        (Opcode::Log | Opcode::Rsqrt, [x]) => x.tensor,
+        (_, _) => return Special::NONE,
+    };
+    let ty = pole.element_type();
+    let Some(format) = Format::of(ty).filter(|_| !ty.is_complex()) else { return Special::NONE };
+    let at = |t: &Tensor| super::plain::at(t, if t.len() == 1 { 0 } else { i });
+    let small = |x: f64| x.abs() < format.flushes_below();
+    let y = at(pole);
+    let flushes = case.settings.allowances.flush_denormals && elementwise::flushes(case.opcode(), ty);
+    if !flushes || y == 0.0 || !small(y) || !has_infinities(case.results[0].element_type()) {
+        return Special::NONE;
+    }
+    let zero = 0f64.copysign(y);
+    match case.opcode() {
+        Opcode::Log => Special::NEGATIVE,
+        Opcode::Rsqrt => Special::of(1.0 / zero),
+        _ => {
+            let x = at(case.args[0].tensor);
+            let infinite = Special::of(f64::INFINITY.copysign(x) / zero);
+            match x {
+                x if x.is_nan() => Special::NONE,
+                0.0 => Special::NAN,
+                x if small(x) => Special::NAN.or(infinite),
+                _ => infinite,
+            }
+        }
+    }
+}
+
+/// How much larger than the greatest number a sum of terms of one sign has to be, so that the rounding of these sums does not matter.
+const CLEARLY: f64 = 1.0 + 1.0 / 4096.0;
+
+/// By how much sums are scaled down while they are looked at: those that overflow f64 do not then.
+const SCALE: i32 = -64;
+
+/// Which infinities and NaNs orders of a real sum give, element by element.
+fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
+    let [result] = case.results[..] else { return None };
+    let ty = result.element_type();
+    let factors = match kind(case.opcode()) {
+        Kind::Sum if matches!(case.opcode(), Opcode::Dot | Opcode::Convolution) => 1.0,
+        Kind::Region
+            if sums::is_sum(case) && matches!(case.opcode(), Opcode::Reduce | Opcode::ReduceWindow) =>
+        {
+            0.0
+        }
+        _ => return None,
+    };
+    let real = |t: &Tensor| t.element_type().is_float();
+    if !real(result) || !case.args.iter().all(|a| real(a.tensor)) || !case.has_exact_operands() {
+        return None;
+    }
+    let format = sums::manner(case, ty, factors, false)?.accumulator;
+    let to_f64 = |_: ElementType| ElementType::F64;
+    let shapes: Vec<_> = sums::operand_shapes(case).map(|s| retyped(s, &to_f64)).collect();
+    let probe = Probe::new(
+        case.module,
+        case.instr,
+        &shapes,
+        retyped(&case.instr.shape, &to_f64),
+        &Regions::Retyped(&to_f64),
+    )?;
+    let run = |of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
+        let args = case.args.iter().enumerate().map(|(k, a)| {
+            // Of a product one factor is scaled, of a sum all terms.
+            let scale = if factors == 0.0 || k == 0 { power_of_two(SCALE) } else { 1.0 };
+            let each: Vec<f64> = Numbers::of(a.tensor).re.iter().map(|&x| of(x) * scale).collect();
+            Value::Array(tensor(ElementType::F64, a.tensor.dims(), &each))
+        });
+        Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
+    };
+    let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
+    let (sum, size) = (run(&finite)?, run(&|x| finite(x).abs())?);
+    // Infinite terms of either sign, and NaNs: of sums alone, since a product may make NaN of an infinity.
+    let infinite = case.args.iter().any(|a| Numbers::of(a.tensor).re.iter().any(|x| !x.is_finite()));
+    let has = |special: Special| -> Option<Vec<f64>> {
+        let is = |x: f64| f64::from(u8::from(Special::of(x) == special));
+        if infinite { run(&is) } else { Some(vec![0.0; sum.len()]) }
+    };
+    let [above, below, nan] = [has(Special::POSITIVE)?, has(Special::NEGATIVE)?, has(Special::NAN)?];
+    if infinite && factors > 0.0 {
+        return None;
+    }
+    let limit = format.max * power_of_two(SCALE) * CLEARLY;
+    let each = (0..sum.len()).map(|i| {
+        let (sum, size) = (sum[i], size[i]);
+        let (plus, minus) = (above[i] > 0.0, below[i] > 0.0);
+        if !(sum.is_finite() && size.is_finite()) || nan[i] > 0.0 || plus && minus {
+            return Special::NONE;
+        }
+        let (above, below) = ((size + sum) / 2.0 >= limit, (size - sum) / 2.0 >= limit);
+        match (above || plus, below || minus, has_infinities(ty)) {
+            (false, false, _) => Special::NONE,
+            (_, _, false) => Special::NAN,
+            (true, false, true) => Special::POSITIVE,
+            (false, true, true) => Special::NEGATIVE,
+            // An infinite term is not forgotten.
+            (true, true, true) if plus => Special::POSITIVE.or(Special::NAN),
+            (true, true, true) if minus => Special::NEGATIVE.or(Special::NAN),
+            (true, true, true) => Special::ANY,
+        }
+    });
+    Some(each.collect())
+}
+
+/// Of transforms, whose elements are all made of all elements of a block.
+fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
+    let ([arg], [result], Opcode::Fft) = (&case.args[..], &case.results[..], case.opcode()) else {
+        return None;
+    };
+    let lengths = case.instr.attrs.ints(AttrKey::FftLength)?.len();
+    let block = |dims: &[i64]| dims.iter().rev().take(lengths).product::<i64>().max(1) as usize;
+    let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
+    let x = Numbers::of(arg.tensor);
+    let limit = Format::of(result.element_type())?.max * linear::SCALED;
+    let each = (0..x.len() / taken).flat_map(|b| {
+        let overflows = linear::scaled_norm(&x, b * taken..(b + 1) * taken) >= limit;
+        std::iter::repeat_n(if overflows { Special::ANY } else { Special::NONE }, given)
+    });
+    let each: Vec<Special> = each.collect();
+    (each.len() == result.len()).then_some(each)
+}
+
+/// Of moved elements those that they have.
+fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
+    let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
+    if arg.leaf.bounds.specials.0.is_none() || !matches!(kind(case.opcode()), Kind::Movement(_)) {
+        return;
+    }
+    if let Some(from) = movement::order(case) {
+        // What comes from nowhere is 0.
+        let of =
+            |k: u32| (k as usize).checked_sub(1).map_or(Special::NONE, |i| arg.leaf.bounds.specials.at(i));
+        leaf.bounds.specials = Specials::new(from.into_iter().map(of).collect());
+    }
+}

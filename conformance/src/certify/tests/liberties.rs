@@ -1,0 +1,333 @@
+//! Liberties of compilers that one instruction takes: what they allow, and what they do not.
+
+use super::*;
+
+fn with(name: &str) -> Allowances {
+    Allowances::named(name).unwrap()
+}
+
+/// The hard radii of the first result.
+fn hard(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<f64> {
+    let all = certified(text, inputs, allowances);
+    (0..all[0].0.buffer.len()).map(|i| all[0].1.hard.at(i)).collect()
+}
+
+/// XLA:CPU computes f8e8m0fnu in f32 with denormals flushed: 2^-127 is 0 there, of which the type has none, so what is computed from it or becomes it may be NaN. Conversions,
+/// `abs` and `copy` keep it, and a comparison sees 0 or 2^-127.
+#[test]
+fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
+    const LEAST: f32 = 5.877_471_8e-39;
+    let flush = with("flush-denormals");
+    let of = |opcode: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f8e8m0fnu[3] parameter(0)\n ROOT y = f8e8m0fnu[3] {opcode}(x) }}"
+        )
+    };
+    let x: &[f32] = &[LEAST, 2.0 * LEAST, 1.0];
+    for opcode in ["sqrt", "rsqrt", "erf", "cbrt", "floor"] {
+        let strict = hard(&of(opcode), &[x], Allowances::STRICT);
+        assert!(strict.iter().all(|r| r.is_finite()), "{opcode} {strict:?}");
+        let found = hard(&of(opcode), &[x], flush);
+        assert!(found[0].is_infinite() && found[2].is_finite(), "{opcode} {found:?}");
+    }
+    for opcode in ["abs", "copy"] {
+        assert_eq!(hard(&of(opcode), &[x], flush), [0.0; 3], "{opcode}");
+    }
+    for ty in ["f32", "f64", "bf16", "f16", "s32"] {
+        let text =
+            format!("HloModule m\nENTRY e {{ x = f8e8m0fnu[3] parameter(0)\n ROOT y = {ty}[3] convert(x) }}");
+        let found = hard(&text, &[x], flush);
+        assert!(found.iter().all(|&r| r < 1e-4), "{ty} {found:?}");
+    }
+    let of = |opcode: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f8e8m0fnu[3] parameter(0)\n y = f8e8m0fnu[3] parameter(1)\n ROOT z = f8e8m0fnu[3] {opcode}(x, y) }}"
+        )
+    };
+    for opcode in ["add", "multiply", "divide", "maximum", "minimum", "remainder"] {
+        let found = hard(&of(opcode), &[x, x], flush);
+        assert!(found[0].is_infinite() && found[2] == 0.0, "{opcode} {found:?}");
+    }
+    // The result alone is too small: 2^-63 * 2^-64.
+    let small: [&[f32]; 2] = [&[1.084_202_2e-19, 1.0, 1.0], &[5.421_010_9e-20, 1.0, 1.0]];
+    assert!(hard(&of("multiply"), &small, flush)[0].is_infinite());
+    assert_eq!(hard(&of("multiply"), &small, Allowances::STRICT), [0.0; 3]);
+    let compares = |direction: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f8e8m0fnu[3] parameter(0)\n y = f8e8m0fnu[3] parameter(1)\n ROOT z = pred[3] compare(x, y), direction={direction} }}"
+        )
+    };
+    // 0 or 2^-127 is below 2^-126 and 1 either way.
+    assert_eq!(hard(&compares("LT"), &[x, &[2.0 * LEAST, 1.0, 2.0]], flush), [0.0; 3]);
+    for (text, terms) in [
+        (
+            "HloModule m\nadd { a = f8e8m0fnu[] parameter(0)\n b = f8e8m0fnu[] parameter(1)\n ROOT c = f8e8m0fnu[] add(a, b) }\nENTRY e { x = f8e8m0fnu[2] parameter(0)\n z = f8e8m0fnu[] parameter(1)\n ROOT s = f8e8m0fnu[] reduce(x, z), dimensions={0}, to_apply=add }",
+            [&[LEAST, LEAST][..], &[LEAST]],
+        ),
+        (
+            "HloModule m\nENTRY e { x = f8e8m0fnu[2] parameter(0)\n y = f8e8m0fnu[2] parameter(1)\n ROOT z = f8e8m0fnu[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }",
+            [&[LEAST, LEAST], &[1.0, 1.0]],
+        ),
+    ] {
+        assert!(hard(text, &terms, flush)[0].is_infinite(), "{text}");
+    }
+}
+
+/// A product alone, or an element with an initial value of 0: -0 where it is not added to 0. (Sums of several terms are rounded, and zeros of either sign without the liberty.)
+#[test]
+fn a_sum_of_one_term_may_be_the_term() {
+    let allowed = with("one-term-sums");
+    let least = f64::from(f32::from_bits(1));
+    let dot = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT z = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    assert_eq!(hard(dot, &[&[-0.0], &[1.0]], allowed), [least]);
+    assert_eq!(hard(dot, &[&[-0.0], &[1.0]], Allowances::STRICT), [0.0]);
+    assert_eq!(hard(dot, &[&[-2.0], &[1.0]], allowed), [0.0]);
+    let convolution = "HloModule m\nENTRY e { x = f32[1,2,1] parameter(0)\n y = f32[1,1,1] parameter(1)\n ROOT z = f32[1,2,1] convolution(x, y), window={size=1}, dim_labels=b0f_0io->b0f }";
+    assert_eq!(hard(convolution, &[&[-0.0, 3.0], &[1.0]], allowed), [least, 0.0]);
+    let reduce = "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[1] parameter(0)\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    assert_eq!(hard(reduce, &[&[-0.0]], allowed), [least]);
+    assert_eq!(hard(reduce, &[&[-0.0]], Allowances::STRICT), [0.0]);
+    // A reference of -0 is the term already.
+    let from = "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[1] parameter(0)\n z = f32[] parameter(1)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add }";
+    assert_eq!(hard(from, &[&[-0.0], &[-0.0]], allowed), [0.0]);
+}
+
+/// A division of many by a few numbers, or by constants.
+fn by(divisor: &str) -> String {
+    format!(
+        "HloModule m\nENTRY e {{ x = f32[4] parameter(0)\n s = f32[] parameter(1)\n {divisor}\n ROOT q = f32[4] divide(x, c) }}"
+    )
+}
+
+/// `x * (1 / c)` for divisors and numerators of all mantissas is at most 2 ulp from `x / c`: the number that bounds take.
+#[test]
+fn a_product_with_the_reciprocal_is_within_its_bound() {
+    let text = by("c = f32[4] broadcast(s), dimensions={}");
+    let allowed = with("reciprocals");
+    let (mut seed, mut apart) = (1u32, 0u32);
+    let mut next = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f32::from_bits(0x3f80_0000 | seed >> 9)
+    };
+    for _ in 0..200_000 {
+        let (x, c) = (next(), next());
+        apart = apart.max((x / c).to_bits().abs_diff((x * (1.0 / c)).to_bits()));
+    }
+    assert!((1..=2).contains(&apart), "{apart}");
+    for _ in 0..200 {
+        let (x, c) = ([next(), -next(), next() * 1e-20, next() * 1e20], next());
+        let found = hard(&text, &[&x, &[c]], allowed);
+        for (x, r) in x.iter().zip(found) {
+            let (quotient, product) = (x / c, x * (1.0 / c));
+            let ulp = f64::from(f32::from_bits(quotient.abs().to_bits() + 1) - quotient.abs());
+            let off = f64::from((quotient - product).abs());
+            assert!(off <= r && r <= 4.5 * ulp, "{x} / {c}: {off} {r} {ulp}");
+        }
+    }
+}
+
+/// Only of divisors that a compiler has fewer of, and not without the liberty.
+#[test]
+fn divisors_that_repeat_may_have_reciprocals() {
+    let x: &[f32] = &[1.0, 2.0, 3.0, 5.0];
+    let allowed = with("reciprocals");
+    for (divisor, repeats) in [
+        ("c = f32[4] broadcast(s), dimensions={}", true),
+        ("c = f32[4] constant({3, 5, 7, 9})", true),
+        ("b = f32[4] broadcast(s), dimensions={}\n c = f32[4] exponential(b)", true),
+        ("b = f32[2,2] broadcast(s), dimensions={}\n c = f32[4] reshape(b)", true),
+        (
+            "o = f32[4] constant({1, 2, 3, 4})\n b = f32[4] broadcast(s), dimensions={}\n c = f32[4] add(b, o)",
+            true,
+        ),
+        ("c = f32[4] negate(x)", false),
+        ("b = f32[4] broadcast(s), dimensions={}\n c = f32[4] add(b, x)", false),
+        ("c = f32[4] iota(), iota_dimension=0", false),
+    ] {
+        // Functions have no units here, so that what is off is the quotient.
+        let table = |text: &str, allowances| hard(text, &[x, &[3.0]], allowances);
+        let (found, strict) = (table(&by(divisor), allowed), table(&by(divisor), Allowances::STRICT));
+        assert_eq!(found[3] > strict[3], repeats, "{divisor}: {found:?} {strict:?}");
+    }
+    // Handed to a computation, and in an applied one.
+    let called = "HloModule m\nq { a = f32[4] parameter(0)\n b = f32[4] parameter(1)\n ROOT c = f32[4] divide(a, b) }\nENTRY e { x = f32[4] parameter(0)\n s = f32[] parameter(1)\n b = f32[4] broadcast(s), dimensions={}\n ROOT r = f32[4] call(x, b), to_apply=q }";
+    assert!(hard(called, &[x, &[3.0]], allowed)[1] > 0.0);
+    let applied = "HloModule m\nq { a = f32[] parameter(0)\n b = f32[] constant(3)\n ROOT c = f32[] divide(a, b) }\nENTRY e { x = f32[4] parameter(0)\n ROOT r = f32[4] map(x), dimensions={0}, to_apply=q }";
+    assert!(hard(applied, &[x], allowed)[1] > 0.0);
+    let entry = "HloModule m\nENTRY e { x = f32[4] parameter(0)\n c = f32[4] parameter(1)\n ROOT r = f32[4] divide(x, c) }";
+    assert_eq!(hard(entry, &[x, &[3.0; 4]], allowed), [0.0; 4]);
+}
+
+/// A reciprocal that overflows makes infinities, one that is denormal has few bits or is flushed.
+#[test]
+fn reciprocals_at_the_ends_of_the_exponents_say_less() {
+    let allowed = with("reciprocals");
+    let text = by("c = f32[4] constant({1e-39, 2e38, 3e38, 0})");
+    let x: &[f32] = &[1e-30, 1e30, 0.0, 1.0];
+    let found = hard(&text, &[x, &[0.0]], allowed);
+    assert!(found[0].is_infinite(), "{found:?}");
+    // 1 / 2e38 is 5e-39, which is off by up to half of 2^-149: times 1e30.
+    let product = 1e30f32 * (1.0 / 2e38f32);
+    let off = f64::from((1e30f32 / 2e38f32 - product).abs());
+    assert!(off <= found[1] && found[1] < 1e-14, "{off} {found:?}");
+    // 0 is 0 by either way, and 1 / 0 infinite.
+    assert_eq!(found[2..], [0.0, 0.0]);
+    let flushed = Allowances { flush_denormals: true, ..allowed };
+    let found = hard(&text, &[x, &[0.0]], flushed);
+    assert!(found[1] >= f64::from(1e30f32 / 2e38f32), "{found:?}");
+}
+
+/// `x * w + (offset - mean * w)` in f16: the products overflow, the result does not.
+#[test]
+fn an_affine_batch_norm_may_overflow_on_the_way() {
+    let text = "HloModule m\nENTRY e { x = f16[2,1] parameter(0)\n s = f16[1] parameter(1)\n o = f16[1] parameter(2)\n m = f16[1] parameter(3)\n v = f16[1] parameter(4)\n ROOT y = f16[2,1] batch-norm-inference(x, s, o, m, v), epsilon=0, feature_index=1 }";
+    let far: [&[f32]; 5] = [&[4864.0, 4864.0], &[4864.0], &[4864.0], &[4864.0], &[4864.0]];
+    let allowed = with("affine-batch-norm");
+    assert!(hard(text, &far, allowed)[0].is_infinite());
+    assert!(hard(text, &far, Allowances::STRICT)[0].is_finite());
+    let near: [&[f32]; 5] = [&[1.0, 3.0], &[2.0], &[1.0], &[2.0], &[4.0]];
+    let found = hard(text, &near, allowed);
+    assert!(found.iter().all(|&r| r > 0.0 && r < 0.1), "{found:?}");
+}
+
+/// With the mean and the offset far above the operand the small term is lost in the products, as in the differences.
+#[test]
+fn an_affine_batch_norm_in_f32_is_inside() {
+    let text = "HloModule m\nENTRY e { x = f32[8,2] parameter(0)\n s = f32[2] parameter(1)\n o = f32[2] parameter(2)\n m = f32[2] parameter(3)\n v = f32[2] parameter(4)\n ROOT y = f32[8,2] batch-norm-inference(x, s, o, m, v), epsilon=0.001, feature_index=1 }";
+    for far in [1.0f32, 1e3, 1e6] {
+        let (x, s, o, m) = (some(16, 1), some(2, 2), some(2, 3), some(2, 4));
+        let (o, m): (Vec<f32>, Vec<f32>) =
+            (o.iter().map(|o| o * far).collect(), m.iter().map(|m| m * far).collect());
+        let v = [0.5f32, 2.0];
+        let all = certified(text, &[&x, &s, &o, &m, &v], with("affine-batch-norm"));
+        for i in 0..16 {
+            let c = i % 2;
+            let w = s[c] * (1.0 / (v[c] + 0.001).sqrt());
+            let y = x[i] * w + (o[c] - m[c] * w);
+            let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[0].0.clone())).re[i];
+            let off = (f64::from(y) - reference).abs();
+            assert!(off <= all[0].1.soft.at(i), "{far} {i}: {off} {}", all[0].1.soft.at(i));
+        }
+    }
+}
+
+/// Windows of 2 over what comes first by `select`: of a best one that nothing ties with every order selects the same.
+#[test]
+fn a_window_without_a_single_best_one_is_open() {
+    let text = |select: &str| {
+        format!(
+            "HloModule m\nsel {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n {select} }}\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\nENTRY e {{ x = f32[6] parameter(0)\n s = f32[3] parameter(1)\n z = f32[] constant(0)\n ROOT w = f32[6] select-and-scatter(x, s, z), window={{size=2 stride=2}}, select=sel, scatter=add }}"
+        )
+    };
+    let any = with("reorder-regions");
+    let open = |select: &str, x: &[f32], allowances| -> Vec<bool> {
+        hard(&text(select), &[x, &[1.0, 2.0, 3.0]], allowances).iter().map(|r| r.is_infinite()).collect()
+    };
+    let ge = "ROOT c = pred[] compare(a, b), direction=GE";
+    assert_eq!(open(ge, &[1.0, 2.0, 5.0, 4.0, 3.0, 3.0], any), [false, false, false, false, true, true]);
+    assert_eq!(open(ge, &[1.0, 2.0, 5.0, 4.0, 3.0, 3.0], Allowances::STRICT), [false; 6]);
+    // No order: the first is kept, or replaced, whatever is in which position.
+    let ne = "ROOT c = pred[] compare(a, b), direction=NE";
+    assert_eq!(open(ne, &[1.0, 2.0, 5.0, 5.0, 3.0, 4.0], any), [true; 6]);
+    assert_eq!(open("ROOT c = pred[] constant(true)", &[1.0, 2.0, 5.0, 5.0, 3.0, 4.0], any), [true; 6]);
+    // By magnitude, as JAX differentiates norms: an order.
+    let magnitude = "d = f32[] abs(a)\n e = f32[] abs(b)\n ROOT c = pred[] compare(d, e), direction=GE";
+    assert_eq!(
+        open(magnitude, &[1.0, -2.0, 5.0, 4.0, 3.0, -3.0], any),
+        [false, false, false, false, true, true]
+    );
+    let b = &certified(&text(ge), &[&[3.0; 6], &[1.0, 2.0, 3.0]], any)[0].1;
+    assert!(b.soft.is_zero(), "decided as the reference decides: {b:?}");
+}
+
+/// The root of 3.875 in f8e3m4 (4 bits behind the point): 1.96850..., below the middle 1.96875 of 1.9375 and 2, which f16 rounds it to; the middle goes to the even one, 2.
+#[test]
+fn a_result_rounded_by_way_of_f16_is_inside() {
+    let text = "HloModule m\nENTRY e { x = f8e3m4[2] parameter(0)\n ROOT y = f8e3m4[2] sqrt(x) }";
+    let found = hard(text, &[&[3.875, 4.0]], with("excess-precision"));
+    assert!((0.0625..=0.125).contains(&found[0]) && found[1] < 0.125, "{found:?}");
+    assert_eq!(hard(text, &[&[3.875, 4.0]], Allowances::STRICT), [0.0; 2]);
+    let text = "HloModule m\nENTRY e { x = f8e5m2[2] parameter(0)\n ROOT y = f8e5m2[2] sqrt(x) }";
+    assert!(hard(text, &[&[3.5, 4.0]], with("excess-precision"))[1] <= 0.25);
+}
+
+/// `x / (b c)`, `x c / b`, `x rsqrt(b)` and `x exp(-b)` in f32 in the place of quotients by quotients, roots and exponentials.
+#[test]
+fn quotients_of_quotients_roots_and_exponentials_are_inside_regrouped() {
+    let text = "HloModule m
+ENTRY e { x = f32[64] parameter(0)
+ b = f32[64] parameter(1)
+ c = f32[64] parameter(2)
+ q = f32[64] divide(x, b)
+ o0 = f32[64] divide(q, c)
+ t = f32[64] divide(b, c)
+ o1 = f32[64] divide(x, t)
+ s = f32[64] sqrt(b)
+ o2 = f32[64] divide(x, s)
+ e = f32[64] exponential(b)
+ o3 = f32[64] divide(x, e)
+ ROOT o = (f32[64], f32[64], f32[64], f32[64]) tuple(o0, o1, o2, o3) }";
+    let positive = |seed| some(64, seed).iter().map(|x| x.abs() + 0.5).collect::<Vec<f32>>();
+    let (x, b, c) = (some(64, 1), positive(2), positive(3));
+    let all = certified(text, &[&x, &b, &c], with("reciprocals"));
+    let strict = certified(text, &[&x, &b, &c], Allowances::STRICT);
+    let mut differ = [false; 4];
+    for i in 0..64 {
+        let (x, b, c) = (x[i], b[i], c[i]);
+        let ways = [x / (b * c), x * c / b, x * (1.0 / b.sqrt()), x * (-b).exp()];
+        for (k, way) in ways.into_iter().enumerate() {
+            let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[k].0.clone())).re[i];
+            let off = (f64::from(way) - reference).abs();
+            assert!(off <= all[k].1.soft.at(i), "{k} {i}: {off} {}", all[k].1.soft.at(i));
+            assert!(all[k].1.hard.at(i) < 1e-5, "{k} {i}");
+            differ[k] |= off > strict[k].1.hard.at(i);
+        }
+    }
+    assert_eq!(differ[..3], [true; 3]);
+    // exp(89) is infinite, exp(-89) is not 0.
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n b = f32[1] parameter(1)\n e = f32[1] exponential(b)\n ROOT q = f32[1] divide(x, e) }";
+    let functions = Allowances { functions: crate::engine::Functions::XLA_CPU, ..with("reciprocals") };
+    assert!(
+        certified(text, &[&[1e30], &[89.0]], functions)[0].1.soft.at(0) >= 1e30 * f64::from((-89f32).exp())
+    );
+}
+
+/// Complex numbers are ordered by their real parts and then by their imaginary ones: the least is the same in any order, unless zeros of both signs or NaNs are among them.
+#[test]
+fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
+    let text = "HloModule m\nleast { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] minimum(a, b) }\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n i = f32[] parameter(2)\n x = c64[3] complex(p, q)\n z = c64[] complex(i, i)\n ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=least }";
+    let any = with("reorder-regions");
+    assert_eq!(hard(text, &[&[1.0, 1.0, 2.0], &[3.0, 2.0, 1.0], &[9.0]], any), [0.0]);
+    assert_eq!(hard(text, &[&[1.0, 0.0, -0.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
+    assert_eq!(hard(text, &[&[1.0, f32::NAN, 2.0], &[3.0, 2.0, 1.0], &[9.0]], any), [f64::INFINITY]);
+}
+
+/// `x (b c)` in the place of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
+#[test]
+fn constant_factors_may_be_gathered() {
+    let text = "HloModule m
+ENTRY e { x = f32[64] parameter(0)
+ d = f32[] constant(3.1)
+ b = f32[64] broadcast(d), dimensions={}
+ f = f32[] constant(7.7)
+ c = f32[64] broadcast(f), dimensions={}
+ p = f32[64] multiply(x, b)
+ o0 = f32[64] multiply(p, c)
+ q = f32[64] divide(x, b)
+ o1 = f32[64] multiply(c, q)
+ o2 = f32[64] divide(p, c)
+ o3 = f32[64] multiply(p, x)
+ ROOT o = (f32[64], f32[64], f32[64], f32[64]) tuple(o0, o1, o2, o3) }";
+    let x = some(64, 1);
+    let all = certified(text, &[&x], with("reciprocals"));
+    let (b, c) = (3.1f32, 7.7f32);
+    for (i, &x) in x.iter().enumerate() {
+        for (k, way) in [x * (b * c), x * (c / b), x * (b / c)].into_iter().enumerate() {
+            let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[k].0.clone())).re[i];
+            let off = (f64::from(way) - reference).abs();
+            assert!(off <= all[k].1.soft.at(i), "{k} {i}: {off} {}", all[k].1.soft.at(i));
+        }
+    }
+    // Not by what is no constant.
+    assert!(all[3].1.is_exact());
+}

@@ -1,0 +1,95 @@
+//! Which kinds of elements a hunt leaves undecided: those that differ, by the instruction at which their bounds are lost.
+
+use std::collections::BTreeMap;
+
+use hlo::{ElementType, Opcode};
+use serde::{Deserialize, Serialize};
+
+use crate::certify::{Causes, certify};
+use crate::differential::{Difference, Settings, Subject};
+use crate::verdict::Class;
+
+/// How many elements are undecided for one reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Undecided {
+    /// Elements that differ.
+    pub elements: u64,
+    /// Programs that have some.
+    pub programs: u64,
+    /// The number of the first of these programs.
+    pub first: u64,
+}
+
+impl Undecided {
+    pub(super) fn add(&mut self, other: &Undecided) {
+        let first = if self.programs == 0 { other.first } else { self.first.min(other.first) };
+        *self = Undecided {
+            elements: self.elements + other.elements,
+            programs: self.programs + other.programs,
+            first,
+        };
+    }
+}
+
+/// What is said where no instruction is found.
+const NOT_FOUND: &str = "not found";
+
+/// The undecided elements of program `number` by their kinds, such as `divide f32`: opcode and element type of the instruction at which bounds are lost.
+pub(super) fn kinds(
+    number: u64,
+    difference: &Difference,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> BTreeMap<String, Undecided> {
+    let mut kinds = BTreeMap::new();
+    if difference.tally.undecided == 0 {
+        return kinds;
+    }
+    let mut causes = Causes::default();
+    let run = subject.inputs().and_then(|inputs| {
+        certify(subject.module, inputs, &settings.run, difference.allowances, &mut causes)
+    });
+    for (name, verdict) in difference.arrays.iter().filter(|(_, v)| v.tally.undecided > 0) {
+        let array = name.rsplit("out").next().and_then(|n| n.parse().ok());
+        let cause = run.is_ok().then(|| causes.of_result(subject.module, array?)).flatten();
+        let kind = cause.map_or_else(|| NOT_FOUND.to_owned(), |c| described(c.opcode, c.ty));
+        let of: &mut Undecided = kinds.entry(kind).or_default();
+        *of = Undecided { elements: of.elements + verdict.tally.undecided, programs: 1, first: number };
+    }
+    debug_assert!(difference.arrays.iter().any(|(_, v)| v.class() >= Class::Undecided));
+    kinds
+}
+
+fn described(opcode: Opcode, ty: Option<ElementType>) -> String {
+    match ty {
+        Some(ty) => format!("{opcode} {ty}"),
+        None => opcode.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::differential::{Kind, differ};
+    use crate::engine::{InterpreterEngine, by_name};
+    use crate::frontend::parse_text;
+
+    /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, that hangs on the floor.
+    #[test]
+    fn undecided_elements_are_counted_by_what_decides_them() {
+        let text = "HloModule m\nENTRY e { x = f32[3] constant({0, 0, 1})\n y = f32[3] exponential(x)\n f = f32[3] floor(y)\n n = f32[3] negate(f)\n ROOT t = (f32[3], f32[3]) tuple(n, y) }";
+        let module = parse_text(text).0.unwrap();
+        let inputs = [Vec::new()];
+        let subject = Subject::new(&module, &inputs);
+        let settings = Settings { replay: false, ..Settings::default() };
+        let engine = by_name("interpreter:ulp-down").unwrap();
+        let difference = differ(&InterpreterEngine, &*engine, &subject, &settings);
+        assert_eq!((difference.kind, difference.tally.undecided), (Kind::Undecided, 2));
+        let mut found = kinds(7, &difference, &subject, &settings);
+        let floor = Undecided { elements: 2, programs: 1, first: 7 };
+        assert_eq!(found, BTreeMap::from([("floor f32".to_owned(), floor)]));
+        // Of two programs.
+        found.get_mut("floor f32").unwrap().add(&Undecided { elements: 3, programs: 1, first: 4 });
+        assert_eq!(found["floor f32"], Undecided { elements: 5, programs: 2, first: 4 });
+    }
+}
