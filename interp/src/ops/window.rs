@@ -2,9 +2,13 @@
 
 use super::Cx;
 use super::convolution::{dilated, placements};
+use crate::cancel;
 use crate::error::Result;
 use crate::kernels::window::WindowAxis;
 use crate::value::Sizes;
+
+/// Inner axes of a window between whose elements nobody polls.
+const POLL_AXES: usize = 2;
 
 /// The axes of an instruction's window on an operand.
 pub(super) fn axes(cx: &Cx<'_>, operand: &[usize]) -> Result<Vec<WindowAxis>> {
@@ -47,12 +51,15 @@ pub(super) fn visit(axes: &[WindowAxis], output: &[usize], base: usize, each: &m
     let (Some((axis, axes)), Some((&o, output))) = (axes.split_first(), output.split_first()) else {
         return each(base);
     };
+    if axes.len() == POLL_AXES {
+        cancel::poll();
+    }
     if axis.base_dilation == 1 && axis.window_dilation == 1 {
         for p in axis.range(o) {
             visit(axes, output, base * axis.input + p, each);
         }
     } else {
-        for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
+        for p in axis.present(o) {
             visit(axes, output, base * axis.input + p, each);
         }
     }
