@@ -104,6 +104,21 @@ pub fn with<R>(token: Option<CancellationToken>, work: impl FnOnce() -> R) -> R 
     work()
 }
 
+/// Does one of many tasks of this token's work. A task that is cancelled is left out or ends early, without unwinding what runs the tasks, which would
+/// do so again for each of the others: who waits for all of them has to poll then.
+pub(crate) fn task(token: Option<&CancellationToken>, work: impl FnOnce()) {
+    let Some(token) = token else { return with(None, work) };
+    if token.is_cancelled() {
+        return;
+    }
+    let done = catch_unwind(AssertUnwindSafe(|| with(Some(token.clone()), work)));
+    if let Err(panic) = done
+        && !(panic.is::<Cancelled>() && token.is_cancelled())
+    {
+        resume_unwind(panic);
+    }
+}
+
 /// Unwinds the stack if the work of this thread was cancelled.
 #[inline]
 pub fn poll() {

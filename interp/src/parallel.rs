@@ -86,8 +86,10 @@ pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
         return (0..n).for_each(polled);
     }
     match workers() {
-        Workers::Own if token.is_none() => (0..n).into_par_iter().for_each(f),
-        Workers::Own => (0..n).into_par_iter().for_each(|i| cancel::with(token.clone(), || polled(i))),
+        Workers::Own => {
+            (0..n).into_par_iter().for_each(|i| cancel::task(token.as_ref(), || f(i)));
+            cancel::poll_token(token.as_ref());
+        }
         Workers::Lent(threads) => threads.run(n, &|i| {
             let _set = Set::new(Workers::Alone);
             cancel::with(token.clone(), || polled(i));

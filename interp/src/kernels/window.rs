@@ -94,6 +94,9 @@ impl WindowAxis {
     }
 }
 
+/// Inner axes of a window between whose elements nobody polls.
+pub(crate) const POLL_AXES: usize = 2;
+
 /// Lines of a window between two polls.
 const POLL_LINES: usize = 256;
 
@@ -269,6 +272,9 @@ fn locate(axes: &[WindowAxis], outputs: &[usize], base: usize, visit: &mut impl 
     let (Some((axis, axes)), Some((&o, outputs))) = (axes.split_first(), outputs.split_first()) else {
         return visit(base);
     };
+    if axes.len() == POLL_AXES {
+        cancel::poll();
+    }
     for p in axis.present(o) {
         locate(axes, outputs, base * axis.input + p, visit);
     }

@@ -4,11 +4,8 @@ use super::Cx;
 use super::convolution::{dilated, placements};
 use crate::cancel;
 use crate::error::Result;
-use crate::kernels::window::WindowAxis;
+use crate::kernels::window::{POLL_AXES, WindowAxis};
 use crate::value::Sizes;
-
-/// Inner axes of a window between whose elements nobody polls.
-const POLL_AXES: usize = 2;
 
 /// The axes of an instruction's window on an operand.
 pub(super) fn axes(cx: &Cx<'_>, operand: &[usize]) -> Result<Vec<WindowAxis>> {
