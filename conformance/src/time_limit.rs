@@ -14,6 +14,7 @@ use hlo_interp::cancel::CancellationToken;
 
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from};
 use crate::engine::{Engine, Outcome};
+use crate::exit::Failure;
 
 /// Why work was not finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +40,16 @@ pub fn within<R>(limit: Duration, work: impl FnOnce() -> R) -> Result<R, Unfinis
     let token = CancellationToken::new();
     let _alarm = Alarm::set(limit, token.clone()).ok_or(Unfinished::NoThread)?;
     token.run(work).map_err(|_| Unfinished::TimedOut(limit))
+}
+
+/// Does work of a command, which may take so long in all. Errors: those of the work, and [`crate::exit::Exit::Trap`] if it was not finished.
+pub(crate) fn command_within<T>(
+    limit: Option<Duration>,
+    what: &str,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let Some(limit) = limit else { return work() };
+    within(limit, work).unwrap_or_else(|unfinished| Err(unfinished.outcome(what).failure()))
 }
 
 /// Compares an engine with what the reference gave; `limit` is for the engine, and once more for judging it. Where judging takes longer, nothing is said of the

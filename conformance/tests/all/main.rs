@@ -35,6 +35,7 @@ mod robust;
 mod semantics;
 mod steps;
 mod threads;
+mod time;
 mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -82,6 +83,7 @@ fn main() {
     trials.extend(judging::trials());
     trials.extend(limits::trials());
     trials.extend(threads::trials());
+    trials.extend(time::trials());
     trials.extend(faults::trials());
     trials.extend(attack::trials());
     trials.extend(operand_types::trials());
