@@ -11,7 +11,7 @@ use hlo::diag::codes;
 use hlo::{ArrayLiteral, ArrayShape, ElementType, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
 use hlo_interp::{ErrorKind, RunError};
 
-use crate::passes::dynamic_padder::is_call_of;
+use crate::passes::dynamic_padder::{is_call_of, is_check};
 use crate::passes::edit::{Survey, has_run_time_sizes, sweep};
 use crate::passes::facts;
 use crate::runtime::raw::{buffer_of, bytes_of};
@@ -28,6 +28,7 @@ pub struct RunTimeSizes {
 /// Of a size that stops the program if it is below 0 or above a bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Check {
+    dimension: usize,
     bound: i64,
     /// If it is how many elements a dimension has fewer than its bound: what needs them, and that bound.
     lacking: Option<(String, i64)>,
@@ -123,6 +124,13 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
             let operands =
                 is_call_of(module, leaf, "SliceToDynamic").then(|| module.instr(leaf).operands().to_vec())?;
             elements.push(*operands.first()?);
+            for (d, &size) in operands.iter().skip(1).enumerate() {
+                let known = facts::integer(module, size) == Some(i128::from(*shape.dims.get(d)?));
+                let scalar = module.instr(size).shape.as_array()?;
+                if !known && !(shape.is_dynamic_dim(d) && scalar.element_type == ElementType::S32) {
+                    return None;
+                }
+            }
             sizes.extend((0..shape.rank()).filter(|&d| shape.is_dynamic_dim(d)).map(|d| operands[d + 1]));
         } else {
             elements.push(leaf);
@@ -132,7 +140,7 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
     let mut checks = Vec::new();
     let checked: Vec<InstrId> = module.instructions(entry).filter(|&id| is_check(module, id)).collect();
     for &check in &checked {
-        let size = *module.instr(check).operands().get(1)?;
+        let size = *module.instr(check).operands().last()?;
         sizes.push(size);
         let lacking = match module.instr(check).attrs.get(AttrKey::BackendConfig) {
             Some(AttrValue::BackendConfig(config)) => {
@@ -141,7 +149,8 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
             }
             _ => None,
         };
-        checks.push(Check { bound: module.instr(check).shape.as_array()?.dims[0], lacking });
+        let (&bound, before) = module.instr(check).shape.as_array()?.dims.split_last()?;
+        checks.push(Check { dimension: before.len(), bound, lacking });
     }
     elements.extend(sizes);
     let shape = Shape::tuple(elements.iter().map(|&e| module.instr(e).shape.clone()).collect::<Vec<_>>());
@@ -158,15 +167,6 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
         module.remove(check);
     }
     Some(RunTimeSizes { parameters, results, checks })
-}
-
-/// A check of a size that `dynamic-padder` made.
-fn is_check(module: &Module, id: InstrId) -> bool {
-    let instr = module.instr(id);
-    is_call_of(module, id, "SliceToDynamic")
-        && instr.attrs.bool(AttrKey::CustomCallHasSideEffect)
-        && instr.operands().len() == 2
-        && module.users(id).is_empty()
 }
 
 /// The array leaves of a tuple of tuples that are made in the entry.
@@ -273,7 +273,7 @@ impl RunTimeSizes {
             cut.push(if shape.is_dynamic() { resized(&array, &dims) } else { array });
         }
         for check in &self.checks {
-            checked(0, check.bound, check.lacking.as_ref())?;
+            checked(check.dimension, check.bound, check.lacking.as_ref())?;
         }
         Ok(cut)
     }

@@ -135,22 +135,19 @@ impl Case {
         devices: usize,
         device: usize,
     ) -> Result<Vec<ArrayLiteral>, Failure> {
-        self.info
-            .results
-            .iter()
-            .enumerate()
-            .map(|(i, r)| {
-                let shape = r.array.array_shape().ok_or_else(|| {
-                    let at = self.folder.join("case.json");
-                    Failure::usage(format!(
-                        "{}: result {i}: there is no element type {}",
-                        at.display(),
-                        r.array.element_type
-                    ))
-                })?;
-                npz.array(&array_name(devices, device, "out", i), &shape)
+        let shape = |(i, r): (usize, &ResultInfo)| {
+            r.array.array_shape().ok_or_else(|| {
+                let at = self.folder.join("case.json");
+                Failure::usage(format!(
+                    "{}: result {i}: there is no element type {}",
+                    at.display(),
+                    r.array.element_type
+                ))
             })
-            .collect()
+        };
+        let shapes = self.info.results.iter().enumerate().map(shape).collect::<Result<Vec<_>, _>>()?;
+        let name = |i| array_name(devices, device, "out", i);
+        npz.arrays(shapes.iter().enumerate().map(|(i, shape)| (name(i), shape)))
     }
 
     /// `inputs.npz`, open.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use hlo::diag::codes;
+use hlo_interp::cancel::CancellationToken;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -225,26 +226,31 @@ pub fn run_all<W: Clone + Into<Work>>(
     });
 }
 
-/// Runs one case on a thread of its own, which is left behind if the time is over (the process ends it).
+/// Runs one case on a thread of its own, which is cancelled and not waited for if the time is over.
 fn run_limited(item: &Work, options: &CorpusOptions) -> CaseReport {
     let start = Instant::now();
     let (sender, receiver) = mpsc::channel();
-    let (owned, own_options) = (item.clone(), options.clone());
+    let (owned, own_options, token) = (item.clone(), options.clone(), CancellationToken::new());
+    let own_token = token.clone();
     let spawned = std::thread::Builder::new().name("case".into()).stack_size(STACK_BYTES).spawn(move || {
         let what = format!("running {}", owned.name());
-        let report = guarded(&what, || {
-            Ok(match &owned {
-                Work::Case(item) => run_case(item, &own_options),
-                Work::Program(listed) => run_program_of_folder(listed, &own_options),
-                Work::Test(test) => mlir::test::run(test, &own_options),
+        let report = own_token.run(|| {
+            guarded(&what, || {
+                Ok(match &owned {
+                    Work::Case(item) => run_case(item, &own_options),
+                    Work::Program(listed) => run_program_of_folder(listed, &own_options),
+                    Work::Test(test) => mlir::test::run(test, &own_options),
+                })
             })
         });
+        let Ok(report) = report else { return };
         // Nobody listens any more if the time was over.
         let _ = sender.send(report.unwrap_or_else(|f| owned.report().failed("error", f.message)));
     });
     let mut report = match spawned {
         Err(e) => item.report().failed("error", format!("no thread: {e}")),
         Ok(_) => receiver.recv_timeout(options.time_limit).unwrap_or_else(|_| {
+            token.cancel();
             let why = format!("not done after {} s", options.time_limit.as_secs_f64());
             item.report().failed("timeout", why)
         }),

@@ -10,6 +10,7 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure};
 use crate::room;
@@ -222,12 +223,39 @@ fn is_refusal(e: &io::Error) -> bool {
 
 /// Writes to what is no file. It may not be able to seek, which `write` may want: a nameless file takes the bytes first.
 fn write_through(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Written) -> Written {
-    let mut sink = OpenOptions::new().write(true).open(path)?;
+    let mut sink = open_sink(path)?;
     let mut spool = tempfile::tempfile()?;
     fill(spool.try_clone()?, write)?;
     spool.rewind()?;
     io::copy(&mut spool, &mut sink)?;
     sink.flush()
+}
+
+/// How long a pipe is waited for that nobody reads yet.
+const READER_WAIT: Duration = Duration::from_secs(10);
+
+/// Opens what is no file to write to it. Errors: nobody opens a pipe to read from it.
+fn open_sink(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let (start, flags) = (Instant::now(), rustix::fs::OFlags::NONBLOCK.bits());
+    loop {
+        // A pipe is opened at once, or not at all while it has no reader.
+        match OpenOptions::new().write(true).custom_flags(flags as i32).open(path) {
+            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+                if start.elapsed() >= READER_WAIT {
+                    return Err(io::Error::other("nobody reads this pipe"));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            opened => {
+                let file = opened?;
+                // From here on whoever reads slowly is waited for.
+                let flags = rustix::fs::fcntl_getfl(&file)?;
+                rustix::fs::fcntl_setfl(&file, flags - rustix::fs::OFlags::NONBLOCK)?;
+                return Ok(file);
+            }
+        }
+    }
 }
 
 fn in_place(path: &Path) -> io::Result<File> {

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
+use hlo_interp::cancel::{self, Cancelled};
+
 use crate::exit::{Exit, Failure};
 use crate::room;
 
@@ -74,7 +76,7 @@ pub fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T, Failure>) -> Result<
     DEPTH.set(DEPTH.get() + 1);
     let caught = catch_unwind(AssertUnwindSafe(f));
     DEPTH.set(DEPTH.get() - 1);
-    match caught {
+    match caught.map_err(Cancelled::rethrow) {
         Ok(result) => result,
         Err(payload) => {
             let text = panic_message(&*payload).unwrap_or("panic");
@@ -222,7 +224,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Starts `f` on a thread with a stack of [`STACK_BYTES`], or of less where there is less room for it. `Err`: the system gives no thread, and
+/// Starts `f`, as part of what this thread does, on a thread with a stack of [`STACK_BYTES`], or of less where there is less room for it. `Err`: the system gives no thread, and
 /// `f` was not called.
 pub fn spawn_deep<'s, T: Send + 's, F: FnOnce() -> T + Send + 's>(
     scope: &'s Scope<'s, '_>,
@@ -242,8 +244,8 @@ pub fn spawn_deep<'s, T: Send + 's, F: FnOnce() -> T + Send + 's>(
         if let Some(name) = name {
             builder = builder.name(name.to_owned());
         }
-        let cell = cell.clone();
-        if let Ok(thread) = builder.spawn_scoped(scope, move || taken(&cell)()) {
+        let (cell, token) = (cell.clone(), cancel::current());
+        if let Ok(thread) = builder.spawn_scoped(scope, move || cancel::with(token, || taken(&cell)())) {
             return Ok(thread);
         }
     }

@@ -52,6 +52,7 @@ pub mod residual;
 pub mod room;
 pub mod run_hlo_module;
 pub mod scratch;
+pub mod time_limit;
 pub mod variants;
 pub mod verdict;
 pub mod watch;

@@ -43,7 +43,7 @@ struct Header {
 }
 
 impl Npz {
-    /// Opens a file; arrays of more than `limit` bytes are refused. Errors: [`Exit::Usage`].
+    /// Opens a file; arrays of more than `limit` bytes are refused, and so are more of them together that are kept ([`Npz::arrays`]). Errors: [`Exit::Usage`].
     pub fn open(path: impl AsRef<Path>, limit: u64) -> Result<Self, Failure> {
         let path = path.as_ref();
         let usage = |what: String| Failure::usage(format!("{}: {what}", path.display()));
@@ -101,6 +101,25 @@ impl Npz {
     /// The array of this name as a value of the given type and dimensions.
     /// Errors: missing, of other dimensions or another type, damaged: [`Exit::Usage`]; too large: [`Exit::Trap`].
     pub fn array(&mut self, array: &str, shape: &ArrayShape) -> Result<ArrayLiteral, Failure> {
+        self.array_beside(array, shape, 0)
+    }
+
+    /// Arrays of these shapes, all of which are kept: together they have at most as many bytes as the limit says. Errors: as [`Npz::array`], of the first that has one.
+    pub fn arrays<'s>(
+        &mut self,
+        wanted: impl IntoIterator<Item = (String, &'s ArrayShape)>,
+    ) -> Result<Vec<ArrayLiteral>, Failure> {
+        let (mut all, mut kept) = (Vec::new(), 0_u64);
+        for (name, shape) in wanted {
+            let array = self.array_beside(&name, shape, kept)?;
+            kept = kept.saturating_add(array.buffer.bytes());
+            all.push(array);
+        }
+        Ok(all)
+    }
+
+    /// The same beside so many bytes of others that are kept.
+    fn array_beside(&mut self, array: &str, shape: &ArrayShape, kept: u64) -> Result<ArrayLiteral, Failure> {
         let name = self.name.clone();
         let usage = |what: String| Failure::usage(format!("{name}: {array}: {what}"));
         if !self.contains(array) {
@@ -140,14 +159,16 @@ impl Npz {
             ))
         })?;
         let too_large = || {
-            Failure::new(
-                Exit::Trap,
-                format!("{name}: {array}: {} is larger than the memory limit", shape.without_layout()),
-            )
+            let limit = match kept {
+                0 => "the memory limit".to_owned(),
+                kept => format!("what the memory limit leaves beside {kept} bytes of arrays before it"),
+            };
+            let message = format!("{name}: {array}: {} is larger than {limit}", shape.without_layout());
+            Failure::new(Exit::Trap, message)
         };
         let elements = shape.checked_elements().and_then(|n| u64::try_from(n).ok()).ok_or_else(too_large)?;
         let bytes = elements.checked_mul(format.bytes as u64).ok_or_else(too_large)?;
-        if bytes > limit {
+        if bytes.saturating_add(kept) > limit {
             return Err(too_large());
         }
         // The bytes that the file says it has, while they grow, and the elements.
@@ -569,6 +590,29 @@ mod tests {
         for (i, s) in samples.iter().enumerate() {
             assert_eq!(&npz.array(&format!("arg{i}"), &s.shape()).unwrap(), s, "{}", s.buffer.element_type());
         }
+    }
+
+    #[test]
+    fn arrays_that_are_kept_count_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("three.npz");
+        let one = sample(ElementType::F64);
+        let (names, bytes) = (["arg0", "arg1", "arg2"].map(str::to_owned), one.buffer.bytes());
+        write(&path, &names.clone().map(|name| (name, &one))).unwrap();
+        let shape = one.shape();
+        let read = |limit| {
+            let wanted = names.clone().map(|name| (name, &shape));
+            Npz::open(path.to_str().unwrap(), limit).unwrap().arrays(wanted)
+        };
+        assert_eq!(read(3 * bytes).unwrap(), [one.clone(), one.clone(), one.clone()]);
+        let refused = read(3 * bytes - 1).unwrap_err();
+        assert_eq!(refused.exit, Exit::Trap);
+        let what =
+            "arg2: f64[2,3] is larger than what the memory limit leaves beside 96 bytes of arrays before it";
+        assert!(refused.message.ends_with(what), "{}", refused.message);
+        // One at a time they need only be small enough each.
+        let mut npz = Npz::open(path.to_str().unwrap(), bytes).unwrap();
+        assert!(names.iter().all(|name| npz.array(name, &shape).is_ok()));
     }
 
     #[test]

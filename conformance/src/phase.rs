@@ -72,11 +72,13 @@ impl Phase {
 pub struct Phases {
     begun: Instant,
     state: Mutex<State>,
+    /// What the program costs, for whoever waits.
+    cost: Mutex<Option<String>>,
 }
 
 impl Default for Phases {
     fn default() -> Self {
-        Self { begun: Instant::now(), state: Mutex::default() }
+        Self { begun: Instant::now(), state: Mutex::default(), cost: Mutex::default() }
     }
 }
 
@@ -129,6 +131,16 @@ impl Phases {
         let mut state = self.lock();
         state.count();
         state.open.last().map(|&phase| (phase, state.spent[phase.index()]))
+    }
+
+    /// Says what the program costs.
+    pub fn estimate(&self, cost: String) {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
+    }
+
+    /// What it costs, as far as that was said; only once.
+    pub fn take_estimate(&self) -> Option<String> {
+        self.cost.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// How long a phase took so far.

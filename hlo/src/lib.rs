@@ -21,6 +21,7 @@
 pub mod attrs;
 pub mod builder;
 mod clone;
+pub mod cost;
 pub mod diag;
 pub mod element_type;
 pub mod elementwise;

@@ -16,6 +16,7 @@ use hlo::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::cancel::{self, CancellationToken};
 use crate::custom_call::Registry;
 use crate::device::host::{Host, NoHost};
 use crate::device::pending::Traffic;
@@ -115,6 +116,8 @@ pub(crate) struct Session<'m> {
     pub(crate) meter: Arc<Meter>,
     pub(crate) random: ops::rng::States,
     watch: Option<Watch>,
+    /// What ends the run from outside.
+    cancel: Option<CancellationToken>,
 }
 
 impl<'m> Interpreter<'m> {
@@ -168,6 +171,7 @@ impl<'m> Interpreter<'m> {
             meter: Meter::new(self.options.memory_limit_bytes, &self.options.beside, &pool),
             random: ops::rng::States::default(),
             watch: self.options.observer.as_ref().map(|o| Watch::new(o, self.module)),
+            cancel: cancel::current(),
         }
     }
 
@@ -346,6 +350,7 @@ impl<'m> Session<'m> {
             meter: self.meter.clone(),
             random: ops::rng::States::default(),
             watch: None,
+            cancel: self.cancel.clone(),
         };
         let result = session.run(module.entry(), args, depth + 1);
         self.fuel.store(session.fuel.into_inner(), Ordering::Relaxed);
@@ -419,8 +424,9 @@ impl<'m> Session<'m> {
         Ok(Value::tuple([Value::tuple(operands), result].into_iter().chain(contexts)))
     }
 
-    /// Takes fuel.
+    /// Takes fuel, and ends a run that was cancelled.
     pub(crate) fn spend(&self, instr: &Instruction, amount: u64) -> Result<()> {
+        cancel::poll_token(self.cancel.as_ref());
         let used = self.fuel.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
         match self.interpreter.options.fuel {
             Some(limit) if used > limit => Err(RunError::at(

@@ -11,6 +11,7 @@
 //! | [`engine`] | plans and runs computations: control flow, fuel, memory |
 //! | [`observe`] | watching a run |
 //! | [`attempt`] | allocations that may fail |
+//! | [`cancel`] | ending a run from outside, in whatever instruction it is |
 //! | [`baseline`] | the instruction set that the C parts need |
 //! | [`device`] | several devices in one process: what they exchange, deadlocks, hosts |
 //! | `ops` | one file a family of opcodes |
@@ -23,6 +24,7 @@
 
 pub mod attempt;
 pub mod baseline;
+pub mod cancel;
 pub mod custom_call;
 pub mod device;
 mod endless;

@@ -2,12 +2,15 @@
 //!
 //! One copy of the thread pool's machinery serves all callers: the work is behind a `dyn`, called once a task. Written out
 //! for every closure and element type, that machinery was most of the crate's code.
-//! **Invariant:** how work is cut changes no bit: a piece depends on its number alone.
+//! **Invariants:** how work is cut changes no bit: a piece depends on its number alone. Every task belongs to the caller's [`cancel`] token, which is polled
+//! before it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
+
+use crate::cancel;
 
 /// Threads that somebody lends, [`with_threads`].
 pub trait Threads: Send + Sync {
@@ -74,16 +77,24 @@ pub(crate) fn starts_at_once() -> bool {
 
 /// Calls `f` with `0..n`, on all threads there are.
 pub(crate) fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    let token = cancel::current();
+    let polled = |i| {
+        cancel::poll_token(token.as_ref());
+        f(i);
+    };
     if n <= 1 || alone() {
-        return (0..n).for_each(f);
+        return (0..n).for_each(polled);
     }
     match workers() {
-        Workers::Own => (0..n).into_par_iter().for_each(f),
+        Workers::Own => {
+            (0..n).into_par_iter().for_each(|i| cancel::task(token.as_ref(), || f(i)));
+            cancel::poll_token(token.as_ref());
+        }
         Workers::Lent(threads) => threads.run(n, &|i| {
             let _set = Set::new(Workers::Alone);
-            f(i);
+            cancel::with(token.clone(), || polled(i));
         }),
-        Workers::Alone => (0..n).for_each(f),
+        Workers::Alone => (0..n).for_each(polled),
     }
 }
 
@@ -99,7 +110,10 @@ pub(crate) fn pieces<T: Send>(
     let pieces_a_task = pieces_a_task.max(1);
     let span = size.saturating_mul(pieces_a_task);
     if out.len() <= span || alone() {
-        out.chunks_mut(size).enumerate().for_each(|(i, piece)| f(i, piece));
+        out.chunks_mut(size).enumerate().for_each(|(i, piece)| {
+            cancel::poll();
+            f(i, piece);
+        });
         return;
     }
     // A lock a task is what it takes to hand out disjoint pieces by number without unsafe code; nobody ever waits for one.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{Diagnostic, InstrId, Module, Opcode};
+use hlo_interp::cancel;
 
 use super::alike;
 use super::llvm::{self, Level, Target, new_context};
@@ -276,8 +277,9 @@ struct Clock {
 }
 
 impl Clock {
-    /// What was done since the last call (or the first) is this stage.
+    /// What was done since the last call (or the first) is this stage. Compilation ends here if it was cancelled.
     fn lap(&mut self, name: &str) {
+        cancel::poll();
         let now = self.start.get_or_insert_with(Instant::now).elapsed();
         self.laps.push((name.to_owned(), self.last, now - self.last));
         self.last = now;
@@ -408,6 +410,7 @@ fn emit_unit(
     let unit = Unit { context: &context, module: &llvm, builder: &builder, target };
     let mut kernels = Vec::with_capacity(places.len());
     for &place in places {
+        cancel::poll();
         match unit.emit(module, requests[place], &format!("k{place}")) {
             Ok(kernel) => kernels.push((place, kernel)),
             Err(llvm::Error::Unsupported(_)) if fallback => {}
@@ -424,7 +427,9 @@ fn emit_unit(
     }
     let text = || llvm.print_to_string().to_string();
     let emitted = wants[0].then(text);
+    cancel::poll();
     target.optimize(&llvm)?;
+    cancel::poll();
     let optimized = wants[1].then(text);
     let assembly = if wants[2] { Some(target.assembly(&llvm)?) } else { None };
     let object = Some(target.object(&llvm)?);

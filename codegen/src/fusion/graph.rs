@@ -21,6 +21,8 @@ pub(super) type Key = (NodeId, u32);
 
 /// The most instructions of a fusion.
 pub(super) const MAX_MEMBERS: usize = 640;
+/// The most pads and concatenations of them: each is a case distinction around all that it is made of, and what LLVM takes for these grows faster than their number.
+pub(super) const MAX_PIECES: usize = 64;
 /// The most operands of a fusion that are not scalar constants.
 pub(super) const MAX_OPERANDS: usize = 28;
 /// The most results of a fusion.
@@ -33,6 +35,8 @@ pub(super) struct Node {
     pub(super) role: Role,
     /// A reshape: nothing to compute.
     pub(super) view: bool,
+    /// Its elements are from one of several arrays, by their place.
+    pub(super) pieces: bool,
     pub(super) elements: f64,
     pub(super) bytes: f64,
     /// Arithmetic operations of one element.
@@ -156,6 +160,7 @@ impl Graph {
                 id,
                 role,
                 view: role == Role::Loop && is_view(module, id),
+                pieces: matches!(instr.opcode, Opcode::Pad | Opcode::Concatenate),
                 elements: elements as f64,
                 bytes: instr.shape.checked_bytes().unwrap_or(0) as f64,
                 flops: flops(module, id),
@@ -259,6 +264,11 @@ impl Graph {
         operands.iter().filter(|&&o| self.node(o).role != Role::Scalar).count()
     }
 
+    /// How many pads and concatenations there are.
+    pub(super) fn pieces(&self, members: &[NodeId]) -> usize {
+        members.iter().filter(|&&m| self.node(m).pieces).count()
+    }
+
     /// Whether a group computes a value.
     fn is_in(&self, n: NodeId, g: u32) -> bool {
         let node = self.node(n);
@@ -274,7 +284,11 @@ impl Graph {
         let (large, id, small) = if x.members.len() < y.members.len() { (y, b, x) } else { (x, a, y) };
         let room = MAX_MEMBERS.saturating_sub(large.members.len());
         let new = small.members.iter().filter(|&&m| !self.is_in(m, id));
-        if roots.len() > MAX_ROOTS || new.take(room + 1).count() > room {
+        if roots.len() > MAX_ROOTS || new.clone().take(room + 1).count() > room {
+            return false;
+        }
+        let pieces = self.pieces(&large.members) + new.filter(|&&m| self.node(m).pieces).count();
+        if pieces > MAX_PIECES {
             return false;
         }
         // Operands of either that the other does not compute.

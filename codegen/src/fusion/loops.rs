@@ -11,7 +11,7 @@ use hlo::{InstrId, Module, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::folds::{self, Space};
-use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, NodeId, Places};
+use super::graph::{Draft, Graph, MAX_MEMBERS, MAX_OPERANDS, MAX_PIECES, NodeId, Places};
 use super::index_map::Forms;
 use super::kinds::{Role, dims, programs};
 use super::maps::{Maps, pads_between, terms};
@@ -493,6 +493,9 @@ impl Planner<'_> {
         let draft = &self.graph.drafts[g as usize];
         let node = self.graph.node(n);
         if draft.members.len() >= MAX_MEMBERS || self.closed[g as usize] {
+            return None;
+        }
+        if node.pieces && self.graph.pieces(&draft.members) >= MAX_PIECES {
             return None;
         }
         let more = node.operands.iter().filter(|o| !draft.operands.contains(o)).count();

@@ -34,14 +34,49 @@ fn repeated(
 /// The most instructions of a program each of whose calls has a copy of what it calls. No call is inlined that makes a module larger.
 pub(super) const MAX_EXPANDED: u64 = 1 << 20;
 
-/// Refuses a program that is too large once each of its calls, loops and branches has a copy of what it calls, as it must in the end: each level of calls may
-/// double it.
+/// The most operations of a computation that is applied to elements: it becomes straight-line code of one function, and what LLVM takes for that grows faster
+/// than its length.
+const MAX_APPLIED_OPERATIONS: u64 = 1 << 13;
+
+/// Refuses computations that are applied to elements and are larger than any that a person writes, their calls included. What a map applies becomes
+/// instructions of their own, which are fused as far as is good for them.
+fn check_applied(module: &Module) -> Result<(), Unsupported> {
+    let mut known: FxHashMap<ComputationId, u64> = FxHashMap::default();
+    for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+        let instr = module.instr(id);
+        let whole = matches!(
+            instr.opcode,
+            Opcode::Call
+                | Opcode::Fusion
+                | Opcode::While
+                | Opcode::Conditional
+                | Opcode::AsyncStart
+                | Opcode::Map
+                | Opcode::CustomCall
+        );
+        if whole {
+            continue;
+        }
+        for callee in instr.attrs.called_computations() {
+            let cost = *known.entry(callee).or_insert_with(|| hlo::cost::applied_cost(module, callee));
+            if cost > MAX_APPLIED_OPERATIONS {
+                let reason = format!(
+                    "with a computation of more than {MAX_APPLIED_OPERATIONS} operations for each element, a copy for each call in it"
+                );
+                return Err(Unsupported::new(module, id, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a program that is too large once each of its calls, loops, branches and maps has a copy of what it calls, as it must in the end, in HLO or in what is
+/// emitted: each level of calls may double it.
 pub(crate) fn check_size(module: &Module) -> Result<(), Unsupported> {
+    check_applied(module)?;
     let mut sizes: FxHashMap<ComputationId, u64> = FxHashMap::default();
     let called = |sizes: &FxHashMap<ComputationId, u64>, id: InstrId| {
-        let instr = module.instr(id);
-        let control = matches!(instr.opcode, Opcode::Call | Opcode::While | Opcode::Conditional);
-        let called = if control { instr.attrs.called_computations() } else { Default::default() };
+        let called = module.instr(id).attrs.called_computations();
         called.iter().filter_map(|c| sizes.get(c)).fold(0, |n: u64, &more| n.saturating_add(more))
     };
     for c in callees_first(module) {

@@ -10,6 +10,7 @@ use hlo::{
     ArrayLiteral, ArrayShape, BufferOf, ComputationId, ConstantValue, Dims, ElementType, InstrId,
     Instruction, Literal, Module, NewInstruction, Opcode, Shape, with_element_type,
 };
+use hlo_interp::cancel;
 use rustc_hash::FxHashSet;
 
 use super::effects::Effects;
@@ -574,6 +575,7 @@ fn settle(
 ) -> u64 {
     let (mut applied, mut next) = (0, vec![id]);
     while let Some(id) = next.pop() {
+        cancel::poll();
         if fuel.is_empty() {
             return applied;
         }

@@ -61,6 +61,7 @@ use std::fmt;
 
 use hlo::diag::Diagnostics;
 use hlo::{InstrId, Module};
+use hlo_interp::cancel;
 use rustc_hash::FxHashMap;
 
 /// A rewriting of modules.
@@ -571,6 +572,7 @@ impl Pipeline {
         fuel: &mut Fuel,
         steps: &mut dyn Steps,
     ) -> Result<PassRun, Broken> {
+        cancel::poll();
         let (pass, limit) = &self.passes[step];
         // A pass draws on its own fuel and on that of all.
         let limit = [*limit, fuel.left].into_iter().flatten().min();

@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use hlo_interp::cancel;
+
 use super::cores;
 
 /// How long an idle worker looks for a job before it sleeps.
@@ -116,8 +118,23 @@ impl Pool {
     }
 
     /// Calls `work` once with each number below `chunks`, on all threads, and returns when all calls have returned. Each thread
-    /// begins with a part of the numbers of its own, in order. A panic in `work` is resumed here, and chunks that were not begun are then left out.
+    /// begins with a part of the numbers of its own, in order. A panic in `work` is resumed here, and chunks that were not begun are then left out; so it is
+    /// where the caller's [`cancel`] token was cancelled.
     pub fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if chunks > 1
+            && let Some(token) = cancel::current()
+        {
+            let polled = |chunk| {
+                cancel::poll_token(Some(&token));
+                work(chunk);
+            };
+            return self.share(chunks, &polled);
+        }
+        self.share(chunks, work);
+    }
+
+    /// [`Pool::run`] without an end from outside.
+    fn share(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         let alone = chunks <= 1 || self.threads == 1;
         if alone
             || self.shared.busy.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()

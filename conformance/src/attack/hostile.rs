@@ -354,7 +354,8 @@ pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hos
         _ => {
             let limit = match random.below(5) {
                 0 => format!("ulimit -v {}", 1_000_000 << random.below(4)),
-                1 => format!("ulimit -n {}", 3 + random.below(40)),
+                // With 3 the system cannot load the libraries of any program.
+                1 => format!("ulimit -n {}", 4 + random.below(40)),
                 2 => format!("ulimit -f {}", random.below(3)),
                 3 => "ulimit -s 1024".to_owned(),
                 _ => "TMPDIR=/nowhere; export TMPDIR; exec 1> /dev/full".to_owned(),

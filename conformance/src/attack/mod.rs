@@ -56,6 +56,8 @@ const LARGEST_KEPT_BYTES: u64 = 1 << 20;
 /// One of so many attacks is no mutant of a program.
 const HOSTILE_EACH: u64 = 8;
 const MEMORY_LIMIT_MIB: u64 = 256;
+/// The limit on time of each command, or of each run in it, of which it has three at most.
+const TIMEOUT_SECONDS: u64 = 5;
 const ALLOWED_BEYOND_MIB: u64 = 256;
 
 /// A violation.
@@ -301,6 +303,8 @@ fn filled(line: Line, module: &Path, folder: &Path) -> Vec<String> {
     for word in line {
         if *word == "{limits}" {
             words.extend(limits());
+            // Fuel bounds no single instruction, and mutants have large ones.
+            words.extend(["--timeout".to_owned(), format!("{TIMEOUT_SECONDS}s")]);
         } else {
             words.push(
                 word.replace("{m}", &module.to_string_lossy()).replace("{d}", &folder.to_string_lossy()),

@@ -1,6 +1,7 @@
 //! `hlo bisect`: which pass breaks a program.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use hlo::ArrayLiteral;
@@ -8,13 +9,14 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
-use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions};
+use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use crate::bisect::{dumps, passes};
 use crate::differential::{Settings, Subject};
 use crate::engine::{self, Limits, RunOptions, spec};
 use crate::exit::{Exit, Failure};
 use crate::inputs::InputKind;
 use crate::npz::Npz;
+use crate::time_limit::command_within;
 use crate::{artifact, inputs, variants};
 
 /// Options of `hlo bisect`.
@@ -54,6 +56,9 @@ pub(crate) struct Options {
     /// The most changed instructions that are shown of each form
     #[arg(long, default_value_t = 20, value_name = "N")]
     lines: usize,
+    /// The most time for all of it
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     pub(super) limits: LimitOptions,
     #[command(flatten)]
@@ -81,11 +86,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         seed: options.seed.unwrap_or_default(),
         ..RunOptions::default()
     };
-    match (&options.dumps, &options.module) {
+    command_within(options.timeout, "bisecting", || match (&options.dumps, &options.module) {
         (Some(folder), _) => of_dumps(options, folder, &run, ui),
         (None, Some(module)) => of_passes(options, module, &run, ui),
         (None, None) => Err(Failure::usage("a module, or --dumps DIR")),
-    }
+    })
 }
 
 fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {

@@ -484,8 +484,9 @@ impl Keeper<'_> {
     /// The smallest program with the same failure goes into a folder below the finding's. Returns its number of instructions.
     fn reduce(&self, finding: &Finding, folder: &Path) -> Result<Option<usize>, Failure> {
         let (reference, engine) = (self.reference.clone(), self.engine.clone());
+        let time = Some(self.options.timeout);
         let oracle =
-            Differential { reference, engine, settings: finding.settings, trouble: Trouble::default() };
+            Differential { reference, engine, settings: finding.settings, time, trouble: Trouble::default() };
         let options = reduce::Options {
             jobs: self.jobs,
             max_time: Some(self.options.reduce_time),

@@ -2,14 +2,15 @@
 
 use clap::{Args, ValueEnum};
 use hlo::Module;
-use hlo::print::{PrintOptions, Subcomputations, print_module};
+use hlo::print::{PrintOptions, Subcomputations, nested_instructions, print_module};
 use serde::Serialize;
 
 use super::ReadOptions;
 use super::ui::{Ui, closed};
 use crate::exit::{Exit, Failure};
-use crate::frontend::{JsonError, Rejected, Stage, parse_file, parse_text};
+use crate::frontend::{JsonError, Rejected, Stage, instruction_count, parse_file, parse_text};
 use crate::guard::guarded;
+use crate::report::grouped;
 
 /// Options of `hlo print`.
 #[derive(Args, Debug)]
@@ -86,7 +87,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in &options.files {
         let result = guarded(&format!("printing {file}"), || {
-            Ok(if options.check_roundtrip { check(file, options, ui) } else { print(file, options, ui) })
+            if options.check_roundtrip { Ok(check(file, options, ui)) } else { print(file, options, ui) }
         });
         exit = exit.first_failure(match result {
             Ok(e) => e,
@@ -122,19 +123,45 @@ fn reject(file: &str, rejected: &Rejected, ui: &Ui) -> Exit {
     rejected.exit
 }
 
-fn print(file: &str, options: &Options, ui: &Ui) -> Exit {
+fn print(file: &str, options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let (source, module, warnings, _) = match parse_file(file, options.read.reading().pick.as_ref()) {
         Ok(parsed) => parsed,
-        Err(rejected) => return reject(file, &rejected, ui),
+        Err(rejected) => return Ok(reject(file, &rejected, ui)),
     };
     super::warn(file, &source.text, [&warnings], ui);
-    let text = print_module(&module, &options.print_options(&module));
+    let print = options.print_options(&module);
+    check_size(&module, &print)?;
+    let text = print_module(&module, &print);
     if ui.json {
         ui.object(&PrintObject { file, ok: true, stage: Stage::Parse, errors: Vec::new(), text: Some(text) });
     } else {
         ui.raw(&text);
     }
-    Exit::Ok
+    Ok(Exit::Ok)
+}
+
+/// The most instructions of a text with bodies in place, for each instruction of the module.
+const MAX_COPIES: u64 = 16;
+
+/// What any module may have of them.
+const FEW_INSTRUCTIONS: u64 = 1 << 17;
+
+/// Refuses a text whose bodies in place would be many times the module: with calls that call twice what calls twice it doubles with each level.
+fn check_size(module: &Module, options: &PrintOptions) -> Result<(), Failure> {
+    if options.subcomputations != Subcomputations::Bodies {
+        return Ok(());
+    }
+    let (own, nested) = (instruction_count(module) as u64, nested_instructions(module));
+    let limit = own.saturating_mul(MAX_COPIES).max(FEW_INSTRUCTIONS);
+    if nested <= limit {
+        return Ok(());
+    }
+    let nested = if nested == u64::MAX { "more than 2^64".to_owned() } else { grouped(nested) };
+    let message = format!(
+        "with a copy of each called computation in its place the text would have {nested} instructions; the limit is {}",
+        grouped(limit)
+    );
+    Err(Failure::new(Exit::Unsupported, message))
 }
 
 /// MLIR has no form of its own that it would print back to: the module must be the same.

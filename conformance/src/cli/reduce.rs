@@ -256,6 +256,7 @@ fn oracle(options: &Options, ui: &Ui) -> Result<(Box<dyn Oracle>, String), Failu
         reference: spec::with_timeout(&reference, options.timeout)?,
         engine: spec::with_timeout(&engine, options.timeout)?,
         settings,
+        time: Some(options.timeout),
         trouble: Trouble::default(),
     };
     let policy = serde_json::to_string(&settings.policy).unwrap_or_default();

@@ -47,6 +47,11 @@ impl Waiting {
                     line.push_str(&format!("   ({hint})"));
                     hinted.push(hint);
                 }
+                // Before a program runs, what it costs explains nothing.
+                let runs = !matches!(phase, Phase::Read | Phase::Inputs | Phase::Compile);
+                if let Some(cost) = runs.then(|| phases.take_estimate()).flatten() {
+                    line.push_str(&format!("   ({cost})"));
+                }
                 ui.raw_error(&format!("{line}\n"));
                 next = start.elapsed() * 2;
             }

@@ -19,6 +19,7 @@ use hlo_codegen::runtime::executable::{
     Executable as Compiled, LoadOptions, RunError, RunOptions as CpuRun, Watch,
 };
 use hlo_codegen::runtime::pool::Pool;
+use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use hlo_interp::{Devices, Interpreter, Observer, Options};
 
@@ -127,7 +128,7 @@ impl CpuEngine {
             false => compiled(source, &options),
             true => cpu::compile_watched(source, &options, &Pipeline::cpu(options.opt_level), &mut kept),
         }));
-        let compiled = compiled.map_err(|p| panicked("the compiler", &*p))?.map_err(|e| failed(&e))?;
+        let compiled = compiled.map_err(|p| caught("the compiler", p))?.map_err(|e| failed(&e))?;
         let lowered = kept.0.map(|module| LoweredForm::new(module, &compiled.program));
         let program_module = compiled.program.module.clone();
         let kernels = compiled.program.kernels.len();
@@ -208,6 +209,11 @@ pub(crate) fn ended(error: RunError) -> Outcome {
     }
 }
 
+/// What a panic means, but for the one that cancels.
+fn caught(what: &str, panic: Box<dyn std::any::Any + Send>) -> Outcome {
+    panicked(what, &*Cancelled::rethrow(panic))
+}
+
 fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Outcome {
     Outcome::defect(format!("{what} panicked: {}", panic_message(panic).unwrap_or("no message")))
 }
@@ -268,7 +274,7 @@ impl Loaded<'_> {
     ) -> Result<Ran, Outcome> {
         let run = CpuRun { fuel: options.limits.fuel, member, watch, ..CpuRun::default() };
         let ran = catch_unwind(AssertUnwindSafe(|| self.executable.run_literals(arguments, &run)));
-        let (results, finished) = ran.map_err(|p| panicked("the program", &*p))?.map_err(ended)?;
+        let (results, finished) = ran.map_err(|p| caught("the program", p))?.map_err(ended)?;
         Ok(Ran { results, steps: finished.steps, time: finished.time })
     }
 

@@ -31,6 +31,7 @@ pub mod passes;
 pub mod recorded;
 pub mod spec;
 pub(crate) mod support;
+pub mod timed;
 #[cfg(feature = "llvm")]
 mod watched;
 

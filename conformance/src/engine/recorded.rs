@@ -28,7 +28,7 @@ pub fn read_results(
     let count = devices.count() as usize;
     let mut of = |device: usize| -> Result<Vec<ArrayLiteral>, Failure> {
         let name = |i| array_name(count, device, "out", i);
-        shapes.iter().enumerate().map(|(i, s)| npz.array(&name(i), s)).collect()
+        npz.arrays(shapes.iter().enumerate().map(|(i, s)| (name(i), s)))
     };
     let all = (0..count).map(&mut of).collect::<Result<Vec<_>, _>>()?;
     has_only_results(npz, count, shapes.len())?;

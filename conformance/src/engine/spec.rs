@@ -10,6 +10,7 @@ use super::external::{DEFAULT_TIMEOUT, ExternalEngine};
 use super::form::FormEngine;
 use super::passes::PassesEngine;
 use super::recorded::RecordedEngine;
+use super::timed::TimedEngine;
 use super::{Allowances, Engine, InterpreterEngine};
 use crate::exit::{Exit, Failure};
 use crate::{faults, frontend, variants};
@@ -46,11 +47,17 @@ const KNOWN_ELSEWHERE: &[&str] = &["gpu", "cuda", "rocm", "tpu", "ptx"];
 
 /// The engine of this name. Errors: wrong usage with "did you mean", or unsupported for a platform that is known but not there.
 pub fn by_name(name: &str) -> Result<Arc<dyn Engine>, Failure> {
-    with_timeout(name, DEFAULT_TIMEOUT)
+    make(name, DEFAULT_TIMEOUT)
+}
+
+/// The same, each of whose compilations and runs may take so long.
+pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
+    let engine = make(name, timeout)?;
+    Ok(if engine.ends_by_itself() { engine } else { Arc::new(TimedEngine::new(engine, timeout)) })
 }
 
 /// The same, with the time that a run of another program may take.
-pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
+fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
     let (kind, rest) = match name.split_once(':') {
         Some((kind, rest)) => (kind.to_ascii_lowercase(), Some(rest)),
         None => (name.to_ascii_lowercase(), None),
@@ -89,7 +96,7 @@ pub fn with_timeout(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Fa
         ("exec", Some(command)) => Arc::new(ExternalEngine::command(command, timeout)),
         ("serve", Some(command)) => Arc::new(ExternalEngine::server(command, timeout)),
         ("child", Some(spec)) => {
-            let inner = with_timeout(spec, timeout)?;
+            let inner = make(spec, timeout)?;
             Arc::new(ExternalEngine::child(spec, inner.allowances(), timeout))
         }
         ("passes" | "form" | "recorded" | "exec" | "serve" | "child" | "faulty", None) => {

@@ -51,6 +51,14 @@ impl<'e> Ready<'e> {
         Self { engine, module, compiled: engine.compile(module) }
     }
 
+    /// That compiling took too long.
+    pub(crate) fn timed_out(&self) -> Option<&Diagnostic> {
+        match &self.compiled {
+            Err(Outcome::TimedOut(diagnostic)) => Some(diagnostic),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
     /// Why the program cannot be run; `None` if it can, as far as is known.
     pub(crate) fn refusal(&self) -> Option<&Diagnostic> {
         match &self.compiled {

@@ -122,6 +122,7 @@ fn reduced(fault: &Fault, engine: &Arc<dyn Engine>, finding: Finding, effort: &E
         reference: Arc::new(InterpreterEngine),
         engine: engine.clone(),
         settings: finding.settings,
+        time: None,
         trouble: Trouble::default(),
     };
     let options = reduce::Options {

@@ -21,11 +21,12 @@ use hlo::Diagnostic;
 use hlo::diag::codes;
 
 use crate::artifact::Signature;
-use crate::differential::{Difference, Kind, Settings, Subject, differ_from, reference_run};
+use crate::differential::{Difference, Kind, Settings, Subject, reference_run};
 use crate::engine::{Engine, Outcome, devices};
 use crate::guard::{guarded, spawn_deep};
 use crate::isolate::blame;
 use crate::room;
+use crate::time_limit::differ_within;
 
 use clock::{Clock, Step};
 
@@ -137,7 +138,7 @@ pub fn go_on(
         seconds_before: progress.totals.seconds,
         next: AtomicU64::new(progress.below),
         stop: AtomicBool::new(known.len() >= hunt.max_findings),
-        clock: Clock::new(jobs, hunt.timeout),
+        clock: Clock::new(jobs, patience(hunt)),
         known: Mutex::new(known),
         progress: Mutex::new((progress, start)),
         lack: Mutex::new(None),
@@ -231,9 +232,14 @@ fn work(shared: &Shared<'_>, worker: usize) {
 
 /// The finding of this signature in a program, once more.
 pub fn again(hunt: &Hunt<'_>, number: u64, signature: &Signature) -> Option<Finding> {
-    let clock = Clock::new(1, hunt.timeout);
+    let clock = Clock::new(1, patience(hunt));
     let findings = one(hunt, number, &mut Totals::new(&hunt.engines), &clock, 0).ok()?;
     findings.into_iter().find(|finding| finding.signature == *signature)
+}
+
+/// When a step is given up that should have ended by itself: long after the limits of the engine's run and of judging it.
+fn patience(hunt: &Hunt<'_>) -> Duration {
+    hunt.timeout.saturating_mul(3)
 }
 
 /// Looks at the clock until the hunt is over.
@@ -312,7 +318,7 @@ fn one(
     for (i, (engine, counted)) in hunt.engines.iter().zip(&mut totals.engines).enumerate() {
         let run = || {
             guarded(&format!("running {}", engine.name()), || {
-                Ok(differ_from(&expected, *engine, &subject, &settings))
+                Ok(differ_within(Some(hunt.timeout), &expected, *engine, &subject, &settings))
             })
         };
         let difference = match engine.ends_by_itself() {

@@ -216,14 +216,15 @@ pub fn read(module: &Module, npz: &mut Npz, devices: Devices) -> Result<Vec<Vec<
     let mut all = Vec::with_capacity(count);
     let mut taken = FxHashSet::default();
     for device in 0..count {
-        let mut arrays = Vec::with_capacity(shapes.len());
+        let mut wanted = Vec::with_capacity(shapes.len());
         for (i, shape) in shapes.iter().enumerate() {
             let (own, common) = (array_name(count, device, "arg", i), format!("arg{i}"));
             let name = if npz.contains(&own) || !npz.contains(&common) { own } else { common };
-            arrays.push(npz.array(&name, shape)?);
-            taken.insert(name);
+            taken.insert(name.clone());
+            wanted.push((name, shape));
         }
-        all.push(arrays);
+        // The limit is that of each device.
+        all.push(npz.arrays(wanted)?);
     }
     npz.has_only(|name| taken.contains(name), "parameter")?;
     Ok(all)

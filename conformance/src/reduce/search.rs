@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use hlo::verify::verify;
+use hlo_interp::cancel;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -382,7 +383,12 @@ impl Search<'_> {
         let tried: Vec<Tried> = if sets.len() == 1 {
             vec![this.pool.install(|| this.try_one(raw, &sets[0]))]
         } else {
-            this.pool.install(|| sets.par_iter().map(|edits| this.try_one(raw, edits)).collect())
+            this.pool.install(|| {
+                let token = cancel::current();
+                // A worker that waits for its own program may take up another one meanwhile.
+                let one = |edits: &Vec<&Edit>| cancel::with(token.clone(), || this.try_one(raw, edits));
+                sets.par_iter().map(one).collect()
+            })
         };
         if self.oracle.trouble().is_some() {
             // Which of them were asked about before is not known.

@@ -36,6 +36,7 @@ mod robust;
 mod semantics;
 mod steps;
 mod threads;
+mod time;
 mod watch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -84,6 +85,7 @@ fn main() {
     trials.extend(judging::trials());
     trials.extend(limits::trials());
     trials.extend(threads::trials());
+    trials.extend(time::trials());
     trials.extend(faults::trials());
     trials.extend(attack::trials());
     trials.extend(operand_types::trials());

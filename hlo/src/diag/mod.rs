@@ -1,17 +1,20 @@
 //! Diagnostics: what is wrong with a program, and where.
 //!
 //! Every diagnostic has a stable [`Code`] with a page (`hlo explain CODE`), a message that says what was found and what was
-//! expected, and spans. A stage reports all it finds into a [`Diagnostics`]; it does not stop at the first.
+//! expected, and spans; each of its texts has at most [`MAX_TEXT_BYTES`]. A stage reports all it finds into a [`Diagnostics`]; it does not stop at the first.
 //! Codes: `P` parsing (exit code 3), `V` verification (4), `U` unsupported (5), `R` running (6).
 
+mod abridged;
 pub mod codes;
 mod render;
 pub mod suggest;
 
+pub use abridged::MAX_TEXT_BYTES;
 pub use codes::Code;
 pub use render::{MAX_RENDERED, render, render_all};
 
 use crate::span::Span;
+use abridged::abridged;
 
 /// How bad it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -47,7 +50,7 @@ impl Diagnostic {
         Self {
             code,
             severity: Severity::Error,
-            message: message.into(),
+            message: abridged(message.into()),
             span,
             label: String::new(),
             related: Vec::new(),
@@ -63,21 +66,21 @@ impl Diagnostic {
     /// With a word at the caret.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = abridged(label.into());
         self
     }
 
     /// With another place.
     #[must_use]
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
-        self.related.push((span, label.into()));
+        self.related.push((span, abridged(label.into())));
         self
     }
 
     /// With a line below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
+        self.notes.push(abridged(note.into()));
         self
     }
 }

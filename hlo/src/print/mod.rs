@@ -12,6 +12,7 @@ mod instruction;
 mod literal;
 mod metadata;
 mod module;
+mod nested;
 mod normalize;
 mod number;
 mod shape;
@@ -25,6 +26,7 @@ use std::fmt;
 use rustc_hash::FxHashMap;
 
 use self::instruction::AsyncSugar;
+pub use self::nested::nested_instructions;
 pub use self::shape::ShapeStyle;
 use self::text::Text;
 use crate::ids::{ComputationId, InstrId};

@@ -32,6 +32,7 @@ use hlo::diag::codes;
 use hlo::{InstrId, Instruction};
 use rustc_hash::FxHashMap;
 
+use crate::cancel;
 use crate::engine::{Interpreter, RunStats};
 use crate::error::{ErrorKind, Result, RunError};
 use crate::value::Value;
@@ -137,13 +138,15 @@ impl Peers {
         }
         let stack = (STACK_BYTES / count.max(1) * 16).clamp(8 << 20, STACK_BYTES);
         let run = &run;
+        let token = cancel::current();
         thread::scope(|scope| {
             let threads: Vec<_> = (0..)
                 .zip(own)
                 .map(|(device, own)| {
+                    let token = token.clone();
                     let spawned = thread::Builder::new()
                         .stack_size(stack)
-                        .spawn_scoped(scope, move || run(device, own));
+                        .spawn_scoped(scope, move || cancel::with(token, || run(device, own)));
                     if spawned.is_err() {
                         self.exchange.end(device, true);
                     }

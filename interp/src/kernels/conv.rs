@@ -23,6 +23,7 @@ use super::algebra::{Algebra, RegionComplex, RegionReal, Saturating};
 use super::engine::{Emit, Extents, Lhs, Output, Part, Rhs, multiply};
 use super::gemm::{RealBlocks, RealRows, round_parts, store_part};
 use super::{Integer, Real, SEQUENTIAL};
+use crate::cancel;
 use crate::parallel;
 use crate::sum::fast::Total;
 use crate::sum::{Accumulate, Rounded};
@@ -294,7 +295,10 @@ fn depthwise<A: Algebra>(shape: &ConvShape, lhs: &[A::In], rhs: &[A::In], mut pa
     parallel::pieces(&mut parts, 1, 1, &|_, parts| {
         let (mut present, mut sums) = (Vec::new(), Vec::new());
         for part in parts {
-            part.rows.clone().for_each(|at| row(&mut present, &mut sums, at, &mut *part.emit));
+            part.rows.clone().for_each(|at| {
+                cancel::poll();
+                row(&mut present, &mut sums, at, &mut *part.emit);
+            });
         }
     });
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::SEQUENTIAL;
 use super::algebra::Algebra;
+use crate::cancel;
 use crate::parallel;
 
 /// Rows of a block: with `DEPTH` and 8-byte words a packed operand is a quarter of a 1 MB second-level cache.
@@ -236,6 +237,7 @@ impl<A: Algebra> Product<'_, A> {
         scratch.column_squares.clear();
         scratch.column_squares.resize(block.n, 0.0);
         for k in (0..self.dims.k).step_by(DEPTH / A::W) {
+            cancel::poll();
             let depth = (DEPTH / A::W).min(self.dims.k - k);
             self.pack_lhs(scratch, block, k, depth);
             self.pack_rhs(scratch, block, k, depth);

@@ -10,6 +10,7 @@
 //! the window, and each window is a suffix of one block and a prefix of the next (van Herk; Gil and Werman), so that
 //! nothing is ever subtracted and error bounds stay those of the window itself.
 
+use crate::cancel;
 use crate::parallel;
 use smallvec::SmallVec;
 
@@ -80,6 +81,11 @@ impl WindowAxis {
         (p % self.base_dilation == 0 && p / self.base_dilation < self.input).then_some(p / self.base_dilation)
     }
 
+    /// The elements of output `o`, in the order of the window.
+    pub(crate) fn present(&self, o: usize) -> impl Iterator<Item = usize> {
+        cancel::polled(0..self.window).filter_map(move |w| self.locate(o, w))
+    }
+
     /// The elements of output `o`, where nothing is dilated.
     pub(crate) fn range(&self, o: usize) -> std::ops::Range<usize> {
         let start = (o as i64).saturating_mul(self.stride as i64).saturating_sub(self.padding_low);
@@ -87,6 +93,12 @@ impl WindowAxis {
         (start.clamp(0, end) as usize)..end as usize
     }
 }
+
+/// Inner axes of a window between whose elements nobody polls.
+pub(crate) const POLL_AXES: usize = 2;
+
+/// Lines of a window between two polls.
+const POLL_LINES: usize = 256;
 
 /// Windows along one axis shorter than this are summed term by term.
 const SHORT: usize = 16;
@@ -174,9 +186,12 @@ impl<T: Term> Windows<'_, T> {
         bases.clear();
         let outputs = unravel(self.leading, index);
         locate(self.leading, &outputs, 0, &mut |base| bases.push(base * line.input));
-        for &base in bases.iter() {
+        for (i, &base) in bases.iter().enumerate() {
+            if i % POLL_LINES == POLL_LINES - 1 {
+                cancel::poll();
+            }
             let x = &self.x[base..base + line.input];
-            for w in 0..line.window {
+            for w in cancel::polled(0..line.window) {
                 if line.base_dilation == 1 {
                     let outputs = line.outputs(w);
                     let Some(first) = (!outputs.is_empty()).then(|| line.locate(outputs.start, w)).flatten()
@@ -233,7 +248,7 @@ impl<T: Term> Windows<'_, T> {
         let mut long = Long::new();
         long.add(self.init);
         for base in bases {
-            for p in (0..self.line.window).filter_map(|w| self.line.locate(o, w)) {
+            for p in self.line.present(o) {
                 long.add(self.x[base + p].widen());
             }
         }
@@ -257,7 +272,10 @@ fn locate(axes: &[WindowAxis], outputs: &[usize], base: usize, visit: &mut impl 
     let (Some((axis, axes)), Some((&o, outputs))) = (axes.split_first(), outputs.split_first()) else {
         return visit(base);
     };
-    for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
+    if axes.len() == POLL_AXES {
+        cancel::poll();
+    }
+    for p in axis.present(o) {
         locate(axes, outputs, base * axis.input + p, visit);
     }
 }

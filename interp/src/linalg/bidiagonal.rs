@@ -9,6 +9,7 @@ use super::Matrix;
 use super::householder::{multiply, reflector};
 use super::matrix::{add_multiple, dot, total};
 use super::{each_part, parts};
+use crate::cancel;
 use crate::scalar::wide::Field;
 
 /// Columns that are taken together.
@@ -59,6 +60,7 @@ impl<F: Field> Bidiagonal<F> {
         };
         let mut pending: Option<Pending<F>> = None;
         for k in 0..n {
+            cancel::poll();
             let (own, rest) = a.elements_mut()[k * m..].split_at_mut(m);
             let own = &mut own[k..];
             if let Some(Pending { v, w, z, u }) = &pending {

@@ -1,6 +1,7 @@
 //! A = L L^H or A = U^H U: `potrf`.
 
 use super::{Matrix, Triangle};
+use crate::cancel;
 use crate::scalar::wide::{Field, Real};
 
 /// Factors the matrix that one triangle holds, in that triangle; of its diagonal only real parts count. The other triangle stays
@@ -24,6 +25,7 @@ pub(crate) fn factor<F: Field>(
         return done;
     }
     for j in 0..n {
+        cancel::poll();
         for k in 0..j {
             let (left, right) = a.two_columns_mut(k, j);
             let factor = left[j].conj();

@@ -5,6 +5,7 @@ use super::balance::balance;
 use super::lu::first_of_largest;
 use super::matrix::{largest, norm, shift};
 use super::schur::{Schur, Triangularize, Wanted, of_balanced};
+use crate::cancel;
 use crate::scalar::dd::exponent_of;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
@@ -90,6 +91,7 @@ fn solve<G: Field>(t: &Matrix<G>, value: G, least: G::Real, known: usize, x: &mu
     }
     let mut end = known;
     while end > 0 {
+        cancel::poll();
         let j = end - 1;
         let start = if j > 0 && !t[(j, j - 1)].is_zero() { j - 1 } else { j };
         if start == j {

@@ -8,6 +8,7 @@ use super::implicit_ql::TridiagonalIteration;
 use super::matrix::{add_multiple, agreement, dot, negate, total};
 use super::turns::Turns;
 use super::{Matrix, Triangle, divide};
+use crate::cancel;
 use crate::scalar::wide::{Field, Real};
 
 /// The largest order for which LAPACK iterates: beyond it, it divides.
@@ -57,6 +58,7 @@ fn lower<F: Field>(mut a: Matrix<F>) -> Tridiagonal<F> {
     // What is still to be subtracted from rows and columns from k on: v w^H + w v^H.
     let mut update: Option<(Vec<F>, Vec<F>)> = None;
     for k in 0..n.saturating_sub(1) {
+        cancel::poll();
         if let Some((v, w)) = &update {
             subtract(&mut a.column_mut(k)[k..], v, w);
         }

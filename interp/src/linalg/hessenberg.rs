@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Matrix;
 use super::householder::{Reflectors, apply_left, apply_right, reflector};
+use crate::cancel;
 use crate::scalar::wide::Field;
 
 /// Q^H A Q = H.
@@ -21,6 +22,7 @@ pub(crate) fn reduce<F: Field>(mut a: Matrix<F>, active: Range<usize>) -> Hessen
     let mut taus = vec![F::default(); n.saturating_sub(1)];
     let steps = active.start..active.end.saturating_sub(1);
     for (k, tau_k) in taus.iter_mut().enumerate().take(steps.end).skip(steps.start) {
+        cancel::poll();
         let tau = reflector(&mut a.column_mut(k)[k + 1..active.end]);
         let tail = a.column(k)[(k + 2).min(active.end)..active.end].to_vec();
         apply_right(&mut a, &tail, tau, 0..active.end, k + 1);

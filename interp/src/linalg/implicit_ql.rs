@@ -6,6 +6,7 @@ use super::eigen_symmetric::take_signs;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
 use super::turns::Turns;
+use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
 /// A tridiagonal matrix that is being diagonalized up to what is below `ulp` beside its diagonal; the columns of `z` are turned with it.
@@ -141,6 +142,7 @@ impl<R: Real> Iteration for TridiagonalIteration<R> {
     type Chase = Chase<R>;
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
+        cancel::poll();
         loop {
             if self.block.is_none() {
                 if self.budget == 0 {

@@ -4,6 +4,7 @@ use super::chase::Iteration;
 use super::matrix::hypotenuse;
 use super::rotation::rotation;
 use super::turns::Turns;
+use crate::cancel;
 use crate::scalar::wide::{Real, abs};
 
 /// A bidiagonal matrix that is being diagonalized up to what is below `ulp`; the columns of `u` and `v` are turned with it.
@@ -122,6 +123,7 @@ impl<R: Real> Iteration for BidiagonalIteration<R> {
 
     fn begin(&mut self) -> Result<Option<Chase<R>>, usize> {
         while self.end > 0 {
+            cancel::poll();
             let end = self.end;
             // The block that ends there begins after an element that is as good as 0.
             let mut largest = abs(self.d[end]);

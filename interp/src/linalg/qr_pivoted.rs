@@ -4,6 +4,7 @@ use super::Matrix;
 use super::lu::first_of_largest;
 use super::matrix::norm;
 use super::qr::{Qr, step};
+use crate::cancel;
 use crate::scalar::wide::Field;
 
 /// A P = Q R. `columns` says which columns stay in front (those that are not 0, in their order) and becomes P: column j of A P is
@@ -24,6 +25,7 @@ pub(crate) fn factor<F: Field>(mut a: Matrix<F>, columns: &mut [i32]) -> Qr<F> {
     }
     let mut taus = Vec::with_capacity(m.min(n));
     for k in 0..m.min(n) {
+        cancel::poll();
         if k >= fixed {
             let norms: Vec<_> = (k..n).map(|j| norm(&a.column(j)[k..])).collect();
             let pivot = k + first_of_largest(&norms);

@@ -9,6 +9,7 @@ use super::hessenberg::reduce;
 use super::householder::reflector;
 use super::matrix::{agreement, hypotenuse, negate, shift};
 use super::rotation::{Rotation, rotate, rotation};
+use crate::cancel;
 use crate::scalar::wide::{Complex, Field, Real, abs};
 
 /// Z^H A Z = T, triangular; over the real numbers with blocks of order 2 on the diagonal for conjugate pairs of eigenvalues.
@@ -110,6 +111,7 @@ impl<R: Real> Triangularize for R {
             let mut start = active.start;
             let mut found = false;
             for round in 1..=rounds + 1 {
+                cancel::poll();
                 start = small_subdiagonal(h, active.clone(), start, last, ulp);
                 if start > active.start {
                     h[(start, start - 1)] = R::default();
@@ -458,6 +460,7 @@ impl<R: Real> Triangularize for Complex<R> {
             let mut start = active.start;
             let mut found = false;
             for round in 1..=rounds + 1 {
+                cancel::poll();
                 start = small_subdiagonal(h, active.clone(), start, last, ulp);
                 if start > active.start {
                     h[(start, start - 1)] = Self::default();

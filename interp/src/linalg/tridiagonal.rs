@@ -1,6 +1,7 @@
 //! Tridiagonal systems: `gtsv`, and the solver of JAX that perturbs small pivots.
 
 use super::Matrix;
+use crate::cancel;
 use crate::scalar::wide::{Field, Real, abs, larger};
 
 /// A tridiagonal matrix of order n and right-hand sides.
@@ -49,6 +50,7 @@ impl<F: Field> System<F> {
         let (n, columns) = (self.diagonal.len(), self.b.columns());
         let System { lower: dl, diagonal: d, upper: du, b } = self;
         for k in 0..n.saturating_sub(1) {
+            cancel::poll();
             if d[k].size() >= dl[k].size() {
                 if d[k].is_zero() {
                     return Err(k);

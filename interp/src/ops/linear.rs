@@ -5,13 +5,17 @@
 use hlo::attrs::Transpose;
 use hlo::literal::{Buffer, BufferOf};
 use hlo::{AttrKey, ElementType};
-use rayon::prelude::*;
 
 use super::common::{arrays, dims, with_float};
 use super::{Args, Cx};
+use crate::cancel;
 use crate::error::Result;
+use crate::parallel;
 use crate::scalar::wide::{Field, Real, Widened};
 use crate::value::{Tensor, Value};
+
+/// Steps of a substitution between two polls.
+const POLL_STEPS: usize = 64;
 
 /// Runs a function generic in a real or complex floating-point element type.
 macro_rules! with_field {
@@ -46,8 +50,8 @@ pub(super) fn cholesky(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let mut out = cx.vec::<T>(x.len())?;
         cx.reserve::<T>(x.len())?;
         if n != 0 {
-            let each = |(a, out): (&[T], &mut [T])| factor(a, n, lower, out);
-            x.slice::<T>().par_chunks_exact(n * n).zip(out.par_chunks_exact_mut(n * n)).for_each(each);
+            let (a, area) = (x.slice::<T>(), n * n);
+            parallel::pieces(&mut out, area, 1, &|i, out| factor(&a[i * area..][..area], n, lower, out));
         }
         Ok(T::wrap(out))
     }
@@ -66,6 +70,7 @@ fn factor<T: Widened>(a: &[T], n: usize, lower: bool, out: &mut [T]) {
     let place = |i: usize, j: usize| if lower { i * n + j } else { j * n + i };
     let mut l = vec![T::Wide::default(); n * n];
     for i in 0..n {
+        cancel::poll();
         for j in 0..=i {
             let mut sum = a[place(i, j)].widen();
             for k in 0..j {
@@ -112,11 +117,9 @@ pub(super) fn triangular_solve(cx: &Cx<'_>, args: Args) -> Result<Value> {
         let mut out = b.slice::<T>().to_vec();
         cx.reserve::<T>(2 * b.len() + a.len())?;
         if n != 0 && rows * columns != 0 {
-            let each = |(a, b): (&[T], &mut [T])| solve(a, n, b, columns, system);
-            a.slice::<T>()
-                .par_chunks_exact(n * n)
-                .zip(out.par_chunks_exact_mut(rows * columns))
-                .for_each(each);
+            let a = a.slice::<T>();
+            let each = |i: usize, b: &mut [T]| solve(&a[i * n * n..][..n * n], n, b, columns, system);
+            parallel::pieces(&mut out, rows * columns, 1, &each);
         }
         Ok(T::wrap(out))
     }
@@ -150,23 +153,26 @@ fn solve<T: Widened>(a: &[T], n: usize, b: &mut [T], columns: usize, system: Sys
     let forward = lower != swapped;
     // Unknown i of system s is here.
     let (systems, place) = if left { (columns, (columns, 1)) } else { (b.len() / n, (1, n)) };
-    let solved: Vec<Vec<T>> = (0..systems)
-        .into_par_iter()
-        .with_min_len((1 << 14) / (n * n).clamp(1, 1 << 14) + 1)
-        .map(|s| {
-            let mut x: Vec<T::Wide> = (0..n).map(|i| b[i * place.0 + s * place.1].widen()).collect();
-            for step in 0..n {
-                let i = if forward { step } else { n - 1 - step };
-                let before = if forward { 0..i } else { i + 1..n };
-                let mut sum = x[i];
-                for j in before {
-                    sum = sum - element(i, j) * x[j];
-                }
-                x[i] = if unit { sum } else { sum / element(i, i) };
+    let solve = |s: usize| -> Vec<T> {
+        let mut x: Vec<T::Wide> = (0..n).map(|i| b[i * place.0 + s * place.1].widen()).collect();
+        for step in 0..n {
+            if step % POLL_STEPS == POLL_STEPS - 1 {
+                cancel::poll();
             }
-            x.into_iter().map(T::narrow).collect()
-        })
-        .collect();
+            let i = if forward { step } else { n - 1 - step };
+            let before = if forward { 0..i } else { i + 1..n };
+            let mut sum = x[i];
+            for j in before {
+                sum = sum - element(i, j) * x[j];
+            }
+            x[i] = if unit { sum } else { sum / element(i, i) };
+        }
+        x.into_iter().map(T::narrow).collect()
+    };
+    // A task takes systems of about so many multiplications.
+    let a_task = (1 << 14) / (n * n).clamp(1, 1 << 14) + 1;
+    let mut solved: Vec<Vec<T>> = vec![Vec::new(); systems];
+    parallel::pieces(&mut solved, 1, a_task, &|s, x| x[0] = solve(s));
     for (s, x) in solved.into_iter().enumerate() {
         for (i, x) in x.into_iter().enumerate() {
             b[i * place.0 + s * place.1] = x;

@@ -224,7 +224,7 @@ fn along<T: Combine>(
         let x = &x[outer * axis.input * inner..][..axis.input * inner];
         if !share {
             for (o, out) in out.chunks_exact_mut(inner).enumerate() {
-                for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
+                for p in axis.present(o) {
                     out.iter_mut().zip(&x[p * inner..]).for_each(|(acc, &x)| *acc = f(*acc, x));
                 }
             }

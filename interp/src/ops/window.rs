@@ -2,8 +2,9 @@
 
 use super::Cx;
 use super::convolution::{dilated, placements};
+use crate::cancel;
 use crate::error::Result;
-use crate::kernels::window::WindowAxis;
+use crate::kernels::window::{POLL_AXES, WindowAxis};
 use crate::value::Sizes;
 
 /// The axes of an instruction's window on an operand.
@@ -47,12 +48,15 @@ pub(super) fn visit(axes: &[WindowAxis], output: &[usize], base: usize, each: &m
     let (Some((axis, axes)), Some((&o, output))) = (axes.split_first(), output.split_first()) else {
         return each(base);
     };
+    if axes.len() == POLL_AXES {
+        cancel::poll();
+    }
     if axis.base_dilation == 1 && axis.window_dilation == 1 {
         for p in axis.range(o) {
             visit(axes, output, base * axis.input + p, each);
         }
     } else {
-        for p in (0..axis.window).filter_map(|w| axis.locate(o, w)) {
+        for p in axis.present(o) {
             visit(axes, output, base * axis.input + p, each);
         }
     }

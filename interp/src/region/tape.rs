@@ -12,6 +12,7 @@ use hlo::{
 use hlo::{with_buffer, with_element_type};
 use rustc_hash::FxHashMap;
 
+use crate::cancel;
 use crate::ops::elementwise::lane::{K3, Lane, Part};
 use crate::ops::elementwise::{carrier, comparison, narrow_block, precision, select_kernel, widen_block};
 use crate::ops::movement::reinterpret_block;
@@ -25,6 +26,9 @@ const MAX_INSTRUCTIONS: u64 = 1 << 16;
 
 /// The same for instructions that nothing needs.
 const MAX_SCANNED: usize = 1 << 22;
+
+/// Steps between two polls of a run: each takes microseconds.
+const POLL_STEPS: usize = 1 << 10;
 
 /// A kernel from some registers to another, over the first `n` lanes.
 type Run = Box<dyn Fn(&mut [Buffer], usize) + Send + Sync>;
@@ -134,8 +138,14 @@ impl Tape {
 
     /// Computes the first `n` lanes of all registers.
     pub(super) fn run(&self, columns: &mut [Buffer], n: usize) {
-        for step in &self.steps {
-            step(columns, n);
+        for steps in self.steps.chunks(POLL_STEPS) {
+            for step in steps {
+                step(columns, n);
+            }
+            // Callers poll before each run.
+            if steps.len() == POLL_STEPS {
+                cancel::poll();
+            }
         }
     }
 

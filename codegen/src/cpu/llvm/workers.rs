@@ -15,6 +15,7 @@ use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 
+use hlo_interp::cancel;
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 
 use super::Error;
@@ -29,8 +30,9 @@ pub(crate) fn run<T: Send>(jobs: usize, job: &(dyn Fn(usize) -> T + Sync)) -> Ve
     // SAFETY: the handler may be called at any time from any thread; it is written for that.
     INSTALL.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(fatal)) });
     let results: Vec<Mutex<Option<T>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
+    let token = cancel::current();
     let work = |index: usize| {
-        let result = job(index);
+        let result = cancel::with(token.clone(), || job(index));
         *lock(&results[index]) = Some(result);
     };
     let work: *const (dyn Fn(usize) + Sync + '_) = &work;

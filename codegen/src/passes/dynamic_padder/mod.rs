@@ -40,7 +40,7 @@ impl View {
 }
 
 pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
-    let mut applied = 0;
+    let Some(mut applied) = check_given(module, fuel) else { return 0 };
     let mut done: FxHashSet<InstrId> = FxHashSet::default();
     // What a loop or branch needs stands in its computations only after it was rewritten.
     loop {
@@ -75,6 +75,86 @@ pub(super) fn run(module: &mut Module, fuel: &mut Fuel) -> u64 {
             return applied;
         }
     }
+}
+
+/// Checks the sizes of the program's own `SliceToDynamic`s, which a run may find out of their bounds; what these read from then on is clamped, so that it is within
+/// them by itself. `None`: some are where nothing can be checked.
+fn check_given(module: &mut Module, fuel: &mut Fuel) -> Option<u64> {
+    let mut applied = 0;
+    let survey = Survey::of(module);
+    let mut given = needed(module, &survey);
+    given.retain(|id| !survey.pinned.contains(id) && unchecked(module, *id));
+    if given.iter().any(|&id| module.instr(id).parent() != module.entry()) {
+        return None;
+    }
+    for id in given {
+        let mut e = Edit::before(module, &survey, id);
+        match clamped(&mut e) {
+            Some(new) if e.may_stand_for(new) && fuel.take() => {
+                e.finish(new);
+                applied += 1;
+            }
+            _ => e.abandon(),
+        }
+    }
+    Some(applied)
+}
+
+/// The size and bound of each dynamic dimension of a `SliceToDynamic` of whole bounds.
+fn given_sizes(module: &Module, id: InstrId) -> Option<Vec<(usize, InstrId, i64)>> {
+    let instr = module.instr(id);
+    let (&array, given) = instr.operands().split_first()?;
+    let (from, to) = (module.instr(array).shape.as_array()?, instr.shape.as_array()?);
+    if from.dims != to.dims || given.len() != to.rank() {
+        return None;
+    }
+    let mut sizes = Vec::new();
+    for (d, &size) in given.iter().enumerate() {
+        let scalar = module.instr(size).shape.as_array()?;
+        if !to.is_dynamic_dim(d) {
+            if facts::integer(module, size) != Some(i128::from(to.dims[d])) {
+                return None;
+            }
+        } else if scalar.rank() == 0 && scalar.element_type == ElementType::S32 {
+            sizes.push((d, size, to.dims[d]));
+        } else {
+            return None;
+        }
+    }
+    Some(sizes)
+}
+
+/// Whether it is a `SliceToDynamic` that could be looked through, and a run may find a size of it out of its bound.
+fn unchecked(module: &Module, id: InstrId) -> bool {
+    let given = is_call_of(module, id, "SliceToDynamic") && !is_check(module, id);
+    let sizes = if given { given_sizes(module, id) } else { None };
+    sizes.is_some_and(|sizes| sizes.iter().any(|&(_, size, bound)| !within(module, size, bound, 8)))
+}
+
+/// A `SliceToDynamic` of sizes within their bounds, behind a check of each that may not be.
+fn clamped(e: &mut Edit<'_>) -> Option<InstrId> {
+    let sizes = given_sizes(e.module, e.id())?;
+    let mut operands = e.at().operands().to_vec();
+    for (d, size, bound) in sizes {
+        if within(e.module, size, bound, 8) {
+            continue;
+        }
+        check(e, size, bound, d)?;
+        let (low, high) = (number(e, 0)?, number(e, bound)?);
+        let shape = Shape::scalar(ElementType::S32);
+        operands[d + 1] = e.shaped(Opcode::Clamp, shape, &[low, size, high], Attrs::new())?;
+    }
+    let (shape, attrs) = (e.at().shape.clone(), e.at().attrs.clone());
+    e.shaped(Opcode::CustomCall, shape, &operands, attrs)
+}
+
+/// A check of a size, the last operand, that was made by [`check`].
+pub(crate) fn is_check(module: &Module, id: InstrId) -> bool {
+    let instr = module.instr(id);
+    is_call_of(module, id, "SliceToDynamic")
+        && instr.attrs.bool(AttrKey::CustomCallHasSideEffect)
+        && module.users(id).is_empty()
+        && instr.shape.as_array().is_some_and(|a| instr.operands().len() == a.rank() + 1)
 }
 
 /// The instructions that a result or an effect needs, in order: what is not needed does not run, and its sizes may be any.
@@ -312,29 +392,36 @@ fn number(e: &mut Edit<'_>, value: i64) -> Option<InstrId> {
     Some(e.scalar_bits(ElementType::S32, u128::from(value.cast_unsigned())))
 }
 
-/// A given size as an `s32` within the bound, which stops the program if it is not.
-fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> {
+/// A given size of dimension `d` as an `s32` within the bound, which stops the program if it is not.
+fn checked_size(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrId> {
     let scalar = e.array(size)?;
     if scalar.rank() != 0 || scalar.element_type != ElementType::S32 {
         return None;
     }
     if !within(e.module, size, bound, 8) {
-        check(e, size, bound)?;
+        check(e, size, bound, d)?;
     }
     Some(size)
 }
 
-/// Stops the program if an `s32` is not in `0..=bound`.
-fn check(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> {
+/// Stops the program if an `s32`, the size of dimension `d`, is not in `0..=bound`.
+fn check(e: &mut Edit<'_>, size: InstrId, bound: i64, d: usize) -> Option<InstrId> {
     // Only the program itself can hand its sizes to whoever checks them.
     if e.at().parent() != e.module.entry() {
         return None;
     }
     let flags = e.scalar_bits(ElementType::Pred, 0);
-    let flags = e.fill_dims(flags, &[bound])?;
-    let mut shape = ArrayShape::new(ElementType::Pred, &[bound]);
-    shape.dynamic = 1;
-    call(e, "SliceToDynamic", Shape::Array(shape), &[flags, size], true)
+    let mut dims = vec![1; d];
+    dims.push(bound);
+    let flags = e.fill_dims(flags, &dims)?;
+    let mut shape = ArrayShape::new(ElementType::Pred, &dims);
+    shape.dynamic = 1 << d;
+    let mut operands = vec![flags];
+    for _ in 0..d {
+        operands.push(number(e, 1)?);
+    }
+    operands.push(size);
+    call(e, "SliceToDynamic", Shape::Array(shape), &operands, true)
 }
 
 /// Stops the program if dimension `d` of an array, whose size and bound these are, has fewer than `limit` elements. What is checked is how many the bound
@@ -342,7 +429,7 @@ fn check(e: &mut Edit<'_>, size: InstrId, bound: i64) -> Option<InstrId> {
 fn must_reach(e: &mut Edit<'_>, d: usize, size: InstrId, bound: i64, limit: i64) -> Option<()> {
     let all = number(e, bound)?;
     let lacking = e.binary(Opcode::Subtract, all, size)?;
-    let check = check(e, lacking, bound.checked_sub(limit).filter(|&n| n >= 0)?)?;
+    let check = check(e, lacking, bound.checked_sub(limit).filter(|&n| n >= 0)?, 0)?;
     let says = format!("{} to {limit} of dimension {d}", e.at().opcode.name());
     let says = AttrValue::BackendConfig(Box::new(BackendConfig::Str(says.into())));
     e.module.instr_mut(check).attrs.set(AttrKey::BackendConfig, says);

@@ -86,7 +86,7 @@ fn set_dimension_size(e: &mut Edit<'_>) -> Option<View> {
         // It may grow, and what is new is zeros.
         view.array = zeros_behind(e, &view)?;
     }
-    let size = checked_size(e, size, bound)?;
+    let size = checked_size(e, size, bound, d)?;
     let dynamic = e.at().shape.as_array()?.is_dynamic_dim(d);
     if !dynamic && facts::integer(e.module, size) != Some(i128::from(bound)) {
         return None;

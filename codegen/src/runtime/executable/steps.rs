@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hlo::{InstrId, Module};
+use hlo_interp::cancel::{self, CancellationToken};
 use hlo_interp::observe::Call;
 use rustc_hash::FxHashSet;
 
@@ -28,6 +29,12 @@ const POLL_NANOSECONDS: u64 = 1_000_000;
 
 /// The most chunks for each thread.
 const CHUNKS_PER_THREAD: u64 = 8;
+
+/// Chunks of [`CHUNK_NANOSECONDS`] between two polls of a long launch: a millisecond.
+const CHUNKS_PER_POLL: u64 = 50;
+
+/// The most chunks that a launch is cut into to be polled.
+const MAX_POLLED_CHUNKS: u64 = 1 << 16;
 
 /// Where the pointers of all steps are in the table, by allocation: place in the table, and offset into the allocation.
 #[derive(Debug)]
@@ -336,6 +343,8 @@ pub(super) struct Run<'a> {
     pointers: *mut *mut u8,
     fuel: u64,
     options: RunOptions<'a>,
+    /// What ends the run from outside.
+    cancel: Option<CancellationToken>,
     /// Instructions whose results are promised: the interpreter keeps them.
     kept: FxHashSet<InstrId>,
     steps: u64,
@@ -360,6 +369,7 @@ impl<'a> Run<'a> {
             pointers,
             fuel,
             options: *options,
+            cancel: cancel::current(),
             kept: FxHashSet::default(),
             steps: 0,
             iterations: 0,
@@ -391,6 +401,7 @@ impl<'a> Run<'a> {
             if self.steps == self.fuel {
                 return Err(RunError::OutOfFuel(self.fuel));
             }
+            cancel::poll_token(self.cancel.as_ref());
             self.steps += 1;
             if self.times.is_empty() {
                 // SAFETY: by the caller's word.
@@ -555,7 +566,7 @@ impl<'a> Run<'a> {
         progress: u32,
         iterations: u64,
     ) -> Result<(), RunError> {
-        let limited = self.options.deadline.is_some() || self.options.fuel.is_some();
+        let limited = self.options.deadline.is_some() || self.options.fuel.is_some() || self.cancel.is_some();
         let (mut begin, before) = (0, self.steps);
         loop {
             let left = self.fuel.saturating_sub(self.steps).min(i64::MAX.cast_unsigned() - begin);
@@ -573,6 +584,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             begin = done.iterations;
+            cancel::poll_token(self.cancel.as_ref());
             if self.options.deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return Err(RunError::TimedOut);
             }
@@ -584,6 +596,7 @@ impl<'a> Run<'a> {
         if self.steps >= self.fuel {
             return Err(RunError::OutOfFuel(self.fuel));
         }
+        cancel::poll_token(self.cancel.as_ref());
         // Looking at the clock costs as much as a small step.
         self.iterations = self.iterations.wrapping_add(1);
         if self.iterations.is_multiple_of(16)
@@ -603,13 +616,16 @@ impl<'a> Run<'a> {
         if units == 0 {
             return;
         }
-        if chunks == 1 || threads == 1 {
+        if chunks == 1 || threads == 1 && self.cancel.is_none() {
             // SAFETY: all units of the kernel, on its arguments.
             unsafe { function(arguments, 0, units) };
             return;
         }
         let grains = units.div_ceil(grain);
         let chunks = chunks.max(threads.min(grains)).min(threads.saturating_mul(CHUNKS_PER_THREAD));
+        // What may be ended from outside is cut finer where it takes long: between chunks it is asked.
+        let polled = if self.cancel.is_some() { launch.chunks / CHUNKS_PER_POLL } else { 0 };
+        let chunks = chunks.max(polled.min(MAX_POLLED_CHUNKS));
         let arguments = Shared(arguments);
         self.pool.run(chunks as usize, &|chunk| {
             let at = |i: u64| (u128::from(grains) * u128::from(i) / u128::from(chunks)) as u64 * grain;

@@ -23,6 +23,7 @@ use crate::guard::guarded;
 use crate::npz::{self, Npz};
 use crate::resident::{Mark, processor_time};
 use crate::room::{self, Room};
+use crate::time_limit::command_within;
 use crate::{inputs, report};
 use profile::Profile;
 
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Repeat runs for at least so many seconds
     #[arg(long, default_value = "0.5", value_name = "S", value_parser = values::time)]
     min_time: Duration,
+    /// The most time for all that is done with a program
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    timeout: Option<Duration>,
     /// Seed of made inputs and of rng
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -120,7 +124,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                 Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
             };
             options.custom_calls.apply(&mut program, options.limits.memory_limit)?;
-            let found = bench(file, &program, engine.name(), options)?;
+            let what = format!("timing {}", engine.name());
+            let found =
+                command_within(options.timeout, &what, || bench(file, &program, engine.name(), options))?;
             if ui.json {
                 ui.object(&found);
             } else {

@@ -59,10 +59,12 @@ pub(super) fn run(root: &str, options: &Options, ui: &Ui) -> Result<Exit, Failur
     let platform = options.platform.as_deref().unwrap_or(default);
     let platform = if options.fallback { engine::with_fallback(platform) } else { platform.to_owned() };
     let limits = Limits { fuel: options.limits.fuel, memory_bytes: options.limits.memory_limit };
+    let plain = CorpusOptions::new(engine::by_name(&platform)?);
     let corpus = CorpusOptions {
+        time_limit: options.timeout.unwrap_or(plain.time_limit),
         run: RunOptions { limits, seed: options.seed, ..RunOptions::default() },
         policy: options.judging.policy(None)?,
-        ..CorpusOptions::new(engine::by_name(&platform)?)
+        ..plain
     };
     let form = if options.form == Form::Module { Form::Both } else { options.form };
     let work: Vec<Work> = (items(&cases, form).into_iter().map(Work::Case))

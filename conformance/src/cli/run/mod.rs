@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use hlo::cost::module_cost;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
+use hlo_codegen::passes::loops::trip_count;
 use hlo_interp::{Accumulate, Devices};
 
 use super::judging::JudgingOptions;
@@ -24,7 +26,7 @@ use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, Risk
 use crate::artifact::Finding;
 use crate::case::Form;
 use crate::check::{Check, Verdict};
-use crate::differential::{Settings, Subject, differ_from, reference_run};
+use crate::differential::{Settings, Subject, reference_run};
 use crate::engine::devices::{self, Chosen};
 use crate::engine::recorded::{read_results, result_arrays};
 use crate::engine::support::{self, Ready};
@@ -38,6 +40,7 @@ use crate::judge::{Judge, Judged, NoVerdict, modes};
 use crate::npz::{self, Npz};
 use crate::phase::{Phase, Phases};
 use crate::report;
+use crate::time_limit::{differ_within, within};
 use certified::Compared;
 use jobs::{Job, jobs};
 use object::{CheckObject, DevicesObject, Object, ResultObject, TimesObject};
@@ -115,9 +118,9 @@ pub(crate) struct Options {
         conflicts_with = "inputs"
     )]
     input_kind: InputKind,
-    /// The most time for a run of another program
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time, hide_short_help = true)]
-    timeout: Duration,
+    /// The most time to compile the program, to run it on each engine, and to judge results (of another program: 60s if not given)
+    #[arg(long, value_name = "TIME", value_parser = values::time, hide_short_help = true)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     trust: TrustOption,
     /// Run so many times, on inputs of seed, seed + 1, ...
@@ -148,6 +151,14 @@ impl Options {
     /// The limit on memory.
     pub(super) fn memory_limit(&self) -> u64 {
         self.limits.memory_limit
+    }
+
+    /// The engine of this name, within the limit on time.
+    fn engine(&self, name: &str) -> Result<Arc<dyn Engine>, Failure> {
+        match self.timeout {
+            Some(limit) => engine::with_timeout(name, limit),
+            None => engine::by_name(name),
+        }
     }
 
     /// What runs a program where nobody says what: the interpreter, where something is asked for that compiled programs do not do.
@@ -194,10 +205,10 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                     .or_else(|| recorded.map(|f| f.reference.clone()))
                     .unwrap_or_else(|| if platform == "interpreter" { "none" } else { "interpreter" }.into());
                 let platform = if options.fallback { engine::with_fallback(&platform) } else { platform };
-                let platform = engine::with_timeout(&platform, options.timeout)?;
+                let platform = options.engine(&platform)?;
                 let reference = match reference.as_str() {
                     "none" | "" => None,
-                    name => Some(engine::with_timeout(name, options.timeout)?),
+                    name => Some(options.engine(name)?),
                 };
                 let (platform, reference) = (&*platform, reference.as_deref());
                 let phases: Arc<Phases> = Arc::default();
@@ -270,6 +281,9 @@ struct Ran {
 /// What to do with what is not compiled.
 const OTHER_PLATFORM: &str = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
 
+/// Operations on elements that take the interpreter a minute or more.
+const MANY_OPERATIONS: u64 = 100_000_000_000;
+
 /// Elements of all results that are printed beside a comparison.
 const FEW: usize = 10_000;
 
@@ -336,11 +350,15 @@ impl Runner<'_> {
                 return Ok(self.no_results(program, Exit::Unsupported, d));
             }
         }
+        self.estimate(module);
         // Inputs may take much longer to make than a program to compile.
         let compile = || Ready::new(self.platform, module);
         let ready = self.platform.is_compiler().then(|| self.phases.during(Phase::Compile, compile));
         if let Some(d) = ready.as_ref().and_then(Ready::refusal) {
             return Ok(self.no_results(program, Exit::Unsupported, self.refusal(d.clone())));
+        }
+        if let Some(d) = ready.as_ref().and_then(Ready::timed_out) {
+            return Ok(self.no_results(program, Exit::Trap, d.clone()));
         }
         let platform = ready.as_ref().map_or(self.platform, |r| r as &dyn Engine);
         let runner = Runner { platform, phases: self.phases.clone(), ..*self };
@@ -352,6 +370,25 @@ impl Runner<'_> {
             }
         }
         Ok(exit)
+    }
+
+    /// Says what the program costs: before it runs where that is much, else once it takes long.
+    fn estimate(&self, module: &Module) {
+        let cost = module_cost(module, &|id| trip_count(module, id));
+        let operations = report::count(cost.operations);
+        let unknown =
+            if cost.unknown_loops { ", one iteration of loops whose number is not known" } else { "" };
+        let mut text = format!("about {operations} operations on elements{unknown}");
+        if let Some((id, most)) = cost.largest {
+            let instr = module.instr(id);
+            let share = most as f64 * 100.0 / cost.operations as f64;
+            text.push_str(&format!("; {share:.0}% of them in %{}, a {}", instr.name, instr.opcode));
+        }
+        if cost.operations < MANY_OPERATIONS {
+            self.phases.estimate(text);
+        } else if !self.ui.quiet {
+            self.ui.raw_error(&format!("  ...      this may take long: {text}\n"));
+        }
     }
 
     /// A refusal of the platform, with what to do about it where nobody asked for that platform.
@@ -616,7 +653,11 @@ impl Runner<'_> {
         }
         let policy = self.options.judging.policy(None)?;
         let settings = Settings { run: judge.options, policy, ..Settings::default() };
-        let Some(found) = judge.held_to_reference(&settings) else { return Ok(None) };
+        let hold = || judge.held_to_reference(&settings);
+        // What is recorded decides where this takes too long.
+        let found =
+            self.options.timeout.map_or_else(|| Ok(hold()), |limit| within(limit.saturating_mul(2), hold));
+        let Ok(Some(found)) = found else { return Ok(None) };
         let passes = found.passes(&policy);
         if !passes && !found.kind.is_failure() {
             return Ok(None);
@@ -646,7 +687,7 @@ impl Runner<'_> {
         let settings = Settings { run: *run, policy, replay: true };
         let subject = Subject { module, inputs: arguments, host, phases: self.phases.clone() };
         let expected = reference_run(reference, &subject, &settings);
-        let difference = differ_from(&expected, self.platform, &subject, &settings);
+        let difference = differ_within(self.options.timeout, &expected, self.platform, &subject, &settings);
         let expected = match expected.into_results() {
             Ok(expected) => expected,
             Err((exit, d)) => return Ok(self.no_results(program, exit, d)),

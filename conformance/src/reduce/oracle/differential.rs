@@ -1,14 +1,16 @@
 //! Two engines disagree about a program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hlo::diag::codes;
 use hlo_interp::Devices;
 
 use crate::artifact;
-use crate::differential::{self, Settings, Subject, differ};
+use crate::differential::{self, Settings, Subject, reference_run};
 use crate::engine::Engine;
 use crate::reduce::{Candidate, Kind, Oracle, Signature, Trouble};
+use crate::time_limit::differ_within;
 
 /// Compares an engine with the reference.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub struct Differential {
     pub engine: Arc<dyn Engine>,
     /// How. Candidates that the reference cannot run within the limits here do not fail.
     pub settings: Settings,
+    /// The most time for one run of the engine, and for judging it once more.
+    pub time: Option<Duration>,
     /// What an engine could not be run for.
     pub trouble: Trouble,
 }
@@ -57,7 +61,8 @@ impl Oracle for Differential {
         let limit = &mut settings.run.limits.fuel;
         *limit = Some(limit.unwrap_or(u64::MAX).min(fuel));
         let subject = Subject::new(module, &candidate.inputs);
-        let found = differ(&*self.reference, &*self.engine, &subject, &settings);
+        let expected = reference_run(&*self.reference, &subject, &settings);
+        let found = differ_within(self.time, &expected, &*self.engine, &subject, &settings);
         let lack = found.failure.as_ref().filter(|d| d.code == codes::ENVIRONMENT_FAILED);
         self.trouble.of(lack.map_or(Ok(()), |d| Err(d.message.clone())))?;
         // Of a wrong result the values say what is wrong; of other failures the code does.

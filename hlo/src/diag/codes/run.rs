@@ -54,7 +54,8 @@ super::codes! {
          a program that does not verify. Its own last words, if it had any, follow. A comparison counts this as a failure\n\
          like wrong results; `hlo reduce` finds the smallest program with the same one.",
     ENGINE_TIMED_OUT = "R0041" "engine took too long"
-        "The engine was stopped because the run took longer than `--timeout`.",
+        "The engine was stopped because compiling the program, or the run, took longer than `--timeout`. Engines of this program stop within a\n\
+         second or so of it, between two blocks of work of an instruction; what LLVM does with one part of a program is waited for.",
     COMPILER_DEFECT = "R0042" "defect of the compiler"
         "This project's compiler went wrong: what a pass left does not verify, what was emitted LLVM refuses, what was compiled cannot\n\
          be loaded, or something panicked. The program is not at fault, and exit code 70 says so. `hlo reduce` finds the\n\
@@ -62,6 +63,9 @@ super::codes! {
     ENVIRONMENT_FAILED = "R0043" "environment lacks something"
         "What runs another program was not there: a folder for temporary files (TMPDIR), space on its disk, a process, a file descriptor\n\
          (`ulimit -n`, `ulimit -u`). Nothing is said of the engine or the program, and no finding is saved. The message says what is missing.",
+    JUDGING_TIMED_OUT = "R0044" "judging took too long"
+        "Both engines ran, and finding out whether their difference is explained by rounding took longer than `--timeout`. Nothing is said of the\n\
+         engine, and no finding is saved. `--max-ulp N` compares without bounds.",
     UNSUPPORTED_OPCODE = "U0001" "opcode not supported by this engine"
         "The engine cannot run this opcode, or not in this form. The message names the opcode, the form and the engine.",
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"

@@ -4,6 +4,7 @@
 //! Bluestein's convolution, which takes three transforms of a power of two. Twiddle factors come from a double-double
 //! Taylor series, so nothing here asks the host for a sine; each plan computes them once.
 
+use crate::cancel;
 use crate::scalar::dd::Dd;
 use crate::scalar::wide::{Complex, Field, Real};
 
@@ -32,7 +33,8 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
     for i in 1..TERMS {
         inverse_factorials.push(inverse_factorials[i - 1] / Dd::from(i as f64));
     }
-    let octant: Vec<(Dd, Dd)> = (0..=n / 8).map(|k| cos_sin(k, n, &inverse_factorials)).collect();
+    let octant: Vec<(Dd, Dd)> =
+        cancel::polled(0..n / 8 + 1).map(|k| cos_sin(k, n, &inverse_factorials)).collect();
     // Angles in units of 1/(8n) of a turn would be needed to mirror exactly: k/n mirrors to (n/4 - k)/n only if 4
     // divides n; otherwise the mirrored angle is computed itself, as (n - 4k)/(4n).
     let root = |k: usize| -> (Dd, Dd) {
@@ -46,7 +48,7 @@ fn roots<R: Real>(n: usize) -> Vec<Complex<R>> {
             (s, c)
         }
     };
-    (0..n)
+    cancel::polled(0..n)
         .map(|k| {
             // The quadrant 0..=n/4 computed, the others by turns: k = q n/4 + r needs 4 | n, so reflect instead.
             let half = if 2 * k <= n { k } else { n - k };
@@ -165,7 +167,8 @@ impl<R: Real> Plan<R> {
         for &p in &self.factors {
             let m = length / p;
             let step = self.n / length;
-            for q in 0..m {
+            cancel::poll();
+            for q in cancel::polled(0..m) {
                 let inputs = |r: usize| stride * (q + m * r)..stride * (q + m * r) + stride;
                 let out = &mut y[stride * p * q..stride * p * (q + 1)];
                 let twiddle = |j: usize| self.roots[q * j * step];

@@ -321,7 +321,8 @@ impl Operation for RaggedDot {
             let wide = Conversion { from: self.sizes_type, through: self.sizes_type, to: ElementType::S64 };
             wide.run(call.arguments[2], n, call.scratch, call.pool);
             let rows = self.elements.checked_div(self.last).unwrap_or(0) as u64;
-            let sizes = std::slice::from_raw_parts(call.scratch.cast::<i64>(), n);
+            // Without sizes there may be no scratch memory.
+            let sizes = if n == 0 { &[] } else { std::slice::from_raw_parts(call.scratch.cast::<i64>(), n) };
             let scratch = call.scratch.add(self.sizes_scratch());
             if let Some(dot) = &self.dot {
                 let arguments = [call.arguments[0], call.arguments[1], call.arguments[3]];
