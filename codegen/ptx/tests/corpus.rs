@@ -43,3 +43,20 @@ fn all_print_back_equal() {
         assert_eq!(hlo_ptx::print::print(&again), printed, "{}", file.display());
     }
 }
+
+#[test]
+fn all_verify() {
+    let mut unsupported = std::collections::BTreeMap::new();
+    for file in ptx_files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let module = hlo_ptx::lower::module(&text).unwrap_or_else(|d| panic!("{}: {}", file.display(), d[0]));
+        for f in &module.functions {
+            for i in &f.code {
+                if let hlo_ptx::ir::Op::Unsupported(what) = &i.op {
+                    *unsupported.entry(what.clone()).or_insert(0) += 1;
+                }
+            }
+        }
+    }
+    assert!(unsupported.is_empty(), "{unsupported:?}");
+}
