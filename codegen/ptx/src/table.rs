@@ -189,7 +189,7 @@ cvta to $wspace,const,param::entry :u32,u64 | d0 s0
 isspacep $space | p <u64
 cvt $irnd,$rnd,rna,rs? relu? satfinite? ftz? sat? :u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64,tf32 :u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64 | c0 k1
 cvt rn,rz,rs relu? satfinite? :f16x2,bf16x2 :f32 | d0 s1 s1 <b32?
-cvt rn,rz relu? satfinite? :e4m3x2,e5m2x2 :f32 | d0 s1 s1
+cvt rn relu? satfinite :e4m3x2,e5m2x2 :f32 | d0 s1 s1
 cvt rn relu? satfinite :e2m1x2,e2m3x2,e3m2x2 :f32 | f s1 s1
 cvt rn relu? satfinite :e4m3x2,e5m2x2 :f16x2 | d0 s1
 cvt rn relu? :f16x2 :e4m3x2,e5m2x2,e2m1x2,e2m3x2,e3m2x2 | d0 f

@@ -2,8 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Check, Global, Lowering, Reported, cfg};
-use crate::diag::Span;
+use super::{Check, Global, Lowering, cfg};
 use crate::ir::{Function, Inst, Op, Param, Pred, Reg, Space, Src};
 use crate::lex::integer;
 use crate::syntax::{self, Directive, Instruction, Statement, Word};
@@ -18,8 +17,8 @@ pub(crate) enum Local {
     Range(Type, u64),
     /// A variable of the frame: offset and bytes. `true`: declared `.param`.
     Frame(u32, u32, bool),
-    /// A parameter of a kernel: offset and bytes.
-    KernelParam(u32, u32),
+    /// A parameter of a kernel: its offset.
+    KernelParam(u32),
     /// A variable of the module that the function declares.
     Variable(u32),
     Label(u32),
@@ -83,7 +82,7 @@ impl<'a> Lowering<'a> {
         (function.params, function.returns) = (parameters, returns);
         if function.is_kernel {
             for p in &function.params {
-                scope.insert(name_of(f, &p.name), Local::KernelParam(p.offset, p.bytes));
+                scope.insert(name_of(f, &p.name), Local::KernelParam(p.offset));
             }
             if f.returns.is_some() {
                 self.sink.report(f.name.span, "U0106", "a kernel returns nothing");
@@ -334,13 +333,4 @@ impl<'a> Body<'a> {
     pub(crate) fn param_space(&self) -> Space {
         if self.function.is_kernel { Space::Param } else { Space::Local }
     }
-}
-
-/// What a failed check leaves out of a vector.
-pub(crate) fn all<T>(list: Vec<Check<T>>) -> Check<Vec<T>> {
-    list.into_iter().collect::<Result<Vec<T>, Reported>>()
-}
-
-pub(crate) fn span_of(i: &Instruction<'_>) -> Span {
-    i.opcode.span
 }

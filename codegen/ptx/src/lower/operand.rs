@@ -257,7 +257,7 @@ impl<'a> Lowering<'a> {
                         };
                         Ok(b.frame_address(at))
                     }
-                    Some(Local::KernelParam(at, _)) => Ok(self.value(u64::from(at).wrapping_add(offset))),
+                    Some(Local::KernelParam(at)) => Ok(self.value(u64::from(at).wrapping_add(offset))),
                     Some(Local::Variable(v)) => Ok(self.constant(Constant::Variable(v, offset as i64))),
                     Some(_) => self.fault(o.span, "U0103", format!("`{}` has no address", n.text)),
                     None => match self.names.get(n.text) {
@@ -295,7 +295,7 @@ impl<'a> Lowering<'a> {
             }
             Local::Variable(v) => Ok(self.constant(Constant::Variable(v, 0))),
             Local::Frame(offset, ..) => Ok(b.frame_address(offset)),
-            Local::KernelParam(offset, _) => Ok(self.value(u64::from(offset))),
+            Local::KernelParam(offset) => Ok(self.value(u64::from(offset))),
             Local::Pred(_) | Local::Range(..) | Local::Label(_) | Local::Targets(_) | Local::Prototype => {
                 self.fault(span, "U0103", format!("`{}` is no source of type `.{}`", n.text, want.name()))
             }
@@ -390,7 +390,7 @@ impl<'a> Lowering<'a> {
                 (Address { base: self.constant(Constant::Variable(v, 0)), offset, narrow: false }, Some(space))
             }
             Local::Frame(at, ..) => (Address { base: b.frame_address(at), offset, narrow: false }, Some(Space::Local)),
-            Local::KernelParam(at, _) => {
+            Local::KernelParam(at) => {
                 (Address { base: self.value(u64::from(at)), offset, narrow: false }, Some(Space::Param))
             }
             Local::Pred(_) | Local::Range(..) | Local::Label(_) | Local::Targets(_) | Local::Prototype => {
