@@ -538,7 +538,9 @@ pub enum Op {
     CvtPacked { conversion: Conversion, d: Reg, a: Src, b: Src },
     /// `cvt.pack.sat`: the results are put into the low bits of `c` shifted up.
     CvtPack { to: Type, d: Reg, a: Src, b: Src, c: Option<Src> },
-    Ld { space: Space, ty: Type, strength: Strength, nc: bool, d: Box<[Option<Reg>]>, address: Address },
+    /// `used`: bit n says that byte n of what is loaded is used (`.pragma "used_bytes_mask"`); the others may lie beyond
+    /// the allocation.
+    Ld { space: Space, ty: Type, strength: Strength, nc: bool, used: u32, d: Box<[Option<Reg>]>, address: Address },
     St { space: Space, ty: Type, strength: Strength, s: Box<[Src]>, address: Address },
     Atom { op: AtomOp, space: Space, ty: Type, scope: Scope, order: Order, d: Box<[Option<Reg>]>, address: Address, b: Box<[Src]>, c: Option<Src> },
     Shfl { mode: Shuffle, d: Reg, p: Option<Pred>, a: Src, b: Src, c: Src, members: Option<Src> },

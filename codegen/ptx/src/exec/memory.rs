@@ -84,7 +84,7 @@ impl Warp {
         lane: u32,
         space: Space,
         address: u64,
-        bytes: u64,
+        (bytes, align): (u64, u64),
         mode: Mode,
     ) -> Step<Location> {
         let fault = |m: &Machine<'_>, space: Space, fault: Fault, why: &str| {
@@ -116,7 +116,7 @@ impl Warp {
             Space::Const => (Space::Global, address),
             other => (other, address),
         };
-        if offset % bytes != 0 {
+        if offset % align != 0 {
             return fault(m, space, Fault::Misaligned, "is misaligned");
         }
         match space {
@@ -187,6 +187,7 @@ impl Warp {
 
     fn load_bytes(&self, m: &Machine<'_>, b: &Block, lane: u32, at: Location, bytes: usize, offset: usize) -> u64 {
         let from: &[u8] = match at {
+            _ if bytes == 0 => return 0,
             Location::Global(a, at) => &m.memory.allocations[a].bytes[at + offset..at + offset + bytes],
             Location::Shared(at) => &b.shared[at + offset..at + offset + bytes],
             Location::Local(at) => &self.local[lane as usize][at + offset..at + offset + bytes],
@@ -348,7 +349,7 @@ impl Warp {
             a -= SHARED_WINDOW;
         }
         let mode = Mode { write: false, strength: 2, atomic: true };
-        match self.locate(m, b, i, inst, lane, space, a, bytes, mode)? {
+        match self.locate(m, b, i, inst, lane, space, a, (bytes, bytes), mode)? {
             Location::Shared(at) => Ok(at as u64),
             Location::Global(..) | Location::Local(_) | Location::Param(_) => {
                 let what = "the address is not in shared memory".to_owned();
@@ -369,14 +370,16 @@ impl Warp {
     pub(super) fn memory(&mut self, m: &mut Machine<'_>, b: &mut Block, i: usize, inst: &Inst, active: u32) -> Step<()> {
         let f = self.fragments[i];
         match &inst.op {
-            Op::Ld { space, ty, strength, d, address, .. } => {
+            Op::Ld { space, ty, strength, d, address, used, .. } => {
                 self.check_address(m, b, i, inst, address, active);
                 let element = ty.bytes() as usize;
-                let bytes = element * d.len();
+                let all = element * d.len();
+                // Up to the last byte that is used.
+                let bytes = all.min(32 - used.leading_zeros() as usize).max(1);
                 let mode = Mode { write: false, strength: strength_of(*strength), atomic: false };
                 for lane in lanes(active) {
                     let a = self.effective(m, i, address, lane);
-                    let at = self.locate(m, b, i, inst, lane, *space, a, bytes as u64, mode)?;
+                    let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, all as u64), mode)?;
                     // Spilled values that were not defined stay so.
                     let local = matches!(at, Location::Local(_));
                     let defined = if local { self.is_written(m, b, lane, at, bytes) } else { true };
@@ -386,7 +389,8 @@ impl Warp {
                     }
                     for (n, d) in d.iter().enumerate() {
                         let Some(d) = d else { continue };
-                        let v = self.load_bytes(m, b, lane, at, element, n * element);
+                        let there = bytes.saturating_sub(n * element).min(element);
+                        let v = self.load_bytes(m, b, lane, at, there, n * element);
                         let v = if ty.is_signed() { signed(v, ty.bits()) as u64 } else { v };
                         self.set_lane(&f, *d, lane as usize, v);
                         if !defined {
@@ -411,7 +415,7 @@ impl Warp {
                 }
                 for lane in lanes(active) {
                     let a = self.effective(m, i, address, lane);
-                    let at = self.locate(m, b, i, inst, lane, *space, a, bytes as u64, mode)?;
+                    let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
                     let mut same = true;
                     for (n, &s) in s.iter().enumerate() {
                         let v = low(self.get(m, &f, s)[lane as usize], ty.bits());
@@ -440,23 +444,18 @@ impl Warp {
                     let n = if skip >> lane & 1 == 1 { 0 } else { n };
                     let mode = Mode { write: true, strength: WEAK, atomic: false };
                     let s = self.effective(m, i, shared, lane);
-                    let Location::Shared(to) = self.locate(m, b, i, inst, lane, Space::Shared, s, u64::from(*bytes), mode)? else {
-                        continue;
+                    let whole = u64::from(*bytes);
+                    let to = match self.locate(m, b, i, inst, lane, Space::Shared, s, (whole, whole), mode)? {
+                        Location::Shared(to) => to,
+                        Location::Global(..) | Location::Local(_) | Location::Param(_) => continue,
                     };
                     let g = self.effective(m, i, global, lane);
                     let mut from = (0, 0);
                     if n > 0 {
+                        // Only the bytes that are read must be there; the address is aligned to the copy all the same.
                         let mode = Mode { write: false, ..mode };
-                        if g % u64::from(*bytes) != 0 {
-                            self.locate(m, b, i, inst, lane, Space::Global, g, u64::from(*bytes), mode)?;
-                        }
-                        // Only the bytes that are read must be there.
-                        let mut at = 0;
-                        while at < n {
-                            self.locate(m, b, i, inst, lane, Space::Global, g + u64::from(at), 1, mode)?;
-                            at += 1;
-                        }
-                        if let Location::Global(a, start) = self.locate(m, b, i, inst, lane, Space::Global, g, 1, mode)? {
+                        let read = (u64::from(n), whole);
+                        if let Location::Global(a, start) = self.locate(m, b, i, inst, lane, Space::Global, g, read, mode)? {
                             from = (a, start);
                             let at = Location::Global(a, start);
                             self.check_written(m, b, inst, lane, at, n as usize, g);
@@ -563,7 +562,7 @@ impl Warp {
         for lane in lanes(active) {
             let l = lane as usize;
             let a = self.effective(m, i, address, lane);
-            let at = self.locate(m, b, i, inst, lane, *space, a, bytes as u64, mode)?;
+            let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
             self.check_written(m, b, inst, lane, at, bytes, a);
             self.check_race(m, b, inst, lane, at, bytes, mode, false, a);
             for (n, &v) in value.iter().enumerate() {
@@ -600,7 +599,7 @@ impl Warp {
         if a >= SHARED_WINDOW {
             a -= SHARED_WINDOW;
         }
-        let Location::Shared(at) = self.locate(m, b, i, inst, lane, Space::Shared, a, 16, mode)? else { return Ok([0; 8]) };
+        let Location::Shared(at) = self.locate(m, b, i, inst, lane, Space::Shared, a, (16, 16), mode)? else { return Ok([0; 8]) };
         let place = Location::Shared(at);
         let mut row = [0; 8];
         if let Some(new) = write {

@@ -35,9 +35,10 @@ pub(crate) struct Body<'a> {
     pub(crate) scopes: Vec<FxHashMap<&'a str, Local>>,
     /// For each label the instruction behind it, and where it is first used.
     labels: Vec<u32>,
-    /// `brx.idx` that name target lists are patched with the labels at the end.
     pub(crate) line: u32,
     pub(crate) guard: Option<(Pred, bool)>,
+    /// Of the next load, by a pragma: the bytes that are used.
+    pub(crate) used_bytes: Option<u32>,
 }
 
 const UNPLACED: u32 = u32::MAX;
@@ -100,7 +101,7 @@ impl<'a> Lowering<'a> {
             }
             (function.params, function.returns) = (params, results);
         }
-        let mut b = Body { index, function, scopes: vec![scope], labels: Vec::new(), line: 0, guard: None };
+        let mut b = Body { index, function, scopes: vec![scope], labels: Vec::new(), line: 0, guard: None, used_bytes: None };
         self.block(&mut b, body);
         // A body that runs off its end returns.
         b.line = b.function.code.last().map_or(b.function.line, |i| i.line);
@@ -167,7 +168,13 @@ impl<'a> Lowering<'a> {
                 Statement::Variable(v) => {
                     let _ = self.local_variable(b, v);
                 }
-                Statement::Directive(_) | Statement::Named(..) => {}
+                Statement::Directive(d) => {
+                    let text = d.arguments.first().map_or("", |w| w.text.trim_matches('"'));
+                    if let Some(mask) = text.strip_prefix("used_bytes_mask ") {
+                        b.used_bytes = integer(mask.trim()).map(|m| m as u32);
+                    }
+                }
+                Statement::Named(..) => {}
                 Statement::Block(inner) => {
                     b.scopes.push(FxHashMap::default());
                     self.block(b, inner);

@@ -107,7 +107,8 @@ impl<'a> Lowering<'a> {
         let strength =
             if strong { Strength::Strong(scope_of(&c.mods).unwrap_or(Scope::Sys), order) } else { Strength::Weak };
         if load {
-            b.push(Op::Ld { space, ty, strength, nc: c.has("nc"), d: c.regs(0).into(), address });
+            let used = b.used_bytes.take().unwrap_or(u32::MAX);
+            b.push(Op::Ld { space, ty, strength, nc: c.has("nc"), used, d: c.regs(0).into(), address });
         } else {
             if matches!(space, Space::Const | Space::Param) {
                 return self.fault(c.i.opcode.span, "U0102", format!("`.{}` is not written", space.name()));

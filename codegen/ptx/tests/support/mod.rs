@@ -80,6 +80,8 @@ pub(crate) struct Instruction {
     pub(crate) leaves: usize,
     pub(crate) is_tuple: bool,
     pub(crate) root: bool,
+    /// Shape and text between the parentheses, of constants.
+    pub(crate) text: String,
 }
 
 fn balanced(s: &str) -> usize {
@@ -146,7 +148,7 @@ pub(crate) fn entry(text: &str) -> Vec<Instruction> {
             rest.split_once("index=").map_or(0, |x| x.1.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap_or(0))
         };
         let leaves = if is_tuple { split_top(&shape[1..shape.len() - 1]).len() } else { 1 };
-        out.push(Instruction { name: name.trim_start_matches('%').to_owned(), opcode, operands, index, leaves, is_tuple, root });
+        out.push(Instruction { name: name.trim_start_matches('%').to_owned(), opcode, operands, index, leaves, is_tuple, root, text: format!("{shape} {inner}") });
     }
     out
 }
@@ -271,7 +273,15 @@ impl Program {
             }
             memory.write(at, data).unwrap();
         }
+        // XLA's runtime fills constants that the module only reserves.
+        for i in self.entry.iter().filter(|i| i.opcode == "constant") {
+            let (Some((at, size)), Some(data)) = (place(&i.name), constant(&i.text)) else { continue };
+            if data.len() as u64 == size {
+                memory.write(at, &data).unwrap();
+            }
+        }
         let mut outcomes = Vec::new();
+        let mut done = std::collections::BTreeSet::new();
         let mut copies = self.entry.iter().filter(|i| i.opcode == "copy");
         for t in &self.thunks {
             if t.kind == "kCopy" {
@@ -284,13 +294,14 @@ impl Program {
                 }
                 continue;
             }
-            let find = |exact: bool| {
-                self.entry.iter().filter(|i| {
-                    let n = i.name.replace(['.', '-'], "_");
-                    !matches!(i.opcode.as_str(), "parameter" | "tuple") && if exact { n == t.name } else { t.name.starts_with(&format!("{n}_")) }
-                }).max_by_key(|i| i.name.len())
+            // Kernels are launched in the order of their instructions, and a kernel may serve several of them.
+            let quiet = ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy"];
+            let stem = |n: &str| n.replace(['.', '-'], "_");
+            let related = |i: &&Instruction| !quiet.contains(&i.opcode.as_str()) && (stem(&i.name) == t.name || same_stem(&stem(&i.name), &t.name));
+            let Some(i) = self.entry.iter().filter(related).find(|i| !done.contains(&i.name)).or_else(|| self.entry.iter().filter(related).last()) else {
+                return Ran::Other(format!("no instruction of {}", t.name));
             };
-            let Some(i) = find(true).or_else(|| find(false)) else { return Ran::Other(format!("no instruction of {}", t.name)) };
+            done.insert(i.name.clone());
             let Some(l) = loaded.iter().find(|l| l.module.kernel(&t.name).is_some()) else {
                 return Ran::Other(format!("no kernel {}", t.name));
             };
@@ -326,6 +337,38 @@ impl Program {
         }
         Ran::Results(results, outcomes)
     }
+}
+
+/// Whether two names are of one family: `loop_add_fusion_1` and `loop_add_fusion`.
+fn same_stem(a: &str, b: &str) -> bool {
+    let stem = |s: &str| s.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_').to_owned();
+    stem(a) == stem(b)
+}
+
+/// The bytes of a constant's text: its shape, and literals between braces.
+fn constant(text: &str) -> Option<Vec<u8>> {
+    let (shape, values) = text.split_once(' ')?;
+    let ty = shape.split('[').next()?;
+    let mut out = Vec::new();
+    for v in values.split(|c: char| "{}, ".contains(c)).filter(|v| !v.is_empty()) {
+        let f = || match v {
+            "inf" => Some(f64::INFINITY),
+            "-inf" => Some(f64::NEG_INFINITY),
+            "nan" => Some(f64::NAN),
+            v => v.parse::<f64>().ok(),
+        };
+        match ty {
+            "s32" => out.extend(v.parse::<i32>().ok()?.to_le_bytes()),
+            "u32" => out.extend(v.parse::<u32>().ok()?.to_le_bytes()),
+            "s64" => out.extend(v.parse::<i64>().ok()?.to_le_bytes()),
+            "s8" | "u8" => out.push(v.parse::<i16>().ok()? as u8),
+            "pred" => out.push(u8::from(v == "true" || v == "1")),
+            "f32" => out.extend((f()? as f32).to_le_bytes()),
+            "f64" => out.extend(f()?.to_le_bytes()),
+            _ => return None,
+        }
+    }
+    Some(out)
 }
 
 /// The elements of an array as numbers; complex ones are two.
