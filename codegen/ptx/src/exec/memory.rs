@@ -398,10 +398,9 @@ impl Warp {
                         }
                     }
                 }
-                if let Strength::Strong(_, Order::Acquire) = strength {
-                    self.acquire(m, b, i, address, *space, active);
-                } else if mode.strength > WEAK && b.fenced {
-                    self.acquire(m, b, i, address, *space, active);
+                if mode.strength > WEAK {
+                    let now = matches!(strength, Strength::Strong(_, Order::Acquire));
+                    self.acquire(m, b, i, address, *space, active, now);
                 }
             }
             Op::St { space, ty, strength, s, address } => {
@@ -430,7 +429,13 @@ impl Warp {
                 }
             }
             Op::Atom { .. } => self.atomic(m, b, i, inst, active)?,
-            Op::Fence { .. } => b.fenced = true,
+            Op::Fence { .. } => {
+                b.fenced = true;
+                for (block, r) in std::mem::take(&mut b.observed) {
+                    let e = b.acquired.entry(block).or_insert(0);
+                    *e = (*e).max(r);
+                }
+            }
             Op::CpAsync { shared, global, bytes, source_bytes, ignore } => {
                 self.check_address(m, b, i, inst, shared, active);
                 self.check_address(m, b, i, inst, global, active);
@@ -536,11 +541,17 @@ impl Warp {
         }
     }
 
-    fn acquire(&self, m: &Machine<'_>, b: &mut Block, i: usize, address: &Address, space: Space, active: u32) {
+    /// What was released at the addresses happens before what this block does now, or behind its next fence.
+    #[allow(clippy::too_many_arguments, reason = "the operands of the instruction and its context")]
+    fn acquire(&self, m: &Machine<'_>, b: &mut Block, i: usize, address: &Address, space: Space, active: u32, now: bool) {
+        if m.released.is_empty() {
+            return;
+        }
         for lane in lanes(active) {
             if let Some(from) = self.key(m, i, address, space, lane).and_then(|k| m.released.get(&k)) {
+                let to = if now { &mut b.acquired } else { &mut b.observed };
                 for (&block, &r) in from {
-                    let e = b.acquired.entry(block).or_insert(0);
+                    let e = to.entry(block).or_insert(0);
                     *e = (*e).max(r);
                 }
             }
@@ -576,9 +587,8 @@ impl Warp {
                 }
             }
         }
-        if orders && *order != Order::Release {
-            self.acquire(m, b, i, address, *space, active);
-        }
+        let now = matches!(order, Order::Acquire | Order::AcqRel) || b.fenced;
+        self.acquire(m, b, i, address, *space, active, now);
         Ok(())
     }
 

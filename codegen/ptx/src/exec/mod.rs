@@ -135,6 +135,8 @@ pub(crate) struct Block {
     pub(crate) clocks: Vec<Vec<u32>>,
     /// Releases of other blocks that this one acquired.
     pub(crate) acquired: FxHashMap<u32, u32>,
+    /// Releases that relaxed operations of this block saw: a fence acquires them.
+    pub(crate) observed: FxHashMap<u32, u32>,
     /// Releases of this block, counted from 1.
     pub(crate) release: u32,
     /// A fence was executed: relaxed operations order what was before it.
@@ -333,6 +335,7 @@ impl<'m> Machine<'m> {
                 .map(|w| (0..count as usize).map(|v| u32::from(v == w)).collect())
                 .collect(),
             acquired: FxHashMap::default(),
+            observed: FxHashMap::default(),
             release: 1,
             fenced: false,
         }
