@@ -140,7 +140,7 @@ impl Memory {
 
     fn range(&self, address: u64, bytes: u64) -> Result<(usize, usize), MemoryError> {
         match self.find(address) {
-            Some(i) if address - self.allocations[i].base + bytes <= self.allocations[i].bytes.len() as u64 => {
+            Some(i) if (address - self.allocations[i].base).saturating_add(bytes) <= self.allocations[i].bytes.len() as u64 => {
                 Ok((i, (address - self.allocations[i].base) as usize))
             }
             _ => Err(MemoryError::Range { address, bytes }),
@@ -285,17 +285,17 @@ impl SharedLayout {
         for (i, _) in module.variables.iter().enumerate().filter(|v| mine(v.1) && v.1.is_dynamic) {
             layout.offsets.insert(i as u32, at);
             if layout.ranges.last().is_none_or(|r| r.0 != at) {
-                layout.ranges.push((at, at + dynamic, i as u32));
+                layout.ranges.push((at, at.saturating_add(dynamic), i as u32));
             }
         }
-        layout.window = at + dynamic;
+        layout.window = at.saturating_add(dynamic);
         layout
     }
 
     /// Whether a range is inside one variable.
     pub(crate) fn contains(&self, at: u64, bytes: u64) -> bool {
         let i = self.ranges.partition_point(|r| r.0 <= at);
-        i > 0 && at + bytes <= self.ranges[i - 1].1
+        i > 0 && at.saturating_add(bytes) <= self.ranges[i - 1].1
     }
 }
 

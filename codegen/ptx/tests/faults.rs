@@ -30,7 +30,7 @@ const SEEDS: &[Seed] = &[
     ("dropped barrier in a warp", "reduce", "bar.sync 0;", 5, "", As(RACE)),
     ("shared stride too small", "reduce", "shl.b32 %r11, %r1, 2", 0, "shl.b32 %r11, %r1, 1", As(&[Misaligned])),
     ("shared stride too large", "reduce", "shl.b32 %r11, %r1, 2", 0, "shl.b32 %r11, %r1, 3", As(&[OutOfBounds])),
-    ("barrier in divergent code", "reduce", "bar.sync 0;", 5, "@!%p6 bar.sync 0;", As(&[DivergentWarp])),
+    ("barrier in divergent code", "reduce", "bar.sync 0;", 5, "@!%p6 bar.sync 0;", As(&[DivergentWarp, DivergentBlock])),
     ("missing store to shared memory", "reduce", "st.shared.f32 [%r6], %f34;", 0, "", As(&[UninitializedMemory])),
     (
         "atomic as load and store",
@@ -42,7 +42,7 @@ const SEEDS: &[Seed] = &[
     ),
     ("atomic of too small a scope", "reduce", "atom.global.add.f32", 0, "atom.relaxed.cta.global.add.f32", As(RACE)),
     ("loop without end", "reduce", "add.s32 %r13, %r13, %r3", 0, "add.s32 %r13, %r13, 0", As(&[OutOfFuel])),
-    ("wrong lane", "wreduce", "mov.u32 %r8, 8", 0, "mov.u32 %r8, 9", Values),
+    ("wrong lane", "wreduce", "mov.u32 %r8, 8", 0, "mov.u32 %r8, 4", Values),
     ("shuffle up", "wreduce", "shfl.sync.bfly", 0, "shfl.sync.up", Values),
     ("wrong member mask", "wreduce", "mov.u32 %r5, -1", 0, "mov.u32 %r5, 0x7FFFFFFF", As(&[InvalidMask])),
     ("register without value", "wreduce", "mov.u32 %r1, %tid.x;", 0, "", As(&[UninitializedRegister])),
@@ -72,7 +72,7 @@ const SEEDS: &[Seed] = &[
     ("vote of half a warp", "votes", "mov.u32 %r4, -1", 0, "mov.u32 %r4, 0xFFFF", As(&[InvalidMask])),
     ("lock never released", "sem", "atom.global.exch.b32", 0, "atom.global.or.b32", As(&[OutOfFuel])),
     ("missing fence of a lock", "sem", "membar.gl;", 0, "", As(RACE)),
-    ("recursion without end", "fact", "bra", 0, "bra $never; $never: //", As(&[InvalidCall, UninitializedRegister])),
+    ("recursion without end", "fib", "setp.lt.s32 %p1, %r8, 2", 0, "setp.lt.s32 %p1, %r8, -1073741824", As(&[InvalidCall])),
 ];
 
 fn text() -> String {
@@ -88,7 +88,7 @@ fn text() -> String {
 fn edited(text: &str, kernel: &str, from: &str, nth: usize, to: &str) -> String {
     // Kernels are `.entry NAME(`; device functions have mangled names.
     let header = format!(".entry {kernel}(");
-    let start = text.find(&header).or_else(|| text.rfind(&format!("_Z4{kernel}i ("))).or_else(|| text.rfind(&format!("_Z4{kernel}i\n("))).unwrap();
+    let start = text.find(&header).or_else(|| text.find(&format!(") _Z3{kernel}i("))).unwrap();
     let mut at = start;
     for n in 0..=nth {
         at += text[at..].find(from).unwrap_or_else(|| panic!("{kernel} has no {n} of {from}"));
@@ -158,7 +158,7 @@ fn run(text: &str, kernel: &str) -> (Vec<Fault>, Vec<u8>) {
             (grid, block, arguments, out) = ([1, 1, 1], [32, 1, 1], vec![p(x)], x);
         }
     }
-    let kernel = if kernel == "fact" { "recurse" } else { kernel };
+    let kernel = if kernel == "fib" { "recurse" } else { kernel };
     let options = Options { fuel: 5_000_000, ..Options::default() };
     let call = Launch { grid, block, shared_bytes: 0, arguments };
     let mut faults: Vec<Fault> = match launch(&loaded, kernel, &call, &mut memory, &options) {

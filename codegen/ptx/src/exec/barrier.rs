@@ -16,16 +16,28 @@ pub(crate) struct Barrier {
     expected: Option<u32>,
     /// Warp, lanes and instruction of each arrival.
     arrivals: Vec<(u32, u32, u32, bool)>,
-    /// The arrivals of the last generation.
-    last: Vec<(u32, u32, u32, bool)>,
     /// What those who arrived know of other warps.
     clocks: Vec<u32>,
     count: u32,
     all: bool,
     any: bool,
-    /// The combined predicates of recent generations: generation, count, all, any.
-    results: Vec<(u64, u32, bool, bool)>,
+    /// The recent generations, for threads that have not gone on yet.
+    completed: Vec<Completed>,
 }
+
+/// A generation of a barrier that is complete.
+#[derive(Clone, Default)]
+struct Completed {
+    generation: u64,
+    arrivals: Vec<(u32, u32, u32, bool)>,
+    clocks: Vec<u32>,
+    count: u32,
+    all: bool,
+    any: bool,
+}
+
+/// Generations that are kept: a thread goes on before so many others are complete.
+const KEPT_GENERATIONS: usize = 64;
 
 fn live_threads(b: &Block, warp: &Warp) -> u32 {
     b.warps.iter().map(|w| w.live().count_ones()).sum::<u32>() + warp.live().count_ones()
@@ -34,12 +46,18 @@ fn live_threads(b: &Block, warp: &Warp) -> u32 {
 impl Barrier {
     fn complete(&mut self) {
         self.generation += 1;
-        self.results.push((self.generation, self.count, self.all, self.any));
-        if self.results.len() > 64 {
-            self.results.remove(0);
+        if self.completed.len() == KEPT_GENERATIONS {
+            self.completed.remove(0);
         }
+        self.completed.push(Completed {
+            generation: self.generation,
+            arrivals: std::mem::take(&mut self.arrivals),
+            clocks: std::mem::take(&mut self.clocks),
+            count: self.count,
+            all: self.all,
+            any: self.any,
+        });
         (self.arrived, self.expected) = (0, None);
-        self.last = std::mem::take(&mut self.arrivals);
     }
 }
 
@@ -54,14 +72,15 @@ pub(crate) fn recheck(b: &mut Block, warp: &Warp) {
 }
 
 /// Joins what the barrier's arrivals know into a warp's clock, and orders its own lanes.
-fn pass(b: &mut Block, warp: &mut Warp, id: usize) {
-    let barrier = &b.barriers[id];
+fn pass(b: &mut Block, warp: &mut Warp, id: usize, generation: u64) -> (u32, bool, bool) {
+    let Some(done) = b.barriers[id].completed.iter().find(|c| c.generation == generation) else { return (0, true, false) };
     let w = warp.index as usize;
-    for (mine, theirs) in b.clocks[w].iter_mut().zip(&barrier.clocks) {
+    for (mine, theirs) in b.clocks[w].iter_mut().zip(&done.clocks) {
         *mine = (*mine).max(*theirs);
     }
-    let mask = barrier.last.iter().filter(|a| a.0 == warp.index).fold(0, |m, a| m | a.1);
+    let mask = done.arrivals.iter().filter(|a| a.0 == warp.index).fold(0, |m, a| m | a.1);
     warp.synchronize(mask);
+    (done.count, done.all, done.any)
 }
 
 impl Warp {
@@ -84,8 +103,8 @@ impl Warp {
             return Err(Box::new(self.fault(m, b, inst, first as u32, Fault::InvalidBarrier, what)));
         }
         let id = number as usize;
-        if let Wait::Barrier(..) = wait {
-            self.pass_with_result(b, i, active, id, &op);
+        if let Wait::Barrier(_, generation) = wait {
+            self.pass_with_result(b, i, active, (id, generation + 1), &op);
             return Ok(Next::Advance);
         }
         let expected = match count {
@@ -140,21 +159,20 @@ impl Warp {
             barrier.complete();
             self.check_aligned(m, b, inst, id);
             if !matches!(op, BarrierOp::Arrive) {
-                self.pass_with_result(b, i, active, id, &op);
+                self.pass_with_result(b, i, active, (id, generation + 1), &op);
             }
             return Ok(Next::Advance);
         }
         Ok(if matches!(op, BarrierOp::Arrive) { Next::Advance } else { Next::Wait(Wait::Barrier(id as u8, generation)) })
     }
 
-    fn pass_with_result(&mut self, b: &mut Block, i: usize, active: u32, id: usize, op: &BarrierOp) {
+    fn pass_with_result(&mut self, b: &mut Block, i: usize, active: u32, (id, generation): (usize, u64), op: &BarrierOp) {
         let f = self.fragments[i];
-        pass(b, self, id);
-        let result = b.barriers[id].results.last().copied().unwrap_or((0, 0, true, false));
+        let (count, every, some) = pass(b, self, id, generation);
         match *op {
-            BarrierOp::Popc(d, _) => self.set(&f, d, active, active, &[u64::from(result.1); 32]),
+            BarrierOp::Popc(d, _) => self.set(&f, d, active, active, &[u64::from(count); 32]),
             BarrierOp::Combine(d, all, _) => {
-                let v = if all { result.2 } else { result.3 };
+                let v = if all { every } else { some };
                 self.set_pred(&f, d, active, active, if v { u32::MAX } else { 0 });
             }
             BarrierOp::Sync | BarrierOp::Arrive => {}
@@ -163,7 +181,7 @@ impl Warp {
 
     /// Lanes of one warp came to an aligned barrier by different instructions.
     fn check_aligned(&self, m: &mut Machine<'_>, b: &Block, inst: &Inst, id: usize) {
-        let last = &b.barriers[id].last;
+        let Some(Completed { arrivals: last, .. }) = b.barriers[id].completed.last() else { return };
         for (n, a) in last.iter().enumerate() {
             if a.3 && last[..n].iter().any(|o| o.0 == a.0 && o.2 != a.2) {
                 let thread = m.thread(a.0, a.1.trailing_zeros().min(31), b.ctaid);

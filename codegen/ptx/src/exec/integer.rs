@@ -136,7 +136,10 @@ pub(crate) fn int3(op: Int3, bits: u32, is_signed: bool, a: u64, b: u64, c: u64)
             let high = signed(int2(Int2::Mul24Hi, 32, is_signed, a, b), 32);
             (i128::from(high) + wide(c, 32, true)).clamp(min_of(32), max_of(32)) as u64
         }
-        Int3::Sad => (wide(a, bits, is_signed) - wide(b, bits, is_signed)).unsigned_abs() as u64 + low(c, bits),
+        Int3::Sad => {
+            let distance = (wide(a, bits, is_signed) - wide(b, bits, is_signed)).unsigned_abs() as u64;
+            distance.wrapping_add(low(c, bits))
+        }
         Int3::Bfe => bfe(bits, is_signed, a, b, c),
         Int3::ShfLeftClamp | Int3::ShfLeftWrap => {
             let n = shift(c, op == Int3::ShfLeftWrap);
@@ -250,7 +253,7 @@ fn fns(mask: u32, base: u32, offset: i32) -> u64 {
     if offset == 0 {
         return if mask >> base & 1 == 1 { u64::from(base) } else { none };
     }
-    let (mut at, mut left, step) = (base as i32, offset.abs(), offset.signum());
+    let (mut at, mut left, step) = (base as i32, offset.unsigned_abs(), offset.signum());
     while (0..32).contains(&at) {
         if mask >> at & 1 == 1 {
             left -= 1;

@@ -131,7 +131,7 @@ impl Warp {
                                 Some(a) if a.is_freed => format!("is in `{}`, which was freed", a.name),
                                 Some(a) => format!(
                                     "is out of bounds: {} bytes behind the end of the nearest allocation `{}` of {} bytes at {:#x}",
-                                    (offset + bytes).saturating_sub(a.base + a.bytes.len() as u64),
+                                    offset.saturating_add(bytes).saturating_sub(a.base + a.bytes.len() as u64),
                                     a.name,
                                     a.bytes.len(),
                                     a.base
@@ -155,7 +155,7 @@ impl Warp {
                     let why = match near.checked_sub(1).map(|n| m.shared.ranges[n]) {
                         Some((start, end, v)) => format!(
                             "is out of bounds: {} bytes behind the end of `{}` of {} bytes",
-                            (offset + bytes).saturating_sub(end),
+                            offset.saturating_add(bytes).saturating_sub(end),
                             m.module.variables[v as usize].name,
                             end - start
                         ),
@@ -168,7 +168,7 @@ impl Warp {
             Space::Local => {
                 let f = &self.fragments[i];
                 let end = f.local_base + m.module.functions[f.function as usize].frame_bytes;
-                if offset + bytes > u64::from(end) || self.local.is_empty() {
+                if offset.saturating_add(bytes) > u64::from(end) || self.local.is_empty() {
                     return fault(m, space, Fault::OutOfBounds, "is out of bounds of the thread's local memory");
                 }
                 Ok(Location::Local(offset as usize))
@@ -177,7 +177,7 @@ impl Warp {
                 if mode.write {
                     return fault(m, space, Fault::ReadOnly, "is a parameter");
                 }
-                if offset + bytes > m.params.len() as u64 {
+                if offset.saturating_add(bytes) > m.params.len() as u64 {
                     return fault(m, space, Fault::OutOfBounds, "is out of bounds of the parameters");
                 }
                 Ok(Location::Param(offset as usize))

@@ -39,11 +39,13 @@ pub struct Options {
     pub max_reports: usize,
     /// Bytes that registers, local and shared memory of the blocks in flight may take.
     pub memory_limit: u64,
+    /// Blocks that are run: the first ones of the grid, a sample of a large launch.
+    pub blocks: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { check_initialized: true, check_races: true, fuel: 1 << 40, max_reports: 100, memory_limit: 1 << 32 }
+        Options { check_initialized: true, check_races: true, fuel: 1 << 40, max_reports: 100, memory_limit: 1 << 32, blocks: u64::MAX }
     }
 }
 
@@ -144,7 +146,7 @@ pub(crate) struct Block {
 }
 
 /// Warp instructions that a block executes before the next one gets its turn.
-const BLOCK_SLICE: u64 = 1 << 20;
+const BLOCK_SLICE: u64 = 1 << 16;
 /// Blocks in flight at most; a device of 132 multiprocessors holds more.
 const MAX_BLOCKS: usize = 264;
 
@@ -187,7 +189,7 @@ pub fn launch(
     }
     let shared = SharedLayout::new(module, index as u32, launch.shared_bytes);
     let most = shared_limit(module.arch);
-    if shared.fixed_bytes + launch.shared_bytes > most {
+    if shared.fixed_bytes.saturating_add(launch.shared_bytes) > most {
         let message = format!(
             "the kernel uses {} bytes of static and {} bytes of dynamic shared memory; sm_{} has {most}",
             shared.fixed_bytes, launch.shared_bytes, module.arch
@@ -281,7 +283,7 @@ fn check_launch(module: &Module, kernel: usize, launch: &Launch) -> Result<(), S
 impl<'m> Machine<'m> {
     fn run(&mut self) -> Step<()> {
         let [gx, gy, gz] = self.launch.grid;
-        let total = u64::from(gx) * u64::from(gy) * u64::from(gz);
+        let total = (u64::from(gx) * u64::from(gy) * u64::from(gz)).min(self.options.blocks);
         let mut next = 0_u64;
         let mut blocks: Vec<Block> = Vec::new();
         let threads: u32 = self.launch.block.iter().product();

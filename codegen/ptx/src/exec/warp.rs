@@ -42,9 +42,9 @@ const MAX_CALLS: u32 = 512;
 /// Bytes of local memory of a thread.
 const MAX_LOCAL_BYTES: u32 = 1 << 20;
 /// Instructions that a fragment executes before the next one gets its turn.
-const FRAGMENT_SLICE: u32 = 4096;
+const FRAGMENT_SLICE: u32 = 512;
 /// Instructions that a warp executes before the next one gets its turn.
-const WARP_SLICE: u32 = 1 << 15;
+const WARP_SLICE: u32 = 2048;
 
 /// Where lanes become one fragment again.
 #[derive(Clone, Copy, Debug)]

@@ -69,14 +69,14 @@ impl<'a> Lowering<'a> {
                 Op::Slct { float, ftz: c.has("ftz"), d: c.reg(0), a: c.src(1), b: c.src(2), c: c.src(3) }
             }
             "testp" => {
-                let class = match c.mods[0] {
-                    "finite" => Testp::Finite,
-                    "infinite" => Testp::Infinite,
-                    "number" => Testp::Number,
-                    "notanumber" => Testp::NotANumber,
-                    "normal" => Testp::Normal,
-                    _ => Testp::Subnormal,
-                };
+                let classes = [
+                    ("finite", Testp::Finite),
+                    ("infinite", Testp::Infinite),
+                    ("number", Testp::Number),
+                    ("notanumber", Testp::NotANumber),
+                    ("normal", Testp::Normal),
+                ];
+                let class = classes.iter().find(|x| c.has(x.0)).map_or(Testp::Subnormal, |x| x.1);
                 Op::Testp { d: c.pred(0), class, bits: c.ty(0).bits(), a: c.src(1) }
             }
             "setp" => {

@@ -307,7 +307,8 @@ impl<'a> Body<'a> {
     fn numbered(&mut self, name: &'a str) -> Option<Local> {
         let digits = name.len() - name.bytes().rev().take_while(u8::is_ascii_digit).count();
         // `%r1` of `%r<2>`, and `%x12` of `%x1<5>` too: the longest declared prefix counts.
-        for split in digits..name.len() {
+        // A number has at most 20 digits.
+        for split in digits.max(name.len().saturating_sub(20))..name.len() {
             let (prefix, number) = name.split_at(split);
             if number.len() > 1 && number.starts_with('0') {
                 continue;

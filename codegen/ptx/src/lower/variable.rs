@@ -194,6 +194,9 @@ impl<'a> Lowering<'a> {
             all => (false, all),
         };
         let width = to.element as usize;
+        if width > 8 {
+            return self.fault(span, "U0108", "initial values of 128 bits");
+        }
         if let [number] = rest {
             let bits = if to.ty.class() == Class::Float || number.starts_with("0f") || number.starts_with("0d") {
                 float(number).map(|f| match (f, to.ty) {

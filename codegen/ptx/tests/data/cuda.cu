@@ -12,8 +12,8 @@ extern "C" __global__ void scan(int*x){__shared__ int s[64];int t=threadIdx.x;s[
 extern "C" __global__ void halfs(const __half2*a,const __half2*b,__half2*c){int i=threadIdx.x;c[i]=__hfma2(a[i],b[i],__hmax2(a[i],b[i]));}
 extern "C" __global__ void bfs(const __nv_bfloat162*a,const __nv_bfloat162*b,__nv_bfloat162*c,float*f){int i=threadIdx.x;c[i]=__hadd2(__hmul2(a[i],b[i]),a[i]);f[i]=__bfloat162float(a[i].x);}
 extern "C" __global__ void votes(int*x){int t=threadIdx.x;unsigned m=__ballot_sync(~0u,x[t]>3);int a=__all_sync(~0u,x[t]);unsigned k=__match_any_sync(~0u,x[t]);unsigned r=__reduce_add_sync(~0u,x[t]);x[t]=m+a+k+r+__popc(m)+__clz(m)+__ffs(m)+__brev(m)+__activemask();}
-__device__ __noinline__ int fact(int n){return n<=1?1:n*fact(n-1);}
-extern "C" __global__ void recurse(int*x){x[threadIdx.x]=fact(x[threadIdx.x]);}
+__device__ __noinline__ int fib(int n){return n<2?n:fib(n-1)+fib(n-2);}
+extern "C" __global__ void recurse(int*x){x[threadIdx.x]=fib(x[threadIdx.x]);}
 __device__ int f0(int a){return a+1;}__device__ int f1(int a){return a*2;}
 typedef int(*fp)(int);__device__ fp table[2]={f0,f1};
 extern "C" __global__ void indirect(int*x){x[threadIdx.x]=table[x[threadIdx.x]&1](x[threadIdx.x]);}

@@ -426,3 +426,67 @@ pub(crate) fn check(result: &serde_json::Value, got: &[u8], want: &[u8]) -> Resu
     }
     Ok(())
 }
+
+/// The bytes of the leaves of a shape, with their element types.
+pub(crate) fn leaves_of(shape: &str) -> Vec<(String, u64)> {
+    let shape = shape.trim();
+    if let Some(inner) = shape.strip_prefix('(') {
+        let inner = &inner[..inner.rfind(')').unwrap_or(inner.len())];
+        return split_top(inner).into_iter().flat_map(|s| leaves_of(s.rsplit("*/").next().unwrap_or(s))).collect();
+    }
+    let Some((ty, rest)) = shape.split_once('[') else { return Vec::new() };
+    let dims = rest.split(']').next().unwrap_or("");
+    let count: u64 = dims.split(',').filter(|d| !d.is_empty()).map(|d| d.trim().parse::<u64>().unwrap_or(1)).product();
+    let bits: u64 = match ty {
+        "s4" | "u4" => 4,
+        "pred" | "s8" | "u8" => 8,
+        "f16" | "bf16" | "s16" | "u16" => 16,
+        "f64" | "s64" | "u64" | "c64" => 64,
+        "c128" => 128,
+        t if t.starts_with("f8") => 8,
+        _ => 32,
+    };
+    vec![(ty.to_owned(), (count * bits).div_ceil(8))]
+}
+
+/// The shape of every instruction of a module's text, by name, and the operands of those that may be kernels.
+pub(crate) fn shapes(text: &str) -> BTreeMap<String, (String, String, Vec<String>)> {
+    let mut out = BTreeMap::new();
+    for line in text.lines() {
+        let line = line.trim().trim_start_matches("ROOT ");
+        let Some((name, rest)) = line.split_once(" = ") else { continue };
+        let Some(name) = name.strip_prefix('%') else { continue };
+        let end = if rest.starts_with('(') { balanced(rest) + 1 } else { rest.find(' ').unwrap_or(rest.len()) };
+        let (shape, rest) = (&rest[..end.min(rest.len())], rest[end.min(rest.len())..].trim_start());
+        let Some(open) = rest.find('(') else { continue };
+        let close = open + balanced(&rest[open..]);
+        let operands = split_top(&rest[open + 1..close.min(rest.len())])
+            .iter()
+            .filter_map(|o| o.rfind('%').map(|at| o[at + 1..].to_owned()))
+            .collect();
+        out.insert(name.to_owned(), (shape.to_owned(), rest[..open].to_owned(), operands));
+    }
+    out
+}
+
+/// Plausible contents of a buffer of an element type: small numbers, small indices.
+pub(crate) fn contents(ty: &str, bytes: u64) -> Vec<u8> {
+    let n = bytes as usize;
+    let mut out = Vec::with_capacity(n + 8);
+    let mut i = 0_u32;
+    while out.len() < n {
+        match ty {
+            "f32" | "c64" => out.extend(((i % 7) as f32 * 0.25).to_le_bytes()),
+            "f64" | "c128" => out.extend((f64::from(i % 7) * 0.25).to_le_bytes()),
+            "f16" => out.extend(half::f16::from_f32((i % 7) as f32 * 0.25).to_le_bytes()),
+            "bf16" => out.extend(half::bf16::from_f32((i % 7) as f32 * 0.25).to_le_bytes()),
+            "s16" | "u16" => out.extend(((i % 3) as u16).to_le_bytes()),
+            "s64" | "u64" => out.extend(u64::from(i % 3).to_le_bytes()),
+            "s32" | "u32" => out.extend((i % 3).to_le_bytes()),
+            _ => out.push((i % 2) as u8),
+        }
+        i += 1;
+    }
+    out.truncate(n);
+    out
+}
