@@ -1,0 +1,170 @@
+//! Texts that are truncated, mutated or hostile: a diagnostic with a code and a position, or a module that runs or stops with
+//! a report; never a panic.
+
+use hlo_ptx::report::Fault;
+use hlo_ptx::{Launch, Memory, Options, diag, launch, lex, lower, parse, print};
+
+const TEXT: &str = include_str!("data/cuda.ptx");
+
+fn codes(text: &str) -> Vec<(&'static str, u32)> {
+    lower::module(text).err().unwrap_or_default().iter().map(|d| (d.code, d.line)).collect()
+}
+
+fn module(body: &str) -> String {
+    format!(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x) {{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %rd<9>;\n{body}\n}}\n")
+}
+
+#[test]
+fn faults_have_code_and_line() {
+    // The body begins at line 9.
+    let cases = [
+        ("frob.u32 %r1, %r2;", "U0101"),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;", "U0101"),
+        ("add.q32 %r1, %r2, %r3;", "U0102"),
+        ("add.rn.s32 %r1, %r2, %r3;", "U0102"),
+        ("mul.u32 %r1, %r2, %r3;", "U0102"),
+        ("cvt.f32.s32 %f1, %r1;", "U0102"),
+        ("cvt.s32.f32 %r1, %f1;", "U0102"),
+        ("setp.lt.b32 %p1, %r1, %r2;", "U0102"),
+        ("add.u32 %r1, %r2;", "U0103"),
+        ("add.u32 %rd1, %r2, %r3;", "U0103"),
+        ("add.f32 %f1, %f2, 1;", "U0103"),
+        ("add.s32 %r1, %f2, %r3;", "U0103"),
+        ("ld.global.v2.u32 %r1, [%rd1];", "U0103"),
+        ("ld.shared.u32 %r1, [x];", "U0103"),
+        ("bar.sync 16;", "U0103"),
+        ("bar.sync 0, 33;", "U0103"),
+        ("cp.async.cg.shared.global [%r1], [%rd1], 8;", "U0103"),
+        ("@%r1 bra L; L:", "U0103"),
+        ("bra NOWHERE;", "U0104"),
+        ("add.u32 %r1, %r2, %q1;", "U0104"),
+        ("add.u32 %r1, %r2, %r9;", "U0104"),
+        ("L: L:", "U0105"),
+        (".shared .align 3 .b8 s[4];", "U0106"),
+        ("call nothing, ();", "U0104"),
+        ("add.u32 %r1 %r2, %r3;", "U0002"),
+        ("add.u32 %r1, %r2, 99999999999999999999;", "U0103"),
+    ];
+    for (body, code) in cases {
+        assert_eq!(codes(&module(body)).first(), Some(&(code, 9)), "{body}");
+    }
+    // All faults of a text are found.
+    assert_eq!(codes(&module("frob;\nadd.u32 %r1, %r2;\nbra X;")), [("U0101", 9), ("U0103", 10), ("U0104", 11)]);
+    let known = |c: &str| diag::CODES.iter().any(|k| k.0 == c);
+    assert!(cases.iter().all(|c| known(c.1)));
+}
+
+#[test]
+fn headers() {
+    assert_eq!(codes(""), [("U0004", 1), ("U0005", 1)]);
+    assert_eq!(codes(".version 9.9\n.target sm_90\n"), [("U0004", 1)]);
+    assert_eq!(codes(".version 10.0\n.target sm_90\n"), [("U0004", 1)]);
+    assert_eq!(codes(".version 8.0\n.target sm_99\n"), [("U0005", 2)]);
+    assert_eq!(codes(".version 8.0\n.target sm_90x\n"), [("U0005", 2)]);
+    assert!(codes(".version 8.0\n.target sm_90a\n.address_size 64\n").is_empty());
+}
+
+#[test]
+fn hostile_nesting_and_sizes() {
+    let deep = format!("{}{}", "{".repeat(100_000), "}".repeat(100_000));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
+    let deep = format!("mov.u32 %r1, {}1{};", "{".repeat(100_000), "}".repeat(100_000));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
+    let deep = format!("setp.eq.u32 %p1{}, %r1, %r2;", "|%p1".repeat(100_000));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
+    assert_eq!(codes(&module(".shared .b8 s[99999999999999];")).first().map(|c| c.0), Some("U0003"));
+    assert_eq!(codes(&module(".local .b8 s[99999999];")).first().map(|c| c.0), Some("U0003"));
+    // A range of registers costs nothing until they are named.
+    assert!(codes(&module(".reg .b32 %many<4000000000>; mov.u32 %many3999999999, 1;")).is_empty());
+}
+
+#[test]
+fn launches_that_do_not_fit() {
+    let text = module(".shared .align 4 .b8 s[240000];\nret;");
+    let mut memory = Memory::default();
+    let loaded = memory.load(lower::module(&text).unwrap()).unwrap();
+    let mut stop = |l: Launch| {
+        let f = launch(&loaded, "k", &l, &mut memory, &Options::default()).unwrap_err();
+        (f.stop.fault, f.stop.message.clone())
+    };
+    let (fault, message) = stop(Launch::new([1, 1, 1], [1, 1, 1], 0, &[0]));
+    assert!(fault == Fault::InvalidLaunch && message.contains("240000 bytes of static"), "{message}");
+    assert!(stop(Launch::new([1, 1, 1], [1025, 1, 1], 0, &[0])).1.contains("1024"));
+    assert!(stop(Launch::new([0, 1, 1], [1, 1, 1], 0, &[0])).1.contains("at least one block"));
+    assert!(stop(Launch::new([1, 1, 1], [1, 1, 1], 0, &[])).1.contains("1 parameters"));
+    let f = launch(&loaded, "missing", &Launch::default(), &mut memory, &Options::default()).unwrap_err();
+    assert!(f.stop.message.contains("no kernel `missing`; the module has k"));
+}
+
+#[test]
+fn truncated_texts() {
+    for end in (0..TEXT.len()).step_by(61) {
+        let _ = lower::module(&TEXT[..end]);
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+/// Tokens deleted, doubled, swapped and replaced by others of the text. What still verifies is run with little fuel.
+#[test]
+fn mutated_texts() {
+    let tokens: Vec<&str> = lex::tokens(TEXT).unwrap().iter().map(|t| t.text(TEXT)).collect();
+    let numbers = ["0", "1", "-1", "4", "31", "32", "0xFFFFFFFF", "0x7FFFFFFFFFFFFFFF", "65536"];
+    let mut random = Random(1);
+    let (mut verified, mut ended) = (0, 0);
+    for _ in 0..400 {
+        let mut mutant = tokens.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(mutant.len());
+            match random.below(5) {
+                0 => {
+                    mutant.remove(at);
+                }
+                1 => mutant.insert(at, mutant[at]),
+                2 => mutant[at] = tokens[random.below(tokens.len())],
+                3 => {
+                    let other = random.below(mutant.len());
+                    mutant.swap(at, other);
+                }
+                _ => {
+                    let place = (at..mutant.len()).find(|&i| mutant[i].starts_with(|c: char| c.is_ascii_digit()));
+                    if let Some(i) = place {
+                        mutant[i] = numbers[random.below(numbers.len())];
+                    }
+                }
+            }
+        }
+        let text = mutant.join(" ").replace(" . ", ".");
+        let Ok(tree) = parse::parse(&text) else { continue };
+        assert!(parse::parse(&print::print(&tree)).is_ok());
+        let Ok(module) = lower::module(&text) else { continue };
+        verified += 1;
+        let mut memory = Memory::with_limit(1 << 20);
+        let Ok(loaded) = memory.load(module) else { continue };
+        let names: Vec<String> = loaded.module.kernels().map(str::to_owned).collect();
+        let options = Options { fuel: 20_000, memory_limit: 1 << 26, ..Options::default() };
+        for name in names {
+            let f = &loaded.module.functions[loaded.module.kernel(&name).unwrap()];
+            let buffers: Vec<Vec<u8>> = f
+                .params
+                .iter()
+                .map(|p| {
+                    let a = memory.upload("b", &[1; 1024]).map_or(0, |a| a);
+                    a.to_le_bytes().iter().copied().cycle().take(p.bytes as usize).collect()
+                })
+                .collect();
+            let call = Launch { grid: [2, 1, 1], block: [40, 1, 1], shared_bytes: 64, arguments: buffers };
+            ended += usize::from(launch(&loaded, &name, &call, &mut memory, &options).is_ok());
+        }
+    }
+    assert!(verified > 40 && ended > 40, "{verified} {ended}");
+}
