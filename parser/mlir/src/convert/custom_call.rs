@@ -122,6 +122,9 @@ impl Converter<'_> {
             programs.iter().chain(&feeds).map(|name| self.called.get(self.functions.get(name)?).copied()).collect();
         let Some(called) = called else { return self.structure(op, "names a function that is not there") };
         let config = format!("{rows} {columns}");
+        // The collectives of the functions are verified for that many devices.
+        self.out.header.replica_count = Some(rows as i64).filter(|&n| n > 1);
+        self.out.header.num_partitions = Some(columns as i64).filter(|&n| n > 1);
         let attrs = Attrs::new()
             .with(AttrKey::CustomCallTarget, AttrValue::Str(crate::convert::RUN_PARALLEL.into()))
             .with(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true))
