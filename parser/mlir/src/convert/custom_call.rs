@@ -1,6 +1,7 @@
 //! Custom calls.
 
 use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias};
+use hlo::diag::codes;
 use hlo::{Layout, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
@@ -31,6 +32,9 @@ impl Converter<'_> {
         };
         if let Some((_, name)) = OPERATIONS.iter().find(|(t, _)| *t == target) {
             return self.chlo(op, name);
+        }
+        if target == "shape_assertion" {
+            return self.shape_assertion(op);
         }
         let operands = self.operands(op)?;
         let mut attrs = Attrs::new().with(AttrKey::CustomCallTarget, AttrValue::Str(target.into()));
@@ -104,6 +108,18 @@ impl Converter<'_> {
         for i in 0..count {
             let part = self.get(id, i);
             self.bind(op, i, part);
+        }
+        Ok(())
+    }
+
+    /// What JAX says of shapes that it does not know: once they are known, it holds or it does not.
+    fn shape_assertion(&mut self, op: OpId) -> Convert<()> {
+        let Some(holds) = self.operand_values(op).first().and_then(|v| self.known.get(v)) else {
+            return self.fail(codes::UNBOUNDED_SHAPE, op, "what is asserted of shapes does not follow from them");
+        };
+        if holds.first() == Some(&0) {
+            let message = self.string(op, "error_message").unwrap_or("what is asserted of shapes does not hold");
+            return self.fail(codes::STABLEHLO_CONSTRAINT, op, message);
         }
         Ok(())
     }
