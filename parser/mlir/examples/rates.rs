@@ -18,7 +18,9 @@ fn main() {
                     match parse_part(&once, hlo::Span::new(0, once.len()), &ReadOptions::default()) {
                         Ok(again) if print(&again, &PrintOptions::default()) == once => same += 1,
                         Ok(_) => println!("{path}: prints differently the second time"),
-                        Err(d) => println!("{path}: reread: {}", hlo::diag::render_all(&d, &path, &once, false)),
+                        Err(d) => {
+                            println!("{path}: reread: {}", hlo::diag::render_all(&d, &path, &once, false))
+                        }
                     }
                 }
                 Err(d) => println!("{}", hlo::diag::render_all(&d, &path, &text, false)),

@@ -139,7 +139,8 @@ impl Encoder {
                 if value < low || value > high {
                     return Err(format!("{value} does not fit {width} bits"));
                 }
-                let extended = if sign != Signedness::Unsigned && value >= whole / 2 { value - whole } else { value };
+                let extended =
+                    if sign != Signedness::Unsigned && value >= whole / 2 { value - whole } else { value };
                 extended as u64
             }
             Kind::Float(ty) => match hex {
@@ -190,7 +191,8 @@ pub fn from_packed(m: &Module, element: TypeId, bytes: &[u8], count: usize) -> O
     }
     let mut data = bytes.to_vec();
     if bits < 8 {
-        let unsigned = matches!(m.get_type(element), Type::Float(_) | Type::Integer { sign: Signedness::Unsigned, .. });
+        let unsigned =
+            matches!(m.get_type(element), Type::Float(_) | Type::Integer { sign: Signedness::Unsigned, .. });
         for b in &mut data {
             let unused = 8 - bits;
             *b = if unsigned { *b << unused >> unused } else { ((*b << unused) as i8 >> unused) as u8 };

@@ -86,7 +86,12 @@ impl<'m> Converter<'m> {
     }
 
     /// A list of integers that may be absent.
-    pub(super) fn ints_or(&self, op: OpId, name: &str, default: impl FnOnce() -> Vec<i64>) -> Convert<Vec<i64>> {
+    pub(super) fn ints_or(
+        &self,
+        op: OpId,
+        name: &str,
+        default: impl FnOnce() -> Vec<i64>,
+    ) -> Convert<Vec<i64>> {
         match self.m.attr(op, name) {
             None => Ok(default()),
             Some(a) => match self.ints_of(a) {
@@ -279,7 +284,13 @@ impl<'m> Converter<'m> {
     // ---- instructions
 
     /// Any instruction. Sizes that its shape does not know follow from the operands, if anything says them.
-    pub(super) fn emit(&mut self, opcode: Opcode, shape: Shape, operands: &[InstrId], mut attrs: Attrs) -> InstrId {
+    pub(super) fn emit(
+        &mut self,
+        opcode: Opcode,
+        shape: Shape,
+        operands: &[InstrId],
+        mut attrs: Attrs,
+    ) -> InstrId {
         let shape = if super::shapes::unbounded_dimension(&shape).is_some() {
             self.inferred(opcode, shape, operands, &attrs)
         } else {

@@ -17,7 +17,9 @@ fn small(m: &Module, ty: TypeId) -> Option<(Vec<i64>, u32, bool)> {
     let Type::Tensor { dims, element, .. } = m.get_type(ty) else { return None };
     let (width, signed) = match m.get_type(*element) {
         Type::Index => (64, true),
-        Type::Integer { width, sign } if *width <= 64 => (*width, *sign != Signedness::Unsigned && *width > 1),
+        Type::Integer { width, sign } if *width <= 64 => {
+            (*width, *sign != Signedness::Unsigned && *width > 1)
+        }
         _ => return None,
     };
     let count = dims.iter().try_fold(1i64, |n, &d| if d < 0 { None } else { n.checked_mul(d) })?;
@@ -40,9 +42,8 @@ pub(crate) type Concrete = FxHashMap<ValueId, hlo::Shape>;
 pub(crate) fn evaluate(m: &Module, op: OpId, known: &mut Known, concrete: &Concrete) {
     let [result] = *m.op(op).results else { return };
     let Some((dims, width, signed)) = small(m, m.value_type(result)) else { return };
-    let values = result_of(m, op, &dims, known, concrete).map(|values| {
-        values.into_iter().map(|n| wrap(n, width, signed)).collect::<Vec<i64>>()
-    });
+    let values = result_of(m, op, &dims, known, concrete)
+        .map(|values| values.into_iter().map(|n| wrap(n, width, signed)).collect::<Vec<i64>>());
     match values.filter(|v| v.len() as i64 == dims.iter().product::<i64>()) {
         Some(values) => known.insert(result, values),
         None => known.remove(&result),
@@ -66,7 +67,9 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known, concrete: &Concr
     let list = |name: &str| -> Option<Vec<i64>> { ints_of(m, m.attr(op, name)?) };
     match short(m.op_name(op)) {
         "get_dimension_size" => {
-            let Attribute::Integer { value, .. } = m.get_attribute(m.attr(op, "dimension")?) else { return None };
+            let Attribute::Integer { value, .. } = m.get_attribute(m.attr(op, "dimension")?) else {
+                return None;
+            };
             let operand = *operands.first()?;
             let at = usize::try_from(*value).ok()?;
             if let Some(shape) = concrete.get(&operand) {
@@ -127,8 +130,11 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known, concrete: &Concr
         }
         "slice" if dims.len() == 1 => {
             let x = get(0)?;
-            let (start, limit, stride) =
-                (*list("start_indices")?.first()?, *list("limit_indices")?.first()?, *list("strides")?.first()?);
+            let (start, limit, stride) = (
+                *list("start_indices")?.first()?,
+                *list("limit_indices")?.first()?,
+                *list("strides")?.first()?,
+            );
             let step = usize::try_from(stride).ok().filter(|&s| s > 0)?;
             let range = usize::try_from(start).ok()?..usize::try_from(limit).ok()?;
             Some(x.get(range)?.iter().step_by(step).copied().collect())

@@ -128,7 +128,8 @@ impl Converter<'_> {
                     return self.fail(codes::UNSUPPORTED_STABLEHLO, op, message);
                 };
                 if dims.len() > hlo::shape::MAX_RANK {
-                    let message = format!("a tensor of rank {}; the most is {}", dims.len(), hlo::shape::MAX_RANK);
+                    let message =
+                        format!("a tensor of rank {}; the most is {}", dims.len(), hlo::shape::MAX_RANK);
                     return self.fail(codes::UNSUPPORTED_STABLEHLO, op, message);
                 }
                 let bounds = bounds(self.m, *encoding);

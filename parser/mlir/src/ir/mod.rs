@@ -244,7 +244,8 @@ impl Module {
         let first = ValueId::from_index(self.values.len());
         for &ty in types {
             let index = self.op(op).results.len() as u32;
-            let value = self.add_value(Value { ty, def: ValueDef::Result { op, index }, name: None, loc, span });
+            let value =
+                self.add_value(Value { ty, def: ValueDef::Result { op, index }, name: None, loc, span });
             self.operations[op.index()].results.push(value);
         }
         first

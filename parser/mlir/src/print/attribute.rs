@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{Printer, elements, is_bare};
-use crate::ir::{AttrId, Attribute, DYNAMIC, FloatType, NameId, NamedAttribute, Signedness, Type, TypeId, element_bytes};
+use crate::ir::{
+    AttrId, Attribute, DYNAMIC, FloatType, NameId, NamedAttribute, Signedness, Type, TypeId, element_bytes,
+};
 
 impl Printer<'_> {
     pub(super) fn attribute(&mut self, id: AttrId) {
@@ -223,7 +225,9 @@ impl Printer<'_> {
 
     fn elements(&mut self, ty: TypeId, splat: bool, data: &[u8]) {
         let (dims, element) = match self.m.get_type(ty) {
-            Type::Tensor { dims, element, .. } | Type::Vector { dims, element, .. } => (dims.to_vec(), *element),
+            Type::Tensor { dims, element, .. } | Type::Vector { dims, element, .. } => {
+                (dims.to_vec(), *element)
+            }
             _ => (Vec::new(), ty),
         };
         let width = element_bytes(self.m, element).unwrap_or(1);

@@ -9,8 +9,8 @@ mod elements;
 use std::fmt::Write as _;
 
 use crate::ir::{
-    Attribute, BlockId, FloatType, LocId, Location, Module, NamedAttribute, OpId, QuantizedType, ResourceData,
-    Signedness, Type, TypeId, ValueId,
+    Attribute, BlockId, FloatType, LocId, Location, Module, NamedAttribute, OpId, QuantizedType,
+    ResourceData, Signedness, Type, TypeId, ValueId,
 };
 
 /// The most levels that lines are indented by.
@@ -33,7 +33,8 @@ impl Default for PrintOptions {
 
 /// The text of a module.
 pub fn print(m: &Module, options: &PrintOptions) -> String {
-    let mut p = Printer { m, out: String::new(), options: *options, names: vec![u32::MAX; m.value_count()], next: 0 };
+    let mut p =
+        Printer { m, out: String::new(), options: *options, names: vec![u32::MAX; m.value_count()], next: 0 };
     if let Some(top) = m.top() {
         p.tree(top);
     }
@@ -77,7 +78,13 @@ enum Todo {
 
 impl<'m> Printer<'m> {
     fn bare(m: &'m Module) -> Self {
-        Self { m, out: String::new(), options: PrintOptions { locations: false, elide_above: None }, names: Vec::new(), next: 0 }
+        Self {
+            m,
+            out: String::new(),
+            options: PrintOptions { locations: false, elide_above: None },
+            names: Vec::new(),
+            next: 0,
+        }
     }
 
     fn indent(&mut self, depth: usize) {

@@ -1,7 +1,7 @@
 //! Attributes in text.
 
-use hlo::diag::codes::mlir;
 use hlo::Span;
+use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser, magnitude};
 use super::token::Tok;
@@ -104,13 +104,21 @@ impl<'t> Parser<'t> {
                 match bits {
                     Some(bits) => Attribute::Float { bits, ty },
                     None => {
-                        return self.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, "a number that its type does not have");
+                        return self.error_at(
+                            mlir::MLIR_BAD_ATTRIBUTE,
+                            span,
+                            "a number that its type does not have",
+                        );
                     }
                 }
             }
             Type::Integer { .. } | Type::Index => {
                 let Some(value) = magnitude(text) else {
-                    return self.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, "not an integer that fits 127 bits");
+                    return self.error_at(
+                        mlir::MLIR_BAD_ATTRIBUTE,
+                        span,
+                        "not an integer that fits 127 bits",
+                    );
                 };
                 let value = if negative { -value } else { value };
                 if matches!(self.m.get_type(ty), Type::Integer { width: 1, .. }) {
@@ -125,7 +133,13 @@ impl<'t> Parser<'t> {
                     }
                 }
             }
-            _ => return self.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, "a number of a type that is none of numbers"),
+            _ => {
+                return self.error_at(
+                    mlir::MLIR_BAD_ATTRIBUTE,
+                    span,
+                    "a number of a type that is none of numbers",
+                );
+            }
         };
         self.intern_attribute(attribute)
     }
@@ -140,11 +154,7 @@ impl<'t> Parser<'t> {
                 // A keyword that looks like something else, `2d`.
                 _ => return p.expected("the name of an attribute"),
             };
-            let value = if p.eat(Tok::Equal) {
-                p.attribute()?
-            } else {
-                p.intern_attribute(Attribute::Unit)?
-            };
+            let value = if p.eat(Tok::Equal) { p.attribute()? } else { p.intern_attribute(Attribute::Unit)? };
             let name = p.m.name(&name);
             Ok((NamedAttribute { name, value }, span))
         })?;
@@ -152,8 +162,12 @@ impl<'t> Parser<'t> {
         for (part, span) in &parts {
             if let Some(first) = seen.insert(part.name, *span) {
                 let name = self.m.text(part.name).to_owned();
-                let d = hlo::Diagnostic::error(mlir::MLIR_BAD_ATTRIBUTE, *span, format!("`{name}` is given twice"))
-                    .related(first, "first here");
+                let d = hlo::Diagnostic::error(
+                    mlir::MLIR_BAD_ATTRIBUTE,
+                    *span,
+                    format!("`{name}` is given twice"),
+                )
+                .related(first, "first here");
                 return Err(Box::new(d));
             }
         }
@@ -286,7 +300,10 @@ impl<'t> Parser<'t> {
                 b'>' => return Ok(at),
                 b'"' => loop {
                     match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
-                        None => return self.error(hlo::diag::codes::parse::UNTERMINATED, "a string without an end"),
+                        None => {
+                            return self
+                                .error(hlo::diag::codes::parse::UNTERMINATED, "a string without an end");
+                        }
                         Some(found) => {
                             at += found;
                             if bytes[at] == b'"' {

@@ -1,8 +1,8 @@
 //! The parser's position in the text, its errors, and what every part of it needs.
 
+use hlo::Span;
 use hlo::diag::codes::{self, mlir};
 use hlo::diag::{Code, Diagnostic};
-use hlo::Span;
 use logos::Logos as _;
 use rustc_hash::FxHashMap;
 
@@ -133,8 +133,9 @@ impl<'t> Parser<'t> {
             }
             None => {
                 let (taken, limit) = (self.memory_bytes - self.memory_left + bytes, self.memory_bytes);
-                let message =
-                    format!("the program up to here takes {taken} bytes, and {limit} are left for reading the text");
+                let message = format!(
+                    "the program up to here takes {taken} bytes, and {limit} are left for reading the text"
+                );
                 self.error(codes::OUT_OF_MEMORY, message)
             }
         }

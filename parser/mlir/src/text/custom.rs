@@ -1,16 +1,14 @@
 //! Operations whose text is their own: functions, modules, constants, loops, reductions, Shardy's.
 
+use hlo::Span;
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::mlir;
-use hlo::Span;
 
 use super::cursor::{Parse, Parser, Waiting};
 use super::operation::{Argument, Operand, Rest, Results, Start, Step};
 use super::token::Tok;
 use super::{format, operation};
-use crate::ir::{
-    AttrId, Attribute, BlockId, LocId, NamedAttribute, NewOperation, OpId, Type, TypeId,
-};
+use crate::ir::{AttrId, Attribute, BlockId, LocId, NamedAttribute, NewOperation, OpId, Type, TypeId};
 
 /// Operations that are commonly written without their dialect.
 fn full_name(word: &str, dialect: &str) -> String {
@@ -57,9 +55,12 @@ impl<'t> Parser<'t> {
         match format::of(&name) {
             Some(items) => self.pretty(op, items, results),
             None => {
-                let mut d =
-                    Diagnostic::error(mlir::MLIR_UNKNOWN_OPERATION, span, format!("no pretty form of `{name}` is known"))
-                        .label("no operation that is written so");
+                let mut d = Diagnostic::error(
+                    mlir::MLIR_UNKNOWN_OPERATION,
+                    span,
+                    format!("no pretty form of `{name}` is known"),
+                )
+                .label("no operation that is written so");
                 if name.contains('.') {
                     d = d.note(format!("the generic form is read: `\"{name}\"(operands) : type`"));
                 }
@@ -268,7 +269,11 @@ impl<'t> Parser<'t> {
         let type_span = self.span();
         let ty = self.ty()?;
         let Some((inputs, outputs)) = self.function_parts(ty) else {
-            return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "not a function type, `(operands) -> results`");
+            return self.error_at(
+                mlir::MLIR_BAD_TYPE,
+                type_span,
+                "not a function type, `(operands) -> results`",
+            );
         };
         self.resolve_all(op, &operands, &inputs, self.since(type_span.start as usize))?;
         let Some((span, inner)) = applies else {
@@ -296,10 +301,11 @@ impl<'t> Parser<'t> {
             let begin = Start { op, arguments: &left, isolated: false, dialect: "" };
             let step = self.begin_region(begin, Rest::End { results, types: outputs })?;
             let after = self.start;
-            let values = match self.m.op(op).regions.first().map(|&r| self.m.region(r).blocks.clone()).as_deref() {
-                Some([block, ..]) => self.m.block(*block).arguments.clone(),
-                _ => Vec::new(),
-            };
+            let values =
+                match self.m.op(op).regions.first().map(|&r| self.m.region(r).blocks.clone()).as_deref() {
+                    Some([block, ..]) => self.m.block(*block).arguments.clone(),
+                    _ => Vec::new(),
+                };
             for (second, index, at) in locations {
                 self.jump(at);
                 self.trailing_location(Waiting::Value(values[index + if second { pairs } else { 0 }]))?;
@@ -366,7 +372,11 @@ impl<'t> Parser<'t> {
         };
         let carries = operands.len() - inputs;
         let Some(stacked) = outputs.len().checked_sub(carries) else {
-            return self.error_at(mlir::MLIR_BAD_TYPE, self.since(start), "fewer results than carried values");
+            return self.error_at(
+                mlir::MLIR_BAD_TYPE,
+                self.since(start),
+                "fewer results than carried values",
+            );
         };
         for (key, parts) in
             [("operandSegmentSizes", [inputs, carries]), ("resultSegmentSizes", [stacked, carries])]
@@ -421,9 +431,11 @@ impl<'t> Parser<'t> {
     /// `sdy.manual_computation(%x) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: type) {...} : type`
     fn manual_computation(&mut self, op: OpId, results: Results) -> Parse<Step> {
         let operands = self.list(Tok::LParen, Tok::RParen, Self::operand)?;
-        for (key, name) in
-            [("in_shardings", "sharding_per_value"), ("out_shardings", "sharding_per_value"), ("manual_axes", "manual_axes")]
-        {
+        for (key, name) in [
+            ("in_shardings", "sharding_per_value"),
+            ("out_shardings", "sharding_per_value"),
+            ("manual_axes", "manual_axes"),
+        ] {
             self.expect_word(key)?;
             self.expect(Tok::Equal)?;
             let value = self.shardy(name)?;

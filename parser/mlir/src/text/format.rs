@@ -93,14 +93,56 @@ const ARROW: &[Item] = &[Operands, Dict, P(Colon), Types(self::Types::Arrow)];
 fn stablehlo(name: &str) -> Option<&'static [Item]> {
     use self::Types as T;
     Some(match name {
-        "abs" | "cbrt" | "ceil" | "convert" | "cosine" | "count_leading_zeros" | "exponential"
-        | "exponential_minus_one" | "floor" | "imag" | "log" | "log_plus_one" | "logistic" | "negate" | "not"
-        | "popcnt" | "real" | "round_nearest_afz" | "round_nearest_even" | "rsqrt" | "sign" | "sine" | "sqrt" | "tan"
-        | "tanh" | "uniform_dequantize" | "uniform_quantize" | "erf" => UNARY,
-        "add" | "and" | "atan2" | "divide" | "maximum" | "minimum" | "multiply" | "or" | "power" | "remainder"
-        | "shift_left" | "shift_right_arithmetic" | "shift_right_logical" | "subtract" | "xor" => BINARY,
-        "is_finite" | "dynamic_update_slice" | "bitcast_convert" | "reshape" | "dynamic_reshape"
-        | "real_dynamic_slice" | "dynamic_pad" => FUNCTIONAL,
+        "abs"
+        | "cbrt"
+        | "ceil"
+        | "convert"
+        | "cosine"
+        | "count_leading_zeros"
+        | "exponential"
+        | "exponential_minus_one"
+        | "floor"
+        | "imag"
+        | "log"
+        | "log_plus_one"
+        | "logistic"
+        | "negate"
+        | "not"
+        | "popcnt"
+        | "real"
+        | "round_nearest_afz"
+        | "round_nearest_even"
+        | "rsqrt"
+        | "sign"
+        | "sine"
+        | "sqrt"
+        | "tan"
+        | "tanh"
+        | "uniform_dequantize"
+        | "uniform_quantize"
+        | "erf" => UNARY,
+        "add"
+        | "and"
+        | "atan2"
+        | "divide"
+        | "maximum"
+        | "minimum"
+        | "multiply"
+        | "or"
+        | "power"
+        | "remainder"
+        | "shift_left"
+        | "shift_right_arithmetic"
+        | "shift_right_logical"
+        | "subtract"
+        | "xor" => BINARY,
+        "is_finite"
+        | "dynamic_update_slice"
+        | "bitcast_convert"
+        | "reshape"
+        | "dynamic_reshape"
+        | "real_dynamic_slice"
+        | "dynamic_pad" => FUNCTIONAL,
         "create_token" | "replica_id" | "partition_id" => RESULTS,
         "complex" => &[Operands, Dict, P(Colon), Types(T::Complex)],
         "iota" => &[W("dim"), P(Equal), Int("iota_dimension", 64), Dict, P(Colon), Types(T::Results)],
@@ -115,15 +157,9 @@ fn stablehlo(name: &str) -> Option<&'static [Item]> {
             Types(T::Function),
         ],
         "after_all" => &[Operands, Dict, P(Colon), Types(T::Same)],
-        "get_tuple_element" => &[
-            Operand,
-            P(LSquare),
-            Int("index", 32),
-            P(RSquare),
-            Dict,
-            P(Colon),
-            Types(T::Function),
-        ],
+        "get_tuple_element" => {
+            &[Operand, P(LSquare), Int("index", 32), P(RSquare), Dict, P(Colon), Types(T::Function)]
+        }
         "tuple" => &[Operands, Dict, P(Colon), Types(T::Tuple)],
         "compare" => &[
             Enum("comparison_direction", "stablehlo.comparison_direction"),
@@ -209,15 +245,9 @@ fn stablehlo(name: &str) -> Option<&'static [Item]> {
             P(Colon),
             Types(T::Function),
         ],
-        "custom_call" => &[
-            Target("call_target_name"),
-            P(LParen),
-            Operands,
-            P(RParen),
-            Dict,
-            P(Colon),
-            Types(T::Function),
-        ],
+        "custom_call" => {
+            &[Target("call_target_name"), P(LParen), Operands, P(RParen), Dict, P(Colon), Types(T::Function)]
+        }
         "dot" => &[Operand, P(Comma), Operand, Precision, Dict, P(Colon), Types(T::Function)],
         "dot_general" => &[
             Operand,
@@ -309,7 +339,9 @@ fn stablehlo(name: &str) -> Option<&'static [Item]> {
             &[Operand, P(Comma), W("dims"), P(Equal), Ints("permutation"), Dict, P(Colon), Types(T::Function)]
         }
         "return" => &[Operands, Dict, Optional(&[P(Colon), Types(T::Operands)])],
-        "optimization_barrier" => &[Dict, Operands, Optional(&[P(LParen), P(RParen)]), Optional(&[P(Colon), Types(T::Pairwise)])],
+        "optimization_barrier" => {
+            &[Dict, Operands, Optional(&[P(LParen), P(RParen)]), Optional(&[P(Colon), Types(T::Pairwise)])]
+        }
         "rng" => &[
             Operand,
             P(Comma),
@@ -357,8 +389,14 @@ fn chlo(name: &str) -> Option<&'static [Item]> {
             P(Colon),
             Types(T::Arrow),
         ],
-        "constant" | "constant_like" | "minimum_broadcast_shapes" | "dynamic_reshape" | "ragged_dot" | "scan"
-        | "broadcast_compare" | "rank_specialization_cluster" => return None,
+        "constant"
+        | "constant_like"
+        | "minimum_broadcast_shapes"
+        | "dynamic_reshape"
+        | "ragged_dot"
+        | "scan"
+        | "broadcast_compare"
+        | "rank_specialization_cluster" => return None,
         _ => ARROW,
     })
 }
@@ -372,7 +410,9 @@ pub(crate) fn of(name: &str) -> Option<&'static [Item]> {
         "chlo" => chlo(short),
         _ => Some(match name {
             "func.return" | "sdy.return" => &[Operands, Dict, Optional(&[P(Colon), Types(T::Operands)])],
-            "func.call" => &[Any("callee"), P(LParen), Operands, P(RParen), Dict, P(Colon), Types(T::Function)],
+            "func.call" => {
+                &[Any("callee"), P(LParen), Operands, P(RParen), Dict, P(Colon), Types(T::Function)]
+            }
             "check.expect_eq" => &[Operand, P(Comma), Operand, Dict, P(Colon), Types(T::EachOperand)],
             "check.expect_eq_const" => &[Operand, P(Comma), Any("value"), Dict, Types(T::OfValue)],
             "check.expect_almost_eq" => &[

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use hlo::diag::codes::mlir;
 use hlo::Span;
+use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser, unescape};
 use crate::encode::Encoder;
@@ -13,22 +13,41 @@ use crate::ir::{AttrId, Attribute, Type, TypeId, element_bytes};
 
 impl Parser<'_> {
     /// The literal whose text is `body`, of a type.
-    pub(super) fn elements(&mut self, body: std::ops::Range<usize>, ty: TypeId, type_span: Span) -> Parse<AttrId> {
+    pub(super) fn elements(
+        &mut self,
+        body: std::ops::Range<usize>,
+        ty: TypeId,
+        type_span: Span,
+    ) -> Parse<AttrId> {
         let (dims, element) = match self.m.get_type(ty) {
-            Type::Tensor { dims, element, .. } | Type::Vector { dims, element, .. } => (dims.to_vec(), *element),
-            _ => return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "a literal of a type that is no tensor"),
+            Type::Tensor { dims, element, .. } | Type::Vector { dims, element, .. } => {
+                (dims.to_vec(), *element)
+            }
+            _ => {
+                return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "a literal of a type that is no tensor");
+            }
         };
         if dims.iter().any(|&d| d < 0) {
-            return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "a literal of a tensor whose size is not known");
+            return self.error_at(
+                mlir::MLIR_BAD_TYPE,
+                type_span,
+                "a literal of a tensor whose size is not known",
+            );
         }
-        let Some(count) = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?)) else {
-            return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "a literal of more elements than memory has");
+        let Some(count) = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
+        else {
+            return self.error_at(
+                mlir::MLIR_BAD_TYPE,
+                type_span,
+                "a literal of more elements than memory has",
+            );
         };
         let element = match self.m.get_type(element) {
             // The storage values are given.
             Type::Quantized(q) => {
                 let (width, signed) = (q.storage_bits, q.signed);
-                let sign = if signed { crate::ir::Signedness::Signless } else { crate::ir::Signedness::Unsigned };
+                let sign =
+                    if signed { crate::ir::Signedness::Signless } else { crate::ir::Signedness::Unsigned };
                 self.m.ty(Type::Integer { width, sign })
             }
             _ => element,
@@ -42,18 +61,27 @@ impl Parser<'_> {
         if let Some(quoted) = text.strip_prefix('"') {
             let hex = quoted.strip_suffix('"').and_then(|q| q.strip_prefix("0x"));
             let Some(hex) = hex else {
-                return self.error_at(mlir::MLIR_BAD_ELEMENTS, span, "neither elements nor bytes, `\"0x...\"`");
+                return self.error_at(
+                    mlir::MLIR_BAD_ELEMENTS,
+                    span,
+                    "neither elements nor bytes, `\"0x...\"`",
+                );
             };
             self.take(hex.len() as u64 / 2 + 256)?;
             let Some(bytes) = decode_hex(hex) else {
-                return self.error_at(mlir::MLIR_BAD_ELEMENTS, span, "not an even number of hexadecimal digits");
+                return self.error_at(
+                    mlir::MLIR_BAD_ELEMENTS,
+                    span,
+                    "not an even number of hexadecimal digits",
+                );
             };
             return match crate::encode::from_packed(&self.m, element, &bytes, count) {
                 Some((data, splat)) => {
                     self.intern_attribute(Attribute::Elements { ty, splat, data: data.into() })
                 }
                 None => {
-                    let message = format!("{} bytes, which are not {count} elements of the type", bytes.len());
+                    let message =
+                        format!("{} bytes, which are not {count} elements of the type", bytes.len());
                     self.error_at(mlir::MLIR_BAD_ELEMENTS, span, message)
                 }
             };
@@ -66,7 +94,11 @@ impl Parser<'_> {
         scan.blank();
         if text.is_empty() {
             if count != 0 {
-                return self.error_at(mlir::MLIR_BAD_ELEMENTS, span, format!("no elements, where there are {count}"));
+                return self.error_at(
+                    mlir::MLIR_BAD_ELEMENTS,
+                    span,
+                    format!("no elements, where there are {count}"),
+                );
             }
             return self.intern_attribute(Attribute::Elements { ty, splat: false, data: Arc::from([]) });
         }
@@ -102,7 +134,11 @@ impl Parser<'_> {
             rest = rest.get(at + 1..).unwrap_or("");
         }
         if texts.is_empty() || texts.len() != 1 && texts.len() != count {
-            return self.error_at(mlir::MLIR_BAD_ELEMENTS, span, "elements that are neither numbers nor strings");
+            return self.error_at(
+                mlir::MLIR_BAD_ELEMENTS,
+                span,
+                "elements that are neither numbers nor strings",
+            );
         }
         self.take(text.len() as u64 + 64 * texts.len() as u64)?;
         self.intern_attribute(Attribute::Strings { ty, texts: texts.into() })
@@ -204,7 +240,8 @@ impl Scan<'_> {
                 let n = done.pop().unwrap_or(0);
                 let want = dims[done.len()];
                 if n != want {
-                    return self.wrong(format!("a list of {n} where dimension {} has size {want}", done.len()));
+                    return self
+                        .wrong(format!("a list of {n} where dimension {} has size {want}", done.len()));
                 }
                 match done.last_mut() {
                     Some(outer) => *outer += 1,

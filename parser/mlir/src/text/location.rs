@@ -43,10 +43,18 @@ impl<'t> Parser<'t> {
             match loc {
                 Some(Attribute::Location(loc)) => self.place(of, loc),
                 Some(_) => {
-                    return self.error_at(mlir::MLIR_UNDEFINED_ALIAS, span, format!("`#{alias}` is no location"));
+                    return self.error_at(
+                        mlir::MLIR_UNDEFINED_ALIAS,
+                        span,
+                        format!("`#{alias}` is no location"),
+                    );
                 }
                 None => {
-                    return self.error_at(mlir::MLIR_UNDEFINED_ALIAS, span, format!("`#{alias}` is not defined"));
+                    return self.error_at(
+                        mlir::MLIR_UNDEFINED_ALIAS,
+                        span,
+                        format!("`#{alias}` is not defined"),
+                    );
                 }
             }
         }
@@ -70,7 +78,9 @@ impl<'t> Parser<'t> {
                         Ok(loc)
                     }
                     Some(_) => self.error(mlir::MLIR_UNDEFINED_ALIAS, format!("`#{alias}` is no location")),
-                    None => self.error(mlir::MLIR_UNDEFINED_ALIAS, format!("`#{alias}` is not defined above")),
+                    None => {
+                        self.error(mlir::MLIR_UNDEFINED_ALIAS, format!("`#{alias}` is not defined above"))
+                    }
                 }
             }
             Tok::Str => {

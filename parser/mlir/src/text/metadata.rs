@@ -61,16 +61,23 @@ impl Parser<'_> {
                         self.take(hex.len() as u64 / 2 + 64)?;
                         let bytes = decode_hex(hex).filter(|b| b.len() >= 4);
                         let Some(bytes) = bytes else {
-                            return self.error_at(mlir::MLIR_BAD_ELEMENTS, span, "a blob of less than 4 bytes");
+                            return self.error_at(
+                                mlir::MLIR_BAD_ELEMENTS,
+                                span,
+                                "a blob of less than 4 bytes",
+                            );
                         };
                         let (alignment, data) = bytes.split_at(4);
-                        let alignment = u32::from_le_bytes([alignment[0], alignment[1], alignment[2], alignment[3]]);
+                        let alignment =
+                            u32::from_le_bytes([alignment[0], alignment[1], alignment[2], alignment[3]]);
                         ResourceData::Blob { alignment, data: Arc::from(data) }
                     }
                     None => ResourceData::Text(text.into()),
                 }
             }
-            Tok::Word if matches!(self.token(), "true" | "false") => ResourceData::Bool(self.token() == "true"),
+            Tok::Word if matches!(self.token(), "true" | "false") => {
+                ResourceData::Bool(self.token() == "true")
+            }
             _ => return self.expected("a string, `true` or `false`"),
         };
         self.advance();

@@ -68,10 +68,12 @@ pub fn parse(text: &str, options: &ReadOptions) -> Result<Module, Diagnostics> {
 pub fn parse_part(text: &str, part: Span, options: &ReadOptions) -> Result<Module, Diagnostics> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("the text is {} bytes long", text.len());
-        let d = Diagnostic::error(codes::parse::SOURCE_TOO_LARGE, Span::new(0, 1), message).label("at most 4 GiB");
+        let d = Diagnostic::error(codes::parse::SOURCE_TOO_LARGE, Span::new(0, 1), message)
+            .label("at most 4 GiB");
         return Err(d.into());
     }
-    let mut parser = cursor::Parser::new(&text[..part.end as usize], part.start as usize, options.memory_bytes);
+    let mut parser =
+        cursor::Parser::new(&text[..part.end as usize], part.start as usize, options.memory_bytes);
     match parser.whole() {
         Ok(top) => {
             let mut module = parser.m;
@@ -86,7 +88,8 @@ pub fn parse_part(text: &str, part: Span, options: &ReadOptions) -> Result<Modul
 pub fn looks_like_mlir(text: &str) -> bool {
     let line = text.lines().map(str::trim_start).find(|l| !l.is_empty() && !l.starts_with("//"));
     let Some(line) = line else { return false };
-    let word_end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(line.len());
+    let word_end =
+        line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(line.len());
     let (word, rest) = line.split_at(word_end);
     match word {
         "module" => {
@@ -98,7 +101,8 @@ pub fn looks_like_mlir(text: &str) -> bool {
             line.starts_with("\"builtin.module\"")
                 || (line.starts_with('#') || line.starts_with('!'))
                     && line.split_once('=').is_some_and(|(name, _)| {
-                        name.trim().len() > 1 && name.trim()[1..].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+                        name.trim().len() > 1
+                            && name.trim()[1..].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
                     })
         }
         _ => false,

@@ -3,17 +3,15 @@
 //! **Invariant:** nothing here recurses on the nesting of regions. An operation whose region is being read is a [`Frame`];
 //! what is left of it to read when the region ends is in the frame's [`Rest`].
 
+use hlo::Span;
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::{self, mlir};
-use hlo::Span;
 use rustc_hash::FxHashMap;
 
 use super::cursor::{Parse, Parser, Waiting};
 use super::scope::{Binding, Scope};
 use super::token::Tok;
-use crate::ir::{
-    BlockId, LocId, NameId, NamedAttribute, NewOperation, OpId, RegionId, TypeId, ValueId,
-};
+use crate::ir::{BlockId, LocId, NameId, NamedAttribute, NewOperation, OpId, RegionId, TypeId, ValueId};
 
 /// Bytes of an operation with its results, in the tree.
 const OPERATION_BYTES: u64 = 400;
@@ -177,7 +175,11 @@ impl<'t> Parser<'t> {
             self.attribute_aliases.insert(name, attribute).is_some()
         };
         if known {
-            return self.error_at(mlir::MLIR_UNDEFINED_ALIAS, span, format!("alias `{name}` is defined twice"));
+            return self.error_at(
+                mlir::MLIR_UNDEFINED_ALIAS,
+                span,
+                format!("alias `{name}` is defined twice"),
+            );
         }
         Ok(())
     }
@@ -279,7 +281,8 @@ impl<'t> Parser<'t> {
     /// After the closing brace of a region.
     fn end_region(&mut self, frame: Box<Frame>) -> Parse<Step> {
         let frame = *frame;
-        if let Some((name, (_, _, used))) = frame.labels.iter().find(|(_, (_, defined, _))| defined.is_none()) {
+        if let Some((name, (_, _, used))) = frame.labels.iter().find(|(_, (_, defined, _))| defined.is_none())
+        {
             let message = format!("no block `^{}`", self.m.text(*name));
             return self.error_at(mlir::MLIR_UNDEFINED_VALUE, *used, message);
         }
@@ -336,7 +339,13 @@ impl<'t> Parser<'t> {
                     let at = self.span();
                     match u32::try_from(self.int64()?) {
                         Ok(count @ 1..) => count,
-                        _ => return self.error_at(mlir::MLIR_SYNTAX, at, "a number of results that is not positive"),
+                        _ => {
+                            return self.error_at(
+                                mlir::MLIR_SYNTAX,
+                                at,
+                                "a number of results that is not positive",
+                            );
+                        }
                     }
                 } else {
                     1
@@ -518,7 +527,9 @@ impl<'t> Parser<'t> {
         let start = self.start;
         let name = self.value_name()?;
         let mut index = 0;
-        if self.is(Tok::Hash) && self.start == self.before && self.token()[1..].bytes().all(|b| b.is_ascii_digit())
+        if self.is(Tok::Hash)
+            && self.start == self.before
+            && self.token()[1..].bytes().all(|b| b.is_ascii_digit())
         {
             match self.token()[1..].parse() {
                 Ok(n) => index = n,

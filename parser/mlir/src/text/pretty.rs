@@ -1,7 +1,7 @@
 //! Reads operations by the table of pretty forms.
 
-use hlo::diag::codes::mlir;
 use hlo::Span;
+use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser};
 use super::format::{Item, Types};
@@ -61,7 +61,8 @@ impl<'t> Parser<'t> {
                 let value = self.integer()?;
                 let suffix = self.text[self.end..].trim_start();
                 let suffix_end = suffix.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(suffix.len());
-                let typed = self.is(Tok::Colon) && super::types::integer_type(&suffix[..suffix_end]).is_some();
+                let typed =
+                    self.is(Tok::Colon) && super::types::integer_type(&suffix[..suffix_end]).is_some();
                 let ty = if typed {
                     self.advance();
                     self.ty()?
@@ -69,7 +70,11 @@ impl<'t> Parser<'t> {
                     self.int_type(width)
                 };
                 let Some(value) = crate::encode::wrapped(&self.m, ty, value) else {
-                    return self.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, format!("{value} does not fit its type"));
+                    return self.error_at(
+                        mlir::MLIR_BAD_ATTRIBUTE,
+                        span,
+                        format!("{value} does not fit its type"),
+                    );
                 };
                 let value = self.intern_attribute(Attribute::Integer { value, ty })?;
                 self.set_property(state.op, name, value);
@@ -204,7 +209,8 @@ impl<'t> Parser<'t> {
                 }
             }
             Item::ConvolutionDimensions => {
-                let value = if self.is(Tok::Hash) { self.attribute()? } else { self.convolution_dimensions()? };
+                let value =
+                    if self.is(Tok::Hash) { self.attribute()? } else { self.convolution_dimensions()? };
                 self.set_property(state.op, "dimension_numbers", value);
             }
             Item::Window => self.window(state.op)?,
@@ -213,7 +219,8 @@ impl<'t> Parser<'t> {
                 let parts = word.strip_prefix('e').and_then(|w| w.split_once('m'));
                 let parts = parts.and_then(|(e, m)| Some((e.parse().ok()?, m.parse().ok()?)));
                 let Some((exponent, mantissa)) = parts else {
-                    return self.error(mlir::MLIR_BAD_ATTRIBUTE, format!("`{word}` is no format such as `e5m10`"));
+                    return self
+                        .error(mlir::MLIR_BAD_ATTRIBUTE, format!("`{word}` is no format such as `e5m10`"));
                 };
                 for (name, n) in [("exponent_bits", exponent), ("mantissa_bits", mantissa)] {
                     let value = self.int_attribute(n, 32)?;
@@ -260,7 +267,9 @@ impl<'t> Parser<'t> {
                         let pair = p.list(Tok::LSquare, Tok::RSquare, Self::int64)?;
                         match *pair {
                             [low, high] => Ok([low, high]),
-                            [..] => p.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, "padding is a pair, `[low, high]`"),
+                            [..] => {
+                                p.error_at(mlir::MLIR_BAD_ATTRIBUTE, span, "padding is a pair, `[low, high]`")
+                            }
                         }
                     })?;
                     ("padding", self.pairs(&pairs)?)
@@ -282,7 +291,8 @@ impl<'t> Parser<'t> {
         let dims = [pairs.len() as i64, 2].into();
         let ty = self.m.ty(Type::Tensor { dims, element, encoding: None });
         let splat = pairs.iter().flatten().all(|&n| n == pairs[0][0]) && !pairs.is_empty();
-        let values: Vec<i64> = pairs.iter().flatten().copied().take(if splat { 1 } else { usize::MAX }).collect();
+        let values: Vec<i64> =
+            pairs.iter().flatten().copied().take(if splat { 1 } else { usize::MAX }).collect();
         let data: Vec<u8> = values.iter().flat_map(|n| n.to_le_bytes()).collect();
         self.intern_attribute(Attribute::Elements { ty, splat, data: data.into() })
     }

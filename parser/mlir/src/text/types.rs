@@ -1,7 +1,7 @@
 //! Types in text.
 
-use hlo::diag::codes::mlir;
 use hlo::Span;
+use hlo::diag::codes::mlir;
 
 use super::cursor::{Parse, Parser};
 use super::token::Tok;
@@ -27,10 +27,7 @@ impl<'t> Parser<'t> {
                 let word = self.token();
                 integer_type(word).is_some()
                     || FloatType::from_text(word).is_some()
-                    || matches!(
-                        word,
-                        "index" | "none" | "tensor" | "vector" | "memref" | "complex" | "tuple"
-                    )
+                    || matches!(word, "index" | "none" | "tensor" | "vector" | "memref" | "complex" | "tuple")
             }
             _ => false,
         }
@@ -244,7 +241,8 @@ impl<'t> Parser<'t> {
                 let known = name.to_owned();
                 self.advance();
                 // A body follows directly.
-                let body = if self.is(Tok::Less) && self.start == self.before { self.raw_brackets()? } else { "" };
+                let body =
+                    if self.is(Tok::Less) && self.start == self.before { self.raw_brackets()? } else { "" };
                 self.intern(Type::Opaque(format!("{known}{body}").into()))
             }
         }

@@ -20,7 +20,11 @@ fn operation(arguments: &str, pretty: &str, in_full: &str) {
 #[test]
 fn elementwise() {
     let x = "%x: tensor<2xf32>, %y: tensor<2xf32>";
-    operation(x, "%0 = stablehlo.abs %x : tensor<2xf32>", "%0 = \"stablehlo.abs\"(%x) : (tensor<2xf32>) -> tensor<2xf32>");
+    operation(
+        x,
+        "%0 = stablehlo.abs %x : tensor<2xf32>",
+        "%0 = \"stablehlo.abs\"(%x) : (tensor<2xf32>) -> tensor<2xf32>",
+    );
     operation(
         x,
         "%0 = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xi32>",
@@ -150,7 +154,8 @@ fn functions_and_modules() {
 
 #[test]
 fn elements() {
-    let constant = |value: &str| format!("func.func @f() {{\n  %0 = stablehlo.constant {value}\n  return\n}}\n");
+    let constant =
+        |value: &str| format!("func.func @f() {{\n  %0 = stablehlo.constant {value}\n  return\n}}\n");
     for (a, b) in [
         ("dense<[1.0, 2.5]> : tensor<2xf32>", "dense<\"0x0000803F00002040\"> : tensor<2xf32>"),
         ("dense<0x7FC00000> : tensor<f32>", "dense<\"0x0000C07F\"> : tensor<f32>"),
@@ -174,7 +179,11 @@ fn aliases_locations_and_resources() {
                 \"0x040000000000803F00000040\"\n    }\n  },\n  external_resources: {\n    other: { x: true }\n  }\n#-}\n";
     let printed = generic(&read(text));
     assert_eq!(generic(&read(&printed)), printed);
-    for part in ["\"b.py\":3:4 to 5:6", "callsite(\"f\"(\"a.py\":1:2) at \"name\")", "fused<\"m\">[\"name\", unknown]"] {
+    for part in [
+        "\"b.py\":3:4 to 5:6",
+        "callsite(\"f\"(\"a.py\":1:2) at \"name\")",
+        "fused<\"m\">[\"name\", unknown]",
+    ] {
         assert!(printed.contains(part), "{part} in {printed}");
     }
     assert!(printed.contains("blob: \"0x040000000000803F00000040\""), "{printed}");

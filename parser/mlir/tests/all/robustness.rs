@@ -34,7 +34,9 @@ fn the_program_itself_is_right() {
     let printed = crate::generic(&module);
     assert_eq!(crate::generic(&crate::read(&printed)), printed);
     let converted = convert(&module, &ConvertOptions::default());
-    let module = converted.unwrap_or_else(|d| panic!("{}", hlo::diag::render_all(&d, "forms.mlir", PROGRAM, false))).module;
+    let module = converted
+        .unwrap_or_else(|d| panic!("{}", hlo::diag::render_all(&d, "forms.mlir", PROGRAM, false)))
+        .module;
     let found = hlo::verify::verify(&module);
     assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "forms.mlir", PROGRAM, false));
 }
@@ -49,8 +51,30 @@ fn every_prefix_is_read_or_refused() {
 #[test]
 fn mutants_are_read_or_refused() {
     const PIECES: [&str; 24] = [
-        "-1", "9223372036854775807", "?", "tensor<", ">", "dense<", "%x", "#stablehlo.", "!quant.", "{", "}", "(", ")", "[",
-        "]", "\"", "0x", "i1", "f8E4M3FN", ", ", "@main", "^bb0", "-> ", "18446744073709551616",
+        "-1",
+        "9223372036854775807",
+        "?",
+        "tensor<",
+        ">",
+        "dense<",
+        "%x",
+        "#stablehlo.",
+        "!quant.",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "\"",
+        "0x",
+        "i1",
+        "f8E4M3FN",
+        ", ",
+        "@main",
+        "^bb0",
+        "-> ",
+        "18446744073709551616",
     ];
     let generic = crate::generic(&crate::read(PROGRAM));
     let mut random = Random(7);
@@ -74,10 +98,17 @@ fn mutants_are_read_or_refused() {
 
 #[test]
 fn depth_is_refused_or_needs_no_stack() {
-    for (open, close) in [("tuple<", ">"), ("complex<", ">"), ("[", "]"), ("{a = ", "}"), ("loc(fused[", "])")] {
+    for (open, close) in
+        [("tuple<", ">"), ("complex<", ">"), ("[", "]"), ("{a = ", "}"), ("loc(fused[", "])")]
+    {
         let text = format!("\"a.b\"() {{x = {}{}}} : () -> ()", open.repeat(100_000), close.repeat(100_000));
-        let found = parse_part(&text, Span::new(0, text.len()), &ReadOptions::default()).expect_err("too deep");
-        assert!(found.iter().any(|d| d.code == codes::parse::NESTING_TOO_DEEP || d.code == codes::mlir::MLIR_SYNTAX));
+        let found =
+            parse_part(&text, Span::new(0, text.len()), &ReadOptions::default()).expect_err("too deep");
+        assert!(
+            found
+                .iter()
+                .any(|d| d.code == codes::parse::NESTING_TOO_DEEP || d.code == codes::mlir::MLIR_SYNTAX)
+        );
     }
     let depth = 100_000;
     let text = format!("{}{}", "\"a.b\"() ({\n".repeat(depth), "}) : () -> ()\n".repeat(depth));

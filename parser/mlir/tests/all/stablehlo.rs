@@ -20,9 +20,12 @@ fn every_test_program_reads_and_prints_to_the_same_module() {
     };
     let mut wrong = Vec::new();
     let mut modules = 0;
-    for below in ["tests/interpret", "tests/interpret/chlo", "testdata", "testdata/quantized", "testdata/dynamic"] {
+    for below in
+        ["tests/interpret", "tests/interpret/chlo", "testdata", "testdata/quantized", "testdata/dynamic"]
+    {
         let Ok(entries) = std::fs::read_dir(folder.join(below)) else { continue };
-        for path in entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "mlir")) {
+        for path in entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "mlir"))
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             for part in split(&text) {
                 modules += 1;
