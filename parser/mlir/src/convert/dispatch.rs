@@ -66,6 +66,9 @@ impl Converter<'_> {
             // What is checked is a result of the program; that of the check itself is of no use.
             return Ok(());
         }
+        if !self.m.op(op).regions.is_empty() {
+            self.regions_of(op)?;
+        }
         let Some((dialect, name)) = full.split_once('.') else {
             return self.unsupported(op, "no operation of StableHLO");
         };
