@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use hlo_mlir::bytecode;
+use hlo_mlir::bytecode::{self, Version};
+use hlo_mlir::ir::Module;
+use hlo_mlir::print::{PrintOptions, print};
 
 /// The artifacts, with their names. None if they are not here.
 fn artifacts() -> Vec<(String, Vec<u8>)> {
@@ -32,6 +34,23 @@ fn every_version_is_read() {
         match result {
             Ok(module) => println!("{name}: {header:?}, {} operations", module.operation_count()),
             Err(errors) => panic!("{name}: {errors:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_version_round_trips() {
+    for (name, bytes) in artifacts() {
+        if name.starts_with("invalid") {
+            continue;
+        }
+        let module = bytecode::read(&bytes).expect("read by another test");
+        let text = |module: &Module| print(module, &PrintOptions::default());
+        let own = bytecode::header(&bytes).expect("a header").version.expect("an artifact");
+        for version in [own, Version::NEWEST] {
+            let again = bytecode::write(&module, version).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+            let read = bytecode::read(&again).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+            assert_eq!(text(&read), text(&module), "{name} at {version}");
         }
     }
 }

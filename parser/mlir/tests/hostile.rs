@@ -70,6 +70,59 @@ fn every_changed_byte_is_read_or_refused() {
     }
 }
 
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % limit.max(1) as u64) as usize
+    }
+}
+
+/// Mutants of each file: `HLO_MUTANTS` for more.
+const MUTANTS: usize = 300;
+
+#[test]
+fn mutants_are_read_or_refused() {
+    let count = std::env::var("HLO_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(MUTANTS);
+    let all = files("bc");
+    for (at, (name, bytes)) in all.iter().enumerate() {
+        let mut random = Random(at as u64);
+        for mutant in 0..count {
+            let mut changed = bytes.clone();
+            for _ in 0..=random.below(4) {
+                let (from, to) = (random.below(changed.len()), random.below(changed.len()));
+                let length = random.below(12).min(changed.len() - from.max(to));
+                match random.below(6) {
+                    0 => changed[to] = random.below(256) as u8,
+                    // Small numbers, which most indices are.
+                    1 => changed[to] = (random.below(64) << 1 | 1) as u8,
+                    2 => drop(changed.drain(to..to + length)),
+                    3 => changed.copy_within(from..from + length, to),
+                    4 => {
+                        let part = changed[from..from + length].to_vec();
+                        drop(changed.splice(to..to, part));
+                    }
+                    _ => {
+                        let (_, other) = &all[random.below(all.len())];
+                        let start = random.below(other.len());
+                        let part = other[start..other.len().min(start + length)].to_vec();
+                        drop(changed.splice(to..to, part));
+                    }
+                }
+                if changed.is_empty() {
+                    break;
+                }
+            }
+            read(&format!("mutant {mutant} of {name}"), &changed);
+        }
+    }
+}
+
 #[test]
 fn damaged_exports_are_read_or_refused() {
     for (name, bytes) in files("bin") {

@@ -3,6 +3,7 @@
 //! An entry is its kind's code and then its fields. A field is a number, a string, a blob, or the index of another entry.
 
 pub(super) mod builtin;
+pub(super) mod chlo;
 pub(super) mod sdy;
 pub(super) mod vhlo;
 

@@ -52,6 +52,7 @@ enum Family {
     Builtin,
     Vhlo,
     Shardy,
+    Chlo,
 }
 
 /// A text of Shardy: its mnemonic and what follows.
@@ -344,6 +345,11 @@ impl<'a, 'c> Entries<'a, 'c> {
                     Family::Builtin => builtin::attribute(self, decoder)?,
                     Family::Vhlo => Slot::Attr(vhlo::attribute(self, decoder)?),
                     Family::Shardy => Slot::Shardy(shardy::attribute(self, decoder)?),
+                    Family::Chlo => {
+                        let name = self.module.name(&format!("chlo.{}", decoder.encoding.name));
+                        let value = self.module.name(decoder.case(0));
+                        Slot::Attr(self.module.attribute(Attribute::Enum { name, value }))
+                    }
                 };
                 let depth = match slot {
                     Slot::Attr(id) => self.module.attribute_depth(id),
@@ -357,7 +363,9 @@ impl<'a, 'c> Entries<'a, 'c> {
                 let id = match family {
                     Family::Builtin => builtin::ty(self, decoder)?,
                     Family::Vhlo => vhlo::ty(self, decoder)?,
-                    Family::Shardy => unreachable!("invariant: Shardy has no types, so no decoder was made"),
+                    Family::Shardy | Family::Chlo => {
+                        unreachable!("invariant: these dialects have no types, so no decoder was made")
+                    }
                 };
                 self.check_depth(self.module.type_depth(id), decoder)?;
                 self.types[i as usize] = TypeSlot::Done(id);
@@ -416,6 +424,7 @@ fn family(dialect: &str) -> Option<Family> {
         "builtin" => Family::Builtin,
         "vhlo" => Family::Vhlo,
         "sdy" => Family::Shardy,
+        "chlo" => Family::Chlo,
         _ => return None,
     })
 }
@@ -427,6 +436,7 @@ fn table(family: Family, what: Reference) -> &'static [&'static Encoding] {
         (Family::Vhlo, Reference::Attr(_)) => tables::vhlo::ATTRIBUTES,
         (Family::Vhlo, Reference::Type(_)) => tables::vhlo::TYPES,
         (Family::Shardy, Reference::Attr(_)) => tables::sdy::ATTRIBUTES,
-        (Family::Shardy, Reference::Type(_)) => &[],
+        (Family::Chlo, Reference::Attr(_)) => tables::chlo::ATTRIBUTES,
+        (Family::Shardy | Family::Chlo, Reference::Type(_)) => &[],
     }
 }

@@ -196,7 +196,7 @@ impl<'m> Entries<'m> {
                     m.text(m.get_resource(*resource).key)
                 )),
             },
-            Attribute::Enum { name, value } => self.enumeration(m.text(*name), m.text(*value)),
+            Attribute::Enum { name, value } => self.enumeration(m.text(*name), m.text(*value), id),
             Attribute::Dialect { name, parameters } => self.record(m.text(*name), parameters),
             Attribute::Strings { .. }
             | Attribute::Sparse { .. }
@@ -351,7 +351,7 @@ impl<'m> Entries<'m> {
         })
     }
 
-    fn enumeration(&mut self, name: &str, case: &str) -> Fallible<u32> {
+    fn enumeration(&mut self, name: &str, case: &str, id: AttrId) -> Fallible<u32> {
         let all = [
             (vhlo::COMPARISON_DIRECTION, vhlo::COMPARISON_DIRECTIONS),
             (vhlo::COMPARISON_TYPE, vhlo::COMPARISON_TYPES),
@@ -365,6 +365,7 @@ impl<'m> Entries<'m> {
         let known = name.strip_prefix("stablehlo.");
         match all.iter().find(|(_, of)| Some(of.name) == known) {
             Some((encoding, of)) => self.case(encoding, of, case),
+            None if known.is_none() && self.target >= OTHER_DIALECTS => self.attribute(Dialect::Builtin, id),
             None => no_form(format!("#{name} is no enumeration of VHLO")),
         }
     }
@@ -589,7 +590,12 @@ impl<'m> Entries<'m> {
                 texts.iter().for_each(|text| e.varint(self.tables.string(text.as_bytes()).into()));
                 e
             }
-            Attribute::Enum { name, .. } | Attribute::Dialect { name, .. } => {
+            Attribute::Enum { name, value } => {
+                let (name, value) = (m.text(*name), m.text(*value));
+                let (dialect, name) = name.split_once('.').unwrap_or((name, ""));
+                return Ok(self.text_attribute(&format!("{dialect}<{name} {value}>")));
+            }
+            Attribute::Dialect { name, .. } => {
                 return no_form(format!("#{} has no form outside of operations of StableHLO", m.text(*name)));
             }
             Attribute::DenseResource { .. } | Attribute::Sparse { .. } => {

@@ -448,10 +448,8 @@ impl<'m> IrWriter<'m> {
             let dictionary = (!pairs.is_empty()).then(|| self.entries.builtin_dictionary(&pairs));
             return Ok(Head { name, dictionary, properties, loc });
         }
-        let listed = match (properties(name), name) {
-            (Some(listed), _) => listed,
-            (None, "sdy.return") => &[],
-            _ => return no_form(format!("{name} has no form in portable artifacts")),
+        let Some(listed) = properties(name) else {
+            return no_form(format!("{name} has no form in portable artifacts"));
         };
         if name != "builtin.module" && self.entries.target < OTHER_DIALECTS {
             return too_new(
