@@ -42,14 +42,18 @@ fn read_module(bytes: &[u8]) -> Found {
     read(bytes, Kind::Module, Encoding::Binary, &ReadOptions::default())
 }
 
-/// Reads, verifies and prints: what is read is as good as what is parsed.
+/// Reads, verifies and prints: what is read is as good as what is parsed, and comes back when it is written.
 fn survive(bytes: &[u8], kind: Kind, encoding: Encoding) {
     let _ = sniff(bytes);
     if let Some(document) = read(bytes, kind, encoding, &ReadOptions::default()).document {
         let found = hlo::verify::verify(&document.module);
         if !found.has_errors() {
             let mut out = Vec::new();
-            let _ = write(&Contents::of(&document.module), kind, encoding, &mut out);
+            if write(&Contents::of(&document.module), Kind::Module, Encoding::Binary, &mut out).is_ok() {
+                let again = read_module(&out);
+                let again = again.document.unwrap_or_else(|| panic!("{:?}", again.diagnostics)).module;
+                hlo::equal::modules_equal(&document.module, &again).unwrap_or_else(|d| panic!("{d}"));
+            }
             let _ = hlo::print::print_module(&document.module, &hlo::print::PrintOptions::LONG);
         }
     }
