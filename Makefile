@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test test-proto-peer setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -22,6 +22,13 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# What we write and read of XLA's protocol buffers against XLA itself, as jaxlib carries it; PYTHON is one with jaxlib and protobuf.
+PYTHON ?= python3
+PROTO_PROGRAMS ?= $(wildcard ../shared/corpus)
+test-proto-peer: fuzz-build
+	@$(PYTHON) -c 'import jaxlib, google.protobuf' || { echo "test-proto-peer needs jaxlib and protobuf: pip install jaxlib protobuf, and PYTHON=... if that is another python" >&2; exit 1; }
+	$(PYTHON) conformance/peers/protos.py --hlo target/$(if $(FUZZ_PROFILE),release,debug)/hlo $(PROTO_PROGRAMS)
 
 setup:
 	@bash .ci/setup

@@ -214,8 +214,12 @@ pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
 
 /// The same, as somebody wants it.
 pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> {
+    let start = Instant::now();
     let file = read_bytes(path).map_err(|f| Box::new(Rejected::unread(path, f)))?;
-    load_bytes(file, reading)
+    let read = start.elapsed();
+    let mut program = load_bytes(file, reading)?;
+    program.times.read = read;
+    Ok(program)
 }
 
 /// The same of what was read of a file, with its name.

@@ -42,6 +42,19 @@ pub(crate) enum Value<'a> {
     Encoded(Vec<&'a [u8]>),
 }
 
+impl Value<'_> {
+    /// How many values stand there, packed numbers aside.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Value::Number(_) | Value::Packed(_) | Value::Text(_) | Value::Bytes(_) | Value::Message(_) => 1,
+            Value::Texts(list) => list.len(),
+            Value::BytesList(list) => list.len(),
+            Value::Messages(list) => list.len(),
+            Value::Encoded(list) => list.len(),
+        }
+    }
+}
+
 impl<'a> Message<'a> {
     /// An empty one.
     pub(crate) fn new(ty: &'static MessageType) -> Self {

@@ -152,8 +152,9 @@ impl Decoder {
         depth: usize,
     ) -> Res<()> {
         const ENTRY: usize = size_of::<(u32, Value<'_>)>();
-        let at = |e: WireError| e.at(&path.field(field.name, None));
         let number = field.number;
+        let index = field.repeated.then(|| m.get(number).map_or(0, Value::count));
+        let at = |e: WireError| e.at(&path.field(field.name, index));
         let expected = wire_type(&field.ty);
         if field.repeated && expected != WireType::LengthDelimited {
             let packed = if wire == WireType::LengthDelimited {

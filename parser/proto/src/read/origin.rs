@@ -160,7 +160,8 @@ pub(crate) fn stack_tables(n: Node<'_>) -> Res<StackTables> {
         stack_frames: n.children(tables::STACK_FRAMES, |n| {
             Ok(StackFrame {
                 file_location_id: n.int(frame::FILE_LOCATION_ID),
-                parent_frame_id: n.int(frame::PARENT_FRAME_ID),
+                // Text counts from the frame itself: 1 stands for none.
+                parent_frame_id: n.int(frame::PARENT_FRAME_ID).saturating_add(1),
             })
         })?,
     })

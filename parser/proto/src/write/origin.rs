@@ -210,7 +210,8 @@ pub(crate) fn stack_tables(of: &StackTables) -> Message<'_> {
     let frames = of.stack_frames.iter().map(|f| {
         let mut m = Message::new(&STACK_FRAME_INDEX_STACK_FRAME);
         m.int(frame::FILE_LOCATION_ID, f.file_location_id);
-        m.int(frame::PARENT_FRAME_ID, f.parent_frame_id);
+        // Text counts one more: 1 stands for none.
+        m.int(frame::PARENT_FRAME_ID, f.parent_frame_id.saturating_sub(1));
         m
     });
     m.messages(tables::STACK_FRAMES, frames.collect());
