@@ -164,7 +164,7 @@ impl Executable {
         let loaded = self.loaded();
         let mut given: SmallVec<[Argument; 8]> = SmallVec::new();
         let lease = self.prepare(&**loaded, arguments, options, &mut given)?;
-        let arrays = loaded.run(&mut given, options)?;
+        let arrays = cancellable(options, || loaded.run(&mut given, options))?;
         drop(given);
         let results = arrays.into_iter().enumerate();
         let memory = &inner.client.inner.memory;
@@ -239,7 +239,7 @@ impl Executable {
             leases.push(self.prepare(&**loaded, arguments, options, &mut of_device)?);
             given.push(of_device.into_vec());
         }
-        let results = loaded.run_devices(given, devices, options)?;
+        let results = cancellable(options, || loaded.run_devices(given, devices, options))?;
         let memory = &inner.client.inner.memory;
         let of_device = |(arrays, mut lease): (Vec<Array>, Lease)| {
             let mut held: SmallVec<[Arc<Held>; 4]> = SmallVec::new();
@@ -376,9 +376,24 @@ fn hold(
     Arc::clone(&held[held.len() - 1])
 }
 
+fn cancelled(options: &ExecuteOptions) -> Error {
+    Error::new(Code::Cancelled, format!("run {} was cancelled", options.run_id))
+}
+
+/// Runs something that may be cancelled from elsewhere, if the options say how.
+fn cancellable<R>(
+    options: &ExecuteOptions,
+    run: impl FnOnce() -> Result<R, Error>,
+) -> Result<R, Error> {
+    match &options.cancellation {
+        None => run(),
+        Some(cancellation) => cancellation.run(run).unwrap_or_else(|_| Err(cancelled(options))),
+    }
+}
+
 fn check_options(options: &ExecuteOptions) -> Result<(), Error> {
     if options.cancellation.as_ref().is_some_and(crate::Cancellation::is_cancelled) {
-        return Err(Error::new(Code::Cancelled, format!("run {} was cancelled", options.run_id)));
+        return Err(cancelled(options));
     }
     if options.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
         let message = format!("run {} began after its deadline", options.run_id);

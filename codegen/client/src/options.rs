@@ -1,11 +1,10 @@
 //! Options of clients, compilations and executions.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hlo::ArrayLiteral;
+use hlo_interp::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
 
@@ -56,7 +55,7 @@ impl Default for CompileOptions {
 
 /// Cancels executions: shared by who runs and who cancels.
 #[derive(Clone, Debug, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
+pub struct Cancellation(CancellationToken);
 
 impl Cancellation {
     /// Not cancelled.
@@ -64,14 +63,19 @@ impl Cancellation {
         Self::default()
     }
 
-    /// Executions that were given this end as soon as they notice, those that come not even begin.
+    /// Executions that were given this end, within an instruction too; those that come do not even begin.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 
     /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_cancelled()
+    }
+
+    /// Does work that ends when it is cancelled. Errors: it was.
+    pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> Result<R, Cancelled> {
+        self.0.run(work)
     }
 }
 

@@ -12,6 +12,7 @@ use hlo_codegen::runtime::pool::Pool;
 use hlo_codegen::runtime::raw::buffer_of;
 use hlo_codegen::sizes;
 use hlo_interp::Devices;
+use hlo_interp::cancel::Cancelled;
 use hlo_interp::device::fleet::{Fleet, Member};
 use smallvec::SmallVec;
 
@@ -113,6 +114,7 @@ impl Backend for Cpu {
 /// Turns a panic, which is a defect of ours, into an error.
 fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let panic = Cancelled::rethrow(panic);
         let message = panic.downcast_ref::<String>().map(String::as_str);
         let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(Error::new(Code::Internal, format!("{what} panicked: {message}")))

@@ -119,21 +119,40 @@ fn the_error_of_an_execution_reaches_what_depends_on_it() {
     assert_eq!(second.wait().unwrap_err().code(), Code::Cancelled);
 }
 
-#[test]
-fn a_deadline_ends_a_loop() {
-    let client = cpu();
-    let text = "HloModule endless
+/// A loop that takes hours.
+const ENDLESS: &str = "HloModule endless
 c { p = (s32[], f32[1000]) parameter(0)  i = s32[] get-tuple-element(p), index=0  n = s32[] constant(2000000000)
   ROOT lt = pred[] compare(i, n), direction=LT }
 b { p = (s32[], f32[1000]) parameter(0)  i = s32[] get-tuple-element(p), index=0  one = s32[] constant(1)  j = s32[] add(i, one)
   x = f32[1000] get-tuple-element(p), index=1  y = f32[1000] sine(x)  ROOT t = (s32[], f32[1000]) tuple(j, y) }
 ENTRY e { i = s32[] constant(0)  x = f32[1000] parameter(0)  t = (s32[], f32[1000]) tuple(i, x)
   w = (s32[], f32[1000]) while(t), condition=c, body=b  ROOT r = f32[1000] get-tuple-element(w), index=1 }";
-    let program = compile(&client, text);
+
+#[test]
+fn a_deadline_ends_a_loop() {
+    let client = cpu();
+    let program = compile(&client, ENDLESS);
     let x = client.buffer(&floats(&[0.5; 1000])).unwrap();
     let deadline = Some(std::time::Instant::now() + std::time::Duration::from_millis(30));
     let options = ExecuteOptions { deadline, ..ExecuteOptions::default() };
     assert_eq!(program.execute_with(&[&x], &options).unwrap_err().code(), Code::DeadlineExceeded);
     let options = ExecuteOptions { fuel: Some(1000), ..ExecuteOptions::default() };
     assert_eq!(program.execute_with(&[&x], &options).unwrap_err().code(), Code::ResourceExhausted);
+}
+
+#[test]
+fn executions_are_cancelled_while_they_run() {
+    for client in [cpu(), interpreter()] {
+        let program = compile(&client, ENDLESS);
+        let x = client.buffer(&floats(&[0.5; 1000])).unwrap();
+        let cancellation = Cancellation::new();
+        let options = ExecuteOptions { cancellation: Some(cancellation.clone()), ..ExecuteOptions::default() };
+        let ended = std::thread::scope(|scope| {
+            let running = scope.spawn(|| program.execute_with(&[&x], &options).map(drop));
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            cancellation.cancel();
+            running.join().unwrap()
+        });
+        assert_eq!(ended.unwrap_err().code(), Code::Cancelled, "{}", client.platform());
+    }
 }
