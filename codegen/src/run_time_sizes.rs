@@ -193,13 +193,13 @@ pub struct RunTimeSizesParts {
     pub parameters: Vec<ArrayShape>,
     /// Array leaves of the result, with bounds.
     pub results: Vec<ArrayShape>,
-    /// Bounds of sizes that are only checked; for those that say how many elements a dimension lacks, what needs them, and its own bound.
-    pub checks: Vec<(i64, Option<(String, i64)>)>,
+    /// Dimensions and bounds of sizes that are only checked; for those that say how many elements a dimension lacks, what needs them, and its own bound.
+    pub checks: Vec<(usize, i64, Option<(String, i64)>)>,
 }
 
 impl From<RunTimeSizesParts> for RunTimeSizes {
     fn from(RunTimeSizesParts { parameters, results, checks }: RunTimeSizesParts) -> Self {
-        let checks = checks.into_iter().map(|(bound, lacking)| Check { bound, lacking }).collect();
+        let checks = checks.into_iter().map(|(dimension, bound, lacking)| Check { dimension, bound, lacking }).collect();
         Self { parameters, results, checks }
     }
 }
@@ -210,7 +210,7 @@ impl RunTimeSizes {
         RunTimeSizesParts {
             parameters: self.parameters.clone(),
             results: self.results.clone(),
-            checks: self.checks.iter().map(|c| (c.bound, c.lacking.clone())).collect(),
+            checks: self.checks.iter().map(|c| (c.dimension, c.bound, c.lacking.clone())).collect(),
         }
     }
 

@@ -87,7 +87,7 @@ struct PhaseData {
 struct SizesData {
     parameters: Vec<String>,
     results: Vec<String>,
-    checks: Vec<(i64, Option<(String, i64)>)>,
+    checks: Vec<(usize, i64, Option<(String, i64)>)>,
 }
 
 /// Whether bytes begin as an artifact does.
