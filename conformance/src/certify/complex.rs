@@ -75,7 +75,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         let change = match opcode {
             _ if exact => 0.0,
-            Opcode::Maximum | Opcode::Minimum => chosen(case, &xs, (re, im), mode),
+            Opcode::Maximum | Opcode::Minimum | Opcode::Clamp => chosen(case, &xs, (re, im), mode),
             opcode => change(opcode, &xs, v, mode),
         };
         if change.is_nan() {
@@ -125,22 +125,20 @@ impl Disc {
     }
 }
 
-/// How far the greater or the lesser of two numbers may move, of which this is the reference's choice.
+/// How far the greatest or the least of some numbers, or one clamped between two others, may move, of which this is the reference's choice.
 fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
-    let [x, y] = xs else { return f64::INFINITY };
-    let is = |disc: &Disc| disc.re == value.0 && disc.im == value.1;
-    let moved = match (is(x), is(y)) {
-        (true, false) => x.part,
-        (false, true) => y.part,
-        (_, _) => x.part.max(y.part),
-    };
-    let decided = (x.re - y.re).abs() > x.part + y.part || case.args[0].from == case.args[1].from;
-    let apart = (x.re - y.re).abs().max((x.im - y.im).abs());
+    let is = |disc: &&Disc| disc.re == value.0 && disc.im == value.1;
+    // Those that the value may be.
+    let moved = xs.iter().filter(is).map(|x| x.part).fold(0.0, f64::max);
+    let apart = |x: &Disc, y: &Disc| (x.re - y.re).abs() > x.part + y.part;
+    let pairs = || xs.iter().enumerate().flat_map(|(i, x)| xs[i + 1..].iter().map(move |y| (x, y)));
+    let same = xs.len() == 2 && case.args[0].from == case.args[1].from;
+    let far = |x: &Disc| (x.re - value.0).abs().max((x.im - value.1).abs()) + x.part;
     match mode {
-        _ if x.m.is_nan() || y.m.is_nan() => f64::INFINITY,
+        _ if xs.iter().any(|x| x.m.is_nan()) => f64::INFINITY,
         Mode::Soft => moved,
-        Mode::Hard if decided => moved,
-        Mode::Hard => apart + x.part.max(y.part),
+        Mode::Hard if same || pairs().all(|(x, y)| apart(x, y)) => moved,
+        Mode::Hard => xs.iter().map(far).fold(0.0, f64::max),
     }
 }
 

@@ -97,7 +97,8 @@ impl Select<'_> {
             return Some(Vec::new());
         }
         let args = vec![taken(x, first), taken(x, second)];
-        let (values, _) = self.0.run((args, vec![Arc::new(Leaf::default()); 2]))?;
+        let exact = Arc::new(Leaf::default());
+        let (values, _) = self.0.run((args, vec![exact.clone(), exact]))?;
         Some(values.first()?.slice::<bool>().to_vec())
     }
 }

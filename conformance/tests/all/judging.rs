@@ -137,7 +137,7 @@ fn liberties() {
     };
     let o = run(&[]);
     ends(&o, 0);
-    let granted = "  granted  contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, functions of xla-cpu (`--allow none` grants none)";
+    let granted = "  granted  contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, reciprocals, one-term-sums, affine-batch-norm, functions of xla-cpu (`--allow none` grants none)";
     assert!(out(&o).contains(granted), "{}", out(&o));
     ends(&run(&["--allow", "none"]), 1);
     ends(&run(&["--allow", "none,flush-denormals"]), 1);

@@ -29,7 +29,7 @@ fn a_lost_bound_is_found_in_calls_and_loops() {
 next { p = (s32[], f32[2]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n x = f32[2] get-tuple-element(p), index=1\n one = s32[] constant(1)\n j = s32[] add(i, one)\n c = f32[2] call(x), to_apply=called\n n = f32[2] negate(c)\n ROOT t = (s32[], f32[2]) tuple(j, n) }
 goes { p = (s32[], f32[2]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n two = s32[] constant(2)\n ROOT l = pred[] compare(i, two), direction=LT }
 ENTRY e { x = f32[2] parameter(0)\n zero = s32[] constant(0)\n s = (s32[], f32[2]) tuple(zero, x)\n w = (s32[], f32[2]) while(s), condition=goes, body=next\n i = s32[] get-tuple-element(w), index=0\n v = f32[2] get-tuple-element(w), index=1\n b = f32[2] abs(v)\n ROOT t = (s32[], f32[2]) tuple(i, b) }";
-    assert_eq!(causes(text, &[&[3.141_592_7, 1.0]]), [None, Some("divide f32".to_owned())]);
+    assert_eq!(causes(text, &[&[std::f32::consts::PI, 1.0]]), [None, Some("divide f32".to_owned())]);
 }
 
 /// A loop whose end hangs on rounding is undecided because of the comparison.

@@ -16,14 +16,15 @@ fn hard(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<f64> {
 /// `abs` and `copy` keep it, and a comparison sees 0 or 2^-127.
 #[test]
 fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
-    const LEAST: f32 = 5.877_471_8e-39;
+    let two_to = |k: i32| number::power_of_two(k) as f32;
+    let least = two_to(-127);
     let flush = with("flush-denormals");
     let of = |opcode: &str| {
         format!(
             "HloModule m\nENTRY e {{ x = f8e8m0fnu[3] parameter(0)\n ROOT y = f8e8m0fnu[3] {opcode}(x) }}"
         )
     };
-    let x: &[f32] = &[LEAST, 2.0 * LEAST, 1.0];
+    let x: &[f32] = &[least, 2.0 * least, 1.0];
     for opcode in ["sqrt", "rsqrt", "erf", "cbrt", "floor"] {
         let strict = hard(&of(opcode), &[x], Allowances::STRICT);
         assert!(strict.iter().all(|r| r.is_finite()), "{opcode} {strict:?}");
@@ -49,7 +50,7 @@ fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
         assert!(found[0].is_infinite() && found[2] == 0.0, "{opcode} {found:?}");
     }
     // The result alone is too small: 2^-63 * 2^-64.
-    let small: [&[f32]; 2] = [&[1.084_202_2e-19, 1.0, 1.0], &[5.421_010_9e-20, 1.0, 1.0]];
+    let small: [&[f32]; 2] = [&[two_to(-63), 1.0, 1.0], &[two_to(-64), 1.0, 1.0]];
     assert!(hard(&of("multiply"), &small, flush)[0].is_infinite());
     assert_eq!(hard(&of("multiply"), &small, Allowances::STRICT), [0.0; 3]);
     let compares = |direction: &str| {
@@ -58,15 +59,15 @@ fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
         )
     };
     // 0 or 2^-127 is below 2^-126 and 1 either way.
-    assert_eq!(hard(&compares("LT"), &[x, &[2.0 * LEAST, 1.0, 2.0]], flush), [0.0; 3]);
+    assert_eq!(hard(&compares("LT"), &[x, &[2.0 * least, 1.0, 2.0]], flush), [0.0; 3]);
     for (text, terms) in [
         (
             "HloModule m\nadd { a = f8e8m0fnu[] parameter(0)\n b = f8e8m0fnu[] parameter(1)\n ROOT c = f8e8m0fnu[] add(a, b) }\nENTRY e { x = f8e8m0fnu[2] parameter(0)\n z = f8e8m0fnu[] parameter(1)\n ROOT s = f8e8m0fnu[] reduce(x, z), dimensions={0}, to_apply=add }",
-            [&[LEAST, LEAST][..], &[LEAST]],
+            [&[least, least][..], &[least]],
         ),
         (
             "HloModule m\nENTRY e { x = f8e8m0fnu[2] parameter(0)\n y = f8e8m0fnu[2] parameter(1)\n ROOT z = f8e8m0fnu[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }",
-            [&[LEAST, LEAST], &[1.0, 1.0]],
+            [&[least, least], &[1.0, 1.0]],
         ),
     ] {
         assert!(hard(text, &terms, flush)[0].is_infinite(), "{text}");
@@ -200,10 +201,10 @@ fn an_affine_batch_norm_in_f32_is_inside() {
             (o.iter().map(|o| o * far).collect(), m.iter().map(|m| m * far).collect());
         let v = [0.5f32, 2.0];
         let all = certified(text, &[&x, &s, &o, &m, &v], with("affine-batch-norm"));
-        for i in 0..16 {
+        for (i, &x) in x.iter().enumerate() {
             let c = i % 2;
             let w = s[c] * (1.0 / (v[c] + 0.001).sqrt());
-            let y = x[i] * w + (o[c] - m[c] * w);
+            let y = x * w + (o[c] - m[c] * w);
             let reference = number::Numbers::of(&hlo_interp::Tensor::from_literal(all[0].0.clone())).re[i];
             let off = (f64::from(y) - reference).abs();
             assert!(off <= all[0].1.soft.at(i), "{far} {i}: {off} {}", all[0].1.soft.at(i));
