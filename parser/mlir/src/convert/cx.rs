@@ -306,7 +306,9 @@ impl<'m> Converter<'m> {
             {
                 attrs.set(AttrKey::Metadata, AttrValue::Metadata(Box::new(metadata)));
             }
+            // What only takes values apart or together has no name in the program.
             if let [result, ..] = *o.results
+                && !matches!(opcode, Opcode::Tuple | Opcode::GetTupleElement)
                 && let Some(name) = self.m.value(result).name
                 && let Some(clean) = instruction_name(self.m.text(name))
             {

@@ -25,6 +25,7 @@ mod random;
 mod reduction;
 mod regions;
 pub(crate) mod shapes;
+mod shardy;
 mod special;
 mod transfer;
 
