@@ -144,6 +144,7 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         known: fold::Known::default(),
         concrete: FxHashMap::default(),
         inside: 0,
+        specialized: 0,
         body: Body { computation: hlo::ComputationId::from_index(0), values: FxHashMap::default(), op: None },
         checks: Vec::new(),
         checking: options.checks,
