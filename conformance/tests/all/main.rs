@@ -25,6 +25,7 @@ mod generated;
 mod isolate;
 mod judging;
 mod limits;
+mod mlir;
 mod mutated;
 mod operand_types;
 mod output;
@@ -74,6 +75,7 @@ fn main() {
     trials.extend(reduce::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(mlir::trials());
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
     trials.extend(processes::trials());

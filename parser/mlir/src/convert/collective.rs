@@ -131,10 +131,4 @@ impl Converter<'_> {
         let transposed = self.emit(Opcode::Transpose, Shape::array(ty, &moved), &[exchanged], permuted);
         Ok(self.plain(Opcode::Reshape, shape, &[transposed]))
     }
-
-    /// `sdy.sharding_constraint` is the custom call `Sharding`, as XLA has it.
-    pub(super) fn sharding_constraint(&mut self, op: OpId) -> Convert<()> {
-        // Where a value lies changes nothing of it.
-        self.same(op)
-    }
 }

@@ -36,6 +36,8 @@ pub(super) struct Converter<'m> {
     pub(super) concrete: FxHashMap<ValueId, Shape>,
     /// How many functions and regions are being converted inside of each other.
     pub(super) inside: u32,
+    /// How many functions were converted for one call alone.
+    pub(super) specialized: u32,
     /// Quantized operands of the current operation are the numbers that they stand for (or, with `storing`, stay what they are).
     pub(super) expressing: bool,
     /// Quantized types are their storage types.
@@ -306,7 +308,9 @@ impl<'m> Converter<'m> {
             {
                 attrs.set(AttrKey::Metadata, AttrValue::Metadata(Box::new(metadata)));
             }
+            // What only takes values apart or together has no name in the program.
             if let [result, ..] = *o.results
+                && !matches!(opcode, Opcode::Tuple | Opcode::GetTupleElement)
                 && let Some(name) = self.m.value(result).name
                 && let Some(clean) = instruction_name(self.m.text(name))
             {

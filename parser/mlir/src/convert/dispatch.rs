@@ -83,6 +83,7 @@ impl Converter<'_> {
                 "interpreter.probe" => self.same(op),
                 "interpreter.run_parallel" => self.run_parallel(op),
                 "sdy.sharding_constraint" => self.sharding_constraint(op),
+                "sdy.manual_computation" => self.manual_computation(op),
                 _ => self.unsupported(op, "the dialect has no HLO"),
             },
         }

@@ -25,6 +25,7 @@ mod random;
 mod reduction;
 mod regions;
 pub(crate) mod shapes;
+mod shardy;
 mod special;
 mod transfer;
 
@@ -143,6 +144,7 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         known: fold::Known::default(),
         concrete: FxHashMap::default(),
         inside: 0,
+        specialized: 0,
         body: Body { computation: hlo::ComputationId::from_index(0), values: FxHashMap::default(), op: None },
         checks: Vec::new(),
         checking: options.checks,

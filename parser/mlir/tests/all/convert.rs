@@ -47,7 +47,7 @@ fn what_regions_use_of_outside_becomes_operands() {
                 stablehlo.add %zero, %step : tensor<i32>\n    %j = stablehlo.add %i, %one : tensor<i32>\n    \
                 stablehlo.return %j : tensor<i32>\n  }\n  return %r : tensor<i32>\n}\n";
     let hlo = hlo_of(text);
-    assert!(hlo.contains("while(%tuple), condition="), "{hlo}");
+    assert!(hlo.contains("condition=%condition, body=%body"), "{hlo}");
     assert!(hlo.contains("(s32[], s32[], s32[])"), "the counter, the limit and the step: {hlo}");
 }
 
@@ -159,8 +159,43 @@ fn constraints_have_the_numbers_of_the_specification() {
     );
     assert_eq!(
         one("%x: tensor<?xf32>", "%0 = stablehlo.abs %x : tensor<?xf32>"),
-        "U0004 func.func: dimension 0 of tensor<?xf32> has no size that is known"
+        "U0004 func.func: dimension 0 of f32[?] has no size that is known"
     );
+}
+
+#[test]
+fn shapes_follow_from_those_of_arguments() {
+    let text = "module {\n  func.func @main(%x: tensor<?x3xf32>) -> tensor<?xf32> {\n    %n = stablehlo.get_dimension_size %x, dim = 0 : \
+                (tensor<?x3xf32>) -> tensor<i32>\n    %y = func.call @f(%n, %x) : (tensor<i32>, tensor<?x3xf32>) -> \
+                tensor<?xf32>\n    return %y : tensor<?xf32>\n  }\n  func.func private @f(%n: tensor<i32>, %x: \
+                tensor<?x3xf32>) -> tensor<?xf32> {\n    %three = stablehlo.constant dense<3> : tensor<i32>\n    %p = \
+                stablehlo.multiply %n, %three : tensor<i32>\n    %s = stablehlo.reshape %p : (tensor<i32>) -> \
+                tensor<1xi32>\n    %y = stablehlo.dynamic_reshape %x, %s : (tensor<?x3xf32>, tensor<1xi32>) -> \
+                tensor<?xf32>\n    %z = stablehlo.sine %y : tensor<?xf32>\n    return %z : tensor<?xf32>\n  }\n}\n";
+    let dims = Some(vec![Some(vec![4, 3])]);
+    let options = ConvertOptions { argument_dims: dims, ..ConvertOptions::default() };
+    let module = convert(&read(text), &options).expect("it converts").module;
+    assert!(!hlo::verify::verify(&module).has_errors());
+    let printed = print_module(&module, &PrintOptions::source(&module));
+    assert!(printed.contains("f32[12] reshape(%x"), "{printed}");
+    assert!(refused(text).starts_with("U0004"));
+}
+
+#[test]
+fn shardy_travels_as_text() {
+    let text = "module attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%x: \
+                tensor<4xf32>) -> tensor<4xf32> {\n    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"x\"}]>] \
+                out_shardings=[<@mesh, [{\"x\"}]>] manual_axes={\"x\"} (%y: tensor<2xf32>) {\n      %z = stablehlo.sine %y \
+                : tensor<2xf32>\n      sdy.return %z : tensor<2xf32>\n    } : (tensor<4xf32>) -> tensor<4xf32>\n    return %0 \
+                : tensor<4xf32>\n  }\n}\n";
+    let hlo = hlo_of(text);
+    for part in [
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.meshes={mesh = #sdy.mesh<[\"x\"=2]>}",
+    ] {
+        assert!(hlo.contains(part), "{part}: {hlo}");
+    }
 }
 
 #[test]

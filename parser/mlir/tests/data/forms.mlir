@@ -34,7 +34,7 @@ module @forms attributes {mhlo.num_partitions = 1 : i32, text = "a\22b\\\0A"} {
       %t = chlo.sinh %r : tensor<4xf32> -> tensor<4xf32>
       stablehlo.return %t : tensor<4xf32>
     }) : (tensor<i32>) -> tensor<4xf32>
-    %f = stablehlo.dynamic_slice %x, %i, %i, sizes = [2, 2] : (tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x2xf32> loc("f"(#at))
+    %f = stablehlo.dynamic_slice %x, %i, %i, sizes = [2, 2] : (tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x2xf32> loc("f"(#mesh))
     %h:2 = "stablehlo.sort"(%f, %f) <{dimension = 1 : i64, is_stable = true}> ({
     ^bb0(%a: tensor<f32>, %b: tensor<f32>, %m: tensor<f32>, %n: tensor<f32>):
       %t = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
