@@ -255,7 +255,9 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
             exit: match pick {
                 _ if diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) => Exit::Trap,
                 // StableHLO without HLO.
-                _ if mlir::exit_of(&diagnostics).is_some() => mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse),
+                _ if mlir::exit_of(&diagnostics).is_some() => {
+                    mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse)
+                }
                 Some(_) if diagnostics.iter().any(|d| d.code == codes::parse::SEVERAL_MODULES) => Exit::Usage,
                 Some(_) | None => Exit::Parse,
             },
