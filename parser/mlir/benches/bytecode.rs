@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use hlo_mlir::bytecode::{self, Version};
 use hlo_mlir::ir::{
-    Attribute, FloatType, LocId, Location, Module, NamedAttribute, NewOperation, Signedness, Span, Type, TypeId, ValueId,
+    Attribute, FloatType, LocId, Location, Module, NamedAttribute, NewOperation, Signedness, Span, Type,
+    TypeId, ValueId,
 };
 
 struct Builder {

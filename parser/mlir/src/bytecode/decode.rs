@@ -58,6 +58,13 @@ pub(super) struct Limits {
     pub(super) resources: usize,
 }
 
+/// An attribute or a type, by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reference {
+    Attr(u32),
+    Type(u32),
+}
+
 /// An entry that is being read.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
@@ -217,14 +224,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Calls `attribute` and `ty` with each entry that a field refers to.
-    pub(super) fn references(&self, mut attribute: impl FnMut(u32), mut ty: impl FnMut(u32)) {
+    /// Calls `each` with each entry that a field refers to.
+    pub(super) fn references(&self, mut each: impl FnMut(Reference)) {
         for part in &self.parts {
             match part {
-                Part::Attr(a) | Part::OptionalAttr(Some(a)) => attribute(*a),
-                Part::Attrs(list) => list.iter().for_each(|&a| attribute(a)),
-                Part::Type(t) => ty(*t),
-                Part::Types(list) => list.iter().for_each(|&t| ty(t)),
+                Part::Attr(a) | Part::OptionalAttr(Some(a)) => each(Reference::Attr(*a)),
+                Part::Attrs(list) => list.iter().for_each(|&a| each(Reference::Attr(a))),
+                Part::Type(t) => each(Reference::Type(*t)),
+                Part::Types(list) => list.iter().for_each(|&t| each(Reference::Type(t))),
                 Part::OptionalAttr(None)
                 | Part::Text(_)
                 | Part::Texts(_)

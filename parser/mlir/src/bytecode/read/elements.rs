@@ -57,7 +57,11 @@ pub(super) fn dense(e: &Entries<'_, '_>, d: &Decoder<'_>) -> Fallible<Attribute>
     let (Some(width), Some(tree_width)) = (file_bytes(m, element), element_bytes(m, element)) else {
         return Err(d.error("its elements are no numbers"));
     };
-    let splat = bytes.len() == width && count != 0;
+    if count == 0 && bytes.len() == width {
+        // One element for all of none.
+        return Ok(Attribute::Elements { ty, splat: false, data: Arc::from([]) });
+    }
+    let splat = bytes.len() == width;
     if !splat && count.checked_mul(width) != Some(bytes.len()) {
         return Err(wrong(format!("{count} elements of {width} bytes")));
     }
@@ -111,12 +115,17 @@ fn widened(m: &Module, element: TypeId, bytes: &[u8], width: usize, tree_width: 
 fn booleans(bytes: &[u8], count: usize) -> Option<(Arc<[u8]>, bool)> {
     let packed = count.div_ceil(8);
     match bytes {
+        [_] if count == 0 => Some((Arc::from([]), false)),
         [0xFF] if count > 0 => Some((Arc::from([1u8]), true)),
         [0] if count > 0 => Some((Arc::from([0u8]), true)),
         [one] if count == 1 => Some((Arc::from([one & 1]), true)),
         [one] if count > 8 => Some((Arc::from([u8::from(*one != 0)]), true)),
         _ if bytes.len() == packed && packed != count => {
-            Some(((0..count).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(), false))
+            let bits = bytes.iter().flat_map(|&byte| std::array::from_fn::<u8, 8, _>(|bit| byte >> bit & 1));
+            let mut data: Vec<u8> = Vec::with_capacity(8 * packed);
+            data.extend(bits);
+            data.truncate(count);
+            Some((data.into(), false))
         }
         _ if bytes.len() == count => Some((bytes.iter().map(|&b| u8::from(b != 0)).collect(), false)),
         _ => None,
@@ -177,6 +186,7 @@ mod tests {
         assert_eq!(unpacked(&[0x01], 1), Some((vec![1], true)));
         assert_eq!(unpacked(&[1, 0, 1], 3), Some((vec![1, 0, 1], false)));
         assert_eq!(unpacked(&[], 0), Some((vec![], false)));
+        assert_eq!(unpacked(&[0], 0), Some((vec![], false)));
         assert_eq!(unpacked(&[1, 1], 40), None);
     }
 

@@ -6,11 +6,12 @@
 use hlo::Span;
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::bytecode as codes;
+use rustc_hash::FxHashMap;
 
 use super::super::codes::{self as tables, Encoding};
 use super::super::container::{Container, Entry};
 use super::super::cursor::Fallible;
-use super::super::decode::{Decoder, Limits, Progress};
+use super::super::decode::{Decoder, Limits, Progress, Reference};
 use super::{builtin, shardy, vhlo};
 use crate::ir::{AttrId, Attribute, LocId, MAX_DEPTH, Module, NameId, TypeId, storage_bits};
 use crate::text;
@@ -32,13 +33,6 @@ enum TypeSlot {
     Unseen,
     Open,
     Done(TypeId),
-}
-
-/// An attribute or a type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reference {
-    Attr(u32),
-    Type(u32),
 }
 
 struct Job<'a> {
@@ -74,6 +68,13 @@ pub(super) struct Entries<'a, 'c> {
     /// Bytes that texts may still take: they repeat what the file has once.
     text_budget: usize,
     resources: Vec<crate::ir::ResourceId>,
+    /// Of each dialect, which encodings it has.
+    families: Vec<Option<Family>>,
+    /// Names by the index of their string attribute.
+    names: FxHashMap<u32, NameId>,
+    /// Kept between uses.
+    stack: Vec<Job<'a>>,
+    needed: Vec<Reference>,
 }
 
 const TOO_MUCH_TEXT: &str = "written out, attributes take more than 64 times the size of the file";
@@ -102,6 +103,10 @@ impl<'a, 'c> Entries<'a, 'c> {
             texts: Vec::new(),
             text_budget: bytes.saturating_mul(TEXT_PER_BYTE).saturating_add(TEXT_AT_LEAST),
             resources,
+            families: container.dialects.iter().map(|dialect| family(dialect.name)).collect(),
+            names: FxHashMap::default(),
+            stack: Vec::new(),
+            needed: Vec::new(),
         }
     }
 
@@ -171,6 +176,9 @@ impl<'a, 'c> Entries<'a, 'c> {
 
     /// A string attribute that is a name.
     pub(super) fn name_of(&mut self, decoder: &Decoder<'_>, index: u32) -> Fallible<NameId> {
+        if let Some(&name) = self.names.get(&index) {
+            return Ok(name);
+        }
         let text = match self.attributes[index as usize] {
             Slot::Attr(id) => match self.module.get_attribute(id) {
                 Attribute::String { text, ty: None } => Some(text.clone()),
@@ -178,10 +186,12 @@ impl<'a, 'c> Entries<'a, 'c> {
             },
             _ => None,
         };
-        match text {
-            Some(text) => Ok(self.module.name(&text)),
-            None => Err(decoder.error(format!("attribute {index} is no UTF-8 string, as names are"))),
-        }
+        let Some(text) = text else {
+            return Err(decoder.error(format!("attribute {index} is no UTF-8 string, as names are")));
+        };
+        let name = self.module.name(&text);
+        self.names.insert(index, name);
+        Ok(name)
     }
 
     pub(super) fn resource(&self, index: u32) -> crate::ir::ResourceId {
@@ -237,7 +247,15 @@ impl<'a, 'c> Entries<'a, 'c> {
 
     /// Reads an entry and all that it refers to.
     fn resolve(&mut self, what: Reference) -> Fallible<()> {
-        let mut stack = vec![Job { what, decoder: None }];
+        let (mut stack, mut needed) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.needed));
+        stack.push(Job { what, decoder: None });
+        let result = self.resolve_all(&mut stack, &mut needed);
+        stack.clear();
+        (self.stack, self.needed) = (stack, needed);
+        result
+    }
+
+    fn resolve_all(&mut self, stack: &mut Vec<Job<'a>>, needed: &mut Vec<Reference>) -> Fallible<()> {
         while let Some(job) = stack.last_mut() {
             let what = job.what;
             if self.is_done(what) {
@@ -245,16 +263,15 @@ impl<'a, 'c> Entries<'a, 'c> {
                 continue;
             }
             let entry = self.entry(what);
-            if job.decoder.is_none() {
-                if !entry.custom {
-                    stack.pop();
-                    self.read_text(what, entry)?;
-                    continue;
-                }
-                self.open(what);
-                job.decoder = Some(Box::new(self.start(what, entry)?));
+            if !entry.custom {
+                stack.pop();
+                self.read_text(what, entry)?;
+                continue;
             }
-            let decoder = job.decoder.as_mut().expect("invariant: made above");
+            let mut decoder = match job.decoder.take() {
+                Some(decoder) => decoder,
+                None => Box::new(self.start(what, entry)?),
+            };
             let module = &self.module;
             let types = &self.types;
             let progress = decoder.advance(self.limits, |ty| match types[ty as usize] {
@@ -262,27 +279,26 @@ impl<'a, 'c> Entries<'a, 'c> {
                 TypeSlot::Done(id) => Some(storage_bits(module, id).unwrap_or(64)),
                 TypeSlot::Unseen | TypeSlot::Open => None,
             })?;
-            let mut needed = Vec::new();
+            needed.clear();
             match progress {
                 Progress::WidthOf(ty) => needed.push(Reference::Type(ty)),
-                Progress::Complete => {
-                    let mut types = Vec::new();
-                    decoder
-                        .references(|a| needed.push(Reference::Attr(a)), |t| types.push(Reference::Type(t)));
-                    needed.extend(types);
-                    needed.retain(|&r| !self.is_done(r));
-                }
+                Progress::Complete => decoder.references(|reference| {
+                    if !self.is_done(reference) {
+                        needed.push(reference);
+                    }
+                }),
             }
+            if needed.is_empty() {
+                stack.pop();
+                self.build(what, entry, &decoder)?;
+                continue;
+            }
+            self.open(what);
             if let Some(&cycle) = needed.iter().find(|&&r| self.is_open(r)) {
                 return Err(self.cycle(what, cycle));
             }
-            if needed.is_empty() {
-                let decoder =
-                    stack.pop().and_then(|job| job.decoder).expect("invariant: the job on top has one");
-                self.build(what, entry, &decoder)?;
-            } else {
-                stack.extend(needed.into_iter().map(|what| Job { what, decoder: None }));
-            }
+            job.decoder = Some(decoder);
+            stack.extend(needed.drain(..).map(|what| Job { what, decoder: None }));
         }
         Ok(())
     }
@@ -313,7 +329,7 @@ impl<'a, 'c> Entries<'a, 'c> {
     fn start(&self, what: Reference, entry: Entry) -> Fallible<Decoder<'a>> {
         let mut cursor = self.container.entries.over(entry.start as usize, entry.end as usize);
         let dialect = self.container.dialects[entry.dialect as usize].name;
-        let family = family(dialect).ok_or_else(|| {
+        let family = self.families[entry.dialect as usize].ok_or_else(|| {
             let message = format!("the encodings of dialect {dialect} are not known");
             cursor.error_at(
                 codes::UNKNOWN_DIALECT,
@@ -337,7 +353,7 @@ impl<'a, 'c> Entries<'a, 'c> {
 
     /// Puts an entry into the tree whose parts are there.
     fn build(&mut self, what: Reference, entry: Entry, decoder: &Decoder<'a>) -> Fallible<()> {
-        let family = family(self.container.dialects[entry.dialect as usize].name)
+        let family = self.families[entry.dialect as usize]
             .expect("invariant: the decoder was made for a known dialect");
         match what {
             Reference::Attr(i) => {

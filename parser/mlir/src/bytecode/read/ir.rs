@@ -585,7 +585,19 @@ impl<'a, 'c> IrReader<'a, 'c> {
     fn listed_properties(&mut self, list: &[(&str, bool)], index: usize) -> Fallible<Vec<NamedAttribute>> {
         let mut cursor = self.properties(index);
         let mut out = Vec::with_capacity(list.len());
+        // Dialects without versions: what writers did not have once is missing.
+        let mut rest = cursor;
+        let mut written = 0;
+        while !rest.is_empty() {
+            rest.varint()?;
+            written += 1;
+        }
+        let mut missing = list.len().saturating_sub(written);
         for &(name, optional) in list {
+            if optional && missing > 0 {
+                missing -= 1;
+                continue;
+            }
             let value = match optional {
                 false => self.property(&mut cursor)?,
                 true => {

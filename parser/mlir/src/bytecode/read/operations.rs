@@ -121,16 +121,37 @@ pub(in crate::bytecode) fn properties(name: &str) -> Option<&'static [(&'static 
         "sdy.reduce_scatter" => &[("out_sharding", false), ("reduce_scatter_axes", false)],
         "sdy.return" => &[],
         "chlo.constant" | "chlo.constant_like" => &[("value", false)],
-        "chlo.top_k" => &[("k", false)],
+        "chlo.top_k" => &[("is_stable", true), ("k", false)],
         "chlo.broadcast_compare" => {
             &[("broadcast_dimensions", true), ("compare_type", true), ("comparison_direction", false)]
         }
         "chlo.broadcast_select" => &[],
         name if name.starts_with("chlo.broadcast_") => &[("broadcast_dimensions", true)],
-        "chlo._asin_acos_kernel" | "chlo.acos" | "chlo.acosh" | "chlo.asin" | "chlo.asinh" | "chlo.atan" | "chlo.atanh"
-        | "chlo.bessel_i1e" | "chlo.conj" | "chlo.cosh" | "chlo.digamma" | "chlo.erf" | "chlo.erf_inv" | "chlo.erfc"
-        | "chlo.is_inf" | "chlo.is_neg_inf" | "chlo.is_pos_inf" | "chlo.lgamma" | "chlo.mulhi" | "chlo.next_after"
-        | "chlo.polygamma" | "chlo.sinh" | "chlo.square" | "chlo.tan" | "chlo.zeta" => &[],
+        "chlo._asin_acos_kernel"
+        | "chlo.acos"
+        | "chlo.acosh"
+        | "chlo.asin"
+        | "chlo.asinh"
+        | "chlo.atan"
+        | "chlo.atanh"
+        | "chlo.bessel_i1e"
+        | "chlo.conj"
+        | "chlo.cosh"
+        | "chlo.digamma"
+        | "chlo.erf"
+        | "chlo.erf_inv"
+        | "chlo.erfc"
+        | "chlo.is_inf"
+        | "chlo.is_neg_inf"
+        | "chlo.is_pos_inf"
+        | "chlo.lgamma"
+        | "chlo.mulhi"
+        | "chlo.next_after"
+        | "chlo.polygamma"
+        | "chlo.sinh"
+        | "chlo.square"
+        | "chlo.tan"
+        | "chlo.zeta" => &[],
         _ => return None,
     })
 }

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::super::container::format;
 use super::super::read::properties;
 use super::super::section::Section;
+use super::super::version::Version;
 use super::emit::Emitter;
 use super::entries::{Dialect, Entries, Fallible, OTHER_DIALECTS, Refused, no_form, too_new};
 use super::operations::{self, Given};
@@ -52,6 +53,8 @@ pub(super) struct IrWriter<'m> {
     /// What is written: of the outermost section, and of sections within.
     buffers: Vec<Emitter>,
     errors: Diagnostics,
+    /// Names of operations of VHLO without attributes, which need no more than their location.
+    plain: FxHashMap<NameId, u32>,
     /// Whether operations of a name have operands of builtin types.
     foreign: FxHashMap<NameId, bool>,
 }
@@ -76,6 +79,7 @@ impl<'m> IrWriter<'m> {
             converted: FxHashMap::default(),
             buffers: vec![Emitter::default()],
             errors: Diagnostics::new(),
+            plain: FxHashMap::default(),
             foreign: FxHashMap::default(),
         }
     }
@@ -424,8 +428,13 @@ impl<'m> IrWriter<'m> {
 
     fn head(&mut self, op: OpId) -> Fallible<Head> {
         let m = self.m;
+        let this = m.op(op);
+        let loc = self.entries.location(this.loc);
+        let is_plain = this.properties.is_empty() && this.attributes.is_empty();
+        if is_plain && let Some(&name) = self.plain.get(&this.name) {
+            return Ok(Head { name, dictionary: None, properties: None, loc });
+        }
         let name = m.op_name(op);
-        let loc = self.entries.location(m.op(op).loc);
         let mut given = Given::new(m, op);
         let with_properties = self.entries.tables.format() >= format::PROPERTIES;
         if let Some(base) = operations::base_name(name) {
@@ -450,6 +459,11 @@ impl<'m> IrWriter<'m> {
         }
         let Some(listed) = properties(name) else {
             return no_form(format!("{name} has no form in portable artifacts"));
+        };
+        // CHLO has no versions; readers that have this property came with 1.18.0.
+        let listed = match listed {
+            [("is_stable", true), old @ ..] if self.entries.target < Version::new(1, 18, 0) => old,
+            listed => listed,
         };
         if name != "builtin.module" && self.entries.target < OTHER_DIALECTS {
             return too_new(
