@@ -134,6 +134,16 @@ impl Executable {
         &self.inner.results
     }
 
+    /// Bytes of memory that an execution needs beside its arguments, results included.
+    pub fn run_bytes(&self) -> u64 {
+        match &self.inner.runs {
+            Runs::Loaded(loaded) => loaded.run_bytes(),
+            Runs::Lazy(lazy) => {
+                lazy.compiled.get().and_then(Option::as_ref).unwrap_or(&lazy.interpreted).run_bytes()
+            }
+        }
+    }
+
     /// Whether it is compiled by now: of [`CacheMode::Lazy`] it may be interpreted still.
     pub fn is_compiled(&self) -> bool {
         match &self.inner.runs {
@@ -381,10 +391,7 @@ fn cancelled(options: &ExecuteOptions) -> Error {
 }
 
 /// Runs something that may be cancelled from elsewhere, if the options say how.
-fn cancellable<R>(
-    options: &ExecuteOptions,
-    run: impl FnOnce() -> Result<R, Error>,
-) -> Result<R, Error> {
+fn cancellable<R>(options: &ExecuteOptions, run: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     match &options.cancellation {
         None => run(),
         Some(cancellation) => cancellation.run(run).unwrap_or_else(|_| Err(cancelled(options))),

@@ -146,7 +146,8 @@ fn executions_are_cancelled_while_they_run() {
         let program = compile(&client, ENDLESS);
         let x = client.buffer(&floats(&[0.5; 1000])).unwrap();
         let cancellation = Cancellation::new();
-        let options = ExecuteOptions { cancellation: Some(cancellation.clone()), ..ExecuteOptions::default() };
+        let options =
+            ExecuteOptions { cancellation: Some(cancellation.clone()), ..ExecuteOptions::default() };
         let ended = std::thread::scope(|scope| {
             let running = scope.spawn(|| program.execute_with(&[&x], &options).map(drop));
             std::thread::sleep(std::time::Duration::from_millis(30));

@@ -111,7 +111,13 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                 let q = x / y;
                 // The ISA: of divisors beyond 2^126 zero, of infinity by them NaN.
                 let huge = y.abs() > f32::from_bits(0x7E80_0000) && y.is_finite();
-                let q = if huge && x.is_infinite() { f32::NAN } else if huge { 0.0_f32.copysign(q) } else { q };
+                let q = if huge && x.is_infinite() {
+                    f32::NAN
+                } else if huge {
+                    0.0_f32.copysign(q)
+                } else {
+                    q
+                };
                 finish(mode, u64::from(canonical(q).to_bits()))
             }
             Float2::Add | Float2::Sub | Float2::Mul | Float2::Div | Float2::DivFull => {
@@ -287,7 +293,10 @@ mod tests {
         let r = |round| float2(Float2::Add, FloatMode { round, ..mode(F) }, bits(1.0), tiny);
         assert_eq!((r(Round::Down), r(Round::Up), r(Round::Zero)), (0x3F80_0000, 0x3F80_0001, 0x3F80_0000));
         let r = |round| float2(Float2::Div, FloatMode { round, ..mode(F) }, bits(1.0), bits(3.0));
-        assert_eq!((r(Round::Down), r(Round::Up), r(Round::Nearest)), (0x3EAA_AAAA, 0x3EAA_AAAB, 0x3EAA_AAAB));
+        assert_eq!(
+            (r(Round::Down), r(Round::Up), r(Round::Nearest)),
+            (0x3EAA_AAAA, 0x3EAA_AAAB, 0x3EAA_AAAB)
+        );
         let r = |round| float1(Float1::Sqrt, FloatMode { round, ..mode(F) }, bits(2.0));
         assert_eq!((r(Round::Down), r(Round::Up)), (0x3FB5_04F3, 0x3FB5_04F4));
     }
@@ -323,7 +332,11 @@ mod tests {
                 let exact = x.to_f64() * y.to_f64();
                 let want = half::f16::from_f64(exact);
                 let got = float2(Float2::Mul, mode(FloatType::F16), u64::from(a), u64::from(b)) as u16;
-                assert!(got == want.to_bits() || want.is_nan() && got == 0x7FFF, "{a:x} {b:x}: {got:x} {:x}", want.to_bits());
+                assert!(
+                    got == want.to_bits() || want.is_nan() && got == 0x7FFF,
+                    "{a:x} {b:x}: {got:x} {:x}",
+                    want.to_bits()
+                );
                 let want = half::f16::from_f64(x.to_f64() + y.to_f64());
                 let got = float2(Float2::Add, mode(FloatType::F16), u64::from(a), u64::from(b)) as u16;
                 assert!(got == want.to_bits() || want.is_nan() && got == 0x7FFF, "{a:x} {b:x}");
