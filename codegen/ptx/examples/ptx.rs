@@ -58,7 +58,11 @@ fn main() -> ExitCode {
                     return ExitCode::from(2);
                 };
                 match lower::module(&text) {
-                    Ok(m) => println!("{file}: {} functions, {} instructions", m.functions.len(), m.functions.iter().map(|f| f.code.len()).sum::<usize>()),
+                    Ok(m) => println!(
+                        "{file}: {} functions, {} instructions",
+                        m.functions.len(),
+                        m.functions.iter().map(|f| f.code.len()).sum::<usize>()
+                    ),
                     Err(all) => {
                         bad = true;
                         all.iter().for_each(|d| eprintln!("{file}: {d}"));
@@ -82,7 +86,9 @@ fn main() -> ExitCode {
         }
         ["run", file, kernel, grid, block, rest @ ..] => run(file, kernel, grid, block, rest),
         _ => {
-            eprintln!("usage: ptx check FILE... | ptx print FILE | ptx run FILE KERNEL GRID BLOCK [--shared BYTES] [--fast] [--fuel N] ARGUMENT...");
+            eprintln!(
+                "usage: ptx check FILE... | ptx print FILE | ptx run FILE KERNEL GRID BLOCK [--shared BYTES] [--fast] [--fuel N] ARGUMENT..."
+            );
             ExitCode::from(2)
         }
     }
@@ -119,7 +125,8 @@ fn run(file: &str, kernel: &str, grid: &str, block: &str, rest: &[&str]) -> Exit
                         return Some(a.to_le_bytes().to_vec());
                     }
                     let Some(ty) = ty.strip_suffix("[]") else { return value(ty, v) };
-                    let bytes: Vec<u8> = v.split(',').map(|x| value(ty, x)).collect::<Option<Vec<_>>>()?.concat();
+                    let bytes: Vec<u8> =
+                        v.split(',').map(|x| value(ty, x)).collect::<Option<Vec<_>>>()?.concat();
                     let a = memory.upload(ty, &bytes).ok()?;
                     shown.push((ty.to_owned(), a, bytes.len() as u64));
                     Some(a.to_le_bytes().to_vec())
@@ -137,7 +144,11 @@ fn run(file: &str, kernel: &str, grid: &str, block: &str, rest: &[&str]) -> Exit
     let seconds = start.elapsed().as_secs_f64();
     let reports = match &result {
         Ok(o) => {
-            eprintln!("{} instructions of threads, {:.3e} a second", o.thread_instructions, o.thread_instructions as f64 / seconds);
+            eprintln!(
+                "{} instructions of threads, {:.3e} a second",
+                o.thread_instructions,
+                o.thread_instructions as f64 / seconds
+            );
             &o.reports
         }
         Err(f) => &f.reports,

@@ -53,7 +53,12 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
         Err(Box::new(Diagnostic::new(text, Span { start: start as u32, end: end as u32 }, code, message)))
     };
     if bytes.len() > MAX_TEXT_BYTES {
-        return fault(0, 0, "U0003", format!("the text has {} bytes; the limit is {MAX_TEXT_BYTES}", bytes.len()));
+        return fault(
+            0,
+            0,
+            "U0003",
+            format!("the text has {} bytes; the limit is {MAX_TEXT_BYTES}", bytes.len()),
+        );
     }
     let mut out = Vec::with_capacity(bytes.len() / 4);
     let mut at = 0;
@@ -88,7 +93,8 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
                 while at < bytes.len() {
                     if is_word(bytes[at]) {
                         at += 1;
-                    } else if bytes[at..].starts_with(b"::") && bytes.get(at + 2).is_some_and(|&b| is_word(b)) {
+                    } else if bytes[at..].starts_with(b"::") && bytes.get(at + 2).is_some_and(|&b| is_word(b))
+                    {
                         at += 2;
                     } else {
                         break;
@@ -98,11 +104,14 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
             }
             b'0'..=b'9' => {
                 let decimal = !(b == b'0'
-                    && bytes.get(at + 1).is_some_and(|b| matches!(b, b'x' | b'X' | b'f' | b'F' | b'd' | b'D' | b'b' | b'B')));
+                    && bytes
+                        .get(at + 1)
+                        .is_some_and(|b| matches!(b, b'x' | b'X' | b'f' | b'F' | b'd' | b'D' | b'b' | b'B')));
                 at += 1;
                 while at < bytes.len() {
                     let b = bytes[at];
-                    let exponent_sign = decimal && (b == b'+' || b == b'-') && matches!(bytes[at - 1], b'e' | b'E');
+                    let exponent_sign =
+                        decimal && (b == b'+' || b == b'-') && matches!(bytes[at - 1], b'e' | b'E');
                     if b.is_ascii_alphanumeric() || (decimal && b == b'.') || exponent_sign {
                         at += 1;
                     } else {
@@ -118,8 +127,8 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
                 }
                 _ => return fault(at, at + 1, "U0001", "a string without end".into()),
             },
-            b',' | b';' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' | b'=' | b'+' | b'-' | b'*' | b'/'
-            | b'@' | b'!' | b'|' | b'&' | b'~' | b'^' | b'?' | b'.' => {
+            b',' | b';' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' | b'=' | b'+'
+            | b'-' | b'*' | b'/' | b'@' | b'!' | b'|' | b'&' | b'~' | b'^' | b'?' | b'.' => {
                 at += 1;
                 Kind::Punct(b)
             }
@@ -160,7 +169,9 @@ pub fn float(spelling: &str) -> Option<Float> {
         (hex.len() == 8).then(|| u32::from_str_radix(hex, 16).ok().map(Float::Single))?
     } else if let Some(hex) = lower("0d", "0D") {
         (hex.len() == 16).then(|| u64::from_str_radix(hex, 16).ok().map(Float::Double))?
-    } else if spelling.contains(['.', 'e', 'E']) && spelling.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b)) {
+    } else if spelling.contains(['.', 'e', 'E'])
+        && spelling.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
+    {
         spelling.parse::<f64>().ok().map(|v| Float::Double(v.to_bits()))
     } else {
         None
@@ -189,8 +200,27 @@ mod tests {
         assert_eq!(
             words("@!%p1 ld.param::entry.b64 %rd1, [f_param_0+-8]; // c\n/* d */ mov.f32 %f1,0f3F800000;"),
             [
-                "@", "!", "%p1", "ld", ".param::entry", ".b64", "%rd1", ",", "[", "f_param_0", "+", "-", "8", "]", ";", "mov",
-                ".f32", "%f1", ",", "0f3F800000", ";"
+                "@",
+                "!",
+                "%p1",
+                "ld",
+                ".param::entry",
+                ".b64",
+                "%rd1",
+                ",",
+                "[",
+                "f_param_0",
+                "+",
+                "-",
+                "8",
+                "]",
+                ";",
+                "mov",
+                ".f32",
+                "%f1",
+                ",",
+                "0f3F800000",
+                ";"
             ]
         );
         assert_eq!(words("1.5e-3 0x1E+4 .version 9.0"), ["1.5e-3", "0x1E", "+", "4", ".version", "9.0"]);

@@ -140,7 +140,10 @@ impl Memory {
 
     fn range(&self, address: u64, bytes: u64) -> Result<(usize, usize), MemoryError> {
         match self.find(address) {
-            Some(i) if (address - self.allocations[i].base).saturating_add(bytes) <= self.allocations[i].bytes.len() as u64 => {
+            Some(i)
+                if (address - self.allocations[i].base).saturating_add(bytes)
+                    <= self.allocations[i].bytes.len() as u64 =>
+            {
                 Ok((i, (address - self.allocations[i].base) as usize))
             }
             _ => Err(MemoryError::Range { address, bytes }),
@@ -236,8 +239,11 @@ impl Loaded {
             Constant::Variable(v, offset) | Constant::Generic(v, offset) => {
                 let is_shared = self.module.variables[v as usize].space == Space::Shared;
                 let window = if is_shared && matches!(c, Constant::Generic(..)) { SHARED_WINDOW } else { 0 };
-                let address =
-                    if is_shared { shared.offsets.get(&v).copied().unwrap_or(0) } else { self.addresses[v as usize] };
+                let address = if is_shared {
+                    shared.offsets.get(&v).copied().unwrap_or(0)
+                } else {
+                    self.addresses[v as usize]
+                };
                 (window + address).wrapping_add(offset as u64)
             }
         }
@@ -308,7 +314,7 @@ mod tests {
         let mut m = Memory::with_limit(100);
         let a = m.upload("a", &[1, 2, 3]).unwrap();
         let b = m.allocate("b", 8).unwrap();
-        assert!(b >= a + 3 + GAP_BYTES && b % ALLOCATION_ALIGN == 0);
+        assert!(b >= a + 3 + GAP_BYTES && b.is_multiple_of(ALLOCATION_ALIGN));
         assert_eq!(m.read(a, 3).unwrap(), [1, 2, 3]);
         assert_eq!((m.written(a, 3).unwrap(), m.written(b, 8).unwrap()), (3, 0));
         assert!(m.read(a, 4).is_err() && m.read(a - 1, 1).is_err() && m.write(b + 8, &[1]).is_err());

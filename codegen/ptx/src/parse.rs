@@ -6,8 +6,8 @@
 use crate::diag::{Diagnostic, Sink, Span};
 use crate::lex::{Kind, Token, tokens};
 use crate::syntax::{
-    Attribute, Declared, Directive, Function, Initial, Instruction, Item, Operand, OperandKind, Statement, Tree, Variable,
-    Word,
+    Attribute, Declared, Directive, Function, Initial, Instruction, Item, Operand, OperandKind, Statement,
+    Tree, Variable, Word,
 };
 
 /// Blocks, initial values and operands nest at most this deep.
@@ -182,7 +182,10 @@ impl<'a> Parser<'a> {
                 self.expect(b';', "after the declaration")?;
                 Ok(Item::Variable(v))
             }
-            ".version" | ".target" | ".address_size" | ".file" | ".section" | ".alias" | ".pragma" | ".loc" if linkage.is_none() => {
+            ".version" | ".target" | ".address_size" | ".file" | ".section" | ".alias" | ".pragma"
+            | ".loc"
+                if linkage.is_none() =>
+            {
                 Ok(Item::Directive(self.module_directive()?))
             }
             _ => self.fault("expected a directive, a variable or a function"),
@@ -248,7 +251,9 @@ impl<'a> Parser<'a> {
         while self.peek_text() == "," {
             arguments.extend(self.next());
             arguments.push(self.ident("`function_name` or `inlined_at`")?);
-            while matches!(self.peek(), Some((Kind::Ident, t)) if !t.is_empty()) || self.kind_at(0) == Some(Kind::Number) {
+            while matches!(self.peek(), Some((Kind::Ident, t)) if !t.is_empty())
+                || self.kind_at(0) == Some(Kind::Number)
+            {
                 // A name or number of the attribute; the next instruction begins a statement and is no operand of it.
                 if arguments.last().is_some_and(|w| w.text == "function_name" || w.text == "inlined_at")
                     || self.kind_at(0) == Some(Kind::Number)
@@ -399,7 +404,7 @@ impl<'a> Parser<'a> {
                 match self.peek() {
                     Some((Kind::Number | Kind::Str, _)) => arguments.extend(self.next()),
                     Some((_, ",")) => arguments.extend(self.next()),
-                    Some((_, ";")) if self.text_at(1) != "" && name.text == ".pragma" => {
+                    Some((_, ";")) if !self.text_at(1).is_empty() && name.text == ".pragma" => {
                         arguments.extend(self.next());
                         break;
                     }
@@ -468,7 +473,9 @@ impl<'a> Parser<'a> {
                 Ok(Some(Statement::Variable(v)))
             }
             Some((Kind::Dot, ".loc" | ".pragma")) => Ok(Some(Statement::Directive(self.module_directive()?))),
-            Some((Kind::Punct(b'@'), _) | (Kind::Ident, _)) => Ok(Some(Statement::Instruction(self.instruction()?))),
+            Some((Kind::Punct(b'@'), _) | (Kind::Ident, _)) => {
+                Ok(Some(Statement::Instruction(self.instruction()?)))
+            }
             Some((Kind::Punct(b';'), _)) => self.fault("expected a statement"),
             _ => self.fault("expected a label, a declaration or an instruction"),
         }
@@ -559,7 +566,10 @@ impl<'a> Parser<'a> {
             self.deeper()?;
             let second = self.operand()?;
             self.depth -= 1;
-            return Ok(Operand { kind: OperandKind::Pair(Box::new(operand), Box::new(second)), span: self.since(start) });
+            return Ok(Operand {
+                kind: OperandKind::Pair(Box::new(operand), Box::new(second)),
+                span: self.since(start),
+            });
         }
         Ok(operand)
     }

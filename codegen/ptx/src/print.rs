@@ -1,8 +1,8 @@
 //! PTX text of a syntax tree, one statement a line.
 
 use crate::syntax::{
-    Attribute, Declared, Directive, Function, Initial, Instruction, Item, Operand, OperandKind, Statement, Tree, Variable,
-    Word,
+    Attribute, Declared, Directive, Function, Initial, Instruction, Item, Operand, OperandKind, Statement,
+    Tree, Variable, Word,
 };
 
 /// The text of a tree. Its tokens are those of the text that was parsed; comments and layout are not kept.
@@ -35,7 +35,13 @@ fn separated(before: &str, after: &str) -> bool {
     };
     match after {
         "," | ";" | ")" | "]" | ":" => false,
-        _ => before == "," || (word(before, true) && word(after, false)) || after == "{" || before == "{" || after == "}",
+        _ => {
+            before == ","
+                || (word(before, true) && word(after, false))
+                || after == "{"
+                || before == "{"
+                || after == "}"
+        }
     }
 }
 

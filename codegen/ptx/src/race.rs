@@ -77,13 +77,15 @@ impl Shadow {
             if self.pages.len() <= page {
                 self.pages.resize_with(page + 1, || None);
             }
-            let page = self.pages[page]
-                .get_or_insert_with(|| Box::new(Page { by_bytes: false, cells: vec![Cell::default(); PAGE_BYTES / 4] }));
-            if !page.by_bytes && (offset % 4 != 0 || length % 4 != 0) {
+            let page = self.pages[page].get_or_insert_with(|| {
+                Box::new(Page { by_bytes: false, cells: vec![Cell::default(); PAGE_BYTES / 4] })
+            });
+            if !page.by_bytes && (!offset.is_multiple_of(4) || !length.is_multiple_of(4)) {
                 page.cells = page.cells.iter().flat_map(|c| [*c; 4]).collect();
                 page.by_bytes = true;
             }
-            let range = if page.by_bytes { offset..offset + length } else { offset / 4..(offset + length) / 4 };
+            let range =
+                if page.by_bytes { offset..offset + length } else { offset / 4..(offset + length) / 4 };
             for cell in &mut page.cells[range] {
                 let found = cell.access(access, write, same_value, &ordered);
                 conflict = conflict.or(found);
@@ -101,7 +103,13 @@ fn both_strong(a: &Access, b: &Access) -> bool {
 
 impl Cell {
     #[inline]
-    fn access(&mut self, a: Access, write: bool, same_value: bool, ordered: &impl Fn(&Access) -> bool) -> Option<Conflict> {
+    fn access(
+        &mut self,
+        a: Access,
+        write: bool,
+        same_value: bool,
+        ordered: &impl Fn(&Access) -> bool,
+    ) -> Option<Conflict> {
         let unordered = |prev: &Access| prev.strength != 0 && !both_strong(prev, &a) && !ordered(prev);
         let mut found = None;
         if write {
@@ -119,12 +127,16 @@ impl Cell {
         if unordered(&self.write) {
             found = Some(Conflict { with: self.write, wrote: true });
         }
-        let same = |r: &Access| r.strength == a.strength && r.block == a.block && r.warp == a.warp && r.sync == a.sync;
+        let same = |r: &Access| {
+            r.strength == a.strength && r.block == a.block && r.warp == a.warp && r.sync == a.sync
+        };
         if same(&self.reads[0]) {
             self.reads[0].lanes |= a.lanes;
         } else if same(&self.reads[1]) {
             self.reads[1].lanes |= a.lanes;
-        } else if self.reads[0].strength == 0 || (self.reads[0].block == a.block && self.reads[0].warp == a.warp) {
+        } else if self.reads[0].strength == 0
+            || (self.reads[0].block == a.block && self.reads[0].warp == a.warp)
+        {
             self.reads[0] = a;
         } else {
             self.reads[1] = a;

@@ -460,7 +460,8 @@ impl Form {
             // Types come in order: the first type that is open takes it or nothing does.
             let open = |i: usize| !used[i];
             let typed = (0..self.slots.len()).find(|&i| self.slots[i].is_type && open(i));
-            let plain = (0..self.slots.len()).find(|&i| !self.slots[i].is_type && open(i) && self.slots[i].names.contains(m));
+            let plain = (0..self.slots.len())
+                .find(|&i| !self.slots[i].is_type && open(i) && self.slots[i].names.contains(m));
             let hit = match (plain, typed) {
                 (Some(i), _) => i,
                 (None, Some(i)) if self.slots[i].names.contains(m) => {
@@ -501,7 +502,10 @@ mod tests {
                 let count = form.slots.iter().filter(|s| s.is_type).count();
                 for slot in &form.slots {
                     assert!(slot.names.iter().all(|n| !n.is_empty()), "{opcode}");
-                    assert!(!slot.is_type || slot.names.iter().all(|n| Type::from_name(n).is_some()), "{opcode}");
+                    assert!(
+                        !slot.is_type || slot.names.iter().all(|n| Type::from_name(n).is_some()),
+                        "{opcode}"
+                    );
                 }
                 for k in &form.operands {
                     let index = match k.what {

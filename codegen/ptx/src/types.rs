@@ -79,7 +79,9 @@ impl Type {
         use Class::{Bits, Float, Predicate, Signed, Unsigned};
         match (self.class(), want.class()) {
             (Predicate, Predicate) => true,
-            (Predicate, Bits | Unsigned | Signed | Float) | (Bits | Unsigned | Signed | Float, Predicate) => false,
+            (Predicate, Bits | Unsigned | Signed | Float) | (Bits | Unsigned | Signed | Float, Predicate) => {
+                false
+            }
             (Bits, Bits | Unsigned | Signed | Float) | (Unsigned | Signed | Float, Bits) => true,
             (Unsigned | Signed, Unsigned | Signed) => true,
             (Unsigned | Signed, Float) | (Float, Unsigned | Signed) => false,

@@ -44,7 +44,9 @@ fn lanes_make_progress_independently() {
         STORE: mov.u32 %r6, 7; setp.eq.u32 %p3, %r1, 1; @%p3 st.volatile.shared.u32 [s], %r6;\n\
         DONE: st.global.u32 [%rd3], %r1;";
     // Reading what nobody wrote yet is reported; initialize first.
-    let init = format!("mov.u32 %r7, 0; setp.eq.u32 %p4, %r1, 0; @%p4 st.shared.u32 [s], %r7; bar.warp.sync -1;\n{body}");
+    let init = format!(
+        "mov.u32 %r7, 0; setp.eq.u32 %p4, %r1, 0; @%p4 st.shared.u32 [s], %r7; bar.warp.sync -1;\n{body}"
+    );
     assert_eq!(clean(&init, 32), (0..32).collect::<Vec<_>>());
 }
 
@@ -56,7 +58,11 @@ fn named_and_counted_barriers() {
     assert_eq!(clean(body, 128), (0..128).map(|t| t ^ 32).collect::<Vec<_>>());
     // Reading from the other pair is a race.
     let wrong = body.replace("xor.b32 %r6, %r2, 128", "xor.b32 %r6, %r2, 256");
-    assert!(faults(&wrong, 128).iter().any(|f| matches!(f, Fault::ReadAfterWrite | Fault::WriteAfterRead | Fault::UninitializedMemory)));
+    assert!(
+        faults(&wrong, 128)
+            .iter()
+            .any(|f| matches!(f, Fault::ReadAfterWrite | Fault::WriteAfterRead | Fault::UninitializedMemory))
+    );
     // A producer arrives, a consumer syncs.
     let body = "setp.lt.u32 %p1, %r1, 32; @%p1 bra PRODUCE;\n\
         bar.sync 1, 64; sub.u32 %r5, %r4, 128; ld.shared.u32 %r6, [%r5]; st.global.u32 [%rd3], %r6; ret;\n\
@@ -109,10 +115,16 @@ fn divergent_lanes_meet_at_the_post_dominator() {
 fn races_between_lanes_of_a_warp() {
     let body = "st.shared.u32 [%r4], %r1; xor.b32 %r5, %r2, 4; add.u32 %r5, %r5, %r3; SYNC ld.shared.u32 %r6, [%r5]; st.global.u32 [%rd3], %r6;";
     assert_eq!(faults(&body.replace("SYNC", ""), 32), [Fault::ReadAfterWrite]);
-    assert_eq!(clean(&body.replace("SYNC", "bar.warp.sync -1;"), 32), (0..32).map(|t| t ^ 1).collect::<Vec<_>>());
+    assert_eq!(
+        clean(&body.replace("SYNC", "bar.warp.sync -1;"), 32),
+        (0..32).map(|t| t ^ 1).collect::<Vec<_>>()
+    );
     assert_eq!(clean(&body.replace("SYNC", "bar.sync 0;"), 32)[5], 4);
     // A shuffle orders no memory.
-    assert_eq!(faults(&body.replace("SYNC", "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;"), 32), [Fault::ReadAfterWrite]);
+    assert_eq!(
+        faults(&body.replace("SYNC", "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;"), 32),
+        [Fault::ReadAfterWrite]
+    );
     // Lanes that store the same value to one place do no harm; different ones do.
     assert!(faults("mov.u32 %r5, 3; st.shared.u32 [s], %r5;", 32).is_empty());
     assert_eq!(faults("st.shared.u32 [s], %r1;", 32), [Fault::WriteAfterWrite]);

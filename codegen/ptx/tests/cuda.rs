@@ -29,7 +29,13 @@ impl Device {
         self.memory.upload("f32s", &bytes(v, f32::to_le_bytes)).unwrap()
     }
 
-    fn try_run(&mut self, kernel: &str, grid: u32, block: [u32; 3], arguments: &[Vec<u8>]) -> Result<Outcome, Failure> {
+    fn try_run(
+        &mut self,
+        kernel: &str,
+        grid: u32,
+        block: [u32; 3],
+        arguments: &[Vec<u8>],
+    ) -> Result<Outcome, Failure> {
         let call = Launch { grid: [grid, 1, 1], block, shared_bytes: 0, arguments: arguments.to_vec() };
         launch(&self.loaded, kernel, &call, &mut self.memory, &Options::default())
     }
@@ -45,7 +51,12 @@ impl Device {
     }
 
     fn get_u32(&self, at: u64, n: u64) -> Vec<u32> {
-        self.memory.read(at, 4 * n).unwrap().chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
+        self.memory
+            .read(at, 4 * n)
+            .unwrap()
+            .chunks(4)
+            .map(|b| u32::from_le_bytes(b.try_into().unwrap()))
+            .collect()
     }
 
     fn get_f32(&self, at: u64, n: u64) -> Vec<f32> {
@@ -106,10 +117,16 @@ fn histogram_scan_and_matmul() {
     let n = 32;
     let m: Vec<f32> = (0..n * n).map(|i| (i % 7) as f32).collect();
     let (a, b, c) = (d.f32s(&m), d.f32s(&m), d.f32s(&vec![0.0; n * n]));
-    let call = Launch { grid: [2, 2, 1], block: [16, 16, 1], shared_bytes: 0, arguments: vec![p(a), p(b), p(c), i(n as u32)] };
+    let call = Launch {
+        grid: [2, 2, 1],
+        block: [16, 16, 1],
+        shared_bytes: 0,
+        arguments: vec![p(a), p(b), p(c), i(n as u32)],
+    };
     let o = launch(&d.loaded, "matmul", &call, &mut d.memory, &Options::default()).unwrap();
     assert!(o.reports.is_empty(), "{}", o.reports[0]);
-    let want: Vec<f32> = (0..n * n).map(|i| (0..n).map(|k| m[i / n * n + k] * m[k * n + i % n]).sum()).collect();
+    let want: Vec<f32> =
+        (0..n * n).map(|i| (0..n).map(|k| m[i / n * n + k] * m[k * n + i % n]).sum()).collect();
     assert_eq!(d.get_f32(c, (n * n) as u64), want);
 }
 
@@ -117,11 +134,17 @@ fn histogram_scan_and_matmul() {
 fn halves_and_bf16() {
     use half::{bf16, f16};
     let mut d = device();
-    let (x, y): (Vec<f32>, Vec<f32>) = ((0..64).map(|i| i as f32 * 0.37).collect(), (0..64).map(|i| 5.0 - i as f32 * 0.11).collect());
+    let (x, y): (Vec<f32>, Vec<f32>) =
+        ((0..64).map(|i| i as f32 * 0.37).collect(), (0..64).map(|i| 5.0 - i as f32 * 0.11).collect());
     let h = |v: &[f32]| bytes(v, |x| f16::from_f32(x).to_le_bytes());
-    let (a, b, c) = (d.memory.upload("a", &h(&x)).unwrap(), d.memory.upload("b", &h(&y)).unwrap(), d.memory.allocate("c", 128).unwrap());
+    let (a, b, c) = (
+        d.memory.upload("a", &h(&x)).unwrap(),
+        d.memory.upload("b", &h(&y)).unwrap(),
+        d.memory.allocate("c", 128).unwrap(),
+    );
     d.run("halfs", 1, 32, &[a, b, c]);
-    let got: Vec<f16> = d.memory.read(c, 128).unwrap().chunks(2).map(|b| f16::from_le_bytes(b.try_into().unwrap())).collect();
+    let got: Vec<f16> =
+        d.memory.read(c, 128).unwrap().chunks(2).map(|b| f16::from_le_bytes(b.try_into().unwrap())).collect();
     for (n, g) in got.iter().enumerate() {
         let (x, y) = (f16::from_f32(x[n]).to_f64(), f16::from_f32(y[n]).to_f64());
         assert_eq!(*g, f16::from_f64(x * y + x.max(y)), "{n}");
@@ -130,7 +153,13 @@ fn halves_and_bf16() {
     let (a, b) = (d.memory.upload("a", &h(&x)).unwrap(), d.memory.upload("b", &h(&y)).unwrap());
     let (c, f) = (d.memory.allocate("c", 128).unwrap(), d.memory.allocate("f", 128).unwrap());
     d.run("bfs", 1, 32, &[a, b, c, f]);
-    let got: Vec<bf16> = d.memory.read(c, 128).unwrap().chunks(2).map(|b| bf16::from_le_bytes(b.try_into().unwrap())).collect();
+    let got: Vec<bf16> = d
+        .memory
+        .read(c, 128)
+        .unwrap()
+        .chunks(2)
+        .map(|b| bf16::from_le_bytes(b.try_into().unwrap()))
+        .collect();
     for (n, g) in got.iter().enumerate() {
         let (x, y) = (bf16::from_f32(x[n]), bf16::from_f32(y[n]));
         assert_eq!(*g, bf16::from_f64(bf16::from_f64(x.to_f64() * y.to_f64()).to_f64() + x.to_f64()), "{n}");
@@ -152,18 +181,27 @@ fn votes_and_integers() {
             let same = (0..32).filter(|&l| x[l] == v).fold(0_u32, |m, l| m | 1 << l);
             let bits = ballot.count_ones() + ballot.leading_zeros() + ballot.trailing_zeros() + 1;
             // Not all are non-zero: __all_sync is 0.
-            ballot.wrapping_add(same).wrapping_add(sum).wrapping_add(bits).wrapping_add(ballot.reverse_bits()).wrapping_add(u32::MAX)
+            ballot
+                .wrapping_add(same)
+                .wrapping_add(sum)
+                .wrapping_add(bits)
+                .wrapping_add(ballot.reverse_bits())
+                .wrapping_add(u32::MAX)
         })
         .collect();
     assert_eq!(d.get_u32(a, 32), want);
 
     let s: Vec<i64> = (0..32).map(|i| (i - 16) * 1_000_000_007_123).collect();
     let u: Vec<u64> = (0..32).map(|i| 0xFEDC_BA98_7654_3210_u64.wrapping_mul(i + 1)).collect();
-    let (a, b) = (d.memory.upload("s", &bytes(&s, i64::to_le_bytes)).unwrap(), d.memory.upload("u", &bytes(&u, u64::to_le_bytes)).unwrap());
+    let (a, b) = (
+        d.memory.upload("s", &bytes(&s, i64::to_le_bytes)).unwrap(),
+        d.memory.upload("u", &bytes(&u, u64::to_le_bytes)).unwrap(),
+    );
     d.run("i64", 1, 32, &[a, b]);
     let want = bytes(&s, |v| (v / 3 + v % 7).to_le_bytes());
     assert_eq!(d.memory.read(a, 256).unwrap(), want);
-    let want = bytes(&u, |v| (((u128::from(v) * u128::from(v)) >> 64) as u64).wrapping_add(v / 10).to_le_bytes());
+    let want =
+        bytes(&u, |v| (((u128::from(v) * u128::from(v)) >> 64) as u64).wrapping_add(v / 10).to_le_bytes());
     assert_eq!(d.memory.read(b, 256).unwrap(), want);
 }
 
@@ -172,7 +210,10 @@ fn calls_recursion_tables_and_switches() {
     let mut d = device();
     let x = d.u32s(&(0..32).map(|i| i % 11).collect::<Vec<_>>());
     d.run("recurse", 1, 32, &[x]);
-    assert_eq!(d.get_u32(x, 32), (0..32).map(|i| [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55][i % 11]).collect::<Vec<u32>>());
+    assert_eq!(
+        d.get_u32(x, 32),
+        (0..32).map(|i| [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55][i % 11]).collect::<Vec<u32>>()
+    );
 
     let x = d.u32s(&(0..32).collect::<Vec<_>>());
     d.run("indirect", 1, 32, &[x]);
@@ -220,9 +261,16 @@ fn constants_structures_locals_and_doubles() {
     let v = [0.1_f64, 1.5, -2.7, 1e6];
     let x = d.memory.upload("x", &bytes(&v, f64::to_le_bytes)).unwrap();
     d.run("lambda64", 1, 4, &[x]);
-    let got: Vec<f64> = d.memory.read(x, 32).unwrap().chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+    let got: Vec<f64> =
+        d.memory.read(x, 32).unwrap().chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
     for (v, g) in v.iter().zip(got) {
-        let want = (v + 1.0) + v.mul_add(*v, 1.0) + v.floor() + v.round_ties_even() + v / 3.0 + f64::from(*v as i32) + f64::from(*v as f32);
+        let want = (v + 1.0)
+            + v.mul_add(*v, 1.0)
+            + v.floor()
+            + v.round_ties_even()
+            + v / 3.0
+            + f64::from(*v as i32)
+            + f64::from(*v as f32);
         assert!((g - want).abs() <= 1e-12 * want.abs(), "{v}: {g} {want}");
     }
 }
@@ -233,7 +281,8 @@ fn asynchronous_copies_and_locks() {
     let x: Vec<u32> = (0..512).collect();
     let (a, out) = (d.u32s(&x), d.memory.allocate("out", 2048).unwrap());
     d.run("pipe", 1, 64, &[a, out]);
-    let want: Vec<u32> = (0..128).flat_map(|t| (0..4).map(move |k| (t / 64 * 64 + 63 - t % 64) * 4 + k)).collect();
+    let want: Vec<u32> =
+        (0..128).flat_map(|t| (0..4).map(move |k| (t / 64 * 64 + 63 - t % 64) * 4 + k)).collect();
     assert_eq!(d.get_u32(out, 512), want);
 
     let (lock, n) = (d.u32s(&[0]), d.u32s(&[0]));
@@ -258,7 +307,8 @@ fn bytes_and_video_instructions() {
         let halves = ((x & 0xFFFF).wrapping_mul(2) & 0xFFFF) | (x >> 16).wrapping_mul(2) << 16;
         // __byte_perm(x, 7, 0x4321): bytes 1, 2, 3 of x and 0 of 7.
         let perm = x >> 8 | 7 << 24;
-        let dot: i32 = x.to_le_bytes().iter().map(|&b| i32::from(b as i8) * i32::from(b as i8)).sum::<i32>() + 3;
+        let dot: i32 =
+            x.to_le_bytes().iter().map(|&b| i32::from(b as i8) * i32::from(b as i8)).sum::<i32>() + 3;
         // __funnelshift_l(lo, hi, shift)
         let wide = (5_u64 << 32 | u64::from(x)) << (x & 31);
         let want = halves.wrapping_add(perm).wrapping_add(dot as u32).wrapping_add((wide >> 32) as u32);

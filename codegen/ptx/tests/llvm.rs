@@ -75,9 +75,32 @@ fn integer(op: &str, bits: u32, a: u64, b: u64) -> Option<u64> {
 #[test]
 fn integer_arithmetic() {
     let (mut memory, loaded) = load();
-    let values = [0_u64, 1, 2, 3, 7, 15, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x1234_5678_9ABC_DEF0, i64::MAX as u64, i64::MIN as u64, u64::MAX];
+    let values = [
+        0_u64,
+        1,
+        2,
+        3,
+        7,
+        15,
+        0x7F,
+        0x80,
+        0xFF,
+        0x7FFF,
+        0x8000,
+        0xFFFF,
+        0x7FFF_FFFF,
+        0x8000_0000,
+        0xFFFF_FFFF,
+        0x1234_5678_9ABC_DEF0,
+        i64::MAX as u64,
+        i64::MIN as u64,
+        u64::MAX,
+    ];
     let mut checked = 0;
-    let ops = ["add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or", "xor", "smax", "smin", "umax", "umin"];
+    let ops = [
+        "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or", "xor",
+        "smax", "smin", "umax", "umin",
+    ];
     for op in ops {
         for bits in [8_u32, 16, 32, 64] {
             let n = bits as usize / 8;
@@ -118,7 +141,25 @@ fn pack(ty: &str, v: f64) -> Vec<u8> {
 #[test]
 fn floating_point_arithmetic() {
     let (mut memory, loaded) = load();
-    let values = [0.0, -0.0, 1.0, -1.5, 0.1, 3.75, 2.5, -2.5, 1e-3, 100.25, -7.0, 65504.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 6e-8, 1.0009765625];
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        0.1,
+        3.75,
+        2.5,
+        -2.5,
+        1e-3,
+        100.25,
+        -7.0,
+        65504.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        6e-8,
+        1.0009765625,
+    ];
     let mut checked = 0;
     for (ty, size) in [("half", 2), ("bfloat", 2), ("float", 4), ("double", 8)] {
         for a in values {
@@ -127,7 +168,15 @@ fn floating_point_arithmetic() {
                 // What the format holds; the operations of f64 on these are exact, or are rounded once again without harm: f64 has more
                 // than twice the digits (f32: 53 >= 2 * 24 + 2).
                 let (u, v) = (unpack(ty, &x), unpack(ty, &y));
-                let max = |u: f64, v: f64| if u == v { if u.is_sign_positive() { u } else { v } } else if u > v { u } else { v };
+                let max = |u: f64, v: f64| {
+                    if u == v {
+                        if u.is_sign_positive() { u } else { v }
+                    } else if u > v {
+                        u
+                    } else {
+                        v
+                    }
+                };
                 let nan = u.is_nan() || v.is_nan();
                 let fused = u.mul_add(u, u);
                 let cases = [
@@ -152,7 +201,8 @@ fn floating_point_arithmetic() {
                     ("cmp_une", if u != v { u } else { v }),
                 ];
                 for (op, want) in cases {
-                    let out = run(&mut memory, &loaded, &format!("{op}_{ty}"), &[x.clone(), y.clone()].concat());
+                    let out =
+                        run(&mut memory, &loaded, &format!("{op}_{ty}"), &[x.clone(), y.clone()].concat());
                     let got = &out[..size];
                     let fine = got == pack(ty, want) || (want.is_nan() && unpack(ty, got).is_nan());
                     assert!(fine, "{op}_{ty} {u:e} {v:e}: {:e}, expected {want:e}", unpack(ty, got));
@@ -168,7 +218,24 @@ fn floating_point_arithmetic() {
 fn conversions() {
     let (mut memory, loaded) = load();
     for (ty, size) in [("half", 2), ("bfloat", 2), ("float", 4), ("double", 8)] {
-        for v in [0_i64, 1, -1, 5, 100, -100, 127, 255, 30000, -32768, 65535, 123_456_789, -987_654_321_012, i64::MAX, i64::MIN, 16_777_217] {
+        for v in [
+            0_i64,
+            1,
+            -1,
+            5,
+            100,
+            -100,
+            127,
+            255,
+            30000,
+            -32768,
+            65535,
+            123_456_789,
+            -987_654_321_012,
+            i64::MAX,
+            i64::MIN,
+            16_777_217,
+        ] {
             for bits in [8_u32, 16, 32, 64] {
                 let n = bits as usize / 8;
                 let bytes = [&v.to_le_bytes()[..n], &[0; 8]].concat();

@@ -10,7 +10,8 @@ use support::{Ran, arrays, check, corpus, program};
 fn programs_of_kernels_compute_the_recorded_results() {
     let (Some(gpu), Some(jax)) = (corpus("gpu/jax"), corpus("jax")) else { return };
     let (mut right, mut other, mut wrong, mut reported) = (0, Vec::new(), Vec::new(), Vec::new());
-    let mut names: Vec<String> = std::fs::read_dir(&gpu).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> =
+        std::fs::read_dir(&gpu).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     for name in names {
         let Some(p) = program(&gpu.join(&name)) else { continue };
@@ -39,7 +40,12 @@ fn programs_of_kernels_compute_the_recorded_results() {
             }
         }
     }
-    eprintln!("{right} right, {} of other kinds, {} wrong, {} reports", other.len(), wrong.len(), reported.len());
+    eprintln!(
+        "{right} right, {} of other kinds, {} wrong, {} reports",
+        other.len(),
+        wrong.len(),
+        reported.len()
+    );
     other.iter().for_each(|o| eprintln!("other: {o}"));
     wrong.iter().for_each(|o| eprintln!("wrong: {o}"));
     reported.iter().for_each(|o| eprintln!("reported: {o}"));

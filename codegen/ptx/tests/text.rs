@@ -11,7 +11,9 @@ fn codes(text: &str) -> Vec<(&'static str, u32)> {
 }
 
 fn module(body: &str) -> String {
-    format!(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x) {{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %rd<9>;\n{body}\n}}\n")
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x) {{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %rd<9>;\n{body}\n}}\n"
+    )
 }
 
 #[test]
@@ -49,7 +51,10 @@ fn faults_have_code_and_line() {
         assert_eq!(codes(&module(body)).first(), Some(&(code, 9)), "{body}");
     }
     // All faults of a text are found.
-    assert_eq!(codes(&module("frob;\nadd.u32 %r1, %r2;\nbra X;")), [("U0101", 9), ("U0103", 10), ("U0104", 11)]);
+    assert_eq!(
+        codes(&module("frob;\nadd.u32 %r1, %r2;\nbra X;")),
+        [("U0101", 9), ("U0103", 10), ("U0104", 11)]
+    );
     let known = |c: &str| diag::CODES.iter().any(|k| k.0 == c);
     assert!(cases.iter().all(|c| known(c.1)));
 }
@@ -136,7 +141,8 @@ fn mutated_texts() {
                     mutant.swap(at, other);
                 }
                 _ => {
-                    let place = (at..mutant.len()).find(|&i| mutant[i].starts_with(|c: char| c.is_ascii_digit()));
+                    let place =
+                        (at..mutant.len()).find(|&i| mutant[i].starts_with(|c: char| c.is_ascii_digit()));
                     if let Some(i) = place {
                         mutant[i] = numbers[random.below(numbers.len())];
                     }

@@ -22,7 +22,9 @@ impl Warp {
     pub(super) fn arithmetic(&mut self, m: &mut Machine<'_>, i: usize, op: &Op, active: u32) {
         let f = self.fragments[i];
         match op {
-            Op::Int1 { op, bits, signed, d, a } => self.map1(m, i, *d, *a, active, |x| int1(*op, *bits, *signed, x)),
+            Op::Int1 { op, bits, signed, d, a } => {
+                self.map1(m, i, *d, *a, active, |x| int1(*op, *bits, *signed, x))
+            }
             Op::Int2 { op, bits: 32, packed: false, d, a, b, signed } => {
                 let (d, a, b) = (*d, *a, *b);
                 let mask = u64::from(u32::MAX);
@@ -30,7 +32,9 @@ impl Warp {
                 match op {
                     Int2::Add => self.map2(m, i, d, a, b, active, |x, y| x.wrapping_add(y) & mask),
                     Int2::Sub => self.map2(m, i, d, a, b, active, |x, y| x.wrapping_sub(y) & mask),
-                    Int2::MulLo => self.map2(m, i, d, a, b, active, |x, y| u64::from((x as u32).wrapping_mul(y as u32))),
+                    Int2::MulLo => {
+                        self.map2(m, i, d, a, b, active, |x, y| u64::from((x as u32).wrapping_mul(y as u32)))
+                    }
                     Int2::And => self.map2(m, i, d, a, b, active, |x, y| x & y & mask),
                     Int2::Or => self.map2(m, i, d, a, b, active, |x, y| (x | y) & mask),
                     Int2::Xor => self.map2(m, i, d, a, b, active, |x, y| (x ^ y) & mask),
@@ -40,10 +44,12 @@ impl Warp {
             Op::Int2 { op: Int2::Add, bits: 64, packed: false, d, a, b, .. } => {
                 self.map2(m, i, *d, *a, *b, active, u64::wrapping_add);
             }
-            Op::Int2 { op, bits, packed: true, signed, d, a, b } => self.map2(m, i, *d, *a, *b, active, |x, y| {
-                let half = |s: u32| low(int2(*op, *bits, *signed, x >> s, y >> s), 16) << s;
-                half(0) | half(16)
-            }),
+            Op::Int2 { op, bits, packed: true, signed, d, a, b } => {
+                self.map2(m, i, *d, *a, *b, active, |x, y| {
+                    let half = |s: u32| low(int2(*op, *bits, *signed, x >> s, y >> s), 16) << s;
+                    half(0) | half(16)
+                })
+            }
             Op::Int2 { op, bits, signed, d, a, b, .. } => {
                 self.map2(m, i, *d, *a, *b, active, |x, y| int2(*op, *bits, *signed, x, y));
             }
@@ -52,7 +58,10 @@ impl Warp {
             }
             Op::Bfi { bits, d, a, b, start, length } => {
                 let n = *self.get(m, &f, *length);
-                let defined = self.defined(&f, *a) & self.defined(&f, *b) & self.defined(&f, *start) & self.defined(&f, *length);
+                let defined = self.defined(&f, *a)
+                    & self.defined(&f, *b)
+                    & self.defined(&f, *start)
+                    & self.defined(&f, *length);
                 let (x, y, s) = (self.get(m, &f, *a), self.get(m, &f, *b), self.get(m, &f, *start));
                 let mut out = [0; 32];
                 for (lane, o) in out.iter_mut().enumerate() {
@@ -113,7 +122,9 @@ impl Warp {
                     other => self.map2(m, i, d, a, b, active, |x, y| float2(*other, *mode, x, y)),
                 }
             }
-            Op::Float2 { op, mode, d, a, b } => self.map2(m, i, *d, *a, *b, active, |x, y| float2(*op, *mode, x, y)),
+            Op::Float2 { op, mode, d, a, b } => {
+                self.map2(m, i, *d, *a, *b, active, |x, y| float2(*op, *mode, x, y))
+            }
             Op::Fma { mode, d, a, b, c } if is_plain(mode, FloatType::F32) => {
                 self.map3(m, i, *d, (*a, *b, *c), active, |x, y, z| {
                     let f = |v: u64| f32::from_bits(v as u32);
@@ -125,7 +136,9 @@ impl Warp {
             }
             Op::Widen { from, d, a } => {
                 let from = format(*from);
-                self.map1(m, i, *d, *a, active, |x| F32.round(from.unpack(x), Round::Nearest, Overflow::Ieee));
+                self.map1(m, i, *d, *a, active, |x| {
+                    F32.round(from.unpack(x), Round::Nearest, Overflow::Ieee)
+                });
             }
             // The dispatch sends nothing else here.
             _ => {}
@@ -175,7 +188,10 @@ mod tests {
             }
             let (x, y, z) = (f32::from_bits(a), f32::from_bits(b), f32::from_bits(c));
             let (got, want) = (fused(x, y, z), x.mul_add(y, z));
-            assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e} {y:e} {z:e}: {got:e} {want:e}");
+            assert!(
+                got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+                "{x:e} {y:e} {z:e}: {got:e} {want:e}"
+            );
         }
     }
 }

@@ -73,7 +73,9 @@ pub(crate) fn recheck(b: &mut Block, warp: &Warp) {
 
 /// Joins what the barrier's arrivals know into a warp's clock, and orders its own lanes.
 fn pass(b: &mut Block, warp: &mut Warp, id: usize, generation: u64) -> (u32, bool, bool) {
-    let Some(done) = b.barriers[id].completed.iter().find(|c| c.generation == generation) else { return (0, true, false) };
+    let Some(done) = b.barriers[id].completed.iter().find(|c| c.generation == generation) else {
+        return (0, true, false);
+    };
     let w = warp.index as usize;
     for (mine, theirs) in b.clocks[w].iter_mut().zip(&done.clocks) {
         *mine = (*mine).max(*theirs);
@@ -110,7 +112,7 @@ impl Warp {
         let expected = match count {
             Some(c) => {
                 let n = self.get(m, &f, c)[first] as u32;
-                if n == 0 || n % 32 != 0 || n > 1024 {
+                if n == 0 || !n.is_multiple_of(32) || n > 1024 {
                     let what = format!("Barrier error detected. Invalid arguments: {n} threads");
                     return Err(Box::new(self.fault(m, b, inst, first as u32, Fault::InvalidBarrier, what)));
                 }
@@ -120,7 +122,8 @@ impl Warp {
         };
         let whole = active == self.live();
         if b.barriers[id].arrived > 0 && b.barriers[id].expected != expected {
-            let what = "Barrier error detected. Invalid arguments: threads expect different numbers of threads";
+            let what =
+                "Barrier error detected. Invalid arguments: threads expect different numbers of threads";
             return Err(Box::new(self.fault(m, b, inst, first as u32, Fault::InvalidBarrier, what.into())));
         }
         let live = live_threads(b, self);
@@ -151,7 +154,10 @@ impl Warp {
         let barrier = &mut b.barriers[id];
         let needed = expected.unwrap_or(live);
         if barrier.arrived > needed {
-            let what = format!("Barrier error detected. Invalid arguments: {} threads arrived, {needed} are expected", barrier.arrived);
+            let what = format!(
+                "Barrier error detected. Invalid arguments: {} threads arrived, {needed} are expected",
+                barrier.arrived
+            );
             return Err(Box::new(self.fault(m, b, inst, first as u32, Fault::InvalidBarrier, what)));
         }
         let generation = barrier.generation;
@@ -163,10 +169,21 @@ impl Warp {
             }
             return Ok(Next::Advance);
         }
-        Ok(if matches!(op, BarrierOp::Arrive) { Next::Advance } else { Next::Wait(Wait::Barrier(id as u8, generation)) })
+        Ok(if matches!(op, BarrierOp::Arrive) {
+            Next::Advance
+        } else {
+            Next::Wait(Wait::Barrier(id as u8, generation))
+        })
     }
 
-    fn pass_with_result(&mut self, b: &mut Block, i: usize, active: u32, (id, generation): (usize, u64), op: &BarrierOp) {
+    fn pass_with_result(
+        &mut self,
+        b: &mut Block,
+        i: usize,
+        active: u32,
+        (id, generation): (usize, u64),
+        op: &BarrierOp,
+    ) {
         let f = self.fragments[i];
         let (count, every, some) = pass(b, self, id, generation);
         match *op {

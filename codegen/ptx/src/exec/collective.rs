@@ -55,12 +55,15 @@ impl Warp {
         }
         let different = lanes(active).find(|&l| self.get(m, &f, mask)[l as usize] as u32 != members);
         if let Some(lane) = different {
-            let what = "Barrier error detected. Invalid arguments: lanes of the warp name different members".to_owned();
+            let what = "Barrier error detected. Invalid arguments: lanes of the warp name different members"
+                .to_owned();
             return Err(Box::new(self.fault(m, b, inst, lane, Fault::InvalidMask, what)));
         }
         if active & !members != 0 {
             let lane = (active & !members).trailing_zeros();
-            let what = format!("Barrier error detected. Invalid arguments: the member mask {members:#010x} does not name lane {lane}, which executes it");
+            let what = format!(
+                "Barrier error detected. Invalid arguments: the member mask {members:#010x} does not name lane {lane}, which executes it"
+            );
             return Err(Box::new(self.fault(m, b, inst, lane, Fault::InvalidMask, what)));
         }
         if !matches!(wait, Wait::Members(_)) {
@@ -160,7 +163,9 @@ impl Warp {
                 let mut out = [0; 32];
                 let same = |lane: u32| {
                     let x = low(g.values[lane as usize], *bits);
-                    lanes(g.present).filter(|&l| low(g.values[l as usize], *bits) == x).fold(0_u32, |m, l| m | 1 << l)
+                    lanes(g.present)
+                        .filter(|&l| low(g.values[l as usize], *bits) == x)
+                        .fold(0_u32, |m, l| m | 1 << l)
                 };
                 let mut every = 0;
                 for lane in lanes(active) {

@@ -58,7 +58,11 @@ fn one(c: &Conversion, x: u64) -> u64 {
     }
     if c.from == Type::Ue8m0x2 {
         // 2^(x - 127); 255 is NaN.
-        let n = if x & 0xFF == 255 { Number::Nan } else { Number::Finite { negative: false, exponent: (x & 0xFF) as i32 - 127, mantissa: 1, sticky: false } };
+        let n = if x & 0xFF == 255 {
+            Number::Nan
+        } else {
+            Number::Finite { negative: false, exponent: (x & 0xFF) as i32 - 127, mantissa: 1, sticky: false }
+        };
         return BF16.round(n, Round::Nearest, Overflow::Ieee);
     }
     match (format(c.from), format(c.to)) {
@@ -77,14 +81,22 @@ fn one(c: &Conversion, x: u64) -> u64 {
 }
 
 fn int_to_int(c: &Conversion, x: u64) -> u64 {
-    let value = if c.from.is_signed() { i128::from(signed(x, c.from.bits())) } else { i128::from(low(x, c.from.bits())) };
+    let value = if c.from.is_signed() {
+        i128::from(signed(x, c.from.bits()))
+    } else {
+        i128::from(low(x, c.from.bits()))
+    };
     let value = if c.sat { clamp(value, c.to) } else { value };
     extend(value as u64, c.to)
 }
 
 fn clamp(value: i128, to: Type) -> i128 {
     let bits = to.bits();
-    if to.is_signed() { value.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { value.clamp(0, (1 << bits) - 1) }
+    if to.is_signed() {
+        value.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    } else {
+        value.clamp(0, (1 << bits) - 1)
+    }
 }
 
 /// The bits of an integer in a register that may be wider: extended as its type says.
@@ -119,16 +131,12 @@ fn float_to_float(c: &Conversion, from: Format, to: Format, x: u64) -> u64 {
     let x = if c.ftz && from == F32 { from.flush(x) } else { x };
     let mut n = from.unpack(x);
     // To the same format without rounding: the bits, but for what the modifiers say.
-    if c.integral {
-        if let Number::Finite { negative, exponent, .. } = n
-            && exponent < 0
-        {
-            let i = n.to_integer(c.round).unwrap_or(0);
-            n = match Number::from_i128(i) {
-                Number::Finite { mantissa, exponent, .. } => Number::Finite { negative, exponent, mantissa, sticky: false },
-                other => other,
-            };
-        }
+    if c.integral
+        && let Number::Finite { negative, exponent, .. } = n
+        && exponent < 0
+    {
+        let i = n.to_integer(c.round).unwrap_or(0);
+        n = Number::Finite { negative, exponent: 0, mantissa: i.unsigned_abs(), sticky: false };
     }
     if from == to && n == Number::Nan && !c.sat && !c.relu && from == F64 {
         return x | 1 << 51;
@@ -218,7 +226,11 @@ mod tests {
             assert_eq!(convert(&to_u8, x) as u8, h.to_f32().round_ties_even() as u8);
             let floor = cvt(Type::F16, Type::F16, Round::Down, true);
             if !h.is_nan() {
-                assert_eq!(convert(&floor, x) as u16, half::f16::from_f32(h.to_f32().floor()).to_bits(), "{h}");
+                assert_eq!(
+                    convert(&floor, x) as u16,
+                    half::f16::from_f32(h.to_f32().floor()).to_bits(),
+                    "{h}"
+                );
             }
         }
     }
@@ -268,14 +280,23 @@ mod tests {
         assert_eq!(convert(&cvt(Type::S32, Type::F32, Round::Zero, true), f(3e9)), 0x7FFF_FFFF);
         assert_eq!(convert(&cvt(Type::U32, Type::F32, Round::Zero, true), f(-1.0)), 0);
         assert_eq!(convert(&cvt(Type::S8, Type::S32, Round::Nearest, false), 0x1FF), u64::MAX);
-        assert_eq!(convert(&Conversion { sat: true, ..cvt(Type::S8, Type::S32, Round::Nearest, false) }, 0x1FF), 127);
+        assert_eq!(
+            convert(&Conversion { sat: true, ..cvt(Type::S8, Type::S32, Round::Nearest, false) }, 0x1FF),
+            127
+        );
         assert_eq!(convert(&cvt(Type::F32, Type::F32, Round::Down, true), f(-0.5)), f(-1.0));
         assert_eq!(convert(&cvt(Type::F32, Type::F32, Round::Zero, true), f(-0.5)), f(-0.0));
-        assert_eq!(convert(&Conversion { sat: true, ..cvt(Type::F32, Type::F32, Round::Nearest, false) }, f(7.0)), f(1.0));
+        assert_eq!(
+            convert(&Conversion { sat: true, ..cvt(Type::F32, Type::F32, Round::Nearest, false) }, f(7.0)),
+            f(1.0)
+        );
         // tf32: 1 + 2^-11 is a tie, away from zero.
         assert_eq!(convert(&cvt(Type::Tf32, Type::F32, Round::NearestAway, false), 0x3F80_1000), 0x3F80_2000);
         assert_eq!(convert(&cvt(Type::Tf32, Type::F32, Round::Nearest, false), 0x3F80_1000), 0x3F80_0000);
-        assert_eq!(convert_pair(&cvt(Type::Bf16x2, Type::F32, Round::Nearest, false), f(1.0), f(2.0)), 0x3F80_4000);
+        assert_eq!(
+            convert_pair(&cvt(Type::Bf16x2, Type::F32, Round::Nearest, false), f(1.0), f(2.0)),
+            0x3F80_4000
+        );
         assert_eq!(pack(Type::U8, 300, 0xFFFF_FFFF, Some(0x1234)), 0x1234_FF00);
     }
 }

@@ -22,7 +22,14 @@ impl Warp {
     ) -> Step<Next> {
         let f = self.fragments[i];
         match &inst.op {
-            Op::Nop | Op::Bra { .. } | Op::BrxIdx { .. } | Op::Call(_) | Op::Ret | Op::Exit | Op::Trap | Op::Unsupported(_) => {}
+            Op::Nop
+            | Op::Bra { .. }
+            | Op::BrxIdx { .. }
+            | Op::Call(_)
+            | Op::Ret
+            | Op::Exit
+            | Op::Trap
+            | Op::Unsupported(_) => {}
             Op::Mov { d, s } => {
                 let (values, defined) = (*self.get(m, &f, *s), self.defined(&f, *s));
                 self.set(&f, *d, active, defined, &values);
@@ -126,7 +133,8 @@ impl Warp {
             Op::Setp { cmp, p, q, a, b: rhs } => {
                 let (mut defined, high) = (self.defined(&f, *a) & self.defined(&f, *rhs), is_pair(cmp.ty));
                 let (x, y) = (self.get(m, &f, *a), self.get(m, &f, *rhs));
-                let (mut first, mut second) = (compare(cmp, x, y, 0), if high { compare(cmp, x, y, 16) } else { 0 });
+                let (mut first, mut second) =
+                    (compare(cmp, x, y, 0), if high { compare(cmp, x, y, 16) } else { 0 });
                 if !high {
                     second = !first;
                 }
@@ -168,7 +176,8 @@ impl Warp {
             Op::Selp { bits, d, a, b: rhs, c } => {
                 let p = self.pred_src(&f, *c);
                 // Only what is selected counts.
-                let defined = ((self.defined(&f, *a) & p) | (self.defined(&f, *rhs) & !p)) & self.pred_defined(&f, *c);
+                let defined =
+                    ((self.defined(&f, *a) & p) | (self.defined(&f, *rhs) & !p)) & self.pred_defined(&f, *c);
                 let (x, y) = (self.get(m, &f, *a), self.get(m, &f, *rhs));
                 let mut out = [0; 32];
                 for (lane, o) in out.iter_mut().enumerate() {
@@ -219,7 +228,9 @@ impl Warp {
             | Op::CpAsyncWait { .. }
             | Op::LdMatrix { .. }
             | Op::StMatrix { .. } => self.memory(m, b, i, inst, active)?,
-            Op::Mbarrier { op, space, address } => self.mbarrier(m, b, i, inst, active, op, (*space, address))?,
+            Op::Mbarrier { op, space, address } => {
+                self.mbarrier(m, b, i, inst, active, op, (*space, address))?
+            }
             Op::PendingCount { d, a } => self.map1(m, i, *d, *a, active, |x| low(x, 20)),
             Op::Shfl { .. }
             | Op::Vote { .. }
@@ -237,7 +248,15 @@ impl Warp {
         Ok(Next::Advance)
     }
 
-    pub(super) fn map1(&mut self, m: &Machine<'_>, i: usize, d: crate::ir::Reg, a: Src, active: u32, op: impl Fn(u64) -> u64) {
+    pub(super) fn map1(
+        &mut self,
+        m: &Machine<'_>,
+        i: usize,
+        d: crate::ir::Reg,
+        a: Src,
+        active: u32,
+        op: impl Fn(u64) -> u64,
+    ) {
         let f = self.fragments[i];
         let defined = self.defined(&f, a);
         let out = self.get(m, &f, a).map(op);

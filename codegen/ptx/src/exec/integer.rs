@@ -87,8 +87,20 @@ pub(crate) fn int2(op: Int2, bits: u32, is_signed: bool, a: u64, b: u64) -> u64 
         Int2::Rem if y == 0 => x,
         Int2::Rem if is_signed => signed(a, bits).wrapping_rem(signed(b, bits)) as u64,
         Int2::Rem => x % y,
-        Int2::Min => if less() { x } else { y },
-        Int2::Max => if less() { y } else { x },
+        Int2::Min => {
+            if less() {
+                x
+            } else {
+                y
+            }
+        }
+        Int2::Max => {
+            if less() {
+                y
+            } else {
+                x
+            }
+        }
         Int2::MinRelu => signed(if less() { x } else { y }, bits).max(0) as u64,
         Int2::MaxRelu => signed(if less() { y } else { x }, bits).max(0) as u64,
         // Shift amounts are 32 bits and are clamped.
@@ -267,7 +279,13 @@ fn fns(mask: u32, base: u32, offset: i32) -> u64 {
 }
 
 /// Arithmetic with carry: the result and the carry (for subtraction the borrow).
-pub(crate) fn carry(op: CarryOp, bits: u32, is_signed: bool, (a, b, c): (u64, u64, u64), carry: bool) -> (u64, bool) {
+pub(crate) fn carry(
+    op: CarryOp,
+    bits: u32,
+    is_signed: bool,
+    (a, b, c): (u64, u64, u64),
+    carry: bool,
+) -> (u64, bool) {
     let (x, y, z) = (low(a, bits), low(b, bits), low(c, bits));
     let add = |x: u64, y: u64| {
         let sum = u128::from(x) + u128::from(y) + u128::from(carry);

@@ -13,7 +13,9 @@ impl Warp {
             return Ok(());
         }
         let lane = (!active).trailing_zeros();
-        let what = format!("Barrier error detected. Divergent thread(s) in warp: lane {lane} does not execute the instruction of the whole warp");
+        let what = format!(
+            "Barrier error detected. Divergent thread(s) in warp: lane {lane} does not execute the instruction of the whole warp"
+        );
         Err(Box::new(self.fault(m, b, inst, active.trailing_zeros(), Fault::InvalidMask, what)))
     }
 
@@ -40,7 +42,11 @@ impl Warp {
             for (lane, o) in out.iter_mut().enumerate() {
                 let (row, pair) = (lane / 4, lane % 4 * 2);
                 let at = |r: usize, c: usize| u64::from(rows[8 * n + r][c]);
-                *o = if trans { at(pair, row) | at(pair + 1, row) << 16 } else { at(row, pair) | at(row, pair + 1) << 16 };
+                *o = if trans {
+                    at(pair, row) | at(pair + 1, row) << 16
+                } else {
+                    at(row, pair) | at(row, pair + 1) << 16
+                };
             }
             self.set(&f, d, active, u32::MAX, &out);
         }
@@ -80,7 +86,14 @@ impl Warp {
         Ok(())
     }
 
-    pub(super) fn matrix(&mut self, m: &mut Machine<'_>, b: &mut Block, i: usize, inst: &Inst, active: u32) -> Step<()> {
+    pub(super) fn matrix(
+        &mut self,
+        m: &mut Machine<'_>,
+        b: &mut Block,
+        i: usize,
+        inst: &Inst,
+        active: u32,
+    ) -> Step<()> {
         self.check_whole(m, b, inst, active)?;
         let f = self.fragments[i];
         match &inst.op {
@@ -95,9 +108,17 @@ impl Warp {
                 self.set(&f, *d, active, if defined == u32::MAX { u32::MAX } else { 0 }, &out);
             }
             Op::Mma { shape, d, a, b: bs, c } => {
-                let defined = a.iter().chain(bs.iter()).chain(c.iter()).all(|&s| self.defined(&f, s) == u32::MAX);
-                let read = |list: &[Src]| -> Vec<[u64; 32]> { list.iter().map(|&s| *self.get(m, &f, s)).collect() };
-                let out = multiply(shape, m.module.arch, &unpack_a(shape, &read(a)), &unpack_b(shape, &read(bs)), &unpack_c(shape, &read(c)));
+                let defined =
+                    a.iter().chain(bs.iter()).chain(c.iter()).all(|&s| self.defined(&f, s) == u32::MAX);
+                let read =
+                    |list: &[Src]| -> Vec<[u64; 32]> { list.iter().map(|&s| *self.get(m, &f, s)).collect() };
+                let out = multiply(
+                    shape,
+                    m.module.arch,
+                    &unpack_a(shape, &read(a)),
+                    &unpack_b(shape, &read(bs)),
+                    &unpack_c(shape, &read(c)),
+                );
                 let packed = pack_d(shape, &out, d.len());
                 for (&d, values) in d.iter().zip(&packed) {
                     self.set(&f, d, active, if defined { u32::MAX } else { 0 }, values);

@@ -4,7 +4,9 @@ use super::integer::{low, signed};
 use super::warp::lanes;
 use super::{Block, Machine, Step, Warp};
 use crate::float::ops::float2;
-use crate::ir::{Address, AtomOp, Float2, FloatMode, FloatType, Inst, Op, Order, Round, Scope, Space, Strength};
+use crate::ir::{
+    Address, AtomOp, Float2, FloatMode, FloatType, Inst, Op, Order, Round, Scope, Space, Strength,
+};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::race::{Access, Conflict, WEAK};
 use crate::report::{Fault, Report, Severity};
@@ -95,7 +97,8 @@ impl Warp {
             } else {
                 "read"
             };
-            let message = format!("Invalid __{}__ {what} of size {bytes} bytes: the address {why}", space.name());
+            let message =
+                format!("Invalid __{}__ {what} of size {bytes} bytes: the address {why}", space.name());
             let mut r = self.fault(m, b, inst, lane, fault, message);
             (r.address, r.space) = (Some(address), Some(space));
             Err(Box::new(r))
@@ -121,7 +124,9 @@ impl Warp {
         }
         match space {
             Space::Global | Space::Const | Space::Generic => {
-                let hit = |a: &crate::memory::Allocation| offset >= a.base && offset - a.base + bytes <= a.bytes.len() as u64;
+                let hit = |a: &crate::memory::Allocation| {
+                    offset >= a.base && offset - a.base + bytes <= a.bytes.len() as u64
+                };
                 let mut at = m.last_allocation;
                 if !m.memory.allocations.get(at).is_some_and(hit) {
                     at = match m.memory.find(offset) {
@@ -131,7 +136,9 @@ impl Warp {
                                 Some(a) if a.is_freed => format!("is in `{}`, which was freed", a.name),
                                 Some(a) => format!(
                                     "is out of bounds: {} bytes behind the end of the nearest allocation `{}` of {} bytes at {:#x}",
-                                    offset.saturating_add(bytes).saturating_sub(a.base + a.bytes.len() as u64),
+                                    offset
+                                        .saturating_add(bytes)
+                                        .saturating_sub(a.base + a.bytes.len() as u64),
                                     a.name,
                                     a.bytes.len(),
                                     a.base
@@ -169,7 +176,12 @@ impl Warp {
                 let f = &self.fragments[i];
                 let end = f.local_base + m.module.functions[f.function as usize].frame_bytes;
                 if offset.saturating_add(bytes) > u64::from(end) || self.local.is_empty() {
-                    return fault(m, space, Fault::OutOfBounds, "is out of bounds of the thread's local memory");
+                    return fault(
+                        m,
+                        space,
+                        Fault::OutOfBounds,
+                        "is out of bounds of the thread's local memory",
+                    );
                 }
                 Ok(Location::Local(offset as usize))
             }
@@ -185,7 +197,15 @@ impl Warp {
         }
     }
 
-    fn load_bytes(&self, m: &Machine<'_>, b: &Block, lane: u32, at: Location, bytes: usize, offset: usize) -> u64 {
+    fn load_bytes(
+        &self,
+        m: &Machine<'_>,
+        b: &Block,
+        lane: u32,
+        at: Location,
+        bytes: usize,
+        offset: usize,
+    ) -> u64 {
         let from: &[u8] = match at {
             _ if bytes == 0 => return 0,
             Location::Global(a, at) => &m.memory.allocations[a].bytes[at + offset..at + offset + bytes],
@@ -217,10 +237,15 @@ impl Warp {
                 let a = &mut m.memory.allocations[a];
                 (&mut a.bytes[at + offset..][..bytes], &mut a.written[at + offset..][..bytes])
             }
-            Location::Shared(at) => (&mut b.shared[at + offset..][..bytes], &mut b.shared_written[at + offset..][..bytes]),
+            Location::Shared(at) => {
+                (&mut b.shared[at + offset..][..bytes], &mut b.shared_written[at + offset..][..bytes])
+            }
             Location::Local(at) => {
                 let l = lane as usize;
-                (&mut self.local[l][at + offset..][..bytes], &mut self.local_written[l][at + offset..][..bytes])
+                (
+                    &mut self.local[l][at + offset..][..bytes],
+                    &mut self.local_written[l][at + offset..][..bytes],
+                )
             }
             Location::Param(_) => return,
         };
@@ -239,7 +264,16 @@ impl Warp {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the access and its context")]
-    fn check_written(&self, m: &mut Machine<'_>, b: &Block, inst: &Inst, lane: u32, at: Location, bytes: usize, address: u64) -> bool {
+    fn check_written(
+        &self,
+        m: &mut Machine<'_>,
+        b: &Block,
+        inst: &Inst,
+        lane: u32,
+        at: Location,
+        bytes: usize,
+        address: u64,
+    ) -> bool {
         if !m.options.check_initialized || self.is_written(m, b, lane, at, bytes) {
             return true;
         }
@@ -300,7 +334,18 @@ impl Warp {
         };
         if let Some(c) = conflict {
             let r = self.race(m, b, inst, lane, at.space(), bytes, mode.write, &c, address);
-            m.keep(r);
+            // A weak read and an atomic write: wrong unless the reader goes on to compare and swap there.
+            let reader = match (mode.write, c.wrote) {
+                (true, false) if mode.atomic => Some((c.with.block, u32::from(c.with.warp))),
+                (false, true) if c.with.strength > WEAK => Some((b.index, self.index)),
+                _ => None,
+            };
+            match reader {
+                Some((block, warp)) => {
+                    m.pending.entry((block, warp, address)).or_insert(r);
+                }
+                None => m.keep(r),
+            }
         }
     }
 
@@ -322,10 +367,14 @@ impl Warp {
             (false, _) => (Fault::WriteAfterRead, "WAR"),
             (true, false) => (Fault::ReadAfterWrite, "RAW"),
         };
-        let message = format!("Race reported: {kind} hazard at __{}__ memory, access of size {bytes} bytes", space.name());
+        let message = format!(
+            "Race reported: {kind} hazard at __{}__ memory, access of size {bytes} bytes",
+            space.name()
+        );
         let mut r = self.fault(m, b, inst, lane, fault, message);
         // Lanes of one warp that count on running in step.
-        let in_warp = c.with.block == b.index && u32::from(c.with.warp) == self.index && c.with.line != inst.line;
+        let in_warp =
+            c.with.block == b.index && u32::from(c.with.warp) == self.index && c.with.line != inst.line;
         r.severity = if in_warp { Severity::Warning } else { Severity::Error };
         (r.address, r.space) = (Some(address), Some(space));
         r.other = Some(m.other(&c.with, c.wrote));
@@ -367,7 +416,14 @@ impl Warp {
         }
     }
 
-    pub(super) fn memory(&mut self, m: &mut Machine<'_>, b: &mut Block, i: usize, inst: &Inst, active: u32) -> Step<()> {
+    pub(super) fn memory(
+        &mut self,
+        m: &mut Machine<'_>,
+        b: &mut Block,
+        i: usize,
+        inst: &Inst,
+        active: u32,
+    ) -> Step<()> {
         let f = self.fragments[i];
         match &inst.op {
             Op::Ld { space, ty, strength, d, address, used, .. } => {
@@ -408,13 +464,15 @@ impl Warp {
                 let element = ty.bytes() as usize;
                 let bytes = element * s.len();
                 let mode = Mode { write: true, strength: strength_of(*strength), atomic: false };
-                let releases = matches!(strength, Strength::Strong(_, Order::Release)) || (mode.strength > WEAK && b.fenced);
+                let releases = matches!(strength, Strength::Strong(_, Order::Release))
+                    || (mode.strength > WEAK && b.fenced);
                 if releases {
                     self.release(m, b, i, address, *space, active);
                 }
                 for lane in lanes(active) {
                     let a = self.effective(m, i, address, lane);
-                    let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
+                    let at =
+                        self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
                     let mut same = true;
                     for (n, &s) in s.iter().enumerate() {
                         let v = low(self.get(m, &f, s)[lane as usize], ty.bits());
@@ -460,14 +518,17 @@ impl Warp {
                         // Only the bytes that are read must be there; the address is aligned to the copy all the same.
                         let mode = Mode { write: false, ..mode };
                         let read = (u64::from(n), whole);
-                        if let Location::Global(a, start) = self.locate(m, b, i, inst, lane, Space::Global, g, read, mode)? {
+                        if let Location::Global(a, start) =
+                            self.locate(m, b, i, inst, lane, Space::Global, g, read, mode)?
+                        {
                             from = (a, start);
                             let at = Location::Global(a, start);
                             self.check_written(m, b, inst, lane, at, n as usize, g);
                             self.check_race(m, b, inst, lane, at, n as usize, mode, false, g);
                         }
                     }
-                    let copy = Copy { shared: to as u64, global: from, bytes: *bytes, source: n, line: inst.line };
+                    let copy =
+                        Copy { shared: to as u64, global: from, bytes: *bytes, source: n, line: inst.line };
                     if let Some(open) = self.copies[lane as usize].last_mut() {
                         open.push(copy);
                     }
@@ -484,8 +545,12 @@ impl Warp {
                     self.complete_copies(m, b, lane, *pending);
                 }
             }
-            Op::LdMatrix { d, trans, address } => self.load_matrix(m, b, i, inst, active, d, *trans, address)?,
-            Op::StMatrix { s, trans, address } => self.store_matrix(m, b, i, inst, active, s, *trans, address)?,
+            Op::LdMatrix { d, trans, address } => {
+                self.load_matrix(m, b, i, inst, active, d, *trans, address)?
+            }
+            Op::StMatrix { s, trans, address } => {
+                self.store_matrix(m, b, i, inst, active, s, *trans, address)?
+            }
             _ => {}
         }
         Ok(())
@@ -527,7 +592,15 @@ impl Warp {
     }
 
     /// What this block did so far happens before what acquires from the addresses.
-    fn release(&self, m: &mut Machine<'_>, b: &mut Block, i: usize, address: &Address, space: Space, active: u32) {
+    fn release(
+        &self,
+        m: &mut Machine<'_>,
+        b: &mut Block,
+        i: usize,
+        address: &Address,
+        space: Space,
+        active: u32,
+    ) {
         for lane in lanes(active) {
             if let Some(k) = self.key(m, i, address, space, lane) {
                 let to = m.released.entry(k).or_default();
@@ -543,7 +616,16 @@ impl Warp {
 
     /// What was released at the addresses happens before what this block does now, or behind its next fence.
     #[allow(clippy::too_many_arguments, reason = "the operands of the instruction and its context")]
-    fn acquire(&self, m: &Machine<'_>, b: &mut Block, i: usize, address: &Address, space: Space, active: u32, now: bool) {
+    fn acquire(
+        &self,
+        m: &Machine<'_>,
+        b: &mut Block,
+        i: usize,
+        address: &Address,
+        space: Space,
+        active: u32,
+        now: bool,
+    ) {
         if m.released.is_empty() {
             return;
         }
@@ -559,7 +641,9 @@ impl Warp {
     }
 
     fn atomic(&mut self, m: &mut Machine<'_>, b: &mut Block, i: usize, inst: &Inst, active: u32) -> Step<()> {
-        let Op::Atom { op, space, ty, scope, order, d, address, b: value, c } = &inst.op else { return Ok(()) };
+        let Op::Atom { op, space, ty, scope, order, d, address, b: value, c } = &inst.op else {
+            return Ok(());
+        };
         let f = self.fragments[i];
         self.check_address(m, b, i, inst, address, active);
         let element = ty.bytes() as usize;
@@ -576,6 +660,9 @@ impl Warp {
             let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
             self.check_written(m, b, inst, lane, at, bytes, a);
             self.check_race(m, b, inst, lane, at, bytes, mode, false, a);
+            if *op == AtomOp::Cas {
+                m.pending.remove(&(b.index, self.index, a));
+            }
             for (n, &v) in value.iter().enumerate() {
                 let old = self.load_bytes(m, b, lane, at, element, n * element);
                 let operand = low(self.get(m, &f, v)[l], ty.bits());
@@ -609,7 +696,9 @@ impl Warp {
         if a >= SHARED_WINDOW {
             a -= SHARED_WINDOW;
         }
-        let Location::Shared(at) = self.locate(m, b, i, inst, lane, Space::Shared, a, (16, 16), mode)? else { return Ok([0; 8]) };
+        let Location::Shared(at) = self.locate(m, b, i, inst, lane, Space::Shared, a, (16, 16), mode)? else {
+            return Ok([0; 8]);
+        };
         let place = Location::Shared(at);
         let mut row = [0; 8];
         if let Some(new) = write {
@@ -630,7 +719,17 @@ impl Warp {
 }
 
 fn plain(ty: FloatType, lanes: u8, ftz: bool) -> FloatMode {
-    FloatMode { ty, lanes, round: Round::Nearest, ftz, sat: false, relu: false, nan: false, abs: false, xorsign: false }
+    FloatMode {
+        ty,
+        lanes,
+        round: Round::Nearest,
+        ftz,
+        sat: false,
+        relu: false,
+        nan: false,
+        abs: false,
+        xorsign: false,
+    }
 }
 
 /// The new value of a read-modify-write operation.

@@ -59,7 +59,8 @@ fn dot(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
         }
         _ if s.a.class() != Class::Float => {
             let value = |v: u64, t: Type| if t.is_signed() { signed(v, t.bits()) } else { v as i64 };
-            let sum: i64 = x.iter().zip(y).map(|(&x, &y)| value(x, s.a) * value(y, s.b)).sum::<i64>() + signed(c, 32);
+            let sum: i64 =
+                x.iter().zip(y).map(|(&x, &y)| value(x, s.a) * value(y, s.b)).sum::<i64>() + signed(c, 32);
             let sum = if s.satfinite { sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) } else { sum };
             u64::from(sum as u32)
         }
@@ -112,7 +113,7 @@ fn fused(s: &Mma, x: &[u64], y: &[u64], acc: Number, fraction: i32) -> Number {
     let mut terms: Vec<(Number, i32)> = Vec::with_capacity(x.len() + 1);
     for (&x, &y) in x.iter().zip(y) {
         let ((m, e), (n, f)) = (operand(s.a, x), operand(s.b, y));
-        terms.push((m.mul(n), e + f));
+        terms.push((m.product(n), e + f));
     }
     let top = match acc {
         Number::Finite { exponent, mantissa, .. } if mantissa != 0 => {
@@ -147,11 +148,20 @@ fn fused(s: &Mma, x: &[u64], y: &[u64], acc: Number, fraction: i32) -> Number {
         let Number::Finite { negative, exponent, mantissa, .. } = *n else { continue };
         let shift = exponent - lowest;
         // Terms are below 4 * 2^largest, so that a shift to the left stays small.
-        let magnitude = if shift >= 0 { mantissa << shift.min(100) } else { mantissa.checked_shr(shift.unsigned_abs()).unwrap_or(0) };
+        let magnitude = if shift >= 0 {
+            mantissa << shift.min(100)
+        } else {
+            mantissa.checked_shr(shift.unsigned_abs()).unwrap_or(0)
+        };
         sum += if negative { -(magnitude as i128) } else { magnitude as i128 };
         all_negative &= negative;
     }
-    Number::Finite { negative: sum < 0 || (sum == 0 && all_negative), exponent: lowest, mantissa: sum.unsigned_abs(), sticky: false }
+    Number::Finite {
+        negative: sum < 0 || (sum == 0 && all_negative),
+        exponent: lowest,
+        mantissa: sum.unsigned_abs(),
+        sticky: false,
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +169,18 @@ mod tests {
     use super::*;
 
     fn shape(a: Type, k: u16) -> Mma {
-        Mma { m: 16, n: 8, k, a, b: a, c: Type::F32, d: Type::F32, satfinite: false, xor: false, transposed: (false, false) }
+        Mma {
+            m: 16,
+            n: 8,
+            k,
+            a,
+            b: a,
+            c: Type::F32,
+            d: Type::F32,
+            satfinite: false,
+            xor: false,
+            transposed: (false, false),
+        }
     }
 
     fn f(x: f32) -> u64 {

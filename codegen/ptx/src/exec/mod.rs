@@ -24,6 +24,7 @@ use crate::race::{Access, Shadow};
 use crate::report::{Fault, Other, Report, Severity, Thread};
 use barrier::Barrier;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 pub(crate) use warp::{Lanes, Warp};
 
 /// What is checked, and limits.
@@ -45,7 +46,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { check_initialized: true, check_races: true, fuel: 1 << 40, max_reports: 100, memory_limit: 1 << 32, blocks: u64::MAX }
+        Options {
+            check_initialized: true,
+            check_races: true,
+            fuel: 1 << 40,
+            max_reports: 100,
+            memory_limit: 1 << 32,
+            blocks: u64::MAX,
+        }
     }
 }
 
@@ -117,6 +125,9 @@ pub(crate) struct Machine<'m> {
     /// What releases at an address published: the clock of each block's releases.
     pub(crate) released: FxHashMap<u64, FxHashMap<u32, u32>>,
     pub(crate) reports: Vec<Report>,
+    /// Races of a weak read with an atomic write, by block, warp and address of the reader: a compare-and-swap behind the read
+    /// makes it harmless, because it finds out that the value changed.
+    pub(crate) pending: BTreeMap<(u32, u32, u64), Report>,
     seen: FxHashMap<(Fault, u32, u32), usize>,
     pub(crate) thread_instructions: u64,
     pub(crate) warp_instructions: u64,
@@ -214,12 +225,17 @@ pub fn launch(
         races,
         released: FxHashMap::default(),
         reports: Vec::new(),
+        pending: BTreeMap::new(),
         seen: FxHashMap::default(),
         thread_instructions: 0,
         warp_instructions: 0,
         last_allocation: 0,
     };
-    match machine.run() {
+    let result = machine.run();
+    for (_, report) in std::mem::take(&mut machine.pending) {
+        machine.keep(report);
+    }
+    match result {
         Ok(()) => Ok(Outcome {
             reports: machine.reports,
             thread_instructions: machine.thread_instructions,
@@ -262,15 +278,25 @@ fn check_launch(module: &Module, kernel: usize, launch: &Launch) -> Result<(), S
     if let Some(required) = f.reqntid
         && required != launch.block
     {
-        return Err(format!("the kernel requires blocks of {required:?} threads, the launch has {:?}", launch.block));
+        return Err(format!(
+            "the kernel requires blocks of {required:?} threads, the launch has {:?}",
+            launch.block
+        ));
     }
     if let Some(most) = f.maxntid
         && threads > product(most)
     {
-        return Err(format!("the kernel allows blocks of {} threads, the launch has {threads}", product(most)));
+        return Err(format!(
+            "the kernel allows blocks of {} threads, the launch has {threads}",
+            product(most)
+        ));
     }
     if f.params.len() != launch.arguments.len() {
-        return Err(format!("the kernel has {} parameters, the launch {}", f.params.len(), launch.arguments.len()));
+        return Err(format!(
+            "the kernel has {} parameters, the launch {}",
+            f.params.len(),
+            launch.arguments.len()
+        ));
     }
     for (p, a) in f.params.iter().zip(&launch.arguments) {
         if p.bytes as usize != a.len() {
@@ -289,11 +315,14 @@ impl<'m> Machine<'m> {
         let threads: u32 = self.launch.block.iter().product();
         let f = &self.module.functions[self.kernel as usize];
         let registers = u64::from(f.registers) * 260 + u64::from(f.predicates) * 8;
-        let per_block =
-            u64::from(threads.div_ceil(32)) * (registers + 32 * u64::from(f.frame_bytes)) + 2 * self.shared.window;
+        let per_block = u64::from(threads.div_ceil(32)) * (registers + 32 * u64::from(f.frame_bytes))
+            + 2 * self.shared.window;
         let resident = (self.options.memory_limit / per_block.max(1)).min(MAX_BLOCKS as u64) as usize;
         if resident == 0 {
-            return Err(self.launch_fault(format!("a block takes {per_block} bytes; the limit is {}", self.options.memory_limit)));
+            return Err(self.launch_fault(format!(
+                "a block takes {per_block} bytes; the limit is {}",
+                self.options.memory_limit
+            )));
         }
         // Round robin: a block runs until it ends or its slice does; then the next starts or goes on.
         let mut turn = 0;
@@ -302,7 +331,11 @@ impl<'m> Machine<'m> {
                 return Ok(());
             }
             if next < total && (blocks.is_empty() || (turn >= blocks.len() && blocks.len() < resident)) {
-                let (x, y, z) = (next % u64::from(gx), next / u64::from(gx) % u64::from(gy), next / u64::from(gx) / u64::from(gy));
+                let (x, y, z) = (
+                    next % u64::from(gx),
+                    next / u64::from(gx) % u64::from(gy),
+                    next / u64::from(gx) / u64::from(gy),
+                );
                 blocks.push(self.new_block(next as u32, [x as u32, y as u32, z as u32]));
                 next += 1;
                 turn = blocks.len() - 1;
@@ -380,7 +413,14 @@ impl<'m> Machine<'m> {
         self.module.lines.get((line as usize).wrapping_sub(1)).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn report(&self, fault: Fault, severity: Severity, message: String, line: u32, thread: Thread) -> Report {
+    pub(crate) fn report(
+        &self,
+        fault: Fault,
+        severity: Severity,
+        message: String,
+        line: u32,
+        thread: Thread,
+    ) -> Report {
         Report {
             fault,
             severity,

@@ -139,9 +139,11 @@ impl Warp {
         self.syncs += 1;
         let number = self.syncs;
         // A synchronization of more lanes makes older ones of fewer superfluous.
-        let at = self.recent.iter().position(|s| s.mask & !mask == 0).unwrap_or_else(|| {
-            (0..8).min_by_key(|&i| self.recent[i].number).unwrap_or(0)
-        });
+        let at = self
+            .recent
+            .iter()
+            .position(|s| s.mask & !mask == 0)
+            .unwrap_or_else(|| (0..8).min_by_key(|&i| self.recent[i].number).unwrap_or(0));
         self.recent[at] = Sync { mask, number };
     }
 
@@ -282,15 +284,25 @@ impl Warp {
             let mut active = f.mask;
             if let Some((p, negated)) = inst.guard {
                 let bits = self.pred(&f, p);
-                if m.options.check_initialized && self.pred_defined(&f, PredSrc::Reg(p, false)) & f.mask != f.mask {
-                    self.undefined(m, b, inst, f.mask & !self.pred_defined(&f, PredSrc::Reg(p, false)), "the guard");
+                if m.options.check_initialized
+                    && self.pred_defined(&f, PredSrc::Reg(p, false)) & f.mask != f.mask
+                {
+                    self.undefined(
+                        m,
+                        b,
+                        inst,
+                        f.mask & !self.pred_defined(&f, PredSrc::Reg(p, false)),
+                        "the guard",
+                    );
                 }
                 active &= if negated { !bits } else { bits };
             }
             used += 1;
             m.warp_instructions += 1;
             m.thread_instructions += u64::from(active.count_ones());
-            if m.warp_instructions & 0xFFF == 0 && m.thread_instructions.max(m.warp_instructions) > m.options.fuel {
+            if m.warp_instructions & 0xFFF == 0
+                && m.thread_instructions.max(m.warp_instructions) > m.options.fuel
+            {
                 return Err(self.out_of_fuel(m, b, inst, &f));
             }
             match &inst.op {
@@ -318,7 +330,11 @@ impl Warp {
                             continue;
                         }
                         let Some(&t) = targets.get(values[lane as usize] as u32 as usize) else {
-                            let what = format!("brx.idx with index {} of {} targets", values[lane as usize] as u32, targets.len());
+                            let what = format!(
+                                "brx.idx with index {} of {} targets",
+                                values[lane as usize] as u32,
+                                targets.len()
+                            );
                             return Err(Box::new(self.fault(m, b, inst, lane, Fault::InvalidCall, what)));
                         };
                         part(t, lane);
@@ -342,7 +358,14 @@ impl Warp {
                 }
                 Op::Trap if active != 0 => {
                     let lane = active.trailing_zeros();
-                    return Err(Box::new(self.fault(m, b, inst, lane, Fault::Trap, "trap was executed".into())));
+                    return Err(Box::new(self.fault(
+                        m,
+                        b,
+                        inst,
+                        lane,
+                        Fault::Trap,
+                        "trap was executed".into(),
+                    )));
                 }
                 Op::Call(call) => {
                     if active == 0 {
@@ -354,7 +377,14 @@ impl Warp {
                 }
                 Op::Unsupported(what) if active != 0 => {
                     let what = format!("`{what}` is not executed by this implementation");
-                    return Err(Box::new(self.fault(m, b, inst, active.trailing_zeros(), Fault::Unsupported, what)));
+                    return Err(Box::new(self.fault(
+                        m,
+                        b,
+                        inst,
+                        active.trailing_zeros(),
+                        Fault::Unsupported,
+                        what,
+                    )));
                 }
                 _ => {
                     if active == 0 {
@@ -382,7 +412,9 @@ impl Warp {
     fn separate(&mut self, i: usize, parts: &[(u32, u32)], meet: u32) {
         let f = self.fragments[i];
         let mut join = f.join;
-        let known = join != NO_JOIN && self.joins[join as usize].call.is_none() && self.joins[join as usize].resume.pc == meet;
+        let known = join != NO_JOIN
+            && self.joins[join as usize].call.is_none()
+            && self.joins[join as usize].resume.pc == meet;
         if meet != u32::MAX && !known {
             let resume = Fragment { pc: meet, ..f };
             join = self.new_join(Join { expected: f.mask, arrived: 0, resume, call: None, is_free: false });
@@ -396,7 +428,9 @@ impl Warp {
 
     /// Whether a fragment is where its lanes meet others.
     fn at_join(&self, f: &Fragment) -> bool {
-        f.join != NO_JOIN && self.joins[f.join as usize].call.is_none() && self.joins[f.join as usize].resume.pc == f.pc
+        f.join != NO_JOIN
+            && self.joins[f.join as usize].call.is_none()
+            && self.joins[f.join as usize].resume.pc == f.pc
     }
 
     fn new_join(&mut self, join: Join) -> u32 {
@@ -477,7 +511,15 @@ impl Warp {
         }
     }
 
-    fn call(&mut self, m: &Machine<'_>, b: &Block, i: usize, active: u32, inst: &Inst, call: &crate::ir::Call) -> Step<()> {
+    fn call(
+        &mut self,
+        m: &Machine<'_>,
+        b: &Block,
+        i: usize,
+        active: u32,
+        inst: &Inst,
+        call: &crate::ir::Call,
+    ) -> Step<()> {
         let f = self.fragments[i];
         // Lanes of an indirect call may call different functions: one of them now, the others from the same instruction.
         let mut now = active;
@@ -489,7 +531,14 @@ impl Warp {
                 let first = values[lane as usize];
                 now = lanes(active).filter(|&l| values[l as usize] == first).fold(0, |a, l| a | 1 << l);
                 match m.module.functions.get(first as usize) {
-                    Some(c) if c.is_defined && !c.is_kernel && c.params.len() == call.arguments.len() && c.returns.len() == call.results.len() => first as u32,
+                    Some(c)
+                        if c.is_defined
+                            && !c.is_kernel
+                            && c.params.len() == call.arguments.len()
+                            && c.returns.len() == call.results.len() =>
+                    {
+                        first as u32
+                    }
                     _ => {
                         let what = format!("{first:#x} is no function with the parameters of this call");
                         return Err(Box::new(self.fault(m, b, inst, lane, Fault::InvalidCall, what)));
@@ -515,7 +564,8 @@ impl Warp {
             }
             return self.call(m, b, i, now, inst, call);
         }
-        let (caller, target) = (&m.module.functions[f.function as usize], &m.module.functions[callee as usize]);
+        let (caller, target) =
+            (&m.module.functions[f.function as usize], &m.module.functions[callee as usize]);
         let local_base = (f.local_base + caller.frame_bytes).next_multiple_of(16);
         if f.depth >= MAX_CALLS || local_base + target.frame_bytes > MAX_LOCAL_BYTES {
             let what = "calls nest too deep: the stack of the thread is exhausted".to_owned();
@@ -575,7 +625,10 @@ impl Warp {
                 let (from, n) = ((f.local_base + offset) as usize, bytes.min(p.bytes) as usize);
                 if let Some(r) = p.register {
                     for lane in lanes(f.mask) {
-                        let v = self.local[lane as usize][from..from + n.min(8)].iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
+                        let v = self.local[lane as usize][from..from + n.min(8)]
+                            .iter()
+                            .rev()
+                            .fold(0, |v, &b| v << 8 | u64::from(b));
                         self.set_lane(g, r, lane as usize, v);
                     }
                     return;
@@ -612,7 +665,10 @@ impl Warp {
                 let l = lane as usize;
                 let value = match p.register {
                     Some(reg) => self.registers[(g.base + reg.0) as usize][l],
-                    None => self.local[l][from..from + (p.bytes as usize).min(8)].iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)),
+                    None => self.local[l][from..from + (p.bytes as usize).min(8)]
+                        .iter()
+                        .rev()
+                        .fold(0, |v, &b| v << 8 | u64::from(b)),
                 };
                 match *r {
                     Passed::Result(reg) => self.set_lane(f, reg, l, value),
@@ -634,7 +690,15 @@ impl Warp {
     }
 
     /// A report of an instruction.
-    pub(crate) fn fault(&self, m: &Machine<'_>, b: &Block, inst: &Inst, lane: u32, fault: Fault, message: String) -> Report {
+    pub(crate) fn fault(
+        &self,
+        m: &Machine<'_>,
+        b: &Block,
+        inst: &Inst,
+        lane: u32,
+        fault: Fault,
+        message: String,
+    ) -> Report {
         m.report(fault, Severity::Error, message, inst.line, m.thread(self.index, lane.min(31), b.ctaid))
     }
 

@@ -31,17 +31,45 @@ pub struct Row {
 
 /// The stated error of each approximate instruction. A trailing `.ftz` has no effect on the stated error.
 pub const ERRORS: &[Row] = &[
-    Row { instruction: "div.approx.f32", error: Error::Ulp(2.0), range: "|b| in [2^-126, 2^126]; above 0, or NaN of inf/b" },
+    Row {
+        instruction: "div.approx.f32",
+        error: Error::Ulp(2.0),
+        range: "|b| in [2^-126, 2^126]; above 0, or NaN of inf/b",
+    },
     Row { instruction: "div.full.f32", error: Error::Ulp(2.0), range: "all" },
     Row { instruction: "rcp.approx.f32", error: Error::Ulp(1.0), range: "all" },
-    Row { instruction: "rcp.approx.ftz.f64", error: Error::Unstated, range: "a rough approximation of the upper 32 bits" },
-    Row { instruction: "sqrt.approx.f32", error: Error::Relative(1.192_092_895_507_812_5e-7), range: "x > 0 (2^-23)" },
+    Row {
+        instruction: "rcp.approx.ftz.f64",
+        error: Error::Unstated,
+        range: "a rough approximation of the upper 32 bits",
+    },
+    Row {
+        instruction: "sqrt.approx.f32",
+        error: Error::Relative(1.192_092_895_507_812_5e-7),
+        range: "x > 0 (2^-23)",
+    },
     Row { instruction: "rsqrt.approx.f32", error: Error::Relative(1.277_653_6e-7), range: "x > 0 (2^-22.9)" },
     Row { instruction: "rsqrt.approx.f64", error: Error::Unstated, range: "all" },
-    Row { instruction: "rsqrt.approx.ftz.f64", error: Error::Unstated, range: "a rough approximation of the upper 32 bits" },
-    Row { instruction: "sin.approx.f32", error: Error::Absolute(6.743_495_8e-7), range: "|x| <= 2 pi (2^-20.5); 2^-14.7 up to 100 pi" },
-    Row { instruction: "cos.approx.f32", error: Error::Absolute(6.743_495_8e-7), range: "|x| <= 2 pi (2^-20.5); 2^-14.7 up to 100 pi" },
-    Row { instruction: "lg2.approx.f32", error: Error::AbsoluteWithin(0.5, 2.0, 2.384_185_791_015_625e-7, 2.384_185_791_015_625e-7), range: "x > 0 (2^-22)" },
+    Row {
+        instruction: "rsqrt.approx.ftz.f64",
+        error: Error::Unstated,
+        range: "a rough approximation of the upper 32 bits",
+    },
+    Row {
+        instruction: "sin.approx.f32",
+        error: Error::Absolute(6.743_495_8e-7),
+        range: "|x| <= 2 pi (2^-20.5); 2^-14.7 up to 100 pi",
+    },
+    Row {
+        instruction: "cos.approx.f32",
+        error: Error::Absolute(6.743_495_8e-7),
+        range: "|x| <= 2 pi (2^-20.5); 2^-14.7 up to 100 pi",
+    },
+    Row {
+        instruction: "lg2.approx.f32",
+        error: Error::AbsoluteWithin(0.5, 2.0, 2.384_185_791_015_625e-7, 2.384_185_791_015_625e-7),
+        range: "x > 0 (2^-22)",
+    },
     Row { instruction: "ex2.approx.f32", error: Error::Ulp(2.0), range: "all" },
     Row { instruction: "ex2.approx.f16", error: Error::Relative(0.001_046_653_8), range: "all (2^-9.9)" },
     Row { instruction: "ex2.approx.bf16", error: Error::Relative(0.007_812_5), range: "all (2^-7)" },

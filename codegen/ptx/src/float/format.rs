@@ -125,8 +125,11 @@ impl Format {
         }
         let (field, fraction) = (magnitude >> self.fraction, magnitude & ((1 << self.fraction) - 1));
         let lowest = 1 - self.bias() - self.fraction as i32;
-        let (mantissa, exponent) =
-            if field == 0 { (fraction, lowest) } else { (fraction | (1 << self.fraction), lowest + field as i32 - 1) };
+        let (mantissa, exponent) = if field == 0 {
+            (fraction, lowest)
+        } else {
+            (fraction | (1 << self.fraction), lowest + field as i32 - 1)
+        };
         Number::Finite { negative, exponent, mantissa: u128::from(mantissa), sticky: false }
     }
 
@@ -150,7 +153,15 @@ impl Format {
         }
     }
 
-    fn round_finite(self, negative: bool, exponent: i32, mantissa: u128, sticky: bool, round: Round, overflow: Overflow) -> u64 {
+    fn round_finite(
+        self,
+        negative: bool,
+        exponent: i32,
+        mantissa: u128,
+        sticky: bool,
+        round: Round,
+        overflow: Overflow,
+    ) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         if mantissa == 0 && !sticky {
             return sign;
@@ -233,13 +244,18 @@ impl Number {
 
     /// The product, exact for mantissas of at most 64 bits.
     #[must_use]
-    pub fn mul(self, rhs: Self) -> Self {
+    pub fn product(self, rhs: Self) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) => Nan,
             (Infinite(a), Infinite(b)) => Infinite(a != b),
-            (Infinite(a), Finite { negative, mantissa, .. }) | (Finite { negative, mantissa, .. }, Infinite(a)) => {
-                if mantissa == 0 { Nan } else { Infinite(a != negative) }
+            (Infinite(a), Finite { negative, mantissa, .. })
+            | (Finite { negative, mantissa, .. }, Infinite(a)) => {
+                if mantissa == 0 {
+                    Nan
+                } else {
+                    Infinite(a != negative)
+                }
             }
             (
                 Finite { negative: a, exponent: e, mantissa: m, .. },
@@ -250,7 +266,7 @@ impl Number {
 
     /// The sum; `round` says the sign of an exact zero.
     #[must_use]
-    pub fn add(self, rhs: Self, round: Round) -> Self {
+    pub fn sum(self, rhs: Self, round: Round) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) => Nan,
@@ -276,7 +292,8 @@ impl Number {
                 let ((m, e), (n, f)) = (normalize(m, e), normalize(n, f));
                 // The larger magnitude first.
                 let swap = (e, m) < (f, n);
-                let ((na, m, e), (nb, n, f)) = if swap { ((b, n, f), (a, m, e)) } else { ((a, m, e), (b, n, f)) };
+                let ((na, m, e), (nb, n, f)) =
+                    if swap { ((b, n, f), (a, m, e)) } else { ((a, m, e), (b, n, f)) };
                 let distance = (e - f) as u32;
                 let (aligned, lost) = if distance > TOP + 1 {
                     (0, true)
@@ -290,7 +307,12 @@ impl Number {
                 // What was cut off makes the difference smaller by less than one in the lowest bit.
                 let difference = m - aligned - u128::from(lost);
                 if difference == 0 && !lost {
-                    return Finite { negative: round == Round::Down, exponent: 0, mantissa: 0, sticky: false };
+                    return Finite {
+                        negative: round == Round::Down,
+                        exponent: 0,
+                        mantissa: 0,
+                        sticky: false,
+                    };
                 }
                 Finite { negative: na, exponent: e, mantissa: difference, sticky: lost }
             }
@@ -299,7 +321,7 @@ impl Number {
 
     /// The quotient, of mantissas of at most 53 bits.
     #[must_use]
-    pub fn div(self, rhs: Self) -> Self {
+    pub fn quotient(self, rhs: Self) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) | (Infinite(_), Infinite(_)) => Nan,
@@ -360,7 +382,11 @@ impl Number {
             let (kept, half, rest) = if shift >= 128 {
                 (0, false, mantissa != 0)
             } else {
-                (mantissa >> shift, mantissa >> (shift - 1) & 1 == 1, mantissa & ((1 << (shift - 1)) - 1) != 0)
+                (
+                    mantissa >> shift,
+                    mantissa >> (shift - 1) & 1 == 1,
+                    mantissa & ((1 << (shift - 1)) - 1) != 0,
+                )
             };
             let up = match round {
                 Round::Nearest => half && (rest || kept & 1 == 1),
@@ -393,7 +419,9 @@ mod tests {
 
     #[test]
     fn every_value_of_narrow_formats_reads_back() {
-        for (f, bits) in [(F16, 16), (BF16, 16), (TF32, 19), (E4M3, 8), (E5M2, 8), (E2M3, 6), (E3M2, 6), (E2M1, 4)] {
+        for (f, bits) in
+            [(F16, 16), (BF16, 16), (TF32, 19), (E4M3, 8), (E5M2, 8), (E2M3, 6), (E3M2, 6), (E2M1, 4)]
+        {
             for v in 0..1_u64 << bits {
                 let expected = if f.is_nan(v) { f.nan() } else { v };
                 for r in ROUNDS {
@@ -409,24 +437,40 @@ mod tests {
         for v in 0..=u16::MAX {
             let x = half::f16::from_bits(v);
             if !x.is_nan() {
-                assert_eq!(F32.round(F16.unpack(u64::from(v)), Round::Nearest, Overflow::Ieee) as u32, x.to_f32().to_bits());
+                assert_eq!(
+                    F32.round(F16.unpack(u64::from(v)), Round::Nearest, Overflow::Ieee) as u32,
+                    x.to_f32().to_bits()
+                );
             }
             let x = half::bf16::from_bits(v);
             if !x.is_nan() {
-                assert_eq!(F32.round(BF16.unpack(u64::from(v)), Round::Nearest, Overflow::Ieee) as u32, x.to_f32().to_bits());
+                assert_eq!(
+                    F32.round(BF16.unpack(u64::from(v)), Round::Nearest, Overflow::Ieee) as u32,
+                    x.to_f32().to_bits()
+                );
             }
         }
         // Every f32 whose low bits are a pattern around the halves, through to f16 and bf16.
         for high in 0..=u16::MAX {
-            for low in [0_u32, 1, 0x7FF, 0x800, 0xFFF, 0x1000, 0x1001, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xFFFF] {
+            for low in [
+                0_u32, 1, 0x7FF, 0x800, 0xFFF, 0x1000, 0x1001, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xFFFF,
+            ] {
                 let bits = (u32::from(high) << 16) | low;
                 let x = f32::from_bits(bits);
                 if x.is_nan() {
                     continue;
                 }
                 let n = F32.unpack(u64::from(bits));
-                assert_eq!(F16.round(n, Round::Nearest, Overflow::Ieee) as u16, half::f16::from_f32(x).to_bits(), "{x:e}");
-                assert_eq!(BF16.round(n, Round::Nearest, Overflow::Ieee) as u16, half::bf16::from_f32(x).to_bits(), "{x:e}");
+                assert_eq!(
+                    F16.round(n, Round::Nearest, Overflow::Ieee) as u16,
+                    half::f16::from_f32(x).to_bits(),
+                    "{x:e}"
+                );
+                assert_eq!(
+                    BF16.round(n, Round::Nearest, Overflow::Ieee) as u16,
+                    half::bf16::from_f32(x).to_bits(),
+                    "{x:e}"
+                );
             }
         }
     }
@@ -437,12 +481,16 @@ mod tests {
         let value = |v: u64| f64::from_bits(F64.round(E4M3.unpack(v), Round::Nearest, Overflow::Ieee));
         assert_eq!((value(0x7E), value(0x08), value(0x01)), (448.0, 0.015625, 0.001953125));
         let from = |x: f64| E4M3.round(F64.unpack(x.to_bits()), Round::Nearest, Overflow::Saturate);
-        assert_eq!((from(464.0), from(1e9), from(-1e9), from(17.0), from(19.0)), (0x7E, 0x7E, 0xFE, 0x58, 0x5A));
+        assert_eq!(
+            (from(464.0), from(1e9), from(-1e9), from(17.0), from(19.0)),
+            (0x7E, 0x7E, 0xFE, 0x58, 0x5A)
+        );
         // E5M2: largest 57344, smallest normal 2^-14, smallest subnormal 2^-16. E2M1: 0 0.5 1 1.5 2 3 4 6.
         let value = |v: u64| f64::from_bits(F64.round(E5M2.unpack(v), Round::Nearest, Overflow::Ieee));
         assert_eq!((value(0x7B), value(0x04), value(0x01)), (57344.0, 6.103515625e-5, 1.52587890625e-5));
-        let values: Vec<f64> =
-            (0..8).map(|v| f64::from_bits(F64.round(E2M1.unpack(v), Round::Nearest, Overflow::Ieee))).collect();
+        let values: Vec<f64> = (0..8)
+            .map(|v| f64::from_bits(F64.round(E2M1.unpack(v), Round::Nearest, Overflow::Ieee)))
+            .collect();
         assert_eq!(values, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]);
     }
 
@@ -462,7 +510,9 @@ mod tests {
             if i % 2 == 0 {
                 // Exponents close to each other.
                 b = (b & !(0x7FF << 52)) | ((((a >> 52) & 0x7FF).wrapping_add(b % 5)) & 0x7FF) << 52;
-                c = (c & !(0x7FF << 52)) | ((((a >> 52) & 0x7FF).wrapping_mul(2).wrapping_sub(1021).wrapping_add(c % 70)) & 0x7FF) << 52;
+                c = (c & !(0x7FF << 52))
+                    | ((((a >> 52) & 0x7FF).wrapping_mul(2).wrapping_sub(1021).wrapping_add(c % 70)) & 0x7FF)
+                        << 52;
             }
             if i % 7 == 0 {
                 a &= !0xFFFF_FFFF;
@@ -471,21 +521,28 @@ mod tests {
             let (m, n, k) = (F64.unpack(a), F64.unpack(b), F64.unpack(c));
             let check = |got: Number, want: f64, what: &str| {
                 let got = f64::from_bits(F64.round(got, Round::Nearest, Overflow::Ieee));
-                assert!(got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()), "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}");
+                assert!(
+                    got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()),
+                    "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}"
+                );
             };
-            check(m.add(n, Round::Nearest), x + y, "add");
-            check(m.mul(n), x * y, "mul");
-            check(m.div(n), x / y, "div");
+            check(m.sum(n, Round::Nearest), x + y, "add");
+            check(m.product(n), x * y, "mul");
+            check(m.quotient(n), x / y, "div");
             check(m.sqrt(), x.sqrt(), "sqrt");
-            check(m.mul(n).add(k, Round::Nearest), x.mul_add(y, z), "fma");
+            check(m.product(n).sum(k, Round::Nearest), x.mul_add(y, z), "fma");
             let (x, y, z) = (f32::from_bits(a as u32), f32::from_bits(b as u32), f32::from_bits(c as u32));
-            let (m, n, k) = (F32.unpack(a & 0xFFFF_FFFF), F32.unpack(b & 0xFFFF_FFFF), F32.unpack(c & 0xFFFF_FFFF));
+            let (m, n, k) =
+                (F32.unpack(a & 0xFFFF_FFFF), F32.unpack(b & 0xFFFF_FFFF), F32.unpack(c & 0xFFFF_FFFF));
             let check = |got: Number, want: f32, what: &str| {
                 let got = f32::from_bits(F32.round(got, Round::Nearest, Overflow::Ieee) as u32);
-                assert!(got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()), "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}");
+                assert!(
+                    got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()),
+                    "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}"
+                );
             };
-            check(m.mul(n).add(k, Round::Nearest), x.mul_add(y, z), "fma f32");
-            check(m.div(n), x / y, "div f32");
+            check(m.product(n).sum(k, Round::Nearest), x.mul_add(y, z), "fma f32");
+            check(m.quotient(n), x / y, "div f32");
             check(m.sqrt(), x.sqrt(), "sqrt f32");
         }
     }
@@ -496,7 +553,7 @@ mod tests {
         let mut s = 7;
         for _ in 0..50_000 {
             let (a, b) = (random(&mut s) & 0x7FFF_FFFF, random(&mut s) & 0x7FFF_FFFF);
-            let n = F32.unpack(a).add(F32.unpack(b).negate(), Round::Nearest);
+            let n = F32.unpack(a).sum(F32.unpack(b).negate(), Round::Nearest);
             if n == Number::Nan || matches!(n, Number::Infinite(_)) {
                 continue;
             }
@@ -509,7 +566,12 @@ mod tests {
             let up = f64::from(f32::from_bits(F32.round(n, Round::Up, Overflow::Ieee) as u32));
             assert!(down < sum || (down == sum && error >= 0.0), "{x:e} {y:e}");
             assert!(up > sum || (up == sum && error <= 0.0), "{x:e} {y:e}");
-            assert!(down == up || f32::from_bits((down as f32).to_bits()).next_up() == up as f32 || down == 0.0 || up == 0.0);
+            assert!(
+                down == up
+                    || f32::from_bits((down as f32).to_bits()).next_up() == up as f32
+                    || down == 0.0
+                    || up == 0.0
+            );
         }
     }
 }

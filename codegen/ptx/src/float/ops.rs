@@ -88,7 +88,7 @@ pub fn fma(mode: FloatMode, a: u64, b: u64, c: u64) -> u64 {
             }
             _ => {
                 let f = format(mode.ty);
-                round(mode, f.unpack(a).mul(f.unpack(b)).add(f.unpack(c), mode.round), &[a, b, c])
+                round(mode, f.unpack(a).product(f.unpack(b)).sum(f.unpack(c), mode.round), &[a, b, c])
             }
         }
     })
@@ -111,7 +111,13 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                 let q = x / y;
                 // The ISA: of divisors beyond 2^126 zero, of infinity by them NaN.
                 let huge = y.abs() > f32::from_bits(0x7E80_0000) && y.is_finite();
-                let q = if huge && x.is_infinite() { f32::NAN } else if huge { 0.0_f32.copysign(q) } else { q };
+                let q = if huge && x.is_infinite() {
+                    f32::NAN
+                } else if huge {
+                    0.0_f32.copysign(q)
+                } else {
+                    q
+                };
                 finish(mode, u64::from(canonical(q).to_bits()))
             }
             Float2::Add | Float2::Sub | Float2::Mul | Float2::Div | Float2::DivFull => {
@@ -128,10 +134,10 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                 }
                 let (m, n) = (f.unpack(a), f.unpack(b));
                 let r = match op {
-                    Float2::Add => m.add(n, mode.round),
-                    Float2::Sub => m.add(n.negate(), mode.round),
-                    Float2::Mul => m.mul(n),
-                    Float2::Div | Float2::DivFull | Float2::DivApprox => m.div(n),
+                    Float2::Add => m.sum(n, mode.round),
+                    Float2::Sub => m.sum(n.negate(), mode.round),
+                    Float2::Mul => m.product(n),
+                    Float2::Div | Float2::DivFull | Float2::DivApprox => m.quotient(n),
                     Float2::Min | Float2::Max | Float2::Copysign => super::Number::Nan,
                 };
                 round(mode, r, &[a, b])
@@ -181,7 +187,7 @@ pub fn float1(op: Float1, mode: FloatMode, a: u64) -> u64 {
             Float1::Abs => a & !sign,
             Float1::Rcp => {
                 let one = super::Number::from_i128(1);
-                round(mode, one.div(f.unpack(a)), &[a])
+                round(mode, one.quotient(f.unpack(a)), &[a])
             }
             Float1::Sqrt => round(mode, f.unpack(a).sqrt(), &[a]),
             Float1::RcpApprox
@@ -287,7 +293,10 @@ mod tests {
         let r = |round| float2(Float2::Add, FloatMode { round, ..mode(F) }, bits(1.0), tiny);
         assert_eq!((r(Round::Down), r(Round::Up), r(Round::Zero)), (0x3F80_0000, 0x3F80_0001, 0x3F80_0000));
         let r = |round| float2(Float2::Div, FloatMode { round, ..mode(F) }, bits(1.0), bits(3.0));
-        assert_eq!((r(Round::Down), r(Round::Up), r(Round::Nearest)), (0x3EAA_AAAA, 0x3EAA_AAAB, 0x3EAA_AAAB));
+        assert_eq!(
+            (r(Round::Down), r(Round::Up), r(Round::Nearest)),
+            (0x3EAA_AAAA, 0x3EAA_AAAB, 0x3EAA_AAAB)
+        );
         let r = |round| float1(Float1::Sqrt, FloatMode { round, ..mode(F) }, bits(2.0));
         assert_eq!((r(Round::Down), r(Round::Up)), (0x3FB5_04F3, 0x3FB5_04F4));
     }
@@ -323,7 +332,11 @@ mod tests {
                 let exact = x.to_f64() * y.to_f64();
                 let want = half::f16::from_f64(exact);
                 let got = float2(Float2::Mul, mode(FloatType::F16), u64::from(a), u64::from(b)) as u16;
-                assert!(got == want.to_bits() || want.is_nan() && got == 0x7FFF, "{a:x} {b:x}: {got:x} {:x}", want.to_bits());
+                assert!(
+                    got == want.to_bits() || want.is_nan() && got == 0x7FFF,
+                    "{a:x} {b:x}: {got:x} {:x}",
+                    want.to_bits()
+                );
                 let want = half::f16::from_f64(x.to_f64() + y.to_f64());
                 let got = float2(Float2::Add, mode(FloatType::F16), u64::from(a), u64::from(b)) as u16;
                 assert!(got == want.to_bits() || want.is_nan() && got == 0x7FFF, "{a:x} {b:x}");

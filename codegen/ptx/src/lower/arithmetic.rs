@@ -3,7 +3,9 @@
 use super::data::{logic, rounding};
 use super::operand::Checked;
 use super::{Check, Lowering};
-use crate::ir::{CarryOp, Float1, Float2, FloatMode, FloatType, Int1, Int2, Int3, Logic, Op, PrmtMode, Round, Src};
+use crate::ir::{
+    CarryOp, Float1, Float2, FloatMode, FloatType, Int1, Int2, Int3, Logic, Op, PrmtMode, Round, Src,
+};
 use crate::lower::function::Body;
 use crate::types::{Class, Type};
 
@@ -53,8 +55,12 @@ impl<'a> Lowering<'a> {
         if ty == Type::Pred {
             let op = match name {
                 "not" => match c.pred_src(1) {
-                    crate::ir::PredSrc::Reg(p, n) => Op::MovPred { d: c.pred(0), s: crate::ir::PredSrc::Reg(p, !n) },
-                    crate::ir::PredSrc::Const(v) => Op::MovPred { d: c.pred(0), s: crate::ir::PredSrc::Const(!v) },
+                    crate::ir::PredSrc::Reg(p, n) => {
+                        Op::MovPred { d: c.pred(0), s: crate::ir::PredSrc::Reg(p, !n) }
+                    }
+                    crate::ir::PredSrc::Const(v) => {
+                        Op::MovPred { d: c.pred(0), s: crate::ir::PredSrc::Const(!v) }
+                    }
                 },
                 _ => {
                     let logic = match name {
@@ -148,7 +154,11 @@ impl<'a> Lowering<'a> {
             Some(logic) => {
                 let (d, p) = super::data::pair(&c.i.operands[0]);
                 let Some(p) = p else { return self.fault(c.i.operands[0].span, "U0103", "expected `d|p`") };
-                let d = if super::operand::is_sink(d) { None } else { Some(self.destination(b, d, Type::B32, false)?) };
+                let d = if super::operand::is_sink(d) {
+                    None
+                } else {
+                    Some(self.destination(b, d, Type::B32, false)?)
+                };
                 let p = self.pred_destination(b, p)?.unwrap_or_else(|| b.predicate());
                 let q = c.pred_src(5);
                 b.push(Op::Lop3Pred { lut, logic, d, p, a: c.src(1), b: c.src(2), c: c.src(3), q });
@@ -160,7 +170,11 @@ impl<'a> Lowering<'a> {
     /// The mode of an instruction whose type 0 is floating point.
     fn mode(&mut self, c: &Checked<'_, 'a>) -> Check<FloatMode> {
         let Some((ty, lanes)) = float_type(c.ty(0)) else {
-            return self.fault(c.i.opcode.span, "U0102", format!("no arithmetic of type `.{}`", c.ty(0).name()));
+            return self.fault(
+                c.i.opcode.span,
+                "U0102",
+                format!("no arithmetic of type `.{}`", c.ty(0).name()),
+            );
         };
         Ok(FloatMode {
             ty,
@@ -216,7 +230,9 @@ impl<'a> Lowering<'a> {
             "copysign" => Op::Float2 { op: Float2::Copysign, mode, d, a: x, b: y },
             "abs" => Op::Float1 { op: Float1::Abs, mode, d, a: x },
             "neg" => Op::Float1 { op: Float1::Neg, mode, d, a: x },
-            "rcp" if approx && mode.ty == FloatType::F64 => Op::Float1 { op: Float1::RcpApproxFtz64, mode, d, a: x },
+            "rcp" if approx && mode.ty == FloatType::F64 => {
+                Op::Float1 { op: Float1::RcpApproxFtz64, mode, d, a: x }
+            }
             "rcp" if approx => Op::Float1 { op: Float1::RcpApprox, mode, d, a: x },
             "rcp" => Op::Float1 { op: Float1::Rcp, mode, d, a: x },
             "sqrt" if approx => Op::Float1 { op: Float1::SqrtApprox, mode, d, a: x },

@@ -39,7 +39,9 @@ pub(crate) fn reconvergence(code: &[Inst]) -> Vec<u32> {
             let inst = &code[last];
             let mut next = match &inst.op {
                 Op::Bra { target } => vec![block_of[(*target as usize).min(n)]],
-                Op::BrxIdx { targets, .. } => targets.iter().map(|&t| block_of[(t as usize).min(n)]).collect(),
+                Op::BrxIdx { targets, .. } => {
+                    targets.iter().map(|&t| block_of[(t as usize).min(n)]).collect()
+                }
                 Op::Ret | Op::Exit | Op::Trap => vec![exit],
                 _ => vec![block_of[last + 1]],
             };

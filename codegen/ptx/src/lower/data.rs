@@ -63,7 +63,9 @@ impl<'a> Lowering<'a> {
                 Op::Isspacep { d: c.pred(0), s: c.src(1), space }
             }
             "mapa" | "getctarank" => Op::Unsupported(c.i.opcode.text.to_owned()),
-            "selp" => Op::Selp { bits: c.ty(0).bits(), d: c.reg(0), a: c.src(1), b: c.src(2), c: c.pred_src(3) },
+            "selp" => {
+                Op::Selp { bits: c.ty(0).bits(), d: c.reg(0), a: c.src(1), b: c.src(2), c: c.pred_src(3) }
+            }
             "slct" => {
                 let float = c.ty(1) == Type::F32;
                 Op::Slct { float, ftz: c.has("ftz"), d: c.reg(0), a: c.src(1), b: c.src(2), c: c.src(3) }
@@ -109,7 +111,11 @@ impl<'a> Lowering<'a> {
             Class::Unsigned | Class::Predicate => false,
         };
         if wrong {
-            return self.fault(c.i.opcode.span, "U0102", format!("no such comparison of type `.{}`", ty.name()));
+            return self.fault(
+                c.i.opcode.span,
+                "U0102",
+                format!("no such comparison of type `.{}`", ty.name()),
+            );
         }
         let combine = logic(&c.mods).map(|l| (l, c.pred_src(combined)));
         Ok(Comparison { compare: relation, ty, ftz: c.has("ftz"), combine })
@@ -141,7 +147,11 @@ impl<'a> Lowering<'a> {
                 };
                 let mut regs = Vec::new();
                 for p in parts {
-                    regs.push(if is_sink(p) { None } else { Some(self.destination(b, p, element, element == Type::B8)?) });
+                    regs.push(if is_sink(p) {
+                        None
+                    } else {
+                        Some(self.destination(b, p, element, element == Type::B8)?)
+                    });
                 }
                 let s = self.source(b, s, ty, false)?;
                 b.push(Op::Unpack { parts: regs.into(), s, bits: element.bits() });
@@ -160,10 +170,12 @@ impl<'a> Lowering<'a> {
             _ => {
                 let d = self.destination(b, d, ty, false)?;
                 let op = match &s.kind {
-                    OperandKind::Name(n, component) => match special(n.text, component.map_or("", |c| c.text)) {
-                        Some(which) => Some(Op::Special { d, which }),
-                        None => self.frame_source(b, s, d),
-                    },
+                    OperandKind::Name(n, component) => {
+                        match special(n.text, component.map_or("", |c| c.text)) {
+                            Some(which) => Some(Op::Special { d, which }),
+                            None => self.frame_source(b, s, d),
+                        }
+                    }
                     _ => None,
                 };
                 let op = match op {
@@ -218,12 +230,15 @@ impl<'a> Lowering<'a> {
             let wrong = match floats {
                 (true, false) => (!rounds).then_some("a floating-point rounding"),
                 (false, true) => (!integral).then_some("an integer rounding"),
-                (true, true) if to.bits() < from.bits() || to == Type::Tf32 => (!rounds).then_some("a floating-point rounding"),
+                (true, true) if to.bits() < from.bits() || to == Type::Tf32 => {
+                    (!rounds).then_some("a floating-point rounding")
+                }
                 (false, false) => (rounds || integral).then_some("no rounding"),
                 (true, true) => None,
             };
             if let Some(needs) = wrong {
-                let what = format!("the conversion from `.{}` to `.{}` takes {needs}", from.name(), to.name());
+                let what =
+                    format!("the conversion from `.{}` to `.{}` takes {needs}", from.name(), to.name());
                 return self.fault(c.i.opcode.span, "U0102", what);
             }
         }
@@ -250,7 +265,9 @@ impl<'a> Lowering<'a> {
     /// What a name of a callee means: a function, or a register that holds one.
     pub(crate) fn callee(&mut self, b: &mut Body<'a>, o: &Operand<'a>) -> Check<crate::ir::Callee> {
         use crate::ir::Callee;
-        let OperandKind::Name(n, None) = &o.kind else { return self.fault(o.span, "U0107", "expected a function") };
+        let OperandKind::Name(n, None) = &o.kind else {
+            return self.fault(o.span, "U0107", "expected a function");
+        };
         if let Some(&Global::Function(f)) = self.names.get(n.text) {
             return Ok(Callee::Direct(f));
         }

@@ -57,7 +57,11 @@ impl<'a> Lowering<'a> {
             }
             match d.name.text {
                 ".reqntid" | ".maxntid" | ".reqnctapercluster" if !fits || numbers.is_empty() => {
-                    self.sink.report(d.name.span, "U0106", format!("`{}` takes one to three sizes", d.name.text));
+                    self.sink.report(
+                        d.name.span,
+                        "U0106",
+                        format!("`{}` takes one to three sizes", d.name.text),
+                    );
                 }
                 ".reqntid" => function.reqntid = Some(dims),
                 ".maxntid" => function.maxntid = Some(dims),
@@ -90,7 +94,8 @@ impl<'a> Lowering<'a> {
             }
         } else {
             // Parameters of a function lie in its frame; those in registers get one each.
-            let (declared, returned) = (f.parameters.as_deref().unwrap_or(&[]), f.returns.as_deref().unwrap_or(&[]));
+            let (declared, returned) =
+                (f.parameters.as_deref().unwrap_or(&[]), f.returns.as_deref().unwrap_or(&[]));
             let mut params = std::mem::take(&mut function.params);
             for (p, v) in params.iter_mut().zip(declared) {
                 self.place_parameter(&mut function, &mut scope, p, v);
@@ -101,7 +106,15 @@ impl<'a> Lowering<'a> {
             }
             (function.params, function.returns) = (params, results);
         }
-        let mut b = Body { index, function, scopes: vec![scope], labels: Vec::new(), line: 0, guard: None, used_bytes: None };
+        let mut b = Body {
+            index,
+            function,
+            scopes: vec![scope],
+            labels: Vec::new(),
+            line: 0,
+            guard: None,
+            used_bytes: None,
+        };
         self.block(&mut b, body);
         // A body that runs off its end returns.
         b.line = b.function.code.last().map_or(b.function.line, |i| i.line);
@@ -194,7 +207,13 @@ impl<'a> Lowering<'a> {
         if let Some((negated, p)) = i.guard {
             match self.local(b, p)? {
                 Local::Pred(pred) => b.guard = Some((pred, negated)),
-                _ => return self.fault(p.span, "U0103", format!("the guard `{}` is no predicate register", p.text)),
+                _ => {
+                    return self.fault(
+                        p.span,
+                        "U0103",
+                        format!("the guard `{}` is no predicate register", p.text),
+                    );
+                }
             }
         }
         self.instruction(b, i)
@@ -235,7 +254,9 @@ impl<'a> Lowering<'a> {
                     match n.count {
                         Some(c) => match integer(c.text) {
                             Some(count) => Local::Range(layout.ty, count),
-                            None => return self.fault(c.span, "U0106", "a number of registers is an integer"),
+                            None => {
+                                return self.fault(c.span, "U0106", "a number of registers is an integer");
+                            }
                         },
                         None => b.register(layout.ty),
                     }
@@ -248,7 +269,11 @@ impl<'a> Lowering<'a> {
                     let offset = b.function.frame_bytes.next_multiple_of(layout.align.max(1));
                     let end = u64::from(offset) + layout.bytes;
                     if end > u64::from(MAX_FRAME_BYTES) {
-                        return self.fault(n.name.span, "U0003", format!("a frame may have {MAX_FRAME_BYTES} bytes"));
+                        return self.fault(
+                            n.name.span,
+                            "U0003",
+                            format!("a frame may have {MAX_FRAME_BYTES} bytes"),
+                        );
                     }
                     b.function.frame_bytes = end as u32;
                     Local::Frame(offset, layout.bytes as u32, v.space.text == ".param")

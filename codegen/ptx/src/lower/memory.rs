@@ -41,7 +41,8 @@ impl<'a> Lowering<'a> {
             (Space::Generic, Some(s)) => s,
             (s, Some(v)) if s == v => s,
             (s, Some(v)) => {
-                let what = format!("the variable is in `.{}`, the instruction accesses `.{}`", v.name(), s.name());
+                let what =
+                    format!("the variable is in `.{}`, the instruction accesses `.{}`", v.name(), s.name());
                 return self.fault(c.i.opcode.span, "U0103", what);
             }
         };
@@ -87,7 +88,11 @@ impl<'a> Lowering<'a> {
         let space = if c.i.opcode.text == "ldu" && space == Space::Generic { Space::Global } else { space };
         let (count, found) = (vector_of(&c.mods), elements(&c.i.operands[data]).len());
         if count != found {
-            return self.fault(c.i.operands[data].span, "U0103", format!("expected {count} registers, found {found}"));
+            return self.fault(
+                c.i.operands[data].span,
+                "U0103",
+                format!("expected {count} registers, found {found}"),
+            );
         }
         if count as u32 * ty.bits() > 256 {
             return self.fault(c.i.opcode.span, "U0102", "a vector has at most 256 bits");
@@ -104,8 +109,11 @@ impl<'a> Lowering<'a> {
             Order::Relaxed
         };
         let strong = ["volatile", "relaxed", "acquire", "release", "mmio"].iter().any(|m| c.has(m));
-        let strength =
-            if strong { Strength::Strong(scope_of(&c.mods).unwrap_or(Scope::Sys), order) } else { Strength::Weak };
+        let strength = if strong {
+            Strength::Strong(scope_of(&c.mods).unwrap_or(Scope::Sys), order)
+        } else {
+            Strength::Weak
+        };
         if load {
             let used = b.used_bytes.take().unwrap_or(u32::MAX);
             b.push(Op::Ld { space, ty, strength, nc: c.has("nc"), used, d: c.regs(0).into(), address });
@@ -176,14 +184,19 @@ impl<'a> Lowering<'a> {
             let (space, address) = self.place(b, c, 0)?;
             Op::Mbarrier { op: MbarrierOp::CopyArrive(c.has("noinc")), space, address }
         } else {
-            let (Some(Arg::Address(shared, _)), Some(Arg::Address(global, _))) = (c.args.first().cloned(), c.args.get(1).cloned())
+            let (Some(Arg::Address(shared, _)), Some(Arg::Address(global, _))) =
+                (c.args.first().cloned(), c.args.get(1).cloned())
             else {
                 return self.fault(c.i.opcode.span, "U0103", "expected two addresses");
             };
             let bytes = c.immediate(2);
             let legal: &[u64] = if c.has("cg") { &[16] } else { &[4, 8, 16] };
             if !legal.contains(&bytes) {
-                return self.fault(c.i.operands[2].span, "U0103", format!("`cp.async` does not copy {bytes} bytes"));
+                return self.fault(
+                    c.i.operands[2].span,
+                    "U0103",
+                    format!("`cp.async` does not copy {bytes} bytes"),
+                );
             }
             let (mut source_bytes, mut ignore) = (None, None);
             if let Some(o) = c.i.operands.get(3)
@@ -214,8 +227,11 @@ impl<'a> Lowering<'a> {
             MbarrierOp::Inval
         } else if c.has("arrive") || c.has("arrive_drop") {
             let o = &c.i.operands[0];
-            let state =
-                if super::operand::is_sink(o) { None } else { Some(self.destination(b, o, Type::B64, false)?) };
+            let state = if super::operand::is_sink(o) {
+                None
+            } else {
+                Some(self.destination(b, o, Type::B64, false)?)
+            };
             MbarrierOp::Arrive {
                 state,
                 count: c.try_src(2),
@@ -228,7 +244,12 @@ impl<'a> Lowering<'a> {
         } else if c.has("complete_tx") {
             MbarrierOp::CompleteTx(c.src(1))
         } else {
-            MbarrierOp::Test { result: c.pred(0), state: c.src(2), parity: c.has("parity"), wait: c.has("try_wait") }
+            MbarrierOp::Test {
+                result: c.pred(0),
+                state: c.src(2),
+                parity: c.has("parity"),
+                wait: c.has("try_wait"),
+            }
         };
         b.push(Op::Mbarrier { op, space, address });
         Ok(())

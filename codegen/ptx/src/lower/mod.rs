@@ -53,8 +53,8 @@ const VERSIONS: &[(u32, u32)] = &[
 ];
 
 const ARCHITECTURES: &[u32] = &[
-    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120,
-    121,
+    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100,
+    101, 103, 110, 120, 121,
 ];
 
 /// Lines of a text by offset.
@@ -108,7 +108,12 @@ pub fn verify(text: &str, tree: &Tree<'_>) -> Result<Module, Vec<Diagnostic>> {
 }
 
 impl<'a> Lowering<'a> {
-    pub(crate) fn fault<T>(&mut self, span: Span, code: &'static str, message: impl Into<String>) -> Check<T> {
+    pub(crate) fn fault<T>(
+        &mut self,
+        span: Span,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Check<T> {
         self.sink.report(span, code, message);
         Err(Reported)
     }
@@ -157,7 +162,8 @@ impl<'a> Lowering<'a> {
 
     fn version(&mut self, d: &Directive<'a>) {
         let Some(w) = d.arguments.first() else { return };
-        let parts = w.text.split_once('.').and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
+        let parts =
+            w.text.split_once('.').and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
         match parts {
             Some((major, minor)) if VERSIONS.iter().any(|v| v.0 == major && minor <= v.1) => {
                 self.module.version = major * 10 + minor;
@@ -207,14 +213,22 @@ impl<'a> Lowering<'a> {
                             let known = *known as usize;
                             let defined = self.module.functions[known].is_defined;
                             if defined && f.body.is_some() {
-                                self.sink.report(f.name.span, "U0105", format!("`{}` is defined twice", f.name.text));
+                                self.sink.report(
+                                    f.name.span,
+                                    "U0105",
+                                    format!("`{}` is defined twice", f.name.text),
+                                );
                             } else if f.body.is_some() {
                                 self.module.functions[known].is_defined = true;
                             }
                             continue;
                         }
                         Some(Global::Variable(_)) => {
-                            self.sink.report(f.name.span, "U0105", format!("`{}` is declared twice", f.name.text));
+                            self.sink.report(
+                                f.name.span,
+                                "U0105",
+                                format!("`{}` is declared twice", f.name.text),
+                            );
                             continue;
                         }
                         None => {}
@@ -228,9 +242,12 @@ impl<'a> Lowering<'a> {
                         ..Function::default()
                     };
                     // Faults of parameters are reported where the function is lowered.
-                    function.params = self.parameters(f.parameters.as_deref().unwrap_or(&[]), false).unwrap_or_default();
-                    function.returns = self.parameters(f.returns.as_deref().unwrap_or(&[]), false).unwrap_or_default();
-                    function.param_bytes = function.params.iter().map(|p| p.offset + p.bytes).max().unwrap_or(0);
+                    function.params =
+                        self.parameters(f.parameters.as_deref().unwrap_or(&[]), false).unwrap_or_default();
+                    function.returns =
+                        self.parameters(f.returns.as_deref().unwrap_or(&[]), false).unwrap_or_default();
+                    function.param_bytes =
+                        function.params.iter().map(|p| p.offset + p.bytes).max().unwrap_or(0);
                     self.header_directives(f, &mut function);
                     self.module.functions.push(function);
                 }
@@ -240,13 +257,18 @@ impl<'a> Lowering<'a> {
 
     fn module_directive(&mut self, d: &Directive<'a>) {
         if d.name.text == ".alias" {
-            let names: Vec<&Word<'a>> = d.arguments.iter().filter(|w| w.text != "," && w.text != ";").collect();
+            let names: Vec<&Word<'a>> =
+                d.arguments.iter().filter(|w| w.text != "," && w.text != ";").collect();
             match names.as_slice() {
                 [alias, of] => match self.names.get(of.text) {
                     Some(&g @ Global::Function(_)) => {
                         self.names.insert(alias.text, g);
                     }
-                    _ => self.sink.report(of.span, "U0104", format!("no function `{}` is declared before", of.text)),
+                    _ => self.sink.report(
+                        of.span,
+                        "U0104",
+                        format!("no function `{}` is declared before", of.text),
+                    ),
                 },
                 _ => self.sink.report(d.name.span, "U0002", "`.alias` takes two names"),
             }

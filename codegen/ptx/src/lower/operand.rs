@@ -105,16 +105,23 @@ impl<'a> Lowering<'a> {
     /// Checks an instruction against the table and builds it.
     pub(crate) fn instruction(&mut self, b: &mut Body<'a>, i: &Instruction<'a>) -> Check<()> {
         let mods: Vec<&'a str> = i.modifiers.iter().map(|w| w.text).collect();
-        let full = || std::iter::once(i.opcode.text).chain(mods.iter().copied()).collect::<Vec<_>>().join(".");
+        let full =
+            || std::iter::once(i.opcode.text).chain(mods.iter().copied()).collect::<Vec<_>>().join(".");
         let Matched { form, types } = match lookup(i.opcode.text, &mods, i.operands.len()) {
             Ok(m) => m,
-            Err(Mismatch::Opcode) => return self.fault(i.opcode.span, "U0101", format!("no instruction `{}` is known", full())),
+            Err(Mismatch::Opcode) => {
+                return self.fault(i.opcode.span, "U0101", format!("no instruction `{}` is known", full()));
+            }
             Err(Mismatch::Modifier(at)) => {
                 let what = format!("`{}` is no modifier or type of `{}`", mods[at], i.opcode.text);
                 return self.fault(i.modifiers[at].span, "U0102", what);
             }
             Err(Mismatch::Combination) => {
-                let what = format!("`{}` is no form of `{}`: its modifiers and types do not go together, or some are missing", full(), i.opcode.text);
+                let what = format!(
+                    "`{}` is no form of `{}`: its modifiers and types do not go together, or some are missing",
+                    full(),
+                    i.opcode.text
+                );
                 return self.fault(i.opcode.span, "U0102", what);
             }
         };
@@ -135,13 +142,14 @@ impl<'a> Lowering<'a> {
 
     fn build(&mut self, b: &mut Body<'a>, c: &Checked<'_, 'a>) -> Check<()> {
         match c.i.opcode.text {
-            "ld" | "ldu" | "st" | "atom" | "red" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "cp" | "ldmatrix"
-            | "stmatrix" | "mbarrier" | "membar" | "fence" | "alloca" | "stacksave" | "stackrestore" => self.memory(b, c),
-            "mov" | "cvta" | "isspacep" | "selp" | "slct" | "set" | "setp" | "testp" | "cvt" | "mapa" | "getctarank" => self.data(b, c),
-            "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep" | "bar" | "barrier" | "vote"
-            | "match" | "activemask" | "redux" | "elect" | "griddepcontrol" | "shfl" | "movmatrix" | "mma" | "setmaxnreg" => {
-                self.control(b, c)
-            }
+            "ld" | "ldu" | "st" | "atom" | "red" | "prefetch" | "prefetchu" | "discard" | "applypriority"
+            | "cp" | "ldmatrix" | "stmatrix" | "mbarrier" | "membar" | "fence" | "alloca" | "stacksave"
+            | "stackrestore" => self.memory(b, c),
+            "mov" | "cvta" | "isspacep" | "selp" | "slct" | "set" | "setp" | "testp" | "cvt" | "mapa"
+            | "getctarank" => self.data(b, c),
+            "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep" | "bar"
+            | "barrier" | "vote" | "match" | "activemask" | "redux" | "elect" | "griddepcontrol" | "shfl"
+            | "movmatrix" | "mma" | "setmaxnreg" => self.control(b, c),
             _ => self.arithmetic(b, c),
         }
     }
@@ -198,7 +206,13 @@ impl<'a> Lowering<'a> {
     }
 
     /// A register that is written. `_` gets one that nobody reads.
-    pub(crate) fn destination(&mut self, b: &mut Body<'a>, o: &Operand<'a>, want: Type, wider: bool) -> Check<Reg> {
+    pub(crate) fn destination(
+        &mut self,
+        b: &mut Body<'a>,
+        o: &Operand<'a>,
+        want: Type,
+        wider: bool,
+    ) -> Check<Reg> {
         if is_sink(o) {
             return Ok(b.temporary());
         }
@@ -210,7 +224,9 @@ impl<'a> Lowering<'a> {
                 self.check_type(o.span, n.text, ty, want, wider)?;
                 Ok(reg)
             }
-            _ => self.fault(o.span, "U0103", format!("`{}` is no register of type `.{}`", n.text, want.name())),
+            _ => {
+                self.fault(o.span, "U0103", format!("`{}` is no register of type `.{}`", n.text, want.name()))
+            }
         }
     }
 
@@ -224,11 +240,21 @@ impl<'a> Lowering<'a> {
         if fits {
             return Ok(());
         }
-        self.fault(span, "U0103", format!("`{name}` has type `.{}`; the instruction needs `.{}`", ty.name(), want.name()))
+        self.fault(
+            span,
+            "U0103",
+            format!("`{name}` has type `.{}`; the instruction needs `.{}`", ty.name(), want.name()),
+        )
     }
 
     /// A register, literal, special register or name of a variable that is read.
-    pub(crate) fn source(&mut self, b: &mut Body<'a>, o: &Operand<'a>, want: Type, wider: bool) -> Check<Src> {
+    pub(crate) fn source(
+        &mut self,
+        b: &mut Body<'a>,
+        o: &Operand<'a>,
+        want: Type,
+        wider: bool,
+    ) -> Check<Src> {
         match &o.kind {
             OperandKind::Name(n, component) => {
                 if let Some(s) = special(n.text, component.map_or("", |c| c.text)) {
@@ -273,13 +299,22 @@ impl<'a> Lowering<'a> {
             | OperandKind::Pair(..)
             | OperandKind::Vector(_)
             | OperandKind::Address(_)
-            | OperandKind::List(_) => {
-                self.fault(o.span, "U0103", format!("expected a register or literal of type `.{}`", want.name()))
-            }
+            | OperandKind::List(_) => self.fault(
+                o.span,
+                "U0103",
+                format!("expected a register or literal of type `.{}`", want.name()),
+            ),
         }
     }
 
-    fn named_source(&mut self, b: &mut Body<'a>, n: Word<'a>, span: Span, want: Type, wider: bool) -> Check<Src> {
+    fn named_source(
+        &mut self,
+        b: &mut Body<'a>,
+        n: Word<'a>,
+        span: Span,
+        want: Type,
+        wider: bool,
+    ) -> Check<Src> {
         let meaning = match b.lookup(n.text) {
             Some(l) => l,
             None => match self.names.get(n.text) {
@@ -310,7 +345,13 @@ impl<'a> Lowering<'a> {
                 (Float::Double(x), Type::F32) => u64::from((f64::from_bits(x) as f32).to_bits()),
                 (Float::Single(x), _) if want.bits() == 32 => u64::from(x),
                 (Float::Double(x), _) if want.bits() == 64 => x,
-                _ => return self.fault(span, "U0103", format!("`{}` is no literal of type `.{}`", number.text, want.name())),
+                _ => {
+                    return self.fault(
+                        span,
+                        "U0103",
+                        format!("`{}` is no literal of type `.{}`", number.text, want.name()),
+                    );
+                }
             };
             let bits = match signs {
                 [] => bits,
@@ -320,10 +361,18 @@ impl<'a> Lowering<'a> {
             return Ok(self.value(bits));
         }
         let Some(v) = signed(signs, number.text) else {
-            return self.fault(span, "U0103", format!("`{}` is no literal, or larger than 64 bits", number.text));
+            return self.fault(
+                span,
+                "U0103",
+                format!("`{}` is no literal, or larger than 64 bits", number.text),
+            );
         };
         if want == Type::F32 || want == Type::F64 {
-            return self.fault(span, "U0103", format!("an integer literal where type `.{}` is needed", want.name()));
+            return self.fault(
+                span,
+                "U0103",
+                format!("an integer literal where type `.{}` is needed", want.name()),
+            );
         }
         Ok(self.value(v & mask))
     }
@@ -356,7 +405,9 @@ impl<'a> Lowering<'a> {
 
     /// `[base+offset]`.
     pub(crate) fn address(&mut self, b: &mut Body<'a>, o: &Operand<'a>) -> Check<(Address, Option<Space>)> {
-        let OperandKind::Address(list) = &o.kind else { return self.fault(o.span, "U0103", "expected an address `[...]`") };
+        let OperandKind::Address(list) = &o.kind else {
+            return self.fault(o.span, "U0103", "expected an address `[...]`");
+        };
         let [inner] = list.as_slice() else { return self.fault(o.span, "U0108", "addresses of tensors") };
         let (name, offset) = match &inner.kind {
             OperandKind::Name(n, None) => (*n, 0),
@@ -374,22 +425,33 @@ impl<'a> Lowering<'a> {
             Some(l) => l,
             None => match self.names.get(name.text) {
                 Some(&Global::Variable(v)) => Local::Variable(v),
-                Some(Global::Function(_)) => return self.fault(name.span, "U0103", format!("`{}` is a function", name.text)),
+                Some(Global::Function(_)) => {
+                    return self.fault(name.span, "U0103", format!("`{}` is a function", name.text));
+                }
                 None => self.local(b, name)?,
             },
         };
         Ok(match meaning {
             Local::Reg(ty, reg) => {
                 if ty.class() == Class::Float || ty.bits() < 32 || ty.bits() > 64 {
-                    return self.fault(name.span, "U0103", format!("`{}` of type `.{}` is no address", name.text, ty.name()));
+                    return self.fault(
+                        name.span,
+                        "U0103",
+                        format!("`{}` of type `.{}` is no address", name.text, ty.name()),
+                    );
                 }
                 (Address { base: Src::Reg(reg), offset, narrow: ty.bits() == 32 }, None)
             }
             Local::Variable(v) => {
                 let space = self.module.variables[v as usize].space;
-                (Address { base: self.constant(Constant::Variable(v, 0)), offset, narrow: false }, Some(space))
+                (
+                    Address { base: self.constant(Constant::Variable(v, 0)), offset, narrow: false },
+                    Some(space),
+                )
             }
-            Local::Frame(at, ..) => (Address { base: b.frame_address(at), offset, narrow: false }, Some(Space::Local)),
+            Local::Frame(at, ..) => {
+                (Address { base: b.frame_address(at), offset, narrow: false }, Some(Space::Local))
+            }
             Local::KernelParam(at) => {
                 (Address { base: self.value(u64::from(at)), offset, narrow: false }, Some(Space::Param))
             }
@@ -400,7 +462,13 @@ impl<'a> Lowering<'a> {
     }
 
     /// The registers of a vector operand, or the one register.
-    pub(crate) fn registers(&mut self, b: &mut Body<'a>, o: &Operand<'a>, want: Type, count: usize) -> Check<Vec<Reg>> {
+    pub(crate) fn registers(
+        &mut self,
+        b: &mut Body<'a>,
+        o: &Operand<'a>,
+        want: Type,
+        count: usize,
+    ) -> Check<Vec<Reg>> {
         self.count(o, count)?;
         let mut regs = Vec::new();
         for e in elements(o) {
@@ -410,7 +478,13 @@ impl<'a> Lowering<'a> {
     }
 
     /// The sources of a vector operand, or the one source.
-    pub(crate) fn sources(&mut self, b: &mut Body<'a>, o: &Operand<'a>, want: Type, count: usize) -> Check<Vec<Src>> {
+    pub(crate) fn sources(
+        &mut self,
+        b: &mut Body<'a>,
+        o: &Operand<'a>,
+        want: Type,
+        count: usize,
+    ) -> Check<Vec<Src>> {
         self.count(o, count)?;
         let mut srcs = Vec::new();
         for e in elements(o) {
@@ -421,14 +495,20 @@ impl<'a> Lowering<'a> {
 
     fn count(&mut self, o: &Operand<'a>, count: usize) -> Check<()> {
         let found = elements(o).len();
-        if found == count { Ok(()) } else { self.fault(o.span, "U0103", format!("expected {count} registers, found {found}")) }
+        if found == count {
+            Ok(())
+        } else {
+            self.fault(o.span, "U0103", format!("expected {count} registers, found {found}"))
+        }
     }
 }
 
 /// Packed and narrow formats live in registers of bits, or of the unpacked format's name.
 fn narrow_float(ty: Type, want: Type) -> bool {
-    matches!((ty, want), (Type::F32, Type::Tf32) | (Type::U32 | Type::S32, Type::F16x2 | Type::Bf16x2 | Type::Tf32))
-        || matches!((ty, want), (Type::U16 | Type::S16, Type::Bf16 | Type::E4m3x2 | Type::E5m2x2))
+    matches!(
+        (ty, want),
+        (Type::F32, Type::Tf32) | (Type::U32 | Type::S32, Type::F16x2 | Type::Bf16x2 | Type::Tf32)
+    ) || matches!((ty, want), (Type::U16 | Type::S16, Type::Bf16 | Type::E4m3x2 | Type::E5m2x2))
 }
 
 fn wide(ty: Type) -> Type {

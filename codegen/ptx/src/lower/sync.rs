@@ -20,7 +20,9 @@ impl<'a> Lowering<'a> {
                 let targets = match &o.kind {
                     OperandKind::Name(n, None) => match self.local(b, *n)? {
                         Local::Targets(t) => t,
-                        _ => return self.fault(o.span, "U0103", format!("`{}` is no list of targets", n.text)),
+                        _ => {
+                            return self.fault(o.span, "U0103", format!("`{}` is no list of targets", n.text));
+                        }
                     },
                     _ => return self.fault(o.span, "U0103", "expected the name of a list of targets"),
                 };
@@ -117,7 +119,16 @@ impl<'a> Lowering<'a> {
         }
         if c.has("cluster") {
             // A cluster of one block: its barrier is that of the block, on an identifier of its own.
-            let op = if c.has("arrive") { Op::Nop } else { Op::Barrier { op: BarrierOp::Sync, id: self.value(16), count: None, aligned: c.has("aligned") } };
+            let op = if c.has("arrive") {
+                Op::Nop
+            } else {
+                Op::Barrier {
+                    op: BarrierOp::Sync,
+                    id: self.value(16),
+                    count: None,
+                    aligned: c.has("aligned"),
+                }
+            };
             b.push(op);
             return Ok(());
         }
@@ -128,7 +139,11 @@ impl<'a> Lowering<'a> {
         if let Some(v) = literal(&c.i.operands[at])
             && v > 15
         {
-            return self.fault(c.i.operands[at].span, "U0103", format!("barrier {v}: a block has barriers 0 to 15"));
+            return self.fault(
+                c.i.operands[at].span,
+                "U0103",
+                format!("barrier {v}: a block has barriers 0 to 15"),
+            );
         }
         let mut count = if reduces { None } else { c.try_src(at + 1) };
         let op = if reduces {
@@ -138,7 +153,11 @@ impl<'a> Lowering<'a> {
                 count = Some(self.source(b, &c.i.operands[2], Type::U32, false)?);
             }
             let q = self.pred_source(b, &c.i.operands[last])?;
-            if c.has("popc") { BarrierOp::Popc(c.reg(0), q) } else { BarrierOp::Combine(c.pred(0), c.has("and"), q) }
+            if c.has("popc") {
+                BarrierOp::Popc(c.reg(0), q)
+            } else {
+                BarrierOp::Combine(c.pred(0), c.has("and"), q)
+            }
         } else if c.has("arrive") {
             BarrierOp::Arrive
         } else {
@@ -148,7 +167,11 @@ impl<'a> Lowering<'a> {
             && let Some(v) = literal(o)
             && (v == 0 || v % 32 != 0 || v > 1024)
         {
-            return self.fault(o.span, "U0103", format!("{v} threads: a barrier counts a multiple of 32, at most 1024"));
+            return self.fault(
+                o.span,
+                "U0103",
+                format!("{v} threads: a barrier counts a multiple of 32, at most 1024"),
+            );
         }
         b.push(Op::Barrier { op, id, count, aligned });
         Ok(())
@@ -214,7 +237,9 @@ impl<'a> Lowering<'a> {
         if let OperandKind::Name(n, None) = &o.kind {
             match b.lookup(n.text) {
                 Some(Local::Frame(offset, bytes, true)) => return Ok(Passed::Param(offset, bytes)),
-                Some(Local::Frame(..)) => return self.fault(o.span, "U0107", "a local variable is not passed"),
+                Some(Local::Frame(..)) => {
+                    return self.fault(o.span, "U0107", "a local variable is not passed");
+                }
                 _ => {}
             }
             match self.local(b, *n)? {
@@ -230,11 +255,17 @@ impl<'a> Lowering<'a> {
     }
 
     fn mma(&mut self, b: &mut Body<'a>, c: &Checked<'_, 'a>) -> Check<()> {
-        let shape = c.mods.iter().find(|m| m.starts_with('m') && m.contains('n') && m.contains('k')).copied().unwrap_or("");
+        let shape = c
+            .mods
+            .iter()
+            .find(|m| m.starts_with('m') && m.contains('n') && m.contains('k'))
+            .copied()
+            .unwrap_or("");
         let mut dims = shape.split(['m', 'n', 'k']).filter_map(|p| p.parse::<u16>().ok());
         let (m, n, k) = (dims.next().unwrap_or(0), dims.next().unwrap_or(0), dims.next().unwrap_or(0));
         let (d, a, bt, ct) = (c.ty(0), c.ty(1), c.ty(2), c.ty(3));
-        let layouts: Vec<bool> = c.mods.iter().filter(|m| **m == "row" || **m == "col").map(|m| *m == "col").collect();
+        let layouts: Vec<bool> =
+            c.mods.iter().filter(|m| **m == "row" || **m == "col").map(|m| *m == "col").collect();
         let volta = shape == "m8n8k4" && a == Type::F16;
         let illegal = match a {
             Type::Bf16 => k < 8 || bt != a,
@@ -244,7 +275,11 @@ impl<'a> Lowering<'a> {
         };
         // f16 results go with f16 accumulators alone but in the shapes of Volta.
         if illegal || (!volta && d != ct) {
-            return self.fault(c.i.opcode.span, "U0102", format!("`mma` has no shape {shape} of these types"));
+            return self.fault(
+                c.i.opcode.span,
+                "U0102",
+                format!("`mma` has no shape {shape} of these types"),
+            );
         }
         let shape = Mma {
             m: m as u8,
@@ -256,7 +291,11 @@ impl<'a> Lowering<'a> {
             d,
             satfinite: c.has("satfinite"),
             xor: c.has("xor"),
-            transposed: if volta { (layouts == [true, true] || layouts == [true, false], layouts.get(1) == Some(&false)) } else { (false, false) },
+            transposed: if volta {
+                (layouts == [true, true] || layouts == [true, false], layouts.get(1) == Some(&false))
+            } else {
+                (false, false)
+            },
         };
         let per_lane = |elements: u32, ty: Type| {
             let bits = elements * ty.bits() / if volta { 8 } else { 32 };

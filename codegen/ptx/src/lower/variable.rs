@@ -46,7 +46,13 @@ impl<'a> Lowering<'a> {
                     "managed" | "unified" => {}
                     name => match Type::from_name(name) {
                         Some(t) if ty.is_none() => ty = Some(t),
-                        _ => return self.fault(w.span, "U0106", format!("`{}` is no type or attribute here", w.text)),
+                        _ => {
+                            return self.fault(
+                                w.span,
+                                "U0106",
+                                format!("`{}` is no type or attribute here", w.text),
+                            );
+                        }
                     },
                 },
                 Attribute::List(..) => {}
@@ -70,7 +76,13 @@ impl<'a> Lowering<'a> {
             };
             bytes = match bytes.checked_mul(size) {
                 Some(b) if b <= MAX_VARIABLE_BYTES => b,
-                _ => return self.fault(n.name.span, "U0003", format!("a variable may have {MAX_VARIABLE_BYTES} bytes")),
+                _ => {
+                    return self.fault(
+                        n.name.span,
+                        "U0003",
+                        format!("a variable may have {MAX_VARIABLE_BYTES} bytes"),
+                    );
+                }
             };
             dimensions.push(size);
         }
@@ -115,7 +127,9 @@ impl<'a> Lowering<'a> {
             match self.names.get(n.name.text) {
                 // `.extern` declarations may repeat.
                 Some(Global::Variable(_)) if dynamic || v.linkage.is_some_and(|l| l.text == ".extern") => {}
-                Some(_) => return self.fault(n.name.span, "U0105", format!("`{}` is declared twice", n.name.text)),
+                Some(_) => {
+                    return self.fault(n.name.span, "U0105", format!("`{}` is declared twice", n.name.text));
+                }
                 None => {
                     self.names.insert(n.name.text, Global::Variable(index));
                 }
@@ -125,10 +139,17 @@ impl<'a> Lowering<'a> {
     }
 
     /// Adds a variable of the module, or of a function, and returns its index.
-    pub(crate) fn variable(&mut self, v: &syntax::Variable<'a>, n: &Declared<'a>, owner: Option<u32>) -> Check<u32> {
+    pub(crate) fn variable(
+        &mut self,
+        v: &syntax::Variable<'a>,
+        n: &Declared<'a>,
+        owner: Option<u32>,
+    ) -> Check<u32> {
         let space = match space_of(&v.space.text[1..]) {
             Some(s @ (Space::Global | Space::Shared | Space::Const)) => s,
-            _ => return self.fault(v.space.span, "U0106", format!("`{}` is not declared here", v.space.text)),
+            _ => {
+                return self.fault(v.space.span, "U0106", format!("`{}` is not declared here", v.space.text));
+            }
         };
         let layout = self.layout(v, n)?;
         if layout.ty == Type::Pred || n.count.is_some() {
@@ -141,14 +162,19 @@ impl<'a> Lowering<'a> {
                 return self.fault(n.name.span, "U0106", "shared variables have no initial value");
             }
             if layout.bytes > MAX_INITIAL_BYTES {
-                return self.fault(n.name.span, "U0003", format!("initial values may have {MAX_INITIAL_BYTES} bytes"));
+                return self.fault(
+                    n.name.span,
+                    "U0003",
+                    format!("initial values may have {MAX_INITIAL_BYTES} bytes"),
+                );
             }
             let element = u64::from(layout.ty.bytes());
             let mut dimensions = layout.dimensions.clone();
             if layout.vector > 1 {
                 dimensions.push(u64::from(layout.vector));
             }
-            let mut filler = Filler { ty: layout.ty, element, bytes: &mut initial, relocations: &mut relocations };
+            let mut filler =
+                Filler { ty: layout.ty, element, bytes: &mut initial, relocations: &mut relocations };
             self.fill(&mut filler, value, 0, &dimensions, n.name)?;
         }
         let index = self.module.variables.len() as u32;
@@ -165,17 +191,34 @@ impl<'a> Lowering<'a> {
         Ok(index)
     }
 
-    fn fill(&mut self, to: &mut Filler<'_>, value: &Initial<'a>, at: u64, dimensions: &[u64], name: Word<'a>) -> Check<()> {
+    fn fill(
+        &mut self,
+        to: &mut Filler<'_>,
+        value: &Initial<'a>,
+        at: u64,
+        dimensions: &[u64],
+        name: Word<'a>,
+    ) -> Check<()> {
         match value {
             Initial::Element(words) => self.element(to, words, at, name),
             Initial::List(list) => {
                 let (rows, rest) = match dimensions.split_first() {
                     Some((&rows, rest)) => (rows, rest),
                     None if list.len() <= 1 => (1, dimensions),
-                    None => return self.fault(name.span, "U0106", "the initial value has more dimensions than the variable"),
+                    None => {
+                        return self.fault(
+                            name.span,
+                            "U0106",
+                            "the initial value has more dimensions than the variable",
+                        );
+                    }
                 };
                 if list.len() as u64 > rows {
-                    return self.fault(name.span, "U0106", format!("{} initial values for {rows} elements", list.len()));
+                    return self.fault(
+                        name.span,
+                        "U0106",
+                        format!("{} initial values for {rows} elements", list.len()),
+                    );
                 }
                 let stride = rest.iter().product::<u64>() * to.element;
                 for (i, v) in list.iter().enumerate() {
@@ -198,19 +241,22 @@ impl<'a> Lowering<'a> {
             return self.fault(span, "U0108", "initial values of 128 bits");
         }
         if let [number] = rest {
-            let bits = if to.ty.class() == Class::Float || number.starts_with("0f") || number.starts_with("0d") {
-                float(number).map(|f| match (f, to.ty) {
-                    (Float::Single(b), Type::F64) => f64::from(f32::from_bits(b)).to_bits(),
-                    (Float::Double(b), Type::F32) => u64::from((f64::from_bits(b) as f32).to_bits()),
-                    (Float::Single(b), _) => u64::from(b),
-                    (Float::Double(b), _) => b,
-                })
-            } else {
-                None
-            };
+            let bits =
+                if to.ty.class() == Class::Float || number.starts_with("0f") || number.starts_with("0d") {
+                    float(number).map(|f| match (f, to.ty) {
+                        (Float::Single(b), Type::F64) => f64::from(f32::from_bits(b)).to_bits(),
+                        (Float::Double(b), Type::F32) => u64::from((f64::from_bits(b) as f32).to_bits()),
+                        (Float::Single(b), _) => u64::from(b),
+                        (Float::Double(b), _) => b,
+                    })
+                } else {
+                    None
+                };
             if let Some(bits) = bits {
                 let sign = if negative { 1 << (width * 8 - 1) } else { 0 };
-                return to.put(at, bits ^ sign).or_else(|()| self.fault(span, "U0106", "the value does not fit"));
+                return to
+                    .put(at, bits ^ sign)
+                    .or_else(|()| self.fault(span, "U0106", "the value does not fit"));
             }
             if let Some(bits) = integer(number) {
                 let bits = if negative { bits.wrapping_neg() } else { bits };
@@ -223,7 +269,11 @@ impl<'a> Lowering<'a> {
             [s] => (false, *s, Some(0)),
             [s, "+", n] => (false, *s, integer(n)),
             _ => {
-                return self.fault(span, "U0108", "an initial value that is no literal, and no name with an offset");
+                return self.fault(
+                    span,
+                    "U0108",
+                    "an initial value that is no literal, and no name with an offset",
+                );
             }
         };
         let (Some(offset), false) = (offset, negative) else {

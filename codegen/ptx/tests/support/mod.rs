@@ -29,8 +29,11 @@ pub(crate) fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).unwrap();
         // \x93NUMPY, version, length of the header, header, data in C order.
-        let (length, start) =
-            if bytes[6] == 1 { (u16::from_le_bytes([bytes[8], bytes[9]]) as usize, 10) } else { (u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize, 12) };
+        let (length, start) = if bytes[6] == 1 {
+            (u16::from_le_bytes([bytes[8], bytes[9]]) as usize, 10)
+        } else {
+            (u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize, 12)
+        };
         assert!(String::from_utf8_lossy(&bytes[start..start + length]).contains("'fortran_order': False"));
         out.insert(name, bytes[start + length..].to_vec());
     }
@@ -62,7 +65,9 @@ pub(crate) fn thunks(text: &str) -> Vec<Thunk> {
             let kind = rest.split([' ', '[']).next().unwrap().to_owned();
             let after = rest.split_once("] ").map_or("", |x| x.1);
             let name = after.split_whitespace().next().unwrap_or("").to_owned();
-            let shared = after.split_once("shared_memory: ").map_or(0, |x| x.1.split(' ').next().unwrap().parse().unwrap());
+            let shared = after
+                .split_once("shared_memory: ")
+                .map_or(0, |x| x.1.split(' ').next().unwrap().parse().unwrap());
             Thunk { kind, name, grid: dims(after, "grid:"), block: dims(after, "threads:"), shared }
         })
         .collect()
@@ -138,17 +143,25 @@ pub(crate) fn entry(text: &str) -> Vec<Instruction> {
         let close = open + balanced(&rest[open..]);
         let inner = &rest[open + 1..close];
         let opcode = rest[..open].to_owned();
-        let operands = split_top(inner)
-            .iter()
-            .filter_map(|o| o.rfind('%').map(|at| o[at + 1..].to_owned()))
-            .collect();
+        let operands =
+            split_top(inner).iter().filter_map(|o| o.rfind('%').map(|at| o[at + 1..].to_owned())).collect();
         let index = if opcode == "parameter" {
             inner.parse().unwrap()
         } else {
-            rest.split_once("index=").map_or(0, |x| x.1.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap_or(0))
+            rest.split_once("index=")
+                .map_or(0, |x| x.1.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap_or(0))
         };
         let leaves = if is_tuple { split_top(&shape[1..shape.len() - 1]).len() } else { 1 };
-        out.push(Instruction { name: name.trim_start_matches('%').to_owned(), opcode, operands, index, leaves, is_tuple, root, text: format!("{shape} {inner}") });
+        out.push(Instruction {
+            name: name.trim_start_matches('%').to_owned(),
+            opcode,
+            operands,
+            index,
+            leaves,
+            is_tuple,
+            root,
+            text: format!("{shape} {inner}"),
+        });
     }
     out
 }
@@ -262,7 +275,8 @@ impl Program {
             if let Some(s) = loaded.iter().find_map(|l| l.symbol(&symbol)) {
                 return Some((s.0, self.buffers.values.get(name).map_or(s.1, |v| v.2)));
             }
-            let (n, offset, size) = self.buffers.values.get(name).or_else(|| self.buffers.values.get(&format!("{name}{{}}")))?;
+            let (n, offset, size) =
+                self.buffers.values.get(name).or_else(|| self.buffers.values.get(&format!("{name}{{}}")))?;
             Some((base[n] + offset, *size))
         };
         for i in self.entry.iter().filter(|i| i.opcode == "parameter") {
@@ -287,7 +301,9 @@ impl Program {
             if t.kind == "kCopy" {
                 let Some(i) = copies.next() else { return Ran::Other("a copy without instruction".into()) };
                 let (from, to) = (place(&self.leaves(&i.operands[0])[0]), place(&i.name));
-                let (Some((from, bytes)), Some((to, _))) = (from, to) else { return Ran::Other("a copy without buffer".into()) };
+                let (Some((from, bytes)), Some((to, _))) = (from, to) else {
+                    return Ran::Other("a copy without buffer".into());
+                };
                 if bytes > 0 {
                     let data = memory.read(from, bytes).unwrap().to_vec();
                     memory.write(to, &data).unwrap();
@@ -297,8 +313,17 @@ impl Program {
             // Kernels are launched in the order of their instructions, and a kernel may serve several of them.
             let quiet = ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy"];
             let stem = |n: &str| n.replace(['.', '-'], "_");
-            let related = |i: &&Instruction| !quiet.contains(&i.opcode.as_str()) && (stem(&i.name) == t.name || same_stem(&stem(&i.name), &t.name));
-            let Some(i) = self.entry.iter().filter(related).find(|i| !done.contains(&i.name)).or_else(|| self.entry.iter().filter(related).last()) else {
+            let related = |i: &&Instruction| {
+                !quiet.contains(&i.opcode.as_str())
+                    && (stem(&i.name) == t.name || same_stem(&stem(&i.name), &t.name))
+            };
+            let Some(i) = self
+                .entry
+                .iter()
+                .filter(related)
+                .find(|i| !done.contains(&i.name))
+                .or_else(|| self.entry.iter().filter(related).last())
+            else {
                 return Ran::Other(format!("no instruction of {}", t.name));
             };
             done.insert(i.name.clone());
@@ -308,11 +333,13 @@ impl Program {
             let params = l.module.functions[l.module.kernel(&t.name).unwrap()].params.len();
             let operands: Vec<String> = i.operands.iter().flat_map(|o| self.leaves(o)).collect();
             let results = self.leaves(&i.name);
-            let names: Vec<String> = if params == results.len() && !operands.is_empty() && params < operands.len() + results.len() {
-                results
-            } else {
-                operands.into_iter().chain(results).collect()
-            };
+            let names: Vec<String> =
+                if params == results.len() && !operands.is_empty() && params < operands.len() + results.len()
+                {
+                    results
+                } else {
+                    operands.into_iter().chain(results).collect()
+                };
             if names.len() != params {
                 return Ran::Other(format!("{} has {params} parameters for {names:?}", t.name));
             }
@@ -332,7 +359,9 @@ impl Program {
         let root = self.entry.iter().find(|i| i.root).unwrap();
         let mut results = Vec::new();
         for leaf in self.leaves(&root.name) {
-            let Some((at, size)) = place(&leaf) else { return Ran::Other(format!("no buffer of the result {leaf}")) };
+            let Some((at, size)) = place(&leaf) else {
+                return Ran::Other(format!("no buffer of the result {leaf}"));
+            };
             results.push(if size == 0 { Vec::new() } else { memory.read(at, size).unwrap().to_vec() });
         }
         Ran::Results(results, outcomes)
@@ -398,7 +427,9 @@ pub(crate) fn check(result: &serde_json::Value, got: &[u8], want: &[u8]) -> Resu
     if got.len() != want.len() {
         return Err(format!("{} bytes, expected {}", got.len(), want.len()));
     }
-    let (Some(g), Some(w)) = (numbers(ty, got), numbers(ty, want)) else { return Err(format!("bytes of {ty} differ")) };
+    let (Some(g), Some(w)) = (numbers(ty, got), numbers(ty, want)) else {
+        return Err(format!("bytes of {ty} differ"));
+    };
     let c = &result["check"];
     let n = |k: &str| c[k].as_f64().unwrap_or(0.0);
     for (i, (g, w)) in g.iter().zip(&w).enumerate() {
@@ -432,11 +463,15 @@ pub(crate) fn leaves_of(shape: &str) -> Vec<(String, u64)> {
     let shape = shape.trim();
     if let Some(inner) = shape.strip_prefix('(') {
         let inner = &inner[..inner.rfind(')').unwrap_or(inner.len())];
-        return split_top(inner).into_iter().flat_map(|s| leaves_of(s.rsplit("*/").next().unwrap_or(s))).collect();
+        return split_top(inner)
+            .into_iter()
+            .flat_map(|s| leaves_of(s.rsplit("*/").next().unwrap_or(s)))
+            .collect();
     }
     let Some((ty, rest)) = shape.split_once('[') else { return Vec::new() };
     let dims = rest.split(']').next().unwrap_or("");
-    let count: u64 = dims.split(',').filter(|d| !d.is_empty()).map(|d| d.trim().parse::<u64>().unwrap_or(1)).product();
+    let count: u64 =
+        dims.split(',').filter(|d| !d.is_empty()).map(|d| d.trim().parse::<u64>().unwrap_or(1)).product();
     let bits: u64 = match ty {
         "s4" | "u4" => 4,
         "pred" | "s8" | "u8" => 8,
@@ -456,7 +491,8 @@ pub(crate) fn shapes(text: &str) -> BTreeMap<String, (String, String, Vec<String
         let line = line.trim().trim_start_matches("ROOT ");
         let Some((name, rest)) = line.split_once(" = ") else { continue };
         let Some(name) = name.strip_prefix('%') else { continue };
-        let end = if rest.starts_with('(') { balanced(rest) + 1 } else { rest.find(' ').unwrap_or(rest.len()) };
+        let end =
+            if rest.starts_with('(') { balanced(rest) + 1 } else { rest.find(' ').unwrap_or(rest.len()) };
         let (shape, rest) = (&rest[..end.min(rest.len())], rest[end.min(rest.len())..].trim_start());
         let Some(open) = rest.find('(') else { continue };
         let close = open + balanced(&rest[open..]);
