@@ -1,4 +1,5 @@
 //! Faults that are seeded into correct kernels, each of which the checker or the results must show.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::report::Fault::{self, *};
 use hlo_ptx::{Launch, Memory, Options, launch, lower};

@@ -1,4 +1,5 @@
 //! Single instructions with expected values from elsewhere: `data/instructions.txt`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::{Launch, Memory, Options, launch, lower};
 
@@ -11,8 +12,9 @@ fn value(s: &str) -> (&str, u64) {
 #[test]
 fn instructions_give_the_expected_bits() {
     let (mut count, mut wrong) = (0, Vec::new());
-    for line in include_str!("data/instructions.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
-        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
+    for line in include_str!("data/instructions.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty())
+    {
+        let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         let [instruction, inputs, output] = parts.as_slice() else { panic!("{line}") };
         let (out_type, want) = value(output);
         let mut body = format!(".reg .{out_type} $d;\n");
@@ -24,7 +26,7 @@ fn instructions_give_the_expected_bits() {
         text.push(';');
         let name = |s: &str| s.replace('$', "%v");
         let text = format!(
-            ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 x) {{\n.reg .b64 %x;\nld.param.u64 %x, [x];\n{}{}\nst.global.{out_type} [%x], %vd;\nret;\n}}\n",
+            ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 x) {{\n.reg .b64 %x;\nld.param.u64 %x, [x];\n{}{}\nst.global.{out_type} [%x], %vd;\nret;\n}}\n",
             name(&body),
             name(&text)
         );
@@ -32,7 +34,13 @@ fn instructions_give_the_expected_bits() {
         let mut memory = Memory::default();
         let loaded = memory.load(module).unwrap();
         let x = memory.allocate("x", 8).unwrap();
-        let o = launch(&loaded, "k", &Launch::new([1, 1, 1], [1, 1, 1], 0, &[x]), &mut memory, &Options::default());
+        let o = launch(
+            &loaded,
+            "k",
+            &Launch::new([1, 1, 1], [1, 1, 1], 0, &[x]),
+            &mut memory,
+            &Options::default(),
+        );
         let o = o.unwrap_or_else(|f| panic!("{line}\n{f}"));
         assert!(o.reports.is_empty(), "{line}\n{}", o.reports[0]);
         let width = value(output).0[1..].parse::<u64>().unwrap() / 8;

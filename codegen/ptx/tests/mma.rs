@@ -1,5 +1,6 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix` against matrices computed here; rows and columns of each element of a
 //! fragment by the ISA's formulas, shape by shape.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use half::f16;
 use hlo_ptx::{Launch, Memory, Options, launch, lower};
@@ -123,7 +124,13 @@ const CASES: &[Case] = &[
 ];
 
 /// The registers of 32 lanes that hold a matrix.
-fn fragments(m: &[Vec<i64>], layout: Layout, elements: usize, bits: usize, encode: fn(i64) -> u64) -> Vec<u8> {
+fn fragments(
+    m: &[Vec<i64>],
+    layout: Layout,
+    elements: usize,
+    bits: usize,
+    encode: fn(i64) -> u64,
+) -> Vec<u8> {
     let mut out = Vec::new();
     for lane in 0..32 {
         let mut bytes = vec![0_u8; (elements * bits).div_ceil(8)];
@@ -162,7 +169,10 @@ fn products_by_the_isa_s_layouts() {
         let want = fragments(&d, case.c, ec, bits_c, case.encode_c);
         let mut body = String::new();
         let mut list = |name: char, count: usize, param: &str| {
-            body += &format!(".reg .b{width} %{name}<{count}>; ld.param.u64 %p, [{param}]; mad.lo.u64 %p, %lane, {}, %p;\n", count * width / 8);
+            body += &format!(
+                ".reg .b{width} %{name}<{count}>; ld.param.u64 %p, [{param}]; mad.lo.u64 %p, %lane, {}, %p;\n",
+                count * width / 8
+            );
             for i in 0..count {
                 body += &format!("ld.global.b{width} %{name}{i}, [%p+{}];\n", i * width / 8);
             }
@@ -181,7 +191,13 @@ fn products_by_the_isa_s_layouts() {
         );
         let module = lower::module(&text).unwrap_or_else(|d| panic!("{}: {}", case.instruction, d[0]));
         let loaded = memory.load(module).unwrap();
-        let o = launch(&loaded, "k", &Launch::new([1, 1, 1], [32, 1, 1], 0, &[pa, pb, pc]), &mut memory, &Options::default());
+        let o = launch(
+            &loaded,
+            "k",
+            &Launch::new([1, 1, 1], [32, 1, 1], 0, &[pa, pb, pc]),
+            &mut memory,
+            &Options::default(),
+        );
         assert!(o.unwrap().reports.is_empty());
         assert_eq!(memory.read(pc, want.len() as u64).unwrap(), want, "{}", case.instruction);
     }
@@ -205,10 +221,12 @@ fn matrices_in_shared_memory() {
     let mut memory = Memory::default();
     let loaded = memory.load(lower::module(text).unwrap_or_else(|d| panic!("{}", d[0]))).unwrap();
     let element = |j: usize, r: usize, c: usize| (256 * j + 8 * r + c) as u32;
-    let mut data: Vec<u8> = (0..256).flat_map(|i| (element(i / 64, i / 8 % 8, i % 8) as u16).to_le_bytes()).collect();
+    let mut data: Vec<u8> =
+        (0..256).flat_map(|i| (element(i / 64, i / 8 % 8, i % 8) as u16).to_le_bytes()).collect();
     data.resize(512 + 32 * 32, 0);
     let x = memory.upload("x", &data).unwrap();
-    let o = launch(&loaded, "k", &Launch::new([1, 1, 1], [32, 1, 1], 0, &[x]), &mut memory, &Options::default());
+    let o =
+        launch(&loaded, "k", &Launch::new([1, 1, 1], [32, 1, 1], 0, &[x]), &mut memory, &Options::default());
     let o = o.unwrap_or_else(|f| panic!("{f}"));
     assert!(o.reports.is_empty(), "{}", o.reports[0]);
     for lane in 0..32 {
@@ -219,6 +237,10 @@ fn matrices_in_shared_memory() {
         let trans = |j| element(j, c, r) | element(j, c + 1, r) << 16;
         // Matrix j of lane's row behind a transposing store: row `lane % 8`, its first two elements.
         let stored = element(lane / 8, 0, lane % 8) | element(lane / 8, 1, lane % 8) << 16;
-        assert_eq!(got, [plain(0), plain(1), plain(2), plain(3), trans(0), trans(1), trans(0), stored], "{lane}");
+        assert_eq!(
+            got,
+            [plain(0), plain(1), plain(2), plain(3), trans(0), trans(1), trans(0), stored],
+            "{lane}"
+        );
     }
 }

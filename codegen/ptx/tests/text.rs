@@ -1,5 +1,6 @@
 //! Texts that are truncated, mutated or hostile: a diagnostic with a code and a position, or a module that runs or stops with
 //! a report; never a panic.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::report::Fault;
 use hlo_ptx::{Launch, Memory, Options, diag, launch, lex, lower, parse, print};

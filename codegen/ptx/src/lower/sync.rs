@@ -21,7 +21,11 @@ impl<'a> Lowering<'a> {
                     OperandKind::Name(n, None) => match self.local(b, *n)? {
                         Local::Targets(t) => t,
                         _ => {
-                            return self.fault(o.span, "U0103", format!("`{}` is no list of targets", n.text));
+                            return self.fault(
+                                o.span,
+                                "U0103",
+                                format!("`{}` is no list of targets", n.text),
+                            );
                         }
                     },
                     _ => return self.fault(o.span, "U0103", "expected the name of a list of targets"),
