@@ -160,6 +160,9 @@ const SEEDS: &[Seed] = &[
     ),
 ];
 
+/// Grid, block, arguments, and address and size of the results.
+type Setup = ([u32; 3], [u32; 3], Vec<Vec<u8>>, (u64, u64));
+
 fn text() -> String {
     let t = include_str!("data/cuda.ptx").replace('\t', " ");
     let mut out = String::new();
@@ -194,7 +197,7 @@ fn run(text: &str, kernel: &str) -> (Vec<Fault>, Vec<u8>) {
     let mut put = |b: &[u8]| (memory.upload("buffer", b).unwrap(), b.len() as u64);
     let value = |v: u32| v.to_le_bytes().to_vec();
     let zero = |n: u32| words(n, &|_| 0);
-    let (grid, block, arguments, out): ([u32; 3], [u32; 3], Vec<Vec<u8>>, (u64, u64));
+    let (grid, block, arguments, out): Setup;
     let p = |a: (u64, u64)| a.0.to_le_bytes().to_vec();
     match kernel {
         "saxpy" => {

@@ -230,8 +230,6 @@ impl<'a> Lowering<'a> {
                 }
                 return Ok(());
             }
-            // Registers the function so that its constant exists for indirect calls as well.
-            let _ = self.function_constant(f);
         }
         b.push(Op::Call(Box::new(Call { callee, arguments: passed, results: received })));
         Ok(())
