@@ -29,6 +29,7 @@ PROTO_PROGRAMS ?= $(wildcard ../shared/corpus)
 test-proto-peer: fuzz-build
 	@$(PYTHON) -c 'import jaxlib, google.protobuf' || { echo "test-proto-peer needs jaxlib and protobuf: pip install jaxlib protobuf, and PYTHON=... if that is another python" >&2; exit 1; }
 	$(PYTHON) conformance/peers/protos.py --hlo target/$(if $(FUZZ_PROFILE),release,debug)/hlo $(PROTO_PROGRAMS)
+
 # JAX on the plugin (docs/pjrt.md), in an environment of Python of its own, made from PyPI.
 JAX_ENVIRONMENT = target/jax
 JAX_PLUGIN = $(CURDIR)/target/$(if $(JAX_PROFILE),release,debug)/libhlo_pjrt.so

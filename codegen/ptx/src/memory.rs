@@ -314,7 +314,7 @@ mod tests {
         let mut m = Memory::with_limit(100);
         let a = m.upload("a", &[1, 2, 3]).unwrap();
         let b = m.allocate("b", 8).unwrap();
-        assert!(b >= a + 3 + GAP_BYTES && b % ALLOCATION_ALIGN == 0);
+        assert!(b >= a + 3 + GAP_BYTES && b.is_multiple_of(ALLOCATION_ALIGN));
         assert_eq!(m.read(a, 3).unwrap(), [1, 2, 3]);
         assert_eq!((m.written(a, 3).unwrap(), m.written(b, 8).unwrap()), (3, 0));
         assert!(m.read(a, 4).is_err() && m.read(a - 1, 1).is_err() && m.write(b + 8, &[1]).is_err());

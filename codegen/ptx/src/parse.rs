@@ -404,7 +404,7 @@ impl<'a> Parser<'a> {
                 match self.peek() {
                     Some((Kind::Number | Kind::Str, _)) => arguments.extend(self.next()),
                     Some((_, ",")) => arguments.extend(self.next()),
-                    Some((_, ";")) if self.text_at(1) != "" && name.text == ".pragma" => {
+                    Some((_, ";")) if !self.text_at(1).is_empty() && name.text == ".pragma" => {
                         arguments.extend(self.next());
                         break;
                     }

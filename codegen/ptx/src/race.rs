@@ -80,7 +80,7 @@ impl Shadow {
             let page = self.pages[page].get_or_insert_with(|| {
                 Box::new(Page { by_bytes: false, cells: vec![Cell::default(); PAGE_BYTES / 4] })
             });
-            if !page.by_bytes && (offset % 4 != 0 || length % 4 != 0) {
+            if !page.by_bytes && (!offset.is_multiple_of(4) || !length.is_multiple_of(4)) {
                 page.cells = page.cells.iter().flat_map(|c| [*c; 4]).collect();
                 page.by_bytes = true;
             }

@@ -249,7 +249,7 @@ barrier cta? red and,or aligned? :pred | p <u32 f f?
 barrier cluster arrive release,relaxed? aligned? |
 barrier cluster wait acquire? aligned? |
 membar cta,gl,sys |
-membar proxy alias,async,async.global |
+membar proxy alias,async global? |
 fence sc,acq_rel,acquire,release? $scope |
 fence acquire,release sync_restrict::shared::cta,sync_restrict::shared::cluster cluster |
 fence proxy alias |
@@ -474,6 +474,14 @@ impl Form {
         }
         self.slots.iter().zip(used).all(|(s, u)| u || s.optional).then_some(types)
     }
+}
+
+/// Every form with its opcode, sorted by opcode.
+#[cfg(test)]
+pub(crate) fn all_forms() -> Vec<(&'static str, &'static Form)> {
+    let mut all: Vec<_> = TABLE.iter().flat_map(|(o, forms)| forms.iter().map(|f| (*o, f))).collect();
+    all.sort_by_key(|f| f.0);
+    all
 }
 
 /// Every opcode of the table, sorted.

@@ -1,4 +1,5 @@
 //! Barriers, divergence and progress, on small kernels of their own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::report::Fault;
 use hlo_ptx::{Failure, Launch, Memory, Options, Outcome, launch, lower};

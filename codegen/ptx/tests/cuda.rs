@@ -1,4 +1,5 @@
 //! What nvcc makes of common CUDA kernels (`data/cuda.cu`), run with all checks against values computed here.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::{Failure, Launch, Loaded, Memory, Options, Outcome, launch, lower};
 

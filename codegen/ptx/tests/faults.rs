@@ -1,4 +1,5 @@
 //! Faults that are seeded into correct kernels, each of which the checker or the results must show.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hlo_ptx::report::Fault::{self, *};
 use hlo_ptx::{Launch, Memory, Options, launch, lower};
@@ -159,6 +160,9 @@ const SEEDS: &[Seed] = &[
     ),
 ];
 
+/// Grid, block, arguments, and address and size of the results.
+type Setup = ([u32; 3], [u32; 3], Vec<Vec<u8>>, (u64, u64));
+
 fn text() -> String {
     let t = include_str!("data/cuda.ptx").replace('\t', " ");
     let mut out = String::new();
@@ -193,7 +197,7 @@ fn run(text: &str, kernel: &str) -> (Vec<Fault>, Vec<u8>) {
     let mut put = |b: &[u8]| (memory.upload("buffer", b).unwrap(), b.len() as u64);
     let value = |v: u32| v.to_le_bytes().to_vec();
     let zero = |n: u32| words(n, &|_| 0);
-    let (grid, block, arguments, out): ([u32; 3], [u32; 3], Vec<Vec<u8>>, (u64, u64));
+    let (grid, block, arguments, out): Setup;
     let p = |a: (u64, u64)| a.0.to_le_bytes().to_vec();
     match kernel {
         "saxpy" => {

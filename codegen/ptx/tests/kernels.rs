@@ -1,5 +1,7 @@
 //! Every kernel of the corpus whose buffers are small enough, alone, on plausible contents and a sample of its blocks:
 //! nothing is reported. (`programs.rs` checks values.)
+#![allow(clippy::print_stderr, reason = "a test says that it skips, and what it counted")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -7,7 +9,7 @@ use hlo_ptx::{Launch, Memory, Options, launch, lower};
 use support::{contents, corpus, leaves_of, shapes, thunks};
 
 /// Buffers of a kernel together.
-const MOST_BYTES: u64 = 48 << 20;
+const MOST_BYTES: u64 = 24 << 20;
 
 #[test]
 fn no_kernel_is_reported() {
@@ -74,7 +76,7 @@ fn no_kernel_is_reported() {
             let loaded = memory.load(module.clone()).unwrap();
             let arguments: Vec<u64> =
                 buffers.iter().map(|(ty, n)| memory.upload(ty, &contents(ty, *n)).unwrap()).collect();
-            let options = Options { blocks: 6, fuel: 30_000_000, ..Options::default() };
+            let options = Options { blocks: 2, fuel: 30_000_000, ..Options::default() };
             ran += 1;
             match launch(
                 &loaded,

@@ -1,5 +1,7 @@
 //! XLA:GPU's kernels of JAX programs, run with all checks: their results are those that XLA:CPU recorded, and nothing is
 //! reported.
+#![allow(clippy::print_stderr, reason = "a test says that it skips, and what it counted")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -51,4 +53,6 @@ fn programs_of_kernels_compute_the_recorded_results() {
     reported.iter().for_each(|o| eprintln!("reported: {o}"));
     assert!(reported.is_empty());
     assert!(wrong.is_empty());
+    // Of 299 programs; the others have loops and branches of the host, library calls, or nothing to launch.
+    assert!(right >= 255, "{right} programs");
 }

@@ -112,7 +112,7 @@ impl Warp {
         let expected = match count {
             Some(c) => {
                 let n = self.get(m, &f, c)[first] as u32;
-                if n == 0 || n % 32 != 0 || n > 1024 {
+                if n == 0 || !n.is_multiple_of(32) || n > 1024 {
                     let what = format!("Barrier error detected. Invalid arguments: {n} threads");
                     return Err(Box::new(self.fault(m, b, inst, first as u32, Fault::InvalidBarrier, what)));
                 }

@@ -131,18 +131,12 @@ fn float_to_float(c: &Conversion, from: Format, to: Format, x: u64) -> u64 {
     let x = if c.ftz && from == F32 { from.flush(x) } else { x };
     let mut n = from.unpack(x);
     // To the same format without rounding: the bits, but for what the modifiers say.
-    if c.integral {
-        if let Number::Finite { negative, exponent, .. } = n
-            && exponent < 0
-        {
-            let i = n.to_integer(c.round).unwrap_or(0);
-            n = match Number::from_i128(i) {
-                Number::Finite { mantissa, exponent, .. } => {
-                    Number::Finite { negative, exponent, mantissa, sticky: false }
-                }
-                other => other,
-            };
-        }
+    if c.integral
+        && let Number::Finite { negative, exponent, .. } = n
+        && exponent < 0
+    {
+        let i = n.to_integer(c.round).unwrap_or(0);
+        n = Number::Finite { negative, exponent: 0, mantissa: i.unsigned_abs(), sticky: false };
     }
     if from == to && n == Number::Nan && !c.sat && !c.relu && from == F64 {
         return x | 1 << 51;

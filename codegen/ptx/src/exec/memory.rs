@@ -334,7 +334,18 @@ impl Warp {
         };
         if let Some(c) = conflict {
             let r = self.race(m, b, inst, lane, at.space(), bytes, mode.write, &c, address);
-            m.keep(r);
+            // A weak read and an atomic write: wrong unless the reader goes on to compare and swap there.
+            let reader = match (mode.write, c.wrote) {
+                (true, false) if mode.atomic => Some((c.with.block, u32::from(c.with.warp))),
+                (false, true) if c.with.strength > WEAK => Some((b.index, self.index)),
+                _ => None,
+            };
+            match reader {
+                Some((block, warp)) => {
+                    m.pending.entry((block, warp, address)).or_insert(r);
+                }
+                None => m.keep(r),
+            }
         }
     }
 
@@ -649,6 +660,9 @@ impl Warp {
             let at = self.locate(m, b, i, inst, lane, *space, a, (bytes as u64, bytes as u64), mode)?;
             self.check_written(m, b, inst, lane, at, bytes, a);
             self.check_race(m, b, inst, lane, at, bytes, mode, false, a);
+            if *op == AtomOp::Cas {
+                m.pending.remove(&(b.index, self.index, a));
+            }
             for (n, &v) in value.iter().enumerate() {
                 let old = self.load_bytes(m, b, lane, at, element, n * element);
                 let operand = low(self.get(m, &f, v)[l], ty.bits());

@@ -113,7 +113,7 @@ fn fused(s: &Mma, x: &[u64], y: &[u64], acc: Number, fraction: i32) -> Number {
     let mut terms: Vec<(Number, i32)> = Vec::with_capacity(x.len() + 1);
     for (&x, &y) in x.iter().zip(y) {
         let ((m, e), (n, f)) = (operand(s.a, x), operand(s.b, y));
-        terms.push((m.mul(n), e + f));
+        terms.push((m.product(n), e + f));
     }
     let top = match acc {
         Number::Finite { exponent, mantissa, .. } if mantissa != 0 => {

@@ -24,6 +24,7 @@ use crate::race::{Access, Shadow};
 use crate::report::{Fault, Other, Report, Severity, Thread};
 use barrier::Barrier;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 pub(crate) use warp::{Lanes, Warp};
 
 /// What is checked, and limits.
@@ -124,6 +125,9 @@ pub(crate) struct Machine<'m> {
     /// What releases at an address published: the clock of each block's releases.
     pub(crate) released: FxHashMap<u64, FxHashMap<u32, u32>>,
     pub(crate) reports: Vec<Report>,
+    /// Races of a weak read with an atomic write, by block, warp and address of the reader: a compare-and-swap behind the read
+    /// makes it harmless, because it finds out that the value changed.
+    pub(crate) pending: BTreeMap<(u32, u32, u64), Report>,
     seen: FxHashMap<(Fault, u32, u32), usize>,
     pub(crate) thread_instructions: u64,
     pub(crate) warp_instructions: u64,
@@ -221,12 +225,17 @@ pub fn launch(
         races,
         released: FxHashMap::default(),
         reports: Vec::new(),
+        pending: BTreeMap::new(),
         seen: FxHashMap::default(),
         thread_instructions: 0,
         warp_instructions: 0,
         last_allocation: 0,
     };
-    match machine.run() {
+    let result = machine.run();
+    for (_, report) in std::mem::take(&mut machine.pending) {
+        machine.keep(report);
+    }
+    match result {
         Ok(()) => Ok(Outcome {
             reports: machine.reports,
             thread_instructions: machine.thread_instructions,

@@ -244,7 +244,7 @@ impl Number {
 
     /// The product, exact for mantissas of at most 64 bits.
     #[must_use]
-    pub fn mul(self, rhs: Self) -> Self {
+    pub fn product(self, rhs: Self) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) => Nan,
@@ -266,7 +266,7 @@ impl Number {
 
     /// The sum; `round` says the sign of an exact zero.
     #[must_use]
-    pub fn add(self, rhs: Self, round: Round) -> Self {
+    pub fn sum(self, rhs: Self, round: Round) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) => Nan,
@@ -321,7 +321,7 @@ impl Number {
 
     /// The quotient, of mantissas of at most 53 bits.
     #[must_use]
-    pub fn div(self, rhs: Self) -> Self {
+    pub fn quotient(self, rhs: Self) -> Self {
         use Number::{Finite, Infinite, Nan};
         match (self, rhs) {
             (Nan, _) | (_, Nan) | (Infinite(_), Infinite(_)) => Nan,
@@ -526,11 +526,11 @@ mod tests {
                     "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}"
                 );
             };
-            check(m.add(n, Round::Nearest), x + y, "add");
-            check(m.mul(n), x * y, "mul");
-            check(m.div(n), x / y, "div");
+            check(m.sum(n, Round::Nearest), x + y, "add");
+            check(m.product(n), x * y, "mul");
+            check(m.quotient(n), x / y, "div");
             check(m.sqrt(), x.sqrt(), "sqrt");
-            check(m.mul(n).add(k, Round::Nearest), x.mul_add(y, z), "fma");
+            check(m.product(n).sum(k, Round::Nearest), x.mul_add(y, z), "fma");
             let (x, y, z) = (f32::from_bits(a as u32), f32::from_bits(b as u32), f32::from_bits(c as u32));
             let (m, n, k) =
                 (F32.unpack(a & 0xFFFF_FFFF), F32.unpack(b & 0xFFFF_FFFF), F32.unpack(c & 0xFFFF_FFFF));
@@ -541,8 +541,8 @@ mod tests {
                     "{what} {x:e} {y:e} {z:e}: {got:e} {want:e}"
                 );
             };
-            check(m.mul(n).add(k, Round::Nearest), x.mul_add(y, z), "fma f32");
-            check(m.div(n), x / y, "div f32");
+            check(m.product(n).sum(k, Round::Nearest), x.mul_add(y, z), "fma f32");
+            check(m.quotient(n), x / y, "div f32");
             check(m.sqrt(), x.sqrt(), "sqrt f32");
         }
     }
@@ -553,7 +553,7 @@ mod tests {
         let mut s = 7;
         for _ in 0..50_000 {
             let (a, b) = (random(&mut s) & 0x7FFF_FFFF, random(&mut s) & 0x7FFF_FFFF);
-            let n = F32.unpack(a).add(F32.unpack(b).negate(), Round::Nearest);
+            let n = F32.unpack(a).sum(F32.unpack(b).negate(), Round::Nearest);
             if n == Number::Nan || matches!(n, Number::Infinite(_)) {
                 continue;
             }

@@ -88,7 +88,7 @@ pub fn fma(mode: FloatMode, a: u64, b: u64, c: u64) -> u64 {
             }
             _ => {
                 let f = format(mode.ty);
-                round(mode, f.unpack(a).mul(f.unpack(b)).add(f.unpack(c), mode.round), &[a, b, c])
+                round(mode, f.unpack(a).product(f.unpack(b)).sum(f.unpack(c), mode.round), &[a, b, c])
             }
         }
     })
@@ -134,10 +134,10 @@ pub fn float2(op: Float2, mode: FloatMode, a: u64, b: u64) -> u64 {
                 }
                 let (m, n) = (f.unpack(a), f.unpack(b));
                 let r = match op {
-                    Float2::Add => m.add(n, mode.round),
-                    Float2::Sub => m.add(n.negate(), mode.round),
-                    Float2::Mul => m.mul(n),
-                    Float2::Div | Float2::DivFull | Float2::DivApprox => m.div(n),
+                    Float2::Add => m.sum(n, mode.round),
+                    Float2::Sub => m.sum(n.negate(), mode.round),
+                    Float2::Mul => m.product(n),
+                    Float2::Div | Float2::DivFull | Float2::DivApprox => m.quotient(n),
                     Float2::Min | Float2::Max | Float2::Copysign => super::Number::Nan,
                 };
                 round(mode, r, &[a, b])
@@ -187,7 +187,7 @@ pub fn float1(op: Float1, mode: FloatMode, a: u64) -> u64 {
             Float1::Abs => a & !sign,
             Float1::Rcp => {
                 let one = super::Number::from_i128(1);
-                round(mode, one.div(f.unpack(a)), &[a])
+                round(mode, one.quotient(f.unpack(a)), &[a])
             }
             Float1::Sqrt => round(mode, f.unpack(a).sqrt(), &[a]),
             Float1::RcpApprox

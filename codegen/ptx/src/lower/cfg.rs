@@ -6,6 +6,25 @@ use crate::ir::{Inst, Op};
 /// The branch has no post-dominator but the end of the function.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Where control goes behind an instruction whose guard holds.
+enum Flow<'a> {
+    Next,
+    Jump(&'a [u32]),
+    End,
+}
+
+fn flow(op: &Op) -> Flow<'_> {
+    if let Op::Bra { target } = op {
+        Flow::Jump(std::slice::from_ref(target))
+    } else if let Op::BrxIdx { targets, .. } = op {
+        Flow::Jump(targets)
+    } else if matches!(op, Op::Ret | Op::Exit | Op::Trap) {
+        Flow::End
+    } else {
+        Flow::Next
+    }
+}
+
 /// For each instruction the index of the instruction where its diverged lanes meet, or [`NONE`].
 pub(crate) fn reconvergence(code: &[Inst]) -> Vec<u32> {
     let n = code.len();
@@ -13,17 +32,13 @@ pub(crate) fn reconvergence(code: &[Inst]) -> Vec<u32> {
     leader[0] = true;
     for (pc, inst) in code.iter().enumerate() {
         let mut mark = |t: u32| leader[(t as usize).min(n)] = true;
-        match &inst.op {
-            Op::Bra { target } => {
-                mark(*target);
-                mark(pc as u32 + 1);
-            }
-            Op::BrxIdx { targets, .. } => {
+        match flow(&inst.op) {
+            Flow::Next => {}
+            Flow::Jump(targets) => {
                 targets.iter().for_each(|&t| mark(t));
                 mark(pc as u32 + 1);
             }
-            Op::Ret | Op::Exit | Op::Trap => mark(pc as u32 + 1),
-            _ => {}
+            Flow::End => mark(pc as u32 + 1),
         }
     }
     let starts: Vec<usize> = (0..n).filter(|&i| leader[i]).collect();
@@ -37,13 +52,10 @@ pub(crate) fn reconvergence(code: &[Inst]) -> Vec<u32> {
         .map(|b| {
             let last = starts.get(b + 1).copied().unwrap_or(n) - 1;
             let inst = &code[last];
-            let mut next = match &inst.op {
-                Op::Bra { target } => vec![block_of[(*target as usize).min(n)]],
-                Op::BrxIdx { targets, .. } => {
-                    targets.iter().map(|&t| block_of[(t as usize).min(n)]).collect()
-                }
-                Op::Ret | Op::Exit | Op::Trap => vec![exit],
-                _ => vec![block_of[last + 1]],
+            let mut next = match flow(&inst.op) {
+                Flow::Next => vec![block_of[last + 1]],
+                Flow::Jump(targets) => targets.iter().map(|&t| block_of[(t as usize).min(n)]).collect(),
+                Flow::End => vec![exit],
             };
             if inst.guard.is_some() {
                 next.push(block_of[last + 1]);

@@ -2,7 +2,7 @@
 
 use super::operand::{Checked, elements, is_sink, special};
 use super::{Check, Global, Lowering, space_of};
-use crate::ir::{Compare, Comparison, Constant, Conversion, Logic, Op, Round, Space, Src, Testp};
+use crate::ir::{Compare, Comparison, Conversion, Logic, Op, Round, Space, Src, Testp};
 use crate::lower::function::{Body, Local};
 use crate::syntax::{Operand, OperandKind};
 use crate::types::{Class, Type};
@@ -275,11 +275,6 @@ impl<'a> Lowering<'a> {
             Local::Reg(ty, reg) if ty.bits() >= 32 => Ok(Callee::Indirect(Src::Reg(reg))),
             _ => self.fault(o.span, "U0107", format!("`{}` is no function", n.text)),
         }
-    }
-
-    /// A constant for a function's address, which indirect calls read.
-    pub(crate) fn function_constant(&mut self, f: u32) -> Src {
-        self.constant(Constant::Function(f))
     }
 }
 

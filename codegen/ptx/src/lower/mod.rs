@@ -6,6 +6,8 @@
 mod arithmetic;
 mod cfg;
 mod data;
+#[cfg(test)]
+mod every_form;
 mod function;
 mod memory;
 mod operand;

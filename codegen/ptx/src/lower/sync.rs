@@ -21,7 +21,11 @@ impl<'a> Lowering<'a> {
                     OperandKind::Name(n, None) => match self.local(b, *n)? {
                         Local::Targets(t) => t,
                         _ => {
-                            return self.fault(o.span, "U0103", format!("`{}` is no list of targets", n.text));
+                            return self.fault(
+                                o.span,
+                                "U0103",
+                                format!("`{}` is no list of targets", n.text),
+                            );
                         }
                     },
                     _ => return self.fault(o.span, "U0103", "expected the name of a list of targets"),
@@ -226,8 +230,6 @@ impl<'a> Lowering<'a> {
                 }
                 return Ok(());
             }
-            // Registers the function so that its constant exists for indirect calls as well.
-            let _ = self.function_constant(f);
         }
         b.push(Op::Call(Box::new(Call { callee, arguments: passed, results: received })));
         Ok(())

@@ -1,6 +1,7 @@
 //! What XLA:GPU wrote of a program, read as far as running its kernels needs: the launch list, the buffer assignment, and
 //! which instruction reads and writes which buffers.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::print_stderr, reason = "a test says that it skips")]
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -322,7 +323,7 @@ impl Program {
                 .iter()
                 .filter(related)
                 .find(|i| !done.contains(&i.name))
-                .or_else(|| self.entry.iter().filter(related).last())
+                .or_else(|| self.entry.iter().rfind(related))
             else {
                 return Ran::Other(format!("no instruction of {}", t.name));
             };
