@@ -25,12 +25,14 @@ pub fn is_mlir(text: &str) -> bool {
 struct Chosen {
     module: hlo_mlir::ir::Module,
     function: Option<String>,
+    /// Dimensions of arguments whose types do not say them: `--module 'f(f32[2,3])'`.
+    argument_dims: Option<Vec<Option<Vec<i64>>>>,
 }
 
 fn choose(text: &str, pick: Option<&Pick>, options: &ReadOptions) -> Result<Chosen, Diagnostics> {
     let parts = split(text);
     let one = |part: Span, function: Option<String>| {
-        parse_part(text, part, options).map(|module| Chosen { module, function })
+        parse_part(text, part, options).map(|module| Chosen { module, function, argument_dims: None })
     };
     let wrong = |message: String| -> Diagnostics {
         let span = parts.get(1).copied().unwrap_or(Span::new(0, 1));
@@ -46,17 +48,27 @@ fn choose(text: &str, pick: Option<&Pick>, options: &ReadOptions) -> Result<Chos
             None => Err(wrong(format!("there is no module {n}: the text has {}", parts.len()))),
         },
         (Some(Pick::Name(name)), _) => {
+            let (name, argument_dims) = match name.split_once('(') {
+                None => (&**name, None),
+                Some((name, shapes)) => {
+                    let list = hlo_parser::parse_shape_list(shapes.trim_end().trim_end_matches(')'));
+                    let shapes =
+                        list.map_err(|d| wrong(format!("`({shapes}` are no shapes: {}", d.message)))?;
+                    let dims = |s: &hlo::Shape| s.as_array().map(|a| a.dims.to_vec());
+                    (name.trim(), Some(shapes.iter().map(dims).collect()))
+                }
+            };
             for &part in &parts {
                 let chosen = one(part, None)?;
                 if functions(&chosen.module).iter().any(|f| f.1 == name) {
-                    return Ok(Chosen { function: Some(name.clone()), ..chosen });
+                    return Ok(Chosen { function: Some(name.to_owned()), argument_dims, ..chosen });
                 }
                 let top = chosen.module.top().and_then(|top| chosen.module.attr(top, "sym_name"));
                 if let Some(hlo_mlir::ir::Attribute::String { text, .. }) =
                     top.map(|a| chosen.module.get_attribute(a))
-                    && **text == **name
+                    && **text == *name
                 {
-                    return Ok(chosen);
+                    return Ok(Chosen { argument_dims, ..chosen });
                 }
             }
             Err(wrong(format!("the text has neither a module nor a function {name}")))
@@ -68,7 +80,8 @@ fn choose(text: &str, pick: Option<&Pick>, options: &ReadOptions) -> Result<Chos
 pub(crate) fn parse(text: &str, pick: Option<&Pick>, memory_bytes: u64) -> (Option<Module>, Diagnostics) {
     let read = choose(text, pick, &ReadOptions { memory_bytes });
     let converted = read.and_then(|chosen| {
-        convert(&chosen.module, &ConvertOptions { function: chosen.function, checks: false })
+        let Chosen { module, function, argument_dims } = chosen;
+        convert(&module, &ConvertOptions { function, argument_dims, checks: false })
     });
     match converted {
         Ok(converted) => (Some(converted.module), Diagnostics::new()),

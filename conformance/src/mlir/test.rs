@@ -92,7 +92,8 @@ pub(crate) fn run(test: &TestFunction, options: &CorpusOptions) -> CaseReport {
         Ok(module) => module,
         Err(found) => return shown(&found, Exit::Parse),
     };
-    let wanted = ConvertOptions { function: Some(test.function.clone()), checks: true };
+    let wanted =
+        ConvertOptions { function: Some(test.function.clone()), checks: true, ..ConvertOptions::default() };
     let program = match convert(&module, &wanted) {
         Ok(program) => program,
         Err(found) => return shown(&found, Exit::Unsupported),

@@ -24,6 +24,7 @@ mod generated;
 mod isolate;
 mod judging;
 mod limits;
+mod mlir;
 mod mutated;
 mod operand_types;
 mod output;
@@ -71,6 +72,7 @@ fn main() {
     trials.extend(reduce::trials());
     trials.extend(robust::trials());
     trials.extend(generated::trials());
+    trials.extend(mlir::trials());
     trials.extend(mutated::trials());
     trials.extend(passes::trials());
     trials.extend(processes::trials());

@@ -23,7 +23,11 @@ fn main() {
                     continue;
                 }
                 cases += 1;
-                let options = ConvertOptions { function: Some(name.to_owned()), checks: true };
+                let options = ConvertOptions {
+                    function: Some(name.to_owned()),
+                    checks: true,
+                    ..ConvertOptions::default()
+                };
                 let program = match convert(&module, &options) {
                     Ok(program) => program,
                     Err(d) => {

@@ -271,8 +271,13 @@ impl Converter<'_> {
             } else {
                 ((dims.len() - own.len().min(dims.len())) as i64..dims.len() as i64).collect()
             };
-            if mapping.len() != own.len() {
-                return self.structure(op, "has an operand of a higher rank than the result");
+            let fits = mapping.len() == own.len()
+                && mapping.iter().zip(&own).enumerate().all(|(i, (&to, &size))| {
+                    let target = usize::try_from(to).ok().and_then(|to| dims.get(to));
+                    !mapping[..i].contains(&to) && target.is_some_and(|&t| size == 1 || size == t)
+                });
+            if !fits {
+                return self.structure(op, "has an operand that does not broadcast to the result");
             }
             let ty = self.type_of(x);
             wide.push(self.broadcast_value(x, Shape::array(ty, &dims), &mapping));

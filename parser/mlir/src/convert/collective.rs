@@ -1,7 +1,7 @@
 //! Collectives.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Ints, ReplicaGroups};
-use hlo::{Opcode, Shape};
+use hlo::{InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter, list};
 use crate::ir::{Attribute, OpId, Type};
@@ -60,6 +60,9 @@ impl Converter<'_> {
             let pairs = self.rows(op, "source_target_pairs")?;
             attrs.set(AttrKey::SourceTargetPairs, AttrValue::IntLists(pairs.into()));
         }
+        if takes(AttrKey::HasDynamicRoot) && self.bool_or(op, "has_dynamic_root", false)? {
+            attrs.set(AttrKey::HasDynamicRoot, AttrValue::Bool(true));
+        }
         match opcode {
             Opcode::AllGather => {
                 let dimension = self.int(op, "all_gather_dim")?;
@@ -80,15 +83,22 @@ impl Converter<'_> {
         self.bind_tuple(op, id)
     }
 
-    fn all_to_all(&mut self, op: OpId, mut attrs: Attrs) -> Convert<()> {
+    fn all_to_all(&mut self, op: OpId, attrs: Attrs) -> Convert<()> {
         let operands = self.operands(op)?;
+        let shapes = self.result_shapes(op)?;
+        if operands.is_empty() || operands.len() != shapes.len() {
+            return self.structure(op, "has not as many results as operands");
+        }
+        for (i, (x, shape)) in operands.into_iter().zip(shapes).enumerate() {
+            let id = self.all_to_all_of(op, attrs.clone(), x, shape)?;
+            self.bind(op, i, id);
+        }
+        Ok(())
+    }
+
+    fn all_to_all_of(&mut self, op: OpId, mut attrs: Attrs, x: InstrId, shape: Shape) -> Convert<InstrId> {
         let (split, concat) = (self.int(op, "split_dimension")?, self.int(op, "concat_dimension")?);
         let count = self.int(op, "split_count")?;
-        let shapes = self.result_shapes(op)?;
-        if operands.len() != 1 || shapes.len() != 1 {
-            return self.unsupported(op, "several operands");
-        }
-        let (x, shape) = (operands[0], shapes[0].clone());
         let dims = self.dims_of(x);
         let rank = dims.len() as i64;
         if !(0..rank).contains(&split) {
@@ -102,8 +112,7 @@ impl Converter<'_> {
         }
         if split == concat {
             attrs.set(AttrKey::Dimensions, list(&[split]));
-            let id = self.emit(Opcode::AllToAll, shape, &[x], attrs);
-            return self.bind_one(op, id);
+            return Ok(self.emit(Opcode::AllToAll, shape, &[x], attrs));
         }
         // HLO's exchange of one array splits and joins along one dimension: the parts are made a dimension of their own, which
         // is joined into the other afterwards.
@@ -120,13 +129,6 @@ impl Converter<'_> {
         let moved: Vec<i64> = order.iter().map(|&d| parted[d as usize]).collect();
         let permuted = Attrs::new().with(AttrKey::Dimensions, list(&order));
         let transposed = self.emit(Opcode::Transpose, Shape::array(ty, &moved), &[exchanged], permuted);
-        let id = self.plain(Opcode::Reshape, shape, &[transposed]);
-        self.bind_one(op, id)
-    }
-
-    /// `sdy.sharding_constraint` is the custom call `Sharding`, as XLA has it.
-    pub(super) fn sharding_constraint(&mut self, op: OpId) -> Convert<()> {
-        // Where a value lies changes nothing of it.
-        self.same(op)
+        Ok(self.plain(Opcode::Reshape, shape, &[transposed]))
     }
 }

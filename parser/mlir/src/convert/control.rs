@@ -20,8 +20,15 @@ const RETURNS: [&str; 5] = ["stablehlo.return", "mhlo.return", "func.return", "c
 
 impl<'m> Converter<'m> {
     /// The whole program, from a function on.
-    pub(super) fn program(&mut self, entry: OpId) -> Convert<()> {
+    pub(super) fn program(&mut self, entry: OpId, arguments: Option<&[Option<Vec<i64>>]>) -> Convert<()> {
         for function in self.call_order(entry)? {
+            // Functions of shapes that are not known are converted where they are called.
+            if function != entry && self.is_dynamic(function) {
+                continue;
+            }
+            if function == entry {
+                self.set_arguments(entry, arguments)?;
+            }
             let computation = self.function(function, function == entry)?;
             self.called.insert(function, computation);
         }
@@ -29,6 +36,71 @@ impl<'m> Converter<'m> {
             self.out.set_entry(computation);
         }
         self.header(entry)
+    }
+
+    /// Whether types in a function have sizes that they do not say.
+    fn is_dynamic(&self, function: OpId) -> bool {
+        let unbounded = |v: &ValueId| super::shapes::is_unbounded(self.m, self.m.value_type(*v));
+        self.arguments(function).iter().any(unbounded)
+            || self.all_operations(function).iter().any(|&op| self.m.op(op).results.iter().any(unbounded))
+    }
+
+    /// The arguments of a function.
+    fn arguments(&self, function: OpId) -> &'m [ValueId] {
+        match self.m.op(function).regions.first().map(|&r| &self.m.region(r).blocks[..]) {
+            Some([block, ..]) => &self.m.block(*block).arguments,
+            _ => &[],
+        }
+    }
+
+    /// Gives the arguments of the entry function the dimensions that somebody says.
+    fn set_arguments(&mut self, entry: OpId, dims: Option<&[Option<Vec<i64>>]>) -> Convert<()> {
+        let Some(dims) = dims else { return Ok(()) };
+        let arguments = self.arguments(entry);
+        if dims.len() != arguments.len() {
+            let message =
+                format!("shapes of {} arguments are given, and it has {}", dims.len(), arguments.len());
+            return self.structure(entry, &message);
+        }
+        for (i, (&argument, dims)) in arguments.iter().zip(dims).enumerate() {
+            let (Some(dims), Shape::Array(mut shape)) =
+                (dims, self.shape(self.m.value_type(argument), entry)?)
+            else {
+                continue;
+            };
+            let fits = dims.len() == shape.dims.len()
+                && dims.iter().zip(&shape.dims).all(|(given, own)| given == own || *own == hlo::UNBOUNDED);
+            if !fits {
+                let message = format!("argument {i} is given dimensions {dims:?}, and is {shape}");
+                return self.structure(entry, &message);
+            }
+            shape = hlo::ArrayShape::new(shape.element_type, dims);
+            self.concrete.insert(argument, Shape::Array(shape));
+        }
+        Ok(())
+    }
+
+    /// Converts something while something else is being converted: a function that is called, a region.
+    fn within<T>(&mut self, op: OpId, f: impl FnOnce(&mut Self) -> Convert<T>) -> Convert<T> {
+        // Only programs whose shapes are not known come here; they are nested as deep as somebody writes them.
+        const MOST_INSIDE: u32 = 64;
+        if self.inside >= MOST_INSIDE {
+            return self.unsupported(
+                op,
+                format!("regions and functions of unknown shapes, {MOST_INSIDE} levels deep"),
+            );
+        }
+        self.inside += 1;
+        let empty = super::cx::Body {
+            computation: self.body.computation,
+            values: rustc_hash::FxHashMap::default(),
+            op: None,
+        };
+        let outer = std::mem::replace(&mut self.body, empty);
+        let result = f(self);
+        self.body = outer;
+        self.inside -= 1;
+        result
     }
 
     /// The functions that a function needs, each after those that it calls itself.
@@ -139,7 +211,8 @@ impl<'m> Converter<'m> {
         let Some(&region) = self.m.op(function).regions.first() else {
             return self.fail(codes::STABLEHLO_FUNCTION, function, "the function has no body");
         };
-        self.regions_below(function)?;
+        let dynamic = self.is_dynamic(function);
+        self.prepare_regions(function, dynamic)?;
         let block = self.block(region, function)?;
         let name = self.string(function, "sym_name").unwrap_or("function");
         let base = header::computation_name(name);
@@ -148,10 +221,10 @@ impl<'m> Converter<'m> {
         let computation = self.out.add_computation(name, span);
         self.enter(computation);
         for (i, &argument) in self.m.block(block).arguments.iter().enumerate() {
-            let shape = self.shape(self.m.value_type(argument), function)?;
+            let shape = self.value_shape(argument, function)?;
             let id = self.parameter(i, shape, Some(argument));
             self.argument_attributes(function, i, id)?;
-            self.body.values.insert(argument, id);
+            self.define(argument, id);
         }
         let checking = entry && self.checking;
         let results = self.operations(block, function, checking)?;
@@ -183,11 +256,7 @@ impl<'m> Converter<'m> {
                     };
                     let actual = self.value(*actual, op)?;
                     self.body.op = Some(op);
-                    let literal = match super::literal::literal(self.m, value) {
-                        Ok(literal) => literal,
-                        Err(why) => return self.structure(op, &why),
-                    };
-                    (actual, self.literal(literal))
+                    (actual, self.elements(op, value)?)
                 }
                 // `check.eq` and the custom calls have what is right first.
                 [first, second] => {
@@ -263,6 +332,8 @@ impl<'m> Converter<'m> {
                 return if checking { Ok(Vec::new()) } else { self.operands(op) };
             }
             self.operation(op)?;
+            self.result_is_bounded(op)?;
+            super::fold::evaluate(self.m, op, &mut self.known, &self.concrete);
         }
         if checking {
             return Ok(Vec::new());
@@ -270,7 +341,37 @@ impl<'m> Converter<'m> {
         self.structure(owner, "has a region that does not end with a return")
     }
 
+    /// That the sizes of what an operation was converted to are known.
+    fn result_is_bounded(&self, op: OpId) -> Convert<()> {
+        for &result in &self.m.op(op).results {
+            if let Some(shape) = self.concrete.get(&result) {
+                self.bounded(shape, op)?;
+            }
+        }
+        Ok(())
+    }
+
     // ---- regions
+
+    /// Converts the regions of an operation if nobody has yet: where shapes are not known before.
+    pub(super) fn regions_of(&mut self, op: OpId) -> Convert<()> {
+        let regions = &self.m.op(op).regions;
+        if regions.iter().all(|r| self.regions.contains_key(r)) {
+            return Ok(());
+        }
+        if short(self.m.op_name(op)) == "while" {
+            for &region in regions {
+                let block = self.block(region, op)?;
+                let arguments = &self.m.block(block).arguments;
+                for (&argument, &operand) in arguments.iter().zip(self.operand_values(op)) {
+                    if let Some(shape) = self.concrete.get(&operand).cloned() {
+                        self.concrete.insert(argument, shape);
+                    }
+                }
+            }
+        }
+        self.within(op, |c| c.region_computations(op))
+    }
 
     /// The computations of an operation's regions.
     pub(super) fn region_computations(&mut self, op: OpId) -> Convert<()> {
@@ -293,8 +394,7 @@ impl<'m> Converter<'m> {
             let arguments = self.m.block(block).arguments.clone();
             let results = if matches!(name, "while" | "if" | "case") {
                 let state: Vec<ValueId> = arguments.iter().chain(&captured).copied().collect();
-                let shapes: Convert<Vec<Shape>> =
-                    state.iter().map(|&v| self.shape(self.m.value_type(v), op)).collect();
+                let shapes: Convert<Vec<Shape>> = state.iter().map(|&v| self.value_shape(v, op)).collect();
                 let shapes = shapes?;
                 let shape = match &shapes[..] {
                     [one] => one.clone(),
@@ -305,7 +405,7 @@ impl<'m> Converter<'m> {
                 let mut parts = Vec::new();
                 for (i, &value) in state.iter().enumerate() {
                     let id = if state.len() == 1 { parameter } else { self.get(parameter, i) };
-                    self.body.values.insert(value, id);
+                    self.define(value, id);
                     parts.push(id);
                 }
                 let mut results = self.operations(block, op, false)?;
@@ -316,9 +416,9 @@ impl<'m> Converter<'m> {
                 results
             } else {
                 for (i, &argument) in arguments.iter().enumerate() {
-                    let shape = self.shape(self.m.value_type(argument), op)?;
+                    let shape = self.value_shape(argument, op)?;
                     let id = self.parameter(i, shape, Some(argument));
-                    self.body.values.insert(argument, id);
+                    self.define(argument, id);
                 }
                 self.operations(block, op, false)?
             };
@@ -388,9 +488,13 @@ impl<'m> Converter<'m> {
         let branches: Convert<Vec<ComputationId>> = (0..count).map(|i| self.region(op, i)).collect();
         let branches = branches?;
         let shapes = self.result_shapes(op)?;
-        let shape = match &shapes[..] {
-            [one] => one.clone(),
-            _ => Shape::tuple(shapes.iter().cloned()),
+        let shape = match branches.first() {
+            // What the branches give, where the types do not say it.
+            Some(&branch) => {
+                let root = self.out.root(branch);
+                self.shape_of(root)
+            }
+            None => Shape::tuple(shapes.iter().cloned()),
         };
         let attrs = if self.type_of(index) == ElementType::Pred {
             let &[yes, no] = &branches[..] else {
@@ -418,17 +522,21 @@ impl<'m> Converter<'m> {
     /// `func.call` and `composite`.
     pub(super) fn call(&mut self, op: OpId, composite: bool) -> Convert<()> {
         let key = if composite { "decomposition" } else { "callee" };
-        let callee = self.symbol(op, key).and_then(|name| self.functions.get(name));
-        let Some(&computation) = callee.and_then(|f| self.called.get(f)) else {
+        let Some(&callee) = self.symbol(op, key).and_then(|name| self.functions.get(name)) else {
             return self.structure(op, &format!("has no `{key}`"));
+        };
+        let computation = match self.called.get(&callee) {
+            Some(&computation) => computation,
+            None => self.specialized(op, callee)?,
         };
         let operands = self.operands(op)?;
         self.callee_fits(op, computation, &operands)?;
         let shapes = self.result_shapes(op)?;
-        let shape = match &shapes[..] {
-            [one] => one.clone(),
-            _ => Shape::tuple(shapes.iter().cloned()),
-        };
+        let root = self.out.root(computation);
+        let shape = self.shape_of(root);
+        if shape.as_tuple().map_or(1, <[Shape]>::len) != shapes.len() && shapes.len() != 1 {
+            return self.structure(op, "has another number of results than the function");
+        }
         let mut attrs = Attrs::new().with(AttrKey::ToApply, AttrValue::Computation(computation));
         if composite {
             attrs.set(AttrKey::IsComposite, AttrValue::Bool(true));
@@ -456,6 +564,35 @@ impl<'m> Converter<'m> {
             self.bind(op, i, part);
         }
         Ok(())
+    }
+
+    /// The computation of a function for the shapes and known values of the operands of one call.
+    fn specialized(&mut self, op: OpId, callee: OpId) -> Convert<ComputationId> {
+        // A function that calls another twice, which calls another twice: the calls double with each level.
+        const MOST_SPECIALIZED: u32 = 4096;
+        if self.specialized >= MOST_SPECIALIZED {
+            return self.unsupported(op, format!("more than {MOST_SPECIALIZED} calls of functions of unknown shapes"));
+        }
+        self.specialized += 1;
+        for (&argument, &operand) in self.arguments(callee).iter().zip(self.operand_values(op)) {
+            self.concrete.remove(&argument);
+            self.known.remove(&argument);
+            if let Some(&id) = self.body.values.get(&operand)
+                && super::shapes::is_unbounded(self.m, self.m.value_type(argument))
+            {
+                let shape = self.shape_of(id);
+                self.concrete.insert(argument, shape);
+            }
+            if let Some(values) = self.known.get(&operand).cloned() {
+                self.known.insert(argument, values);
+            }
+        }
+        for inner in self.all_operations(callee) {
+            for region in &self.m.op(inner).regions {
+                self.regions.remove(region);
+            }
+        }
+        self.within(op, |c| c.function(callee, false))
     }
 
     fn callee_fits(&self, op: OpId, computation: ComputationId, operands: &[InstrId]) -> Convert<()> {

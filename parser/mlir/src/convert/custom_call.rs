@@ -1,6 +1,7 @@
 //! Custom calls.
 
 use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias};
+use hlo::diag::codes;
 use hlo::{Layout, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
@@ -31,6 +32,9 @@ impl Converter<'_> {
         };
         if let Some((_, name)) = OPERATIONS.iter().find(|(t, _)| *t == target) {
             return self.chlo(op, name);
+        }
+        if target == "shape_assertion" {
+            return self.shape_assertion(op);
         }
         let operands = self.operands(op)?;
         let mut attrs = Attrs::new().with(AttrKey::CustomCallTarget, AttrValue::Str(target.into()));
@@ -112,6 +116,23 @@ impl Converter<'_> {
         Ok(())
     }
 
+    /// What JAX says of shapes that it does not know: once they are known, it holds or it does not.
+    fn shape_assertion(&mut self, op: OpId) -> Convert<()> {
+        let Some(holds) = self.operand_values(op).first().and_then(|v| self.known.get(v)) else {
+            return self.fail(
+                codes::UNBOUNDED_SHAPE,
+                op,
+                "what is asserted of shapes does not follow from them",
+            );
+        };
+        if holds.first() == Some(&0) {
+            let message =
+                self.string(op, "error_message").unwrap_or("what is asserted of shapes does not hold");
+            return self.fail(codes::STABLEHLO_CONSTRAINT, op, message);
+        }
+        Ok(())
+    }
+
     /// `interpreter.run_parallel`: a call of its own, which a runner of tests implements. It calls the programs of the grid
     /// in row-major order, and after them what feeds it.
     pub(super) fn run_parallel(&mut self, op: OpId) -> Convert<()> {
@@ -129,6 +150,9 @@ impl Converter<'_> {
             .collect();
         let Some(called) = called else { return self.structure(op, "names a function that is not there") };
         let config = format!("{rows} {columns}");
+        // The collectives of the functions are verified for that many devices.
+        self.out.header.replica_count = Some(rows as i64).filter(|&n| n > 1);
+        self.out.header.num_partitions = Some(columns as i64).filter(|&n| n > 1);
         let attrs = Attrs::new()
             .with(AttrKey::CustomCallTarget, AttrValue::Str(crate::convert::RUN_PARALLEL.into()))
             .with(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true))

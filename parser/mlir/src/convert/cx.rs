@@ -26,12 +26,18 @@ pub(super) struct Converter<'m> {
     /// What regions of an operation use of outside, in the order of their operands.
     pub(super) captures: FxHashMap<OpId, Vec<ValueId>>,
     /// Constants by value, where a pass over the tree found them.
-    pub(super) known: &'m super::fold::Known,
+    pub(super) known: super::fold::Known,
     /// The body that is being converted.
     pub(super) body: Body,
     pub(super) checks: Vec<Check>,
     /// Whether checks become results.
     pub(super) checking: bool,
+    /// Shapes of values whose types do not say them.
+    pub(super) concrete: FxHashMap<ValueId, Shape>,
+    /// How many functions and regions are being converted inside of each other.
+    pub(super) inside: u32,
+    /// How many functions were converted for one call alone.
+    pub(super) specialized: u32,
     /// Quantized operands of the current operation are the numbers that they stand for (or, with `storing`, stay what they are).
     pub(super) expressing: bool,
     /// Quantized types are their storage types.
@@ -236,14 +242,23 @@ impl<'m> Converter<'m> {
     /// Gives a result its instruction.
     pub(super) fn bind(&mut self, op: OpId, index: usize, instr: InstrId) {
         let result = self.m.op(op).results[index];
-        self.body.values.insert(result, instr);
+        self.define(result, instr);
+    }
+
+    /// Gives a value its instruction, and remembers its shape if its type does not say it.
+    pub(super) fn define(&mut self, value: ValueId, instr: InstrId) {
+        self.body.values.insert(value, instr);
+        if super::shapes::is_unbounded(self.m, self.m.value_type(value)) {
+            let shape = self.out.instr(instr).shape.clone();
+            self.concrete.insert(value, shape);
+        }
     }
 
     /// The only result.
     pub(super) fn bind_one(&mut self, op: OpId, instr: InstrId) -> Convert<()> {
         match *self.m.op(op).results {
             [result] => {
-                self.body.values.insert(result, instr);
+                self.define(result, instr);
                 Ok(())
             }
             _ => self.structure(op, "has not one result"),
@@ -270,7 +285,7 @@ impl<'m> Converter<'m> {
 
     // ---- instructions
 
-    /// Any instruction.
+    /// Any instruction. Sizes that its shape does not know follow from the operands, if anything says them.
     pub(super) fn emit(
         &mut self,
         opcode: Opcode,
@@ -278,6 +293,11 @@ impl<'m> Converter<'m> {
         operands: &[InstrId],
         mut attrs: Attrs,
     ) -> InstrId {
+        let shape = if super::shapes::unbounded_dimension(&shape).is_some() {
+            self.inferred(opcode, shape, operands, &attrs)
+        } else {
+            shape
+        };
         let mut span = Span::NONE;
         let mut base = opcode.name().to_owned();
         if let Some(op) = self.body.op {
@@ -288,7 +308,9 @@ impl<'m> Converter<'m> {
             {
                 attrs.set(AttrKey::Metadata, AttrValue::Metadata(Box::new(metadata)));
             }
+            // What only takes values apart or together has no name in the program.
             if let [result, ..] = *o.results
+                && !matches!(opcode, Opcode::Tuple | Opcode::GetTupleElement)
                 && let Some(name) = self.m.value(result).name
                 && let Some(clean) = instruction_name(self.m.text(name))
             {
@@ -298,6 +320,29 @@ impl<'m> Converter<'m> {
         let name: Name = self.out.unique_name(&base);
         let new = NewInstruction { name, attrs, span, ..NewInstruction::new(opcode, shape, operands) };
         self.out.append(self.body.computation, new)
+    }
+
+    /// The shape of an instruction by those of its operands; the declared one where these do not say it.
+    fn inferred(&self, opcode: Opcode, declared: Shape, operands: &[InstrId], attrs: &Attrs) -> Shape {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| &self.out.instr(id).shape).collect();
+        // Of those whose result has an element type that only it says, the dimensions are an operand's.
+        let like = match opcode {
+            Opcode::Convert | Opcode::ReducePrecision | Opcode::Copy => shapes.first(),
+            _ => None,
+        };
+        let found = match like {
+            Some(shape) => (*shape).clone(),
+            None => match hlo::infer::infer(&self.out, opcode, &shapes, attrs) {
+                Ok(shape) => shape,
+                Err(_) => return declared,
+            },
+        };
+        match (found, declared) {
+            (Shape::Array(found), Shape::Array(declared)) if found.dims.len() == declared.dims.len() => {
+                Shape::Array(found.with_type(declared.element_type).without_layout())
+            }
+            (found, _) => found,
+        }
     }
 
     /// Without attributes.

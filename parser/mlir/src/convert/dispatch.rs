@@ -66,6 +66,9 @@ impl Converter<'_> {
             // What is checked is a result of the program; that of the check itself is of no use.
             return Ok(());
         }
+        if !self.m.op(op).regions.is_empty() {
+            self.regions_of(op)?;
+        }
         let Some((dialect, name)) = full.split_once('.') else {
             return self.unsupported(op, "no operation of StableHLO");
         };
@@ -80,6 +83,7 @@ impl Converter<'_> {
                 "interpreter.probe" => self.same(op),
                 "interpreter.run_parallel" => self.run_parallel(op),
                 "sdy.sharding_constraint" => self.sharding_constraint(op),
+                "sdy.manual_computation" => self.manual_computation(op),
                 _ => self.unsupported(op, "the dialect has no HLO"),
             },
         }

@@ -1,7 +1,7 @@
 //! Operations whose result's shape is an operand: where that is known they are the ones without it.
 
 use hlo::diag::codes;
-use hlo::{InstrId, Opcode};
+use hlo::{InstrId, Opcode, Shape, UNBOUNDED};
 
 use super::cx::{Convert, Converter};
 use crate::ir::OpId;
@@ -24,17 +24,26 @@ impl Converter<'_> {
         }
     }
 
-    /// The declared result's sizes, which must be those that an operand says.
-    fn agrees(&self, op: OpId, index: usize, number: &str) -> Convert<()> {
+    /// The shape of the result, whose sizes an operand says: they must fit the declared ones.
+    fn said(&self, op: OpId, index: usize, number: &str) -> Convert<Shape> {
         let shape = self.result_shape(op)?;
-        let declared = shape.as_array().map(|s| s.dims.to_vec()).unwrap_or_default();
-        match self.known_operand(op, index) {
-            Some(said) if said != declared => {
-                let message = format!("the operand says {said:?}, the type of the result {declared:?}");
-                self.constraint(op, number, message)
-            }
-            _ => Ok(()),
+        let Shape::Array(declared) = &shape else {
+            return self.structure(op, "has a result that is no tensor");
+        };
+        let Some(said) = self.known_operand(op, index) else {
+            self.bounded(&shape, op)?;
+            return Ok(shape);
+        };
+        let fits = said.len() == declared.dims.len()
+            && said.iter().zip(&declared.dims).all(|(&said, &d)| said == d || d == UNBOUNDED && said >= 0);
+        if !fits && !declared.is_dynamic() || said.len() != declared.dims.len() {
+            let message = format!("the operand says {said:?}, the type of the result {:?}", declared.dims);
+            return self.constraint(op, number, message);
         }
+        if super::shapes::unbounded_dimension(&shape).is_none() {
+            return Ok(shape);
+        }
+        Ok(Shape::array(declared.element_type, &said))
     }
 
     pub(super) fn dynamic(&mut self, op: OpId, name: &str) -> Convert<()> {
@@ -42,19 +51,18 @@ impl Converter<'_> {
         let Some(&x) = operands.first() else { return self.structure(op, "has no operand") };
         match name {
             "dynamic_broadcast_in_dim" => {
-                self.agrees(op, 1, "C7")?;
+                let shape = self.said(op, 1, "C7")?;
                 let mapping = self.ints(op, "broadcast_dimensions")?;
-                self.broadcast_to(op, x, &mapping)
+                self.broadcast_to(op, x, shape, &mapping)
             }
             "dynamic_reshape" => {
-                self.agrees(op, 1, "C4")?;
-                let shape = self.result_shape(op)?;
+                let shape = self.said(op, 1, "C4")?;
                 let id = self.plain(Opcode::Reshape, shape, &[x]);
                 self.bind_one(op, id)
             }
             "dynamic_iota" => {
-                self.agrees(op, 0, "C2")?;
-                self.iota(op)
+                let shape = self.said(op, 0, "C2")?;
+                self.iota_of(op, shape)
             }
             "dynamic_pad" => {
                 let parts: Convert<Vec<Vec<i64>>> = (2..5).map(|i| self.constant_operand(op, i)).collect();

@@ -1,26 +1,35 @@
 //! Constants and elementwise operations.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, CompareType, Direction, ResultAccuracy};
-use hlo::{ElementType, Opcode, Shape};
+use hlo::{ElementType, InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter};
 use super::literal;
-use crate::ir::{Attribute, OpId, Type};
+use crate::ir::{AttrId, Attribute, OpId, Type};
 
 impl Converter<'_> {
     pub(super) fn constant(&mut self, op: OpId) -> Convert<()> {
         let Some(value) = self.m.attr(op, "value") else { return self.structure(op, "has no `value`") };
-        let literal = match literal::literal(self.m, value) {
-            Ok(literal) => literal,
-            Err(why) => return self.unsupported(op, why),
-        };
+        let id = self.elements(op, value)?;
         let shape = self.result_shape(op)?;
-        let fits = shape.as_array().is_some_and(|s| s.dims == literal.dims);
+        let fits = shape.as_array().is_some_and(|s| s.dims[..] == self.dims_of(id)[..]);
         if !fits {
             return self.constraint(op, "C1", "the value has another type than the result");
         }
-        let id = self.literal(literal);
         self.bind_one(op, id)
+    }
+
+    /// The constant that an attribute gives; of many equal elements the broadcast of one.
+    pub(super) fn elements(&mut self, op: OpId, value: AttrId) -> Convert<InstrId> {
+        if let Some((scalar, dims)) = literal::large_splat(self.m, value) {
+            let ty = scalar.buffer.element_type();
+            let scalar = self.literal(scalar);
+            return Ok(self.broadcast_value(scalar, Shape::array(ty, &dims), &[]));
+        }
+        match literal::literal(self.m, value) {
+            Ok(literal) => Ok(self.literal(literal)),
+            Err(why) => self.unsupported(op, why),
+        }
     }
 
     /// An operation of any number of operands without attributes, whose result has the declared type.

@@ -35,28 +35,22 @@ fn wrap(n: i64, width: u32, signed: bool) -> i64 {
     if signed { n << unused >> unused } else { ((n as u64) << unused >> unused) as i64 }
 }
 
-/// All values that are known in a module.
-pub(crate) fn known(m: &Module) -> Known {
-    let mut known = Known::default();
-    for i in 0..m.operation_count() {
-        evaluate(m, OpId::from_index(i), &mut known);
-    }
-    known
-}
+/// Shapes of values whose types do not say them.
+pub(crate) type Concrete = FxHashMap<ValueId, hlo::Shape>;
 
-/// Adds the result of an operation, if it is known.
-pub(crate) fn evaluate(m: &Module, op: OpId, known: &mut Known) {
+/// Adds the result of an operation, if it is known; forgets what it was when the same function was converted before.
+pub(crate) fn evaluate(m: &Module, op: OpId, known: &mut Known, concrete: &Concrete) {
     let [result] = *m.op(op).results else { return };
     let Some((dims, width, signed)) = small(m, m.value_type(result)) else { return };
-    if let Some(values) = result_of(m, op, &dims, known) {
-        let values: Vec<i64> = values.into_iter().map(|n| wrap(n, width, signed)).collect();
-        if values.len() as i64 == dims.iter().product::<i64>() {
-            known.insert(result, values);
-        }
-    }
+    let values = result_of(m, op, &dims, known, concrete)
+        .map(|values| values.into_iter().map(|n| wrap(n, width, signed)).collect::<Vec<i64>>());
+    match values.filter(|v| v.len() as i64 == dims.iter().product::<i64>()) {
+        Some(values) => known.insert(result, values),
+        None => known.remove(&result),
+    };
 }
 
-fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known) -> Option<Vec<i64>> {
+fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known, concrete: &Concrete) -> Option<Vec<i64>> {
     if is_constant(m, op) {
         let value = m.attr(op, "value")?;
         return match m.get_attribute(value) {
@@ -76,8 +70,13 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known) -> Option<Vec<i6
             let Attribute::Integer { value, .. } = m.get_attribute(m.attr(op, "dimension")?) else {
                 return None;
             };
-            let Type::Tensor { dims, .. } = m.get_type(m.value_type(*operands.first()?)) else { return None };
-            let size = *dims.get(usize::try_from(*value).ok()?)?;
+            let operand = *operands.first()?;
+            let at = usize::try_from(*value).ok()?;
+            if let Some(shape) = concrete.get(&operand) {
+                return shape.as_array()?.dims.get(at).map(|&size| vec![size]);
+            }
+            let Type::Tensor { dims, .. } = m.get_type(m.value_type(operand)) else { return None };
+            let size = *dims.get(at)?;
             (size != DYNAMIC).then(|| vec![size])
         }
         "add" => both(|a, b| Some(a.wrapping_add(b))),

@@ -117,8 +117,11 @@ impl<'m> Converter<'m> {
         let m = self.m;
         let Some(top) = m.top() else { return Ok(()) };
         let positive = |n: i64| Some(n).filter(|&n| n > 1);
-        self.out.header.num_partitions = positive(self.int_or(top, "mhlo.num_partitions", 1)?);
-        self.out.header.replica_count = positive(self.int_or(top, "mhlo.num_replicas", 1)?);
+        let (partitions, replicas) =
+            (self.int_or(top, "mhlo.num_partitions", 1)?, self.int_or(top, "mhlo.num_replicas", 1)?);
+        let header = &mut self.out.header;
+        header.num_partitions = positive(partitions).or(header.num_partitions);
+        header.replica_count = positive(replicas).or(header.replica_count);
         self.meshes(top);
         if self.checking {
             return Ok(());
@@ -176,7 +179,7 @@ impl<'m> Converter<'m> {
         if !meshes.is_empty() {
             let entries = vec![(
                 "xla.sdy.meshes".into(),
-                FrontendValue::Str(format!("{{{}}}", meshes.join(", ")).into()),
+                FrontendValue::Raw(format!("{{{}}}", meshes.join(", ")).into()),
             )];
             self.out.header.frontend_attributes = Some(FrontendAttributes { entries });
         }

@@ -53,9 +53,28 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
     let element =
         super::shapes::element_type(m, element).ok_or("elements of a type that HLO does not have")?;
     let count = count(&dims).ok_or("more elements than memory has")?;
+    if splat && count > MOST_OF_A_SPLAT {
+        return Err("too many equal elements to write out".to_owned());
+    }
     let dims = Dims::from_slice(&dims);
     let buffer = hlo::with_element_type!(element, T => T::wrap(decode::<T>(&data, width, splat, count)));
     ArrayLiteral::new(dims, Arc::new(buffer)).ok_or_else(|| "elements that do not fit the type".to_owned())
+}
+
+/// Elements above which a splat is not written out.
+const MOST_OF_A_SPLAT: usize = 1 << 16;
+
+/// The element and the dimensions of a splat that is too large to write out.
+pub(crate) fn large_splat(m: &Module, attribute: AttrId) -> Option<(ArrayLiteral, Vec<i64>)> {
+    let Attribute::Elements { ty, splat: true, data } = m.get_attribute(attribute) else { return None };
+    let (dims, element) = tensor(m, *ty)?;
+    if count(&dims).is_some_and(|n| n <= MOST_OF_A_SPLAT) {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    bytes.get_mut(..data.len())?.copy_from_slice(data);
+    let element = super::shapes::element_type(m, element)?;
+    Some((filled(element, &[], u128::from_le_bytes(bytes), 1), dims))
 }
 
 fn tensor(m: &Module, ty: TypeId) -> Option<(Vec<i64>, TypeId)> {

@@ -23,9 +23,9 @@ mod numeric;
 mod quantized;
 mod random;
 mod reduction;
-pub mod refine;
 mod regions;
 pub(crate) mod shapes;
+mod shardy;
 mod special;
 mod transfer;
 
@@ -81,6 +81,8 @@ pub struct Converted {
 pub struct ConvertOptions {
     /// The function to convert; `main`, or the only one, if none is named.
     pub function: Option<String>,
+    /// The dimensions of the function's arguments, where their types do not say them; `None` of one that is no tensor.
+    pub argument_dims: Option<Vec<Option<Vec<i64>>>>,
     /// The results of the program are the operands of the checks in the function, instead of its own results.
     pub checks: bool,
 }
@@ -132,7 +134,6 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         let d = if names.is_empty() { d } else { d.note(format!("it has {}", names.join(", "))) };
         return Err(d.into());
     };
-    let known = fold::known(m);
     let mut converter = Converter {
         m,
         out: hlo::Module::new(&header::module_name(m)),
@@ -140,14 +141,18 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         called: FxHashMap::default(),
         regions: FxHashMap::default(),
         captures: FxHashMap::default(),
-        known: &known,
+        known: fold::Known::default(),
+        concrete: FxHashMap::default(),
+        inside: 0,
+        specialized: 0,
         body: Body { computation: hlo::ComputationId::from_index(0), values: FxHashMap::default(), op: None },
         checks: Vec::new(),
         checking: options.checks,
         expressing: false,
         storing: false,
     };
-    match converter.program(function) {
+    let arguments = options.argument_dims.as_deref();
+    match converter.program(function, arguments) {
         Ok(()) => Ok(Converted { module: converter.out, checks: converter.checks }),
         Err(d) => Err((*d).into()),
     }

@@ -9,6 +9,10 @@ use crate::ir::OpId;
 impl Converter<'_> {
     pub(super) fn iota(&mut self, op: OpId) -> Convert<()> {
         let shape = self.result_shape(op)?;
+        self.iota_of(op, shape)
+    }
+
+    pub(super) fn iota_of(&mut self, op: OpId, shape: Shape) -> Convert<()> {
         let dimension = self.int(op, "iota_dimension")?;
         let rank = shape.as_array().map_or(0, hlo::ArrayShape::rank) as i64;
         if !(0..rank).contains(&dimension) {
@@ -34,12 +38,18 @@ impl Converter<'_> {
     pub(super) fn broadcast_in_dim(&mut self, op: OpId) -> Convert<()> {
         let [x] = self.exactly(op)?;
         let mapping = self.ints(op, "broadcast_dimensions")?;
-        self.broadcast_to(op, x, &mapping)
+        let shape = self.result_shape(op)?;
+        self.broadcast_to(op, x, shape, &mapping)
     }
 
-    /// Broadcasts to the declared result; dimensions of size 1 grow.
-    pub(super) fn broadcast_to(&mut self, op: OpId, x: InstrId, mapping: &[i64]) -> Convert<()> {
-        let shape = self.result_shape(op)?;
+    /// Broadcasts to the shape of the result; dimensions of size 1 grow.
+    pub(super) fn broadcast_to(
+        &mut self,
+        op: OpId,
+        x: InstrId,
+        shape: Shape,
+        mapping: &[i64],
+    ) -> Convert<()> {
         let Shape::Array(result) = &shape else {
             return self.structure(op, "has a result that is no tensor");
         };
@@ -144,6 +154,7 @@ impl Converter<'_> {
         let shape = self.result_shape(op)?;
         let elements = |s: &Shape| s.as_array().and_then(hlo::ArrayShape::checked_elements);
         let own = self.shape_of(x);
+        self.bounded(&shape, op)?;
         if elements(&own) != elements(&shape) && !shape.as_array().is_some_and(hlo::ArrayShape::is_dynamic) {
             return self.constraint(op, "C2", "the operand has another number of elements than the result");
         }

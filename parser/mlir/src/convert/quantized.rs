@@ -164,7 +164,8 @@ impl Converter<'_> {
                     mapping.push(blocked.len() as i64);
                     blocked.extend([d / block, block]);
                 }
-                if counts.iter().product::<i64>() != values.len() as i64 {
+                let count = counts.iter().try_fold(1i64, |n: i64, &c| n.checked_mul(c));
+                if count != Some(values.len() as i64) {
                     return self.unsupported(op, "another number of scales than of blocks");
                 }
                 let row = self.row(ty, values, &counts);

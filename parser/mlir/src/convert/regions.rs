@@ -71,8 +71,9 @@ pub(super) fn captured(m: &Module, nested: &[OpId]) -> FxHashMap<OpId, Vec<Value
 }
 
 impl Converter<'_> {
-    /// Converts the regions of all operations below a function, the innermost first.
-    pub(super) fn regions_below(&mut self, function: OpId) -> Convert<()> {
+    /// Converts the regions of all operations below a function, the innermost first; where shapes are not known (`later`), they are
+    /// converted with their operations.
+    pub(super) fn prepare_regions(&mut self, function: OpId, later: bool) -> Convert<()> {
         let nested = nested(self.m, function);
         let captured = captured(self.m, &nested);
         for &op in nested.iter().rev() {
@@ -83,7 +84,9 @@ impl Converter<'_> {
                     .unsupported(op, "its region uses values of outside, which HLO computations cannot");
             }
             self.captures.insert(op, list);
-            self.region_computations(op)?;
+            if !later {
+                self.region_computations(op)?;
+            }
         }
         Ok(())
     }

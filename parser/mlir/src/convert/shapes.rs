@@ -1,10 +1,10 @@
 //! Types to shapes.
 
 use hlo::diag::codes;
-use hlo::{ArrayShape, ElementType, Shape};
+use hlo::{ArrayShape, ElementType, Shape, UNBOUNDED};
 
 use super::cx::{Convert, Converter};
-use crate::ir::{Attribute, DYNAMIC, FloatType, Module, OpId, Signedness, Type, TypeId};
+use crate::ir::{Attribute, DYNAMIC, FloatType, Module, OpId, Signedness, Type, TypeId, ValueId};
 use crate::print::type_text;
 
 /// The element type of HLO that a type of numbers stands for.
@@ -91,6 +91,29 @@ pub(crate) fn bounds(m: &Module, encoding: Option<crate::ir::AttrId>) -> Vec<i64
     }
 }
 
+/// A dimension of an array in a shape whose size is not known.
+pub(super) fn unbounded_dimension(shape: &Shape) -> Option<(usize, &ArrayShape)> {
+    shape.leaves().into_iter().find_map(|leaf| {
+        let array = leaf.as_array()?;
+        Some((array.dims.iter().position(|&d| d == UNBOUNDED)?, array))
+    })
+}
+
+/// Whether a type says a size that is not known.
+pub(super) fn is_unbounded(m: &Module, ty: TypeId) -> bool {
+    match m.get_type(ty) {
+        Type::Tensor { dims, encoding, .. } => {
+            dims.contains(&DYNAMIC) && {
+                let bounds = bounds(m, *encoding);
+                dims.iter().enumerate().any(|(i, &d)| d == DYNAMIC && bounds.get(i).is_none_or(|&b| b < 0))
+            }
+        }
+        Type::UnrankedTensor(_) => true,
+        Type::Tuple(parts) => parts.iter().any(|&t| is_unbounded(m, t)),
+        _ => false,
+    }
+}
+
 impl Converter<'_> {
     /// The shape that a type stands for.
     pub(super) fn shape(&self, ty: TypeId, op: OpId) -> Convert<Shape> {
@@ -120,12 +143,10 @@ impl Converter<'_> {
                             shape.dims[i] = bound;
                             shape.dynamic |= 1 << i;
                         }
+                        // What the operands say is asked when the instruction is made.
                         _ => {
-                            let message = format!(
-                                "dimension {i} of {} has no size that is known",
-                                type_text(self.m, ty)
-                            );
-                            return self.fail(codes::UNBOUNDED_SHAPE, op, message);
+                            shape.dims[i] = UNBOUNDED;
+                            shape.dynamic |= 1 << i;
                         }
                     }
                 }
@@ -142,6 +163,29 @@ impl Converter<'_> {
             _ => {
                 let message = format!("values of type {} have no HLO", type_text(self.m, ty));
                 self.fail(codes::UNSUPPORTED_STABLEHLO, op, message)
+            }
+        }
+    }
+
+    /// The shape of a value: that of its instruction where its type does not say it.
+    pub(super) fn value_shape(&self, value: ValueId, op: OpId) -> Convert<Shape> {
+        match self.concrete.get(&value) {
+            Some(shape) => Ok(shape.clone()),
+            None => {
+                let shape = self.shape(self.m.value_type(value), op)?;
+                self.bounded(&shape, op)?;
+                Ok(shape)
+            }
+        }
+    }
+
+    /// That every size of a shape is known.
+    pub(super) fn bounded(&self, shape: &Shape, op: OpId) -> Convert<()> {
+        match unbounded_dimension(shape) {
+            None => Ok(()),
+            Some((i, array)) => {
+                let message = format!("dimension {i} of {array} has no size that is known");
+                self.fail(codes::UNBOUNDED_SHAPE, op, message)
             }
         }
     }

@@ -13,6 +13,9 @@ use crate::ir::{
     ResourceData, Signedness, Type, TypeId, ValueId,
 };
 
+/// The most levels that lines are indented by.
+const MOST_INDENTED: usize = 40;
+
 /// Choices of the printer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrintOptions {
@@ -85,7 +88,8 @@ impl<'m> Printer<'m> {
     }
 
     fn indent(&mut self, depth: usize) {
-        for _ in 0..depth {
+        // The text is linear in the module, however deep that is.
+        for _ in 0..depth.min(MOST_INDENTED) {
             self.out.push_str("  ");
         }
     }

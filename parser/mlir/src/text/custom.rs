@@ -401,7 +401,13 @@ impl<'t> Parser<'t> {
             return self.expected("`<`");
         }
         let body = self.raw_brackets()?;
-        self.intern_attribute(Attribute::Opaque(format!("sdy.{name}{body}").into()))
+        // As the generic form has it, so that both are one attribute.
+        let text = match body.as_bytes()[0] {
+            b'<' => format!("sdy.{name}{body}"),
+            b'{' => format!("sdy<{name}{body}>"),
+            _ => format!("sdy.{name}<{body}>"),
+        };
+        self.intern_attribute(Attribute::Opaque(text.into()))
     }
 
     /// `sdy.mesh @mesh = <["x"=2]>`

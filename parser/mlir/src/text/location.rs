@@ -17,7 +17,7 @@ impl<'t> Parser<'t> {
         }
         self.advance();
         self.expect(Tok::LParen)?;
-        let alias = &self.token()[1..];
+        let alias = self.token().get(1..).unwrap_or_default();
         if self.is(Tok::Hash) && !alias.contains('.') && !self.attribute_aliases.contains_key(alias) {
             // Defined further down.
             self.waiting.push((of, alias, self.span()));

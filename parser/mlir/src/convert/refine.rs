@@ -1,1 +1,0 @@
-//! Shapes of arguments to shapes of everything: makes `?` of a module known.

@@ -1,0 +1,208 @@
+//! The HLO that StableHLO becomes.
+
+use hlo::Span;
+use hlo::print::{PrintOptions, print_module};
+use hlo_mlir::convert::{ConvertOptions, convert};
+
+use crate::read;
+
+/// The HLO text of the function of a text.
+fn hlo_of(text: &str) -> String {
+    let converted = convert(&read(text), &ConvertOptions::default());
+    let module = match converted {
+        Ok(converted) => converted.module,
+        Err(found) => panic!("{}", hlo::diag::render_all(&found, "test.mlir", text, false)),
+    };
+    let found = hlo::verify::verify(&module);
+    assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "test.mlir", text, false));
+    print_module(&module, &PrintOptions::source(&module))
+}
+
+/// What the conversion refuses a text for.
+fn refused(text: &str) -> String {
+    let found = convert(&read(text), &ConvertOptions::default()).expect_err("it is refused");
+    let first = found.iter().next().expect("an error");
+    format!("{} {}", first.code.as_str(), first.message)
+}
+
+#[test]
+fn a_function_is_a_computation() {
+    let text = "module @m {\n  func.func @main(%x: tensor<2xf32> loc(\"in\"), %y: tensor<2xf32>) -> (tensor<2xf32>, \
+                tensor<2xf32>) {\n    %s = stablehlo.add %x, %y : tensor<2xf32> loc(\"jit(f)/add\"(\"f.py\":3:1))\n    \
+                return %s, %x : tensor<2xf32>, tensor<2xf32>\n  }\n}\n";
+    assert_eq!(
+        hlo_of(text),
+        "HloModule m\n\nENTRY %main (x: f32[2], y: f32[2]) -> (f32[2], f32[2]) {\n  %x = f32[2] parameter(0), \
+         metadata={op_name=\"in\"}\n  %y = f32[2] parameter(1)\n  %s = f32[2] add(%x, %y), \
+         metadata={op_name=\"jit(f)/add\" source_file=\"f.py\" source_line=3}\n  ROOT %tuple = (f32[2], f32[2]) tuple(%s, \
+         %x)\n}\n\n"
+    );
+}
+
+#[test]
+fn what_regions_use_of_outside_becomes_operands() {
+    let text = "func.func @main(%n: tensor<i32>, %step: tensor<i32>) -> tensor<i32> {\n  %zero = stablehlo.constant dense<0> : \
+                tensor<i32>\n  %r = stablehlo.while(%i = %zero) : tensor<i32>\n  cond {\n    %c = stablehlo.compare LT, %i, \
+                %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n    stablehlo.return %c : tensor<i1>\n  } do {\n    %one = \
+                stablehlo.add %zero, %step : tensor<i32>\n    %j = stablehlo.add %i, %one : tensor<i32>\n    \
+                stablehlo.return %j : tensor<i32>\n  }\n  return %r : tensor<i32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("condition=%condition, body=%body"), "{hlo}");
+    assert!(hlo.contains("(s32[], s32[], s32[])"), "the counter, the limit and the step: {hlo}");
+}
+
+#[test]
+fn branches_take_what_they_use() {
+    let text = "func.func @main(%p: tensor<i1>, %x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {\n  %r = \
+                \"stablehlo.if\"(%p) ({\n    %s = stablehlo.add %x, %y : tensor<f32>\n    stablehlo.return %s : tensor<f32>\n  \
+                }, {\n    stablehlo.return %y : tensor<f32>\n  }) : (tensor<i1>) -> tensor<f32>\n  return %r : \
+                tensor<f32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("conditional(%p, %tuple, %tuple)"), "{hlo}");
+}
+
+#[test]
+fn deep_nesting_of_branches_needs_no_stack() {
+    const DEPTH: usize = 3000;
+    let mut text = String::from("func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n");
+    for i in 0..DEPTH {
+        text.push_str(&format!("%r{i} = \"stablehlo.if\"(%p) ({{\n"));
+    }
+    text.push_str("stablehlo.return %x : tensor<f32>\n");
+    for i in (0..DEPTH).rev() {
+        text.push_str("}, {\nstablehlo.return %x : tensor<f32>\n}) : (tensor<i1>) -> tensor<f32>\n");
+        text.push_str(&if i == 0 {
+            "return %r0 : tensor<f32>\n}\n".to_owned()
+        } else {
+            format!("stablehlo.return %r{i} : tensor<f32>\n")
+        });
+    }
+    let module = convert(&read(&text), &ConvertOptions::default()).expect("it converts").module;
+    assert_eq!(module.computations().len(), 2 * DEPTH + 1);
+}
+
+#[test]
+fn broadcasts_of_size_one_and_out_of_order() {
+    let text = "func.func @main(%x: tensor<1x3xf32>) -> tensor<3x2xf32> {\n  %0 = stablehlo.broadcast_in_dim %x, dims = [1, \
+                0] : (tensor<1x3xf32>) -> tensor<3x2xf32>\n  return %0 : tensor<3x2xf32>\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("f32[3] reshape(%x)"), "{hlo}");
+    assert!(hlo.contains("f32[3,2] broadcast("), "{hlo}");
+}
+
+#[test]
+fn a_quantized_operand_that_is_used_twice_is_one_number() {
+    let q = "!quant.uniform<i8:f32, 0.5:1>";
+    let text = format!(
+        "func.func @main(%x: tensor<2x{q}>) -> tensor<2x{q}> {{\n  %0 = stablehlo.multiply %x, %x : tensor<2x{q}>\n  return %0 : \
+         tensor<2x{q}>\n}}\n"
+    );
+    let hlo = hlo_of(&text);
+    assert!(hlo.contains("s8[2] parameter(0)"), "{hlo}");
+    // (x - 1) * 0.5, once.
+    assert_eq!(hlo.matches("s32[2] subtract(").count(), 1, "{hlo}");
+    assert!(hlo.contains("round-nearest-even"), "{hlo}");
+}
+
+#[test]
+fn calls_and_composites() {
+    let text = "module {\n  func.func @main(%x: tensor<f32>) -> tensor<f32> {\n    %0 = stablehlo.composite \"my.op\" %x \
+                {composite_attributes = {n = 1 : i64}, decomposition = @f} : (tensor<f32>) -> tensor<f32>\n    %1 = func.call \
+                @f(%0) : (tensor<f32>) -> tensor<f32>\n    return %1 : tensor<f32>\n  }\n  func.func private @f(%x: \
+                tensor<f32>) -> tensor<f32> {\n    %0 = stablehlo.sine %x : tensor<f32>\n    return %0 : tensor<f32>\n  \
+                }\n}\n";
+    let hlo = hlo_of(text);
+    assert!(hlo.contains("is_composite=true"), "{hlo}");
+    assert!(hlo.contains("composite.name=\"my.op\""), "{hlo}");
+    assert_eq!(hlo.matches("sine(").count(), 1, "one computation for both: {hlo}");
+}
+
+#[test]
+fn recursion_and_missing_functions_are_refused() {
+    let call = |name: &str| {
+        format!(
+            "module {{\n  func.func @main(%x: tensor<f32>) -> tensor<f32> {{\n    %0 = func.call @{name}(%x) : (tensor<f32>) -> \
+             tensor<f32>\n    return %0 : tensor<f32>\n  }}\n}}\n"
+        )
+    };
+    assert!(refused(&call("main")).starts_with("V0703 func.call: @main is called in itself"));
+    assert!(refused(&call("g")).starts_with("V0703 func.call: the module has no function @g"));
+}
+
+#[test]
+fn constraints_have_the_numbers_of_the_specification() {
+    let one = |arguments: &str, op: &str| {
+        refused(&format!("func.func @main({arguments}) {{\n  {op}\n  return\n}}\n"))
+    };
+    assert_eq!(
+        one("", "%0 = stablehlo.iota dim = 2 : tensor<2x3xi32>"),
+        "V0701 stablehlo.iota: (C1) dimension 2 of a result of rank 2"
+    );
+    assert_eq!(
+        one(
+            "%x: tensor<2x3xf32>",
+            "%0 = stablehlo.transpose %x, dims = [0, 0] : (tensor<2x3xf32>) -> tensor<2x2xf32>"
+        ),
+        "V0701 stablehlo.transpose: (C2) [0, 0] is no permutation of the dimensions"
+    );
+    assert_eq!(
+        one("%x: tensor<4xf32>", "%0 = stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>"),
+        "V0701 stablehlo.slice: (C3) [0:5] of dimension 0 of size 4"
+    );
+    assert_eq!(
+        one(
+            "%a: tensor<2x3xf32>, %b: tensor<4x5xf32>",
+            "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<4x5xf32>) -> \
+             tensor<2x5xf32>"
+        ),
+        "V0701 stablehlo.dot_general: (C10) dimensions 1 and 0 have different sizes, 3 and 4"
+    );
+    assert_eq!(
+        one("%x: tensor<?xf32>", "%0 = stablehlo.abs %x : tensor<?xf32>"),
+        "U0004 func.func: dimension 0 of f32[?] has no size that is known"
+    );
+}
+
+#[test]
+fn shapes_follow_from_those_of_arguments() {
+    let text = "module {\n  func.func @main(%x: tensor<?x3xf32>) -> tensor<?xf32> {\n    %n = stablehlo.get_dimension_size %x, dim = 0 : \
+                (tensor<?x3xf32>) -> tensor<i32>\n    %y = func.call @f(%n, %x) : (tensor<i32>, tensor<?x3xf32>) -> \
+                tensor<?xf32>\n    return %y : tensor<?xf32>\n  }\n  func.func private @f(%n: tensor<i32>, %x: \
+                tensor<?x3xf32>) -> tensor<?xf32> {\n    %three = stablehlo.constant dense<3> : tensor<i32>\n    %p = \
+                stablehlo.multiply %n, %three : tensor<i32>\n    %s = stablehlo.reshape %p : (tensor<i32>) -> \
+                tensor<1xi32>\n    %y = stablehlo.dynamic_reshape %x, %s : (tensor<?x3xf32>, tensor<1xi32>) -> \
+                tensor<?xf32>\n    %z = stablehlo.sine %y : tensor<?xf32>\n    return %z : tensor<?xf32>\n  }\n}\n";
+    let dims = Some(vec![Some(vec![4, 3])]);
+    let options = ConvertOptions { argument_dims: dims, ..ConvertOptions::default() };
+    let module = convert(&read(text), &options).expect("it converts").module;
+    assert!(!hlo::verify::verify(&module).has_errors());
+    let printed = print_module(&module, &PrintOptions::source(&module));
+    assert!(printed.contains("f32[12] reshape(%x"), "{printed}");
+    assert!(refused(text).starts_with("U0004"));
+}
+
+#[test]
+fn shardy_travels_as_text() {
+    let text = "module attributes {mhlo.num_partitions = 2 : i32} {\n  sdy.mesh @mesh = <[\"x\"=2]>\n  func.func @main(%x: \
+                tensor<4xf32>) -> tensor<4xf32> {\n    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"x\"}]>] \
+                out_shardings=[<@mesh, [{\"x\"}]>] manual_axes={\"x\"} (%y: tensor<2xf32>) {\n      %z = stablehlo.sine %y \
+                : tensor<2xf32>\n      sdy.return %z : tensor<2xf32>\n    } : (tensor<4xf32>) -> tensor<4xf32>\n    return %0 \
+                : tensor<4xf32>\n  }\n}\n";
+    let hlo = hlo_of(text);
+    for part in [
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.meshes={mesh = #sdy.mesh<[\"x\"=2]>}",
+    ] {
+        assert!(hlo.contains(part), "{part}: {hlo}");
+    }
+}
+
+#[test]
+fn places_are_those_of_the_text() {
+    let text = "func.func @main(%x: tensor<4xf32>) {\n  %0 = stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>\n  \
+                return\n}\n";
+    let found = convert(&read(text), &ConvertOptions::default()).expect_err("it is refused");
+    let span: Span = found.iter().next().expect("an error").span;
+    assert_eq!(&text[span.range()], "stablehlo.slice %x [0:5] : (tensor<4xf32>) -> tensor<5xf32>");
+}

@@ -1,0 +1,126 @@
+//! What holds for any input: no panic, no deep stack, memory within what is allowed.
+
+use hlo::Span;
+use hlo::diag::codes;
+use hlo_mlir::convert::{ConvertOptions, convert};
+use hlo_mlir::text::{ReadOptions, parse_part};
+
+/// A program with much of what texts have.
+const PROGRAM: &str = include_str!("../data/forms.mlir");
+
+fn attempt(text: &str) {
+    let Ok(module) = parse_part(text, Span::new(0, text.len()), &ReadOptions::default()) else { return };
+    if let Ok(converted) = convert(&module, &ConvertOptions::default()) {
+        let _ = hlo::verify::verify(&converted.module);
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % n.max(1) as u64) as usize
+    }
+}
+
+#[test]
+fn the_program_itself_is_right() {
+    let module = crate::read(PROGRAM);
+    let printed = crate::generic(&module);
+    assert_eq!(crate::generic(&crate::read(&printed)), printed);
+    let converted = convert(&module, &ConvertOptions::default());
+    let module = converted
+        .unwrap_or_else(|d| panic!("{}", hlo::diag::render_all(&d, "forms.mlir", PROGRAM, false)))
+        .module;
+    let found = hlo::verify::verify(&module);
+    assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "forms.mlir", PROGRAM, false));
+}
+
+#[test]
+fn every_prefix_is_read_or_refused() {
+    for end in (0..PROGRAM.len()).filter(|&i| PROGRAM.is_char_boundary(i)) {
+        attempt(&PROGRAM[..end]);
+    }
+}
+
+#[test]
+fn mutants_are_read_or_refused() {
+    const PIECES: [&str; 24] = [
+        "-1",
+        "9223372036854775807",
+        "?",
+        "tensor<",
+        ">",
+        "dense<",
+        "%x",
+        "#stablehlo.",
+        "!quant.",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "\"",
+        "0x",
+        "i1",
+        "f8E4M3FN",
+        ", ",
+        "@main",
+        "^bb0",
+        "-> ",
+        "18446744073709551616",
+    ];
+    let generic = crate::generic(&crate::read(PROGRAM));
+    let mut random = Random(7);
+    for round in 0..4000 {
+        let mut text = if round % 2 == 0 { PROGRAM.to_owned() } else { generic.clone() };
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(text.len());
+            let end = (at + random.below(12)).min(text.len());
+            if text.is_char_boundary(at) && text.is_char_boundary(end) {
+                let piece = PIECES[random.below(PIECES.len())];
+                match random.below(3) {
+                    0 => text.replace_range(at..end, ""),
+                    1 => text.replace_range(at..end, piece),
+                    _ => text.insert_str(at, piece),
+                }
+            }
+        }
+        attempt(&text);
+    }
+}
+
+#[test]
+fn depth_is_refused_or_needs_no_stack() {
+    for (open, close) in
+        [("tuple<", ">"), ("complex<", ">"), ("[", "]"), ("{a = ", "}"), ("loc(fused[", "])")]
+    {
+        let text = format!("\"a.b\"() {{x = {}{}}} : () -> ()", open.repeat(100_000), close.repeat(100_000));
+        let found =
+            parse_part(&text, Span::new(0, text.len()), &ReadOptions::default()).expect_err("too deep");
+        assert!(
+            found
+                .iter()
+                .any(|d| d.code == codes::parse::NESTING_TOO_DEEP || d.code == codes::mlir::MLIR_SYNTAX)
+        );
+    }
+    let depth = 100_000;
+    let text = format!("{}{}", "\"a.b\"() ({\n".repeat(depth), "}) : () -> ()\n".repeat(depth));
+    let module = crate::read(&text);
+    assert_eq!(module.operation_count(), depth + 1);
+    assert!(crate::generic(&module).len() > text.len());
+}
+
+#[test]
+fn memory_is_bounded() {
+    let text = "\"a.b\"() {x = dense<1> : tensor<4xi32>} : () -> ()\n".repeat(1000);
+    let options = ReadOptions { memory_bytes: 100_000 };
+    let found = parse_part(&text, Span::new(0, text.len()), &options).expect_err("too much");
+    assert_eq!(found.iter().next().expect("an error").code, codes::OUT_OF_MEMORY);
+}
