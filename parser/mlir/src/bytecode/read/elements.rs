@@ -57,10 +57,7 @@ pub(super) fn dense(e: &Entries<'_, '_>, d: &Decoder<'_>) -> Fallible<Attribute>
     let (Some(width), Some(tree_width)) = (file_bytes(m, element), element_bytes(m, element)) else {
         return Err(d.error("its elements are no numbers"));
     };
-    if count == 0 && bytes.len() == width {
-        // One element for all of none.
-        return Ok(Attribute::Elements { ty, splat: false, data: Arc::from([]) });
-    }
+    // A type without elements may have one for all of them, too.
     let splat = bytes.len() == width;
     if !splat && count.checked_mul(width) != Some(bytes.len()) {
         return Err(wrong(format!("{count} elements of {width} bytes")));
@@ -115,7 +112,7 @@ fn widened(m: &Module, element: TypeId, bytes: &[u8], width: usize, tree_width: 
 fn booleans(bytes: &[u8], count: usize) -> Option<(Arc<[u8]>, bool)> {
     let packed = count.div_ceil(8);
     match bytes {
-        [_] if count == 0 => Some((Arc::from([]), false)),
+        [one] if count == 0 => Some((Arc::from([u8::from(*one != 0)]), true)),
         [0xFF] if count > 0 => Some((Arc::from([1u8]), true)),
         [0] if count > 0 => Some((Arc::from([0u8]), true)),
         [one] if count == 1 => Some((Arc::from([one & 1]), true)),
@@ -186,7 +183,7 @@ mod tests {
         assert_eq!(unpacked(&[0x01], 1), Some((vec![1], true)));
         assert_eq!(unpacked(&[1, 0, 1], 3), Some((vec![1, 0, 1], false)));
         assert_eq!(unpacked(&[], 0), Some((vec![], false)));
-        assert_eq!(unpacked(&[0], 0), Some((vec![], false)));
+        assert_eq!(unpacked(&[0], 0), Some((vec![0], true)));
         assert_eq!(unpacked(&[1, 1], 40), None);
     }
 

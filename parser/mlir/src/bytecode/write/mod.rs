@@ -4,7 +4,9 @@ mod emit;
 mod entries;
 mod ir;
 mod operations;
+mod records;
 mod tables;
+mod types;
 
 use hlo::Span;
 use hlo::diag::codes::bytecode as codes;
