@@ -571,7 +571,10 @@ impl<'m> Converter<'m> {
         // A function that calls another twice, which calls another twice: the calls double with each level.
         const MOST_SPECIALIZED: u32 = 4096;
         if self.specialized >= MOST_SPECIALIZED {
-            return self.unsupported(op, format!("more than {MOST_SPECIALIZED} calls of functions of unknown shapes"));
+            return self.unsupported(
+                op,
+                format!("more than {MOST_SPECIALIZED} calls of functions of unknown shapes"),
+            );
         }
         self.specialized += 1;
         for (&argument, &operand) in self.arguments(callee).iter().zip(self.operand_values(op)) {
