@@ -218,7 +218,7 @@ fn memchr_headers(text: &str) -> usize {
     text.matches("HloModule ").count()
 }
 
-/// What files are that are no programs, in a line each: `3 buffer assignment`, `2 MLIR (not read yet)`, `1 not recognized (notes.txt)`. Arrays and
+/// What files are that are no programs, in a line each: `3 buffer assignment`, `2 jaxpr (not read yet)`, `1 not recognized (notes.txt)`. Arrays and
 /// what is known to go with programs are left out.
 pub fn summary(others: &[(PathBuf, Kind)]) -> Vec<String> {
     let mut by_kind: BTreeMap<Kind, Vec<&Path>> = BTreeMap::new();

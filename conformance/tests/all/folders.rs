@@ -47,7 +47,7 @@ fn dump() {
     let d = Dir::new();
     module(&d, "dump", 0, "add");
     module(&d, "dump/sub", 12, "add");
-    d.file("dump/jax_ir0_jit_f.mlir", "module @jit_f attributes {mhlo.num_partitions = 1 : i32} {\n");
+    d.file("dump/jit_f.jaxpr", "{ lambda ; a:f32[]. let  in (a,) }\n");
     d.file("dump/notes.txt", "remember the milk\n");
     let dir = text_of(&d, "dump");
     let o = hlo(&["verify", &dir]);
@@ -66,7 +66,7 @@ fn dump() {
         "2 LLVM IR",
         "2 thunk sequence",
         "2 options",
-        "1 MLIR (not read yet)",
+        "1 jaxpr (not read yet)",
         "1 not recognized (notes.txt)",
     ] {
         assert!(lines[2].contains(what), "{what}: {}", lines[2]);
@@ -162,29 +162,29 @@ fn several_in_a_file() {
 fn none() {
     let d = Dir::new();
     d.file("empty/readme.txt", "nothing here\n");
-    d.file("mlir/a.mlir", "module {\n}\n");
+    d.file("other/a.jaxpr", "{ lambda ; a:f32[]. let  in (a,) }\n");
     for command in ["verify", "run", "test"] {
         let o = hlo(&[command, &text_of(&d, "empty")]);
         ends(&o, 2);
         assert!(err(&o).contains("no program in"), "{}", err(&o));
-        let o = hlo(&[command, &text_of(&d, "mlir")]);
+        let o = hlo(&[command, &text_of(&d, "other")]);
         ends(&o, 5);
-        assert!(err(&o).contains("1 MLIR (not read yet)"), "{}", err(&o));
+        assert!(err(&o).contains("1 jaxpr (not read yet)"), "{}", err(&o));
     }
 }
 
 fn json() {
     let d = Dir::new();
     module(&d, "dump", 0, "multiply");
-    d.file("dump/a.mlir", "module {\n}\n");
+    d.file("dump/a.jaxpr", "{ lambda ; a:f32[]. let  in (a,) }\n");
     let dir = text_of(&d, "dump");
     let o = hlo(&["verify", "--json", &dir]);
     ends(&o, 0);
     let lines = json_lines(&o);
     assert_eq!((lines[0]["ok"].as_bool(), lines[0]["instructions"].as_u64()), (Some(true), Some(2)));
     assert_eq!(lines[0]["forms"].as_array().map(Vec::len), Some(3));
-    let mlir = lines.iter().find(|l| l["what"] == "MLIR").unwrap();
-    assert_eq!(mlir["read"].as_bool(), Some(false));
+    let unread = lines.iter().find(|l| l["what"] == "jaxpr").unwrap();
+    assert_eq!(unread["read"].as_bool(), Some(false));
     let o = hlo(&["run", "--json", &dir]);
     ends(&o, 1);
     let lines = json_lines(&o);

@@ -17,7 +17,11 @@ fn main() {
                     let once = print(&module, &PrintOptions::default());
                     match parse_part(&once, hlo::Span::new(0, once.len()), &ReadOptions::default()) {
                         Ok(again) if print(&again, &PrintOptions::default()) == once => same += 1,
-                        Ok(_) => println!("{path}: prints differently the second time"),
+                        Ok(again) => {
+                            let twice = print(&again, &PrintOptions::default());
+                            let differ = once.lines().zip(twice.lines()).find(|(a, b)| a != b);
+                            println!("{path}: prints differently the second time: {differ:?}");
+                        }
                         Err(d) => {
                             println!("{path}: reread: {}", hlo::diag::render_all(&d, &path, &once, false))
                         }

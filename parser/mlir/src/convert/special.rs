@@ -1,5 +1,7 @@
 //! Special functions as expressions of `f64`, from the usual approximations of the literature.
 
+#![allow(clippy::excessive_precision, reason = "coefficients as the literature prints them")]
+
 use hlo::attrs::Direction;
 use hlo::{ElementType, InstrId, Opcode};
 

@@ -8,16 +8,19 @@ use crate::ir::FloatType;
 
 /// A float by its decimals if they read back as the same number, else by its bits.
 pub(super) fn float(out: &mut String, ty: FloatType, bits: u64) {
-    match is_finite(ty, bits) {
-        Some(x) if crate::encode::float_bits(ty, x) == Some(bits) => match ty {
-            FloatType::F64 => decimal(out, x),
-            _ => decimal32(out, x as f32),
-        },
-        _ => {
-            let digits = ty.bits().div_ceil(4) as usize;
-            let _ = write!(out, "0x{bits:0digits$X}");
+    if let Some(x) = is_finite(ty, bits) {
+        let mut text = String::new();
+        match ty {
+            FloatType::F64 => decimal(&mut text, x),
+            _ => decimal32(&mut text, x as f32),
+        }
+        if text.parse().ok().and_then(|x: f64| crate::encode::float_bits(ty, x)) == Some(bits) {
+            out.push_str(&text);
+            return;
         }
     }
+    let digits = ty.bits().div_ceil(4) as usize;
+    let _ = write!(out, "0x{bits:0digits$X}");
 }
 
 /// The shortest decimals, with the point that MLIR wants.

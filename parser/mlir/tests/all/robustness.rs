@@ -48,8 +48,8 @@ fn every_prefix_is_read_or_refused() {
     }
 }
 
-#[test]
-fn mutants_are_read_or_refused() {
+/// A text with up to three small changes.
+fn mutant(text: &str, random: &mut Random) -> String {
     const PIECES: [&str; 24] = [
         "-1",
         "9223372036854775807",
@@ -76,23 +76,50 @@ fn mutants_are_read_or_refused() {
         "-> ",
         "18446744073709551616",
     ];
+    let mut text = text.to_owned();
+    for _ in 0..1 + random.below(3) {
+        let at = random.below(text.len());
+        let end = (at + random.below(12)).min(text.len());
+        if text.is_char_boundary(at) && text.is_char_boundary(end) {
+            let piece = PIECES[random.below(PIECES.len())];
+            match random.below(3) {
+                0 => text.replace_range(at..end, ""),
+                1 => text.replace_range(at..end, piece),
+                _ => text.insert_str(at, piece),
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn mutants_are_read_or_refused() {
     let generic = crate::generic(&crate::read(PROGRAM));
     let mut random = Random(7);
     for round in 0..4000 {
-        let mut text = if round % 2 == 0 { PROGRAM.to_owned() } else { generic.clone() };
-        for _ in 0..1 + random.below(3) {
-            let at = random.below(text.len());
-            let end = (at + random.below(12)).min(text.len());
-            if text.is_char_boundary(at) && text.is_char_boundary(end) {
-                let piece = PIECES[random.below(PIECES.len())];
-                match random.below(3) {
-                    0 => text.replace_range(at..end, ""),
-                    1 => text.replace_range(at..end, piece),
-                    _ => text.insert_str(at, piece),
-                }
+        attempt(&mutant(if round % 2 == 0 { PROGRAM } else { &generic }, &mut random));
+    }
+}
+
+/// Of StableHLO's own tests, where they are found.
+#[test]
+fn mutants_of_test_programs_are_read_or_refused() {
+    let Some(folder) = crate::stablehlo::folder() else { return };
+    let mut random = Random(11);
+    let mut files: Vec<_> = ["tests", "tests/interpret", "tests/interpret/chlo"]
+        .iter()
+        .filter_map(|below| std::fs::read_dir(folder.join(below)).ok())
+        .flat_map(|entries| entries.flatten().map(|e| e.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "mlir"))
+        .collect();
+    files.sort();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for part in hlo_mlir::text::split(&text) {
+            for _ in 0..4 {
+                attempt(&mutant(&text[part.range()], &mut random));
             }
         }
-        attempt(&text);
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hlo_mlir::print::{PrintOptions, print};
 use hlo_mlir::text::{ReadOptions, parse_part, split};
 
-fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let named = std::env::var_os("HLO_STABLEHLO").map(PathBuf::from);
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/stablehlo");
     named.or(Some(shared)).filter(|folder| folder.join("testdata").is_dir())
