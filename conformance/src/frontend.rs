@@ -273,7 +273,9 @@ fn parse_bytes(
 ) -> Result<Read, Box<Rejected>> {
     if let Some(form) = hlo_proto::sniff(&bytes) {
         if pick.is_some() {
-            let failure = Failure::usage(format!("{name}: --module picks one of several in a text, and this is no text"));
+            let failure = Failure::usage(format!(
+                "{name}: --module picks one of several in a text, and this is no text"
+            ));
             return Err(Box::new(Rejected::unread(&name, failure)));
         }
         return protos::read(name, bytes, form, read);

@@ -58,11 +58,19 @@ pub(crate) fn read(
     };
     let Some(document) = document else {
         let exit = if diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) { Exit::Trap } else { Exit::Parse };
-        return Err(Box::new(Rejected { stage: Stage::Parse, exit, file: name, diagnostics, text, message: String::new() }));
+        return Err(Box::new(Rejected {
+            stage: Stage::Parse,
+            exit,
+            file: name,
+            diagnostics,
+            text,
+            message: String::new(),
+        }));
     };
     let times = Times { read, parse, verify: Duration::ZERO };
     let Document { module, arguments, result, platform: _ } = document;
-    let flat = |literals: Vec<Literal>| literals.iter().flat_map(Literal::arrays).cloned().collect::<Vec<_>>();
+    let flat =
+        |literals: Vec<Literal>| literals.iter().flat_map(Literal::arrays).cloned().collect::<Vec<_>>();
     let result = result.map(|r| flat(vec![r]));
     let recorded = (!arguments.is_empty() || result.is_some())
         .then(|| Recorded { arguments: arguments.into_iter().map(flat).collect(), result });
@@ -71,14 +79,18 @@ pub(crate) fn read(
 
 impl Recorded {
     /// The arguments of each device. Errors: they do not fit the program or the devices.
-    pub(crate) fn arguments_on(&self, module: &Module, devices: Devices) -> Result<Option<Vec<Vec<ArrayLiteral>>>, Failure> {
+    pub(crate) fn arguments_on(
+        &self,
+        module: &Module,
+        devices: Devices,
+    ) -> Result<Option<Vec<Vec<ArrayLiteral>>>, Failure> {
         let shapes = parameter_arrays(module);
         if self.arguments.is_empty() && !shapes.is_empty() {
             return Ok(None);
         }
         for given in &self.arguments {
-            let fit = given.len() == shapes.len()
-                && given.iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
+            let fit =
+                given.len() == shapes.len() && given.iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
             if !fit {
                 let shown: Vec<String> = given.iter().map(|a| a.shape().to_string()).collect();
                 let wanted: Vec<String> = shapes.iter().map(|s| s.without_layout().to_string()).collect();
@@ -96,7 +108,8 @@ impl Recorded {
             [one] => Ok(Some(vec![one.clone(); count])),
             each if each.len() == count => Ok(Some(each.to_vec())),
             each => {
-                let message = format!("the snapshot has arguments for {} devices, and the run {count}", each.len());
+                let message =
+                    format!("the snapshot has arguments for {} devices, and the run {count}", each.len());
                 Err(Failure::usage(message))
             }
         }

@@ -52,8 +52,8 @@ Examples:
   hlo convert module.hlo --inputs in.npz --with-result -o run.snapshot.pb
   hlo convert run.snapshot.pb --to pbtxt | less
 
-Formats by name: .hlo .txt text, .pb .pbtxt HloModuleProto, .hlo.pb .hlo.pbtxt HloProto, .snapshot.pb
-.snapshot.pbtxt HloSnapshot, .unoptimized_snapshot.pb HloUnoptimizedSnapshot (docs/formats.md)";
+Formats by name: .hlo .txt text, .pb .pbtxt HloModuleProto, .hlo.pb HloProto,
+.snapshot.pb HloSnapshot, .unoptimized_snapshot.pb HloUnoptimizedSnapshot (docs/formats.md)";
 
 /// Converts a program. Nothing is written unless all of it can be.
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
@@ -67,7 +67,9 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     };
     let records = options.inputs.is_some() || options.with_result;
     if records && !format.is_snapshot() {
-        return Err(Failure::usage("--inputs and --with-result need a snapshot to record in (--to snapshot-pb)"));
+        return Err(Failure::usage(
+            "--inputs and --with-result need a snapshot to record in (--to snapshot-pb)",
+        ));
     }
     // Standard input can be read once.
     let (name, bytes) = read_bytes(&options.file)?;
@@ -110,7 +112,9 @@ fn record(options: &Options, program: &Program) -> Result<Record, Failure> {
     };
     let Some(arrays) = arrays.or_else(|| parameterless(module, devices.count())) else {
         if options.with_result {
-            return Err(Failure::usage("--with-result needs arguments: --inputs, or a snapshot that has them"));
+            return Err(Failure::usage(
+                "--with-result needs arguments: --inputs, or a snapshot that has them",
+            ));
         }
         return Ok(Record::default());
     };
@@ -118,11 +122,15 @@ fn record(options: &Options, program: &Program) -> Result<Record, Failure> {
     let arguments = to_run.arguments.clone();
     if !options.with_result {
         let result = program.recorded.as_ref().filter(|_| options.inputs.is_none());
-        let result = result.and_then(|r| r.result.clone()).map(|arrays| of_shape(module, arrays)).transpose()?;
+        let result =
+            result.and_then(|r| r.result.clone()).map(|arrays| of_shape(module, arrays)).transpose()?;
         return Ok(Record { arguments, result });
     }
     if devices.count() != 1 {
-        return Err(Failure::new(Exit::Unsupported, "a snapshot has the result of one device, and the program runs on several"));
+        return Err(Failure::new(
+            Exit::Unsupported,
+            "a snapshot has the result of one device, and the program runs on several",
+        ));
     }
     let limits = Limits { fuel: options.limits.fuel, memory_bytes: limit };
     let run = RunOptions { limits, devices, kept_bytes: program.kept_bytes(), ..RunOptions::default() };

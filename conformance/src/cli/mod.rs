@@ -351,8 +351,8 @@ pub(crate) fn load(path: &str, reading: &Reading, ui: &Ui) -> Result<Program, Fa
 
 /// The same of what was read of a file already, with its name.
 pub(crate) fn load_read(file: (String, Vec<u8>), reading: &Reading, ui: &Ui) -> Result<Program, Failure> {
-    let program =
-        frontend::load_bytes(file, reading).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
+    let program = frontend::load_bytes(file, reading)
+        .map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
     warn(&program.source.name, &program.source.text, [&program.warnings, &program.broken], ui);
     Ok(program)
 }

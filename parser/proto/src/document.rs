@@ -51,7 +51,13 @@ pub fn read(bytes: &[u8], kind: Kind, encoding: Encoding, options: &ReadOptions)
     }
 }
 
-fn decoded<'a>(bytes: &'a [u8], kind: Kind, encoding: Encoding, options: &ReadOptions, decoder: &mut Decoder) -> Res<Message<'a>> {
+fn decoded<'a>(
+    bytes: &'a [u8],
+    kind: Kind,
+    encoding: Encoding,
+    options: &ReadOptions,
+    decoder: &mut Decoder,
+) -> Res<Message<'a>> {
     match encoding {
         Encoding::Binary => decoder.decode(kind.message_type(), bytes, &Path::ROOT),
         Encoding::Text => {
@@ -90,7 +96,8 @@ fn document(
             }
         }
         Kind::UnoptimizedSnapshot => {
-            let module = root.required(unoptimized::HLO_MODULE, |n| crate::read::module(n, &mut decoder, diagnostics))?;
+            let module = root
+                .required(unoptimized::HLO_MODULE, |n| crate::read::module(n, &mut decoder, diagnostics))?;
             let arguments = root.children(unoptimized::PARTITIONS, |n| {
                 if n.has(hlo_inputs::ARGUMENTS_DESCRIPTORS) {
                     let message = "the arguments of this snapshot stand in another file, which is not read";
@@ -166,7 +173,12 @@ impl From<io::Error> for WriteError {
 ///
 /// # Errors
 /// [`WriteError`]; of what the program says and no field can hold, before the first byte is written.
-pub fn write(contents: &Contents<'_>, kind: Kind, encoding: Encoding, out: &mut dyn Write) -> Result<(), WriteError> {
+pub fn write(
+    contents: &Contents<'_>,
+    kind: Kind,
+    encoding: Encoding,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
     let module = crate::write::module(contents.module).map_err(WriteError::Unsupported)?;
     let literal = |l| crate::write::literal::plain(l);
     let message = match kind {
@@ -175,7 +187,10 @@ pub fn write(contents: &Contents<'_>, kind: Kind, encoding: Encoding, out: &mut 
         Kind::Snapshot => {
             let mut m = Message::new(&HLO_SNAPSHOT);
             m.message(snapshot::HLO, in_proto(module));
-            m.messages(snapshot::ARGUMENTS, contents.arguments.iter().take(1).flatten().map(literal).collect());
+            m.messages(
+                snapshot::ARGUMENTS,
+                contents.arguments.iter().take(1).flatten().map(literal).collect(),
+            );
             if let Some(result) = contents.result {
                 m.message(snapshot::RESULT, literal(result));
             }
@@ -223,15 +238,25 @@ pub fn convert(
     out: &mut dyn Write,
 ) -> Result<Diagnostics, WriteError> {
     let mut decoder = Decoder::new(options, false);
-    let message = decoded(bytes, from.0, from.1, options, &mut decoder).map_err(|e| WriteError::Unreadable((*e).into()))?;
+    let message = decoded(bytes, from.0, from.1, options, &mut decoder)
+        .map_err(|e| WriteError::Unreadable((*e).into()))?;
     let mut diagnostics = Diagnostics::new();
-    let message = if from.0 == to.0 { message } else { rewrapped(message, from.0, to.0, &mut diagnostics).map_err(|e| WriteError::Unreadable((*e).into()))? };
+    let message = if from.0 == to.0 {
+        message
+    } else {
+        rewrapped(message, from.0, to.0, &mut diagnostics).map_err(|e| WriteError::Unreadable((*e).into()))?
+    };
     encode(&message, to.1, out)?;
     Ok(diagnostics)
 }
 
 /// The message of another kind with the same module, and the same arguments where both have such.
-fn rewrapped<'a>(message: Message<'a>, from: Kind, to: Kind, diagnostics: &mut Diagnostics) -> Res<Message<'a>> {
+fn rewrapped<'a>(
+    message: Message<'a>,
+    from: Kind,
+    to: Kind,
+    diagnostics: &mut Diagnostics,
+) -> Res<Message<'a>> {
     let mut outer = message;
     let mut arguments = Vec::new();
     let mut left_out = Vec::new();
@@ -254,7 +279,9 @@ fn rewrapped<'a>(message: Message<'a>, from: Kind, to: Kind, diagnostics: &mut D
                 Some(Value::Messages(list)) => list.into_iter(),
                 _ => Vec::new().into_iter(),
             };
-            if let Some(Value::Messages(list)) = partitions.next().and_then(|mut p| p.remove(hlo_inputs::ARGUMENTS)) {
+            if let Some(Value::Messages(list)) =
+                partitions.next().and_then(|mut p| p.remove(hlo_inputs::ARGUMENTS))
+            {
                 arguments = list;
             }
             if partitions.next().is_some() {
@@ -292,7 +319,10 @@ fn rewrapped<'a>(message: Message<'a>, from: Kind, to: Kind, diagnostics: &mut D
 
 fn say(left_out: &[&'static str], diagnostics: &mut Diagnostics) {
     if !left_out.is_empty() {
-        let message = format!("left out, because the other kind of message has no field for it: {}", left_out.join(", "));
+        let message = format!(
+            "left out, because the other kind of message has no field for it: {}",
+            left_out.join(", ")
+        );
         diagnostics.push(Diagnostic::warning(PROTO_NOT_IN_TEXT, Span::NONE, message));
     }
 }

@@ -27,7 +27,15 @@ mod tests {
 
     #[test]
     fn names_that_text_can_say() {
-        for (name, expected) in [("add.1", "add.1"), ("", ""), ("1x", "_1x"), ("a b", "a_b"), ("%a", "_a"), ("\u{e9}t", "_t"), ("-", "_-")] {
+        for (name, expected) in [
+            ("add.1", "add.1"),
+            ("", ""),
+            ("1x", "_1x"),
+            ("a b", "a_b"),
+            ("%a", "_a"),
+            ("\u{e9}t", "_t"),
+            ("-", "_-"),
+        ] {
             assert_eq!(sanitized(name), expected, "{name}");
         }
     }

@@ -26,7 +26,12 @@ impl<'n> Node<'n> {
     }
 
     /// An error about a field.
-    pub(crate) fn error(&self, code: Code, number: u32, message: impl std::fmt::Display) -> Box<hlo::Diagnostic> {
+    pub(crate) fn error(
+        &self,
+        code: Code,
+        number: u32,
+        message: impl std::fmt::Display,
+    ) -> Box<hlo::Diagnostic> {
         error(code, format!("{}: {message}", self.path.of(self.name(number))))
     }
 
@@ -176,7 +181,11 @@ impl<'n> Node<'n> {
     /// What a field's enumerator means.
     pub(crate) fn choice<T: Copy>(&self, number: u32, choices: &[(i32, T)]) -> Res<T> {
         let value = self.int(number);
-        choices.iter().find(|c| i64::from(c.0) == value).map(|c| c.1).ok_or_else(|| self.bad_enumerator(number, value))
+        choices
+            .iter()
+            .find(|c| i64::from(c.0) == value)
+            .map(|c| c.1)
+            .ok_or_else(|| self.bad_enumerator(number, value))
     }
 
     /// That an enumerator has no meaning here.
@@ -186,7 +195,9 @@ impl<'n> Node<'n> {
             _ => None,
         };
         match known {
-            Some((_, name)) => self.error(PROTO_BAD_VALUE, number, format_args!("{name} has no meaning here")),
+            Some((_, name)) => {
+                self.error(PROTO_BAD_VALUE, number, format_args!("{name} has no meaning here"))
+            }
             None => self.error(PROTO_BAD_VALUE, number, format_args!("there is no enumerator {value}")),
         }
     }

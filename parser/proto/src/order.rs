@@ -2,7 +2,12 @@
 
 /// Elements of an array of dimensions `dims` in another order. `to_memory`: from row-major order to that of `minor_to_major`, which must be a
 /// permutation of the dimensions; else back.
-pub(crate) fn permuted<T: Copy>(elements: &[T], dims: &[i64], minor_to_major: &[i64], to_memory: bool) -> Vec<T> {
+pub(crate) fn permuted<T: Copy>(
+    elements: &[T],
+    dims: &[i64],
+    minor_to_major: &[i64],
+    to_memory: bool,
+) -> Vec<T> {
     // How far apart neighbours of each dimension are in memory.
     let mut strides = vec![0usize; dims.len()];
     let mut step = 1usize;

@@ -88,7 +88,9 @@ fn text(head: &str, bytes: &[u8]) -> Option<Kind> {
     match (&*word, behind) {
         ("hlo", '{' | ':' | '<') => Some(Kind::Snapshot),
         ("hlo_module", '{' | ':' | '<') => {
-            let inputs = ["\npartitions", "\nversion:"].iter().any(|w| memchr::memmem::find(bytes, w.as_bytes()).is_some());
+            let inputs = ["\npartitions", "\nversion:"]
+                .iter()
+                .any(|w| memchr::memmem::find(bytes, w.as_bytes()).is_some());
             Some(if inputs { Kind::UnoptimizedSnapshot } else { Kind::Proto })
         }
         (_, '{' | ':' | '<') if module => Some(Kind::Module),

@@ -54,7 +54,9 @@ mod tests {
     #[test]
     fn styles_come_back() {
         assert_eq!(bits(TextStyle::DUMP), 0);
-        for style in [TextStyle::DUMP, TextStyle::SHORT, TextStyle { operand_shapes: true, ..TextStyle::SHORT }] {
+        for style in
+            [TextStyle::DUMP, TextStyle::SHORT, TextStyle { operand_shapes: true, ..TextStyle::SHORT }]
+        {
             assert_eq!(of_bits(bits(style)), style);
         }
     }

@@ -1,8 +1,8 @@
 //! Which enumerator each word of the text is.
 
 use hlo::attrs::{
-    ApiVersion, ConvKind, DotAlgorithm, FftType, PaddingType, Precision, RngAlgorithm, RngDistribution, Schedule, SubgroupType,
-    Transpose,
+    ApiVersion, ConvKind, DotAlgorithm, FftType, PaddingType, Precision, RngAlgorithm, RngDistribution,
+    Schedule, SubgroupType, Transpose,
 };
 use hlo::layout::DimLevelType;
 
@@ -18,7 +18,8 @@ pub(crate) const FFT_TYPES: &Choices<FftType> =
     &[(0, FftType::Fft), (1, FftType::Ifft), (2, FftType::Rfft), (3, FftType::Irfft)];
 pub(crate) const TRANSPOSES: &Choices<Transpose> =
     &[(1, Transpose::No), (2, Transpose::Transpose), (3, Transpose::Adjoint)];
-pub(crate) const DISTRIBUTIONS: &Choices<RngDistribution> = &[(1, RngDistribution::Uniform), (2, RngDistribution::Normal)];
+pub(crate) const DISTRIBUTIONS: &Choices<RngDistribution> =
+    &[(1, RngDistribution::Uniform), (2, RngDistribution::Normal)];
 pub(crate) const RNG_ALGORITHMS: &Choices<RngAlgorithm> =
     &[(0, RngAlgorithm::Default), (1, RngAlgorithm::ThreeFry), (2, RngAlgorithm::Philox)];
 pub(crate) const PRECISIONS: &Choices<Precision> =
@@ -41,7 +42,8 @@ pub(crate) const DOT_ALGORITHMS: &Choices<DotAlgorithm> = &[
 ];
 pub(crate) const PADDING_TYPES: &Choices<PaddingType> =
     &[(0, PaddingType::Invalid), (1, PaddingType::Valid), (2, PaddingType::Same)];
-pub(crate) const SCHEDULES: &Choices<Schedule> = &[(0, Schedule::None), (1, Schedule::Latest), (2, Schedule::Earliest)];
+pub(crate) const SCHEDULES: &Choices<Schedule> =
+    &[(0, Schedule::None), (1, Schedule::Latest), (2, Schedule::Earliest)];
 pub(crate) const API_VERSIONS: &Choices<ApiVersion> = &[
     (0, ApiVersion::Unspecified),
     (1, ApiVersion::Original),

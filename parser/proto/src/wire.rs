@@ -64,7 +64,8 @@ impl Decoder {
                 Ok(())
             }
             None => {
-                let message = format!("reading the message takes more than the {} bytes allowed", self.memory_bytes);
+                let message =
+                    format!("reading the message takes more than the {} bytes allowed", self.memory_bytes);
                 Err(error(codes::OUT_OF_MEMORY, message))
             }
         }
@@ -106,7 +107,12 @@ impl Decoder {
     }
 
     /// Decodes a message.
-    pub(crate) fn decode<'a>(&mut self, ty: &'static MessageType, bytes: &'a [u8], path: &Path<'_>) -> Res<Message<'a>> {
+    pub(crate) fn decode<'a>(
+        &mut self,
+        ty: &'static MessageType,
+        bytes: &'a [u8],
+        path: &Path<'_>,
+    ) -> Res<Message<'a>> {
         let mut message = Message::new(ty);
         self.merge(&mut message, bytes, path, 0)?;
         Ok(message)
@@ -174,7 +180,14 @@ impl Decoder {
             };
         }
         match &field.ty {
-            Type::Bool | Type::Int32 | Type::Int64 | Type::Uint32 | Type::Uint64 | Type::Float | Type::Double | Type::Enum(_) => {
+            Type::Bool
+            | Type::Int32
+            | Type::Int64
+            | Type::Uint32
+            | Type::Uint64
+            | Type::Float
+            | Type::Double
+            | Type::Enum(_) => {
                 let value = input.number(wire).map_err(at)?;
                 self.take(ENTRY)?;
                 m.set(number, Value::Number(narrowed(&field.ty, value)));
@@ -242,7 +255,9 @@ fn is_lazy(ty: &MessageType) -> bool {
 /// The wire type of single values.
 fn wire_type(ty: &Type) -> WireType {
     match ty {
-        Type::Bool | Type::Int32 | Type::Int64 | Type::Uint32 | Type::Uint64 | Type::Enum(_) => WireType::Varint,
+        Type::Bool | Type::Int32 | Type::Int64 | Type::Uint32 | Type::Uint64 | Type::Enum(_) => {
+            WireType::Varint
+        }
         Type::Float => WireType::ThirtyTwoBit,
         Type::Double => WireType::SixtyFourBit,
         Type::String | Type::Bytes | Type::Message(_) => WireType::LengthDelimited,
@@ -255,7 +270,13 @@ pub(crate) fn narrowed(ty: &Type, value: u64) -> u64 {
         Type::Bool => u64::from(value != 0),
         Type::Int32 | Type::Enum(_) => i64::from(value as i32) as u64,
         Type::Uint32 => u64::from(value as u32),
-        Type::Int64 | Type::Uint64 | Type::Float | Type::Double | Type::String | Type::Bytes | Type::Message(_) => value,
+        Type::Int64
+        | Type::Uint64
+        | Type::Float
+        | Type::Double
+        | Type::String
+        | Type::Bytes
+        | Type::Message(_) => value,
     }
 }
 
@@ -288,13 +309,19 @@ enum WireError {
 impl WireError {
     fn at(self, path: &Path<'_>) -> Box<Diagnostic> {
         let what = match self {
-            WireError::Varint(left) => format!("a number does not end within ten bytes, {left} bytes before the end"),
+            WireError::Varint(left) => {
+                format!("a number does not end within ten bytes, {left} bytes before the end")
+            }
             WireError::Key(key) => format!("key {key} has no field number, or no wire type"),
             WireError::Length(length, left) => format!("a length of {length} bytes, and {left} bytes follow"),
-            WireError::Packed(length, size) => format!("{length} bytes of packed numbers of {size} bytes each"),
+            WireError::Packed(length, size) => {
+                format!("{length} bytes of packed numbers of {size} bytes each")
+            }
             WireError::NotText(at) => format!("byte {at} of the string is not UTF-8"),
             WireError::Group(number) => format!("the group of unknown field {number} does not end"),
-            WireError::Nesting(limit) => return error(NESTING_TOO_DEEP, format!("{path}: groups nested deeper than {limit} levels")),
+            WireError::Nesting(limit) => {
+                return error(NESTING_TOO_DEEP, format!("{path}: groups nested deeper than {limit} levels"));
+            }
         };
         error(PROTO_MALFORMED, format!("{path}: {what}"))
     }
@@ -315,13 +342,15 @@ impl<'a> Input<'a> {
 
     fn key(&mut self) -> Result<(u32, WireType), WireError> {
         let key = self.varint()?;
-        let number = u32::try_from(key >> 3).ok().filter(|&n| n > 0 && n < 1 << 29).ok_or(WireError::Key(key))?;
+        let number =
+            u32::try_from(key >> 3).ok().filter(|&n| n > 0 && n < 1 << 29).ok_or(WireError::Key(key))?;
         let wire = WireType::try_from(key & 7).map_err(|_| WireError::Key(key))?;
         Ok((number, wire))
     }
 
     fn fixed(&mut self, n: usize) -> Result<u64, WireError> {
-        let (head, rest) = self.rest.split_at_checked(n).ok_or(WireError::Length(n as u64, self.rest.len()))?;
+        let (head, rest) =
+            self.rest.split_at_checked(n).ok_or(WireError::Length(n as u64, self.rest.len()))?;
         self.rest = rest;
         Ok(head.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)))
     }

@@ -63,7 +63,11 @@ fn check(folder: &Path) -> Count {
         count.programs += 1;
         // Text takes longer, and goes the same way between messages and modules.
         let text = count.programs % 7 == 0;
-        let forms = [(Kind::Module, Encoding::Binary), (Kind::Proto, Encoding::Text), (Kind::Snapshot, Encoding::Binary)];
+        let forms = [
+            (Kind::Module, Encoding::Binary),
+            (Kind::Proto, Encoding::Text),
+            (Kind::Snapshot, Encoding::Binary),
+        ];
         for (kind, encoding) in forms.into_iter().take(if text { 3 } else { 1 }) {
             let again = match there_and_back(&module, kind, encoding) {
                 Ok(Some(again)) => again,

@@ -65,7 +65,9 @@ fn survive(bytes: &[u8], kind: Kind, encoding: Encoding) {
 
 #[test]
 fn every_truncation_ends_in_an_error_or_a_module() {
-    for (kind, encoding) in [(Kind::Module, Encoding::Binary), (Kind::Snapshot, Encoding::Binary), (Kind::Proto, Encoding::Text)] {
+    for (kind, encoding) in
+        [(Kind::Module, Encoding::Binary), (Kind::Snapshot, Encoding::Binary), (Kind::Proto, Encoding::Text)]
+    {
         let whole = bytes(PROGRAM, kind, encoding);
         for end in 0..whole.len() {
             survive(&whole[..end], kind, encoding);
@@ -125,7 +127,11 @@ fn scalar() -> Vec<u8> {
 
 /// An instruction of type `f32[]`.
 fn instruction(name: &str, opcode: &str, id: u64, rest: &[u8]) -> Vec<u8> {
-    body(2, &[body(1, name.as_bytes()), body(2, opcode.as_bytes()), scalar(), number(35, id), rest.to_vec()].concat())
+    body(
+        2,
+        &[body(1, name.as_bytes()), body(2, opcode.as_bytes()), scalar(), number(35, id), rest.to_vec()]
+            .concat(),
+    )
 }
 
 fn computation(name: &str, id: u64, root: u64, instructions: &[Vec<u8>]) -> Vec<u8> {
@@ -157,7 +163,11 @@ fn ids_collide_dangle_and_cycle() {
         instruction(name, "add", id, &body(36, &packed))
     };
     assert!(read_module(&one(2, &[p(), uses("s", 2, &[1, 1])])).document.is_some());
-    refused(&one(1, &[p(), instruction("q", "parameter", 1, &number(9, 1))]), PROTO_BAD_ID, "computations[0].instructions[1].id: there are two instructions 1 in this computation");
+    refused(
+        &one(1, &[p(), instruction("q", "parameter", 1, &number(9, 1))]),
+        PROTO_BAD_ID,
+        "computations[0].instructions[1].id: there are two instructions 1 in this computation",
+    );
     refused(
         &one(1, &[p(), uses("s", 2, &[1, 7])]),
         PROTO_BAD_ID,
@@ -180,12 +190,18 @@ fn ids_collide_dangle_and_cycle() {
     let apart = [computation("a", 3, 1, &[p()])];
     refused(&program(&apart, &number(6, 4)), PROTO_BAD_ID, "entry_computation_id: there is no computation 4");
     refused(
-        &program(&[computation("e", 0, 1, &[p()])], &body(7, &body(1, &[number(1, 5), body(2, &body(1, &varint(1)))].concat()))),
+        &program(
+            &[computation("e", 0, 1, &[p()])],
+            &body(7, &body(1, &[number(1, 5), body(2, &body(1, &varint(1)))].concat())),
+        ),
         PROTO_BAD_ID,
         "schedule: there is a schedule of computation 5, and no such computation",
     );
     refused(
-        &program(&[computation("e", 0, 1, &[p()])], &body(7, &body(1, &[number(1, 0), body(2, &body(1, &varint(2)))].concat()))),
+        &program(
+            &[computation("e", 0, 1, &[p()])],
+            &body(7, &body(1, &[number(1, 0), body(2, &body(1, &varint(2)))].concat())),
+        ),
         PROTO_BAD_ID,
         "computations[0]: the schedule of the computation names instruction 2, which it does not have",
     );
@@ -193,27 +209,69 @@ fn ids_collide_dangle_and_cycle() {
 
 #[test]
 fn values_that_make_no_sense() {
-    refused(&one(1, &[instruction("x", "ad", 1, &[])]), UNKNOWN_OPCODE, "computations[0].instructions[0].opcode: there is no opcode \"ad\"");
-    refused(&one(1, &[instruction("x", "", 1, &[])]), PROTO_MISSING_FIELD, "computations[0].instructions[0].opcode: is not there");
-    refused(&one(1, &[instruction("", "iota", 1, &[])]), PROTO_MISSING_FIELD, "computations[0].instructions[0].name: is not there");
+    refused(
+        &one(1, &[instruction("x", "ad", 1, &[])]),
+        UNKNOWN_OPCODE,
+        "computations[0].instructions[0].opcode: there is no opcode \"ad\"",
+    );
+    refused(
+        &one(1, &[instruction("x", "", 1, &[])]),
+        PROTO_MISSING_FIELD,
+        "computations[0].instructions[0].opcode: is not there",
+    );
+    refused(
+        &one(1, &[instruction("", "iota", 1, &[])]),
+        PROTO_MISSING_FIELD,
+        "computations[0].instructions[0].name: is not there",
+    );
     let p = || instruction("p", "parameter", 1, &[]);
-    refused(&one(1, &[p(), p()]), DUPLICATE_INSTRUCTION, "computations[0].instructions[1].name: there are two instructions `p` in this computation");
+    refused(
+        &one(1, &[p(), p()]),
+        DUPLICATE_INSTRUCTION,
+        "computations[0].instructions[1].name: there are two instructions `p` in this computation",
+    );
     refused(
         &one(1, &[instruction("p", "parameter", 1, &number(9, 1 << 40))]),
         PROTO_BAD_VALUE,
         "computations[0].instructions[0].parameter_number: parameter 1099511627776 in a computation of 1 instructions",
     );
-    let shaped = |shape: &[u8]| one(1, &[body(2, &[body(1, b"p"), body(2, b"parameter"), body(3, shape), number(35, 1)].concat())]);
-    refused(&shaped(&number(2, 99)), PROTO_BAD_VALUE, "computations[0].instructions[0].shape.element_type: there is no enumerator 99");
-    refused(&shaped(&[]), PROTO_MISSING_FIELD, "computations[0].instructions[0].shape.element_type: is not there");
+    let shaped = |shape: &[u8]| {
+        one(1, &[body(2, &[body(1, b"p"), body(2, b"parameter"), body(3, shape), number(35, 1)].concat())])
+    };
+    refused(
+        &shaped(&number(2, 99)),
+        PROTO_BAD_VALUE,
+        "computations[0].instructions[0].shape.element_type: there is no enumerator 99",
+    );
+    refused(
+        &shaped(&[]),
+        PROTO_MISSING_FIELD,
+        "computations[0].instructions[0].shape.element_type: is not there",
+    );
     let negative = [number(2, 11), body(3, &varint(u64::MAX))].concat();
-    refused(&shaped(&negative), PROTO_BAD_VALUE, "computations[0].instructions[0].shape.dimensions: a dimension of size -1");
+    refused(
+        &shaped(&negative),
+        PROTO_BAD_VALUE,
+        "computations[0].instructions[0].shape.dimensions: a dimension of size -1",
+    );
     let many = [number(2, 11), body(3, &[1; 65])].concat();
-    refused(&shaped(&many), RANK_TOO_LARGE, "computations[0].instructions[0].shape.dimensions: 65 dimensions; at most 64 are supported");
+    refused(
+        &shaped(&many),
+        RANK_TOO_LARGE,
+        "computations[0].instructions[0].shape.dimensions: 65 dimensions; at most 64 are supported",
+    );
     let layout = [number(2, 11), body(3, &[1]), body(5, &body(1, &[0, 0]))].concat();
-    refused(&shaped(&layout), LAYOUT_RANK, "computations[0].instructions[0].shape.layout.minor_to_major: 2 dimensions in the layout of an array of rank 1");
+    refused(
+        &shaped(&layout),
+        LAYOUT_RANK,
+        "computations[0].instructions[0].shape.layout.minor_to_major: 2 dimensions in the layout of an array of rank 1",
+    );
     refused(&program(&[], &[]), PROTO_MISSING_FIELD, "computations: is not there");
-    refused(&program(&[computation("e", 0, 0, &[])], &[]), EMPTY_COMPUTATION, "computations[0].instructions: computation `e` has no instructions");
+    refused(
+        &program(&[computation("e", 0, 0, &[])], &[]),
+        EMPTY_COMPUTATION,
+        "computations[0].instructions: computation `e` has no instructions",
+    );
     refused(
         &one(1, &[instruction("r", "reduce", 1, &[])]),
         PROTO_MISSING_FIELD,
@@ -224,20 +282,30 @@ fn values_that_make_no_sense() {
 #[test]
 fn sizes_that_lie() {
     // A literal of 2^40 elements in four bytes.
-    let literal = [body(1, &[number(2, 11), body(3, &varint(1 << 40)), body(5, &body(1, &[0]))].concat()), body(8, &[0, 0, 128, 63])].concat();
+    let literal = [
+        body(1, &[number(2, 11), body(3, &varint(1 << 40)), body(5, &body(1, &[0]))].concat()),
+        body(8, &[0, 0, 128, 63]),
+    ]
+    .concat();
     refused(
         &one(1, &[instruction("c", "constant", 1, &body(8, &literal))]),
         PROTO_BAD_VALUE,
         "computations[0].instructions[0].literal.f32s: 1 elements for the 1099511627776 elements of the shape",
     );
-    let literal = [body(1, &[number(2, 4), body(3, &[3]), body(5, &body(1, &[0]))].concat()), body(4, &[1, 2, 3, 4])].concat();
+    let literal =
+        [body(1, &[number(2, 4), body(3, &[3]), body(5, &body(1, &[0]))].concat()), body(4, &[1, 2, 3, 4])]
+            .concat();
     refused(
         &one(1, &[instruction("c", "constant", 1, &body(8, &literal))]),
         PROTO_BAD_VALUE,
         "computations[0].instructions[0].literal.s32s: more elements than the 3 of the shape",
     );
     let long = [varint(3 << 3 | 2), varint(u64::MAX >> 1), vec![0; 3]].concat();
-    refused(&long, PROTO_MALFORMED, "computations[0]: a length of 9223372036854775807 bytes, and 3 bytes follow");
+    refused(
+        &long,
+        PROTO_MALFORMED,
+        "computations[0]: a length of 9223372036854775807 bytes, and 3 bytes follow",
+    );
     refused(&[0x0a], PROTO_MALFORMED, "name: a number does not end within ten bytes, 0 bytes before the end");
     refused(&[0x07], PROTO_MALFORMED, "the message: key 7 has no field number, or no wire type");
     refused(&body(1, b"\xff"), PROTO_MALFORMED, "name: byte 0 of the string is not UTF-8");
@@ -263,7 +331,8 @@ fn nesting_is_limited() {
 
 #[test]
 fn memory_is_limited() {
-    let many = program(&[computation("e", 0, 1, &vec![instruction("p", "parameter", 1, &body(5, &[])); 1000])], &[]);
+    let many =
+        program(&[computation("e", 0, 1, &vec![instruction("p", "parameter", 1, &body(5, &[])); 1000])], &[]);
     let options = ReadOptions { memory_bytes: 1 << 12, ..ReadOptions::default() };
     let found = read(&many, Kind::Module, Encoding::Binary, &options);
     assert!(found.document.is_none());
@@ -290,7 +359,9 @@ fn unknown_fields_are_kept_from_one_encoding_to_another() {
     let warnings: Vec<&str> = found.diagnostics.iter().map(|d| &*d.message).collect();
     assert_eq!(
         warnings,
-        ["4 fields are unknown here and left out: field 4000 of HloModuleProto (the message), field 3005 of HloModuleProto (the message), field 3 of HloModuleProto (the message), ..."]
+        [
+            "4 fields are unknown here and left out: field 4000 of HloModuleProto (the message), field 3005 of HloModuleProto (the message), field 3 of HloModuleProto (the message), ..."
+        ]
     );
 }
 
@@ -299,15 +370,30 @@ fn text_says_where_it_is_wrong() {
     let refused = |text: &str, message: &str, at: &str| {
         let found = read(text.as_bytes(), Kind::Module, Encoding::Text, &ReadOptions::default());
         let error = found.diagnostics.iter().last().expect("an error").clone();
-        assert_eq!((error.code.as_str(), &*error.message, &text[error.span.range()]), (PROTO_TEXT_MALFORMED.as_str(), message, at));
+        assert_eq!(
+            (error.code.as_str(), &*error.message, &text[error.span.range()]),
+            (PROTO_TEXT_MALFORMED.as_str(), message, at)
+        );
     };
     refused("nam: \"m\"", "HloModuleProto has no field \"nam\"", "nam");
     refused("name: 5", "'5' where a string belongs", "5");
     refused("name \"m\"", "'\"' where ':' belongs", "\"");
     refused("name: \"m", "the string does not end", "\"");
-    refused("id: 9223372036854775808", "id: \"9223372036854775808\" is not a 64-bit integer", "9223372036854775808");
-    refused("computations { id: 1", "the end of the text where a field or the end of the message belongs", "");
-    refused("input_output_alias { entries { kind: MAY } }", "kind: \"MAY\" is not one of its enumerators", "MAY");
+    refused(
+        "id: 9223372036854775808",
+        "id: \"9223372036854775808\" is not a 64-bit integer",
+        "9223372036854775808",
+    );
+    refused(
+        "computations { id: 1",
+        "the end of the text where a field or the end of the message belongs",
+        "",
+    );
+    refused(
+        "input_output_alias { entries { kind: MAY } }",
+        "kind: \"MAY\" is not one of its enumerators",
+        "MAY",
+    );
     refused("name: \"\\q\"", "an unknown escape", "\\q");
     refused("is_dynamic: maybe", "is_dynamic: \"maybe\" is not true or false", "maybe");
 }
@@ -317,7 +403,9 @@ fn what_has_no_field_is_refused_before_anything_is_written() {
     let text = "HloModule m\n\nENTRY e {\n  p = f32[2]{0} parameter(0), metadata={op_name=\"x\" newer=1}\n  ROOT c = f32[2]{0} collective-broadcast(p), replica_groups={{0,1}}, sharding={mesh['a'=2], [{'a'}p1]}\n}\n";
     let mut out = Vec::new();
     let module = module(text);
-    let Err(hlo_proto::WriteError::Unsupported(found)) = write(&Contents::of(&module), Kind::Module, Encoding::Binary, &mut out) else {
+    let Err(hlo_proto::WriteError::Unsupported(found)) =
+        write(&Contents::of(&module), Kind::Module, Encoding::Binary, &mut out)
+    else {
         panic!("it is written")
     };
     assert!(out.is_empty());

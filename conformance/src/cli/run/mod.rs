@@ -459,7 +459,8 @@ impl Runner<'_> {
         }
         if let Some(arrays) = self.recorded_result(program, run.devices) {
             let shapes = result_arrays(module);
-            let fit = arrays[0].len() == shapes.len() && arrays[0].iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
+            let fit = arrays[0].len() == shapes.len()
+                && arrays[0].iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
             if !fit {
                 return Err(Failure::usage("the snapshot's result does not fit the program"));
             }

@@ -1,6 +1,9 @@
 //! Attributes: each key from the field that has its value.
 
-use hlo::attrs::{CompareType, ConvDims, Direction, Domain, FusionKind, OperandAlias, PaddingDim, SliceDim, Sparsity, SparsitySide, Window, WindowDim};
+use hlo::attrs::{
+    CompareType, ConvDims, Direction, Domain, FusionKind, OperandAlias, PaddingDim, SliceDim, Sparsity,
+    SparsitySide, Window, WindowDim,
+};
 use hlo::diag::codes::parse::*;
 use hlo::{AttrKey, AttrValue, ComputationId, ConstantValue, ElementType, Opcode, Shape};
 
@@ -10,10 +13,12 @@ use crate::node::Node;
 use crate::schema::devices::source_target;
 use crate::schema::modules::{hlo_instruction as i, hlo_instruction_slice_dimensions as slice};
 use crate::schema::operations::{
-    cholesky_options, convolution_dimension_numbers as conv, dot_dimension_numbers as dot, gather_dimension_numbers as gather,
-    output_operand_aliasing as alias, padding_config, padding_config_padding_config_dimension as padding, parameter_replication,
-    precision_config as precision, ragged_dot_dimension_numbers as ragged, scatter_dimension_numbers as scatter,
-    sparsity_config, sparsity_config_tensor_sparsity_config as side, triangular_solve_options as solve, window, window_dimension as w,
+    cholesky_options, convolution_dimension_numbers as conv, dot_dimension_numbers as dot,
+    gather_dimension_numbers as gather, output_operand_aliasing as alias, padding_config,
+    padding_config_padding_config_dimension as padding, parameter_replication, precision_config as precision,
+    ragged_dot_dimension_numbers as ragged, scatter_dimension_numbers as scatter, sparsity_config,
+    sparsity_config_tensor_sparsity_config as side, triangular_solve_options as solve, window,
+    window_dimension as w,
 };
 use crate::tables::*;
 use crate::wire::Res;
@@ -43,7 +48,9 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         }))),
         AttrKey::ParameterNumber => int(i::PARAMETER_NUMBER),
         AttrKey::ParameterReplication => {
-            let flags = n.child(i::PARAMETER_REPLICATION, |n| n.bools(parameter_replication::REPLICATED_AT_LEAF_BUFFERS));
+            let flags = n.child(i::PARAMETER_REPLICATION, |n| {
+                n.bools(parameter_replication::REPLICATED_AT_LEAF_BUFFERS)
+            });
             Ok(flags.transpose()?.filter(|f| !f.is_empty()).map(|f| AttrValue::Bools(f.into())))
         }
         AttrKey::Epsilon => Ok(Some(AttrValue::Float(widened(n.float(i::EPSILON))))),
@@ -53,7 +60,9 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         AttrKey::Direction => {
             let word = n.text(i::COMPARISON_DIRECTION);
             let message = || format!("there is no direction \"{}\"", word.escape_debug());
-            Direction::from_text(word).map(|d| Some(AttrValue::Direction(d))).ok_or_else(|| n.error(PROTO_BAD_VALUE, i::COMPARISON_DIRECTION, message()))
+            Direction::from_text(word)
+                .map(|d| Some(AttrValue::Direction(d)))
+                .ok_or_else(|| n.error(PROTO_BAD_VALUE, i::COMPARISON_DIRECTION, message()))
         }
         AttrKey::CompareType => {
             let word = n.text(i::COMPARISON_TYPE);
@@ -61,7 +70,8 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
                 return Ok(None);
             }
             let message = || format!("there is no type of comparison \"{}\"", word.escape_debug());
-            let ty = CompareType::from_text(word).ok_or_else(|| n.error(PROTO_BAD_VALUE, i::COMPARISON_TYPE, message()))?;
+            let ty = CompareType::from_text(word)
+                .ok_or_else(|| n.error(PROTO_BAD_VALUE, i::COMPARISON_TYPE, message()))?;
             Ok((around.operand_type.map(default_type) != Some(ty)).then_some(AttrValue::CompareType(ty)))
         }
         AttrKey::LeftSide => option(n, solve::LEFT_SIDE),
@@ -91,7 +101,10 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         }
         AttrKey::ConstrainLayout => flag(i::CONSTRAIN_LAYOUT),
         // XLA has no field for these.
-        AttrKey::PermuteSliceSizes | AttrKey::HasDynamicRoot | AttrKey::CollectiveMode | AttrKey::RngOrdinal => Ok(None),
+        AttrKey::PermuteSliceSizes
+        | AttrKey::HasDynamicRoot
+        | AttrKey::CollectiveMode
+        | AttrKey::RngOrdinal => Ok(None),
         AttrKey::Dimensions => {
             let dimensions = n.ints(i::DIMENSIONS)?;
             // Optional where text may leave them out.
@@ -126,15 +139,23 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
             let dims = n.child(i::CONVOLUTION_DIMENSION_NUMBERS, conv_dims).transpose()?;
             Ok(dims.map(|d| AttrValue::ConvDims(Box::new(d))))
         }
-        AttrKey::FeatureGroupCount => Ok(n.nonzero(i::FEATURE_GROUP_COUNT).filter(|&c| c != 1).map(AttrValue::Int)),
-        AttrKey::BatchGroupCount => Ok(n.nonzero(i::BATCH_GROUP_COUNT).filter(|&c| c != 1).map(AttrValue::Int)),
+        AttrKey::FeatureGroupCount => {
+            Ok(n.nonzero(i::FEATURE_GROUP_COUNT).filter(|&c| c != 1).map(AttrValue::Int))
+        }
+        AttrKey::BatchGroupCount => {
+            Ok(n.nonzero(i::BATCH_GROUP_COUNT).filter(|&c| c != 1).map(AttrValue::Int))
+        }
         AttrKey::ConvKind => nondefault(n, i::CONV_KIND, CONV_KINDS, AttrValue::ConvKind),
         AttrKey::LhsBatchDims => dot_dims(n, dot::LHS_BATCH_DIMENSIONS, false),
         AttrKey::LhsContractingDims => dot_dims(n, dot::LHS_CONTRACTING_DIMENSIONS, true),
         AttrKey::RhsBatchDims => dot_dims(n, dot::RHS_BATCH_DIMENSIONS, false),
         AttrKey::RhsContractingDims => dot_dims(n, dot::RHS_CONTRACTING_DIMENSIONS, true),
-        AttrKey::LhsRaggedDims => inner_ints(n, i::RAGGED_DOT_DIMENSION_NUMBERS, ragged::LHS_RAGGED_DIMENSIONS, true),
-        AttrKey::RhsGroupDims => inner_ints(n, i::RAGGED_DOT_DIMENSION_NUMBERS, ragged::RHS_GROUP_DIMENSIONS, false),
+        AttrKey::LhsRaggedDims => {
+            inner_ints(n, i::RAGGED_DOT_DIMENSION_NUMBERS, ragged::LHS_RAGGED_DIMENSIONS, true)
+        }
+        AttrKey::RhsGroupDims => {
+            inner_ints(n, i::RAGGED_DOT_DIMENSION_NUMBERS, ragged::RHS_GROUP_DIMENSIONS, false)
+        }
         AttrKey::OperandPrecision => {
             let read = |n: Node<'_>| -> Res<_> {
                 let each = n.int_list(precision::OPERAND_PRECISION)?.into_iter().map(|p| {
@@ -148,7 +169,8 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
             Ok(precisions.map(|p| AttrValue::Precisions(p.into())))
         }
         AttrKey::DotAlgorithm => {
-            let read = |n: Node<'_>| nondefault(n, precision::ALGORITHM, DOT_ALGORITHMS, AttrValue::DotAlgorithm);
+            let read =
+                |n: Node<'_>| nondefault(n, precision::ALGORITHM, DOT_ALGORITHMS, AttrValue::DotAlgorithm);
             n.child(i::PRECISION_CONFIG, read).unwrap_or(Ok(None))
         }
         AttrKey::SparsityConfig => {
@@ -176,7 +198,9 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         AttrKey::FusionKind => {
             let word = n.text(i::FUSION_KIND);
             let message = || format!("there is no kind of fusion \"{}\"", word.escape_debug());
-            FusionKind::from_text(word).map(|k| Some(AttrValue::FusionKind(k))).ok_or_else(|| n.error(PROTO_BAD_VALUE, i::FUSION_KIND, message()))
+            FusionKind::from_text(word)
+                .map(|k| Some(AttrValue::FusionKind(k)))
+                .ok_or_else(|| n.error(PROTO_BAD_VALUE, i::FUSION_KIND, message()))
         }
         AttrKey::OutputToOperandAliasing => {
             let aliases = n.children(i::OUTPUT_OPERAND_ALIASING, |n| {
@@ -197,56 +221,81 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         }
         AttrKey::Slice => {
             let dims = n.children(i::SLICE_DIMENSIONS, |n| {
-                Ok(SliceDim { start: n.int(slice::START), limit: n.int(slice::LIMIT), stride: n.int(slice::STRIDE) })
+                Ok(SliceDim {
+                    start: n.int(slice::START),
+                    limit: n.int(slice::LIMIT),
+                    stride: n.int(slice::STRIDE),
+                })
             })?;
             Ok(Some(AttrValue::Slices(dims.into())))
         }
         AttrKey::DynamicSliceSizes => ints(i::DYNAMIC_SLICE_SIZES),
         AttrKey::Padding => {
-            let dims = n.required(i::PADDING_CONFIG, |n| n.children(padding_config::DIMENSIONS, |n| {
-                Ok(PaddingDim {
-                    low: n.int(padding::EDGE_PADDING_LOW),
-                    high: n.int(padding::EDGE_PADDING_HIGH),
-                    interior: n.int(padding::INTERIOR_PADDING),
+            let dims = n.required(i::PADDING_CONFIG, |n| {
+                n.children(padding_config::DIMENSIONS, |n| {
+                    Ok(PaddingDim {
+                        low: n.int(padding::EDGE_PADDING_LOW),
+                        high: n.int(padding::EDGE_PADDING_HIGH),
+                        interior: n.int(padding::INTERIOR_PADDING),
+                    })
                 })
-            }))?;
+            })?;
             Ok(Some(AttrValue::Padding(dims.into())))
         }
         AttrKey::OffsetDims => inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::OFFSET_DIMS, true),
-        AttrKey::CollapsedSliceDims => inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::COLLAPSED_SLICE_DIMS, true),
+        AttrKey::CollapsedSliceDims => {
+            inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::COLLAPSED_SLICE_DIMS, true)
+        }
         AttrKey::StartIndexMap => inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::START_INDEX_MAP, true),
-        AttrKey::OperandBatchingDims => inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::OPERAND_BATCHING_DIMS, false),
+        AttrKey::OperandBatchingDims => {
+            inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::OPERAND_BATCHING_DIMS, false)
+        }
         AttrKey::StartIndicesBatchingDims => {
             inner_ints(n, i::GATHER_DIMENSION_NUMBERS, gather::START_INDICES_BATCHING_DIMS, false)
         }
-        AttrKey::UpdateWindowDims => inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::UPDATE_WINDOW_DIMS, true),
-        AttrKey::InsertedWindowDims => inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::INSERTED_WINDOW_DIMS, true),
+        AttrKey::UpdateWindowDims => {
+            inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::UPDATE_WINDOW_DIMS, true)
+        }
+        AttrKey::InsertedWindowDims => {
+            inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::INSERTED_WINDOW_DIMS, true)
+        }
         AttrKey::ScatterDimsToOperandDims => {
             inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::SCATTER_DIMS_TO_OPERAND_DIMS, true)
         }
-        AttrKey::InputBatchingDims => inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::INPUT_BATCHING_DIMS, false),
+        AttrKey::InputBatchingDims => {
+            inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::INPUT_BATCHING_DIMS, false)
+        }
         AttrKey::ScatterIndicesBatchingDims => {
             inner_ints(n, i::SCATTER_DIMENSION_NUMBERS, scatter::SCATTER_INDICES_BATCHING_DIMS, false)
         }
-        AttrKey::IndexVectorDim if opcode == Opcode::Scatter => {
-            n.required(i::SCATTER_DIMENSION_NUMBERS, |n| Ok(Some(AttrValue::Int(n.int(scatter::INDEX_VECTOR_DIM)))))
-        }
-        AttrKey::IndexVectorDim => {
-            n.required(i::GATHER_DIMENSION_NUMBERS, |n| Ok(Some(AttrValue::Int(n.int(gather::INDEX_VECTOR_DIM)))))
-        }
+        AttrKey::IndexVectorDim if opcode == Opcode::Scatter => n
+            .required(i::SCATTER_DIMENSION_NUMBERS, |n| {
+                Ok(Some(AttrValue::Int(n.int(scatter::INDEX_VECTOR_DIM))))
+            }),
+        AttrKey::IndexVectorDim => n.required(i::GATHER_DIMENSION_NUMBERS, |n| {
+            Ok(Some(AttrValue::Int(n.int(gather::INDEX_VECTOR_DIM))))
+        }),
         AttrKey::SliceSizes => ints(i::GATHER_SLICE_SIZES),
         AttrKey::IndicesAreSorted => flag(i::INDICES_ARE_SORTED),
         AttrKey::UniqueIndices => flag(i::UNIQUE_INDICES),
         AttrKey::Index => int(i::TUPLE_INDEX),
         AttrKey::ExponentBits => int(i::EXPONENT_BITS),
         AttrKey::MantissaBits => int(i::MANTISSA_BITS),
-        AttrKey::Distribution => Ok(Some(AttrValue::RngDistribution(n.choice(i::DISTRIBUTION, DISTRIBUTIONS)?))),
+        AttrKey::Distribution => {
+            Ok(Some(AttrValue::RngDistribution(n.choice(i::DISTRIBUTION, DISTRIBUTIONS)?)))
+        }
         AttrKey::Delta => int(i::DELTA),
-        AttrKey::RngAlgorithm => Ok(Some(AttrValue::RngAlgorithm(n.choice(i::RNG_ALGORITHM, RNG_ALGORITHMS)?))),
+        AttrKey::RngAlgorithm => {
+            Ok(Some(AttrValue::RngAlgorithm(n.choice(i::RNG_ALGORITHM, RNG_ALGORITHMS)?)))
+        }
         AttrKey::InfeedConfig => nonempty(n, i::INFEED_CONFIG),
         AttrKey::OutfeedConfig => nonempty(n, i::OUTFEED_CONFIG),
-        AttrKey::OutfeedShape => Ok(n.child(i::OUTFEED_SHAPE, shape::shape).transpose()?.map(|s| AttrValue::Shape(Box::new(s)))),
-        AttrKey::CrossProgramPrefetchIndex => Ok(n.given_int(i::CROSS_PROGRAM_PREFETCH_INDEX).map(AttrValue::Int)),
+        AttrKey::OutfeedShape => {
+            Ok(n.child(i::OUTFEED_SHAPE, shape::shape).transpose()?.map(|s| AttrValue::Shape(Box::new(s))))
+        }
+        AttrKey::CrossProgramPrefetchIndex => {
+            Ok(n.given_int(i::CROSS_PROGRAM_PREFETCH_INDEX).map(AttrValue::Int))
+        }
         AttrKey::Domain => {
             let side = |number| n.required(number, |n| sharding::sharding(n, around.payloads));
             let (entry, exit) = (side(i::DOMAIN_ENTRY_SHARDING)?, side(i::DOMAIN_EXIT_SHARDING)?);
@@ -271,7 +320,9 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
         }
         AttrKey::FrontendAttributes => {
             let attributes = n.child(i::FRONTEND_ATTRIBUTES, origin::frontend_attributes).transpose()?;
-            Ok(attributes.filter(|a| !a.entries.is_empty()).map(|a| AttrValue::FrontendAttributes(Box::new(a))))
+            Ok(attributes
+                .filter(|a| !a.entries.is_empty())
+                .map(|a| AttrValue::FrontendAttributes(Box::new(a))))
         }
         AttrKey::Statistics => {
             let statistics = n.child(i::STATISTICS_VIZ, origin::statistics).transpose()?;
@@ -282,7 +333,8 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
             Ok(accuracy.filter(|a| *a != hlo::attrs::ResultAccuracy::Default).map(AttrValue::ResultAccuracy))
         }
         AttrKey::Origin => {
-            let value = n.child(i::ORIGINAL_VALUE, |n| origin::original_value(n, around.shape)).transpose()?;
+            let value =
+                n.child(i::ORIGINAL_VALUE, |n| origin::original_value(n, around.shape)).transpose()?;
             Ok(value.map(|v| AttrValue::OriginalValue(Box::new(v))))
         }
         AttrKey::Metadata => {
@@ -293,7 +345,10 @@ pub(crate) fn attribute(key: AttrKey, n: Node<'_>, around: &Around<'_>) -> Res<O
             let mut bytes = n.bytes(i::BACKEND_CONFIG);
             let pooled;
             if bytes.is_empty() {
-                pooled = n.child(i::BACKEND_CONFIG_PAYLOAD, |n| origin::payload(n, around.payloads)).transpose()?.unwrap_or_default();
+                pooled = n
+                    .child(i::BACKEND_CONFIG_PAYLOAD, |n| origin::payload(n, around.payloads))
+                    .transpose()?
+                    .unwrap_or_default();
                 bytes = pooled.as_bytes();
             }
             Ok((!bytes.is_empty()).then(|| AttrValue::BackendConfig(Box::new(origin::backend_config(bytes)))))
@@ -317,7 +372,12 @@ fn nonempty(n: Node<'_>, number: u32) -> Res<Option<AttrValue>> {
 }
 
 /// A word, unless it is the first one, which is meant by its absence.
-fn nondefault<T: Copy>(n: Node<'_>, number: u32, choices: &Choices<T>, wrap: impl Fn(T) -> AttrValue) -> Res<Option<AttrValue>> {
+fn nondefault<T: Copy>(
+    n: Node<'_>,
+    number: u32,
+    choices: &Choices<T>,
+    wrap: impl Fn(T) -> AttrValue,
+) -> Res<Option<AttrValue>> {
     if n.int(number) == 0 {
         return Ok(None);
     }
@@ -341,7 +401,9 @@ fn inner_ints(n: Node<'_>, message: u32, number: u32, required: bool) -> Res<Opt
 
 /// The same of the dimensions of a dot, which a ragged one has inside of its own.
 fn dot_dims(n: Node<'_>, number: u32, required: bool) -> Res<Option<AttrValue>> {
-    match n.child(i::RAGGED_DOT_DIMENSION_NUMBERS, |n| inner_ints(n, ragged::DOT_DIMENSION_NUMBERS, number, required)) {
+    match n.child(i::RAGGED_DOT_DIMENSION_NUMBERS, |n| {
+        inner_ints(n, ragged::DOT_DIMENSION_NUMBERS, number, required)
+    }) {
         Some(inner) => inner,
         None => inner_ints(n, i::DOT_DIMENSION_NUMBERS, number, required),
     }

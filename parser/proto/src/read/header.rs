@@ -10,8 +10,8 @@ use crate::node::Node;
 use crate::schema::devices::device_assignment;
 use crate::schema::modules::{
     hlo_buffer_donor, hlo_buffer_donor_buffer_donor_entry as donor, hlo_input_output_alias as aliases,
-    hlo_input_output_alias_alias_entry as alias, hlo_module as m, hlo_schedule, hlo_schedule_instruction_sequence as sequence,
-    hlo_schedule_sequences_entry as entry,
+    hlo_input_output_alias_alias_entry as alias, hlo_module as m, hlo_schedule,
+    hlo_schedule_instruction_sequence as sequence, hlo_schedule_sequences_entry as entry,
 };
 use crate::schema::text_only::{flags, header_field, module_text as t};
 use crate::style;
@@ -34,12 +34,16 @@ const NOT_IN_TEXT: [u32; 8] = [
 pub(super) fn read(n: Node<'_>, module: &mut Module, diagnostics: &mut Diagnostics) -> Res<()> {
     let dropped: Vec<&str> = NOT_IN_TEXT.into_iter().filter(|&f| n.has(f)).map(|f| n.name(f)).collect();
     if !dropped.is_empty() {
-        let message = format!("what {} says is not part of a module as text, and left out", dropped.join(", "));
+        let message =
+            format!("what {} says is not part of a module as text, and left out", dropped.join(", "));
         diagnostics.push(Diagnostic::warning(PROTO_NOT_IN_TEXT, Span::NONE, message));
     }
     let h = &mut module.header;
     h.is_scheduled = n.has(m::SCHEDULE).then_some(true);
-    h.input_output_alias = n.child(m::INPUT_OUTPUT_ALIAS, |n| n.children(aliases::ENTRIES, alias)).transpose()?.unwrap_or_default();
+    h.input_output_alias = n
+        .child(m::INPUT_OUTPUT_ALIAS, |n| n.children(aliases::ENTRIES, alias))
+        .transpose()?
+        .unwrap_or_default();
     let donors = |n: Node<'_>| {
         n.children(hlo_buffer_donor::ENTRIES, |n| {
             Ok(BufferDonor {
@@ -55,7 +59,8 @@ pub(super) fn read(n: Node<'_>, module: &mut Module, diagnostics: &mut Diagnosti
     let count = |number| n.child(m::DEVICE_ASSIGNMENT, |n| n.int(number)).filter(|&c| c > 1);
     h.replica_count = count(device_assignment::REPLICA_COUNT);
     h.num_partitions = count(device_assignment::COMPUTATION_COUNT);
-    module.stack_tables = n.child(m::STACK_FRAME_INDEX, origin::stack_tables).transpose()?.unwrap_or_default();
+    module.stack_tables =
+        n.child(m::STACK_FRAME_INDEX, origin::stack_tables).transpose()?.unwrap_or_default();
     n.child(m::HLO_REFERENCE_TEXT, |n| text(n, module)).unwrap_or(Ok(()))
 }
 
@@ -94,7 +99,8 @@ fn text(n: Node<'_>, module: &mut Module) -> Res<()> {
     h.spmd_propagation_to_parameters = n.child(t::SPMD_TO_PARAMETERS, propagation).transpose()?;
     h.spmd_propagation_to_output = n.child(t::SPMD_TO_OUTPUT, propagation).transpose()?;
     n.children(t::FIELD, |n| {
-        let (key, value): (Box<str>, Box<str>) = (n.text(header_field::KEY).into(), n.text(header_field::VALUE).into());
+        let (key, value): (Box<str>, Box<str>) =
+            (n.text(header_field::KEY).into(), n.text(header_field::VALUE).into());
         match &*key {
             "origin_recovery_table" => h.origin_recovery_table = Some(value),
             "debug_attributes" => h.debug_attributes = Some(value),

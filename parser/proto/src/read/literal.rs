@@ -31,13 +31,19 @@ fn value(n: Node<'_>, of: &Shape) -> Res<Literal> {
                 let wanted = shapes.next().expect("invariant: as many shapes as literals");
                 let given = n.required(l::SHAPE, shape)?;
                 if !given.compatible(wanted) {
-                    return Err(n.error(PROTO_BAD_VALUE, l::SHAPE, format_args!("{given} in a tuple that has {wanted} there")));
+                    return Err(n.error(
+                        PROTO_BAD_VALUE,
+                        l::SHAPE,
+                        format_args!("{given} in a tuple that has {wanted} there"),
+                    ));
                 }
                 value(n, &given)
             })?;
             Ok(Literal::Tuple(parts))
         }
-        Shape::Opaque | Shape::Buffer(_) => Err(n.error(NO_LITERAL_TYPE, l::SHAPE, format_args!("there are no literals of {of}"))),
+        Shape::Opaque | Shape::Buffer(_) => {
+            Err(n.error(NO_LITERAL_TYPE, l::SHAPE, format_args!("there are no literals of {of}")))
+        }
     }
 }
 
@@ -54,7 +60,8 @@ fn array(n: Node<'_>, shape: &ArrayShape) -> Res<ArrayLiteral> {
         && !layout.is_row_major()
     {
         check_order(n, layout)?;
-        buffer = hlo::with_buffer!(&buffer, v => rewrap(permuted(v, &shape.dims, &layout.minor_to_major, false)));
+        buffer =
+            hlo::with_buffer!(&buffer, v => rewrap(permuted(v, &shape.dims, &layout.minor_to_major, false)));
     }
     let literal = ArrayLiteral::new(shape.dims.clone(), buffer);
     Ok(literal.expect("invariant: as many elements as the shape has"))
@@ -68,7 +75,9 @@ fn check_order(n: Node<'_>, layout: &Layout) -> Res<()> {
     let mut seen = vec![false; layout.minor_to_major.len()];
     for &d in &layout.minor_to_major {
         let place = usize::try_from(d).ok().and_then(|d| seen.get_mut(d)).filter(|s| !**s);
-        *place.ok_or_else(|| n.error(PROTO_BAD_VALUE, l::SHAPE, "the layout is no order of the dimensions"))? = true;
+        *place.ok_or_else(|| {
+            n.error(PROTO_BAD_VALUE, l::SHAPE, "the layout is no order of the dimensions")
+        })? = true;
     }
     Ok(())
 }
@@ -123,7 +132,11 @@ fn elements(n: Node<'_>, ty: ElementType, count: usize) -> Res<Buffer> {
             _ => n.bytes(field),
         };
         let expected = count.checked_mul(size);
-        if expected == Some(bytes.len()) { Ok(bytes) } else { Err(wrong(bytes.len() / size.max(1), "elements")) }
+        if expected == Some(bytes.len()) {
+            Ok(bytes)
+        } else {
+            Err(wrong(bytes.len() / size.max(1), "elements"))
+        }
     };
     Ok(match ty {
         ElementType::Pred => Buffer::Pred(varints(n, field, count, |v| v != 0)?),
@@ -139,8 +152,12 @@ fn elements(n: Node<'_>, ty: ElementType, count: usize) -> Res<Buffer> {
         ElementType::BF16 => Buffer::BF16(chunks(fixed(2)?, hlo::half::bf16::from_le_bytes)),
         ElementType::F32 => Buffer::F32(chunks(fixed(4)?, f32::from_le_bytes)),
         ElementType::F64 => Buffer::F64(chunks(fixed(8)?, f64::from_le_bytes)),
-        ElementType::C64 => Buffer::C64(chunks(fixed(8)?, |b: [u8; 8]| Bits::from_bits(u64::from_le_bytes(b).into()))),
-        ElementType::C128 => Buffer::C128(chunks(fixed(16)?, |b: [u8; 16]| Bits::from_bits(u128::from_le_bytes(b)))),
+        ElementType::C64 => {
+            Buffer::C64(chunks(fixed(8)?, |b: [u8; 8]| Bits::from_bits(u64::from_le_bytes(b).into())))
+        }
+        ElementType::C128 => {
+            Buffer::C128(chunks(fixed(16)?, |b: [u8; 16]| Bits::from_bits(u128::from_le_bytes(b))))
+        }
         ElementType::S1
         | ElementType::S2
         | ElementType::S4
@@ -176,7 +193,11 @@ fn varints<T>(n: Node<'_>, field: u32, count: usize, make: impl Fn(u64) -> T) ->
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {
         if out.len() == count {
-            return Err(n.error(PROTO_BAD_VALUE, field, format_args!("more elements than the {count} of the shape")));
+            return Err(n.error(
+                PROTO_BAD_VALUE,
+                field,
+                format_args!("more elements than the {count} of the shape"),
+            ));
         }
         if *first < 0x80 {
             out.push(make(u64::from(*first)));
@@ -188,7 +209,11 @@ fn varints<T>(n: Node<'_>, field: u32, count: usize, make: impl Fn(u64) -> T) ->
         }
     }
     if out.len() < count {
-        return Err(n.error(PROTO_BAD_VALUE, field, format_args!("{} elements for the {count} of the shape", out.len())));
+        return Err(n.error(
+            PROTO_BAD_VALUE,
+            field,
+            format_args!("{} elements for the {count} of the shape", out.len()),
+        ));
     }
     Ok(out)
 }

@@ -14,17 +14,19 @@ mod sharding;
 
 use hlo::diag::codes::parse::*;
 use hlo::{
-    AttrKey, AttrValue, Attrs, ComputationId, ConstantValue, Diagnostic, Diagnostics, InstrId, MAX_PARAMETERS, Module, Name,
-    NewInstruction, Opcode, Span,
+    AttrKey, AttrValue, Attrs, ComputationId, ConstantValue, Diagnostic, Diagnostics, InstrId,
+    MAX_PARAMETERS, Module, Name, NewInstruction, Opcode, Span,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::message::Value;
+use crate::message::{Message, Value};
 use crate::names::sanitized;
 use crate::node::Node;
 use crate::schema::MessageType;
-use crate::schema::modules::{HLO_COMPUTATION, HLO_INSTRUCTION, hlo_computation as c, hlo_instruction as i, hlo_module as m};
+use crate::schema::modules::{
+    HLO_COMPUTATION, HLO_INSTRUCTION, hlo_computation as c, hlo_instruction as i, hlo_module as m,
+};
 use crate::wire::{Decoder, Res};
 use attrs::Around;
 
@@ -46,30 +48,32 @@ pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagn
         elided: 0,
     };
     for index in 0..n.count(m::COMPUTATIONS) {
-        nth(n, m::COMPUTATIONS, index, &HLO_COMPUTATION, decoder, |n, decoder| reader.computation(n, decoder))?;
+        nth(n, m::COMPUTATIONS, index, &HLO_COMPUTATION, decoder, |n, _, decoder| {
+            reader.computation(n, decoder)
+        })?;
     }
     reader.finish(n)
 }
 
-/// What `read` makes of one of repeated messages, which is decoded for it if it is not yet.
+/// What `read` makes of one of repeated messages, and of its size in bytes; it is decoded for that if it is not yet.
 fn nth<T>(
     n: Node<'_>,
     number: u32,
     index: usize,
     ty: &'static MessageType,
     decoder: &mut Decoder,
-    read: impl FnOnce(Node<'_>, &mut Decoder) -> Res<T>,
+    read: impl FnOnce(Node<'_>, usize, &mut Decoder) -> Res<T>,
 ) -> Res<T> {
     let path = n.path.field(n.name(number), Some(index));
     match n.m.get(number) {
-        Some(Value::Messages(list)) => read(Node::new(&list[index], &path), decoder),
+        // What was parsed from text stays as long as the module is read, and was counted.
+        Some(Value::Messages(list)) => read(Node::new(&list[index], &path), 0, decoder),
         Some(Value::Encoded(list)) => {
             let left = decoder.left();
             let decoded = decoder.decode(ty, list[index], &path)?;
-            let result = read(Node::new(&decoded, &path), decoder);
-            // What was decoded is gone; what the module keeps of it was taken beside it.
+            let result = read(Node::new(&decoded, &path), list[index].len(), decoder);
+            // What was decoded is gone; what the module keeps of it was taken for good.
             decoder.restore(left);
-            decoder.take(KEPT_BYTES + list[index].len().saturating_mul(KEPT_PER_BYTE))?;
             result
         }
         _ => Err(n.missing(number)),
@@ -78,8 +82,33 @@ fn nth<T>(
 
 /// What an instruction of a module takes at least.
 const KEPT_BYTES: usize = 512;
-/// What a module keeps of a byte of a message, at most: eight for a one-byte element of type s64, and as much for its list.
+/// What a module keeps of a byte of a message, at most, elements of literals aside: an integer of a list.
 const KEPT_PER_BYTE: usize = 8;
+
+/// The bytes of a literal's elements in its message.
+fn element_bytes(literal: &Message<'_>) -> usize {
+    let each = literal.fields().iter().map(|(_, value)| match value {
+        Value::Packed(b) | Value::Bytes(b) => b.len(),
+        Value::Messages(parts) => parts.iter().map(element_bytes).sum(),
+        Value::Number(_)
+        | Value::Text(_)
+        | Value::Texts(_)
+        | Value::BytesList(_)
+        | Value::Message(_)
+        | Value::Encoded(_) => 0,
+    });
+    each.sum()
+}
+
+/// The bytes of the elements of a constant in a module.
+fn stored_bytes(attrs: &Attrs) -> u64 {
+    let literals =
+        [AttrKey::ConstantValue, AttrKey::Literal].into_iter().filter_map(|key| match attrs.get(key) {
+            Some(AttrValue::Literal(ConstantValue::Given(literal))) => Some(literal),
+            _ => None,
+        });
+    literals.flat_map(|l| l.arrays()).map(|a| a.buffer.bytes()).sum()
+}
 
 struct Reader<'d> {
     diagnostics: &'d mut Diagnostics,
@@ -108,11 +137,19 @@ impl Reader<'_> {
             return Err(n.missing(c::NAME));
         }
         if !self.names.insert(name.clone()) {
-            return Err(n.error(DUPLICATE_COMPUTATION, c::NAME, format_args!("there are two computations `{name}`")));
+            return Err(n.error(
+                DUPLICATE_COMPUTATION,
+                c::NAME,
+                format_args!("there are two computations `{name}`"),
+            ));
         }
         let len = n.count(c::INSTRUCTIONS);
         if len == 0 {
-            return Err(n.error(EMPTY_COMPUTATION, c::INSTRUCTIONS, format_args!("computation `{name}` has no instructions")));
+            return Err(n.error(
+                EMPTY_COMPUTATION,
+                c::INSTRUCTIONS,
+                format_args!("computation `{name}` has no instructions"),
+            ));
         }
         let computation = self.module.add_computation(name, Span::NONE);
         let thread = n.given_text(c::EXECUTION_THREAD);
@@ -120,11 +157,17 @@ impl Reader<'_> {
         let (instructions, names) = (FxHashMap::default(), FxHashSet::default());
         let mut scope = Scope { computation, len, instructions, names };
         for index in 0..len {
-            nth(n, c::INSTRUCTIONS, index, &HLO_INSTRUCTION, decoder, |n, decoder| self.instruction(n, &mut scope, decoder))?;
+            nth(n, c::INSTRUCTIONS, index, &HLO_INSTRUCTION, decoder, |n, size, decoder| {
+                self.instruction(n, size, &mut scope, decoder)
+            })?;
         }
         let root = n.int(c::ROOT_ID);
         let Some(&root) = scope.instructions.get(&root) else {
-            return Err(n.error(PROTO_BAD_ID, c::ROOT_ID, format_args!("the computation has no instruction {root}")));
+            return Err(n.error(
+                PROTO_BAD_ID,
+                c::ROOT_ID,
+                format_args!("the computation has no instruction {root}"),
+            ));
         };
         self.module.set_root(computation, root);
         let id = n.int(c::ID);
@@ -140,7 +183,9 @@ impl Reader<'_> {
 
     /// Puts the instructions of a computation in the order of its schedule.
     fn reorder(&mut self, n: Node<'_>, scope: &Scope, order: &[i64]) -> Res<()> {
-        let wrong = |what: String| Err(n.error_here(PROTO_BAD_ID, format_args!("the schedule of the computation {what}")));
+        let wrong = |what: String| {
+            Err(n.error_here(PROTO_BAD_ID, format_args!("the schedule of the computation {what}")))
+        };
         if order.len() != scope.len {
             return wrong(format!("has {} of its {} instructions", order.len(), scope.len));
         }
@@ -159,20 +204,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn instruction(&mut self, n: Node<'_>, scope: &mut Scope, decoder: &mut Decoder) -> Res<()> {
+    fn instruction(&mut self, n: Node<'_>, size: usize, scope: &mut Scope, decoder: &mut Decoder) -> Res<()> {
         let word = n.text(i::OPCODE);
         let Some(&opcode) = self.opcodes.get(word) else {
             if word.is_empty() {
                 return Err(n.missing(i::OPCODE));
             }
             let near = hlo::diag::suggest::did_you_mean(word, Opcode::ALL.iter().map(|o| o.name()));
-            let error = n.error(UNKNOWN_OPCODE, i::OPCODE, format_args!("there is no opcode \"{}\"", word.escape_debug()));
+            let error = n.error(
+                UNKNOWN_OPCODE,
+                i::OPCODE,
+                format_args!("there is no opcode \"{}\"", word.escape_debug()),
+            );
             return Err(match near {
                 Some(near) => Box::new(error.note(format!("did you mean {near}?"))),
                 None => error,
             });
         };
-        let name: Name = sanitized(n.text(i::NAME)).as_ref().into();
+        // As text has it, or else as XLA does.
+        let field = if n.has(i::HLO_REFERENCE_NAME) { i::HLO_REFERENCE_NAME } else { i::NAME };
+        let name: Name = sanitized(n.text(field)).as_ref().into();
         if name.is_empty() {
             return Err(n.missing(i::NAME));
         }
@@ -185,11 +236,15 @@ impl Reader<'_> {
         let called = n.int_list(i::CALLED_COMPUTATION_IDS)?;
         let called = called.into_iter().map(|id| {
             let message = || format!("there is no computation {id} before this one");
-            self.computations.get(&id).copied().ok_or_else(|| n.error(PROTO_BAD_ID, i::CALLED_COMPUTATION_IDS, message()))
+            self.computations
+                .get(&id)
+                .copied()
+                .ok_or_else(|| n.error(PROTO_BAD_ID, i::CALLED_COMPUTATION_IDS, message()))
         });
         let called: Vec<ComputationId> = called.collect::<Res<_>>()?;
         let operand_type = operands.first().and_then(|&o| self.module.instr(o).shape.element_type());
-        let around = Around { opcode, shape: &shape, operand_type, called: &called, payloads: &self.payloads };
+        let around =
+            Around { opcode, shape: &shape, operand_type, called: &called, payloads: &self.payloads };
         let mut attrs = Attrs::new();
         for slot in opcode.attrs() {
             match attrs::attribute(slot.key, n, &around)? {
@@ -210,7 +265,7 @@ impl Reader<'_> {
             let message = format!("{opcode} does not call {} computations", called.len());
             return Err(n.error(PROTO_BAD_VALUE, i::CALLED_COMPUTATION_IDS, message));
         }
-        self.check(n, opcode, &name, &attrs, scope, decoder)?;
+        self.check(n, opcode, &name, &attrs, scope, size, decoder)?;
         let control_predecessors = self.instructions(n, i::CONTROL_PREDECESSOR_IDS, scope)?;
         let new = NewInstruction { opcode, shape, name, operands, attrs, span: Span::NONE };
         let instruction = self.module.append(scope.computation, new);
@@ -219,7 +274,11 @@ impl Reader<'_> {
         }
         let id = n.int(i::ID);
         if scope.instructions.insert(id, instruction).is_some() {
-            return Err(n.error(PROTO_BAD_ID, i::ID, format_args!("there are two instructions {id} in this computation")));
+            return Err(n.error(
+                PROTO_BAD_ID,
+                i::ID,
+                format_args!("there are two instructions {id} in this computation"),
+            ));
         }
         Ok(())
     }
@@ -241,6 +300,7 @@ impl Reader<'_> {
         name: &str,
         attrs: &Attrs,
         scope: &Scope,
+        message_bytes: usize,
         decoder: &mut Decoder,
     ) -> Res<()> {
         if opcode == Opcode::Parameter {
@@ -260,11 +320,17 @@ impl Reader<'_> {
         // Of payloads, which many instructions may share, each holds a copy.
         let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);
         let config = attrs.backend_config().map_or(0, |b| b.text().len());
-        decoder.take_for_good(payload + config)?;
+        let stored = usize::try_from(stored_bytes(attrs)).unwrap_or(usize::MAX);
+        let elements = n.child(i::LITERAL, |n| element_bytes(n.m)).unwrap_or(0);
+        let other = message_bytes.saturating_sub(elements).saturating_mul(KEPT_PER_BYTE);
+        decoder.take_for_good(
+            KEPT_BYTES.saturating_add(other).saturating_add(stored).saturating_add(payload + config),
+        )?;
         if attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided)) {
             self.elided += 1;
             if self.elided <= MOST_ELIDED {
-                let message = format!("{}: the value of `{name}` is left out, and made up from the name", n.path);
+                let message =
+                    format!("{}: the value of `{name}` is left out, and made up from the name", n.path);
                 self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
             }
         }
@@ -273,7 +339,10 @@ impl Reader<'_> {
 
     fn finish(mut self, n: Node<'_>) -> Res<Module> {
         if self.elided > MOST_ELIDED {
-            let message = format!("the values of {} constants are left out, of which the first {MOST_ELIDED} are named", self.elided);
+            let message = format!(
+                "the values of {} constants are left out, of which the first {MOST_ELIDED} are named",
+                self.elided
+            );
             self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
         }
         if let Some(id) = self.schedule.keys().min() {
@@ -285,7 +354,11 @@ impl Reader<'_> {
         }
         let id = n.int(m::ENTRY_COMPUTATION_ID);
         let Some(&entry) = self.computations.get(&id) else {
-            return Err(n.error(PROTO_BAD_ID, m::ENTRY_COMPUTATION_ID, format_args!("there is no computation {id}")));
+            return Err(n.error(
+                PROTO_BAD_ID,
+                m::ENTRY_COMPUTATION_ID,
+                format_args!("there is no computation {id}"),
+            ));
         };
         self.module.set_entry(entry);
         hlo::rng_ordinal::assign(&mut self.module);

@@ -2,20 +2,21 @@
 
 use hlo::Shape;
 use hlo::attrs::{
-    BackendConfig, FileLocation, FrontendAttributes, FrontendValue, Ints, Metadata, OriginalTree, OriginalValue, ResultAccuracy,
-    StackFrame, StackTables, Statistics,
+    BackendConfig, FileLocation, FrontendAttributes, FrontendValue, Ints, Metadata, OriginalTree,
+    OriginalValue, ResultAccuracy, StackFrame, StackTables, Statistics,
 };
 use hlo::diag::codes::parse::*;
 
 use crate::dictionary::is_dictionary;
 use crate::node::Node;
 use crate::schema::modules::{
-    stack_frame_index as tables, stack_frame_index_file_location as location, stack_frame_index_stack_frame as frame,
+    stack_frame_index as tables, stack_frame_index_file_location as location,
+    stack_frame_index_stack_frame as frame,
 };
 use crate::schema::operations::{result_accuracy as accuracy, result_accuracy_tolerance as tolerance};
 use crate::schema::origins::{
-    frontend_attributes as f, frontend_attributes_map_entry as entry, op_metadata as o, original_array, original_value,
-    original_value_element, payload, statistic, statistics_viz,
+    frontend_attributes as f, frontend_attributes_map_entry as entry, op_metadata as o, original_array,
+    original_value, original_value_element, payload, statistic, statistics_viz,
 };
 use crate::wire::Res;
 
@@ -134,7 +135,9 @@ fn empty_tree(shape: &Shape) -> OriginalTree {
 fn leaf_at<'t>(tree: &'t mut OriginalTree, index: &[i64]) -> Option<&'t mut Option<(Box<str>, Ints)>> {
     match (tree, index) {
         (OriginalTree::Leaf(leaf), []) => Some(leaf),
-        (OriginalTree::Tuple(parts), [first, rest @ ..]) => leaf_at(parts.get_mut(usize::try_from(*first).ok()?)?, rest),
+        (OriginalTree::Tuple(parts), [first, rest @ ..]) => {
+            leaf_at(parts.get_mut(usize::try_from(*first).ok()?)?, rest)
+        }
         (OriginalTree::Leaf(_), [_, ..]) | (OriginalTree::Tuple(_), []) => None,
     }
 }

@@ -56,7 +56,13 @@ fn array_shape(n: Node<'_>, element_type: ElementType) -> Res<ArrayShape> {
         return Err(n.error(PROTO_BAD_VALUE, s::IS_DYNAMIC_DIMENSION, message));
     }
     let unbounded = dims.iter().enumerate().filter(|d| *d.1 == UNBOUNDED).map(|d| d.0);
-    let dynamic = flags.iter().enumerate().filter(|f| *f.1).map(|f| f.0).chain(unbounded).fold(0, |mask, i| mask | 1u64 << i);
+    let dynamic = flags
+        .iter()
+        .enumerate()
+        .filter(|f| *f.1)
+        .map(|f| f.0)
+        .chain(unbounded)
+        .fold(0, |mask, i| mask | 1u64 << i);
     let layout = n.child(s::LAYOUT, |n| layout(n, dims.len())).transpose()?.flatten();
     Ok(ArrayShape { element_type, dims, dynamic, layout: layout.map(Arc::new) })
 }
@@ -82,7 +88,10 @@ fn layout(n: Node<'_>, rank: usize) -> Res<Option<Layout>> {
         element_size_in_bits: n.nonzero(l::ELEMENT_SIZE_IN_BITS),
         memory_space: n.nonzero(l::MEMORY_SPACE),
         split_configs: n.children(l::SPLIT_CONFIGS, |n| {
-            Ok(SplitConfig { dimension: n.int(split_config::DIMENSION), indices: n.int_list(split_config::SPLIT_INDICES)? })
+            Ok(SplitConfig {
+                dimension: n.int(split_config::DIMENSION),
+                indices: n.int_list(split_config::SPLIT_INDICES)?,
+            })
         })?,
         physical_shape: n.child(l::PHYSICAL_SHAPE, shape).transpose()?.map(Box::new),
         dynamic_shape_metadata_prefix_bytes: n.nonzero(l::DYNAMIC_SHAPE_METADATA_PREFIX_BYTES),
@@ -97,9 +106,15 @@ fn layout(n: Node<'_>, rank: usize) -> Res<Option<Layout>> {
 fn dim_levels(n: Node<'_>, rank: usize) -> Res<Vec<DimLevel>> {
     let kinds = n.int_list(l::DIM_LEVEL_TYPES)?;
     let (unique, ordered) = (n.bools(l::DIM_UNIQUE)?, n.bools(l::DIM_ORDERED)?);
-    for (number, len) in [(l::DIM_LEVEL_TYPES, kinds.len()), (l::DIM_UNIQUE, unique.len()), (l::DIM_ORDERED, ordered.len())] {
+    for (number, len) in
+        [(l::DIM_LEVEL_TYPES, kinds.len()), (l::DIM_UNIQUE, unique.len()), (l::DIM_ORDERED, ordered.len())]
+    {
         if len != 0 && len != rank {
-            return Err(n.error(PROTO_BAD_VALUE, number, format_args!("{len} entries for {rank} dimensions")));
+            return Err(n.error(
+                PROTO_BAD_VALUE,
+                number,
+                format_args!("{len} entries for {rank} dimensions"),
+            ));
         }
     }
     let levels = kinds.iter().enumerate().map(|(i, &kind)| {

@@ -2,16 +2,17 @@
 
 use hlo::attrs::sharding::{MeshDevices, NamedDim};
 use hlo::attrs::{
-    AxisRef, DeviceAssignment, Ints, Mesh, MeshAxes, NamedSharding, ReplicaGroups, Sharding, ShardingKind, TileSharding,
+    AxisRef, DeviceAssignment, Ints, Mesh, MeshAxes, NamedSharding, ReplicaGroups, Sharding, ShardingKind,
+    TileSharding,
 };
 use hlo::diag::codes::parse::*;
 
 use super::origin::metadata;
 use crate::node::Node;
 use crate::schema::devices::{
-    axis_ref, axis_ref_sub_axis, collective_device_list, iota_replica_group_list, mesh, mesh_axes_replica_group_list,
-    mesh_iota_transform, mesh_mesh_axis, named_sharding, named_sharding_dimension_sharding as dimension, op_sharding as s,
-    replica_group,
+    axis_ref, axis_ref_sub_axis, collective_device_list, iota_replica_group_list, mesh,
+    mesh_axes_replica_group_list, mesh_iota_transform, mesh_mesh_axis, named_sharding,
+    named_sharding_dimension_sharding as dimension, op_sharding as s, replica_group,
 };
 use crate::schema::modules::hlo_instruction as i;
 use crate::tables::{SUBGROUPS, sharding_type};
@@ -51,7 +52,13 @@ fn devices(n: Node<'_>) -> Res<DeviceAssignment> {
         sharding_type::UNREDUCED => DeviceAssignment::Unreduced,
         sharding_type::MAXIMAL => match *ids {
             [id] => DeviceAssignment::Maximal(id),
-            _ => return Err(n.error(PROTO_BAD_VALUE, s::TILE_ASSIGNMENT_DEVICES, "a maximal sharding has one device")),
+            _ => {
+                return Err(n.error(
+                    PROTO_BAD_VALUE,
+                    s::TILE_ASSIGNMENT_DEVICES,
+                    "a maximal sharding has one device",
+                ));
+            }
         },
         sharding_type::OTHER => {
             let reshape_dims = n.ints(s::IOTA_RESHAPE_DIMS)?;
@@ -84,7 +91,8 @@ fn mesh(n: Node<'_>) -> Res<Mesh> {
     let axes = n.children(mesh::AXES, |n| {
         let name = n.text(mesh_mesh_axis::NAME);
         if name.len() > MOST_AXIS_NAME_BYTES {
-            let message = format!("a name of {} bytes; at most {MOST_AXIS_NAME_BYTES} are supported", name.len());
+            let message =
+                format!("a name of {} bytes; at most {MOST_AXIS_NAME_BYTES} are supported", name.len());
             return Err(n.error(PROTO_BAD_VALUE, mesh_mesh_axis::NAME, message));
         }
         Ok((name.into(), n.int(mesh_mesh_axis::SIZE)))

@@ -1,7 +1,7 @@
 //! The assignment of buffers of a compiled program.
 
-use super::shapes::{PRIMITIVE_TYPE};
 use super::Type::*;
+use super::shapes::PRIMITIVE_TYPE;
 use super::{enums, messages};
 
 enums! {

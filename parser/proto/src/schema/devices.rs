@@ -1,8 +1,8 @@
 //! Shardings, meshes, replica groups: which device holds or does what.
 
-use super::origins::{OP_METADATA};
-use super::shapes::{SHAPE};
 use super::Type::*;
+use super::origins::OP_METADATA;
+use super::shapes::SHAPE;
 use super::{enums, messages};
 
 enums! {

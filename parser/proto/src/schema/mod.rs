@@ -136,7 +136,15 @@ mod tests {
 
     #[test]
     fn fields_are_sorted_and_unique() {
-        let all = [assignment::ALL, devices::ALL, modules::ALL, operations::ALL, origins::ALL, shapes::ALL, text_only::ALL];
+        let all = [
+            assignment::ALL,
+            devices::ALL,
+            modules::ALL,
+            operations::ALL,
+            origins::ALL,
+            shapes::ALL,
+            text_only::ALL,
+        ];
         for message in all.into_iter().flatten() {
             for pair in message.fields.windows(2) {
                 assert!(pair[0].number < pair[1].number, "{}.{}", message.name, pair[1].name);

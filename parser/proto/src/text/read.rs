@@ -14,7 +14,12 @@ use crate::schema::{Field, MessageType, Type};
 use crate::wire::{Decoder, Res, make_record};
 
 /// Parses a message of a kind. Spans are offsets in the text.
-pub(crate) fn parse<'t>(text: &'t str, ty: &'static MessageType, nesting_limit: usize, decoder: &mut Decoder) -> Res<Message<'t>> {
+pub(crate) fn parse<'t>(
+    text: &'t str,
+    ty: &'static MessageType,
+    nesting_limit: usize,
+    decoder: &mut Decoder,
+) -> Res<Message<'t>> {
     let mut parser = Parser { text, at: 0, nesting_limit, decoder };
     let mut message = Message::new(ty);
     parser.fields(&mut message, None, &Path::ROOT, 0)?;
@@ -73,7 +78,10 @@ impl<'t> Parser<'t, '_> {
     /// An error at what stands here.
     fn unexpected(&mut self, wanted: &str) -> Box<Diagnostic> {
         self.skip();
-        let found = self.text[self.at..].chars().next().map_or("the end of the text".to_owned(), |c| format!("{c:?}"));
+        let found = self.text[self.at..]
+            .chars()
+            .next()
+            .map_or("the end of the text".to_owned(), |c| format!("{c:?}"));
         let message = format!("{found} where {wanted} belongs");
         Box::new(self.error(self.at, message).label(format!("expected {wanted}")))
     }
@@ -161,7 +169,13 @@ impl<'t> Parser<'t, '_> {
         self.value(m, field, path, depth)
     }
 
-    fn value(&mut self, m: &mut Message<'t>, field: &'static Field, path: &Path<'_>, depth: usize) -> Res<()> {
+    fn value(
+        &mut self,
+        m: &mut Message<'t>,
+        field: &'static Field,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Res<()> {
         let entry = size_of::<(u32, Value<'_>)>();
         match &field.ty {
             Type::Message(ty) => {
@@ -193,8 +207,12 @@ impl<'t> Parser<'t, '_> {
                 let bytes = self.quoted()?;
                 self.decoder.take(entry + bytes.len())?;
                 let text: Cow<'t, str> = match bytes {
-                    Cow::Borrowed(b) => Cow::Borrowed(std::str::from_utf8(b).map_err(|_| self.error(start, "the string is not UTF-8"))?),
-                    Cow::Owned(b) => Cow::Owned(String::from_utf8(b).map_err(|_| self.error(start, "the string is not UTF-8"))?),
+                    Cow::Borrowed(b) => Cow::Borrowed(
+                        std::str::from_utf8(b).map_err(|_| self.error(start, "the string is not UTF-8"))?,
+                    ),
+                    Cow::Owned(b) => Cow::Owned(
+                        String::from_utf8(b).map_err(|_| self.error(start, "the string is not UTF-8"))?,
+                    ),
                 };
                 match (m.get_mut(field.number), field.repeated) {
                     (Some(Value::Texts(list)), true) => list.push(text),
@@ -254,7 +272,9 @@ impl<'t> Parser<'t, '_> {
         if word.is_empty() {
             return Err(self.unexpected("a value"));
         }
-        let wrong = |parser: &Self, what: &str| parser.error(start, format!("{}: {:?} is not {what}", field.name, &parser.text[start..parser.at]));
+        let wrong = |parser: &Self, what: &str| {
+            parser.error(start, format!("{}: {:?} is not {what}", field.name, &parser.text[start..parser.at]))
+        };
         let integer = |low: i128, high: i128| {
             let magnitude = integer(word).filter(|_| !word.starts_with(['+', '-']));
             let value = magnitude.map(|v| if negative { -v } else { v });
@@ -266,10 +286,18 @@ impl<'t> Parser<'t, '_> {
                 (false, "false" | "False" | "f" | "0") => Ok(0),
                 _ => Err(wrong(self, "true or false")),
             },
-            Type::Int32 => integer(i32::MIN.into(), i32::MAX.into()).ok_or_else(|| wrong(self, "a 32-bit integer")),
-            Type::Int64 => integer(i64::MIN.into(), i64::MAX.into()).ok_or_else(|| wrong(self, "a 64-bit integer")),
-            Type::Uint32 => integer(0, u32::MAX.into()).ok_or_else(|| wrong(self, "an unsigned 32-bit integer")),
-            Type::Uint64 => integer(0, u64::MAX.into()).ok_or_else(|| wrong(self, "an unsigned 64-bit integer")),
+            Type::Int32 => {
+                integer(i32::MIN.into(), i32::MAX.into()).ok_or_else(|| wrong(self, "a 32-bit integer"))
+            }
+            Type::Int64 => {
+                integer(i64::MIN.into(), i64::MAX.into()).ok_or_else(|| wrong(self, "a 64-bit integer"))
+            }
+            Type::Uint32 => {
+                integer(0, u32::MAX.into()).ok_or_else(|| wrong(self, "an unsigned 32-bit integer"))
+            }
+            Type::Uint64 => {
+                integer(0, u64::MAX.into()).ok_or_else(|| wrong(self, "an unsigned 64-bit integer"))
+            }
             Type::Enum(e) => match e.number(word).filter(|_| !negative) {
                 Some(v) => Ok(i64::from(v) as u64),
                 None => integer(i32::MIN.into(), i32::MAX.into()).ok_or_else(|| {
@@ -295,12 +323,15 @@ impl<'t> Parser<'t, '_> {
     /// A field by its number: how its value is written tells its wire type.
     fn unknown(&mut self, m: &mut Message<'t>, name: &str, start: usize, path: &Path<'_>) -> Res<()> {
         let number = name.parse::<u32>().ok().filter(|&n| n > 0 && n < 1 << 29);
-        let Some(number) = number else { return Err(self.error(start, format!("{name} is no number of a field"))) };
+        let Some(number) = number else {
+            return Err(self.error(start, format!("{name} is no number of a field")));
+        };
         if !self.eat(b':') {
             return Err(self.unexpected("':' (messages of unknown fields are written as strings)"));
         }
         self.skip();
-        let scalar = if matches!(self.peek(), b'"' | b'\'') { Scalar::Quoted } else { Scalar::Word(self.word()) };
+        let scalar =
+            if matches!(self.peek(), b'"' | b'\'') { Scalar::Quoted } else { Scalar::Word(self.word()) };
         let record = match scalar {
             Scalar::Quoted => make_record(number, WireType::LengthDelimited, 0, &self.quoted()?),
             Scalar::Word(word) => {
@@ -310,7 +341,9 @@ impl<'t> Parser<'t, '_> {
                     _ => WireType::Varint,
                 };
                 let value = integer(word).and_then(|v| u64::try_from(v).ok());
-                let value = value.ok_or_else(|| self.error(start, format!("{word:?} is not the value of an unknown field")))?;
+                let value = value.ok_or_else(|| {
+                    self.error(start, format!("{word:?} is not the value of an unknown field"))
+                })?;
                 make_record(number, wire, value, &[])
             }
         };
@@ -386,7 +419,8 @@ impl<'t> Parser<'t, '_> {
             b'?' | b'\'' | b'"' | b'\\' => code,
             b'0'..=b'7' => {
                 let n = digits(self.at - 1, 3, 8);
-                let value = u32::from_str_radix(&self.text[self.at - 1..self.at - 1 + n], 8).unwrap_or(u32::MAX);
+                let value =
+                    u32::from_str_radix(&self.text[self.at - 1..self.at - 1 + n], 8).unwrap_or(u32::MAX);
                 self.at += n - 1;
                 u8::try_from(value).map_err(|_| self.error(start, "an octal escape above 377"))?
             }
@@ -399,7 +433,11 @@ impl<'t> Parser<'t, '_> {
             b'u' | b'U' => {
                 let n = if code == b'u' { 4 } else { 8 };
                 let found = digits(self.at, n, 16);
-                let value = if found == n { u32::from_str_radix(&self.text[self.at..self.at + n], 16).ok() } else { None };
+                let value = if found == n {
+                    u32::from_str_radix(&self.text[self.at..self.at + n], 16).ok()
+                } else {
+                    None
+                };
                 self.at += found;
                 let Some(c) = value.and_then(char::from_u32) else {
                     return Err(self.error(start, "an escape of no character"));

@@ -87,7 +87,9 @@ impl Printer<'_> {
                 Some(name) => out.write_str(name),
                 None => write!(out, "{}", v as i64),
             },
-            Type::Int32 | Type::Int64 | Type::String | Type::Bytes | Type::Message(_) => write!(out, "{}", v as i64),
+            Type::Int32 | Type::Int64 | Type::String | Type::Bytes | Type::Message(_) => {
+                write!(out, "{}", v as i64)
+            }
         };
         written.expect("invariant: writing to a string does not fail");
         self.end_line()
@@ -95,13 +97,22 @@ impl Printer<'_> {
 
     fn packed(&mut self, field: &Field, bytes: &[u8]) -> io::Result<()> {
         match &field.ty {
-            Type::Float => bytes.as_chunks::<4>().0.iter().try_for_each(|c| self.number(field, u32::from_le_bytes(*c).into())),
-            Type::Double => bytes.as_chunks::<8>().0.iter().try_for_each(|c| self.number(field, u64::from_le_bytes(*c))),
+            Type::Float => bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .try_for_each(|c| self.number(field, u32::from_le_bytes(*c).into())),
+            Type::Double => {
+                bytes.as_chunks::<8>().0.iter().try_for_each(|c| self.number(field, u64::from_le_bytes(*c)))
+            }
             ty => {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     let Ok(v) = decode_varint(&mut rest) else {
-                        return Err(io::Error::other(format!("{}: a number does not end within ten bytes", field.name)));
+                        return Err(io::Error::other(format!(
+                            "{}: a number does not end within ten bytes",
+                            field.name
+                        )));
                     };
                     self.number(field, narrowed(ty, v))?;
                 }
@@ -133,7 +144,9 @@ impl Printer<'_> {
             }
             // Groups have no form that would read back as such; nothing of XLA has had any.
             WireType::StartGroup | WireType::EndGroup => {
-                return Err(io::Error::other(format!("unknown field {number} is a group, which text cannot say")));
+                return Err(io::Error::other(format!(
+                    "unknown field {number} is a group, which text cannot say"
+                )));
             }
         };
         written.expect("invariant: writing to a string does not fail");

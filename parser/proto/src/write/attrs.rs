@@ -8,16 +8,20 @@ use super::{Missing, Written, literal, shape, sharding};
 use crate::compare::default_type;
 use crate::message::Message;
 use crate::schema::devices::{COLLECTIVE_DEVICE_LIST, SOURCE_TARGET, source_target};
-use crate::schema::modules::{HLO_INSTRUCTION_SLICE_DIMENSIONS, hlo_instruction as i, hlo_instruction_slice_dimensions as slice};
+use crate::schema::modules::{
+    HLO_INSTRUCTION_SLICE_DIMENSIONS, hlo_instruction as i, hlo_instruction_slice_dimensions as slice,
+};
 use crate::schema::operations::{
-    CHOLESKY_OPTIONS, CONVOLUTION_DIMENSION_NUMBERS, DOT_DIMENSION_NUMBERS, GATHER_DIMENSION_NUMBERS, OUTPUT_OPERAND_ALIASING,
-    PADDING_CONFIG, PADDING_CONFIG_PADDING_CONFIG_DIMENSION, PARAMETER_REPLICATION, PRECISION_CONFIG, RAGGED_DOT_DIMENSION_NUMBERS,
-    SCATTER_DIMENSION_NUMBERS, SPARSITY_CONFIG, SPARSITY_CONFIG_TENSOR_SPARSITY_CONFIG, TRIANGULAR_SOLVE_OPTIONS, WINDOW,
-    WINDOW_DIMENSION, cholesky_options, convolution_dimension_numbers as conv, dot_dimension_numbers as dot,
+    CHOLESKY_OPTIONS, CONVOLUTION_DIMENSION_NUMBERS, DOT_DIMENSION_NUMBERS, GATHER_DIMENSION_NUMBERS,
+    OUTPUT_OPERAND_ALIASING, PADDING_CONFIG, PADDING_CONFIG_PADDING_CONFIG_DIMENSION, PARAMETER_REPLICATION,
+    PRECISION_CONFIG, RAGGED_DOT_DIMENSION_NUMBERS, SCATTER_DIMENSION_NUMBERS, SPARSITY_CONFIG,
+    SPARSITY_CONFIG_TENSOR_SPARSITY_CONFIG, TRIANGULAR_SOLVE_OPTIONS, WINDOW, WINDOW_DIMENSION,
+    cholesky_options, convolution_dimension_numbers as conv, dot_dimension_numbers as dot,
     gather_dimension_numbers as gather, output_operand_aliasing as alias, padding_config,
     padding_config_padding_config_dimension as padding, parameter_replication, precision_config as precision,
     ragged_dot_dimension_numbers as ragged, scatter_dimension_numbers as scatter, sparsity_config,
-    sparsity_config_tensor_sparsity_config as side, triangular_solve_options as solve, window, window_dimension as w,
+    sparsity_config_tensor_sparsity_config as side, triangular_solve_options as solve, window,
+    window_dimension as w,
 };
 use crate::tables::*;
 
@@ -42,7 +46,10 @@ pub(crate) fn assumed<'m>(module: &Module, instruction: &hlo::Instruction, m: &m
         m.int(i::IS_ASSOCIATIVE, tri_state::FALSE);
     }
     if opcode == Opcode::CustomCall && !given(AttrKey::ApiVersion) {
-        m.int(i::CUSTOM_CALL_API_VERSION, enumerator(API_VERSIONS, hlo::attrs::ApiVersion::Original).unwrap_or(0));
+        m.int(
+            i::CUSTOM_CALL_API_VERSION,
+            enumerator(API_VERSIONS, hlo::attrs::ApiVersion::Original).unwrap_or(0),
+        );
     }
     if takes(AttrKey::FeatureGroupCount) {
         for (key, number) in [
@@ -91,7 +98,9 @@ pub(crate) fn attribute<'m>(
                 return Err(Missing("slices of a collective-permute in place"));
             }
             let pairs = v.iter().map(|pair| {
-                let [source, target] = pair[..] else { return Err(Missing("a source-target pair that is not of two numbers")) };
+                let [source, target] = pair[..] else {
+                    return Err(Missing("a source-target pair that is not of two numbers"));
+                };
                 let mut m = Message::new(&SOURCE_TARGET);
                 m.int(source_target::SOURCE, source);
                 m.int(source_target::TARGET, target);
@@ -161,7 +170,11 @@ pub(crate) fn attribute<'m>(
         AttrValue::FrontendAttributes(v) => m.message(i::FRONTEND_ATTRIBUTES, origin::frontend_attributes(v)),
         AttrValue::Metadata(v) => {
             if let Some((key, _)) = v.unknown.first() {
-                return Err(Missing(if key.is_empty() { "an unknown field" } else { "a field of metadata that is unknown here" }));
+                return Err(Missing(if key.is_empty() {
+                    "an unknown field"
+                } else {
+                    "a field of metadata that is unknown here"
+                }));
             }
             if v.preserve_layout == Some(true) {
                 return Err(Missing("preserve_layout"));
@@ -197,7 +210,9 @@ pub(crate) fn attribute<'m>(
         }
         AttrValue::PaddingType(v) => m.int(i::PADDING_TYPE, enumerator(PADDING_TYPES, *v).unwrap_or(0)),
         AttrValue::Schedule(v) => m.int(i::CUSTOM_CALL_SCHEDULE, enumerator(SCHEDULES, *v).unwrap_or(0)),
-        AttrValue::ApiVersion(v) => m.put_int(i::CUSTOM_CALL_API_VERSION, enumerator(API_VERSIONS, *v).unwrap_or(0)),
+        AttrValue::ApiVersion(v) => {
+            m.put_int(i::CUSTOM_CALL_API_VERSION, enumerator(API_VERSIONS, *v).unwrap_or(0))
+        }
         AttrValue::ConvKind(v) => m.int(i::CONV_KIND, enumerator(CONV_KINDS, *v).unwrap_or(0)),
         // XLA derives it from the other attributes, and so do we.
         AttrValue::CollectiveMode(_) => {}
@@ -277,7 +292,8 @@ fn int(key: AttrKey, v: i64, opcode: Opcode, m: &mut Message<'_>) -> Written<()>
             return Ok(());
         }
         AttrKey::IndexVectorDim if opcode == Opcode::Scatter => {
-            m.child(i::SCATTER_DIMENSION_NUMBERS, &SCATTER_DIMENSION_NUMBERS).int(scatter::INDEX_VECTOR_DIM, v);
+            m.child(i::SCATTER_DIMENSION_NUMBERS, &SCATTER_DIMENSION_NUMBERS)
+                .int(scatter::INDEX_VECTOR_DIM, v);
             return Ok(());
         }
         AttrKey::IndexVectorDim => {

@@ -8,9 +8,9 @@ use hlo::{Module, ModuleHeader, ProgramShape, PropagationFlags};
 use super::{origin, shape};
 use crate::message::{Message, Value};
 use crate::schema::modules::{
-    HLO_BUFFER_DONOR, HLO_BUFFER_DONOR_BUFFER_DONOR_ENTRY, HLO_INPUT_OUTPUT_ALIAS, HLO_INPUT_OUTPUT_ALIAS_ALIAS_ENTRY,
-    hlo_buffer_donor, hlo_buffer_donor_buffer_donor_entry as donor, hlo_input_output_alias as aliases,
-    hlo_input_output_alias_alias_entry as alias, hlo_module as m,
+    HLO_BUFFER_DONOR, HLO_BUFFER_DONOR_BUFFER_DONOR_ENTRY, HLO_INPUT_OUTPUT_ALIAS,
+    HLO_INPUT_OUTPUT_ALIAS_ALIAS_ENTRY, hlo_buffer_donor, hlo_buffer_donor_buffer_donor_entry as donor,
+    hlo_input_output_alias as aliases, hlo_input_output_alias_alias_entry as alias, hlo_module as m,
 };
 use crate::schema::text_only::{FLAGS, HEADER_FIELD, MODULE_TEXT, flags, header_field, module_text as t};
 use crate::style;
@@ -90,9 +90,10 @@ pub(super) fn write<'m>(module: &'m Module, out: &mut Message<'m>) {
     if let Some(passthrough) = alias_passthrough_params {
         text.put_int(t::ALIAS_PASSTHROUGH_PARAMS, i64::from(*passthrough));
     }
-    for (number, propagation) in
-        [(t::SPMD_TO_PARAMETERS, spmd_propagation_to_parameters), (t::SPMD_TO_OUTPUT, spmd_propagation_to_output)]
-    {
+    for (number, propagation) in [
+        (t::SPMD_TO_PARAMETERS, spmd_propagation_to_parameters),
+        (t::SPMD_TO_OUTPUT, spmd_propagation_to_output),
+    ] {
         if let Some(propagation) = propagation {
             text.message(number, propagation_flags(propagation));
         }

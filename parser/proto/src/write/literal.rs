@@ -52,7 +52,8 @@ fn array<'m>(a: &'m ArrayLiteral, shape: Option<&ArrayShape>, m: &mut Message<'m
     match layout.filter(|l| !l.is_row_major() && is_order(&l.minor_to_major, a.dims.len())) {
         None => elements(&a.buffer, m),
         Some(layout) => {
-            let moved = hlo::with_buffer!(&*a.buffer, v => wrap(permuted(v, &a.dims, &layout.minor_to_major, true)));
+            let moved =
+                hlo::with_buffer!(&*a.buffer, v => wrap(permuted(v, &a.dims, &layout.minor_to_major, true)));
             // The copy does not live as long as the message.
             let mut copy = Message::new(&LITERAL);
             elements(&moved, &mut copy);
@@ -91,8 +92,12 @@ fn elements<'m>(buffer: &'m Buffer, m: &mut Message<'m>) {
         Buffer::BF16(v) => m.bytes(field, little_endian(v, |v| cast_slice(v.reinterpret_cast()))),
         Buffer::F32(v) => m.packed(field, little_endian(v, cast_slice)),
         Buffer::F64(v) => m.packed(field, little_endian(v, cast_slice)),
-        Buffer::C64(v) => m.packed(field, v.iter().flat_map(|x| (x.bits() as u64).to_le_bytes()).collect::<Vec<u8>>()),
-        Buffer::C128(v) => m.packed(field, v.iter().flat_map(|x| x.bits().to_le_bytes()).collect::<Vec<u8>>()),
+        Buffer::C64(v) => {
+            m.packed(field, v.iter().flat_map(|x| (x.bits() as u64).to_le_bytes()).collect::<Vec<u8>>())
+        }
+        Buffer::C128(v) => {
+            m.packed(field, v.iter().flat_map(|x| x.bits().to_le_bytes()).collect::<Vec<u8>>())
+        }
         Buffer::S1(_)
         | Buffer::S2(_)
         | Buffer::S4(_)
@@ -110,7 +115,10 @@ fn elements<'m>(buffer: &'m Buffer, m: &mut Message<'m>) {
         | Buffer::F4E2M1FN(_)
         | Buffer::F6E3M2FN(_)
         | Buffer::F6E2M3FN(_) => {
-            m.bytes(field, hlo::with_buffer!(buffer, v => v.iter().map(|x| x.bits() as u8).collect::<Vec<u8>>()));
+            m.bytes(
+                field,
+                hlo::with_buffer!(buffer, v => v.iter().map(|x| x.bits() as u8).collect::<Vec<u8>>()),
+            );
         }
     }
 }

@@ -18,9 +18,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::message::Message;
 use crate::schema::modules::{
-    HLO_COMPUTATION, HLO_INSTRUCTION, HLO_MODULE, HLO_SCHEDULE, HLO_SCHEDULE_INSTRUCTION_SEQUENCE, HLO_SCHEDULE_SEQUENCES_ENTRY,
-    hlo_computation as c, hlo_instruction as i, hlo_module as m, hlo_schedule, hlo_schedule_instruction_sequence as sequence,
-    hlo_schedule_sequences_entry as entry,
+    HLO_COMPUTATION, HLO_INSTRUCTION, HLO_MODULE, HLO_SCHEDULE, HLO_SCHEDULE_INSTRUCTION_SEQUENCE,
+    HLO_SCHEDULE_SEQUENCES_ENTRY, hlo_computation as c, hlo_instruction as i, hlo_module as m, hlo_schedule,
+    hlo_schedule_instruction_sequence as sequence, hlo_schedule_sequences_entry as entry,
 };
 use crate::schema::origins::{FRONTEND_ATTRIBUTES, OP_METADATA, STATISTICS_VIZ};
 use crate::tables::LOCAL_ID_BITS;
@@ -41,6 +41,7 @@ pub(crate) fn module(module: &Module) -> Result<Message<'_>, Diagnostics> {
         numbers: vec![0; module.computation_capacity()],
         ids: vec![0; module.instruction_capacity()],
         ordinals: moved_ordinals(module),
+        names: unique_names(module, &order),
         payloads: Payloads::default(),
         diagnostics: Diagnostics::new(),
     };
@@ -115,12 +116,40 @@ fn moved_ordinals(module: &Module) -> FxHashMap<InstrId, i64> {
         let every = module.computations().iter().flat_map(|&c| module.instructions(c));
         let random = every.filter(|&id| module.instr(id).opcode == opcode);
         for (rank, id) in (0..).zip(random) {
-            if let Some(ordinal) = module.instr(id).attrs.int(hlo::AttrKey::RngOrdinal).filter(|&o| o != rank) {
+            if let Some(ordinal) = module.instr(id).attrs.int(hlo::AttrKey::RngOrdinal).filter(|&o| o != rank)
+            {
                 moved.insert(id, ordinal);
             }
         }
     }
     moved
+}
+
+/// Names for the instructions whose names others of the module have, which text allows in other computations and XLA's messages do not.
+fn unique_names(module: &Module, order: &[ComputationId]) -> FxHashMap<InstrId, String> {
+    let mut taken: FxHashSet<&str> = FxHashSet::default();
+    let mut again = Vec::new();
+    for id in order.iter().flat_map(|&c| module.instructions(c)) {
+        if !taken.insert(&module.instr(id).name) {
+            again.push(id);
+        }
+    }
+    let mut made: FxHashSet<String> = FxHashSet::default();
+    let mut next: FxHashMap<&str, u64> = FxHashMap::default();
+    let mut names = FxHashMap::default();
+    for id in again {
+        let base = &*module.instr(id).name;
+        let number = next.entry(base).or_insert(1);
+        let name = loop {
+            let name = format!("{base}.{number}");
+            *number += 1;
+            if !taken.contains(name.as_str()) && made.insert(name.clone()) {
+                break name;
+            }
+        };
+        names.insert(id, name);
+    }
+    names
 }
 
 struct Writer<'m> {
@@ -130,6 +159,8 @@ struct Writer<'m> {
     /// By index of the instruction.
     ids: Vec<i64>,
     ordinals: FxHashMap<InstrId, i64>,
+    /// Names of those that share theirs.
+    names: FxHashMap<InstrId, String>,
     payloads: Payloads<'m>,
     diagnostics: Diagnostics,
 }
@@ -168,21 +199,37 @@ impl<'m> Writer<'m> {
         let module = self.module;
         let instruction = module.instr(id);
         let mut out = Message::new(&HLO_INSTRUCTION);
-        out.text(i::NAME, &*instruction.name);
+        match self.names.remove(&id) {
+            Some(unique) => {
+                out.text(i::NAME, unique);
+                out.text(i::HLO_REFERENCE_NAME, &*instruction.name);
+            }
+            None => out.text(i::NAME, &*instruction.name),
+        }
         out.text(i::OPCODE, instruction.opcode.name());
         out.message(i::SHAPE, shape::shape(&instruction.shape));
         // XLA writes these of every instruction.
         out.message(i::METADATA, Message::new(&OP_METADATA));
         out.int(i::ID, self.ids[id.index()]);
         out.ints(i::OPERAND_IDS, instruction.operands().iter().map(|o| self.ids[o.index()]));
-        out.ints(i::CONTROL_PREDECESSOR_IDS, instruction.control_predecessors.iter().map(|p| self.ids[p.index()]));
+        out.ints(
+            i::CONTROL_PREDECESSOR_IDS,
+            instruction.control_predecessors.iter().map(|p| self.ids[p.index()]),
+        );
         out.ints(i::CALLED_COMPUTATION_IDS, called(instruction).into_iter().map(|c| self.numbers[c.index()]));
         out.message(i::FRONTEND_ATTRIBUTES, Message::new(&FRONTEND_ATTRIBUTES));
         out.message(i::STATISTICS_VIZ, Message::new(&STATISTICS_VIZ));
         for (key, value) in instruction.attrs.iter() {
-            if let Err(Missing(what)) = attrs::attribute(key, value, instruction, &mut self.payloads, &mut out) {
-                let message = format!("{}: there is no field for {what}, in `{}`", instruction.name, key.text());
-                self.diagnostics.push(Diagnostic::error(codes::UNSUPPORTED_IN_PROTO, instruction.span, message));
+            if let Err(Missing(what)) =
+                attrs::attribute(key, value, instruction, &mut self.payloads, &mut out)
+            {
+                let message =
+                    format!("{}: there is no field for {what}, in `{}`", instruction.name, key.text());
+                self.diagnostics.push(Diagnostic::error(
+                    codes::UNSUPPORTED_IN_PROTO,
+                    instruction.span,
+                    message,
+                ));
             }
         }
         attrs::assumed(module, instruction, &mut out);
@@ -197,7 +244,9 @@ impl<'m> Writer<'m> {
 fn called(instruction: &Instruction) -> Vec<ComputationId> {
     use hlo::AttrKey::{Body, Condition};
     let attrs = &instruction.attrs;
-    if let (Some(AttrValue::Computation(body)), Some(AttrValue::Computation(condition))) = (attrs.get(Body), attrs.get(Condition)) {
+    if let (Some(AttrValue::Computation(body)), Some(AttrValue::Computation(condition))) =
+        (attrs.get(Body), attrs.get(Condition))
+    {
         return vec![*body, *condition];
     }
     attrs.called_computations().into_vec()

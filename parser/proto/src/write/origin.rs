@@ -2,21 +2,27 @@
 
 use std::borrow::Cow;
 
-use hlo::attrs::{FrontendAttributes, FrontendValue, Metadata, OriginalTree, OriginalValue, ResultAccuracy, StackTables, Statistics};
+use hlo::attrs::{
+    FrontendAttributes, FrontendValue, Metadata, OriginalTree, OriginalValue, ResultAccuracy, StackTables,
+    Statistics,
+};
 use rustc_hash::FxHashMap;
 
 use crate::message::{Message, Value};
 use crate::schema::modules::{
-    STACK_FRAME_INDEX, STACK_FRAME_INDEX_FILE_LOCATION, STACK_FRAME_INDEX_STACK_FRAME, stack_frame_index as tables,
-    stack_frame_index_file_location as location, stack_frame_index_stack_frame as frame,
+    STACK_FRAME_INDEX, STACK_FRAME_INDEX_FILE_LOCATION, STACK_FRAME_INDEX_STACK_FRAME,
+    stack_frame_index as tables, stack_frame_index_file_location as location,
+    stack_frame_index_stack_frame as frame,
 };
 use crate::schema::operations::{
-    RESULT_ACCURACY, RESULT_ACCURACY_TOLERANCE, result_accuracy as accuracy, result_accuracy_tolerance as tolerance,
+    RESULT_ACCURACY, RESULT_ACCURACY_TOLERANCE, result_accuracy as accuracy,
+    result_accuracy_tolerance as tolerance,
 };
 use crate::schema::origins::{
-    FRONTEND_ATTRIBUTES, FRONTEND_ATTRIBUTES_MAP_ENTRY, OP_METADATA, ORIGINAL_ARRAY, ORIGINAL_VALUE, ORIGINAL_VALUE_ELEMENT,
-    PAYLOAD, STATISTIC, STATISTICS_VIZ, frontend_attributes as f, frontend_attributes_map_entry as entry, op_metadata as o,
-    original_array, original_value as v, original_value_element as element, payload, statistic, statistics_viz,
+    FRONTEND_ATTRIBUTES, FRONTEND_ATTRIBUTES_MAP_ENTRY, OP_METADATA, ORIGINAL_ARRAY, ORIGINAL_VALUE,
+    ORIGINAL_VALUE_ELEMENT, PAYLOAD, STATISTIC, STATISTICS_VIZ, frontend_attributes as f,
+    frontend_attributes_map_entry as entry, op_metadata as o, original_array, original_value as v,
+    original_value_element as element, payload, statistic, statistics_viz,
 };
 
 /// The payloads of a module: each once, by number.
@@ -179,7 +185,9 @@ fn leaves<'m>(tree: &'m OriginalTree, index: &mut Vec<i64>, out: &mut Vec<Messag
 /// The tables of source locations.
 pub(crate) fn stack_tables(of: &StackTables) -> Message<'_> {
     let mut m = Message::new(&STACK_FRAME_INDEX);
-    for (number, names) in [(tables::FILE_NAMES, &of.file_names), (tables::FUNCTION_NAMES, &of.function_names)] {
+    for (number, names) in
+        [(tables::FILE_NAMES, &of.file_names), (tables::FUNCTION_NAMES, &of.function_names)]
+    {
         if !names.is_empty() {
             m.set(number, Value::Texts(names.iter().map(|n| Cow::Borrowed(&**n)).collect()));
         }

@@ -5,7 +5,8 @@ use hlo::{ArrayShape, ProgramShape, Shape};
 
 use crate::message::Message;
 use crate::schema::shapes::{
-    LAYOUT, PROGRAM_SHAPE, SHAPE, SPLIT_CONFIG, TILE, layout as l, program_shape, shape as s, split_config, tile,
+    LAYOUT, PROGRAM_SHAPE, SHAPE, SPLIT_CONFIG, TILE, layout as l, program_shape, shape as s, split_config,
+    tile,
 };
 use crate::tables::{COMBINED_DIMENSION, DIM_LEVELS, enumerator, primitive};
 

@@ -1,17 +1,20 @@
 //! Shardings, meshes and replica groups.
 
 use hlo::attrs::sharding::{MeshDevices, NamedDim};
-use hlo::attrs::{AxisRef, DeviceAssignment, Mesh, NamedSharding, ReplicaGroups, Sharding, ShardingKind, TileSharding};
+use hlo::attrs::{
+    AxisRef, DeviceAssignment, Mesh, NamedSharding, ReplicaGroups, Sharding, ShardingKind, TileSharding,
+};
 
 use super::origin::{Payloads, metadata};
 use super::{Missing, Written};
 use crate::message::Message;
 use crate::schema::devices::{
-    AXIS_REF, AXIS_REF_SUB_AXIS, COLLECTIVE_DEVICE_LIST, IOTA_REPLICA_GROUP_LIST, MESH, MESH_AXES_REPLICA_GROUP_LIST,
-    MESH_IOTA_TRANSFORM, MESH_MESH_AXIS, NAMED_SHARDING, NAMED_SHARDING_DIMENSION_SHARDING, OP_SHARDING, REPLICA_GROUP, axis_ref,
-    axis_ref_sub_axis, collective_device_list, iota_replica_group_list, mesh as mesh_fields, mesh_axes_replica_group_list,
-    mesh_iota_transform, mesh_mesh_axis, named_sharding, named_sharding_dimension_sharding as dimension, op_sharding as s,
-    replica_group,
+    AXIS_REF, AXIS_REF_SUB_AXIS, COLLECTIVE_DEVICE_LIST, IOTA_REPLICA_GROUP_LIST, MESH,
+    MESH_AXES_REPLICA_GROUP_LIST, MESH_IOTA_TRANSFORM, MESH_MESH_AXIS, NAMED_SHARDING,
+    NAMED_SHARDING_DIMENSION_SHARDING, OP_SHARDING, REPLICA_GROUP, axis_ref, axis_ref_sub_axis,
+    collective_device_list, iota_replica_group_list, mesh as mesh_fields, mesh_axes_replica_group_list,
+    mesh_iota_transform, mesh_mesh_axis, named_sharding, named_sharding_dimension_sharding as dimension,
+    op_sharding as s, replica_group,
 };
 use crate::schema::modules::hlo_instruction as i;
 use crate::tables::{SUBGROUPS, enumerator, sharding_type};
@@ -35,7 +38,14 @@ pub(crate) fn sharding<'m>(of: &'m Sharding, payloads: &mut Payloads<'m>) -> Wri
 
 fn tiles<'m>(of: &'m TileSharding, payloads: &mut Payloads<'m>, m: &mut Message<'m>) {
     // Exhaustive, so that a new field is not forgotten here.
-    let TileSharding { devices, last_tile_dim_replicate, last_tile_dims, shard_as, shard_like, metadata: origins } = of;
+    let TileSharding {
+        devices,
+        last_tile_dim_replicate,
+        last_tile_dims,
+        shard_as,
+        shard_like,
+        metadata: origins,
+    } = of;
     match devices {
         DeviceAssignment::Replicated => m.int(s::TYPE, sharding_type::REPLICATED),
         DeviceAssignment::Manual => m.int(s::TYPE, sharding_type::MANUAL),
@@ -114,7 +124,8 @@ fn axes<'m>(of: &[AxisRef], mesh: &Mesh) -> Written<Vec<Message<'m>>> {
 
 fn named_sharding<'m>(of: &'m NamedSharding, payloads: &mut Payloads<'m>) -> Written<Message<'m>> {
     // Exhaustive, so that a new field is not forgotten here.
-    let NamedSharding { mesh: over, dims, replicated, unreduced, unreduced_kind, manual, metadata: origins } = of;
+    let NamedSharding { mesh: over, dims, replicated, unreduced, unreduced_kind, manual, metadata: origins } =
+        of;
     if unreduced_kind.is_some() {
         return Err(Missing("the operation by which unreduced parts are combined"));
     }
@@ -152,7 +163,9 @@ pub(crate) fn replica_groups<'m>(of: &'m ReplicaGroups, m: &mut Message<'m>) -> 
         }
         ReplicaGroups::Iota { dims, reshape_dims, transpose } => {
             use iota_replica_group_list as g;
-            let [groups, size] = dims[..] else { return Err(Missing("replica groups that are not of two dimensions")) };
+            let [groups, size] = dims[..] else {
+                return Err(Missing("replica groups that are not of two dimensions"));
+            };
             let mut iota = Message::new(&IOTA_REPLICA_GROUP_LIST);
             iota.int(g::NUM_REPLICA_GROUPS, groups);
             iota.int(g::NUM_DEVICES_PER_GROUP, size);
