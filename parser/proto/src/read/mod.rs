@@ -110,6 +110,17 @@ fn stored_bytes(attrs: &Attrs) -> u64 {
     literals.flat_map(|l| l.arrays()).map(|a| a.buffer.bytes()).sum()
 }
 
+/// What a module keeps of the message of an instruction, of so many bytes, that has these attributes.
+fn kept_bytes(n: Node<'_>, message_bytes: usize, attrs: &Attrs) -> usize {
+    // Of payloads, which many instructions may share, each holds a copy.
+    let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);
+    let config = attrs.backend_config().map_or(0, |b| b.text().len());
+    let stored = usize::try_from(stored_bytes(attrs)).unwrap_or(usize::MAX);
+    let elements = n.child(i::LITERAL, |n| element_bytes(n.m)).unwrap_or(0);
+    let other = message_bytes.saturating_sub(elements).saturating_mul(KEPT_PER_BYTE);
+    [KEPT_BYTES, other, stored, payload, config].into_iter().fold(0, usize::saturating_add)
+}
+
 struct Reader<'d> {
     diagnostics: &'d mut Diagnostics,
     module: Module,
@@ -265,7 +276,11 @@ impl Reader<'_> {
             let message = format!("{opcode} does not call {} computations", called.len());
             return Err(n.error(PROTO_BAD_VALUE, i::CALLED_COMPUTATION_IDS, message));
         }
-        self.check(n, opcode, &name, &attrs, scope, size, decoder)?;
+        if opcode == Opcode::Parameter {
+            self.check_parameter(n, &attrs, scope)?;
+        }
+        self.note_elided(n, &name, &attrs);
+        decoder.take_for_good(kept_bytes(n, size, &attrs))?;
         let control_predecessors = self.instructions(n, i::CONTROL_PREDECESSOR_IDS, scope)?;
         let new = NewInstruction { opcode, shape, name, operands, attrs, span: Span::NONE };
         let instruction = self.module.append(scope.computation, new);
@@ -292,40 +307,25 @@ impl Reader<'_> {
         ids.collect()
     }
 
-    /// What text could not say either, and what takes memory beyond the message.
-    fn check(
-        &mut self,
-        n: Node<'_>,
-        opcode: Opcode,
-        name: &str,
-        attrs: &Attrs,
-        scope: &Scope,
-        message_bytes: usize,
-        decoder: &mut Decoder,
-    ) -> Res<()> {
-        if opcode == Opcode::Parameter {
-            let number = attrs.int(AttrKey::ParameterNumber).unwrap_or(0);
-            // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.
-            let most = scope.len.min(MAX_PARAMETERS);
-            let Some(index) = usize::try_from(number).ok().filter(|&n| n < most) else {
-                let message = format!("parameter {number} in a computation of {most} instructions");
-                return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
-            };
-            let known = self.module.computation(scope.computation).parameters().get(index).copied().flatten();
-            if known.is_some() {
-                let message = format!("the computation has two parameters {number}");
-                return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
-            }
+    /// That a parameter has a number of its own, and none that its computation has no place for.
+    fn check_parameter(&self, n: Node<'_>, attrs: &Attrs, scope: &Scope) -> Res<()> {
+        let number = attrs.int(AttrKey::ParameterNumber).unwrap_or(0);
+        // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.
+        let most = scope.len.min(MAX_PARAMETERS);
+        let Some(index) = usize::try_from(number).ok().filter(|&n| n < most) else {
+            let message = format!("parameter {number} in a computation of {most} instructions");
+            return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
+        };
+        let known = self.module.computation(scope.computation).parameters().get(index).copied().flatten();
+        if known.is_some() {
+            let message = format!("the computation has two parameters {number}");
+            return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
         }
-        // Of payloads, which many instructions may share, each holds a copy.
-        let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);
-        let config = attrs.backend_config().map_or(0, |b| b.text().len());
-        let stored = usize::try_from(stored_bytes(attrs)).unwrap_or(usize::MAX);
-        let elements = n.child(i::LITERAL, |n| element_bytes(n.m)).unwrap_or(0);
-        let other = message_bytes.saturating_sub(elements).saturating_mul(KEPT_PER_BYTE);
-        decoder.take_for_good(
-            KEPT_BYTES.saturating_add(other).saturating_add(stored).saturating_add(payload + config),
-        )?;
+        Ok(())
+    }
+
+    /// Warns of a constant whose value is left out.
+    fn note_elided(&mut self, n: Node<'_>, name: &str, attrs: &Attrs) {
         if attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided)) {
             self.elided += 1;
             if self.elided <= MOST_ELIDED {
@@ -334,7 +334,6 @@ impl Reader<'_> {
                 self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
             }
         }
-        Ok(())
     }
 
     fn finish(mut self, n: Node<'_>) -> Res<Module> {
