@@ -255,7 +255,7 @@ impl Flags {
             let ending = file.rsplit('.').next().unwrap_or("");
             if self.input_format.is_empty() && matches!(ending, "mlir" | "stablehlo" | "riegeli") {
                 return unsupported(format!(
-                    "{file}: files of kind .{ending} are unsupported; give HLO text"
+                    "{file}: files of kind .{ending} are unsupported; give HLO text or protocol buffers"
                 ));
             }
         }
@@ -601,14 +601,14 @@ mod tests {
     }
 
     #[test]
-    fn protobufs_are_unsupported() {
+    fn other_formats_are_unsupported() {
         for args in [
             &["--input_literals_file=x.pb"][..],
             &["--output_literals_file=x.txt"],
             &["--debug_options_file=d.txt"],
             &["--isolate_instructions", "--reference_platform="],
             &["--input_format=stablehlo"],
-            &["m.pb"],
+            &["m.riegeli"],
         ] {
             assert_eq!(
                 parse(args).unwrap().refuse_unsupported().unwrap_err().exit,
@@ -616,6 +616,9 @@ mod tests {
                 "{args:?}"
             );
         }
-        assert!(parse(&["--input_literals_file=x.npz", "m.hlo"]).unwrap().refuse_unsupported().is_ok());
+        for args in [&["--input_literals_file=x.npz", "m.hlo"][..], &["m.pb"], &["--input_format=pbtxt", "m"]]
+        {
+            assert!(parse(args).unwrap().refuse_unsupported().is_ok(), "{args:?}");
+        }
     }
 }

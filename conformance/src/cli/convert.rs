@@ -52,8 +52,8 @@ Examples:
   hlo convert module.hlo --inputs in.npz --with-result -o run.snapshot.pb
   hlo convert run.snapshot.pb --to pbtxt | less
 
-Formats by name: .hlo .txt text, .pb .pbtxt HloModuleProto, .hlo.pb .hlo.pbtxt HloProto, .snapshot.pb
-.snapshot.pbtxt HloSnapshot, .unoptimized_snapshot.pb HloUnoptimizedSnapshot (docs/formats.md)";
+Formats by name: .hlo .txt text, .pb .pbtxt HloModuleProto, .hlo.pb HloProto,
+.snapshot.pb HloSnapshot, .unoptimized_snapshot.pb HloUnoptimizedSnapshot (docs/formats.md)";
 
 /// Converts a program. Nothing is written unless all of it can be.
 pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {

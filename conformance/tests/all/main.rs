@@ -10,6 +10,7 @@ mod buffers;
 mod certified;
 mod cli;
 mod compiled;
+mod convert;
 mod corpora;
 mod coverage;
 mod cpu;
@@ -68,6 +69,7 @@ fn main() {
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
     trials.extend(cli::trials());
+    trials.extend(convert::trials());
     trials.extend(pasted::trials());
     trials.extend(folders::trials());
     trials.extend(custom_calls::trials());

@@ -282,8 +282,8 @@ pub(crate) fn narrowed(ty: &Type, value: u64) -> u64 {
 
 fn check_packed(ty: &Type, body: &[u8]) -> Result<(), WireError> {
     match wire_type(ty) {
-        WireType::ThirtyTwoBit if body.len() % 4 != 0 => Err(WireError::Packed(body.len(), 4)),
-        WireType::SixtyFourBit if body.len() % 8 != 0 => Err(WireError::Packed(body.len(), 8)),
+        WireType::ThirtyTwoBit if !body.len().is_multiple_of(4) => Err(WireError::Packed(body.len(), 4)),
+        WireType::SixtyFourBit if !body.len().is_multiple_of(8) => Err(WireError::Packed(body.len(), 8)),
         // Numbers are looked at when they are used; here only that the last one ends.
         WireType::Varint if body.last().is_some_and(|b| b & 0x80 != 0) => Err(WireError::Varint(0)),
         _ => Ok(()),

@@ -1,5 +1,7 @@
 //! Every program of the repository, and of the shared corpus where a checkout has it beside, as protocol buffers and back.
 
+#![allow(clippy::print_stdout, reason = "says how many programs there were, and what it skips")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

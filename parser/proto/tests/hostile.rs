@@ -1,5 +1,7 @@
 //! Broken and hostile messages: typed errors with the path of the field, and no panic whatever the bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use hlo::Module;
 use hlo::diag::codes::{self, Code, parse::*};
 use hlo_parser::{ParseOptions, parse_module};

@@ -20,7 +20,7 @@ use hlo::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::message::Value;
+use crate::message::{Message, Value};
 use crate::names::sanitized;
 use crate::node::Node;
 use crate::schema::MessageType;
@@ -48,32 +48,32 @@ pub(crate) fn module(n: Node<'_>, decoder: &mut Decoder, diagnostics: &mut Diagn
         elided: 0,
     };
     for index in 0..n.count(m::COMPUTATIONS) {
-        nth(n, m::COMPUTATIONS, index, &HLO_COMPUTATION, decoder, |n, decoder| {
+        nth(n, m::COMPUTATIONS, index, &HLO_COMPUTATION, decoder, |n, _, decoder| {
             reader.computation(n, decoder)
         })?;
     }
     reader.finish(n)
 }
 
-/// What `read` makes of one of repeated messages, which is decoded for it if it is not yet.
+/// What `read` makes of one of repeated messages, and of its size in bytes; it is decoded for that if it is not yet.
 fn nth<T>(
     n: Node<'_>,
     number: u32,
     index: usize,
     ty: &'static MessageType,
     decoder: &mut Decoder,
-    read: impl FnOnce(Node<'_>, &mut Decoder) -> Res<T>,
+    read: impl FnOnce(Node<'_>, usize, &mut Decoder) -> Res<T>,
 ) -> Res<T> {
     let path = n.path.field(n.name(number), Some(index));
     match n.m.get(number) {
-        Some(Value::Messages(list)) => read(Node::new(&list[index], &path), decoder),
+        // What was parsed from text stays as long as the module is read, and was counted.
+        Some(Value::Messages(list)) => read(Node::new(&list[index], &path), 0, decoder),
         Some(Value::Encoded(list)) => {
             let left = decoder.left();
             let decoded = decoder.decode(ty, list[index], &path)?;
-            let result = read(Node::new(&decoded, &path), decoder);
-            // What was decoded is gone; what the module keeps of it was taken beside it.
+            let result = read(Node::new(&decoded, &path), list[index].len(), decoder);
+            // What was decoded is gone; what the module keeps of it was taken for good.
             decoder.restore(left);
-            decoder.take(KEPT_BYTES + list[index].len().saturating_mul(KEPT_PER_BYTE))?;
             result
         }
         _ => Err(n.missing(number)),
@@ -82,8 +82,44 @@ fn nth<T>(
 
 /// What an instruction of a module takes at least.
 const KEPT_BYTES: usize = 512;
-/// What a module keeps of a byte of a message, at most: eight for a one-byte element of type s64, and as much for its list.
+/// What a module keeps of a byte of a message, at most, elements of literals aside: an integer of a list.
 const KEPT_PER_BYTE: usize = 8;
+
+/// The bytes of a literal's elements in its message.
+fn element_bytes(literal: &Message<'_>) -> usize {
+    let each = literal.fields().iter().map(|(_, value)| match value {
+        Value::Packed(b) | Value::Bytes(b) => b.len(),
+        Value::Messages(parts) => parts.iter().map(element_bytes).sum(),
+        Value::Number(_)
+        | Value::Text(_)
+        | Value::Texts(_)
+        | Value::BytesList(_)
+        | Value::Message(_)
+        | Value::Encoded(_) => 0,
+    });
+    each.sum()
+}
+
+/// The bytes of the elements of a constant in a module.
+fn stored_bytes(attrs: &Attrs) -> u64 {
+    let literals =
+        [AttrKey::ConstantValue, AttrKey::Literal].into_iter().filter_map(|key| match attrs.get(key) {
+            Some(AttrValue::Literal(ConstantValue::Given(literal))) => Some(literal),
+            _ => None,
+        });
+    literals.flat_map(|l| l.arrays()).map(|a| a.buffer.bytes()).sum()
+}
+
+/// What a module keeps of the message of an instruction, of so many bytes, that has these attributes.
+fn kept_bytes(n: Node<'_>, message_bytes: usize, attrs: &Attrs) -> usize {
+    // Of payloads, which many instructions may share, each holds a copy.
+    let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);
+    let config = attrs.backend_config().map_or(0, |b| b.text().len());
+    let stored = usize::try_from(stored_bytes(attrs)).unwrap_or(usize::MAX);
+    let elements = n.child(i::LITERAL, |n| element_bytes(n.m)).unwrap_or(0);
+    let other = message_bytes.saturating_sub(elements).saturating_mul(KEPT_PER_BYTE);
+    [KEPT_BYTES, other, stored, payload, config].into_iter().fold(0, usize::saturating_add)
+}
 
 struct Reader<'d> {
     diagnostics: &'d mut Diagnostics,
@@ -132,8 +168,8 @@ impl Reader<'_> {
         let (instructions, names) = (FxHashMap::default(), FxHashSet::default());
         let mut scope = Scope { computation, len, instructions, names };
         for index in 0..len {
-            nth(n, c::INSTRUCTIONS, index, &HLO_INSTRUCTION, decoder, |n, decoder| {
-                self.instruction(n, &mut scope, decoder)
+            nth(n, c::INSTRUCTIONS, index, &HLO_INSTRUCTION, decoder, |n, size, decoder| {
+                self.instruction(n, size, &mut scope, decoder)
             })?;
         }
         let root = n.int(c::ROOT_ID);
@@ -179,7 +215,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn instruction(&mut self, n: Node<'_>, scope: &mut Scope, decoder: &mut Decoder) -> Res<()> {
+    fn instruction(&mut self, n: Node<'_>, size: usize, scope: &mut Scope, decoder: &mut Decoder) -> Res<()> {
         let word = n.text(i::OPCODE);
         let Some(&opcode) = self.opcodes.get(word) else {
             if word.is_empty() {
@@ -196,7 +232,9 @@ impl Reader<'_> {
                 None => error,
             });
         };
-        let name: Name = sanitized(n.text(i::NAME)).as_ref().into();
+        // As text has it, or else as XLA does.
+        let field = if n.has(i::HLO_REFERENCE_NAME) { i::HLO_REFERENCE_NAME } else { i::NAME };
+        let name: Name = sanitized(n.text(field)).as_ref().into();
         if name.is_empty() {
             return Err(n.missing(i::NAME));
         }
@@ -238,7 +276,11 @@ impl Reader<'_> {
             let message = format!("{opcode} does not call {} computations", called.len());
             return Err(n.error(PROTO_BAD_VALUE, i::CALLED_COMPUTATION_IDS, message));
         }
-        self.check(n, opcode, &name, &attrs, scope, decoder)?;
+        if opcode == Opcode::Parameter {
+            self.check_parameter(n, &attrs, scope)?;
+        }
+        self.note_elided(n, &name, &attrs);
+        decoder.take_for_good(kept_bytes(n, size, &attrs))?;
         let control_predecessors = self.instructions(n, i::CONTROL_PREDECESSOR_IDS, scope)?;
         let new = NewInstruction { opcode, shape, name, operands, attrs, span: Span::NONE };
         let instruction = self.module.append(scope.computation, new);
@@ -265,34 +307,25 @@ impl Reader<'_> {
         ids.collect()
     }
 
-    /// What text could not say either, and what takes memory beyond the message.
-    fn check(
-        &mut self,
-        n: Node<'_>,
-        opcode: Opcode,
-        name: &str,
-        attrs: &Attrs,
-        scope: &Scope,
-        decoder: &mut Decoder,
-    ) -> Res<()> {
-        if opcode == Opcode::Parameter {
-            let number = attrs.int(AttrKey::ParameterNumber).unwrap_or(0);
-            // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.
-            let most = scope.len.min(MAX_PARAMETERS);
-            let Some(index) = usize::try_from(number).ok().filter(|&n| n < most) else {
-                let message = format!("parameter {number} in a computation of {most} instructions");
-                return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
-            };
-            let known = self.module.computation(scope.computation).parameters().get(index).copied().flatten();
-            if known.is_some() {
-                let message = format!("the computation has two parameters {number}");
-                return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
-            }
+    /// That a parameter has a number of its own, and none that its computation has no place for.
+    fn check_parameter(&self, n: Node<'_>, attrs: &Attrs, scope: &Scope) -> Res<()> {
+        let number = attrs.int(AttrKey::ParameterNumber).unwrap_or(0);
+        // Numbers are 0, 1, 2, ...: none is as large as the number of instructions.
+        let most = scope.len.min(MAX_PARAMETERS);
+        let Some(index) = usize::try_from(number).ok().filter(|&n| n < most) else {
+            let message = format!("parameter {number} in a computation of {most} instructions");
+            return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
+        };
+        let known = self.module.computation(scope.computation).parameters().get(index).copied().flatten();
+        if known.is_some() {
+            let message = format!("the computation has two parameters {number}");
+            return Err(n.error(PROTO_BAD_VALUE, i::PARAMETER_NUMBER, message));
         }
-        // Of payloads, which many instructions may share, each holds a copy.
-        let payload = attrs.metadata().and_then(|m| m.payload.as_deref()).map_or(0, str::len);
-        let config = attrs.backend_config().map_or(0, |b| b.text().len());
-        decoder.take_for_good(payload + config)?;
+        Ok(())
+    }
+
+    /// Warns of a constant whose value is left out.
+    fn note_elided(&mut self, n: Node<'_>, name: &str, attrs: &Attrs) {
         if attrs.get(AttrKey::ConstantValue) == Some(&AttrValue::Literal(ConstantValue::Elided)) {
             self.elided += 1;
             if self.elided <= MOST_ELIDED {
@@ -301,7 +334,6 @@ impl Reader<'_> {
                 self.diagnostics.push(Diagnostic::warning(ELIDED_CONSTANT, Span::NONE, message));
             }
         }
-        Ok(())
     }
 
     fn finish(mut self, n: Node<'_>) -> Res<Module> {

@@ -149,6 +149,8 @@ messages! {
         conv_kind CONV_KIND = 97: one Enum(&CONVOLUTION_KIND);
         sparsity_config SPARSITY_CONFIG = 98: one Message(&SPARSITY_CONFIG);
         backend_config_payload BACKEND_CONFIG_PAYLOAD = 99: one Message(&PAYLOAD);
+        // Not of XLA: see `text_only`.
+        hlo_reference_name HLO_REFERENCE_NAME = 100000: one String;
     }
     HLO_INSTRUCTION_SLICE_DIMENSIONS hlo_instruction_slice_dimensions "HloInstructionProto.SliceDimensions" {
         start START = 1: one Int64;

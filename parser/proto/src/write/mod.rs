@@ -41,6 +41,7 @@ pub(crate) fn module(module: &Module) -> Result<Message<'_>, Diagnostics> {
         numbers: vec![0; module.computation_capacity()],
         ids: vec![0; module.instruction_capacity()],
         ordinals: moved_ordinals(module),
+        names: unique_names(module, &order),
         payloads: Payloads::default(),
         diagnostics: Diagnostics::new(),
     };
@@ -124,6 +125,33 @@ fn moved_ordinals(module: &Module) -> FxHashMap<InstrId, i64> {
     moved
 }
 
+/// Names for the instructions whose names others of the module have, which text allows in other computations and XLA's messages do not.
+fn unique_names(module: &Module, order: &[ComputationId]) -> FxHashMap<InstrId, String> {
+    let mut taken: FxHashSet<&str> = FxHashSet::default();
+    let mut again = Vec::new();
+    for id in order.iter().flat_map(|&c| module.instructions(c)) {
+        if !taken.insert(&module.instr(id).name) {
+            again.push(id);
+        }
+    }
+    let mut made: FxHashSet<String> = FxHashSet::default();
+    let mut next: FxHashMap<&str, u64> = FxHashMap::default();
+    let mut names = FxHashMap::default();
+    for id in again {
+        let base = &*module.instr(id).name;
+        let number = next.entry(base).or_insert(1);
+        let name = loop {
+            let name = format!("{base}.{number}");
+            *number += 1;
+            if !taken.contains(name.as_str()) && made.insert(name.clone()) {
+                break name;
+            }
+        };
+        names.insert(id, name);
+    }
+    names
+}
+
 struct Writer<'m> {
     module: &'m Module,
     /// By index of the computation.
@@ -131,6 +159,8 @@ struct Writer<'m> {
     /// By index of the instruction.
     ids: Vec<i64>,
     ordinals: FxHashMap<InstrId, i64>,
+    /// Names of those that share theirs.
+    names: FxHashMap<InstrId, String>,
     payloads: Payloads<'m>,
     diagnostics: Diagnostics,
 }
@@ -169,7 +199,13 @@ impl<'m> Writer<'m> {
         let module = self.module;
         let instruction = module.instr(id);
         let mut out = Message::new(&HLO_INSTRUCTION);
-        out.text(i::NAME, &*instruction.name);
+        match self.names.remove(&id) {
+            Some(unique) => {
+                out.text(i::NAME, unique);
+                out.text(i::HLO_REFERENCE_NAME, &*instruction.name);
+            }
+            None => out.text(i::NAME, &*instruction.name),
+        }
         out.text(i::OPCODE, instruction.opcode.name());
         out.message(i::SHAPE, shape::shape(&instruction.shape));
         // XLA writes these of every instruction.
