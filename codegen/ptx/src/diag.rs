@@ -15,19 +15,19 @@ pub struct Span {
 
 /// The codes of diagnostics: what each one says in general.
 pub const CODES: &[(&str, &str)] = &[
-    ("U0001", "the text is not a sequence of PTX tokens"),
-    ("U0002", "a statement or directive does not have the form that the grammar gives it"),
-    ("U0003", "the text, its nesting or a number in it is beyond the limits of this implementation"),
-    ("U0004", "the PTX ISA version of the text is not known"),
-    ("U0005", "the target architecture of the text is not known"),
-    ("U0101", "no such instruction"),
-    ("U0102", "the instruction does not have such a modifier or type, or lacks one that it needs"),
-    ("U0103", "an operand is not of the kind, number or type that the instruction needs"),
-    ("U0104", "a name is not declared"),
-    ("U0105", "a name is declared twice in one scope"),
-    ("U0106", "a declaration is not legal"),
-    ("U0107", "a call does not agree with the function that it calls"),
-    ("U0108", "a part of the ISA that is parsed and that this implementation does not execute"),
+    ("X0001", "the text is not a sequence of PTX tokens"),
+    ("X0002", "a statement or directive does not have the form that the grammar gives it"),
+    ("X0003", "the text, its nesting or a number in it is beyond the limits of this implementation"),
+    ("X0004", "the PTX ISA version of the text is not known"),
+    ("X0005", "the target architecture of the text is not known"),
+    ("X0101", "no such instruction"),
+    ("X0102", "the instruction does not have such a modifier or type, or lacks one that it needs"),
+    ("X0103", "an operand is not of the kind, number or type that the instruction needs"),
+    ("X0104", "a name is not declared"),
+    ("X0105", "a name is declared twice in one scope"),
+    ("X0106", "a declaration is not legal"),
+    ("X0107", "a call does not agree with the function that it calls"),
+    ("X0108", "a part of the ISA that is parsed and that this implementation does not execute"),
 ];
 
 /// A fault of a text.
@@ -68,7 +68,7 @@ fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// `error[U0101]: message`, then the line and a caret under the column.
+/// `error[X0101]: message`, then the line and a caret under the column.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "error[{}]: {}", self.code, self.message)?;
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn position_counts_lines_and_characters() {
         let text = "ab\n\u{e9}cd\nef";
-        let d = Diagnostic::new(text, Span { start: 5, end: 6 }, "U0001", "x");
+        let d = Diagnostic::new(text, Span { start: 5, end: 6 }, "X0001", "x");
         assert_eq!((d.line, d.column, d.source.as_str()), (2, 2, "\u{e9}cd"));
-        assert_eq!(d.to_string(), "error[U0001]: x\n --> line 2, column 2\n  |\n2 | \u{e9}cd\n  |  ^");
+        assert_eq!(d.to_string(), "error[X0001]: x\n --> line 2, column 2\n  |\n2 | \u{e9}cd\n  |  ^");
     }
 }

@@ -56,7 +56,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
         return fault(
             0,
             0,
-            "U0003",
+            "X0003",
             format!("the text has {} bytes; the limit is {MAX_TEXT_BYTES}", bytes.len()),
         );
     }
@@ -79,7 +79,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
                     at += n + 4;
                     continue;
                 }
-                None => return fault(at, at + 2, "U0001", "a comment without end".into()),
+                None => return fault(at, at + 2, "X0001", "a comment without end".into()),
             },
             b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$' | b'%' => {
                 at += 1;
@@ -125,7 +125,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
                     at += n + 2;
                     Kind::Str
                 }
-                _ => return fault(at, at + 1, "U0001", "a string without end".into()),
+                _ => return fault(at, at + 1, "X0001", "a string without end".into()),
             },
             b',' | b';' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' | b'=' | b'+'
             | b'-' | b'*' | b'/' | b'@' | b'!' | b'|' | b'&' | b'~' | b'^' | b'?' | b'.' => {
@@ -134,7 +134,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Box<Diagnostic>> {
             }
             0..=8 | 14..=31 | b'#' | b'\'' | b'\\' | b'`' | 127..=255 => {
                 let c = text[at..].chars().next().unwrap_or('?');
-                return fault(at, at + 1, "U0001", format!("{c:?} begins no token of PTX"));
+                return fault(at, at + 1, "X0001", format!("{c:?} begins no token of PTX"));
             }
         };
         out.push(Token { kind, span: Span { start: start as u32, end: at as u32 } });
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn faults() {
         assert_eq!(tokens("a\n #").unwrap_err().line, 2);
-        assert_eq!(tokens("/* x").unwrap_err().code, "U0001");
-        assert_eq!(tokens("\"x\n\"").unwrap_err().code, "U0001");
-        assert_eq!(tokens("mov \u{e9}").unwrap_err().code, "U0001");
+        assert_eq!(tokens("/* x").unwrap_err().code, "X0001");
+        assert_eq!(tokens("\"x\n\"").unwrap_err().code, "X0001");
+        assert_eq!(tokens("mov \u{e9}").unwrap_err().code, "X0001");
     }
 }

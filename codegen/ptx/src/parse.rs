@@ -95,7 +95,7 @@ impl<'a> Parser<'a> {
             Some((_, t)) => format!("`{}`", t.chars().take(40).collect::<String>()),
         };
         let message = format!("{}, found {found}", message.into());
-        self.sink.report(self.span(), "U0002", message);
+        self.sink.report(self.span(), "X0002", message);
         Err(Reported)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
     fn deeper(&mut self) -> Parse<()> {
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            self.sink.report(self.span(), "U0003", format!("nesting deeper than {MAX_NESTING}"));
+            self.sink.report(self.span(), "X0003", format!("nesting deeper than {MAX_NESTING}"));
             return Err(Reported);
         }
         Ok(())

@@ -21,32 +21,32 @@ fn module(body: &str) -> String {
 fn faults_have_code_and_line() {
     // The body begins at line 9.
     let cases = [
-        ("frob.u32 %r1, %r2;", "U0101"),
-        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;", "U0101"),
-        ("add.q32 %r1, %r2, %r3;", "U0102"),
-        ("add.rn.s32 %r1, %r2, %r3;", "U0102"),
-        ("mul.u32 %r1, %r2, %r3;", "U0102"),
-        ("cvt.f32.s32 %f1, %r1;", "U0102"),
-        ("cvt.s32.f32 %r1, %f1;", "U0102"),
-        ("setp.lt.b32 %p1, %r1, %r2;", "U0102"),
-        ("add.u32 %r1, %r2;", "U0103"),
-        ("add.u32 %rd1, %r2, %r3;", "U0103"),
-        ("add.f32 %f1, %f2, 1;", "U0103"),
-        ("add.s32 %r1, %f2, %r3;", "U0103"),
-        ("ld.global.v2.u32 %r1, [%rd1];", "U0103"),
-        ("ld.shared.u32 %r1, [x];", "U0103"),
-        ("bar.sync 16;", "U0103"),
-        ("bar.sync 0, 33;", "U0103"),
-        ("cp.async.cg.shared.global [%r1], [%rd1], 8;", "U0103"),
-        ("@%r1 bra L; L:", "U0103"),
-        ("bra NOWHERE;", "U0104"),
-        ("add.u32 %r1, %r2, %q1;", "U0104"),
-        ("add.u32 %r1, %r2, %r9;", "U0104"),
-        ("L: L:", "U0105"),
-        (".shared .align 3 .b8 s[4];", "U0106"),
-        ("call nothing, ();", "U0104"),
-        ("add.u32 %r1 %r2, %r3;", "U0002"),
-        ("add.u32 %r1, %r2, 99999999999999999999;", "U0103"),
+        ("frob.u32 %r1, %r2;", "X0101"),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;", "X0101"),
+        ("add.q32 %r1, %r2, %r3;", "X0102"),
+        ("add.rn.s32 %r1, %r2, %r3;", "X0102"),
+        ("mul.u32 %r1, %r2, %r3;", "X0102"),
+        ("cvt.f32.s32 %f1, %r1;", "X0102"),
+        ("cvt.s32.f32 %r1, %f1;", "X0102"),
+        ("setp.lt.b32 %p1, %r1, %r2;", "X0102"),
+        ("add.u32 %r1, %r2;", "X0103"),
+        ("add.u32 %rd1, %r2, %r3;", "X0103"),
+        ("add.f32 %f1, %f2, 1;", "X0103"),
+        ("add.s32 %r1, %f2, %r3;", "X0103"),
+        ("ld.global.v2.u32 %r1, [%rd1];", "X0103"),
+        ("ld.shared.u32 %r1, [x];", "X0103"),
+        ("bar.sync 16;", "X0103"),
+        ("bar.sync 0, 33;", "X0103"),
+        ("cp.async.cg.shared.global [%r1], [%rd1], 8;", "X0103"),
+        ("@%r1 bra L; L:", "X0103"),
+        ("bra NOWHERE;", "X0104"),
+        ("add.u32 %r1, %r2, %q1;", "X0104"),
+        ("add.u32 %r1, %r2, %r9;", "X0104"),
+        ("L: L:", "X0105"),
+        (".shared .align 3 .b8 s[4];", "X0106"),
+        ("call nothing, ();", "X0104"),
+        ("add.u32 %r1 %r2, %r3;", "X0002"),
+        ("add.u32 %r1, %r2, 99999999999999999999;", "X0103"),
     ];
     for (body, code) in cases {
         assert_eq!(codes(&module(body)).first(), Some(&(code, 9)), "{body}");
@@ -54,7 +54,7 @@ fn faults_have_code_and_line() {
     // All faults of a text are found.
     assert_eq!(
         codes(&module("frob;\nadd.u32 %r1, %r2;\nbra X;")),
-        [("U0101", 9), ("U0103", 10), ("U0104", 11)]
+        [("X0101", 9), ("X0103", 10), ("X0104", 11)]
     );
     let known = |c: &str| diag::CODES.iter().any(|k| k.0 == c);
     assert!(cases.iter().all(|c| known(c.1)));
@@ -62,24 +62,24 @@ fn faults_have_code_and_line() {
 
 #[test]
 fn headers() {
-    assert_eq!(codes(""), [("U0004", 1), ("U0005", 1)]);
-    assert_eq!(codes(".version 9.9\n.target sm_90\n"), [("U0004", 1)]);
-    assert_eq!(codes(".version 10.0\n.target sm_90\n"), [("U0004", 1)]);
-    assert_eq!(codes(".version 8.0\n.target sm_99\n"), [("U0005", 2)]);
-    assert_eq!(codes(".version 8.0\n.target sm_90x\n"), [("U0005", 2)]);
+    assert_eq!(codes(""), [("X0004", 1), ("X0005", 1)]);
+    assert_eq!(codes(".version 9.9\n.target sm_90\n"), [("X0004", 1)]);
+    assert_eq!(codes(".version 10.0\n.target sm_90\n"), [("X0004", 1)]);
+    assert_eq!(codes(".version 8.0\n.target sm_99\n"), [("X0005", 2)]);
+    assert_eq!(codes(".version 8.0\n.target sm_90x\n"), [("X0005", 2)]);
     assert!(codes(".version 8.0\n.target sm_90a\n.address_size 64\n").is_empty());
 }
 
 #[test]
 fn hostile_nesting_and_sizes() {
     let deep = format!("{}{}", "{".repeat(100_000), "}".repeat(100_000));
-    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("X0003"));
     let deep = format!("mov.u32 %r1, {}1{};", "{".repeat(100_000), "}".repeat(100_000));
-    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("X0003"));
     let deep = format!("setp.eq.u32 %p1{}, %r1, %r2;", "|%p1".repeat(100_000));
-    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("U0003"));
-    assert_eq!(codes(&module(".shared .b8 s[99999999999999];")).first().map(|c| c.0), Some("U0003"));
-    assert_eq!(codes(&module(".local .b8 s[99999999];")).first().map(|c| c.0), Some("U0003"));
+    assert_eq!(codes(&module(&deep)).first().map(|c| c.0), Some("X0003"));
+    assert_eq!(codes(&module(".shared .b8 s[99999999999999];")).first().map(|c| c.0), Some("X0003"));
+    assert_eq!(codes(&module(".local .b8 s[99999999];")).first().map(|c| c.0), Some("X0003"));
     // A range of registers costs nothing until they are named.
     assert!(codes(&module(".reg .b32 %many<4000000000>; mov.u32 %many3999999999, 1;")).is_empty());
 }

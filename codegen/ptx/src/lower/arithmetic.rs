@@ -50,7 +50,7 @@ impl<'a> Lowering<'a> {
         }
         let (lo, wide, sat) = (c.has("lo"), c.has("wide"), c.has("sat"));
         if sat && name == "mad" && (!c.has("hi") || ty != Type::S32) {
-            return self.fault(c.i.opcode.span, "U0102", "`.sat` goes with `mad.hi.s32` alone");
+            return self.fault(c.i.opcode.span, "X0102", "`.sat` goes with `mad.hi.s32` alone");
         }
         if ty == Type::Pred {
             let op = match name {
@@ -139,7 +139,7 @@ impl<'a> Lowering<'a> {
     fn lop3(&mut self, b: &mut Body<'a>, c: &Checked<'_, 'a>) -> Check<()> {
         let lut = c.immediate(4);
         let Ok(lut) = u8::try_from(lut) else {
-            return self.fault(c.i.operands[4].span, "U0103", "the table of `lop3` has 8 bits");
+            return self.fault(c.i.operands[4].span, "X0103", "the table of `lop3` has 8 bits");
         };
         match logic(&c.mods) {
             None => b.push(Op::Int3 {
@@ -153,7 +153,7 @@ impl<'a> Lowering<'a> {
             }),
             Some(logic) => {
                 let (d, p) = super::data::pair(&c.i.operands[0]);
-                let Some(p) = p else { return self.fault(c.i.operands[0].span, "U0103", "expected `d|p`") };
+                let Some(p) = p else { return self.fault(c.i.operands[0].span, "X0103", "expected `d|p`") };
                 let d = if super::operand::is_sink(d) {
                     None
                 } else {
@@ -172,7 +172,7 @@ impl<'a> Lowering<'a> {
         let Some((ty, lanes)) = float_type(c.ty(0)) else {
             return self.fault(
                 c.i.opcode.span,
-                "U0102",
+                "X0102",
                 format!("no arithmetic of type `.{}`", c.ty(0).name()),
             );
         };

@@ -101,7 +101,7 @@ impl<'a> Lowering<'a> {
 
     fn comparison(&mut self, c: &Checked<'_, 'a>, ty: Type, combined: usize) -> Check<Comparison> {
         let Some(relation) = c.mods.iter().find_map(|m| compare(m)) else {
-            return self.fault(c.i.opcode.span, "U0102", "the comparison is missing");
+            return self.fault(c.i.opcode.span, "X0102", "the comparison is missing");
         };
         let unsigned_only = ["lo", "ls", "hi", "hs"].iter().any(|m| c.has(m));
         let ordered = !matches!(relation, Compare::Eq | Compare::Ne);
@@ -113,7 +113,7 @@ impl<'a> Lowering<'a> {
         if wrong {
             return self.fault(
                 c.i.opcode.span,
-                "U0102",
+                "X0102",
                 format!("no such comparison of type `.{}`", ty.name()),
             );
         }
@@ -124,7 +124,7 @@ impl<'a> Lowering<'a> {
     fn mov(&mut self, b: &mut Body<'a>, c: &Checked<'_, 'a>) -> Check<()> {
         let ty = c.ty(0);
         let [d, s] = c.i.operands.as_slice() else {
-            return self.fault(c.i.opcode.span, "U0103", "`mov` takes two operands");
+            return self.fault(c.i.opcode.span, "X0103", "`mov` takes two operands");
         };
         if ty == Type::Pred {
             b.push(Op::MovPred { d: c.pred(0), s: c.pred_src(1) });
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
         match (&d.kind, &s.kind) {
             (OperandKind::Vector(parts), _) => {
                 let Some(element) = part(parts.len().max(1)) else {
-                    return self.fault(d.span, "U0103", format!("{} parts of `.{}`", parts.len(), ty.name()));
+                    return self.fault(d.span, "X0103", format!("{} parts of `.{}`", parts.len(), ty.name()));
                 };
                 let mut regs = Vec::new();
                 for p in parts {
@@ -158,7 +158,7 @@ impl<'a> Lowering<'a> {
             }
             (_, OperandKind::Vector(parts)) => {
                 let Some(element) = part(parts.len().max(1)) else {
-                    return self.fault(s.span, "U0103", format!("{} parts of `.{}`", parts.len(), ty.name()));
+                    return self.fault(s.span, "X0103", format!("{} parts of `.{}`", parts.len(), ty.name()));
                 };
                 let d = self.destination(b, d, ty, false)?;
                 let mut srcs = Vec::new();
@@ -202,7 +202,7 @@ impl<'a> Lowering<'a> {
         if c.has("pack") {
             let low = c.try_src(3);
             if (c.i.operands.len() == 4) != (c.types.len() == 3) {
-                return self.fault(c.i.opcode.span, "U0103", "`cvt.pack` of 8-bit types takes three sources");
+                return self.fault(c.i.opcode.span, "X0103", "`cvt.pack` of 8-bit types takes three sources");
             }
             b.push(Op::CvtPack { to, d: c.reg(0), a: c.src(1), b: c.src(2), c: low });
             return Ok(());
@@ -239,7 +239,7 @@ impl<'a> Lowering<'a> {
             if let Some(needs) = wrong {
                 let what =
                     format!("the conversion from `.{}` to `.{}` takes {needs}", from.name(), to.name());
-                return self.fault(c.i.opcode.span, "U0102", what);
+                return self.fault(c.i.opcode.span, "X0102", what);
             }
         }
         let op = match to {
@@ -266,14 +266,14 @@ impl<'a> Lowering<'a> {
     pub(crate) fn callee(&mut self, b: &mut Body<'a>, o: &Operand<'a>) -> Check<crate::ir::Callee> {
         use crate::ir::Callee;
         let OperandKind::Name(n, None) = &o.kind else {
-            return self.fault(o.span, "U0107", "expected a function");
+            return self.fault(o.span, "X0107", "expected a function");
         };
         if let Some(&Global::Function(f)) = self.names.get(n.text) {
             return Ok(Callee::Direct(f));
         }
         match self.local(b, *n)? {
             Local::Reg(ty, reg) if ty.bits() >= 32 => Ok(Callee::Indirect(Src::Reg(reg))),
-            _ => self.fault(o.span, "U0107", format!("`{}` is no function", n.text)),
+            _ => self.fault(o.span, "X0107", format!("`{}` is no function", n.text)),
         }
     }
 }

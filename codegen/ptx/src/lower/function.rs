@@ -59,14 +59,14 @@ impl<'a> Lowering<'a> {
                 ".reqntid" | ".maxntid" | ".reqnctapercluster" if !fits || numbers.is_empty() => {
                     self.sink.report(
                         d.name.span,
-                        "U0106",
+                        "X0106",
                         format!("`{}` takes one to three sizes", d.name.text),
                     );
                 }
                 ".reqntid" => function.reqntid = Some(dims),
                 ".maxntid" => function.maxntid = Some(dims),
                 ".reqnctapercluster" if dims != [1, 1, 1] => {
-                    self.sink.report(d.name.span, "U0108", "clusters of more than one block");
+                    self.sink.report(d.name.span, "X0108", "clusters of more than one block");
                 }
                 _ => {}
             }
@@ -90,7 +90,7 @@ impl<'a> Lowering<'a> {
                 scope.insert(name_of(f, &p.name), Local::KernelParam(p.offset));
             }
             if f.returns.is_some() {
-                self.sink.report(f.name.span, "U0106", "a kernel returns nothing");
+                self.sink.report(f.name.span, "X0106", "a kernel returns nothing");
             }
         } else {
             // Parameters of a function lie in its frame; those in registers get one each.
@@ -210,7 +210,7 @@ impl<'a> Lowering<'a> {
                 _ => {
                     return self.fault(
                         p.span,
-                        "U0103",
+                        "X0103",
                         format!("the guard `{}` is no predicate register", p.text),
                     );
                 }
@@ -222,7 +222,7 @@ impl<'a> Lowering<'a> {
     fn define(&mut self, b: &mut Body<'a>, name: Word<'a>, meaning: Local) {
         let Some(scope) = b.scopes.last_mut() else { return };
         if scope.insert(name.text, meaning).is_some() {
-            self.sink.report(name.span, "U0105", format!("`{}` is declared twice in one scope", name.text));
+            self.sink.report(name.span, "X0105", format!("`{}` is declared twice in one scope", name.text));
         }
     }
 
@@ -232,7 +232,7 @@ impl<'a> Lowering<'a> {
             for w in d.arguments.iter().filter(|w| w.text != "," && w.text != ";") {
                 match b.lookup(w.text) {
                     Some(Local::Label(id)) => targets.push(id),
-                    _ => return self.fault(w.span, "U0104", format!("no label `{}`", w.text)),
+                    _ => return self.fault(w.span, "X0104", format!("no label `{}`", w.text)),
                 }
             }
             Local::Targets(targets)
@@ -249,13 +249,13 @@ impl<'a> Lowering<'a> {
                 ".reg" => {
                     let layout = self.layout(v, n)?;
                     if layout.vector > 1 || !n.dimensions.is_empty() {
-                        return self.fault(n.name.span, "U0108", "registers of vector type");
+                        return self.fault(n.name.span, "X0108", "registers of vector type");
                     }
                     match n.count {
                         Some(c) => match integer(c.text) {
                             Some(count) => Local::Range(layout.ty, count),
                             None => {
-                                return self.fault(c.span, "U0106", "a number of registers is an integer");
+                                return self.fault(c.span, "X0106", "a number of registers is an integer");
                             }
                         },
                         None => b.register(layout.ty),
@@ -264,14 +264,14 @@ impl<'a> Lowering<'a> {
                 ".local" | ".param" => {
                     let layout = self.layout(v, n)?;
                     if layout.ty == Type::Pred || n.count.is_some() || n.initial.is_some() {
-                        return self.fault(n.name.span, "U0106", "no such variable in this space");
+                        return self.fault(n.name.span, "X0106", "no such variable in this space");
                     }
                     let offset = b.function.frame_bytes.next_multiple_of(layout.align.max(1));
                     let end = u64::from(offset) + layout.bytes;
                     if end > u64::from(MAX_FRAME_BYTES) {
                         return self.fault(
                             n.name.span,
-                            "U0003",
+                            "X0003",
                             format!("a frame may have {MAX_FRAME_BYTES} bytes"),
                         );
                     }
@@ -279,7 +279,7 @@ impl<'a> Lowering<'a> {
                     Local::Frame(offset, layout.bytes as u32, v.space.text == ".param")
                 }
                 ".shared" | ".global" | ".const" => Local::Variable(self.variable(v, n, Some(b.index))?),
-                _ => return self.fault(v.space.span, "U0108", format!("variables in `{}`", v.space.text)),
+                _ => return self.fault(v.space.span, "X0108", format!("variables in `{}`", v.space.text)),
             };
             self.define(b, n.name, meaning);
         }
@@ -292,7 +292,7 @@ impl<'a> Lowering<'a> {
             Some(l) => Ok(l),
             None => match b.numbered(name.text) {
                 Some(l) => Ok(l),
-                None => self.fault(name.span, "U0104", format!("`{}` is not declared", name.text)),
+                None => self.fault(name.span, "X0104", format!("`{}` is not declared", name.text)),
             },
         }
     }

@@ -30,7 +30,7 @@ impl<'a> Lowering<'a> {
     /// The space and address of operand `at`.
     fn place(&mut self, b: &Body<'a>, c: &Checked<'_, 'a>, at: usize) -> Check<(Space, Address)> {
         let Some(Arg::Address(address, variable)) = c.args.get(at).cloned() else {
-            return self.fault(c.i.opcode.span, "U0103", "expected an address");
+            return self.fault(c.i.opcode.span, "X0103", "expected an address");
         };
         let stated = c.mods.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
         let space = match (stated, variable) {
@@ -43,7 +43,7 @@ impl<'a> Lowering<'a> {
             (s, Some(v)) => {
                 let what =
                     format!("the variable is in `.{}`, the instruction accesses `.{}`", v.name(), s.name());
-                return self.fault(c.i.opcode.span, "U0103", what);
+                return self.fault(c.i.opcode.span, "X0103", what);
             }
         };
         Ok((space, address))
@@ -90,12 +90,12 @@ impl<'a> Lowering<'a> {
         if count != found {
             return self.fault(
                 c.i.operands[data].span,
-                "U0103",
+                "X0103",
                 format!("expected {count} registers, found {found}"),
             );
         }
         if count as u32 * ty.bits() > 256 {
-            return self.fault(c.i.opcode.span, "U0102", "a vector has at most 256 bits");
+            return self.fault(c.i.opcode.span, "X0102", "a vector has at most 256 bits");
         }
         if ty == Type::B128 {
             b.push(Op::Unsupported(format!("{}.b128", c.i.opcode.text)));
@@ -119,7 +119,7 @@ impl<'a> Lowering<'a> {
             b.push(Op::Ld { space, ty, strength, nc: c.has("nc"), used, d: c.regs(0).into(), address });
         } else {
             if matches!(space, Space::Const | Space::Param) {
-                return self.fault(c.i.opcode.span, "U0102", format!("`.{}` is not written", space.name()));
+                return self.fault(c.i.opcode.span, "X0102", format!("`.{}` is not written", space.name()));
             }
             b.push(Op::St { space, ty, strength, s: c.srcs(1).into(), address });
         }
@@ -148,7 +148,7 @@ impl<'a> Lowering<'a> {
             ("max", AtomOp::Max),
         ];
         let Some(op) = table.iter().find(|t| c.has(t.0)).map(|t| t.1) else {
-            return self.fault(c.i.opcode.span, "U0102", "the operation is missing");
+            return self.fault(c.i.opcode.span, "X0102", "the operation is missing");
         };
         let order = if c.has("acq_rel") {
             Order::AcqRel
@@ -187,14 +187,14 @@ impl<'a> Lowering<'a> {
             let (Some(Arg::Address(shared, _)), Some(Arg::Address(global, _))) =
                 (c.args.first().cloned(), c.args.get(1).cloned())
             else {
-                return self.fault(c.i.opcode.span, "U0103", "expected two addresses");
+                return self.fault(c.i.opcode.span, "X0103", "expected two addresses");
             };
             let bytes = c.immediate(2);
             let legal: &[u64] = if c.has("cg") { &[16] } else { &[4, 8, 16] };
             if !legal.contains(&bytes) {
                 return self.fault(
                     c.i.operands[2].span,
-                    "U0103",
+                    "X0103",
                     format!("`cp.async` does not copy {bytes} bytes"),
                 );
             }

@@ -147,17 +147,17 @@ impl<'a> Lowering<'a> {
         self.module.address_bits = 64;
         match find(".version") {
             Some(d) => self.version(&d),
-            None => self.sink.report(Span::default(), "U0004", "the text does not begin with `.version`"),
+            None => self.sink.report(Span::default(), "X0004", "the text does not begin with `.version`"),
         }
         match find(".target") {
             Some(d) => self.target(&d),
-            None => self.sink.report(Span::default(), "U0005", "the text has no `.target`"),
+            None => self.sink.report(Span::default(), "X0005", "the text has no `.target`"),
         }
         if let Some(d) = find(".address_size") {
             match d.arguments.first().map(|w| w.text) {
                 Some("64") => {}
                 Some("32") => self.module.address_bits = 32,
-                _ => self.sink.report(d.name.span, "U0002", "an address has 32 or 64 bits"),
+                _ => self.sink.report(d.name.span, "X0002", "an address has 32 or 64 bits"),
             }
         }
     }
@@ -172,7 +172,7 @@ impl<'a> Lowering<'a> {
             }
             _ => self.sink.report(
                 w.span,
-                "U0004",
+                "X0004",
                 format!("version `{}` of the PTX ISA is not known; known are 1.0 to 9.0", w.text),
             ),
         }
@@ -182,7 +182,7 @@ impl<'a> Lowering<'a> {
         for (i, w) in d.arguments.iter().step_by(2).enumerate() {
             if i > 0 {
                 if !["debug", "texmode_unified", "texmode_independent", "map_f64_to_f32"].contains(&w.text) {
-                    self.sink.report(w.span, "U0005", format!("`{}` is no option of `.target`", w.text));
+                    self.sink.report(w.span, "X0005", format!("`{}` is no option of `.target`", w.text));
                 }
                 continue;
             }
@@ -194,7 +194,7 @@ impl<'a> Lowering<'a> {
                     self.module.arch = n;
                     suffix.clone_into(&mut self.module.arch_suffix);
                 }
-                _ => self.sink.report(w.span, "U0005", format!("the architecture `{}` is not known", w.text)),
+                _ => self.sink.report(w.span, "X0005", format!("the architecture `{}` is not known", w.text)),
             }
         }
     }
@@ -217,7 +217,7 @@ impl<'a> Lowering<'a> {
                             if defined && f.body.is_some() {
                                 self.sink.report(
                                     f.name.span,
-                                    "U0105",
+                                    "X0105",
                                     format!("`{}` is defined twice", f.name.text),
                                 );
                             } else if f.body.is_some() {
@@ -228,7 +228,7 @@ impl<'a> Lowering<'a> {
                         Some(Global::Variable(_)) => {
                             self.sink.report(
                                 f.name.span,
-                                "U0105",
+                                "X0105",
                                 format!("`{}` is declared twice", f.name.text),
                             );
                             continue;
@@ -268,11 +268,11 @@ impl<'a> Lowering<'a> {
                     }
                     _ => self.sink.report(
                         of.span,
-                        "U0104",
+                        "X0104",
                         format!("no function `{}` is declared before", of.text),
                     ),
                 },
-                _ => self.sink.report(d.name.span, "U0002", "`.alias` takes two names"),
+                _ => self.sink.report(d.name.span, "X0002", "`.alias` takes two names"),
             }
         }
     }

@@ -110,11 +110,11 @@ impl<'a> Lowering<'a> {
         let Matched { form, types } = match lookup(i.opcode.text, &mods, i.operands.len()) {
             Ok(m) => m,
             Err(Mismatch::Opcode) => {
-                return self.fault(i.opcode.span, "U0101", format!("no instruction `{}` is known", full()));
+                return self.fault(i.opcode.span, "X0101", format!("no instruction `{}` is known", full()));
             }
             Err(Mismatch::Modifier(at)) => {
                 let what = format!("`{}` is no modifier or type of `{}`", mods[at], i.opcode.text);
-                return self.fault(i.modifiers[at].span, "U0102", what);
+                return self.fault(i.modifiers[at].span, "X0102", what);
             }
             Err(Mismatch::Combination) => {
                 let what = format!(
@@ -122,7 +122,7 @@ impl<'a> Lowering<'a> {
                     full(),
                     i.opcode.text
                 );
-                return self.fault(i.opcode.span, "U0102", what);
+                return self.fault(i.opcode.span, "X0102", what);
             }
         };
         let least = form.operands.iter().filter(|k| !k.optional).count();
@@ -130,7 +130,7 @@ impl<'a> Lowering<'a> {
             let most = form.operands.len();
             let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
             let what = format!("`{}` takes {range} operands, found {}", full(), i.operands.len());
-            return self.fault(i.opcode.span, "U0103", what);
+            return self.fault(i.opcode.span, "X0103", what);
         }
         let mut args = Vec::with_capacity(i.operands.len());
         for (kind, operand) in form.operands.iter().zip(&i.operands) {
@@ -193,13 +193,13 @@ impl<'a> Lowering<'a> {
             What::Label => match &o.kind {
                 OperandKind::Name(n, None) => match self.local(b, *n)? {
                     Local::Label(id) => Arg::Label(id),
-                    _ => return self.fault(o.span, "U0103", format!("`{}` is no label", n.text)),
+                    _ => return self.fault(o.span, "X0103", format!("`{}` is no label", n.text)),
                 },
-                _ => return self.fault(o.span, "U0103", "expected a label"),
+                _ => return self.fault(o.span, "X0103", "expected a label"),
             },
             What::Immediate => match literal(o) {
                 Some(v) => Arg::Immediate(v),
-                None => return self.fault(o.span, "U0103", "expected an integer literal"),
+                None => return self.fault(o.span, "X0103", "expected an integer literal"),
             },
             What::Registers | What::Free => Arg::Free,
         })
@@ -217,7 +217,7 @@ impl<'a> Lowering<'a> {
             return Ok(b.temporary());
         }
         let OperandKind::Name(n, None) = &o.kind else {
-            return self.fault(o.span, "U0103", format!("expected a register of type `.{}`", want.name()));
+            return self.fault(o.span, "X0103", format!("expected a register of type `.{}`", want.name()));
         };
         match self.local(b, *n)? {
             Local::Reg(ty, reg) => {
@@ -225,7 +225,7 @@ impl<'a> Lowering<'a> {
                 Ok(reg)
             }
             _ => {
-                self.fault(o.span, "U0103", format!("`{}` is no register of type `.{}`", n.text, want.name()))
+                self.fault(o.span, "X0103", format!("`{}` is no register of type `.{}`", n.text, want.name()))
             }
         }
     }
@@ -242,7 +242,7 @@ impl<'a> Lowering<'a> {
         }
         self.fault(
             span,
-            "U0103",
+            "X0103",
             format!("`{name}` has type `.{}`; the instruction needs `.{}`", ty.name(), want.name()),
         )
     }
@@ -268,28 +268,28 @@ impl<'a> Lowering<'a> {
                     return Ok(self.value(32));
                 }
                 if component.is_some() {
-                    return self.fault(o.span, "U0103", format!("`{}` has no components", n.text));
+                    return self.fault(o.span, "X0103", format!("`{}` has no components", n.text));
                 }
                 self.named_source(b, *n, o.span, want, wider)
             }
             OperandKind::Offset(n, signs, number) => {
                 let Some(offset) = signed(signs, number.text) else {
-                    return self.fault(number.span, "U0103", "an offset is an integer");
+                    return self.fault(number.span, "X0103", "an offset is an integer");
                 };
                 match b.lookup(n.text) {
                     Some(Local::Frame(at, ..)) => {
                         let Ok(at) = u32::try_from(i64::from(at) + offset as i64) else {
-                            return self.fault(number.span, "U0103", "the offset is beyond the frame");
+                            return self.fault(number.span, "X0103", "the offset is beyond the frame");
                         };
                         Ok(b.frame_address(at))
                     }
                     Some(Local::KernelParam(at)) => Ok(self.value(u64::from(at).wrapping_add(offset))),
                     Some(Local::Variable(v)) => Ok(self.constant(Constant::Variable(v, offset as i64))),
-                    Some(_) => self.fault(o.span, "U0103", format!("`{}` has no address", n.text)),
+                    Some(_) => self.fault(o.span, "X0103", format!("`{}` has no address", n.text)),
                     None => match self.names.get(n.text) {
                         Some(&Global::Variable(v)) => Ok(self.constant(Constant::Variable(v, offset as i64))),
                         Some(Global::Function(_)) | None => {
-                            self.fault(n.span, "U0104", format!("`{}` is not declared", n.text))
+                            self.fault(n.span, "X0104", format!("`{}` is not declared", n.text))
                         }
                     },
                 }
@@ -301,7 +301,7 @@ impl<'a> Lowering<'a> {
             | OperandKind::Address(_)
             | OperandKind::List(_) => self.fault(
                 o.span,
-                "U0103",
+                "X0103",
                 format!("expected a register or literal of type `.{}`", want.name()),
             ),
         }
@@ -332,7 +332,7 @@ impl<'a> Lowering<'a> {
             Local::Frame(offset, ..) => Ok(b.frame_address(offset)),
             Local::KernelParam(offset) => Ok(self.value(u64::from(offset))),
             Local::Pred(_) | Local::Range(..) | Local::Label(_) | Local::Targets(_) | Local::Prototype => {
-                self.fault(span, "U0103", format!("`{}` is no source of type `.{}`", n.text, want.name()))
+                self.fault(span, "X0103", format!("`{}` is no source of type `.{}`", n.text, want.name()))
             }
         }
     }
@@ -348,7 +348,7 @@ impl<'a> Lowering<'a> {
                 _ => {
                     return self.fault(
                         span,
-                        "U0103",
+                        "X0103",
                         format!("`{}` is no literal of type `.{}`", number.text, want.name()),
                     );
                 }
@@ -356,21 +356,21 @@ impl<'a> Lowering<'a> {
             let bits = match signs {
                 [] => bits,
                 [s] if s.text == "-" => bits ^ (1 << (want.bits() - 1)),
-                _ => return self.fault(span, "U0103", "a floating-point literal has one sign"),
+                _ => return self.fault(span, "X0103", "a floating-point literal has one sign"),
             };
             return Ok(self.value(bits));
         }
         let Some(v) = signed(signs, number.text) else {
             return self.fault(
                 span,
-                "U0103",
+                "X0103",
                 format!("`{}` is no literal, or larger than 64 bits", number.text),
             );
         };
         if want == Type::F32 || want == Type::F64 {
             return self.fault(
                 span,
-                "U0103",
+                "X0103",
                 format!("an integer literal where type `.{}` is needed", want.name()),
             );
         }
@@ -382,9 +382,9 @@ impl<'a> Lowering<'a> {
             OperandKind::Name(n, None) if n.text == "_" => Ok(None),
             OperandKind::Name(n, None) => match self.local(b, *n)? {
                 Local::Pred(p) => Ok(Some(p)),
-                _ => self.fault(o.span, "U0103", format!("`{}` is no predicate register", n.text)),
+                _ => self.fault(o.span, "X0103", format!("`{}` is no predicate register", n.text)),
             },
-            _ => self.fault(o.span, "U0103", "expected a predicate register"),
+            _ => self.fault(o.span, "X0103", "expected a predicate register"),
         }
     }
 
@@ -394,39 +394,39 @@ impl<'a> Lowering<'a> {
             OperandKind::Not(n) => (*n, true),
             _ => match literal(o) {
                 Some(v) => return Ok(PredSrc::Const(v != 0)),
-                None => return self.fault(o.span, "U0103", "expected a predicate"),
+                None => return self.fault(o.span, "X0103", "expected a predicate"),
             },
         };
         match self.local(b, name)? {
             Local::Pred(p) => Ok(PredSrc::Reg(p, negated)),
-            _ => self.fault(o.span, "U0103", format!("`{}` is no predicate register", name.text)),
+            _ => self.fault(o.span, "X0103", format!("`{}` is no predicate register", name.text)),
         }
     }
 
     /// `[base+offset]`.
     pub(crate) fn address(&mut self, b: &mut Body<'a>, o: &Operand<'a>) -> Check<(Address, Option<Space>)> {
         let OperandKind::Address(list) = &o.kind else {
-            return self.fault(o.span, "U0103", "expected an address `[...]`");
+            return self.fault(o.span, "X0103", "expected an address `[...]`");
         };
-        let [inner] = list.as_slice() else { return self.fault(o.span, "U0108", "addresses of tensors") };
+        let [inner] = list.as_slice() else { return self.fault(o.span, "X0108", "addresses of tensors") };
         let (name, offset) = match &inner.kind {
             OperandKind::Name(n, None) => (*n, 0),
             OperandKind::Offset(n, signs, number) => match signed(signs, number.text) {
                 Some(v) => (*n, v as i64),
-                None => return self.fault(number.span, "U0103", "an offset is an integer"),
+                None => return self.fault(number.span, "X0103", "an offset is an integer"),
             },
             OperandKind::Number(..) => match literal(inner) {
                 Some(v) => return Ok((Address { base: self.value(v), offset: 0, narrow: false }, None)),
-                None => return self.fault(inner.span, "U0103", "an address is an integer"),
+                None => return self.fault(inner.span, "X0103", "an address is an integer"),
             },
-            _ => return self.fault(inner.span, "U0103", "expected a register or a variable in the address"),
+            _ => return self.fault(inner.span, "X0103", "expected a register or a variable in the address"),
         };
         let meaning = match b.lookup(name.text) {
             Some(l) => l,
             None => match self.names.get(name.text) {
                 Some(&Global::Variable(v)) => Local::Variable(v),
                 Some(Global::Function(_)) => {
-                    return self.fault(name.span, "U0103", format!("`{}` is a function", name.text));
+                    return self.fault(name.span, "X0103", format!("`{}` is a function", name.text));
                 }
                 None => self.local(b, name)?,
             },
@@ -436,7 +436,7 @@ impl<'a> Lowering<'a> {
                 if ty.class() == Class::Float || ty.bits() < 32 || ty.bits() > 64 {
                     return self.fault(
                         name.span,
-                        "U0103",
+                        "X0103",
                         format!("`{}` of type `.{}` is no address", name.text, ty.name()),
                     );
                 }
@@ -456,7 +456,7 @@ impl<'a> Lowering<'a> {
                 (Address { base: self.value(u64::from(at)), offset, narrow: false }, Some(Space::Param))
             }
             Local::Pred(_) | Local::Range(..) | Local::Label(_) | Local::Targets(_) | Local::Prototype => {
-                return self.fault(name.span, "U0103", format!("`{}` is no address", name.text));
+                return self.fault(name.span, "X0103", format!("`{}` is no address", name.text));
             }
         })
     }
@@ -498,7 +498,7 @@ impl<'a> Lowering<'a> {
         if found == count {
             Ok(())
         } else {
-            self.fault(o.span, "U0103", format!("expected {count} registers, found {found}"))
+            self.fault(o.span, "X0103", format!("expected {count} registers, found {found}"))
         }
     }
 }

@@ -13,7 +13,7 @@ impl<'a> Lowering<'a> {
         let op = match c.i.opcode.text {
             "bra" => match c.args.first() {
                 Some(&Arg::Label(target)) => Op::Bra { target },
-                _ => return self.fault(c.i.opcode.span, "U0103", "expected a label"),
+                _ => return self.fault(c.i.opcode.span, "X0103", "expected a label"),
             },
             "brx" => {
                 let o = &c.i.operands[1];
@@ -23,15 +23,15 @@ impl<'a> Lowering<'a> {
                         _ => {
                             return self.fault(
                                 o.span,
-                                "U0103",
+                                "X0103",
                                 format!("`{}` is no list of targets", n.text),
                             );
                         }
                     },
-                    _ => return self.fault(o.span, "U0103", "expected the name of a list of targets"),
+                    _ => return self.fault(o.span, "X0103", "expected the name of a list of targets"),
                 };
                 if targets.is_empty() {
-                    return self.fault(o.span, "U0103", "the list of targets is empty");
+                    return self.fault(o.span, "X0103", "the list of targets is empty");
                 }
                 Op::BrxIdx { index: c.src(0), targets: targets.into() }
             }
@@ -87,7 +87,7 @@ impl<'a> Lowering<'a> {
             "elect" => {
                 let (d, p) = pair(&c.i.operands[0]);
                 let d = if is_sink(d) { None } else { Some(self.destination(b, d, Type::B32, false)?) };
-                let Some(p) = p else { return self.fault(c.i.operands[0].span, "U0103", "expected `d|p`") };
+                let Some(p) = p else { return self.fault(c.i.operands[0].span, "X0103", "expected `d|p`") };
                 let p = self.pred_destination(b, p)?.unwrap_or_else(|| b.predicate());
                 Op::Elect { d, p, members: c.src(1) }
             }
@@ -145,7 +145,7 @@ impl<'a> Lowering<'a> {
         {
             return self.fault(
                 c.i.operands[at].span,
-                "U0103",
+                "X0103",
                 format!("barrier {v}: a block has barriers 0 to 15"),
             );
         }
@@ -173,7 +173,7 @@ impl<'a> Lowering<'a> {
         {
             return self.fault(
                 o.span,
-                "U0103",
+                "X0103",
                 format!("{v} threads: a barrier counts a multiple of 32, at most 1024"),
             );
         }
@@ -191,7 +191,7 @@ impl<'a> Lowering<'a> {
             at = 1;
         }
         let Some(target) = operands.get(at) else {
-            return self.fault(c.i.opcode.span, "U0107", "the callee is missing");
+            return self.fault(c.i.opcode.span, "X0107", "the callee is missing");
         };
         let mut arguments: &[Operand<'a>] = &[];
         if let Some(Operand { kind: OperandKind::List(list), .. }) = operands.get(at + 1) {
@@ -211,7 +211,7 @@ impl<'a> Lowering<'a> {
             let (wants, gives) = (function.params.len(), function.returns.len());
             let is_library = matches!(name.as_str(), "vprintf" | "__assertfail" | "malloc" | "free");
             if kernel {
-                return self.fault(target.span, "U0107", format!("`{name}` is a kernel"));
+                return self.fault(target.span, "X0107", format!("`{name}` is a kernel"));
             }
             if passed.len() != wants || received.len() != gives {
                 let what = format!(
@@ -219,7 +219,7 @@ impl<'a> Lowering<'a> {
                     passed.len(),
                     received.len()
                 );
-                return self.fault(c.i.opcode.span, "U0107", what);
+                return self.fault(c.i.opcode.span, "X0107", what);
             }
             if !defined {
                 if is_library {
@@ -240,7 +240,7 @@ impl<'a> Lowering<'a> {
             match b.lookup(n.text) {
                 Some(Local::Frame(offset, bytes, true)) => return Ok(Passed::Param(offset, bytes)),
                 Some(Local::Frame(..)) => {
-                    return self.fault(o.span, "U0107", "a local variable is not passed");
+                    return self.fault(o.span, "X0107", "a local variable is not passed");
                 }
                 _ => {}
             }
@@ -253,7 +253,7 @@ impl<'a> Lowering<'a> {
         if let (Some(v), false) = (literal(o), result) {
             return Ok(Passed::Value(self.value(v), 8));
         }
-        self.fault(o.span, "U0107", "expected a `.param` variable or a register")
+        self.fault(o.span, "X0107", "expected a `.param` variable or a register")
     }
 
     fn mma(&mut self, b: &mut Body<'a>, c: &Checked<'_, 'a>) -> Check<()> {
@@ -279,7 +279,7 @@ impl<'a> Lowering<'a> {
         if illegal || (!volta && d != ct) {
             return self.fault(
                 c.i.opcode.span,
-                "U0102",
+                "X0102",
                 format!("`mma` has no shape {shape} of these types"),
             );
         }

@@ -35,7 +35,7 @@ impl<'a> Lowering<'a> {
                             align = Some(x as u32);
                         }
                     }
-                    _ => return self.fault(w.span, "U0106", "an alignment is a power of two"),
+                    _ => return self.fault(w.span, "X0106", "an alignment is a power of two"),
                 },
                 Attribute::Plain(w) => match &w.text[1..] {
                     "v2" => vector = 2,
@@ -49,7 +49,7 @@ impl<'a> Lowering<'a> {
                         _ => {
                             return self.fault(
                                 w.span,
-                                "U0106",
+                                "X0106",
                                 format!("`{}` is no type or attribute here", w.text),
                             );
                         }
@@ -58,7 +58,7 @@ impl<'a> Lowering<'a> {
                 Attribute::List(..) => {}
             }
         }
-        let Some(ty) = ty else { return self.fault(v.span, "U0106", "the declaration has no type") };
+        let Some(ty) = ty else { return self.fault(v.span, "X0106", "the declaration has no type") };
         let mut bytes = u64::from(ty.bytes()) * u64::from(vector);
         let align = align.unwrap_or(bytes as u32).max(1);
         let mut dimensions = Vec::new();
@@ -66,20 +66,20 @@ impl<'a> Lowering<'a> {
             let size = match d {
                 Some(w) => match integer(w.text) {
                     Some(x) => x,
-                    None => return self.fault(w.span, "U0106", "a dimension is an integer"),
+                    None => return self.fault(w.span, "X0106", "a dimension is an integer"),
                 },
                 None if i == 0 => match &n.initial {
                     Some(Initial::List(list)) => list.len() as u64,
                     _ => 0,
                 },
-                None => return self.fault(n.name.span, "U0106", "only the first dimension may be left out"),
+                None => return self.fault(n.name.span, "X0106", "only the first dimension may be left out"),
             };
             bytes = match bytes.checked_mul(size) {
                 Some(b) if b <= MAX_VARIABLE_BYTES => b,
                 _ => {
                     return self.fault(
                         n.name.span,
-                        "U0003",
+                        "X0003",
                         format!("a variable may have {MAX_VARIABLE_BYTES} bytes"),
                     );
                 }
@@ -104,7 +104,7 @@ impl<'a> Lowering<'a> {
             if layout.ty == Type::Pred || offset + layout.bytes > MAX_PARAM_BYTES {
                 if report {
                     let what = format!("parameters have no predicates and at most {MAX_PARAM_BYTES} bytes");
-                    return self.fault(n.name.span, "U0106", what);
+                    return self.fault(n.name.span, "X0106", what);
                 }
                 return Err(super::Reported);
             }
@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
                 // `.extern` declarations may repeat.
                 Some(Global::Variable(_)) if dynamic || v.linkage.is_some_and(|l| l.text == ".extern") => {}
                 Some(_) => {
-                    return self.fault(n.name.span, "U0105", format!("`{}` is declared twice", n.name.text));
+                    return self.fault(n.name.span, "X0105", format!("`{}` is declared twice", n.name.text));
                 }
                 None => {
                     self.names.insert(n.name.text, Global::Variable(index));
@@ -148,23 +148,23 @@ impl<'a> Lowering<'a> {
         let space = match space_of(&v.space.text[1..]) {
             Some(s @ (Space::Global | Space::Shared | Space::Const)) => s,
             _ => {
-                return self.fault(v.space.span, "U0106", format!("`{}` is not declared here", v.space.text));
+                return self.fault(v.space.span, "X0106", format!("`{}` is not declared here", v.space.text));
             }
         };
         let layout = self.layout(v, n)?;
         if layout.ty == Type::Pred || n.count.is_some() {
-            return self.fault(n.name.span, "U0106", "predicates and numbered names are registers");
+            return self.fault(n.name.span, "X0106", "predicates and numbered names are registers");
         }
         let is_dynamic = space == Space::Shared && layout.bytes == 0;
         let (mut initial, mut relocations) = (Vec::new(), Vec::new());
         if let Some(value) = &n.initial {
             if space == Space::Shared {
-                return self.fault(n.name.span, "U0106", "shared variables have no initial value");
+                return self.fault(n.name.span, "X0106", "shared variables have no initial value");
             }
             if layout.bytes > MAX_INITIAL_BYTES {
                 return self.fault(
                     n.name.span,
-                    "U0003",
+                    "X0003",
                     format!("initial values may have {MAX_INITIAL_BYTES} bytes"),
                 );
             }
@@ -208,7 +208,7 @@ impl<'a> Lowering<'a> {
                     None => {
                         return self.fault(
                             name.span,
-                            "U0106",
+                            "X0106",
                             "the initial value has more dimensions than the variable",
                         );
                     }
@@ -216,7 +216,7 @@ impl<'a> Lowering<'a> {
                 if list.len() as u64 > rows {
                     return self.fault(
                         name.span,
-                        "U0106",
+                        "X0106",
                         format!("{} initial values for {rows} elements", list.len()),
                     );
                 }
@@ -238,7 +238,7 @@ impl<'a> Lowering<'a> {
         };
         let width = to.element as usize;
         if width > 8 {
-            return self.fault(span, "U0108", "initial values of 128 bits");
+            return self.fault(span, "X0108", "initial values of 128 bits");
         }
         if let [number] = rest {
             let bits =
@@ -256,11 +256,11 @@ impl<'a> Lowering<'a> {
                 let sign = if negative { 1 << (width * 8 - 1) } else { 0 };
                 return to
                     .put(at, bits ^ sign)
-                    .or_else(|()| self.fault(span, "U0106", "the value does not fit"));
+                    .or_else(|()| self.fault(span, "X0106", "the value does not fit"));
             }
             if let Some(bits) = integer(number) {
                 let bits = if negative { bits.wrapping_neg() } else { bits };
-                return to.put(at, bits).or_else(|()| self.fault(span, "U0106", "the value does not fit"));
+                return to.put(at, bits).or_else(|()| self.fault(span, "X0106", "the value does not fit"));
             }
         }
         let (generic, symbol, offset) = match rest {
@@ -271,22 +271,22 @@ impl<'a> Lowering<'a> {
             _ => {
                 return self.fault(
                     span,
-                    "U0108",
+                    "X0108",
                     "an initial value that is no literal, and no name with an offset",
                 );
             }
         };
         let (Some(offset), false) = (offset, negative) else {
-            return self.fault(span, "U0106", "the offset of a name is an integer");
+            return self.fault(span, "X0106", "the offset of a name is an integer");
         };
         let constant = match self.names.get(symbol) {
             Some(Global::Variable(v)) if generic => Constant::Generic(*v, offset as i64),
             Some(Global::Variable(v)) => Constant::Variable(*v, offset as i64),
             Some(Global::Function(f)) => Constant::Function(*f),
-            None => return self.fault(span, "U0104", format!("`{symbol}` is not declared")),
+            None => return self.fault(span, "X0104", format!("`{symbol}` is not declared")),
         };
         if to.put(at, 0).is_err() || (width != 4 && width != 8) {
-            return self.fault(span, "U0106", "an address has 4 or 8 bytes");
+            return self.fault(span, "X0106", "an address has 4 or 8 bytes");
         }
         to.relocations.push((at, width as u8, constant));
         Ok(())
