@@ -127,7 +127,7 @@ fn lifted_in_place(module: &mut Module) -> Option<RunTimeSizes> {
             for (d, &size) in operands.iter().skip(1).enumerate() {
                 let known = facts::integer(module, size) == Some(i128::from(*shape.dims.get(d)?));
                 let scalar = module.instr(size).shape.as_array()?;
-                if !known && !(shape.is_dynamic_dim(d) && scalar.element_type == ElementType::S32) {
+                if !(known || shape.is_dynamic_dim(d) && scalar.element_type == ElementType::S32) {
                     return None;
                 }
             }

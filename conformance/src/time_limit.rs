@@ -127,6 +127,9 @@ struct Alarm(Option<(Instant, u64)>);
 impl Alarm {
     /// `None`: there is no thread to look after it.
     fn set(limit: Duration, token: CancellationToken) -> Option<Alarm> {
+        if limit.is_zero() {
+            token.cancel();
+        }
         let watchdog = Watchdog::get();
         let mut deadlines = watchdog.lock();
         if !deadlines.watched {
@@ -173,6 +176,7 @@ mod tests {
         assert_eq!(within(long, || 7), Ok(7));
         assert_eq!(within(Duration::MAX, || 7), Ok(7));
         assert_eq!(within(short, || endless()), Err::<(), _>(Unfinished::TimedOut(short)));
+        assert_eq!(within(Duration::ZERO, poll), Err(Unfinished::TimedOut(Duration::ZERO)));
         // The earliest deadline counts, whichever way they are nested.
         let inner = within(long, || within(short, || endless()));
         assert_eq!(inner, Ok(Err::<(), _>(Unfinished::TimedOut(short))));

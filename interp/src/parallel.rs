@@ -110,8 +110,10 @@ pub(crate) fn pieces<T: Send>(
     let pieces_a_task = pieces_a_task.max(1);
     let span = size.saturating_mul(pieces_a_task);
     if out.len() <= span || alone() {
+        // Pieces may be single elements: the token is asked for once.
+        let token = cancel::current();
         out.chunks_mut(size).enumerate().for_each(|(i, piece)| {
-            cancel::poll();
+            cancel::poll_token(token.as_ref());
             f(i, piece);
         });
         return;

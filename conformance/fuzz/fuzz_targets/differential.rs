@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 /// The results, or the message that the run ended with.
 fn run(name: &str, case: &Case) -> Result<Vec<Vec<ArrayLiteral>>, String> {
     let engine = engine::by_name(name).map_err(|f| f.message)?;
-    let devices = engine::devices(&case.module, None, None).map_err(|f| f.message)?;
+    let devices = engine::devices::stated(&case.module, None, None).map_err(|f| f.message)?;
     let inputs = Inputs::new(&case.module, &case.inputs).map_err(|f| f.message)?;
     match engine.run(&case.module, inputs, &RunOptions { devices, ..RunOptions::default() }) {
         Outcome::Finished(finished) => Ok(finished.results),

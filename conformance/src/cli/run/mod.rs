@@ -1,6 +1,7 @@
 //! `hlo run`: runs programs on an engine and prints their results, or compares them with recorded ones or another engine.
 
 mod certified;
+mod cost;
 mod folder;
 mod jobs;
 mod object;
@@ -10,10 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use hlo::cost::module_cost;
 use hlo::diag::render_all;
 use hlo::{ArrayLiteral, Diagnostic, Diagnostics, Module};
-use hlo_codegen::passes::loops::trip_count;
 use hlo_interp::{Accumulate, Devices};
 
 use super::judging::JudgingOptions;
@@ -281,9 +280,6 @@ struct Ran {
 /// What to do with what is not compiled.
 const OTHER_PLATFORM: &str = "`--platform interpreter` runs it as it is; `--fallback` compiles the rest";
 
-/// Operations on elements that take the interpreter a minute or more.
-const MANY_OPERATIONS: u64 = 100_000_000_000;
-
 /// Elements of all results that are printed beside a comparison.
 const FEW: usize = 10_000;
 
@@ -350,7 +346,7 @@ impl Runner<'_> {
                 return Ok(self.no_results(program, Exit::Unsupported, d));
             }
         }
-        self.estimate(module);
+        cost::estimate(module, &self.phases, self.ui);
         // Inputs may take much longer to make than a program to compile.
         let compile = || Ready::new(self.platform, module);
         let ready = self.platform.is_compiler().then(|| self.phases.during(Phase::Compile, compile));
@@ -370,25 +366,6 @@ impl Runner<'_> {
             }
         }
         Ok(exit)
-    }
-
-    /// Says what the program costs: before it runs where that is much, else once it takes long.
-    fn estimate(&self, module: &Module) {
-        let cost = module_cost(module, &|id| trip_count(module, id));
-        let operations = report::count(cost.operations);
-        let unknown =
-            if cost.unknown_loops { ", one iteration of loops whose number is not known" } else { "" };
-        let mut text = format!("about {operations} operations on elements{unknown}");
-        if let Some((id, most)) = cost.largest {
-            let instr = module.instr(id);
-            let share = most as f64 * 100.0 / cost.operations as f64;
-            text.push_str(&format!("; {share:.0}% of them in %{}, a {}", instr.name, instr.opcode));
-        }
-        if cost.operations < MANY_OPERATIONS {
-            self.phases.estimate(text);
-        } else if !self.ui.quiet {
-            self.ui.raw_error(&format!("  ...      this may take long: {text}\n"));
-        }
     }
 
     /// A refusal of the platform, with what to do about it where nobody asked for that platform.
