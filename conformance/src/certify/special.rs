@@ -96,7 +96,8 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
     if !leaves.iter().any(|leaf| open(&leaf.bounds.hard)) || !case.args.iter().all(|a| known(&a.leaf)) {
         return;
     }
-    let sum = overflowing(case).or_else(|| transformed(case)).unwrap_or_default();
+    let sum = overflowing(case).or_else(|| overflowing_in_parts(case)).or_else(|| transformed(case));
+    let sum = sum.unwrap_or_default();
     for (k, (leaf, t)) in leaves.iter_mut().zip(&case.results).enumerate() {
         if Format::of(t.element_type()).is_none() {
             continue;
@@ -260,6 +261,40 @@ fn overflowing(case: &Case<'_>) -> Option<Vec<Special>> {
         }
     });
     Some(each.collect())
+}
+
+/// The same of a complex dot or convolution: each part of an element is a sum of products of parts.
+fn overflowing_in_parts(case: &Case<'_>) -> Option<Vec<Special>> {
+    let ([a, b], [result]) = (&case.args[..], &case.results[..]) else { return None };
+    let complex = [a.tensor, b.tensor, *result].iter().all(|t| t.element_type().is_complex());
+    let product = matches!(case.opcode(), Opcode::Dot | Opcode::Convolution);
+    if !product || !complex || !case.has_exact_operands() {
+        return None;
+    }
+    let format = sums::manner(case, result.element_type(), 1.0, false)?.accumulator;
+    let to_f64 = |_: ElementType| ElementType::F64;
+    let shapes: Vec<_> = sums::operand_shapes(case).map(|s| retyped(s, &to_f64)).collect();
+    let to = retyped(&case.instr.shape, &to_f64);
+    let probe = Probe::new(case.module, case.instr, &shapes, to, &Regions::Retyped(&to_f64))?;
+    let parts = [a, b].map(|x| Numbers::of(x.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
+    let run = |k: usize, l: usize, of: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
+        let scaled: Vec<f64> = parts[0][k].iter().map(|&x| of(x) * power_of_two(SCALE)).collect();
+        let other: Vec<f64> = parts[1][l].iter().map(|&x| of(x)).collect();
+        let of = |t: &Tensor, each: &[f64]| Value::Array(tensor(ElementType::F64, t.dims(), each));
+        let value = probe.run(case.settings, vec![of(a.tensor, &scaled), of(b.tensor, &other)])?;
+        Some(Numbers::of(value.as_array()?).re)
+    };
+    let limit = format.max * power_of_two(SCALE) * CLEARLY;
+    let mut overflows = vec![false; result.len()];
+    for ([(k, l), (m, n)], sign) in [([(0, 0), (1, 1)], -1.0), ([(0, 1), (1, 0)], 1.0)] {
+        let (x, y) = (run(k, l, &|x| x)?, run(m, n, &|x| x)?);
+        let (x_size, y_size) = (run(k, l, &f64::abs)?, run(m, n, &f64::abs)?);
+        for (i, overflows) in overflows.iter_mut().enumerate() {
+            let (sum, size) = (x[i] + sign * y[i], x_size[i] + y_size[i]);
+            *overflows |= size.is_finite() && (size + sum.abs()) / 2.0 >= limit;
+        }
+    }
+    Some(overflows.into_iter().map(|o| if o { Special::ANY } else { Special::NONE }).collect())
 }
 
 /// Of transforms, whose elements are all made of all elements of a block.

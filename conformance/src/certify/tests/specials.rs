@@ -40,6 +40,15 @@ fn a_sum_overflows_in_some_order_or_in_none() {
     assert_eq!(specials(dot, &[&[3e30, -3e30, 3e30], &[1.0, 1.0, 1.0]], Allowances::STRICT), [Special::NONE]);
 }
 
+/// The real part of each element is a sum of six products, of which some overflow together.
+#[test]
+fn parts_of_complex_sums_overflow_in_some_order_or_in_none() {
+    let text = "HloModule m\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n x = c64[3] complex(p, q)\n r = f32[3] parameter(2)\n y = c64[3] complex(r, q)\n ROOT z = c64[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    let (ones, zeros): (&[f32], &[f32]) = (&[1.0; 3], &[0.0; 3]);
+    assert_eq!(specials(text, &[&[3e38, 3e38, -3e38], zeros, ones], Allowances::STRICT), [Special::ANY]);
+    assert_eq!(specials(text, &[&[3e37, 3e37, -3e37], zeros, ones], Allowances::STRICT), [Special::NONE]);
+}
+
 /// An engine's infinity is explained, its other infinity and a number that is off are not.
 #[test]
 fn what_no_order_gives_is_not_explained() {
