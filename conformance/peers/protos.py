@@ -308,7 +308,7 @@ class Peer:
             texts.append(r.stdout if r.returncode == 0 else r.stderr)
         os.unlink(path)
         # jaxlib's text has computations in another order than its message.
-        texts = ["\n\n".join(sorted(normal_text(t).strip().split("\n\n"))) for t in texts]
+        texts = ["\n\n".join(sorted(block.strip() for block in normal_text(t).split("\n\n"))) for t in texts]
         if texts[0] != texts[1]:
             details.append("read by us as another text: " + first_difference(*texts))
         else:
