@@ -193,7 +193,7 @@ fn bad_messages() {
     for args in [&["verify", &cut][..], &["run", &cut], &["convert", &cut, "-o", &to]] {
         let o = hlo(args);
         ends(&o, 3);
-        assert!(err(&o).contains("error[P0601]: computations[0]: a length of "), "{}", err(&o));
+        assert!(err(&o).contains("error[P0901]: computations[0]: a length of "), "{}", err(&o));
     }
     assert!(!d.path("to.pbtxt").exists());
     let o = hlo(&["convert", &pb, "--to", "pbtxt"]);
@@ -201,7 +201,7 @@ fn bad_messages() {
     let o = hlo(&["verify", &bad]);
     ends(&o, 3);
     assert!(
-        err(&o).contains("error[P0602]: HloInstructionProto has no field \"opcodes\"")
+        err(&o).contains("error[P0902]: HloInstructionProto has no field \"opcodes\"")
             && err(&o).contains("did you mean opcode?"),
         "{}",
         err(&o)

@@ -280,7 +280,7 @@ fn what_a_program_costs_is_said_before() {
     assert!(err(&o).contains(said), "{}", err(&o));
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("time::interpreter", the_interpreter_ends_in_time),
         function("time::loops", loops_end_in_time),

@@ -4,6 +4,7 @@ pub mod bytecode;
 mod infer;
 pub mod mlir;
 pub mod parse;
+pub mod proto;
 mod run;
 mod verify;
 
@@ -60,6 +61,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         .iter()
         .chain(mlir::TABLE)
         .chain(bytecode::TABLE)
+        .chain(proto::TABLE)
         .chain(before)
         .chain(infer::TABLE)
         .chain(after)

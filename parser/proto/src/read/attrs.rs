@@ -4,7 +4,7 @@ use hlo::attrs::{
     CompareType, ConvDims, Direction, Domain, FusionKind, OperandAlias, PaddingDim, SliceDim, Sparsity,
     SparsitySide, Window, WindowDim,
 };
-use hlo::diag::codes::parse::*;
+use hlo::diag::codes::proto::*;
 use hlo::{AttrKey, AttrValue, ComputationId, ConstantValue, ElementType, Opcode, Shape};
 
 use super::{literal, origin, shape, sharding};

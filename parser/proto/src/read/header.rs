@@ -1,7 +1,7 @@
 //! What a module says beside its computations.
 
 use hlo::attrs::{AliasEntry, AliasKind, BufferDonor};
-use hlo::diag::codes::parse::*;
+use hlo::diag::codes::proto::*;
 use hlo::{Diagnostic, Diagnostics, Module, PropagationFlags, Span};
 use rustc_hash::FxHashMap;
 

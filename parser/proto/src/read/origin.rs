@@ -5,7 +5,7 @@ use hlo::attrs::{
     BackendConfig, FileLocation, FrontendAttributes, FrontendValue, Ints, Metadata, OriginalTree,
     OriginalValue, ResultAccuracy, StackFrame, StackTables, Statistics,
 };
-use hlo::diag::codes::parse::*;
+use hlo::diag::codes::proto::*;
 
 use crate::dictionary::is_dictionary;
 use crate::node::Node;

@@ -5,7 +5,7 @@ use hlo::attrs::{
     AxisRef, DeviceAssignment, Ints, Mesh, MeshAxes, NamedSharding, ReplicaGroups, Sharding, ShardingKind,
     TileSharding,
 };
-use hlo::diag::codes::parse::*;
+use hlo::diag::codes::proto::*;
 
 use super::origin::metadata;
 use crate::node::Node;
