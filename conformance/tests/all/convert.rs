@@ -162,7 +162,7 @@ fn nothing_half_written() {
     ends(&o, 5);
     assert!(
         err(&o).contains(
-            "error[U0003]: c: there is no field for a root that is chosen at run time, in `has_dynamic_root`"
+            "error[U0005]: c: there is no field for a root that is chosen at run time, in `has_dynamic_root`"
         ),
         "{}",
         err(&o)
