@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod bytecode;
+pub mod check;
+pub mod convert;
 pub mod encode;
 pub mod ir;
 pub mod print;
