@@ -25,6 +25,7 @@ use crate::frontend::{Program, instruction_count, load, opcodes};
 use crate::guard::{STACK_BYTES, guarded};
 use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
+use crate::mlir::{self, test::TestFunction};
 use crate::policy::Policy;
 use crate::room;
 
@@ -110,6 +111,8 @@ pub enum Work {
     Case(Item),
     /// A program.
     Program(Arc<Listed>),
+    /// A function of StableHLO that checks itself.
+    Test(Arc<TestFunction>),
 }
 
 impl From<Item> for Work {
@@ -124,13 +127,14 @@ impl Work {
         match self {
             Work::Case(item) => item.folder.to_string_lossy().into_owned(),
             Work::Program(listed) => listed.name.clone(),
+            Work::Test(test) => test.name(),
         }
     }
 
     fn report(&self) -> CaseReport {
         match self {
             Work::Case(item) => CaseReport::of(self.name(), item.form()),
-            Work::Program(_) => CaseReport::of(self.name(), "program"),
+            Work::Program(_) | Work::Test(_) => CaseReport::of(self.name(), "program"),
         }
     }
 }
@@ -232,6 +236,7 @@ fn run_limited(item: &Work, options: &CorpusOptions) -> CaseReport {
             Ok(match &owned {
                 Work::Case(item) => run_case(item, &own_options),
                 Work::Program(listed) => run_program_of_folder(listed, &own_options),
+                Work::Test(test) => mlir::test::run(test, &own_options),
             })
         });
         // Nobody listens any more if the time was over.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::engine::distinct_bytes;
 use crate::exit::{Exit, Failure};
 use crate::files::{Source, read_source};
+use crate::mlir;
 use crate::room;
 
 /// Where a program was rejected.
@@ -180,6 +181,9 @@ impl Program {
 
     /// The text, if it is that of the module and of nothing else: not of a program that was pasted with more around it, or one of several.
     pub fn own_text(&self) -> Option<&str> {
+        if mlir::is_mlir(&self.source.text) {
+            return None;
+        }
         let pasted = self.warnings.iter().any(|d| d.code == codes::parse::PASTED_TEXT);
         (!pasted && !self.picked).then_some(&*self.source.text)
     }
@@ -250,6 +254,8 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
             // What was picked is not there.
             exit: match pick {
                 _ if diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) => Exit::Trap,
+                // StableHLO without HLO.
+                _ if mlir::exit_of(&diagnostics).is_some() => mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse),
                 Some(_) if diagnostics.iter().any(|d| d.code == codes::parse::SEVERAL_MODULES) => Exit::Usage,
                 Some(_) | None => Exit::Parse,
             },
@@ -261,9 +267,12 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
     }
 }
 
-/// Parses a text of one module as people paste it, or the one of several that is picked.
+/// Parses a text of one module as people paste it, or the one of several that is picked; MLIR is converted to HLO.
 pub fn parse_pasted(text: &str, pick: Option<&Pick>) -> (Option<Module>, Diagnostics) {
     let memory_bytes = room::text_left().saturating_sub(text.len() as u64);
+    if mlir::is_mlir(text) {
+        return mlir::parse(text, pick, memory_bytes);
+    }
     let options = ParseOptions { memory_bytes, ..ParseOptions::default() };
     let parsed = hlo_parser::parse_pasted(text, &options, pick);
     (parsed.module, parsed.diagnostics)

@@ -137,6 +137,30 @@ fn print(file: &str, options: &Options, ui: &Ui) -> Exit {
     Exit::Ok
 }
 
+/// MLIR has no form of its own that it would print back to: the module must be the same.
+fn check_mlir(file: &str, text: &str, ui: &Ui) -> Exit {
+    let checked = crate::mlir::prints_back(text);
+    let module_equal = checked.is_ok();
+    if ui.json {
+        let errors = Vec::new();
+        ui.object(&RoundTripObject {
+            file,
+            ok: module_equal,
+            stage: Stage::Parse,
+            bytes_equal: false,
+            module_equal,
+            difference: None,
+            errors,
+        });
+    } else {
+        match checked {
+            Ok(()) => ui.detail(format!("{file}: {}", ui.good("same"))),
+            Err(why) => ui.line(format!("{file}: {}: {why}", ui.bad("differs"))),
+        }
+    }
+    if module_equal { Exit::Ok } else { Exit::Differs }
+}
+
 /// Where two texts part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Difference {
@@ -171,6 +195,9 @@ fn check(file: &str, options: &Options, ui: &Ui) -> Exit {
             return exit;
         }
     };
+    if crate::mlir::is_mlir(&source.text) {
+        return check_mlir(file, &source.text, ui);
+    }
     let printed = print_module(&module, &PrintOptions::source(&module));
     let difference = first_difference(&source.text, &printed);
     let module_equal = match &difference {

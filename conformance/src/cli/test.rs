@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::fuzz::parse_shard;
@@ -21,6 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::describe;
 use crate::folder::kind::Kind;
 use crate::folder::{Folder, no_program, scan, summary};
+use crate::mlir::test::{TestFunction, tests_of};
 use crate::report::grouped;
 
 /// Options of `hlo test`.
@@ -67,6 +69,7 @@ Examples:
   hlo test ../shared/corpus/jax --form both
   hlo test cases --filter dot_general --json
 
+Functions of StableHLO that check themselves (check.expect_eq and the like) are cases, too.
 A case is a folder with module.hlo, inputs.npz, expected.npz and case.json. Of what is no case, each program runs on
 inputs.npz beside it or on made inputs, and must agree with the interpreter; of dumps, the forms of a module with each other.";
 
@@ -85,9 +88,20 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             ExpectedFailures::parse(&text).map_err(|f| Failure::usage(format!("{path}: {f}")))?
         }
     };
-    let Folder { cases, programs, others } = scan(&options.folders)?;
+    let Folder { cases, mut programs, others } = scan(&options.folders)?;
     let mut items: Vec<Work> = items(&cases, options.form).into_iter().map(Work::Case).collect();
+    // A file of functions that check themselves is these functions.
+    let mut tests = Vec::new();
+    let mut seen = FxHashSet::default();
+    programs.retain(|listed| {
+        let path = &listed.program.path;
+        let found = if seen.insert(path.clone()) { tests_of(path) } else { Vec::new() };
+        let is_test = !found.is_empty() || tests.iter().any(|t: &TestFunction| t.path == *path);
+        tests.extend(found);
+        !is_test
+    });
     items.extend(programs.into_iter().map(|p| Work::Program(Arc::new(p))));
+    items.extend(tests.into_iter().map(|t| Work::Test(Arc::new(t))));
     if items.is_empty() {
         return Err(no_program(&options.folders, &others));
     }

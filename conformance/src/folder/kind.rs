@@ -110,6 +110,9 @@ fn of(path: &Path, head: &[u8]) -> Kind {
         }
     };
     let text = text.trim_start_matches('\u{feff}');
+    if crate::mlir::is_mlir(text) {
+        return Kind::Program;
+    }
     let is_comment = |line: &str| line.trim_start().starts_with("//");
     let first = text.lines().find(|l| !l.trim().is_empty() && !is_comment(l)).unwrap_or_default();
     if let Some((_, kind)) = FIRST_LINES.iter().find(|(begins, _)| first.starts_with(begins)) {
@@ -174,7 +177,8 @@ mod tests {
         is("m.dot", b"digraph G {\n", Kind::Report("graph"));
         is("m.html", b"<!DOCTYPE html>\n", Kind::Report("web page"));
         is("m.debug_options", b"xla_cpu: true\n", Kind::Report("options"));
-        is("jax_ir0_jit_f.mlir", b"module @jit_f attributes {} {\n", Kind::Unread("MLIR"));
+        is("jax_ir0_jit_f.mlir", b"module @jit_f attributes {} {\n", Kind::Program);
+        is("test.mlir", b"// RUN: stablehlo-translate %s\n\nfunc.func @main() {\n", Kind::Program);
         is("m.hlo.pb", b"\n\x05jit_f\x12\x01", Kind::Unread("serialized proto"));
         is(
             "m.txt",

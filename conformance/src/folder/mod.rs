@@ -202,6 +202,7 @@ fn of_file(path: &Path) -> Vec<Listed> {
         Listed { name, program, forms, passes, inputs: None, expected: None, alone: false }
     };
     let names = match crate::files::read_source(&file) {
+        Ok(source) if crate::mlir::is_mlir(&source.text) => crate::mlir::module_names(&source.text),
         Ok(source) if memchr_headers(&source.text) > 1 => hlo_parser::module_names(&source.text),
         Ok(_) | Err(_) => Vec::new(),
     };

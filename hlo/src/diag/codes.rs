@@ -1,6 +1,8 @@
 //! The codes of all diagnostics, with the pages that `hlo explain` prints. One table a stage.
 
+pub mod bytecode;
 mod infer;
+pub mod mlir;
 pub mod parse;
 mod run;
 mod verify;
@@ -54,7 +56,15 @@ pub fn all() -> impl Iterator<Item = Code> {
     // The verifier's own codes stand before and after those of shape inference.
     let before = verify::TABLE.iter().take_while(|c| c.code < "V0100");
     let after = verify::TABLE.iter().skip_while(|c| c.code < "V0100");
-    parse::TABLE.iter().chain(before).chain(infer::TABLE).chain(after).chain(run::TABLE).map(|&c| Code(c))
+    parse::TABLE
+        .iter()
+        .chain(mlir::TABLE)
+        .chain(bytecode::TABLE)
+        .chain(before)
+        .chain(infer::TABLE)
+        .chain(after)
+        .chain(run::TABLE)
+        .map(|&c| Code(c))
 }
 
 /// Declares codes: `NAME = "V0001" "title" "page",`.

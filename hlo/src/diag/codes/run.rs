@@ -67,4 +67,10 @@ super::codes! {
     UNSUPPORTED_CUSTOM_CALL = "U0002" "custom call not supported by this engine"
         "What a custom call computes is known only to who registered its target, and this engine has no registration under\n\
          that name (or not for these operands).",
+    UNSUPPORTED_STABLEHLO = "U0003" "StableHLO that has no HLO here"
+        "The operation, type or attribute is StableHLO (or of a dialect beside it), and is not converted to HLO, which is what runs.\n\
+         The message names it and says why; docs/stablehlo.md lists all of them.",
+    UNBOUNDED_SHAPE = "U0004" "shape that is not known"
+        "A dimension, `?`, has neither a size nor a bound that follows from the shapes of the arguments and from constants. HLO has\n\
+         sizes and bounds only.",
 }

@@ -103,4 +103,13 @@ super::codes! {
         "The original value of an instruction has a name (or nothing) for each leaf of its shape.",
     RESULT_ACCURACY = "V0042" "result_accuracy where it has no meaning"
         "Only elementary functions (exponential, tanh, ...) take a result_accuracy, and tolerances are not negative.",
+    STABLEHLO_CONSTRAINT = "V0701" "constraint of StableHLO violated"
+        "The specification of StableHLO lists constraints for each operation, (C1), (C2) and so on, and inputs, (I1), (I2). The\n\
+         message names the operation and the constraint that does not hold, and what was found instead.",
+    STABLEHLO_STRUCTURE = "V0702" "operation of StableHLO without what it needs"
+        "An attribute that the operation needs is missing or of another kind, or it has another number of operands, results or\n\
+         regions, or a region does not end with a return.",
+    STABLEHLO_FUNCTION = "V0703" "function that is not there, or calls itself"
+        "A call, composite or custom call names a function that the module does not have, or one that it is in itself: HLO has no\n\
+         recursion.",
 }

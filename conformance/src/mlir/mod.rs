@@ -1,0 +1,113 @@
+//! StableHLO programs: MLIR text to HLO, and StableHLO's own tests.
+//!
+//! A text may have several modules, separated by lines `// -----`, and a module several functions. One function becomes the
+//! program: `main`, the only one, or the one that is picked by name. Spans of the program and of what is found are places
+//! in the text that was given.
+
+mod grid;
+pub mod test;
+
+use hlo::diag::codes;
+use hlo::{Diagnostic, Diagnostics, Module, Span};
+use hlo_mlir::convert::{ConvertOptions, convert, functions};
+use hlo_mlir::print::{PrintOptions, print};
+use hlo_mlir::text::{ReadOptions, parse_part, split};
+use hlo_parser::Pick;
+
+use crate::exit::Exit;
+
+/// Whether a text is MLIR.
+pub fn is_mlir(text: &str) -> bool {
+    hlo_mlir::text::looks_like_mlir(text)
+}
+
+/// What a text and a choice among its modules and functions come to.
+struct Chosen {
+    module: hlo_mlir::ir::Module,
+    function: Option<String>,
+}
+
+fn choose(text: &str, pick: Option<&Pick>, options: &ReadOptions) -> Result<Chosen, Diagnostics> {
+    let parts = split(text);
+    let one = |part: Span, function: Option<String>| {
+        parse_part(text, part, options).map(|module| Chosen { module, function })
+    };
+    let wrong = |message: String| -> Diagnostics {
+        let span = parts.get(1).copied().unwrap_or(Span::new(0, 1));
+        let span = Span::new(span.start as usize, span.start as usize + 1);
+        Diagnostic::error(codes::parse::SEVERAL_MODULES, span, message).into()
+    };
+    match (pick, &parts[..]) {
+        (None, []) => one(Span::new(0, text.len()), None),
+        (None, [only]) => one(*only, None),
+        (None, [..]) => Err(wrong(format!("the text has {} modules; --module picks one", parts.len()))),
+        (Some(Pick::Number(n)), _) => match n.checked_sub(1).and_then(|i| parts.get(i)) {
+            Some(&part) => one(part, None),
+            None => Err(wrong(format!("there is no module {n}: the text has {}", parts.len()))),
+        },
+        (Some(Pick::Name(name)), _) => {
+            for &part in &parts {
+                let chosen = one(part, None)?;
+                if functions(&chosen.module).iter().any(|f| f.1 == name) {
+                    return Ok(Chosen { function: Some(name.clone()), ..chosen });
+                }
+                let top = chosen.module.top().and_then(|top| chosen.module.attr(top, "sym_name"));
+                if let Some(hlo_mlir::ir::Attribute::String { text, .. }) = top.map(|a| chosen.module.get_attribute(a))
+                    && **text == **name
+                {
+                    return Ok(chosen);
+                }
+            }
+            Err(wrong(format!("the text has neither a module nor a function {name}")))
+        }
+    }
+}
+
+/// The program of an MLIR text.
+pub(crate) fn parse(text: &str, pick: Option<&Pick>, memory_bytes: u64) -> (Option<Module>, Diagnostics) {
+    let read = choose(text, pick, &ReadOptions { memory_bytes });
+    let converted = read.and_then(|chosen| {
+        convert(&chosen.module, &ConvertOptions { function: chosen.function, checks: false })
+    });
+    match converted {
+        Ok(converted) => (Some(converted.module), Diagnostics::new()),
+        Err(found) => (None, found),
+    }
+}
+
+/// The names of the modules of a text; empty ones of those that have none.
+pub(crate) fn module_names(text: &str) -> Vec<String> {
+    split(text)
+        .iter()
+        .map(|part| {
+            let after = text[part.range()].split_once("module @").map_or("", |m| m.1);
+            after.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or("").to_owned()
+        })
+        .collect()
+}
+
+/// How a command ends that can do nothing else, by what was found.
+pub(crate) fn exit_of(found: &Diagnostics) -> Option<Exit> {
+    let first = found.iter().find(|d| d.severity == hlo::diag::Severity::Error)?;
+    match first.code.as_str().as_bytes().first() {
+        Some(b'U') => Some(Exit::Unsupported),
+        Some(b'V') => Some(Exit::Verify),
+        _ => None,
+    }
+}
+
+/// Whether each module of a text prints to a text of the same module; where it does not, why.
+pub(crate) fn prints_back(text: &str) -> Result<(), String> {
+    for part in split(text) {
+        let options = ReadOptions::default();
+        let Ok(module) = parse_part(text, part, &options) else { return Err("cannot be parsed".to_owned()) };
+        let once = print(&module, &PrintOptions::default());
+        let Ok(again) = parse_part(&once, Span::new(0, once.len()), &options) else {
+            return Err("what is printed cannot be parsed".to_owned());
+        };
+        if print(&again, &PrintOptions::default()) != once {
+            return Err("what is printed reads back as another module".to_owned());
+        }
+    }
+    Ok(())
+}

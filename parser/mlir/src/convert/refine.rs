@@ -1,0 +1,1 @@
+//! Shapes of arguments to shapes of everything: makes `?` of a module known.

@@ -1,0 +1,36 @@
+#loc4 = loc("-":5:19)
+#loc7 = loc("-":9:28)
+"builtin.module"() <{sym_name = "sharded"}> ({
+  "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "y"=4]>, sym_name = "mesh"}> : () -> () loc(#loc1)
+  "sdy.mesh"() <{mesh = #sdy.mesh<[], device_ids=[3]>, sym_name = "one"}> : () -> () loc(#loc2)
+  "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"x", "y":(1)2, ?}p1, {?}], replicated={"y":(2)2}>}], function_type = (tensor<8x4xf32>) -> tensor<8x4xf32>, res_attrs = [{sdy.sharding = #sdy.sharding<mesh<["x"=2, "y"=4]>, [{}, {"y"}], unreduced={"x"}>}], sym_name = "main"}> ({
+  ^bb0(%arg0: tensor<8x4xf32> loc("-":5:19)):
+    %0 = "sdy.sharding_constraint"(%arg0) <{sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}> : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc5)
+    %1 = "sdy.manual_computation"(%0) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>, manual_axes = #sdy<manual_axes{"x"}>, out_shardings = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}> ({
+    ^bb0(%arg1: tensor<4x4xf32> loc("-":9:28)):
+      %6 = "stablehlo.add"(%arg1, %arg1) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc(#loc8)
+      "sdy.return"(%6) : (tensor<4x4xf32>) -> () loc(#loc9)
+    }) : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc6)
+    %2 = "stablehlo.add"(%1, %1) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {}]>]>} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc10)
+    "sdy.sharding_group"(%2) <{group_id = 5 : i64}> : (tensor<8x4xf32>) -> () loc(#loc11)
+    %3 = "stablehlo.custom_call"(%2) <{call_target_name = "foo"}> {mhlo.sharding = "{replicated}", sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, jk]) {i=8, j=2, k=2} need_replication={k} permutation={i}, custom>} : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc12)
+    %4 = "sdy.sharding_constraint"(%3) <{sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}> : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc13)
+    %5 = "sdy.all_gather"(%4) <{gathering_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, out_sharding = #sdy.sharding<@mesh, [{}, {}]>}> : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc14)
+    "func.return"(%5) : (tensor<8x4xf32>) -> () loc(#loc15)
+  }) : () -> () loc(#loc3)
+}) : () -> () loc(#loc)
+#loc = loc("-":2:1)
+#loc1 = loc("-":3:3)
+#loc2 = loc("-":4:3)
+#loc3 = loc("-":5:3)
+#loc5 = loc("-":7:10)
+#loc6 = loc("-":8:10)
+#loc8 = loc("-":10:12)
+#loc9 = loc("-":11:7)
+#loc10 = loc("-":13:10)
+#loc11 = loc("-":14:5)
+#loc12 = loc("-":15:10)
+#loc13 = loc("-":18:10)
+#loc14 = loc("-":19:10)
+#loc15 = loc("-":20:5)
+
