@@ -51,8 +51,10 @@ pub fn read_beside(path: &Path) -> io::Result<String> {
 pub struct Source {
     /// The path as given, `<stdin>` for `-`.
     pub name: String,
-    /// The text.
+    /// The text; empty of a binary file.
     pub text: String,
+    /// Whether the text is HLO, and not protocol buffers.
+    pub is_hlo: bool,
 }
 
 /// Reads a program; `-` is standard input. A byte order mark before it is no part of it.
@@ -60,21 +62,32 @@ pub struct Source {
 /// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is not UTF-8 (with the offset of the first
 /// bad byte) or too long.
 pub fn read_source(path: &str) -> Result<Source, Failure> {
-    let (name, mut bytes) = if path == "-" {
-        ("<stdin>".to_owned(), read_limited(io::stdin().lock(), "<stdin>", 0)?)
-    } else {
-        let meta = fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
-        if meta.is_dir() {
-            return Err(Failure::usage(format!("{path}: is a folder, not a program")));
-        }
-        let file = File::open(path).map_err(|e| cannot_read(path, &e))?;
-        (path.to_owned(), read_limited(file, path, meta.len())?)
-    };
+    let (name, bytes) = read_bytes(path)?;
+    text_of(name, bytes)
+}
+
+/// Reads the bytes of a program in any format, and gives its name too; `-` is standard input.
+///
+/// Errors: [`Exit::Usage`] if it cannot be read or is a folder, [`Exit::Parse`] if it is too long.
+pub fn read_bytes(path: &str) -> Result<(String, Vec<u8>), Failure> {
+    if path == "-" {
+        return Ok(("<stdin>".to_owned(), read_limited(io::stdin().lock(), "<stdin>", 0)?));
+    }
+    let meta = fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
+    if meta.is_dir() {
+        return Err(Failure::usage(format!("{path}: is a folder, not a program")));
+    }
+    let file = File::open(path).map_err(|e| cannot_read(path, &e))?;
+    Ok((path.to_owned(), read_limited(file, path, meta.len())?))
+}
+
+/// The bytes of a file as HLO text.
+pub(crate) fn text_of(name: String, mut bytes: Vec<u8>) -> Result<Source, Failure> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source { name, text }),
+        Ok(text) => Ok(Source { name, text, is_hlo: true }),
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
             let byte = e.as_bytes()[at];

@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use crate::engine::distinct_bytes;
 use crate::exit::{Exit, Failure};
-use crate::files::{Source, read_source};
+use crate::files::{Source, read_bytes, text_of};
 use crate::mlir;
+use crate::protos::{self, Read, Recorded, with_places};
 use crate::room;
 
 /// Where a program was rejected.
@@ -68,6 +69,12 @@ impl Rejected {
             text: String::new(),
             message: failure.message,
         }
+    }
+
+    /// A file that cannot be read, or is no text.
+    fn unread(file: &str, failure: Failure) -> Self {
+        let stage = if failure.exit == Exit::Parse { Stage::Parse } else { Stage::Read };
+        Self::from_failure(stage, file, failure)
     }
 
     /// Everything found, as people read it.
@@ -162,6 +169,8 @@ pub struct Program {
     pub broken: Diagnostics,
     /// It is the module that was picked out of the text.
     pub picked: bool,
+    /// What the file, a snapshot, recorded of a run.
+    pub recorded: Option<Recorded>,
     /// Times.
     pub times: Times,
 }
@@ -185,7 +194,7 @@ impl Program {
             return None;
         }
         let pasted = self.warnings.iter().any(|d| d.code == codes::parse::PASTED_TEXT);
-        (!pasted && !self.picked).then_some(&*self.source.text)
+        (self.source.is_hlo && !pasted && !self.picked).then_some(&*self.source.text)
     }
 }
 
@@ -205,17 +214,31 @@ pub fn load(path: &str) -> Result<Program, Box<Rejected>> {
 
 /// The same, as somebody wants it.
 pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> {
-    let (source, module, mut warnings, mut times) = parse_file(path, reading.pick.as_ref())?;
+    let file = read_bytes(path).map_err(|f| Box::new(Rejected::unread(path, f)))?;
+    load_bytes(file, reading)
+}
+
+/// The same of what was read of a file, with its name.
+pub(crate) fn load_bytes(file: (String, Vec<u8>), reading: &Reading) -> Result<Program, Box<Rejected>> {
+    let Read { mut source, module, diagnostics: mut warnings, mut times, recorded } =
+        parse_bytes(file, reading.pick.as_ref(), Duration::ZERO)?;
     let picked = reading.pick.is_some();
     let start = Instant::now();
-    let found = hlo::verify::verify(&module);
+    let mut found = hlo::verify::verify(&module);
     times.verify = start.elapsed();
+    // What was read from a message has no text to show places in; its own will do.
+    if !source.is_hlo
+        && !found.is_empty()
+        && let Some((text, placed)) = with_places(&module, &found)
+    {
+        (source.text, found) = (text, placed);
+    }
     if found.has_errors() && reading.unverified {
         let mut broken = Diagnostics::new();
         for d in &found {
             broken.push(Diagnostic { severity: Severity::Warning, ..d.clone() });
         }
-        return Ok(Program { source, module, warnings, broken, picked, times });
+        return Ok(Program { source, module, warnings, broken, picked, recorded, times });
     }
     if found.has_errors() {
         return Err(Box::new(Rejected {
@@ -228,26 +251,43 @@ pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> 
         }));
     }
     warnings.append(found);
-    Ok(Program { source, module, warnings, broken: Diagnostics::new(), picked, times })
+    Ok(Program { source, module, warnings, broken: Diagnostics::new(), picked, recorded, times })
 }
 
 /// A text, its module, what the parser warned of, and the times so far.
 pub type Parsed = (Source, Module, Diagnostics, Times);
 
-/// Reads and parses, without verifying: one module, as people paste them, or the one of several that is picked.
+/// Reads and parses, without verifying: a message, or text of one module, as people paste them, or the one of several that is picked.
 pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejected>> {
     let start = Instant::now();
-    let source = read_source(path).map_err(|f| {
-        let stage = if f.exit == Exit::Parse { Stage::Parse } else { Stage::Read };
-        Box::new(Rejected::from_failure(stage, path, f))
-    })?;
-    let read = start.elapsed();
+    let file = read_bytes(path).map_err(|f| Box::new(Rejected::unread(path, f)))?;
+    let Read { source, module, diagnostics, times, .. } = parse_bytes(file, pick, start.elapsed())?;
+    Ok((source, module, diagnostics, times))
+}
+
+/// What a file says, be it text or protocol buffers; `read` is how long it took to read it.
+fn parse_bytes(
+    (name, bytes): (String, Vec<u8>),
+    pick: Option<&Pick>,
+    read: Duration,
+) -> Result<Read, Box<Rejected>> {
+    if let Some(form) = hlo_proto::sniff(&bytes) {
+        if pick.is_some() {
+            let failure = Failure::usage(format!(
+                "{name}: --module picks one of several in a text, and this is no text"
+            ));
+            return Err(Box::new(Rejected::unread(&name, failure)));
+        }
+        return protos::read(name, bytes, form, read);
+    }
+    let source = text_of(name.clone(), bytes).map_err(|f| Box::new(Rejected::unread(&name, f)))?;
     let start = Instant::now();
     let (module, diagnostics) = parse_pasted(&source.text, pick);
     let parse = start.elapsed();
     match module {
         Some(module) if !diagnostics.has_errors() => {
-            Ok((source, module, diagnostics, Times { read, parse, verify: Duration::ZERO }))
+            let times = Times { read, parse, verify: Duration::ZERO };
+            Ok(Read { source, module, diagnostics, times, recorded: None })
         }
         _ => Err(Box::new(Rejected {
             stage: Stage::Parse,
@@ -255,7 +295,9 @@ pub fn parse_file(path: &str, pick: Option<&Pick>) -> Result<Parsed, Box<Rejecte
             exit: match pick {
                 _ if diagnostics.iter().any(|d| d.code == OUT_OF_MEMORY) => Exit::Trap,
                 // StableHLO without HLO.
-                _ if mlir::exit_of(&diagnostics).is_some() => mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse),
+                _ if mlir::exit_of(&diagnostics).is_some() => {
+                    mlir::exit_of(&diagnostics).unwrap_or(Exit::Parse)
+                }
                 Some(_) if diagnostics.iter().any(|d| d.code == codes::parse::SEVERAL_MODULES) => Exit::Usage,
                 Some(_) | None => Exit::Parse,
             },

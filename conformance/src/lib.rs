@@ -42,6 +42,7 @@ pub mod phase;
 pub mod pieces;
 pub mod policy;
 pub mod process;
+pub mod protos;
 pub mod prove;
 pub mod reduce;
 pub mod replay;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use hlo::diag::render_all;
 use hlo::diag::suggest::did_you_mean;
-use hlo::{ArrayLiteral, Diagnostics, Module};
+use hlo::{ArrayLiteral, Diagnostics};
 use hlo_interp::Devices;
 
 #[cfg(feature = "llvm")]
@@ -45,7 +45,7 @@ Usage: run_hlo_module [FLAGS] --platform=NAME FILE...
   --use_large_float_range       floats over the whole range of exponents (false)
   --isolate_instructions        run every instruction alone, on the reference's operands (false)
   --different_random_seeds      another seed for rng in each iteration (false)
-  --input_format=FORMAT         hlo or txt
+  --input_format=FORMAT         hlo, txt, pb or pbtxt; files are told by their content
   --run_test_hlo_passes, --run_reference_hlo_passes    the interpreter has no passes: both are noted
 
   --xla_cpu_max_isa=ISA         the most that the platform cpu uses: AVX2, AVX512, AVX512_VNNI, AVX512_BF16
@@ -245,17 +245,15 @@ impl Flags {
                 return unsupported(format!("--{flag}: protobuf files are unsupported; give an .npz file"));
             }
         }
-        if !matches!(&*self.input_format, "" | "hlo" | "txt") {
+        if !matches!(&*self.input_format, "" | "hlo" | "txt" | "pb" | "pbtxt") {
             return unsupported(format!(
-                "--input_format={} is unsupported; hlo and txt are",
+                "--input_format={} is unsupported; hlo, txt, pb and pbtxt are",
                 self.input_format
             ));
         }
         for file in &self.files {
             let ending = file.rsplit('.').next().unwrap_or("");
-            if self.input_format.is_empty()
-                && matches!(ending, "pb" | "pbtxt" | "mlir" | "stablehlo" | "riegeli")
-            {
+            if self.input_format.is_empty() && matches!(ending, "mlir" | "stablehlo" | "riegeli") {
                 return unsupported(format!(
                     "{file}: files of kind .{ending} are unsupported; give HLO text"
                 ));
@@ -381,13 +379,20 @@ fn run_file(
 }
 
 fn make_inputs(
-    module: &Module,
+    program: &Program,
     file: &str,
     flags: &Flags,
     iteration: u64,
     limit: u64,
     devices: Devices,
 ) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
+    let module = &program.module;
+    if flags.input.is_empty()
+        && let Some(recorded) = &program.recorded
+        && let Some(arrays) = recorded.arguments_on(module, devices)?
+    {
+        return Ok(arrays);
+    }
     if !flags.input.is_empty() {
         return inputs::read(module, &mut Npz::open(&flags.input, limit)?, devices);
     }
@@ -420,7 +425,7 @@ fn run_once(
             return Ok(Exit::Unsupported);
         }
     }
-    let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
+    let arrays = make_inputs(program, file, flags, iteration, limits.memory_bytes, devices)?;
     if flags.print_literals {
         ui.line("\n** Inputs **");
         print_arrays(ui, "arg", &arrays);
@@ -489,7 +494,7 @@ fn run_isolated(
     let module = &program.module;
     let limits = Limits::default();
     let devices = engine::devices::stated(module, None, None)?;
-    let arrays = make_inputs(module, file, flags, iteration, limits.memory_bytes, devices)?;
+    let arrays = make_inputs(program, file, flags, iteration, limits.memory_bytes, devices)?;
     let seed = if flags.different_seeds { iteration + 1 } else { 42 };
     let run = RunOptions { limits, seed, devices, ..RunOptions::default() };
     let settings = Settings { run, ..Settings::default() };

@@ -7,6 +7,7 @@ mod cache;
 #[cfg(feature = "llvm")]
 mod compile;
 mod completions;
+mod convert;
 mod coverage;
 mod diff_trace;
 mod exec;
@@ -108,6 +109,8 @@ enum Command {
     Verify(verify::Options),
     /// Print programs in one of XLA's styles
     Print(print::Options),
+    /// Convert programs between text and XLA's protocol buffers
+    Convert(convert::Options),
     /// Run all recorded cases below folders
     Test(test::Options),
     /// Run passes on a program and print what they make of it
@@ -154,6 +157,7 @@ impl Command {
         match self {
             Command::Run(o) => o.memory_limit(),
             Command::Test(o) => o.limits.memory_limit,
+            Command::Convert(o) => o.limits.memory_limit,
             Command::Bisect(o) => o.limits.memory_limit,
             Command::Bench(o) => o.limits.memory_limit,
             Command::DiffTrace(o) => o.memory_limit,
@@ -321,6 +325,7 @@ fn command_of(cli: &Cli, ui: &Ui) -> Result<Exit, Failure> {
         Command::Run(o) => run::run(o, ui),
         Command::Verify(o) => verify::run(o, ui),
         Command::Print(o) => print::run(o, ui),
+        Command::Convert(o) => convert::run(o, ui),
         Command::Test(o) => test::run(o, ui),
         Command::Opt(o) => opt::run(o, ui),
         Command::Bisect(o) => bisect::run(o, ui),
@@ -370,6 +375,14 @@ pub(crate) fn load(path: &str, reading: &Reading, ui: &Ui) -> Result<Program, Fa
     let program =
         frontend::load_as(path, reading).map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
     warn(path, &program.source.text, [&program.warnings, &program.broken], ui);
+    Ok(program)
+}
+
+/// The same of what was read of a file already, with its name.
+pub(crate) fn load_read(file: (String, Vec<u8>), reading: &Reading, ui: &Ui) -> Result<Program, Failure> {
+    let program = frontend::load_bytes(file, reading)
+        .map_err(|rejected| rejected.failure(ui.color_errors && !ui.json))?;
+    warn(&program.source.name, &program.source.text, [&program.warnings, &program.broken], ui);
     Ok(program)
 }
 

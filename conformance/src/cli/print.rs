@@ -198,6 +198,11 @@ fn check(file: &str, options: &Options, ui: &Ui) -> Exit {
     if crate::mlir::is_mlir(&source.text) {
         return check_mlir(file, &source.text, ui);
     }
+    if !source.is_hlo {
+        let failure = Failure::usage(format!("{file}: --check-roundtrip takes HLO text"));
+        super::report_failure(ui, &failure);
+        return failure.exit;
+    }
     let printed = print_module(&module, &PrintOptions::source(&module));
     let difference = first_difference(&source.text, &printed);
     let module_equal = match &difference {

@@ -68,6 +68,13 @@ impl Ui {
         out(text);
     }
 
+    /// Bytes as they are.
+    pub fn raw_bytes(&self, bytes: &[u8]) {
+        if !closed() {
+            written(io::stdout().lock().write_all(bytes));
+        }
+    }
+
     /// One JSON object on its own line.
     pub fn object(&self, value: &impl Serialize) {
         match serde_json::to_string(value) {

@@ -7,7 +7,7 @@ use std::path::Path;
 /// What a file is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// HLO text.
+    /// HLO, as text or in protocol buffers.
     Program,
     /// Arrays of numpy.
     Arrays,
@@ -23,7 +23,7 @@ impl Kind {
     /// For people.
     pub fn describe(self) -> &'static str {
         match self {
-            Kind::Program => "HLO text",
+            Kind::Program => "HLO",
             Kind::Arrays => "arrays",
             Kind::Report(what) | Kind::Unread(what) => what,
             Kind::Unknown => "not recognized",
@@ -95,6 +95,9 @@ fn of(path: &Path, head: &[u8]) -> Kind {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if let Some((_, kind)) = BINARY.iter().find(|(magic, _)| head.starts_with(magic)) {
         return *kind;
+    }
+    if hlo_proto::sniff(head).is_some() {
+        return Kind::Program;
     }
     // A character may be cut at the end of what was read.
     let text = match std::str::from_utf8(head) {
@@ -179,7 +182,9 @@ mod tests {
         is("m.debug_options", b"xla_cpu: true\n", Kind::Report("options"));
         is("jax_ir0_jit_f.mlir", b"module @jit_f attributes {} {\n", Kind::Program);
         is("test.mlir", b"// RUN: stablehlo-translate %s\n\nfunc.func @main() {\n", Kind::Program);
-        is("m.hlo.pb", b"\n\x05jit_f\x12\x01", Kind::Unread("serialized proto"));
+        is("m.hlo.pb", b"\n\x05jit_f\x12\x01e\x1a\x03\n\x01e", Kind::Program);
+        is("m.pbtxt", b"name: \"jit_f\"\ncomputations {\n", Kind::Program);
+        is("m.pb", b"\n\x05jit_f\x12\x01", Kind::Unread("serialized proto"));
         is(
             "m.txt",
             b"IR {\n  %0 = f32[] prim::Constant()\n}\n",

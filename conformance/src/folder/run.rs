@@ -19,6 +19,7 @@ use crate::inputs;
 use crate::judge::{Judge, NoVerdict, modes};
 use crate::npz::Npz;
 use crate::policy::Policy;
+use crate::protos::Recorded;
 
 /// What one engine or form came to.
 struct Finding {
@@ -36,14 +37,16 @@ pub fn run_program(listed: &Listed, options: &CorpusOptions) -> CaseReport {
     }
 }
 
-fn loaded(form: &FormFile) -> Result<(Module, usize), Failure> {
+/// The module of a form with values for its elided constants, how many of those there are, and what the file recorded of a run.
+fn loaded(form: &FormFile) -> Result<(Module, usize, Option<Recorded>), Failure> {
     let program = load_as(&form.path.to_string_lossy(), &form.reading());
     let program = program.map_err(|r| Failure::new(r.exit, r.first_line()))?;
-    Ok(with_values(program.module))
+    let (module, elided) = with_values(program.module);
+    Ok((module, elided, program.recorded))
 }
 
 fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<CaseReport, Failure> {
-    let (module, elided) = loaded(&listed.program)?;
+    let (module, elided, snapshot) = loaded(&listed.program)?;
     let report =
         CaseReport { opcodes: opcodes(&module), instructions: instruction_count(&module), ..report.clone() };
     let limit = options.run.limits.memory_bytes;
@@ -64,6 +67,13 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
         }
     }
     let recorded = given.is_some();
+    let mut snapshot_result = None;
+    if let (None, Some(snapshot)) = (&given, &snapshot)
+        && let Some(arrays) = snapshot.arguments_on(&module, devices)?
+    {
+        given = Some(arrays);
+        snapshot_result = snapshot.result_on(devices);
+    }
     let arrays = match given {
         Some(arrays) => arrays,
         None => {
@@ -99,7 +109,7 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
     }
     for form in &listed.forms {
         findings.push(match loaded(form) {
-            Ok((other, _)) => judged(form.label.clone(), &FormEngine::new(form.label.clone(), other)),
+            Ok((other, ..)) => judged(form.label.clone(), &FormEngine::new(form.label.clone(), other)),
             Err(f) => Finding { what: form.label.clone(), exit: f.exit, said: f.message },
         });
     }
@@ -110,6 +120,9 @@ fn run(listed: &Listed, options: &CorpusOptions, report: &CaseReport) -> Result<
             Err(_) if !listed.alone => {}
             Err(failure) => return Err(failure),
         }
+    }
+    if let Some(expected) = snapshot_result {
+        findings.push(against_record(&module, &arrays, &expected, run, options)?);
     }
     if findings.is_empty() {
         notes.push("runs".to_owned());

@@ -191,7 +191,11 @@ pub fn to_parameters(module: &Module, arrays: Vec<ArrayLiteral>) -> Result<Vec<L
     parameter_shapes(module).iter().map(|s| build(s, &mut arrays)).collect()
 }
 
-fn build(shape: &Shape, arrays: &mut impl Iterator<Item = ArrayLiteral>) -> Result<Literal, Failure> {
+/// The value of a shape from its arrays, tuples flattened in order. Errors: [`Exit::Usage`] if there are too few.
+pub(crate) fn build(
+    shape: &Shape,
+    arrays: &mut impl Iterator<Item = ArrayLiteral>,
+) -> Result<Literal, Failure> {
     match shape {
         Shape::Array(_) => arrays
             .next()

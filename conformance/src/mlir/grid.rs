@@ -25,7 +25,11 @@ impl Host for Queue {
     fn infeed(&self, _: u32, shape: &Shape, _: &str) -> Result<Value, String> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let value = next.ok_or("the queue is empty")?;
-        if value.shape().compatible(shape) { Ok(value) } else { Err("the queue has a value of another type".to_owned()) }
+        if value.shape().compatible(shape) {
+            Ok(value)
+        } else {
+            Err("the queue has a value of another type".to_owned())
+        }
     }
 
     fn outfeed(&self, _: u32, _: &Value, _: &str) -> Result<(), String> {
@@ -90,7 +94,8 @@ impl CustomCall for RunParallel {
             return Err(call.unsupported("has not as many operands as the functions have arguments"));
         }
         let mut operands = operands.into_iter();
-        let arguments: Vec<Vec<Value>> = (0..count).map(|_| operands.by_ref().take(arguments).collect()).collect();
+        let arguments: Vec<Vec<Value>> =
+            (0..count).map(|_| operands.by_ref().take(arguments).collect()).collect();
         let options = Options { host: std::sync::Arc::new(Queue(Mutex::new(queue))), ..self.options() };
         let interpreter = Interpreter::new(&module, options);
         let results = interpreter.run_devices(devices, arguments)?;

@@ -52,7 +52,8 @@ fn choose(text: &str, pick: Option<&Pick>, options: &ReadOptions) -> Result<Chos
                     return Ok(Chosen { function: Some(name.clone()), ..chosen });
                 }
                 let top = chosen.module.top().and_then(|top| chosen.module.attr(top, "sym_name"));
-                if let Some(hlo_mlir::ir::Attribute::String { text, .. }) = top.map(|a| chosen.module.get_attribute(a))
+                if let Some(hlo_mlir::ir::Attribute::String { text, .. }) =
+                    top.map(|a| chosen.module.get_attribute(a))
                     && **text == **name
                 {
                     return Ok(chosen);

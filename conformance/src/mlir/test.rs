@@ -133,7 +133,9 @@ fn passes(
     let result = Interpreter::new(&program.module, options).run(Vec::new()).map_err(|e| {
         let exit = match e.kind {
             ErrorKind::Unsupported => Exit::Unsupported,
-            ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory | ErrorKind::Arguments => Exit::Trap,
+            ErrorKind::Trap | ErrorKind::OutOfFuel | ErrorKind::OutOfMemory | ErrorKind::Arguments => {
+                Exit::Trap
+            }
         };
         (exit, e.to_string())
     })?;

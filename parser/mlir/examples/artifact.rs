@@ -43,7 +43,8 @@ fn main() -> std::process::ExitCode {
 }
 
 fn every_version(folder: &str, versions: &[String]) -> std::process::ExitCode {
-    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "bc"));
     for path in files {
         let file = std::fs::read(&path).expect("the file can be read");
@@ -54,9 +55,17 @@ fn every_version(folder: &str, versions: &[String]) -> std::process::ExitCode {
             });
             let (extension, bytes) = match result {
                 Ok(bytes) => ("out", bytes),
-                Err(errors) => ("err", errors.iter().map(|e| format!("{}: {}\n", e.code.as_str(), e.message)).collect::<String>().into_bytes()),
+                Err(errors) => (
+                    "err",
+                    errors
+                        .iter()
+                        .map(|e| format!("{}: {}\n", e.code.as_str(), e.message))
+                        .collect::<String>()
+                        .into_bytes(),
+                ),
             };
-            std::fs::write(path.with_extension(format!("{version}.{extension}")), bytes).expect("the file can be written");
+            std::fs::write(path.with_extension(format!("{version}.{extension}")), bytes)
+                .expect("the file can be written");
         }
     }
     0.into()

@@ -1,7 +1,7 @@
 //! What the check dialect means: whether two results are as near as a check asks.
 
-use hlo::{ArrayLiteral, ElementType, with_buffer};
 use hlo::literal::Bits;
+use hlo::{ArrayLiteral, ElementType, with_buffer};
 
 pub use crate::convert::{Check, CheckKind};
 
@@ -16,7 +16,12 @@ pub fn compare(kind: CheckKind, actual: &ArrayLiteral, expected: &ArrayLiteral) 
         let passes = x.iter().zip(y).all(|(x, y)| near(kind, ty.real_part(), *x, *y));
         if !passes {
             let index = index_of(&actual.dims, i);
-            return Err(format!("element {index:?} is {}, not {}{}", show(ty, x), show(ty, y), asked(kind, ty, x, y)));
+            return Err(format!(
+                "element {index:?} is {}, not {}{}",
+                show(ty, x),
+                show(ty, y),
+                asked(kind, ty, x, y)
+            ));
         }
     }
     Ok(())
@@ -121,7 +126,11 @@ fn asked(kind: CheckKind, ty: ElementType, x: &[Number], y: &[Number]) -> String
         CheckKind::Equal => String::new(),
         CheckKind::Almost(tolerance) => format!(" (tolerance {tolerance})"),
         CheckKind::Close { min, max } => {
-            let apart = x.iter().zip(y).map(|(x, y)| ulps(ty.real_part(), *x, *y)).max_by_key(|n| n.unwrap_or(u64::MAX));
+            let apart = x
+                .iter()
+                .zip(y)
+                .map(|(x, y)| ulps(ty.real_part(), *x, *y))
+                .max_by_key(|n| n.unwrap_or(u64::MAX));
             let apart = match apart.flatten() {
                 Some(n) => n.to_string(),
                 None => "any number of".to_owned(),
@@ -142,7 +151,10 @@ mod tests {
     use std::sync::Arc;
 
     fn row(values: &[f32]) -> ArrayLiteral {
-        ArrayLiteral { dims: Dims::from_slice(&[values.len() as i64]), buffer: Arc::new(Buffer::F32(values.to_vec())) }
+        ArrayLiteral {
+            dims: Dims::from_slice(&[values.len() as i64]),
+            buffer: Arc::new(Buffer::F32(values.to_vec())),
+        }
     }
 
     #[test]
@@ -160,7 +172,10 @@ mod tests {
         assert_eq!(compare(close(0, 2), &row(&[tiny]), &row(&[-tiny])), Ok(()));
         assert!(compare(close(0, 1), &row(&[tiny]), &row(&[-tiny])).is_err());
         assert!(compare(close(3, 5), &row(&[tiny]), &row(&[-tiny])).is_err(), "too near");
-        assert!(compare(close(0, u64::MAX), &row(&[f32::NAN]), &row(&[1.0])).is_err(), "a NaN is near no number");
+        assert!(
+            compare(close(0, u64::MAX), &row(&[f32::NAN]), &row(&[1.0])).is_err(),
+            "a NaN is near no number"
+        );
     }
 
     #[test]

@@ -49,8 +49,8 @@ fn bytecode_and_text_give_one_tree() {
 
 /// Versions after which something changed, and the ends.
 const VERSIONS: [&str; 16] = [
-    "0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "0.20.0", "1.0.0", "1.3.0", "1.5.0", "1.6.0", "1.10.0", "1.11.0", "1.13.0",
-    "1.17.0", "1.18.0", "1.20.0",
+    "0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "0.20.0", "1.0.0", "1.3.0", "1.5.0", "1.6.0", "1.10.0",
+    "1.11.0", "1.13.0", "1.17.0", "1.18.0", "1.20.0",
 ];
 
 #[test]
@@ -64,9 +64,14 @@ fn what_is_written_is_read_alike() {
                 Ok(again) => {
                     let header = bytecode::header(&again).expect("a header");
                     assert_eq!((header.version, header.format), (Some(version), version.format()));
-                    let read = bytecode::read(&again).unwrap_or_else(|errors| panic!("{name} {version}: {errors:?}"));
+                    let read = bytecode::read(&again)
+                        .unwrap_or_else(|errors| panic!("{name} {version}: {errors:?}"));
                     assert_eq!(text(&read), text(&module), "{name} {version}");
-                    assert_eq!(bytecode::write(&read, version).expect("written once"), again, "{name} {version}");
+                    assert_eq!(
+                        bytecode::write(&read, version).expect("written once"),
+                        again,
+                        "{name} {version}"
+                    );
                     written.push(version);
                 }
                 Err(errors) => {
@@ -83,8 +88,11 @@ fn what_is_written_is_read_alike() {
             "sharded" => "1.11.0",
             _ => "0.9.0",
         };
-        let expected: Vec<Version> =
-            VERSIONS.iter().map(|v| v.parse().expect("a version")).filter(|v| *v >= first.parse().expect("a version")).collect();
+        let expected: Vec<Version> = VERSIONS
+            .iter()
+            .map(|v| v.parse().expect("a version"))
+            .filter(|v| *v >= first.parse().expect("a version"))
+            .collect();
         assert_eq!(written, expected, "{name}");
     }
 }
@@ -102,7 +110,10 @@ fn what_a_version_lacks_is_refused_by_name() {
         assert!(messages.contains(&part), "{part}: {messages:#?}");
     }
     let paths: Vec<&str> = errors.iter().flat_map(|e| &e.notes).map(String::as_str).collect();
-    assert!(paths.iter().any(|path| path.contains("@main / stablehlo.exponential (operation 3)")), "{paths:#?}");
+    assert!(
+        paths.iter().any(|path| path.contains("@main / stablehlo.exponential (operation 3)")),
+        "{paths:#?}"
+    );
     for version in ["0.8.0", "1.21.0"] {
         let errors = bytecode::write(&module, version.parse().expect("a version")).expect_err("out of range");
         let message = &errors.iter().next().expect("an error").message;

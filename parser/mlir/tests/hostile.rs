@@ -27,7 +27,9 @@ fn read(what: &str, bytes: &[u8]) -> bool {
                     let read = bytecode::read(&again);
                     assert!(read.is_ok(), "{what}: what was written is not read: {read:?}");
                 }
-                Err(errors) => assert!(errors.iter().all(|e| e.code.as_str().starts_with('U')), "{what}: {errors:?}"),
+                Err(errors) => {
+                    assert!(errors.iter().all(|e| e.code.as_str().starts_with('U')), "{what}: {errors:?}")
+                }
             }
             true
         }
@@ -46,7 +48,10 @@ fn read(what: &str, bytes: &[u8]) -> bool {
 fn every_truncation_is_refused() {
     for (name, bytes) in files("bc") {
         for length in 0..bytes.len() {
-            assert!(!read(&format!("{name} cut to {length}"), &bytes[..length]), "{name} cut to {length} is read");
+            assert!(
+                !read(&format!("{name} cut to {length}"), &bytes[..length]),
+                "{name} cut to {length} is read"
+            );
         }
     }
 }
@@ -81,7 +86,8 @@ fn damaged_exports_are_read_or_refused() {
         }
         let mut changed = bytes.clone();
         for at in 0..bytes.len() {
-            for value in [0x00, 0x01, 0x7F, 0x80, 0xFF, bytes[at].wrapping_add(4), bytes[at].wrapping_sub(4)] {
+            for value in [0x00, 0x01, 0x7F, 0x80, 0xFF, bytes[at].wrapping_add(4), bytes[at].wrapping_sub(4)]
+            {
                 changed[at] = value;
                 check(&format!("with 0x{value:02x} at {at}"), &changed);
             }
@@ -150,8 +156,14 @@ impl File {
         let mut out = b"ML\xEFR".to_vec();
         varint(&mut out, 6);
         out.extend_from_slice(b"by hand\0");
-        let sections =
-            [(1, &self.dialects), (3, &self.lengths), (2, &self.entries), (4, &self.ir), (0, &strings), (8, &self.properties)];
+        let sections = [
+            (1, &self.dialects),
+            (3, &self.lengths),
+            (2, &self.entries),
+            (4, &self.ir),
+            (0, &strings),
+            (8, &self.properties),
+        ];
         for (id, section) in sections {
             out.push(id);
             varint(&mut out, section.len() as u64);
@@ -209,7 +221,8 @@ fn attributes_that_contain_themselves_are_refused() {
     let pair = File::new().entries(&[unknown(), (0, varints(&[0, 1, 2])), (0, varints(&[0, 1, 1]))], &[]);
     assert_eq!(refused(&with_dictionary(pair, 2)), ("P0809", "attribute 2 contains itself".to_owned()));
     // type attribute -> tensor with an encoding -> type attribute
-    let through = File::new().entries(&[unknown(), (0, varints(&[6, 0]))], &[(0, varints(&[14, 1, 0, 1])), (0, varints(&[5]))]);
+    let through = File::new()
+        .entries(&[unknown(), (0, varints(&[6, 0]))], &[(0, varints(&[14, 1, 0, 1])), (0, varints(&[5]))]);
     assert_eq!(refused(&with_dictionary(through, 1)), ("P0809", "attribute 1 contains itself".to_owned()));
     // A function type of itself.
     let ty = File::new().entries(&[unknown(), (0, varints(&[6, 0]))], &[(1, varints(&[8, 1, 0, 0]))]);
@@ -268,7 +281,9 @@ fn operations_may_be_nested_deeply() {
 
 #[test]
 fn announced_values_and_blocks_are_bounded_by_the_file() {
-    for (blocks, values) in [(1u64 << 40, 1u64), (1, 1 << 40), (u64::MAX, 0), (1, u64::MAX), (200, 1), (1, 200)] {
+    for (blocks, values) in
+        [(1u64 << 40, 1u64), (1, 1 << 40), (u64::MAX, 0), (1, u64::MAX), (200, 1), (1, 200)]
+    {
         let mut file = File::new();
         file.ir = File::module(&varints(&[blocks, values, 0, 0, 0, 0, 0, 0, 0]));
         assert_eq!(refused(&file).0, "P0803", "{blocks} {values}");
@@ -291,7 +306,10 @@ fn announced_values_and_blocks_are_bounded_by_the_file() {
 fn what_is_out_of_range_is_said() {
     let mut file = File::new();
     file.ir = File::module(&varints(&[1, 0, 1 << 1, 9]));
-    assert_eq!(refused(&file), ("P0805", "name of an operation 9 is named, but the last one is 0".to_owned()));
+    assert_eq!(
+        refused(&file),
+        ("P0805", "name of an operation 9 is named, but the last one is 0".to_owned())
+    );
     let mut file = File::new();
     // An operation with an operand, where there is no value.
     let mut region = varints(&[1, 0, 1 << 1, 0]);
@@ -323,7 +341,10 @@ fn unknown_dialects_codes_and_versions_are_named() {
     let mut file = File::new().entries(&[unknown(), (1, varints(&[99]))], &[]);
     file.strings[2] = b"vhlo".to_vec();
     let file = with_dictionary(file, 1);
-    assert_eq!(refused(&file), ("P0807", "99 is the code of no attribute of dialect vhlo that is known".to_owned()));
+    assert_eq!(
+        refused(&file),
+        ("P0807", "99 is the code of no attribute of dialect vhlo that is known".to_owned())
+    );
     let mut file = with_dictionary(File::new().entries(&[unknown(), (1, varints(&[1, 0]))], &[]), 1);
     file.strings[2] = b"other".to_vec();
     assert_eq!(refused(&file), ("P0811", "the encodings of dialect other are not known".to_owned()));
@@ -356,12 +377,18 @@ fn constants_fit_their_types() {
         (0, entry)
     };
     let with = |dims: &[u64], bytes: usize| {
-        with_dictionary(File::new().entries(&[unknown(), dense(bytes)], &[tensor(dims), (0, varints(&[5]))]), 1)
+        with_dictionary(
+            File::new().entries(&[unknown(), dense(bytes)], &[tensor(dims), (0, varints(&[5]))]),
+            1,
+        )
     };
     // Read, but no dictionary.
     assert_eq!(refused(&with(&[2], 8)).0, "P0812");
     assert_eq!(refused(&with(&[1 << 40, 1 << 20], 4)).0, "P0812");
-    assert_eq!(refused(&with(&[2], 7)), ("P0808", "dense elements: 7 bytes of data for 2 elements of 4 bytes".to_owned()));
+    assert_eq!(
+        refused(&with(&[2], 7)),
+        ("P0808", "dense elements: 7 bytes of data for 2 elements of 4 bytes".to_owned())
+    );
     assert_eq!(refused(&with(&[1 << 40, 1 << 20], 8)).0, "P0808");
     assert_eq!(refused(&with(&[1 << 40, 1 << 40], 4)).0, "P0808");
 }

@@ -200,7 +200,11 @@ fn bench<'a>(
 ) -> Result<Object<'a>, Failure> {
     let reading = options.read.reading();
     let pick = reading.pick.as_ref();
-    let (parse, _) = median(5, || parse_pasted(&program.source.text, pick));
+    let parse = if program.source.is_hlo {
+        median(5, || parse_pasted(&program.source.text, pick)).0
+    } else {
+        program.times.parse
+    };
     let module = &program.module;
     let devices = engine::devices::choose(module, None, None)?.devices;
     if options.files.len() > 1 && options.trace.is_some() {

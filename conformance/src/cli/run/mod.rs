@@ -397,14 +397,21 @@ impl Runner<'_> {
 
     fn make_inputs(
         &self,
-        module: &Module,
+        program: &Program,
         seed: u64,
         devices: Devices,
     ) -> Result<Vec<Vec<ArrayLiteral>>, Failure> {
         let limit = self.options.limits.memory_limit;
+        let module = &program.module;
         if let Some(path) = &self.job.inputs {
             let arrays = inputs::read(module, &mut Npz::open(path, limit)?, devices)?;
             self.ui.detail(format!("  inputs   {path}"));
+            return Ok(arrays);
+        }
+        if let Some(recorded) = &program.recorded
+            && let Some(arrays) = recorded.arguments_on(module, devices)?
+        {
+            self.ui.detail("  inputs   those of the snapshot");
             return Ok(arrays);
         }
         let range = inputs::range_beside(&self.job.program)?;
@@ -450,12 +457,28 @@ impl Runner<'_> {
             }
             return Ok(Ok(Some(Expected { from: path.clone(), arrays, checks })));
         }
+        if let Some(arrays) = self.recorded_result(program, run.devices) {
+            let shapes = result_arrays(module);
+            let fit = arrays[0].len() == shapes.len()
+                && arrays[0].iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
+            if !fit {
+                return Err(Failure::usage("the snapshot's result does not fit the program"));
+            }
+            let checks = shapes.iter().map(|s| self.check_for(s.element_type)).collect();
+            return Ok(Ok(Some(Expected { from: "the snapshot's result".into(), arrays, checks })));
+        }
         let Some(reference) = self.reference else { return Ok(Ok(None)) };
         let inputs = Inputs { host: feeds.host(run.devices)?, ..Inputs::new(module, arguments)? };
         Ok(reference.run(module, inputs, run).into_results().map(|f| {
             let checks = f.results[0].iter().map(|r| self.check_for(r.buffer.element_type())).collect();
             Some(Expected { from: reference.name().to_owned(), arrays: f.results, checks })
         }))
+    }
+
+    /// The result that a snapshot recorded on its own arguments, if the run is on these.
+    fn recorded_result(&self, program: &Program, devices: Devices) -> Option<Vec<Vec<ArrayLiteral>>> {
+        let own = self.job.inputs.is_none() && self.job.finding.is_none();
+        program.recorded.as_ref().filter(|_| own)?.result_on(devices)
     }
 
     fn tolerance_given(&self) -> bool {
@@ -482,7 +505,7 @@ impl Runner<'_> {
         let seed = self.options.seed.wrapping_add(iteration);
         let devices = chosen.devices;
         let before = self.phases.spent(Phase::Inputs);
-        let arguments = self.phases.during(Phase::Inputs, || self.make_inputs(module, seed, devices))?;
+        let arguments = self.phases.during(Phase::Inputs, || self.make_inputs(program, seed, devices))?;
         let inputs_time = self.phases.spent(Phase::Inputs) - before;
         if let Some(path) = &self.options.save_inputs {
             npz::write(Path::new(path), &named("arg", &arguments))?;
@@ -500,6 +523,7 @@ impl Runner<'_> {
         };
         if let Some(reference) = self.reference
             && self.job.expected.is_none()
+            && self.recorded_result(program, devices).is_none()
             && !self.tolerance_given()
             && !self.options.watch.any()
         {

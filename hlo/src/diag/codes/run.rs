@@ -73,4 +73,7 @@ super::codes! {
     UNBOUNDED_SHAPE = "U0004" "shape that is not known"
         "A dimension, `?`, has neither a size nor a bound that follows from the shapes of the arguments and from constants. HLO has\n\
          sizes and bounds only.",
+    UNSUPPORTED_IN_PROTO = "U0005" "XLA's protocol buffers have no field for this"
+        "The program says something for which HloModuleProto has no field, so that it cannot be written in that form without losing\n\
+         it. docs/formats.md lists what that is. The message names the instruction and the attribute.",
 }

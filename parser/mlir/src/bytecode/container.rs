@@ -269,10 +269,8 @@ fn read_dialects<'a>(
         if has_version {
             let found = cursor.section()?;
             if found.section != Section::DialectVersion {
-                let message = format!(
-                    "the version of dialect {name} should follow, not a {}",
-                    found.section.name()
-                );
+                let message =
+                    format!("the version of dialect {name} should follow, not a {}", found.section.name());
                 return Err(cursor.error(codes::BAD_SECTION, found.header, message));
             }
         }

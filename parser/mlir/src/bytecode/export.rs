@@ -179,7 +179,9 @@ fn read_aval(table: Table<'_>) -> Fallible<Aval> {
     match table.byte(aval::KIND)?.unwrap_or(0) {
         0 => {}
         aval::TOKEN => return Ok(Aval::Token),
-        kind => return Err(error(table.at, format!("types are arrays or tokens, this one is of kind {kind}"))),
+        kind => {
+            return Err(error(table.at, format!("types are arrays or tokens, this one is of kind {kind}")));
+        }
     }
     let number = table.byte(aval::ELEMENT)?.unwrap_or(0);
     let Some(&element) = ELEMENTS.get(usize::from(number)) else {

@@ -186,9 +186,8 @@ impl Converter<'_> {
                 (last.unwrap_or(0), true)
             }
         };
-        let attrs = Attrs::new()
-            .with(AttrKey::K, AttrValue::Int(k))
-            .with(AttrKey::Largest, AttrValue::Bool(largest));
+        let attrs =
+            Attrs::new().with(AttrKey::K, AttrValue::Int(k)).with(AttrKey::Largest, AttrValue::Bool(largest));
         let shape = Shape::tuple(shapes.iter().cloned());
         let id = self.emit(Opcode::Topk, shape, &[x], attrs);
         self.bind_tuple(op, id)
@@ -255,7 +254,9 @@ impl Converter<'_> {
         };
         let operands = self.operands(op)?;
         let shape = self.result_shape(op)?;
-        let Some(result) = shape.as_array() else { return self.structure(op, "has a result that is no tensor") };
+        let Some(result) = shape.as_array() else {
+            return self.structure(op, "has a result that is no tensor");
+        };
         let dims = result.dims.to_vec();
         let given = self.ints_or(op, "broadcast_dimensions", Vec::new)?;
         let mut wide = Vec::new();

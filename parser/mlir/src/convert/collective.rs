@@ -48,7 +48,10 @@ impl Converter<'_> {
                 return self.unsupported(op, "groups given by the axes of a mesh");
             }
             let groups = self.rows(op, "replica_groups")?;
-            attrs.set(AttrKey::ReplicaGroups, AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))));
+            attrs.set(
+                AttrKey::ReplicaGroups,
+                AttrValue::ReplicaGroups(Box::new(ReplicaGroups::Lists(groups))),
+            );
         }
         if takes(AttrKey::UseGlobalDeviceIds) && self.bool_or(op, "use_global_device_ids", false)? {
             attrs.set(AttrKey::UseGlobalDeviceIds, AttrValue::Bool(true));

@@ -212,16 +212,22 @@ impl Converter<'_> {
     pub(super) fn einsum(&mut self, op: OpId) -> Convert<()> {
         let operands: [_; 2] = self.exactly(op)?;
         let config = self.string(op, "einsum_config").unwrap_or_default();
-        let Some(((a, b), out)) = config.split_once("->").and_then(|(i, o)| Some((i.split_once(',')?, o))) else {
+        let Some(((a, b), out)) = config.split_once("->").and_then(|(i, o)| Some((i.split_once(',')?, o)))
+        else {
             return self.unsupported(op, format!("einsum `{config}`"));
         };
         let [a, b, out]: [Vec<u8>; 3] = [a, b, out].map(|s| s.trim().bytes().collect());
-        let letters = [&a, &b, &out].iter().all(|s| {
-            s.iter().enumerate().all(|(i, l)| l.is_ascii_alphabetic() && !s[..i].contains(l))
-        });
+        let letters = [&a, &b, &out]
+            .iter()
+            .all(|s| s.iter().enumerate().all(|(i, l)| l.is_ascii_alphabetic() && !s[..i].contains(l)));
         let at = |s: &[u8], l: u8| s.iter().position(|&x| x == l).map(|i| i as i64);
         let kept = |s: &[u8], other: &[u8]| s.iter().all(|l| out.contains(l) || other.contains(l));
-        if !letters || !kept(&a, &b) || !kept(&b, &a) || a.len() != self.dims_of(operands[0]).len() || b.len() != self.dims_of(operands[1]).len() {
+        if !letters
+            || !kept(&a, &b)
+            || !kept(&b, &a)
+            || a.len() != self.dims_of(operands[0]).len()
+            || b.len() != self.dims_of(operands[1]).len()
+        {
             return self.unsupported(op, format!("einsum `{config}`"));
         }
         let shared = |wanted: bool| -> Vec<u8> {
@@ -234,13 +240,17 @@ impl Converter<'_> {
             .with(AttrKey::RhsBatchDims, list(&places(&b, &batch)))
             .with(AttrKey::LhsContractingDims, list(&places(&a, &contracting)))
             .with(AttrKey::RhsContractingDims, list(&places(&b, &contracting)));
-        let free = |s: &[u8]| -> Vec<u8> { s.iter().copied().filter(|l| !batch.contains(l) && !contracting.contains(l)).collect() };
+        let free = |s: &[u8]| -> Vec<u8> {
+            s.iter().copied().filter(|l| !batch.contains(l) && !contracting.contains(l)).collect()
+        };
         let order: Vec<u8> = batch.iter().copied().chain(free(&a)).chain(free(&b)).collect();
         let shape = self.result_shape(op)?;
-        let Some(result) = shape.as_array().filter(|s| s.rank() == out.len() && order.len() == out.len()) else {
+        let Some(result) = shape.as_array().filter(|s| s.rank() == out.len() && order.len() == out.len())
+        else {
             return self.structure(op, "has a result of another rank than its labels");
         };
-        let dims: Vec<i64> = order.iter().filter_map(|&l| at(&out, l)).map(|i| result.dims[i as usize]).collect();
+        let dims: Vec<i64> =
+            order.iter().filter_map(|&l| at(&out, l)).map(|i| result.dims[i as usize]).collect();
         let plain = hlo::Shape::array(result.element_type, &dims);
         let id = self.emit(Opcode::Dot, plain, &operands, attrs);
         let permutation: Vec<i64> = out.iter().filter_map(|&l| at(&order, l)).collect();

@@ -4,8 +4,8 @@
 //! one result. A loop has one parameter, the value that it carries or a tuple of them; a branch has one, of what it uses of
 //! outside. Values that regions use of outside become operands.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs, FrontendAttributes};
 use hlo::attrs::misc::FrontendValue;
+use hlo::attrs::{AttrKey, AttrValue, Attrs, FrontendAttributes};
 use hlo::diag::Diagnostic;
 use hlo::diag::codes;
 use hlo::{ComputationId, ElementType, InstrId, Opcode, Shape};
@@ -93,7 +93,9 @@ impl<'m> Converter<'m> {
     fn callees(&self, op: OpId) -> Vec<&'m str> {
         match self.m.op_name(op) {
             "func.call" => self.symbol(op, "callee").into_iter().collect(),
-            "stablehlo.composite" | "mhlo.composite" => self.symbol(op, "decomposition").into_iter().collect(),
+            "stablehlo.composite" | "mhlo.composite" => {
+                self.symbol(op, "decomposition").into_iter().collect()
+            }
             "stablehlo.custom_call" | "mhlo.custom_call" => self.symbols(op, "called_computations"),
             "interpreter.run_parallel" => {
                 let mut names = self.symbols(op, "programs");
@@ -111,10 +113,12 @@ impl<'m> Converter<'m> {
         for &row in rows {
             match self.m.get_attribute(row) {
                 Attribute::Symbol { root, .. } => found.push(self.m.text(*root)),
-                Attribute::Array(parts) => found.extend(parts.iter().filter_map(|&p| match self.m.get_attribute(p) {
-                    Attribute::Symbol { root, .. } => Some(self.m.text(*root)),
-                    _ => None,
-                })),
+                Attribute::Array(parts) => {
+                    found.extend(parts.iter().filter_map(|&p| match self.m.get_attribute(p) {
+                        Attribute::Symbol { root, .. } => Some(self.m.text(*root)),
+                        _ => None,
+                    }))
+                }
                 _ => {}
             }
         }
@@ -296,7 +300,8 @@ impl<'m> Converter<'m> {
                     [one] => one.clone(),
                     _ => Shape::tuple(shapes.iter().cloned()),
                 };
-                let parameter = self.parameter(0, shape, if state.len() == 1 { Some(state[0]) } else { None });
+                let parameter =
+                    self.parameter(0, shape, if state.len() == 1 { Some(state[0]) } else { None });
                 let mut parts = Vec::new();
                 for (i, &value) in state.iter().enumerate() {
                     let id = if state.len() == 1 { parameter } else { self.get(parameter, i) };
@@ -338,7 +343,11 @@ impl<'m> Converter<'m> {
     pub(super) fn while_loop(&mut self, op: OpId) -> Convert<()> {
         let count = self.operand_values(op).len();
         if self.m.op(op).results.len() != count {
-            return self.constraint(op, "C3", format!("{} results of {count} operands", self.m.op(op).results.len()));
+            return self.constraint(
+                op,
+                "C3",
+                format!("{} results of {count} operands", self.m.op(op).results.len()),
+            );
         }
         let mut operands = self.operands(op)?;
         for value in self.captures.get(&op).cloned().unwrap_or_default() {
@@ -433,7 +442,10 @@ impl<'m> Converter<'m> {
                 entry("composite.name", self.string(op, "name").unwrap_or_default().to_owned()),
                 entry("composite.version", self.int_or(op, "version", 0)?.to_string()),
             ];
-            attrs.set(AttrKey::FrontendAttributes, AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries })));
+            attrs.set(
+                AttrKey::FrontendAttributes,
+                AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries })),
+            );
         }
         let id = self.emit(Opcode::Call, shape, &operands, attrs);
         if shapes.len() == 1 {
@@ -453,7 +465,8 @@ impl<'m> Converter<'m> {
             return self.fail(codes::STABLEHLO_FUNCTION, op, message);
         }
         for (i, (parameter, &operand)) in parameters.iter().zip(operands).enumerate() {
-            let fits = parameter.is_some_and(|p| self.out.instr(p).shape.compatible(&self.out.instr(operand).shape));
+            let fits =
+                parameter.is_some_and(|p| self.out.instr(p).shape.compatible(&self.out.instr(operand).shape));
             if !fits {
                 let d = Diagnostic::error(
                     codes::STABLEHLO_FUNCTION,

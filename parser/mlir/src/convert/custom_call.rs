@@ -57,7 +57,9 @@ impl Converter<'_> {
                     Some(a) => BackendConfig::Raw(self.dictionary_text(a).into()),
                     None => continue,
                 },
-                Some(_) => return self.unsupported(op, format!("`{key}` is neither a string nor a dictionary")),
+                Some(_) => {
+                    return self.unsupported(op, format!("`{key}` is neither a string nor a dictionary"));
+                }
             };
             attrs.set(AttrKey::BackendConfig, AttrValue::BackendConfig(Box::new(config)));
         }
@@ -79,7 +81,9 @@ impl Converter<'_> {
             attrs.set(AttrKey::OutputToOperandAliasing, AttrValue::OperandAliasing(aliases.into()));
         }
         let mut shapes = self.result_shapes(op)?;
-        if let (Some(of_operands), Some(of_results)) = (self.layouts(op, "operand_layouts"), self.layouts(op, "result_layouts")) {
+        if let (Some(of_operands), Some(of_results)) =
+            (self.layouts(op, "operand_layouts"), self.layouts(op, "result_layouts"))
+        {
             if of_operands.len() != operands.len() || of_results.len() != shapes.len() {
                 return self.constraint(op, "C2", "layouts are not as many as operands and results");
             }
@@ -118,15 +122,21 @@ impl Converter<'_> {
         };
         let (programs, feeds) = (self.symbols(op, "programs"), self.symbols(op, "infeed"));
         let columns = programs.len().checked_div(rows).unwrap_or(0);
-        let called: Option<Vec<hlo::ComputationId>> =
-            programs.iter().chain(&feeds).map(|name| self.called.get(self.functions.get(name)?).copied()).collect();
+        let called: Option<Vec<hlo::ComputationId>> = programs
+            .iter()
+            .chain(&feeds)
+            .map(|name| self.called.get(self.functions.get(name)?).copied())
+            .collect();
         let Some(called) = called else { return self.structure(op, "names a function that is not there") };
         let config = format!("{rows} {columns}");
         let attrs = Attrs::new()
             .with(AttrKey::CustomCallTarget, AttrValue::Str(crate::convert::RUN_PARALLEL.into()))
             .with(AttrKey::CustomCallHasSideEffect, AttrValue::Bool(true))
             .with(AttrKey::CalledComputations, AttrValue::Computations(called.into()))
-            .with(AttrKey::BackendConfig, AttrValue::BackendConfig(Box::new(BackendConfig::Str(config.into()))));
+            .with(
+                AttrKey::BackendConfig,
+                AttrValue::BackendConfig(Box::new(BackendConfig::Str(config.into()))),
+            );
         let shape = Shape::tuple(self.result_shapes(op)?);
         let id = self.emit(Opcode::CustomCall, shape, &operands, attrs);
         for i in 0..self.m.op(op).results.len() {
@@ -149,12 +159,15 @@ impl Converter<'_> {
     }
 
     fn output_aliases(&self, op: OpId) -> Vec<OperandAlias> {
-        let Some(Attribute::Array(parts)) = self.attr(op, "output_operand_aliases") else { return Vec::new() };
+        let Some(Attribute::Array(parts)) = self.attr(op, "output_operand_aliases") else {
+            return Vec::new();
+        };
         let mut aliases = Vec::new();
         for &part in parts {
             let Attribute::Dialect { parameters, .. } = self.m.get_attribute(part) else { continue };
             let find = |name: &str| parameters.iter().find(|p| self.m.text(p.name) == name).map(|p| p.value);
-            let ints = |name: &str| -> Ints { find(name).and_then(|a| self.ints_of(a)).unwrap_or_default().into() };
+            let ints =
+                |name: &str| -> Ints { find(name).and_then(|a| self.ints_of(a)).unwrap_or_default().into() };
             let operand = match find("operand_index").map(|a| self.m.get_attribute(a)) {
                 Some(Attribute::Integer { value, .. }) => i64::try_from(*value).unwrap_or(-1),
                 _ => continue,

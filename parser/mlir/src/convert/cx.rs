@@ -82,7 +82,12 @@ impl<'m> Converter<'m> {
     }
 
     /// A list of integers that may be absent.
-    pub(super) fn ints_or(&self, op: OpId, name: &str, default: impl FnOnce() -> Vec<i64>) -> Convert<Vec<i64>> {
+    pub(super) fn ints_or(
+        &self,
+        op: OpId,
+        name: &str,
+        default: impl FnOnce() -> Vec<i64>,
+    ) -> Convert<Vec<i64>> {
         match self.m.attr(op, name) {
             None => Ok(default()),
             Some(a) => match self.ints_of(a) {
@@ -266,7 +271,13 @@ impl<'m> Converter<'m> {
     // ---- instructions
 
     /// Any instruction.
-    pub(super) fn emit(&mut self, opcode: Opcode, shape: Shape, operands: &[InstrId], mut attrs: Attrs) -> InstrId {
+    pub(super) fn emit(
+        &mut self,
+        opcode: Opcode,
+        shape: Shape,
+        operands: &[InstrId],
+        mut attrs: Attrs,
+    ) -> InstrId {
         let mut span = Span::NONE;
         let mut base = opcode.name().to_owned();
         if let Some(op) = self.body.op {

@@ -206,8 +206,13 @@ impl Converter<'_> {
             "outfeed" => self.outfeed(op),
             "send" => self.send(op),
             "recv" => self.recv(op),
-            "all_gather" | "all_reduce" | "all_to_all" | "collective_broadcast" | "collective_permute"
-            | "collective_reduce" | "reduce_scatter" => self.collective(op, name),
+            "all_gather"
+            | "all_reduce"
+            | "all_to_all"
+            | "collective_broadcast"
+            | "collective_permute"
+            | "collective_reduce"
+            | "reduce_scatter" => self.collective(op, name),
             "partition_id" => self.unary(op, O::PartitionId),
             "replica_id" => self.unary(op, O::ReplicaId),
             "cross-replica-sum" => self.unsupported(op, "it has no definition in the specification"),

@@ -59,12 +59,16 @@ impl Converter<'_> {
             "dynamic_pad" => {
                 let parts: Convert<Vec<Vec<i64>>> = (2..5).map(|i| self.constant_operand(op, i)).collect();
                 let parts = parts?;
-                let &[x, value, ..] = &operands[..] else { return self.structure(op, "has not five operands") };
+                let &[x, value, ..] = &operands[..] else {
+                    return self.structure(op, "has not five operands");
+                };
                 self.pad_with(op, [x, value], [&parts[0], &parts[1], &parts[2]])
             }
             "dynamic_gather" => {
                 let sizes = self.constant_operand(op, 2)?;
-                let &[x, indices, ..] = &operands[..] else { return self.structure(op, "has not three operands") };
+                let &[x, indices, ..] = &operands[..] else {
+                    return self.structure(op, "has not three operands");
+                };
                 self.gather_with(op, [x, indices], &sizes)
             }
             "dynamic_conv" => {

@@ -49,14 +49,15 @@ impl Converter<'_> {
     /// `#stablehlo.result_accuracy<...>`, unless it is the default.
     fn accuracy(&self, op: OpId) -> Option<ResultAccuracy> {
         self.attr(op, "result_accuracy")?;
-        let number = |name: &str| match self.part(op, "result_accuracy", name).map(|a| self.m.get_attribute(a)) {
-            Some(Attribute::Float { bits, ty }) => match self.m.get_type(*ty) {
-                Type::Float(f) => crate::encode::float_value(*f, *bits).unwrap_or(0.0),
+        let number =
+            |name: &str| match self.part(op, "result_accuracy", name).map(|a| self.m.get_attribute(a)) {
+                Some(Attribute::Float { bits, ty }) => match self.m.get_type(*ty) {
+                    Type::Float(f) => crate::encode::float_value(*f, *bits).unwrap_or(0.0),
+                    _ => 0.0,
+                },
+                Some(Attribute::Integer { value, .. }) => *value as f64,
                 _ => 0.0,
-            },
-            Some(Attribute::Integer { value, .. }) => *value as f64,
-            _ => 0.0,
-        };
+            };
         let mode = self.part(op, "result_accuracy", "mode").map(|a| self.m.get_attribute(a));
         match mode.and_then(|a| self.enum_word(a)) {
             Some("HIGHEST") => Some(ResultAccuracy::Highest),
@@ -164,7 +165,11 @@ impl Converter<'_> {
                     CompareType::Unsigned => ty.is_unsigned_integer() || ty == ElementType::Pred,
                 };
                 if !fits {
-                    return self.constraint(op, "C3", format!("`compare_type` {word} of elements of type {ty}"));
+                    return self.constraint(
+                        op,
+                        "C3",
+                        format!("`compare_type` {word} of elements of type {ty}"),
+                    );
                 }
                 if kind == CompareType::TotalOrder {
                     attrs.set(AttrKey::CompareType, AttrValue::CompareType(kind));
@@ -182,7 +187,11 @@ impl Converter<'_> {
         for (number, bound) in [("C1", operands[0]), ("C2", operands[2])] {
             let own = self.dims_of(bound);
             if !own.is_empty() && own != dims {
-                return self.constraint(op, number, "a bound has neither rank 0 nor the shape of the operand");
+                return self.constraint(
+                    op,
+                    number,
+                    "a bound has neither rank 0 nor the shape of the operand",
+                );
             }
         }
         let shape = self.result_shape(op)?;
@@ -194,7 +203,11 @@ impl Converter<'_> {
         let operands: [_; 3] = self.exactly(op)?;
         let (predicate, dims) = (self.dims_of(operands[0]), self.dims_of(operands[1]));
         if !predicate.is_empty() && predicate != dims {
-            return self.constraint(op, "C1", "the predicate has neither rank 0 nor the shape of the operands");
+            return self.constraint(
+                op,
+                "C1",
+                "the predicate has neither rank 0 nor the shape of the operands",
+            );
         }
         let shape = self.result_shape(op)?;
         let id = self.plain(Opcode::Select, shape, &operands);

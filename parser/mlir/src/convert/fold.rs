@@ -17,7 +17,9 @@ fn small(m: &Module, ty: TypeId) -> Option<(Vec<i64>, u32, bool)> {
     let Type::Tensor { dims, element, .. } = m.get_type(ty) else { return None };
     let (width, signed) = match m.get_type(*element) {
         Type::Index => (64, true),
-        Type::Integer { width, sign } if *width <= 64 => (*width, *sign != Signedness::Unsigned && *width > 1),
+        Type::Integer { width, sign } if *width <= 64 => {
+            (*width, *sign != Signedness::Unsigned && *width > 1)
+        }
         _ => return None,
     };
     let count = dims.iter().try_fold(1i64, |n, &d| if d < 0 { None } else { n.checked_mul(d) })?;
@@ -71,7 +73,9 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known) -> Option<Vec<i6
     let list = |name: &str| -> Option<Vec<i64>> { ints_of(m, m.attr(op, name)?) };
     match short(m.op_name(op)) {
         "get_dimension_size" => {
-            let Attribute::Integer { value, .. } = m.get_attribute(m.attr(op, "dimension")?) else { return None };
+            let Attribute::Integer { value, .. } = m.get_attribute(m.attr(op, "dimension")?) else {
+                return None;
+            };
             let Type::Tensor { dims, .. } = m.get_type(m.value_type(*operands.first()?)) else { return None };
             let size = *dims.get(usize::try_from(*value).ok()?)?;
             (size != DYNAMIC).then(|| vec![size])
@@ -127,8 +131,11 @@ fn result_of(m: &Module, op: OpId, dims: &[i64], known: &Known) -> Option<Vec<i6
         }
         "slice" if dims.len() == 1 => {
             let x = get(0)?;
-            let (start, limit, stride) =
-                (*list("start_indices")?.first()?, *list("limit_indices")?.first()?, *list("strides")?.first()?);
+            let (start, limit, stride) = (
+                *list("start_indices")?.first()?,
+                *list("limit_indices")?.first()?,
+                *list("strides")?.first()?,
+            );
             let step = usize::try_from(stride).ok().filter(|&s| s > 0)?;
             let range = usize::try_from(start).ok()?..usize::try_from(limit).ok()?;
             Some(x.get(range)?.iter().step_by(step).copied().collect())

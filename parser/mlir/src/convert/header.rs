@@ -59,10 +59,9 @@ impl<'m> Converter<'m> {
                         self.out.instr_mut(id).attrs.set(AttrKey::Sharding, sharding);
                     }
                 }
-                ("sdy.sharding", Attribute::Opaque(text)) => frontend.entries.push((
-                    "xla.sdy.sharding".into(),
-                    FrontendValue::Str(format!("#{text}").into()),
-                )),
+                ("sdy.sharding", Attribute::Opaque(text)) => frontend
+                    .entries
+                    .push(("xla.sdy.sharding".into(), FrontendValue::Str(format!("#{text}").into()))),
                 ("mhlo.frontend_attributes", Attribute::Dictionary(entries)) => {
                     for e in entries {
                         let text: Box<str> = match m.get_attribute(e.value) {
@@ -95,7 +94,12 @@ impl<'m> Converter<'m> {
     }
 
     /// Shardings of a function's results.
-    pub(super) fn result_attributes(&mut self, function: OpId, results: &[InstrId], root: InstrId) -> Convert<()> {
+    pub(super) fn result_attributes(
+        &mut self,
+        function: OpId,
+        results: &[InstrId],
+        root: InstrId,
+    ) -> Convert<()> {
         if let [only] = *results
             && only == root
         {
@@ -143,10 +147,11 @@ impl<'m> Converter<'m> {
                             kind_written: true,
                         });
                     }
-                    ("jax.buffer_donor", Attribute::Bool(true)) => self.out.header.buffer_donor.push(BufferDonor {
-                        parameter: parameter as i64,
-                        parameter_index: Ints::new(),
-                    }),
+                    ("jax.buffer_donor", Attribute::Bool(true)) => self
+                        .out
+                        .header
+                        .buffer_donor
+                        .push(BufferDonor { parameter: parameter as i64, parameter_index: Ints::new() }),
                     _ => {}
                 }
             }
@@ -162,7 +167,9 @@ impl<'m> Converter<'m> {
             if m.op_name(op) != "sdy.mesh" {
                 continue;
             }
-            if let (Some(name), Some(Attribute::Opaque(text))) = (self.string(op, "sym_name"), self.attr(op, "mesh")) {
+            if let (Some(name), Some(Attribute::Opaque(text))) =
+                (self.string(op, "sym_name"), self.attr(op, "mesh"))
+            {
                 meshes.push(format!("{name} = #{text}"));
             }
         }

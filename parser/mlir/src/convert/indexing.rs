@@ -13,7 +13,12 @@ impl Converter<'_> {
         let sizes = self.ints(op, "slice_sizes")?;
         let dims = self.dims_of(x);
         if operands.len() != dims.len() + 1 || sizes.len() != dims.len() {
-            let message = format!("{} start indices and {} sizes of rank {}", operands.len() - 1, sizes.len(), dims.len());
+            let message = format!(
+                "{} start indices and {} sizes of rank {}",
+                operands.len() - 1,
+                sizes.len(),
+                dims.len()
+            );
             return self.constraint(op, "C2", message);
         }
         if let Some(i) = (0..dims.len()).find(|&i| sizes[i] < 0 || sizes[i] > dims[i]) {
@@ -28,13 +33,19 @@ impl Converter<'_> {
 
     pub(super) fn dynamic_update_slice(&mut self, op: OpId) -> Convert<()> {
         let operands = self.operands(op)?;
-        let [x, update, starts @ ..] = &operands[..] else { return self.structure(op, "has not two operands") };
+        let [x, update, starts @ ..] = &operands[..] else {
+            return self.structure(op, "has not two operands");
+        };
         let (dims, of_update) = (self.dims_of(*x), self.dims_of(*update));
         if of_update.len() != dims.len() {
             return self.constraint(op, "C3", "the update has another rank than the operand");
         }
         if starts.len() != dims.len() {
-            return self.constraint(op, "C4", format!("{} start indices of rank {}", starts.len(), dims.len()));
+            return self.constraint(
+                op,
+                "C4",
+                format!("{} start indices of rank {}", starts.len(), dims.len()),
+            );
         }
         if let Some(i) = (0..dims.len()).find(|&i| of_update[i] > dims[i]) {
             let message = format!("an update of {} in dimension {i} of size {}", of_update[i], dims[i]);

@@ -53,7 +53,11 @@ impl Converter<'_> {
             return self.constraint(op, "C3", format!("a transform of {} dimensions", length.len()));
         }
         if self.dims_of(operands[0]).len() < length.len() {
-            return self.constraint(op, "C1", format!("a transform of {} dimensions of an operand of lower rank", length.len()));
+            return self.constraint(
+                op,
+                "C1",
+                format!("a transform of {} dimensions of an operand of lower rank", length.len()),
+            );
         }
         let attrs = Attrs::new()
             .with(AttrKey::FftType, AttrValue::FftType(kind))

@@ -20,8 +20,13 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
                 ResourceData::Blob { data, .. } => {
                     let (dims, element) = tensor(m, *ty).ok_or("a resource of a type that is no tensor")?;
                     let count = count(&dims).ok_or("a resource of more elements than memory has")?;
-                    let unpacked = crate::encode::from_packed(m, element, data, count)
-                        .ok_or_else(|| format!("resource `{}` has {} bytes, not {count} elements", m.text(resource.key), data.len()))?;
+                    let unpacked = crate::encode::from_packed(m, element, data, count).ok_or_else(|| {
+                        format!(
+                            "resource `{}` has {} bytes, not {count} elements",
+                            m.text(resource.key),
+                            data.len()
+                        )
+                    })?;
                     (*ty, unpacked.1, unpacked.0.into())
                 }
                 _ => return Err(format!("resource `{}` has no data", m.text(resource.key))),
@@ -32,18 +37,21 @@ pub(crate) fn literal(m: &Module, attribute: AttrId) -> Result<ArrayLiteral, Why
             return scalar.as_array().cloned().ok_or_else(|| "no array".to_owned());
         }
         Attribute::Integer { value, ty } => {
-            let element = super::shapes::element_type(m, *ty).ok_or("a number of a type that HLO does not have")?;
+            let element =
+                super::shapes::element_type(m, *ty).ok_or("a number of a type that HLO does not have")?;
             return Ok(filled(element, &[], *value as u128, 1));
         }
         Attribute::Float { bits, ty } => {
-            let element = super::shapes::element_type(m, *ty).ok_or("a number of a type that HLO does not have")?;
+            let element =
+                super::shapes::element_type(m, *ty).ok_or("a number of a type that HLO does not have")?;
             return Ok(filled(element, &[], u128::from(*bits), 1));
         }
         _ => return Err("the value is not given by elements".to_owned()),
     };
     let (dims, element) = tensor(m, ty).ok_or("elements of a type that is no tensor")?;
     let width = element_bytes(m, element).ok_or("elements that are no numbers")?;
-    let element = super::shapes::element_type(m, element).ok_or("elements of a type that HLO does not have")?;
+    let element =
+        super::shapes::element_type(m, element).ok_or("elements of a type that HLO does not have")?;
     let count = count(&dims).ok_or("more elements than memory has")?;
     let dims = Dims::from_slice(&dims);
     let buffer = hlo::with_element_type!(element, T => T::wrap(decode::<T>(&data, width, splat, count)));
@@ -59,7 +67,9 @@ fn tensor(m: &Module, ty: TypeId) -> Option<(Vec<i64>, TypeId)> {
 
 fn count(dims: &[i64]) -> Option<usize> {
     const MOST_ELEMENTS: usize = 1 << 40;
-    dims.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?)).filter(|&n| n <= MOST_ELEMENTS)
+    dims.iter()
+        .try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
+        .filter(|&n| n <= MOST_ELEMENTS)
 }
 
 fn decode<T: BufferOf>(data: &[u8], width: usize, splat: bool, count: usize) -> Vec<T> {
@@ -76,7 +86,8 @@ fn decode<T: BufferOf>(data: &[u8], width: usize, splat: bool, count: usize) -> 
 
 /// `count` times the element with these bits.
 pub(crate) fn filled(element: ElementType, dims: &[i64], bits: u128, count: usize) -> ArrayLiteral {
-    let buffer: Buffer = hlo::with_element_type!(element, T => T::wrap(vec![<T as Bits>::from_bits(bits); count]));
+    let buffer: Buffer =
+        hlo::with_element_type!(element, T => T::wrap(vec![<T as Bits>::from_bits(bits); count]));
     ArrayLiteral { dims: Dims::from_slice(dims), buffer: Arc::new(buffer) }
 }
 
@@ -85,9 +96,20 @@ pub(crate) fn number_bits(element: ElementType, x: f64) -> u128 {
     use ElementType as E;
     match element {
         E::Pred => u128::from(x != 0.0),
-        E::S1 | E::S2 | E::S4 | E::S8 | E::S16 | E::S32 | E::S64 | E::U1 | E::U2 | E::U4 | E::U8 | E::U16 | E::U32 | E::U64 => {
-            x as i128 as u128
-        }
+        E::S1
+        | E::S2
+        | E::S4
+        | E::S8
+        | E::S16
+        | E::S32
+        | E::S64
+        | E::U1
+        | E::U2
+        | E::U4
+        | E::U8
+        | E::U16
+        | E::U32
+        | E::U64 => x as i128 as u128,
         E::F64 => x.to_bits().into(),
         E::F32 | E::C64 => (x as f32).to_bits().into(),
         E::C128 => x.to_bits().into(),

@@ -25,8 +25,8 @@ mod random;
 mod reduction;
 pub mod refine;
 mod regions;
-mod special;
 pub(crate) mod shapes;
+mod special;
 mod transfer;
 
 use hlo::diag::codes;
@@ -99,7 +99,9 @@ pub fn functions(m: &Module) -> Vec<(OpId, &str)> {
 /// Whether a function is a test: it takes nothing and checks something, or is `main`.
 pub fn is_test(m: &Module, function: OpId) -> bool {
     let takes_nothing = match m.attr(function, "function_type").map(|a| m.get_attribute(a)) {
-        Some(Attribute::Type(ty)) => matches!(m.get_type(*ty), Type::Function { inputs, .. } if inputs.is_empty()),
+        Some(Attribute::Type(ty)) => {
+            matches!(m.get_type(*ty), Type::Function { inputs, .. } if inputs.is_empty())
+        }
         _ => false,
     };
     takes_nothing && m.body(function).iter().any(|&op| dispatch::is_check(m, op))
@@ -122,7 +124,11 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         let span = m.top().map_or(Span::NONE, |top| m.op(top).span);
         let span = Span::new(span.start as usize, (span.start as usize + 1).min(span.end as usize));
         let names: Vec<String> = functions.iter().map(|f| format!("@{}", f.1)).collect();
-        let d = Diagnostic::error(codes::STABLEHLO_FUNCTION, span, "the module has no function `main`, where a program starts");
+        let d = Diagnostic::error(
+            codes::STABLEHLO_FUNCTION,
+            span,
+            "the module has no function `main`, where a program starts",
+        );
         let d = if names.is_empty() { d } else { d.note(format!("it has {}", names.join(", "))) };
         return Err(d.into());
     };
@@ -135,11 +141,7 @@ pub fn convert(m: &Module, options: &ConvertOptions) -> Result<Converted, Diagno
         regions: FxHashMap::default(),
         captures: FxHashMap::default(),
         known: &known,
-        body: Body {
-            computation: hlo::ComputationId::from_index(0),
-            values: FxHashMap::default(),
-            op: None,
-        },
+        body: Body { computation: hlo::ComputationId::from_index(0), values: FxHashMap::default(), op: None },
         checks: Vec::new(),
         checking: options.checks,
         expressing: false,

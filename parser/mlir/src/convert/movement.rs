@@ -26,7 +26,8 @@ impl Converter<'_> {
         let rank = self.dims_of(x).len() as i64;
         let mapping: Vec<i64> = (added..added + rank).collect();
         let shape = self.result_shape(op)?;
-        let id = self.emit(Opcode::Broadcast, shape, &[x], Attrs::new().with(AttrKey::Dimensions, list(&mapping)));
+        let id =
+            self.emit(Opcode::Broadcast, shape, &[x], Attrs::new().with(AttrKey::Dimensions, list(&mapping)));
         self.bind_one(op, id)
     }
 
@@ -39,10 +40,13 @@ impl Converter<'_> {
     /// Broadcasts to the declared result; dimensions of size 1 grow.
     pub(super) fn broadcast_to(&mut self, op: OpId, x: InstrId, mapping: &[i64]) -> Convert<()> {
         let shape = self.result_shape(op)?;
-        let Shape::Array(result) = &shape else { return self.structure(op, "has a result that is no tensor") };
+        let Shape::Array(result) = &shape else {
+            return self.structure(op, "has a result that is no tensor");
+        };
         let dims = self.dims_of(x);
         if mapping.len() != dims.len() {
-            let message = format!("{} broadcast dimensions of an operand of rank {}", mapping.len(), dims.len());
+            let message =
+                format!("{} broadcast dimensions of an operand of rank {}", mapping.len(), dims.len());
             return self.constraint(op, "C2", message);
         }
         for (i, &to) in mapping.iter().enumerate() {
@@ -65,8 +69,11 @@ impl Converter<'_> {
     pub(super) fn broadcast_value(&mut self, x: InstrId, shape: Shape, mapping: &[i64]) -> InstrId {
         let Shape::Array(result) = &shape else { return x };
         let dims = self.dims_of(x);
-        let grows: Vec<bool> =
-            mapping.iter().enumerate().map(|(i, &to)| dims[i] == 1 && result.dims[to as usize] != 1).collect();
+        let grows: Vec<bool> = mapping
+            .iter()
+            .enumerate()
+            .map(|(i, &to)| dims[i] == 1 && result.dims[to as usize] != 1)
+            .collect();
         let (mut x, mut mapping) = (x, mapping.to_vec());
         if grows.contains(&true) {
             let kept: Vec<i64> =
@@ -124,9 +131,8 @@ impl Converter<'_> {
         if let Some(n) = interior.iter().find(|&&n| n < 0) {
             return self.constraint(op, "C3", format!("interior padding {n}"));
         }
-        let padding: Vec<PaddingDim> = (0..rank)
-            .map(|i| PaddingDim { low: low[i], high: high[i], interior: interior[i] })
-            .collect();
+        let padding: Vec<PaddingDim> =
+            (0..rank).map(|i| PaddingDim { low: low[i], high: high[i], interior: interior[i] }).collect();
         let attrs = Attrs::new().with(AttrKey::Padding, AttrValue::Padding(padding.into()));
         let shape = self.result_shape(op)?;
         let id = self.emit(Opcode::Pad, shape, &operands, attrs);
@@ -175,7 +181,11 @@ impl Converter<'_> {
         let dims = self.dims_of(x);
         let [start, limit, strides] = parts;
         if parts.iter().any(|p| p.len() != dims.len()) {
-            return self.constraint(op, "C2", format!("indices are not as many as dimensions, {}", dims.len()));
+            return self.constraint(
+                op,
+                "C2",
+                format!("indices are not as many as dimensions, {}", dims.len()),
+            );
         }
         for i in 0..dims.len() {
             if start[i] < 0 || start[i] > limit[i] || limit[i] > dims[i] {

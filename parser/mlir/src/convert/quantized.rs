@@ -115,7 +115,8 @@ impl Converter<'_> {
         let zeros = self.parameters(&q, wide, &zeros, &dims, op)?;
         let difference = self.sub(x, zeros);
         let difference = self.convert_to(difference, ty);
-        let scales: Vec<u128> = q.scales.iter().map(|&s| literal::number_bits(ty, f64::from_bits(s))).collect();
+        let scales: Vec<u128> =
+            q.scales.iter().map(|&s| literal::number_bits(ty, f64::from_bits(s))).collect();
         let scales = self.parameters(&q, ty, &scales, &dims, op)?;
         Ok(self.mul(difference, scales))
     }
@@ -141,7 +142,11 @@ impl Converter<'_> {
             [(axis, 0)] => {
                 let axis = usize::try_from(axis).unwrap_or(usize::MAX);
                 if dims.get(axis) != Some(&(values.len() as i64)) {
-                    return self.constraint(op, "C12", "the quantized dimension has another size than there are scales");
+                    return self.constraint(
+                        op,
+                        "C12",
+                        "the quantized dimension has another size than there are scales",
+                    );
                 }
                 let row = self.row(ty, values, &[values.len() as i64]);
                 let attrs = Attrs::new().with(AttrKey::Dimensions, list(&[axis as i64]));
@@ -187,7 +192,8 @@ impl Converter<'_> {
         let ty = self.expressed_type(&q, op)?;
         let x = self.convert_to(id, ty);
         let dims = self.dims_of(x);
-        let scales: Vec<u128> = q.scales.iter().map(|&s| literal::number_bits(ty, f64::from_bits(s))).collect();
+        let scales: Vec<u128> =
+            q.scales.iter().map(|&s| literal::number_bits(ty, f64::from_bits(s))).collect();
         let zeros: Vec<u128> = q.zero_points.iter().map(|&z| literal::number_bits(ty, z as f64)).collect();
         let scales = self.parameters(&q, ty, &scales, &dims, op)?;
         let zeros = self.parameters(&q, ty, &zeros, &dims, op)?;
@@ -201,7 +207,9 @@ impl Converter<'_> {
             Type::Tensor { element, .. } => super::shapes::element_type(self.m, *element),
             _ => None,
         };
-        let Some(element) = element else { return self.unsupported(op, "storage values of a type that HLO does not have") };
+        let Some(element) = element else {
+            return self.unsupported(op, "storage values of a type that HLO does not have");
+        };
         let stored = self.convert_to(rounded, element);
         self.bind(op, index, stored);
         Ok(())

@@ -51,14 +51,25 @@ impl Converter<'_> {
     }
 
     /// The window of an operation; attributes that are absent are ones and zeros.
-    pub(super) fn window(&self, op: OpId, sizes: &[i64], padding: &[i64], names: [&str; 3]) -> Convert<Window> {
+    pub(super) fn window(
+        &self,
+        op: OpId,
+        sizes: &[i64],
+        padding: &[i64],
+        names: [&str; 3],
+    ) -> Convert<Window> {
         let n = sizes.len();
         let [strides, base, dilation] = names;
         let strides = self.ints_or(op, strides, || vec![1; n])?;
         let base = self.ints_or(op, base, || vec![1; n])?;
         let dilation = self.ints_or(op, dilation, || vec![1; n])?;
         let reversal = self.ints_or(op, "window_reversal", || vec![0; n])?;
-        if strides.len() != n || base.len() != n || dilation.len() != n || reversal.len() != n || padding.len() != 2 * n {
+        if strides.len() != n
+            || base.len() != n
+            || dilation.len() != n
+            || reversal.len() != n
+            || padding.len() != 2 * n
+        {
             return self.structure(op, &format!("has a window whose parts are not of {n} dimensions"));
         }
         let dims = (0..n)
@@ -83,7 +94,11 @@ impl Converter<'_> {
         let sizes = self.ints(op, "window_dimensions")?;
         let rank = self.dims_of(operands[0]).len();
         if sizes.len() != rank {
-            return self.constraint(op, "C4", format!("{} window dimensions of inputs of rank {rank}", sizes.len()));
+            return self.constraint(
+                op,
+                "C4",
+                format!("{} window dimensions of inputs of rank {rank}", sizes.len()),
+            );
         }
         let padding = self.ints_or(op, "padding", || vec![0; 2 * rank])?;
         let names = ["window_strides", "base_dilations", "window_dilations"];
@@ -104,7 +119,11 @@ impl Converter<'_> {
             let parts = [d.size, d.stride, d.base_dilation, d.window_dilation];
             for (number, part) in rules {
                 if parts[part] < 1 {
-                    return self.constraint(op, number, format!("{} {} of dimension {i}", WHAT[part], parts[part]));
+                    return self.constraint(
+                        op,
+                        number,
+                        format!("{} {} of dimension {i}", WHAT[part], parts[part]),
+                    );
                 }
             }
         }

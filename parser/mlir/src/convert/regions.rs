@@ -79,7 +79,8 @@ impl Converter<'_> {
             let list = captured.get(&op).cloned().unwrap_or_default();
             let name = self.m.op_name(op);
             if !list.is_empty() && !captures(name) {
-                return self.unsupported(op, "its region uses values of outside, which HLO computations cannot");
+                return self
+                    .unsupported(op, "its region uses values of outside, which HLO computations cannot");
             }
             self.captures.insert(op, list);
             self.region_computations(op)?;

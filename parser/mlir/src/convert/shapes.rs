@@ -105,7 +105,8 @@ impl Converter<'_> {
                     return self.fail(codes::UNSUPPORTED_STABLEHLO, op, message);
                 };
                 if dims.len() > hlo::shape::MAX_RANK {
-                    let message = format!("a tensor of rank {}; the most is {}", dims.len(), hlo::shape::MAX_RANK);
+                    let message =
+                        format!("a tensor of rank {}; the most is {}", dims.len(), hlo::shape::MAX_RANK);
                     return self.fail(codes::UNSUPPORTED_STABLEHLO, op, message);
                 }
                 let bounds = bounds(self.m, *encoding);
@@ -120,8 +121,10 @@ impl Converter<'_> {
                             shape.dynamic |= 1 << i;
                         }
                         _ => {
-                            let message =
-                                format!("dimension {i} of {} has no size that is known", type_text(self.m, ty));
+                            let message = format!(
+                                "dimension {i} of {} has no size that is known",
+                                type_text(self.m, ty)
+                            );
                             return self.fail(codes::UNBOUNDED_SHAPE, op, message);
                         }
                     }

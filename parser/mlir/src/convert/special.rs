@@ -225,7 +225,8 @@ impl Converter<'_> {
             c.sub(of, by)
         };
         let p = if work == ElementType::F64 {
-            let (low, middle, high) = (shifted(self, w, 3.125), shifted(self, root, 3.25), shifted(self, root, 5.0));
+            let (low, middle, high) =
+                (shifted(self, w, 3.125), shifted(self, root, 3.25), shifted(self, root, 5.0));
             let low = self.polynomial(low, &ERF_INV_LOW);
             let middle = self.polynomial(middle, &ERF_INV_MIDDLE);
             let high = self.polynomial(high, &ERF_INV_HIGH);

@@ -70,18 +70,23 @@ impl Converter<'_> {
 
     /// Channel and kind of a transfer.
     fn transfer_attributes(&self, op: OpId) -> Convert<Attrs> {
-        let mut attrs = Attrs::new().with(AttrKey::ChannelId, AttrValue::Int(self.part_int(op, "channel_handle", "handle")));
+        let mut attrs = Attrs::new()
+            .with(AttrKey::ChannelId, AttrValue::Int(self.part_int(op, "channel_handle", "handle")));
         if self.bool_or(op, "is_host_transfer", false)? {
             attrs.set(AttrKey::IsHostTransfer, AttrValue::Bool(true));
         }
         let pairs = self.ints_or(op, "source_target_pairs", Vec::new)?;
         if !pairs.is_empty() {
-            let text: Vec<String> = pairs.chunks(2).map(|p| format!("{{{},{}}}", p[0], p.get(1).unwrap_or(&0))).collect();
+            let text: Vec<String> =
+                pairs.chunks(2).map(|p| format!("{{{},{}}}", p[0], p.get(1).unwrap_or(&0))).collect();
             let entries = vec![(
                 hlo::attrs::collective::SEND_RECV_PAIRS.into(),
                 FrontendValue::Str(format!("{{{}}}", text.join(",")).into()),
             )];
-            attrs.set(AttrKey::FrontendAttributes, AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries })));
+            attrs.set(
+                AttrKey::FrontendAttributes,
+                AttrValue::FrontendAttributes(Box::new(FrontendAttributes { entries })),
+            );
         }
         Ok(attrs)
     }

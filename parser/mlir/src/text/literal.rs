@@ -24,7 +24,11 @@ impl Parser<'_> {
                 (dims.to_vec(), *element)
             }
             _ => {
-                return self.error_at(mlir::MLIR_BAD_TYPE, type_span, "a literal of a type that is no tensor");
+                return self.error_at(
+                    mlir::MLIR_BAD_TYPE,
+                    type_span,
+                    "a literal of a type that is no tensor",
+                );
             }
         };
         if dims.iter().any(|&d| d < 0) {

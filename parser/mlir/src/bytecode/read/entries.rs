@@ -387,7 +387,9 @@ impl<'a, 'c> Entries<'a, 'c> {
                 "the text of an attribute or type is not UTF-8",
             ));
         };
-        self.take_text_bytes(text.len(), || cursor.error(codes::TOO_LARGE, entry.start as usize, TOO_MUCH_TEXT))?;
+        self.take_text_bytes(text.len(), || {
+            cursor.error(codes::TOO_LARGE, entry.start as usize, TOO_MUCH_TEXT)
+        })?;
         let wrong = |error: Box<Diagnostic>| {
             let message = format!("the text `{text}` of an attribute or type: {}", error.message);
             cursor.error(codes::BAD_ENTRY, entry.start as usize, message)

@@ -814,7 +814,9 @@ impl<'m> Entries<'m> {
             16 => vhlo::I16,
             32 => vhlo::I32,
             bits => {
-                return no_form(format!("a quantized type with a storage of {bits} bits has no form in VHLO"));
+                return no_form(format!(
+                    "a quantized type with a storage of {bits} bits has no form in VHLO"
+                ));
             }
         };
         let storage = self.plain(storage)?;

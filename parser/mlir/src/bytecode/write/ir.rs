@@ -339,7 +339,9 @@ impl<'m> IrWriter<'m> {
         let scope = frames.last().map(|frame| frame.scope);
         for &value in &this.operands {
             if self.numbers[value.index()] == u32::MAX || Some(self.scopes[value.index()]) != scope {
-                let message = "an operand is defined outside of the function or module that the operation is in".to_owned();
+                let message =
+                    "an operand is defined outside of the function or module that the operation is in"
+                        .to_owned();
                 self.refuse(op, Refused { code: codes::NO_PORTABLE_FORM, message });
             }
             let own = self.numbers[value.index()];

@@ -116,7 +116,9 @@ pub(super) fn attributes(
             if !op.attributes.contains(&attribute) && !is_absent(given, &rule) {
                 let name = match rule.form {
                     // The old revision does not have the record at all.
-                    Form::Part(record) if !record.parts.iter().any(|p| op.attributes.contains(&p.0)) => record.attribute,
+                    Form::Part(record) if !record.parts.iter().any(|p| op.attributes.contains(&p.0)) => {
+                        record.attribute
+                    }
                     _ => attribute,
                 };
                 return too_new(format!("{name} of stablehlo.{}", op.name), newer.since, e.target);
@@ -282,7 +284,12 @@ fn part(e: &mut Entries<'_>, given: &mut Given<'_>, record: &'static Record, rul
         None if rule.default == Default::NoneType => return e.none(),
         Some(Attribute::Dialect { name, .. }) if m.text(*name) == record.name => {}
         _ => {
-            return no_form(format!("{} lacks {} as #{}", m.op_name(given.op), record.attribute, record.name));
+            return no_form(format!(
+                "{} lacks {} as #{}",
+                m.op_name(given.op),
+                record.attribute,
+                record.name
+            ));
         }
     }
     let value = given.part(record, own);
