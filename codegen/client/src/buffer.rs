@@ -22,6 +22,12 @@ pub(crate) struct Held {
     pub(crate) lease: Lease,
 }
 
+/// Memory of somebody else's, lent to arrays ([`Client::lend`](crate::Client::lend)) until it is dropped.
+pub trait Foreign: fmt::Debug + Send + Sync {
+    /// The bytes, dense and row-major. They never change, and lie where they lie.
+    fn bytes(&self) -> &[u8];
+}
+
 /// The bytes of an array.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
@@ -29,6 +35,19 @@ pub(crate) enum Data {
     Device { held: Arc<Held>, offset: usize, bytes: usize },
     /// Shared with the caller, who promised (by the type) not to change it.
     Host(Arc<hlo::Buffer>),
+    /// Lent by somebody else.
+    Foreign(Arc<dyn Foreign>),
+}
+
+/// The bytes of an array, kept as they are and where they are while this is held, whatever happens to the [`Buffer`].
+#[derive(Clone, Debug)]
+pub struct Hold(Data);
+
+impl Hold {
+    /// The bytes, dense and row-major.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
 }
 
 impl Data {
@@ -41,6 +60,7 @@ impl Data {
         match self {
             Data::Device { held, offset, bytes } => &held.block.bytes()[*offset..offset + bytes],
             Data::Host(buffer) => bytes_of(buffer),
+            Data::Foreign(foreign) => foreign.bytes(),
         }
     }
 
@@ -57,7 +77,7 @@ impl Data {
                     Err(held) => Err(Data::Device { held, offset: 0, bytes }),
                 }
             }
-            Data::Device { .. } | Data::Host(_) => Err(self),
+            Data::Device { .. } | Data::Host(_) | Data::Foreign(_) => Err(self),
         }
     }
 }
@@ -124,7 +144,7 @@ impl Shared {
             State::Ready(Data::Device { bytes, .. }) => {
                 Some((*bytes as u64, format!("{} {}", self.shape, self.origin)))
             }
-            State::Ready(Data::Host(_))
+            State::Ready(Data::Host(_) | Data::Foreign(_))
             | State::Pending
             | State::Evicted(_)
             | State::Failed(_)
@@ -192,12 +212,32 @@ impl Buffer {
         self.shared.changed.notify_all();
     }
 
+    /// An array that there will never be.
+    pub(crate) fn failed(shape: ArrayShape, memory: &Arc<DeviceMemory>, error: Error) -> Self {
+        Self::with_state(shape, Origin::Host, memory, State::Failed(error))
+    }
+
+    /// An array in memory of somebody else's.
+    pub(crate) fn foreign(
+        shape: ArrayShape,
+        memory: &Arc<DeviceMemory>,
+        bytes: Arc<dyn Foreign>,
+    ) -> Result<Self, Error> {
+        Self::check_bytes(&shape, bytes.bytes())?;
+        Ok(Self::ready(shape.without_layout(), Origin::Host, memory, Data::Foreign(bytes)))
+    }
+
+    fn check_bytes(shape: &ArrayShape, bytes: &[u8]) -> Result<(), Error> {
+        if array_bytes(shape) == Some(bytes.len() as u64) {
+            return Ok(());
+        }
+        let message = format!("{} bytes are no array of shape {shape}", bytes.len());
+        Err(Error::new(Code::InvalidArgument, message))
+    }
+
     /// Copies bytes to the device.
     pub(crate) fn copied(shape: ArrayShape, bytes: &[u8], memory: &Arc<DeviceMemory>) -> Result<Self, Error> {
-        if array_bytes(&shape) != Some(bytes.len() as u64) {
-            let message = format!("{} bytes are no array of shape {shape}", bytes.len());
-            return Err(Error::new(Code::InvalidArgument, message));
-        }
+        Self::check_bytes(&shape, bytes)?;
         let data = Self::upload(bytes, memory)?;
         Ok(Self::ready(shape.without_layout(), Origin::Host, memory, data))
     }
@@ -339,9 +379,17 @@ impl Buffer {
         let shape = self.shape();
         let buffer = match &data {
             Data::Host(buffer) => Arc::clone(buffer),
-            Data::Device { .. } => buffer_of(shape.element_type, data.bytes()).into(),
+            Data::Device { .. } | Data::Foreign(_) => buffer_of(shape.element_type, data.bytes()).into(),
         };
         Ok(ArrayLiteral { dims: shape.dims.clone(), buffer })
+    }
+
+    /// The bytes, once they are there, for as long as they are needed. An array that is held is not updated in place: who donates it has it copied.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`].
+    pub fn hold(&self) -> Result<Hold, Error> {
+        self.data().map(Hold)
     }
 
     /// Calls `read` with the bytes, dense and row-major, once they are there; they are not moved or changed meanwhile.
@@ -371,7 +419,7 @@ impl Buffer {
             Data::Device { held, offset, .. } => {
                 Data::Device { held, offset: offset + offset_bytes, bytes: wanted }
             }
-            Data::Host(_) => {
+            Data::Host(_) | Data::Foreign(_) => {
                 Self::upload(&data.bytes()[offset_bytes..offset_bytes + wanted], &self.shared.memory)?
             }
         };

@@ -4,11 +4,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use hlo::{ArrayLiteral, ArrayShape};
+use hlo::{ArrayLiteral, ArrayShape, ElementType};
+use hlo_codegen::program::array_bytes;
+use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 
 use crate::artifact;
 use crate::backend::{Backend, Cpu, Interpreter};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Foreign};
 use crate::cache::{Cache, CacheStatistics, DiskCache, Key};
 use crate::error::{Code, Error};
 use crate::executable::Executable;
@@ -124,15 +126,34 @@ impl Client {
     /// There is no memory for it.
     pub fn buffer(&self, array: &ArrayLiteral) -> Result<Buffer, Error> {
         let shape = array.shape();
-        Buffer::copied(shape, hlo_codegen::runtime::raw::bytes_of(&array.buffer), &self.inner.memory)
+        Buffer::copied(shape, bytes_of(&array.buffer), &self.inner.memory)
     }
 
-    /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device.
+    /// Copies bytes (dense, row-major, sub-byte types a byte each) to the device. What no element of the type can be becomes one: a `pred` that is neither 0 nor 1 is 1, high bits of narrow
+    /// integers follow from the low ones.
     ///
     /// # Errors
     /// They are not as many as the shape has; there is no memory for them.
     pub fn buffer_from_bytes(&self, shape: ArrayShape, bytes: &[u8]) -> Result<Buffer, Error> {
-        Buffer::copied(shape, bytes, &self.inner.memory)
+        let ty = shape.element_type;
+        let any_bytes_are_elements = ty.bits() as usize == ty.storage_bytes() * 8 && ty != ElementType::Pred;
+        if any_bytes_are_elements || array_bytes(&shape) != Some(bytes.len() as u64) {
+            return Buffer::copied(shape, bytes, &self.inner.memory);
+        }
+        Buffer::copied(shape, bytes_of(&buffer_of(ty, bytes)), &self.inner.memory)
+    }
+
+    /// An array in memory of somebody else's, which is dropped when nobody needs it any more. (Programs copy it at each run if it is not aligned to 64 bytes.)
+    ///
+    /// # Errors
+    /// It has not as many bytes as the shape.
+    pub fn lend(&self, shape: ArrayShape, bytes: Arc<dyn Foreign>) -> Result<Buffer, Error> {
+        Buffer::foreign(shape, &self.inner.memory, bytes)
+    }
+
+    /// An array that there will never be: who asks for it, or for what depends on it, gets the error.
+    pub fn failed(&self, shape: ArrayShape, error: Error) -> Buffer {
+        Buffer::failed(shape, &self.inner.memory, error)
     }
 
     /// An array that is to be overwritten ([`Buffer::overwrite`]); zeros until then.

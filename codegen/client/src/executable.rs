@@ -134,6 +134,16 @@ impl Executable {
         &self.inner.results
     }
 
+    /// Bytes of memory that an execution needs beside its arguments, results included.
+    pub fn run_bytes(&self) -> u64 {
+        match &self.inner.runs {
+            Runs::Loaded(loaded) => loaded.run_bytes(),
+            Runs::Lazy(lazy) => {
+                lazy.compiled.get().and_then(Option::as_ref).unwrap_or(&lazy.interpreted).run_bytes()
+            }
+        }
+    }
+
     /// Whether it is compiled by now: of [`CacheMode::Lazy`] it may be interpreted still.
     pub fn is_compiled(&self) -> bool {
         match &self.inner.runs {

@@ -54,7 +54,7 @@ mod options;
 mod program;
 pub mod variables;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Foreign, Hold};
 pub use cache::{
     CacheMode, CacheStatistics, DiskCache, DiskEntry, Key, MEGAMORPHIC_COMPILATIONS, MEGAMORPHIC_EXECUTIONS,
     Verdict,

@@ -1,0 +1,5 @@
+//! The C API: its structs, its numbers, its table of functions.
+
+pub mod numbers;
+pub mod structs;
+pub mod table;

@@ -1,0 +1,245 @@
+//! Buffers: arrays as callers hold them, and what they ask of them.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hlo_client::Hold;
+
+use crate::api::numbers::{buffer_type, layout_type};
+use crate::api::structs::{
+    PJRT_Buffer_CopyToDevice_Args, PJRT_Buffer_CopyToMemory_Args,
+    PJRT_Buffer_DecreaseExternalReferenceCount_Args, PJRT_Buffer_Delete_Args, PJRT_Buffer_Destroy_Args,
+    PJRT_Buffer_Device_Args, PJRT_Buffer_Dimensions_Args, PJRT_Buffer_DynamicDimensionIndices_Args,
+    PJRT_Buffer_ElementType_Args, PJRT_Buffer_GetMemoryLayout_Args,
+    PJRT_Buffer_IncreaseExternalReferenceCount_Args, PJRT_Buffer_IsDeleted_Args, PJRT_Buffer_IsOnCpu_Args,
+    PJRT_Buffer_Memory_Args, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
+    PJRT_Buffer_OnDeviceSizeInBytes_Args, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
+    PJRT_Buffer_ReadyEvent_Args, PJRT_Buffer_UnpaddedDimensions_Args, PJRT_Buffer_UnsafePointer_Args,
+};
+use crate::client::Client;
+use crate::error::{Code, Failure, Result};
+use crate::event::Event;
+use crate::handles::{self, Handle, object};
+use crate::memory::Memory;
+
+/// `PJRT_Buffer`.
+#[derive(Debug)]
+pub struct Buffer {
+    /// The array.
+    pub array: hlo_client::Buffer,
+    /// Where it lies.
+    pub memory: Arc<Memory>,
+    /// Whose it is; kept alive as long as it has arrays.
+    pub client: Arc<Client>,
+    dims: Box<[i64]>,
+    minor_to_major: Box<[i64]>,
+    external: Mutex<External>,
+}
+
+object!(Buffer, "buffer");
+
+/// Who uses the bytes by their address.
+#[derive(Debug, Default)]
+struct External {
+    references: usize,
+    /// Keeps the bytes where they are, from the first reference or address that was asked for on.
+    hold: Option<Hold>,
+}
+
+impl Buffer {
+    /// An array in a memory.
+    pub fn new(array: hlo_client::Buffer, memory: Arc<Memory>, client: Arc<Client>) -> Self {
+        let dims: Box<[i64]> = array.shape().dims.as_slice().into();
+        let minor_to_major = (0..dims.len() as i64).rev().collect();
+        Self { array, memory, client, dims, minor_to_major, external: Mutex::default() }
+    }
+
+    /// The same as a caller's.
+    pub fn give(self) -> *mut Buffer {
+        Handle::new(self).pointer()
+    }
+
+    /// Its dimensions.
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    fn external(&self) -> MutexGuard<'_, External> {
+        self.external.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its bytes lie. They stay there as long as it is not deleted, or somebody has a reference.
+    fn address(&self) -> Result<*const u8> {
+        let mut external = self.external();
+        if self.array.is_deleted() && external.references == 0 {
+            external.hold = None;
+        }
+        let hold = match &external.hold {
+            Some(hold) => hold,
+            None => external.hold.insert(self.array.hold()?),
+        };
+        Ok(hold.bytes().as_ptr())
+    }
+
+    /// Lets go of bytes that nobody has a reference to.
+    pub fn release(&self) {
+        let mut external = self.external();
+        if external.references == 0 {
+            external.hold = None;
+        }
+    }
+}
+
+pub(crate) fn destroy(args: &mut PJRT_Buffer_Destroy_Args) -> Result<()> {
+    handles::destroy(args.buffer)
+}
+
+pub(crate) fn element_type(args: &mut PJRT_Buffer_ElementType_Args) -> Result<()> {
+    args.r#type = buffer_type(handles::get(args.buffer)?.array.shape().element_type);
+    Ok(())
+}
+
+pub(crate) fn dimensions(args: &mut PJRT_Buffer_Dimensions_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    (args.dims, args.num_dims) = (buffer.dims.as_ptr(), buffer.dims.len());
+    Ok(())
+}
+
+pub(crate) fn unpadded_dimensions(args: &mut PJRT_Buffer_UnpaddedDimensions_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    (args.unpadded_dims, args.num_dims) = (buffer.dims.as_ptr(), buffer.dims.len());
+    Ok(())
+}
+
+/// Sizes are known once an array is there.
+pub(crate) fn dynamic_dimension_indices(args: &mut PJRT_Buffer_DynamicDimensionIndices_Args) -> Result<()> {
+    handles::get(args.buffer)?;
+    (args.dynamic_dim_indices, args.num_dynamic_dims) = (std::ptr::dangling(), 0);
+    Ok(())
+}
+
+/// Row-major, always.
+pub(crate) fn memory_layout(args: &mut PJRT_Buffer_GetMemoryLayout_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    args.layout = PJRT_Buffer_MemoryLayout {
+        struct_size: size_of::<PJRT_Buffer_MemoryLayout>(),
+        extension_start: std::ptr::null_mut(),
+        tiled: PJRT_Buffer_MemoryLayout_Tiled {
+            struct_size: size_of::<PJRT_Buffer_MemoryLayout_Tiled>(),
+            extension_start: std::ptr::null_mut(),
+            minor_to_major: buffer.minor_to_major.as_ptr(),
+            minor_to_major_size: buffer.minor_to_major.len(),
+            tile_dims: std::ptr::null(),
+            tile_dim_sizes: std::ptr::null(),
+            num_tiles: 0,
+        },
+        r#type: layout_type::TILED,
+    };
+    Ok(())
+}
+
+/// Bytes of an array: sub-byte types have a byte for each element.
+pub fn array_bytes(shape: &hlo::ArrayShape) -> Option<usize> {
+    let elements = usize::try_from(shape.checked_elements()?).ok()?;
+    elements.checked_mul(shape.element_type.storage_bytes())
+}
+
+pub(crate) fn on_device_size(args: &mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    args.on_device_size_in_bytes = array_bytes(buffer.array.shape()).unwrap_or(usize::MAX);
+    Ok(())
+}
+
+pub(crate) fn device(args: &mut PJRT_Buffer_Device_Args) -> Result<()> {
+    args.device = handles::get(args.buffer)?.memory.device.pointer();
+    Ok(())
+}
+
+pub(crate) fn memory(args: &mut PJRT_Buffer_Memory_Args) -> Result<()> {
+    let memory = Arc::as_ptr(&handles::get(args.buffer)?.memory);
+    args.memory = memory.cast_mut();
+    Ok(())
+}
+
+pub(crate) fn delete(args: &mut PJRT_Buffer_Delete_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    if !buffer.array.is_deleted() {
+        buffer.array.delete()?;
+    }
+    buffer.release();
+    Ok(())
+}
+
+pub(crate) fn is_deleted(args: &mut PJRT_Buffer_IsDeleted_Args) -> Result<()> {
+    args.is_deleted = u8::from(handles::get(args.buffer)?.array.is_deleted());
+    Ok(())
+}
+
+/// The same array by another name: arrays do not change.
+fn copy_to(buffer: *mut Buffer, memory: &Arc<Memory>) -> Result<*mut Buffer> {
+    let buffer = handles::get(buffer)?;
+    let shape = buffer.array.shape().clone();
+    let copy = buffer.array.with_bytes(|bytes| buffer.client.engine.buffer_from_bytes(shape, bytes))??;
+    Ok(Buffer::new(copy, Arc::clone(memory), Arc::clone(&buffer.client)).give())
+}
+
+pub(crate) fn copy_to_device(args: &mut PJRT_Buffer_CopyToDevice_Args) -> Result<()> {
+    let client = Arc::clone(&handles::get(args.buffer)?.client);
+    let memory = client.memory(args.dst_device, std::ptr::null_mut())?;
+    args.dst_buffer = copy_to(args.buffer, &memory)?;
+    Ok(())
+}
+
+pub(crate) fn copy_to_memory(args: &mut PJRT_Buffer_CopyToMemory_Args) -> Result<()> {
+    let client = Arc::clone(&handles::get(args.buffer)?.client);
+    let memory = client.memory(std::ptr::null_mut(), handles::get(args.dst_memory).map(|_| args.dst_memory)?)?;
+    args.dst_buffer = copy_to(args.buffer, &memory)?;
+    Ok(())
+}
+
+pub(crate) fn is_on_cpu(args: &mut PJRT_Buffer_IsOnCpu_Args) -> Result<()> {
+    handles::get(args.buffer)?;
+    args.is_on_cpu = 1;
+    Ok(())
+}
+
+/// Ready as soon as it exists: executions end before they return.
+pub(crate) fn ready_event(args: &mut PJRT_Buffer_ReadyEvent_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    let outcome = match buffer.array.is_deleted() {
+        true => Err(Failure::new(Code::InvalidArgument, "the buffer was deleted or donated")),
+        false => buffer.array.wait().map_err(Failure::from),
+    };
+    args.event = Handle::new(Event::ready(outcome)).pointer();
+    Ok(())
+}
+
+pub(crate) fn unsafe_pointer(args: &mut PJRT_Buffer_UnsafePointer_Args) -> Result<()> {
+    args.buffer_pointer = handles::get(args.buffer)?.address()?.expose_provenance();
+    Ok(())
+}
+
+pub(crate) fn device_pointer(args: &mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) -> Result<()> {
+    args.device_memory_ptr = handles::get(args.buffer)?.address()?.cast_mut().cast::<c_void>();
+    Ok(())
+}
+
+pub(crate) fn increase_references(args: &mut PJRT_Buffer_IncreaseExternalReferenceCount_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    buffer.address()?;
+    buffer.external().references += 1;
+    Ok(())
+}
+
+pub(crate) fn decrease_references(args: &mut PJRT_Buffer_DecreaseExternalReferenceCount_Args) -> Result<()> {
+    let buffer = handles::get(args.buffer)?;
+    let mut external = buffer.external();
+    let Some(left) = external.references.checked_sub(1) else {
+        return Err(Failure::new(Code::FailedPrecondition, "the buffer has no external reference"));
+    };
+    external.references = left;
+    if left == 0 {
+        external.hold = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Clients, and the plugin as a whole.
+//!
+//! A client is made with options of its caller, or of the environment: `HLO_MODE` (`compile` or `interpret`), `HLO_PLATFORM_NAME` and `HLO_THREADS`, which are the options `mode`,
+//! `platform_name` and `threads`.
+
+use std::env;
+use std::sync::{Arc, OnceLock};
+
+use hlo_client::ClientOptions;
+use hlo_mlir::bytecode::Version;
+
+use crate::api::structs::{
+    PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
+    PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
+    PJRT_Client_LookupAddressableDevice_Args, PJRT_Client_LookupDevice_Args, PJRT_Client_PlatformName_Args,
+    PJRT_Client_PlatformVersion_Args, PJRT_Client_ProcessIndex_Args, PJRT_Client_TopologyDescription_Args,
+    PJRT_Plugin_Attributes_Args, PJRT_Plugin_Initialize_Args,
+};
+use crate::border;
+use crate::device::{Device, DeviceDescription};
+use crate::error::{Code, Failure, Result};
+use crate::handles::{self, Handle, as_pointers, object};
+use crate::memory::{KINDS, Memory};
+use crate::topology::Topology;
+use crate::values::{self, NamedValues, Value};
+
+/// What lowers programs for which platform: JAX picks lowerings, callbacks and caches by this name.
+const DEFAULT_PLATFORM_NAME: &str = "cpu";
+
+/// `PJRT_Client`.
+#[derive(Debug)]
+pub struct Client {
+    /// What compiles and runs.
+    pub engine: hlo_client::Client,
+    /// Whether programs are interpreted.
+    pub interprets: bool,
+    platform_name: String,
+    platform_version: String,
+    descriptions: Box<[Handle<DeviceDescription>]>,
+    devices: Box<[Handle<Device>]>,
+    memories: Box<[Handle<Memory>]>,
+    topology: Handle<Topology>,
+}
+
+object!(Client, "client");
+
+/// How a client is made.
+#[derive(Debug, Default)]
+struct Options {
+    mode: Option<String>,
+    platform_name: Option<String>,
+    threads: usize,
+}
+
+impl Options {
+    fn of_environment() -> Result<Self> {
+        let text = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
+        let threads = match text("HLO_THREADS") {
+            Some(n) => n.parse().map_err(|_| Failure::invalid(format!("HLO_THREADS={n} is no number")))?,
+            None => 0,
+        };
+        Ok(Self { mode: text("HLO_MODE"), platform_name: text("HLO_PLATFORM_NAME"), threads })
+    }
+
+    fn set(&mut self, name: &str, value: &Value) -> Result<()> {
+        match (name, value) {
+            ("mode", Value::Text(text)) => self.mode = Some(text.clone()),
+            ("platform_name", Value::Text(text)) => self.platform_name = Some(text.clone()),
+            ("threads", Value::Int(n)) if (0..=1 << 16).contains(n) => self.threads = *n as usize,
+            ("mode" | "platform_name" | "threads", other) => {
+                return Err(Failure::invalid(format!("the client option `{name}` cannot be {other:?}")));
+            }
+            // Callers pass options that are for other plugins too.
+            (_others, _) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    fn new(options: Options) -> Result<Self> {
+        let of_engine = ClientOptions { threads: options.threads, ..ClientOptions::default() };
+        let (engine, interprets) = match options.mode.as_deref() {
+            None | Some("compile") => (hlo_client::Client::cpu(of_engine)?, false),
+            Some("interpret") => (hlo_client::Client::interpreter(of_engine)?, true),
+            Some(other) => {
+                let message = format!("the mode is `{other}`; it can be `compile` or `interpret`");
+                return Err(Failure::invalid(message));
+            }
+        };
+        let platform_name = options.platform_name.unwrap_or_else(|| DEFAULT_PLATFORM_NAME.to_owned());
+        let platform_version = match interprets {
+            true => format!("interpreter, {}", hlo_client::backend::fingerprint()),
+            false => hlo_client::backend::fingerprint(),
+        };
+        let description = Handle::new(DeviceDescription::new(0, &platform_name));
+        let device = Arc::new(Device::new(0, description, engine.clone()));
+        let device_handle = Handle::new(Arc::clone(&device));
+        let memories: Box<[Handle<Memory>]> =
+            (0..).zip(KINDS).map(|(id, kind)| Handle::new(Memory::new(id, kind, device_handle))).collect();
+        device.set_memories(&memories);
+        let topology = Topology {
+            platform_name: platform_name.clone(),
+            platform_version: platform_version.clone(),
+            descriptions: [description].into(),
+        };
+        let topology = Handle::new(topology);
+        Ok(Self {
+            engine,
+            interprets,
+            platform_name,
+            platform_version,
+            descriptions: [description].into(),
+            devices: [device_handle].into(),
+            memories,
+            topology,
+        })
+    }
+
+    /// Its devices.
+    pub fn devices(&self) -> &[Handle<Device>] {
+        &self.devices
+    }
+
+    fn device(&self, id: i32) -> Result<Handle<Device>> {
+        let found = usize::try_from(id).ok().and_then(|n| self.devices.get(n));
+        found.copied().ok_or_else(|| Failure::new(Code::NotFound, format!("there is no device {id}")))
+    }
+
+    /// The memory that a caller means by a device, a memory, or neither.
+    pub fn memory(&self, device: *mut Device, memory: *mut Memory) -> Result<Arc<Memory>> {
+        let found = match (memory.is_null(), device.is_null()) {
+            (false, _) => handles::get(memory)?,
+            (true, false) => handles::get(handles::get(device)?.default_memory()?.pointer())?,
+            (true, true) => match self.memories.first() {
+                Some(memory) => handles::get(memory.pointer())?,
+                None => return Err(Failure::internal("the client has no memory")),
+            },
+        };
+        if self.devices.contains(&found.device) {
+            return Ok(found);
+        }
+        Err(Failure::invalid("the device is another client's"))
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.memories.iter().for_each(|m| m.destroy());
+        self.devices.iter().for_each(|d| d.destroy());
+        self.descriptions.iter().for_each(|d| d.destroy());
+        self.topology.destroy();
+    }
+}
+
+pub(crate) fn plugin_initialize(_args: &mut PJRT_Plugin_Initialize_Args) -> Result<()> {
+    Ok(())
+}
+
+/// Which StableHLO it reads: the framework writes programs in that version or an older one.
+pub(crate) fn plugin_attributes(args: &mut PJRT_Plugin_Attributes_Args) -> Result<()> {
+    static ATTRIBUTES: OnceLock<NamedValues> = OnceLock::new();
+    let attributes = ATTRIBUTES.get_or_init(|| {
+        let version =
+            |v: Version| Value::Ints(vec![i64::from(v.major), i64::from(v.minor), i64::from(v.patch)]);
+        NamedValues::new(vec![
+            ("xla_version".to_owned(), Value::Int(2)),
+            ("stablehlo_current_version".to_owned(), version(Version::NEWEST)),
+            ("stablehlo_minimum_version".to_owned(), version(Version::OLDEST)),
+        ])
+    });
+    (args.attributes, args.num_attributes) = (attributes.pointer(), attributes.len());
+    Ok(())
+}
+
+pub(crate) fn create(args: &mut PJRT_Client_Create_Args) -> Result<()> {
+    let mut options = Options::of_environment()?;
+    for (name, value) in values::read(args.create_options, args.num_options)? {
+        options.set(&name, &value)?;
+    }
+    args.client = Handle::new(Client::new(options)?).pointer();
+    Ok(())
+}
+
+pub(crate) fn destroy(args: &mut PJRT_Client_Destroy_Args) -> Result<()> {
+    handles::destroy(args.client)
+}
+
+pub(crate) fn platform_name(args: &mut PJRT_Client_PlatformName_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    (args.platform_name, args.platform_name_size) =
+        (client.platform_name.as_ptr().cast(), client.platform_name.len());
+    Ok(())
+}
+
+pub(crate) fn platform_version(args: &mut PJRT_Client_PlatformVersion_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    (args.platform_version, args.platform_version_size) =
+        (client.platform_version.as_ptr().cast(), client.platform_version.len());
+    Ok(())
+}
+
+pub(crate) fn process_index(args: &mut PJRT_Client_ProcessIndex_Args) -> Result<()> {
+    handles::get(args.client)?;
+    args.process_index = 0;
+    Ok(())
+}
+
+pub(crate) fn devices(args: &mut PJRT_Client_Devices_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    (args.devices, args.num_devices) = (as_pointers(&client.devices), client.devices.len());
+    Ok(())
+}
+
+pub(crate) fn addressable_devices(args: &mut PJRT_Client_AddressableDevices_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    (args.addressable_devices, args.num_addressable_devices) =
+        (as_pointers(&client.devices), client.devices.len());
+    Ok(())
+}
+
+pub(crate) fn addressable_memories(args: &mut PJRT_Client_AddressableMemories_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    (args.addressable_memories, args.num_addressable_memories) =
+        (as_pointers(&client.memories), client.memories.len());
+    Ok(())
+}
+
+pub(crate) fn lookup_device(args: &mut PJRT_Client_LookupDevice_Args) -> Result<()> {
+    args.device = handles::get(args.client)?.device(args.id)?.pointer();
+    Ok(())
+}
+
+pub(crate) fn lookup_addressable_device(args: &mut PJRT_Client_LookupAddressableDevice_Args) -> Result<()> {
+    args.addressable_device = handles::get(args.client)?.device(args.local_hardware_id)?.pointer();
+    Ok(())
+}
+
+pub(crate) fn topology_description(args: &mut PJRT_Client_TopologyDescription_Args) -> Result<()> {
+    args.topology = handles::get(args.client)?.topology.pointer();
+    Ok(())
+}
+
+/// Computations are assigned to devices in order.
+pub(crate) fn default_device_assignment(args: &mut PJRT_Client_DefaultDeviceAssignment_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    let wanted = args.num_replicas.checked_mul(args.num_partitions).and_then(|n| usize::try_from(n).ok());
+    let Some(wanted) = wanted.filter(|&n| n > 0 && n <= client.devices.len()) else {
+        let message = format!(
+            "{} replicas of {} partitions do not fit {} devices",
+            args.num_replicas,
+            args.num_partitions,
+            client.devices.len()
+        );
+        return Err(Failure::invalid(message));
+    };
+    if args.default_assignment_size < wanted {
+        let message = format!("{wanted} devices do not fit {} elements", args.default_assignment_size);
+        return Err(Failure::invalid(message));
+    }
+    let ids: Vec<i32> = (0..).take(wanted).collect();
+    border::write(args.default_assignment, &ids, "the device assignment")
+}

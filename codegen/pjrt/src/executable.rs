@@ -1,0 +1,440 @@
+//! Compiled programs: making them, what is known of them, and keeping them as bytes.
+
+use std::ffi::c_char;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use hlo::{ArrayShape, Shape};
+use hlo_client::VerifiedModule;
+
+use crate::api::numbers::buffer_type;
+use crate::api::structs::{
+    LogicalDeviceIds, PJRT_Client_Compile_Args, PJRT_Executable_DeserializeAndLoad_Args,
+    PJRT_Executable_Destroy_Args, PJRT_Executable_Fingerprint_Args, PJRT_Executable_GetCompileOptions_Args,
+    PJRT_Executable_GetCompiledMemoryStats_Args, PJRT_Executable_GetCostAnalysis_Args,
+    PJRT_Executable_Name_Args, PJRT_Executable_NumOutputs_Args, PJRT_Executable_NumPartitions_Args,
+    PJRT_Executable_NumReplicas_Args, PJRT_Executable_OptimizedProgram_Args,
+    PJRT_Executable_OutputDimensions_Args, PJRT_Executable_OutputElementTypes_Args,
+    PJRT_Executable_OutputMemoryKinds_Args, PJRT_Executable_ParameterMemoryKinds_Args,
+    PJRT_Executable_Serialize_Args, PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, PJRT_LoadedExecutable_AddressableDevices_Args,
+    PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Destroy_Args,
+    PJRT_LoadedExecutable_Fingerprint_Args, PJRT_LoadedExecutable_GetDeviceAssignment_Args,
+    PJRT_LoadedExecutable_GetExecutable_Args, PJRT_LoadedExecutable_IsDeleted_Args,
+};
+use crate::border;
+use crate::buffer::array_bytes;
+use crate::client::Client;
+use crate::cost::Cost;
+use crate::error::{Code, Failure, Result};
+use crate::handles::{self, Handle, as_pointers, object};
+use crate::memory::KINDS;
+use crate::options::{CompileOptions, assignment_of_one_device};
+use crate::program;
+use crate::serialized;
+use crate::values::NamedValues;
+
+/// A compiled program, and what its callers ask of it.
+#[derive(Debug)]
+pub struct Program {
+    /// Whose it is.
+    pub client: Arc<Client>,
+    /// What is executed.
+    pub executable: hlo_client::Executable,
+    /// Arguments that an execution takes away, by position: those that the program updates in place, and those that it was given for the purpose.
+    pub donated: Box<[usize]>,
+    source: VerifiedModule,
+    options: Box<[u8]>,
+    fingerprint: String,
+    output_types: Box<[u32]>,
+    output_dims: Box<[i64]>,
+    output_ranks: Box<[usize]>,
+    output_kinds: Kinds,
+    parameter_kinds: Kinds,
+    /// Made when it is asked for.
+    cost: OnceLock<NamedValues>,
+    /// The program as bytes, or that it has none.
+    proto: OnceLock<Result<Vec<u8>>>,
+}
+
+/// Names of memories, as callers read them.
+#[derive(Debug)]
+struct Kinds {
+    names: Box<[*const c_char]>,
+    lengths: Box<[usize]>,
+}
+
+// SAFETY: the names are constants.
+unsafe impl Send for Kinds {}
+// SAFETY: the same.
+unsafe impl Sync for Kinds {}
+
+impl Kinds {
+    /// So many arrays in the default memory.
+    fn default_of(count: usize) -> Self {
+        let kind = KINDS[0];
+        Self { names: vec![kind.as_ptr().cast(); count].into(), lengths: vec![kind.len(); count].into() }
+    }
+}
+
+/// `PJRT_Executable`: a program that was compiled.
+#[derive(Debug)]
+pub struct Executable(Arc<Program>);
+
+object!(Executable, "executable");
+
+/// `PJRT_LoadedExecutable`: a program that can be executed.
+#[derive(Debug)]
+pub struct LoadedExecutable {
+    program: Arc<Program>,
+    is_deleted: AtomicBool,
+}
+
+object!(LoadedExecutable, "loaded executable");
+
+impl LoadedExecutable {
+    /// The program, unless it was deleted.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn program(&self) -> Result<&Arc<Program>> {
+        if self.is_deleted.load(Ordering::Relaxed) {
+            return Err(Failure::new(Code::FailedPrecondition, "the executable was deleted"));
+        }
+        Ok(&self.program)
+    }
+
+    fn give(program: Program) -> *mut LoadedExecutable {
+        let program = Arc::new(program);
+        Handle::new(LoadedExecutable { program, is_deleted: AtomicBool::new(false) }).pointer()
+    }
+}
+
+/// The arrays of parameters in order: which parameter each is of, and where in it.
+fn leaves(parameters: &[Shape]) -> Vec<(i64, Vec<i64>)> {
+    fn walk(shape: &Shape, parameter: i64, path: &mut Vec<i64>, found: &mut Vec<(i64, Vec<i64>)>) {
+        match shape {
+            Shape::Array(_) => found.push((parameter, path.clone())),
+            Shape::Tuple(parts) => {
+                for (n, part) in (0..).zip(parts.iter()) {
+                    path.push(n);
+                    walk(part, parameter, path, found);
+                    path.pop();
+                }
+            }
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    for (n, shape) in (0..).zip(parameters) {
+        walk(shape, n, &mut Vec::new(), &mut found);
+    }
+    found
+}
+
+impl Program {
+    /// A program with what runs it.
+    fn new(
+        client: Arc<Client>,
+        source: VerifiedModule,
+        executable: hlo_client::Executable,
+        options: &[u8],
+    ) -> Self {
+        let header = &source.module().header;
+        let leaves = leaves(executable.parameters());
+        let aliases = header.input_output_alias.iter().map(|a| (a.parameter, &a.parameter_index[..]));
+        let donors = header.buffer_donor.iter().map(|d| (d.parameter, &d.parameter_index[..]));
+        let wanted: Vec<(i64, &[i64])> = aliases.chain(donors).collect();
+        let is_donated = |leaf: &(i64, Vec<i64>)| wanted.iter().any(|w| w.0 == leaf.0 && w.1 == leaf.1);
+        let donated = (0..leaves.len()).filter(|&n| is_donated(&leaves[n])).collect();
+        let results = executable.result_shapes();
+        let fingerprint = client.engine.key(&source, &engine_options()).hex();
+        Self {
+            donated,
+            options: options.into(),
+            fingerprint,
+            output_types: results.iter().map(|s| buffer_type(s.element_type)).collect(),
+            output_dims: results.iter().flat_map(|s| s.dims.iter().copied()).collect(),
+            output_ranks: results.iter().map(ArrayShape::rank).collect(),
+            output_kinds: Kinds::default_of(results.len()),
+            parameter_kinds: Kinds::default_of(leaves.len()),
+            cost: OnceLock::new(),
+            proto: OnceLock::new(),
+            client,
+            source,
+            executable,
+        }
+    }
+
+    fn proto(&self) -> Result<&[u8]> {
+        let proto = self.proto.get_or_init(|| program::write(self.source.module()));
+        proto.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// What is not supported is interpreted: of a framework's many programs one instruction should not refuse one.
+fn engine_options() -> hlo_client::CompileOptions {
+    hlo_client::CompileOptions { fallback: true, ..hlo_client::CompileOptions::default() }
+}
+
+/// Refuses what one device cannot run.
+fn check_devices(client: &Client, options: &CompileOptions) -> Result<()> {
+    let devices = client.devices().len() as u64;
+    let wanted = options.replicas.saturating_mul(options.partitions);
+    if wanted > devices {
+        let message = format!(
+            "{} replicas of {} partitions need {wanted} devices; this client has {devices}",
+            options.replicas, options.partitions
+        );
+        return Err(Failure::invalid(message));
+    }
+    match options.devices.iter().find(|&&id| id >= devices) {
+        Some(id) => Err(Failure::invalid(format!("the program is for device {id}, which does not exist"))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn compile(args: &mut PJRT_Client_Compile_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    let given = border::pointed(args.program.cast_const())?;
+    let format = border::text(given.format, given.format_size, "the format of the program")?;
+    let code = border::bytes(given.code, given.code_size, "the program")?;
+    let options = border::bytes(args.compile_options, args.compile_options_size, "the compile options")?;
+    check_devices(&client, &CompileOptions::read(options)?)?;
+    let module = program::read(&format, code)?;
+    let source = VerifiedModule::new(module)?;
+    let executable = client.engine.compile(&source, &engine_options())?;
+    args.executable = LoadedExecutable::give(Program::new(client, source, executable, options));
+    Ok(())
+}
+
+/// What a program is kept as: this, then for options, program and machine code their length in 8 bytes and themselves. Without machine code (of the interpreter) it is compiled when it is loaded.
+const MAGIC: &[u8; 8] = b"HLOPJRT\x01";
+
+pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()> {
+    let program = &handles::get(args.executable)?.0;
+    let client = &program.client;
+    let code = match client.interprets {
+        true => Vec::new(),
+        false => client.engine.compile_artifact(&program.source, &engine_options())?,
+    };
+    let mut bytes = MAGIC.to_vec();
+    for part in [&program.options, program.proto()?, &code] {
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(part);
+    }
+    let given = serialized::give(bytes);
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
+    (args.serialized_executable, args.serialized_executable_deleter) = (given.object, given.deleter);
+    Ok(())
+}
+
+fn parts(bytes: &[u8]) -> Option<[&[u8]; 3]> {
+    let mut rest = bytes.strip_prefix(MAGIC)?;
+    let mut part = || {
+        let (length, after) = rest.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (part, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(part)
+    };
+    let parts = [part()?, part()?, part()?];
+    rest.is_empty().then_some(parts)
+}
+
+pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad_Args) -> Result<()> {
+    let client = handles::get(args.client)?;
+    let bytes =
+        border::bytes(args.serialized_executable, args.serialized_executable_size, "the serialized executable")?;
+    let Some([options, module, code]) = parts(bytes) else {
+        return Err(Failure::new(Code::DataLoss, "the bytes are no executable of this plugin, or damaged"));
+    };
+    let new_options = border::bytes(
+        args.overridden_serialized_compile_options.cast_const().cast(),
+        args.overridden_serialized_compile_options_size,
+        "the compile options",
+    )?;
+    let options = if new_options.is_empty() { options } else { new_options };
+    check_devices(&client, &CompileOptions::read(options)?)?;
+    let source = VerifiedModule::new(program::read("hlo", module)?)?;
+    let executable = match (code.is_empty(), client.interprets) {
+        (false, false) => client.engine.load(code)?,
+        (true, _) | (_, true) => client.engine.compile(&source, &engine_options())?,
+    };
+    let expected = source.module().program_shape(source.module().entry());
+    let agrees = expected.is_some_and(|shape| {
+        shape.result.without_layout() == executable.result().without_layout()
+            && shape.parameters.iter().map(Shape::without_layout).eq(executable.parameters().iter().map(Shape::without_layout))
+    });
+    if !agrees {
+        return Err(Failure::new(Code::DataLoss, "program and machine code of the executable do not belong together"));
+    }
+    args.loaded_executable = LoadedExecutable::give(Program::new(client, source, executable, options));
+    Ok(())
+}
+
+pub(crate) fn destroy(args: &mut PJRT_Executable_Destroy_Args) -> Result<()> {
+    handles::destroy(args.executable)
+}
+
+pub(crate) fn name(args: &mut PJRT_Executable_Name_Args) -> Result<()> {
+    let program = &handles::get(args.executable)?.0;
+    let name = program.executable.name();
+    (args.executable_name, args.executable_name_size) = (name.as_ptr().cast(), name.len());
+    Ok(())
+}
+
+pub(crate) fn num_replicas(args: &mut PJRT_Executable_NumReplicas_Args) -> Result<()> {
+    handles::get(args.executable)?;
+    args.num_replicas = 1;
+    Ok(())
+}
+
+pub(crate) fn num_partitions(args: &mut PJRT_Executable_NumPartitions_Args) -> Result<()> {
+    handles::get(args.executable)?;
+    args.num_partitions = 1;
+    Ok(())
+}
+
+pub(crate) fn num_outputs(args: &mut PJRT_Executable_NumOutputs_Args) -> Result<()> {
+    args.num_outputs = handles::get(args.executable)?.0.output_ranks.len();
+    Ok(())
+}
+
+/// Not known: code and constants lie among what the program needs.
+pub(crate) fn size_of_code(args: &mut PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) -> Result<()> {
+    handles::get(args.executable)?;
+    args.size_in_bytes = 0;
+    Ok(())
+}
+
+pub(crate) fn cost_analysis(args: &mut PJRT_Executable_GetCostAnalysis_Args) -> Result<()> {
+    let program = &handles::get(args.executable)?.0;
+    let cost = program.cost.get_or_init(|| Cost::of(program.source.module()).named());
+    (args.properties, args.num_properties) = (cost.pointer(), cost.len());
+    Ok(())
+}
+
+pub(crate) fn output_memory_kinds(args: &mut PJRT_Executable_OutputMemoryKinds_Args) -> Result<()> {
+    let kinds = &handles::get(args.executable)?.0.output_kinds;
+    args.num_outputs = kinds.names.len();
+    (args.memory_kinds, args.memory_kind_sizes) = (kinds.names.as_ptr(), kinds.lengths.as_ptr());
+    Ok(())
+}
+
+pub(crate) fn parameter_memory_kinds(args: &mut PJRT_Executable_ParameterMemoryKinds_Args) -> Result<()> {
+    let kinds = &handles::get(args.executable)?.0.parameter_kinds;
+    args.num_parameters = kinds.names.len();
+    (args.memory_kinds, args.memory_kind_sizes) = (kinds.names.as_ptr(), kinds.lengths.as_ptr());
+    Ok(())
+}
+
+pub(crate) fn output_element_types(args: &mut PJRT_Executable_OutputElementTypes_Args) -> Result<()> {
+    let types = &handles::get(args.executable)?.0.output_types;
+    (args.output_types, args.num_output_types) = (types.as_ptr(), types.len());
+    Ok(())
+}
+
+pub(crate) fn output_dimensions(args: &mut PJRT_Executable_OutputDimensions_Args) -> Result<()> {
+    let program = &handles::get(args.executable)?.0;
+    args.num_outputs = program.output_ranks.len();
+    (args.dims, args.dim_sizes) = (program.output_dims.as_ptr(), program.output_ranks.as_ptr());
+    Ok(())
+}
+
+/// The first call without room asks for the size.
+pub(crate) fn optimized_program(args: &mut PJRT_Executable_OptimizedProgram_Args) -> Result<()> {
+    const FORMAT: &str = "hlo";
+    let program = &handles::get(args.executable)?.0;
+    let proto = program.proto()?;
+    let given = border::pointed(args.program.cast_const())?;
+    if !given.code.is_null() {
+        if given.code_size < proto.len() {
+            let message = format!("{} bytes do not fit {}", proto.len(), given.code_size);
+            return Err(Failure::invalid(message));
+        }
+        border::write(given.code.cast::<u8>(), proto, "the program")?;
+    }
+    border::write_back(args.program, |given| {
+        given.code_size = proto.len();
+        (given.format, given.format_size) = (FORMAT.as_ptr().cast(), FORMAT.len());
+    })
+}
+
+pub(crate) fn fingerprint(args: &mut PJRT_Executable_Fingerprint_Args) -> Result<()> {
+    let fingerprint = &handles::get(args.executable)?.0.fingerprint;
+    (args.executable_fingerprint, args.executable_fingerprint_size) =
+        (fingerprint.as_ptr().cast(), fingerprint.len());
+    Ok(())
+}
+
+pub(crate) fn compile_options(args: &mut PJRT_Executable_GetCompileOptions_Args) -> Result<()> {
+    let given = serialized::give(handles::get(args.executable)?.0.options.to_vec());
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
+    (args.serialized_compile_options, args.serialized_compile_options_deleter) = (given.object, given.deleter);
+    Ok(())
+}
+
+pub(crate) fn memory_stats(args: &mut PJRT_Executable_GetCompiledMemoryStats_Args) -> Result<()> {
+    let program = &handles::get(args.executable)?.0;
+    let bytes = |shape: &ArrayShape| array_bytes(shape).map_or(i64::MAX, |n| n as i64);
+    let arguments: Vec<i64> = program.executable.argument_shapes().map(bytes).collect();
+    args.argument_size_in_bytes = arguments.iter().fold(0, |sum: i64, &n| sum.saturating_add(n));
+    args.output_size_in_bytes =
+        program.executable.result_shapes().iter().fold(0, |sum: i64, s| sum.saturating_add(bytes(s)));
+    args.alias_size_in_bytes = program.donated.iter().filter_map(|&n| arguments.get(n)).sum();
+    let run = i64::try_from(program.executable.run_bytes()).unwrap_or(i64::MAX);
+    args.temp_size_in_bytes = run.saturating_sub(args.output_size_in_bytes).max(0);
+    args.peak_memory_in_bytes = run.saturating_add(args.argument_size_in_bytes);
+    args.total_size_in_bytes = args.peak_memory_in_bytes;
+    Ok(())
+}
+
+pub(crate) fn destroy_loaded(args: &mut PJRT_LoadedExecutable_Destroy_Args) -> Result<()> {
+    handles::destroy(args.executable)
+}
+
+pub(crate) fn get_executable(args: &mut PJRT_LoadedExecutable_GetExecutable_Args) -> Result<()> {
+    let loaded = handles::get(args.loaded_executable)?;
+    args.executable = Handle::new(Executable(Arc::clone(&loaded.program))).pointer();
+    Ok(())
+}
+
+pub(crate) fn addressable_devices(args: &mut PJRT_LoadedExecutable_AddressableDevices_Args) -> Result<()> {
+    let loaded = handles::get(args.executable)?;
+    let devices = loaded.program.client.devices();
+    (args.addressable_devices, args.num_addressable_devices) = (as_pointers(devices), 1.min(devices.len()));
+    Ok(())
+}
+
+pub(crate) fn logical_ids(args: &mut PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) -> Result<()> {
+    static ONE: [LogicalDeviceIds; 1] = [LogicalDeviceIds { replica: 0, partition: 0 }];
+    handles::get(args.executable)?;
+    (args.addressable_device_logical_ids, args.num_addressable_device_logical_ids) = (ONE.as_ptr(), ONE.len());
+    Ok(())
+}
+
+pub(crate) fn delete(args: &mut PJRT_LoadedExecutable_Delete_Args) -> Result<()> {
+    handles::get(args.executable)?.is_deleted.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+pub(crate) fn is_deleted(args: &mut PJRT_LoadedExecutable_IsDeleted_Args) -> Result<()> {
+    args.is_deleted = u8::from(handles::get(args.executable)?.is_deleted.load(Ordering::Relaxed));
+    Ok(())
+}
+
+pub(crate) fn loaded_fingerprint(args: &mut PJRT_LoadedExecutable_Fingerprint_Args) -> Result<()> {
+    let fingerprint = &handles::get(args.executable)?.program.fingerprint;
+    (args.executable_fingerprint, args.executable_fingerprint_size) =
+        (fingerprint.as_ptr().cast(), fingerprint.len());
+    Ok(())
+}
+
+pub(crate) fn device_assignment(args: &mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> Result<()> {
+    handles::get(args.executable)?;
+    let given = serialized::give(assignment_of_one_device(0));
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
+    (args.serialized_device_assignment, args.serialized_device_assignment_deleter) = (given.object, given.deleter);
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! A PJRT plugin: frameworks that speak PJRT, JAX above all, compile and run programs with `hlo-client`. How it is used: docs/pjrt.md.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`api`] | the C API: structs, numbers, the table of functions |
+//! | [`border`] | how calls come in, and how foreign memory is read and written |
+//! | [`handles`] | objects as callers hold them |
+//! | [`error`], [`event`] | failures; what has happened or will |
+//! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, the one device and its memories |
+//! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
+//! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
+//! | [`values`], [`serialized`] | attributes and bytes that callers read |
+//!
+//! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on. Whatever a caller does that C can notice ends in an error with a code and a
+//! message: no panic crosses the border, no object is used after it was destroyed.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod api;
+pub mod border;
+pub mod buffer;
+pub mod client;
+pub mod cost;
+pub mod device;
+pub mod error;
+pub mod event;
+pub mod executable;
+pub mod execute;
+pub mod handles;
+pub mod memory;
+pub mod options;
+pub mod program;
+pub mod serialized;
+pub mod strides;
+pub mod topology;
+pub mod transfer;
+pub mod values;
+
+/// The one symbol of a plugin: its table.
+#[allow(non_snake_case, reason = "the name is the C API's")]
+#[unsafe(no_mangle)]
+pub extern "C" fn GetPjrtApi() -> *const api::table::Api {
+    &raw const api::table::API
+}

@@ -1,0 +1,247 @@
+//! `CompileOptionsProto`: of what a framework says to compilers in general, what matters to this one.
+//!
+//! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which are row-major here), and skipped.
+
+use crate::error::{Failure, Result};
+
+/// How a program is compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompileOptions {
+    /// Replicas.
+    pub replicas: u64,
+    /// Partitions.
+    pub partitions: u64,
+    /// For each replica and partition a device; empty: nobody said.
+    pub devices: Vec<u64>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self { replicas: 1, partitions: 1, devices: Vec::new() }
+    }
+}
+
+/// Numbers of the fields that are read.
+mod field {
+    /// `CompileOptionsProto.executable_build_options`.
+    pub(super) const BUILD_OPTIONS: u64 = 3;
+    /// `ExecutableBuildOptionsProto.num_replicas`.
+    pub(super) const REPLICAS: u64 = 4;
+    /// `ExecutableBuildOptionsProto.num_partitions`.
+    pub(super) const PARTITIONS: u64 = 5;
+    /// `ExecutableBuildOptionsProto.device_assignment`.
+    pub(super) const ASSIGNMENT: u64 = 9;
+    /// `DeviceAssignmentProto.replica_count`.
+    pub(super) const REPLICA_COUNT: u64 = 1;
+    /// `DeviceAssignmentProto.computation_count`.
+    pub(super) const COMPUTATION_COUNT: u64 = 2;
+    /// `DeviceAssignmentProto.computation_devices`.
+    pub(super) const COMPUTATION_DEVICES: u64 = 3;
+    /// `DeviceAssignmentProto.ComputationDevice.replica_device_ids`.
+    pub(super) const DEVICE_IDS: u64 = 1;
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug)]
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The fields of a message in wire format, one after another.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: u64) -> Result<&'a [u8]> {
+        let split = usize::try_from(count).ok().and_then(|n| self.rest.split_at_checked(n));
+        let (taken, rest) = split.ok_or_else(|| Failure::invalid("the compile options end in the midst of a field"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn varint(&mut self) -> Result<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Failure::invalid("the compile options have a number of more than 64 bits"))
+    }
+
+    fn field(&mut self) -> Result<Option<(u64, Value<'a>)>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let key = self.varint()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.varint()?),
+            1 => Value::Bytes(self.take(8)?),
+            2 => {
+                let count = self.varint()?;
+                Value::Bytes(self.take(count)?)
+            }
+            5 => Value::Bytes(self.take(4)?),
+            other => {
+                return Err(Failure::invalid(format!("the compile options have a field of wire type {other}")));
+            }
+        };
+        Ok(Some((key >> 3, value)))
+    }
+}
+
+fn number(value: Value<'_>, what: &str) -> Result<u64> {
+    match value {
+        Value::Number(n) => Ok(n),
+        Value::Bytes(_) => Err(Failure::invalid(format!("the {what} of the compile options is no number"))),
+    }
+}
+
+fn message<'a>(value: Value<'a>, what: &str) -> Result<Fields<'a>> {
+    match value {
+        Value::Bytes(rest) => Ok(Fields { rest }),
+        Value::Number(_) => Err(Failure::invalid(format!("the {what} of the compile options is no message"))),
+    }
+}
+
+impl CompileOptions {
+    /// Reads a `CompileOptionsProto`.
+    ///
+    /// # Errors
+    /// It is none, or its parts contradict each other.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut all = Fields { rest: bytes };
+        while let Some((number, value)) = all.field()? {
+            if number == field::BUILD_OPTIONS {
+                options.read_build_options(message(value, "build options")?)?;
+            }
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    fn read_build_options(&mut self, mut fields: Fields<'_>) -> Result<()> {
+        while let Some((key, value)) = fields.field()? {
+            match key {
+                field::REPLICAS => self.replicas = number(value, "number of replicas")?,
+                field::PARTITIONS => self.partitions = number(value, "number of partitions")?,
+                field::ASSIGNMENT => self.read_assignment(message(value, "device assignment")?)?,
+                _others => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_assignment(&mut self, mut fields: Fields<'_>) -> Result<()> {
+        let (mut replicas, mut computations) = (0, 0);
+        let mut columns: Vec<Vec<u64>> = Vec::new();
+        while let Some((key, value)) = fields.field()? {
+            match key {
+                field::REPLICA_COUNT => replicas = number(value, "replica count")?,
+                field::COMPUTATION_COUNT => computations = number(value, "computation count")?,
+                field::COMPUTATION_DEVICES => columns.push(device_ids(message(value, "device assignment")?)?),
+                _others => {}
+            }
+        }
+        let fits = columns.len() as u64 == computations && columns.iter().all(|c| c.len() as u64 == replicas);
+        if !fits {
+            let message = format!(
+                "the device assignment says {replicas} replicas of {computations} computations, and has {} of {:?}",
+                columns.len(),
+                columns.iter().map(Vec::len).collect::<Vec<_>>()
+            );
+            return Err(Failure::invalid(message));
+        }
+        let replicas = columns.first().map_or(0, Vec::len);
+        self.devices = (0..replicas).flat_map(|r| columns.iter().map(move |c| c[r])).collect();
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { replicas, partitions, devices } = self;
+        let wanted = replicas.checked_mul(*partitions);
+        let Some(wanted) = wanted.filter(|&n| n > 0) else {
+            let message = format!("{replicas} replicas of {partitions} partitions cannot be run");
+            return Err(Failure::invalid(message));
+        };
+        if !devices.is_empty() && devices.len() as u64 != wanted {
+            let message = format!(
+                "{} devices are assigned to {replicas} replicas of {partitions} partitions",
+                devices.len()
+            );
+            return Err(Failure::invalid(message));
+        }
+        Ok(())
+    }
+}
+
+/// Numbers one after another: packed, or a field each.
+fn device_ids(mut fields: Fields<'_>) -> Result<Vec<u64>> {
+    let mut ids = Vec::new();
+    while let Some((key, value)) = fields.field()? {
+        match (key, value) {
+            (field::DEVICE_IDS, Value::Number(id)) => ids.push(id),
+            (field::DEVICE_IDS, Value::Bytes(rest)) => {
+                let mut packed = Fields { rest };
+                while !packed.rest.is_empty() {
+                    ids.push(packed.varint()?);
+                }
+            }
+            _others => {}
+        }
+    }
+    Ok(ids)
+}
+
+/// The `DeviceAssignmentProto` of one device.
+pub fn assignment_of_one_device(id: u8) -> Vec<u8> {
+    debug_assert!(id < 0x80, "invariant: a number of one byte");
+    vec![0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, id]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What jaxlib 0.10.2 writes, without its debug options.
+    const OF_JAX: [u8; 27] = [
+        0x1a, 25, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x20, 1, 0x28, 1, 0x4a, 9, 8, 1,
+        0x10, 1, 0x1a, 3, 0x0a, 1,
+    ];
+
+    #[test]
+    fn options_of_jax_are_read() {
+        let mut bytes = OF_JAX.to_vec();
+        bytes.push(0);
+        bytes[1] = 26;
+        let wanted = CompileOptions { replicas: 1, partitions: 1, devices: vec![0] };
+        assert_eq!(CompileOptions::read(&bytes).unwrap(), wanted);
+        assert_eq!(CompileOptions::read(&[]).unwrap(), CompileOptions::default());
+    }
+
+    #[test]
+    fn whatever_is_cut_is_refused_or_read() {
+        for n in 0..OF_JAX.len() {
+            let _ = CompileOptions::read(&OF_JAX[..n]);
+        }
+        assert!(CompileOptions::read(&OF_JAX).is_err());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        // Two partitions, and one device.
+        let bytes = [0x1a, 13, 0x28, 2, 0x4a, 9, 8, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 0];
+        let error = CompileOptions::read(&bytes).unwrap_err();
+        assert!(error.message.contains("1 devices are assigned"), "{}", error.message);
+        // No replicas at all.
+        assert!(CompileOptions::read(&[0x1a, 2, 0x20, 0]).is_err());
+        // Two replicas are announced, one is there.
+        let bytes = [0x1a, 11, 0x4a, 9, 8, 2, 0x10, 1, 0x1a, 3, 0x0a, 1, 0];
+        assert!(CompileOptions::read(&bytes).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! Bytes that a caller reads and then frees.
+
+use std::sync::Arc;
+
+use crate::api::structs::BytesDeleter;
+use crate::handles::{self, Handle, object};
+
+/// Bytes that live until the caller frees them.
+#[derive(Debug)]
+pub struct SerializedBytes(Box<[u8]>);
+
+object!(SerializedBytes, "serialized object");
+
+extern "C" fn delete(bytes: *mut SerializedBytes) {
+    let _ = handles::destroy(bytes);
+}
+
+/// Bytes as they are handed over.
+#[derive(Debug)]
+pub struct Given {
+    /// Where they lie.
+    pub start: *const std::ffi::c_char,
+    /// How many they are.
+    pub size: usize,
+    /// What is to be freed.
+    pub object: *mut SerializedBytes,
+    /// What frees it.
+    pub deleter: Option<BytesDeleter>,
+}
+
+/// Hands bytes over.
+pub fn give(bytes: Vec<u8>) -> Given {
+    let bytes = Arc::new(SerializedBytes(bytes.into()));
+    let (start, size) = (bytes.0.as_ptr().cast(), bytes.0.len());
+    Given { start, size, object: Handle::new(bytes).pointer(), deleter: Some(delete) }
+}
