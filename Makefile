@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test test-jax setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -22,6 +22,18 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# JAX on the plugin (docs/pjrt.md), in an environment of Python of its own, made from PyPI.
+JAX_ENVIRONMENT = target/jax
+JAX_PLUGIN = $(CURDIR)/target/$(if $(JAX_PROFILE),release,debug)/libhlo_pjrt.so
+JAX_PROFILE ?= --release
+test-jax: setup
+	$(CARGO) build $(JAX_PROFILE) --locked -p hlo-pjrt
+	test -d $(JAX_ENVIRONMENT) || python3 -m venv $(JAX_ENVIRONMENT)
+	$(JAX_ENVIRONMENT)/bin/pip install --quiet jax==0.10.2 jaxlib==0.10.2 numpy ml_dtypes pypjrt==0.1.1
+	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/border.py $(JAX_PLUGIN)
+	PJRT_NAMES_AND_LIBRARY_PATHS=hlo:$(JAX_PLUGIN) JAX_PLATFORMS=hlo $(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/check.py
+	$(JAX_ENVIRONMENT)/bin/python -m pypjrt.conform $(JAX_PLUGIN)
 
 setup:
 	@bash .ci/setup

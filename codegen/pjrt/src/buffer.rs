@@ -74,11 +74,11 @@ impl Buffer {
         if self.array.is_deleted() && external.references == 0 {
             external.hold = None;
         }
-        let hold = match &external.hold {
+        let hold = match external.hold.take() {
             Some(hold) => hold,
-            None => external.hold.insert(self.array.hold()?),
+            None => self.array.hold()?,
         };
-        Ok(hold.bytes().as_ptr())
+        Ok(external.hold.insert(hold).bytes().as_ptr())
     }
 
     /// Lets go of bytes that nobody has a reference to.

@@ -34,23 +34,18 @@ fn depth(module: &Module, id: InstrId) -> f64 {
     let instr = module.instr(id);
     let operand = |n: usize| instr.operands().get(n).and_then(|&o| module.instr(o).shape.as_array());
     let Some(left) = operand(0) else { return 1.0 };
-    match instr.opcode {
-        Opcode::Dot => {
-            let dims = instr.attrs.ints_or_empty(AttrKey::LhsContractingDims);
-            let sizes = dims.iter().filter_map(|&d| left.dims.get(usize::try_from(d).ok()?));
-            sizes.map(|&n| n as f64).product()
-        }
-        // Every element of the kernel meets every output position, but for its output features.
-        Opcode::Convolution => {
-            let kernel = operand(1).and_then(|k| k.checked_elements()).unwrap_or(1) as f64;
-            let features = instr.attrs.conv_dims(AttrKey::DimLabels).and_then(|dims| {
-                let d = usize::try_from(dims.kernel_output_feature).ok()?;
-                operand(1)?.dims.get(d).copied()
-            });
-            kernel / features.unwrap_or(1).max(1) as f64
-        }
-        _other => 1.0,
+    if instr.opcode == Opcode::Dot {
+        let dims = instr.attrs.ints_or_empty(AttrKey::LhsContractingDims);
+        let sizes = dims.iter().filter_map(|&d| left.dims.get(usize::try_from(d).ok()?));
+        return sizes.map(|&n| n as f64).product();
     }
+    // Of a convolution: every element of the kernel meets every output position, but for its output features.
+    let kernel = operand(1).and_then(|k| k.checked_elements()).unwrap_or(1) as f64;
+    let features = instr.attrs.conv_dims().and_then(|dims| {
+        let d = usize::try_from(dims.kernel_output_feature).ok()?;
+        operand(1)?.dims.get(d).copied()
+    });
+    kernel / features.unwrap_or(1).max(1) as f64
 }
 
 impl Cost {
@@ -76,22 +71,14 @@ impl Cost {
         if !moves_nothing {
             self.bytes_accessed += operands + bytes(&instr.shape);
         }
-        match instr.opcode {
-            Opcode::Dot | Opcode::Convolution => self.flops += 2.0 * out * depth(module, id),
-            Opcode::Reduce | Opcode::ReduceWindow => {
-                let first = instr.operands().first().map_or(0.0, |&o| elements(&module.instr(o).shape));
-                self.flops += first;
-            }
-            opcode if opcode.is_elementwise() => match opcode.numeric_row() {
-                NumericRow::Elementary(_) => self.transcendentals += out,
-                NumericRow::Exact
-                | NumericRow::ExactReal(_)
-                | NumericRow::Sum
-                | NumericRow::Region
-                | NumericRow::Called
-                | NumericRow::Opaque => self.flops += out,
-            },
-            _other => {}
+        if matches!(instr.opcode, Opcode::Dot | Opcode::Convolution) {
+            self.flops += 2.0 * out * depth(module, id);
+        } else if matches!(instr.opcode, Opcode::Reduce | Opcode::ReduceWindow) {
+            self.flops += instr.operands().first().map_or(0.0, |&o| elements(&module.instr(o).shape));
+        } else if matches!(instr.opcode.numeric_row(), NumericRow::Elementary(_)) {
+            self.transcendentals += out;
+        } else if instr.opcode.is_elementwise() {
+            self.flops += out;
         }
     }
 

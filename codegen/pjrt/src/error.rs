@@ -147,6 +147,7 @@ impl From<hlo_client::Error> for Failure {
 /// `PJRT_Error`: a failure as callers hold it. Its first field is the C API's, whose functions work on errors of any plugin.
 #[derive(Debug)]
 #[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
 pub struct Error {
     table: &'static ErrorTable,
     failure: Failure,
@@ -157,6 +158,7 @@ object!(Error, "error", is_read: true);
 /// `PJRT_Error_FunctionTable`.
 #[derive(Debug)]
 #[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
 pub struct ErrorTable {
     struct_size: usize,
     instance_size: usize,

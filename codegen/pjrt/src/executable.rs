@@ -219,7 +219,7 @@ pub(crate) fn serialize(args: &mut PJRT_Executable_Serialize_Args) -> Result<()>
         false => client.engine.compile_artifact(&program.source, &engine_options())?,
     };
     let mut bytes = MAGIC.to_vec();
-    for part in [&program.options, program.proto()?, &code] {
+    for part in [&*program.options, program.proto()?, &code[..]] {
         bytes.extend((part.len() as u64).to_le_bytes());
         bytes.extend(part);
     }
@@ -403,7 +403,7 @@ pub(crate) fn get_executable(args: &mut PJRT_LoadedExecutable_GetExecutable_Args
 pub(crate) fn addressable_devices(args: &mut PJRT_LoadedExecutable_AddressableDevices_Args) -> Result<()> {
     let loaded = handles::get(args.executable)?;
     let devices = loaded.program.client.devices();
-    (args.addressable_devices, args.num_addressable_devices) = (as_pointers(devices), 1.min(devices.len()));
+    (args.addressable_devices, args.num_addressable_devices) = (as_pointers(devices), devices.len().min(1));
     Ok(())
 }
 

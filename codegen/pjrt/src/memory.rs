@@ -17,6 +17,7 @@ pub const KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
 /// `PJRT_Memory`. Its first field is the C API's, by which callers hang data on it.
 #[derive(Debug)]
 #[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
 pub struct Memory {
     table: &'static MemoryTable,
     /// Its number, and that of its kind.
@@ -57,6 +58,7 @@ impl Drop for UserData {
 /// `PJRT_Memory_FunctionTable`.
 #[derive(Debug)]
 #[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
 pub struct MemoryTable {
     struct_size: usize,
     extension_start: Extensions,
@@ -100,11 +102,6 @@ impl Memory {
     pub fn new(id: i32, kind: &'static str, device: Handle<Device>) -> Self {
         let text = format!("HloMemory(id={id}, kind={kind})");
         Self { table: &MEMORY_TABLE, id, kind, device, devices: [device], text, user_data: Mutex::default() }
-    }
-
-    /// The function table that it begins with.
-    pub fn table(&self) -> &'static MemoryTable {
-        self.table
     }
 }
 

@@ -17,6 +17,7 @@ pub type Function = unsafe extern "C" fn(args: *mut c_void) -> *mut Error;
 /// `PJRT_Api`.
 #[derive(Debug)]
 #[repr(C)]
+#[allow(dead_code, reason = "callers read the fields")]
 pub struct Api {
     struct_size: usize,
     extension_start: *mut c_void,
