@@ -42,7 +42,8 @@ pub unsafe fn enter<A: Struct>(
         Ok(Ok(())) => ptr::null_mut(),
         Ok(Err(failure)) => Error::give(failure),
         Err(panic) => {
-            let panicked = || Error::give(Failure::internal(format!("{function} panicked: {}", panic_text(&*panic))));
+            let panicked =
+                || Error::give(Failure::internal(format!("{function} panicked: {}", panic_text(&*panic))));
             catch_unwind(AssertUnwindSafe(panicked)).unwrap_or(ptr::null_mut())
         }
     }

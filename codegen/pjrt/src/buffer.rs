@@ -192,7 +192,8 @@ pub(crate) fn copy_to_device(args: &mut PJRT_Buffer_CopyToDevice_Args) -> Result
 
 pub(crate) fn copy_to_memory(args: &mut PJRT_Buffer_CopyToMemory_Args) -> Result<()> {
     let client = Arc::clone(&handles::get(args.buffer)?.client);
-    let memory = client.memory(std::ptr::null_mut(), handles::get(args.dst_memory).map(|_| args.dst_memory)?)?;
+    let memory =
+        client.memory(std::ptr::null_mut(), handles::get(args.dst_memory).map(|_| args.dst_memory)?)?;
     args.dst_buffer = copy_to(args.buffer, &memory)?;
     Ok(())
 }

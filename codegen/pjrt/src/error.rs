@@ -7,8 +7,8 @@ use hlo::Diagnostics;
 use hlo::diag::Severity;
 
 use crate::api::structs::{
-    PJRT_Error_Destroy_Args, PJRT_Error_ForEachPayload_Args, PJRT_Error_GetCode_Args, PJRT_Error_Message_Args,
-    PayloadVisitor,
+    PJRT_Error_Destroy_Args, PJRT_Error_ForEachPayload_Args, PJRT_Error_GetCode_Args,
+    PJRT_Error_Message_Args, PayloadVisitor,
 };
 use crate::handles::{self, Handle, object};
 
@@ -204,7 +204,12 @@ extern "C" fn code_of_error(error: *mut Error) -> u32 {
     handles::get(error).map_or(0, |e| e.failure.code as u32)
 }
 
-extern "C" fn payloads_of_error(_error: *mut Error, _visitor: Option<PayloadVisitor>, _user_arg: *mut c_void) {}
+extern "C" fn payloads_of_error(
+    _error: *mut Error,
+    _visitor: Option<PayloadVisitor>,
+    _user_arg: *mut c_void,
+) {
+}
 
 impl Error {
     /// A failure as a caller's, who destroys it.

@@ -244,8 +244,11 @@ fn parts(bytes: &[u8]) -> Option<[&[u8]; 3]> {
 
 pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad_Args) -> Result<()> {
     let client = handles::get(args.client)?;
-    let bytes =
-        border::bytes(args.serialized_executable, args.serialized_executable_size, "the serialized executable")?;
+    let bytes = border::bytes(
+        args.serialized_executable,
+        args.serialized_executable_size,
+        "the serialized executable",
+    )?;
     let Some([options, module, code]) = parts(bytes) else {
         return Err(Failure::new(Code::DataLoss, "the bytes are no executable of this plugin, or damaged"));
     };
@@ -264,10 +267,17 @@ pub(crate) fn deserialize_and_load(args: &mut PJRT_Executable_DeserializeAndLoad
     let expected = source.module().program_shape(source.module().entry());
     let agrees = expected.is_some_and(|shape| {
         shape.result.without_layout() == executable.result().without_layout()
-            && shape.parameters.iter().map(Shape::without_layout).eq(executable.parameters().iter().map(Shape::without_layout))
+            && shape
+                .parameters
+                .iter()
+                .map(Shape::without_layout)
+                .eq(executable.parameters().iter().map(Shape::without_layout))
     });
     if !agrees {
-        return Err(Failure::new(Code::DataLoss, "program and machine code of the executable do not belong together"));
+        return Err(Failure::new(
+            Code::DataLoss,
+            "program and machine code of the executable do not belong together",
+        ));
     }
     args.loaded_executable = LoadedExecutable::give(Program::new(client, source, executable, options));
     Ok(())
@@ -371,7 +381,8 @@ pub(crate) fn fingerprint(args: &mut PJRT_Executable_Fingerprint_Args) -> Result
 pub(crate) fn compile_options(args: &mut PJRT_Executable_GetCompileOptions_Args) -> Result<()> {
     let given = serialized::give(handles::get(args.executable)?.0.options.to_vec());
     (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
-    (args.serialized_compile_options, args.serialized_compile_options_deleter) = (given.object, given.deleter);
+    (args.serialized_compile_options, args.serialized_compile_options_deleter) =
+        (given.object, given.deleter);
     Ok(())
 }
 
@@ -410,7 +421,8 @@ pub(crate) fn addressable_devices(args: &mut PJRT_LoadedExecutable_AddressableDe
 pub(crate) fn logical_ids(args: &mut PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) -> Result<()> {
     static ONE: [LogicalDeviceIds; 1] = [LogicalDeviceIds { replica: 0, partition: 0 }];
     handles::get(args.executable)?;
-    (args.addressable_device_logical_ids, args.num_addressable_device_logical_ids) = (ONE.as_ptr(), ONE.len());
+    (args.addressable_device_logical_ids, args.num_addressable_device_logical_ids) =
+        (ONE.as_ptr(), ONE.len());
     Ok(())
 }
 
@@ -435,6 +447,7 @@ pub(crate) fn device_assignment(args: &mut PJRT_LoadedExecutable_GetDeviceAssign
     handles::get(args.executable)?;
     let given = serialized::give(assignment_of_one_device(0));
     (args.serialized_bytes, args.serialized_bytes_size) = (given.start, given.size);
-    (args.serialized_device_assignment, args.serialized_device_assignment_deleter) = (given.object, given.deleter);
+    (args.serialized_device_assignment, args.serialized_device_assignment_deleter) =
+        (given.object, given.deleter);
     Ok(())
 }

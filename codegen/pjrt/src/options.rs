@@ -56,7 +56,8 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         let split = usize::try_from(count).ok().and_then(|n| self.rest.split_at_checked(n));
-        let (taken, rest) = split.ok_or_else(|| Failure::invalid("the compile options end in the midst of a field"))?;
+        let (taken, rest) =
+            split.ok_or_else(|| Failure::invalid("the compile options end in the midst of a field"))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -87,7 +88,9 @@ impl<'a> Fields<'a> {
             }
             5 => Value::Bytes(self.take(4)?),
             other => {
-                return Err(Failure::invalid(format!("the compile options have a field of wire type {other}")));
+                return Err(Failure::invalid(format!(
+                    "the compile options have a field of wire type {other}"
+                )));
             }
         };
         Ok(Some((key >> 3, value)))
@@ -210,8 +213,8 @@ mod tests {
 
     /// What jaxlib 0.10.2 writes, without its debug options.
     const OF_JAX: [u8; 27] = [
-        0x1a, 25, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x20, 1, 0x28, 1, 0x4a, 9, 8, 1,
-        0x10, 1, 0x1a, 3, 0x0a, 1,
+        0x1a, 25, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x20, 1, 0x28, 1, 0x4a, 9,
+        8, 1, 0x10, 1, 0x1a, 3, 0x0a, 1,
     ];
 
     #[test]

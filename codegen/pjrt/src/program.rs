@@ -24,7 +24,8 @@ pub fn read(format: &str, code: &[u8]) -> Result<Module> {
 
 fn stablehlo(code: &[u8]) -> Result<Module> {
     let tree = if bytecode::is_bytecode(code) {
-        bytecode::read(code).map_err(|found| Failure::of_diagnostics("the bytecode cannot be read", &found))?
+        bytecode::read(code)
+            .map_err(|found| Failure::of_diagnostics("the bytecode cannot be read", &found))?
     } else {
         let code = std::str::from_utf8(code)
             .map_err(|_| Failure::invalid("the program is neither MLIR bytecode nor text"))?;

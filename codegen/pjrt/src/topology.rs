@@ -40,7 +40,9 @@ pub(crate) fn platform_version(args: &mut PJRT_TopologyDescription_PlatformVersi
     Ok(())
 }
 
-pub(crate) fn device_descriptions(args: &mut PJRT_TopologyDescription_GetDeviceDescriptions_Args) -> Result<()> {
+pub(crate) fn device_descriptions(
+    args: &mut PJRT_TopologyDescription_GetDeviceDescriptions_Args,
+) -> Result<()> {
     let topology = handles::get(args.topology)?;
     (args.descriptions, args.num_descriptions) =
         (as_pointers(&topology.descriptions), topology.descriptions.len());

@@ -80,7 +80,9 @@ fn shape(number: u32, dims: *const i64, count: usize) -> Result<ArrayShape> {
         return Err(Failure::unimplemented(format!("arrays of PJRT_Buffer_Type {number} are not supported")));
     };
     if count > MAX_RANK {
-        return Err(Failure::invalid(format!("an array of {count} dimensions; at most {MAX_RANK} are supported")));
+        return Err(Failure::invalid(format!(
+            "an array of {count} dimensions; at most {MAX_RANK} are supported"
+        )));
     }
     let dims = border::elements(dims, count, "the dimensions")?;
     let shape = ArrayShape::new(ty, &dims);
@@ -104,7 +106,9 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
     if let Some(strides) = strides::of_layout(device_layout.as_ref(), &shape.dims, element_bytes)?
         && !strides::is_dense(&shape.dims, &strides, element_bytes)
     {
-        return Err(Failure::unimplemented("arrays lie row-major on the device: no other layout is supported"));
+        return Err(Failure::unimplemented(
+            "arrays lie row-major on the device: no other layout is supported",
+        ));
     }
     let bytes = array_bytes(&shape).ok_or_else(|| Failure::internal("the shape was checked"))?;
     let start: *const u8 = args.data.cast();
@@ -136,7 +140,9 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
         (client.engine.lend(shape, Arc::new(lent))?, done)
     } else {
         let array = match byte_strides {
-            None => client.engine.buffer_from_bytes(shape, border::bytes(start.cast(), bytes, "the host buffer")?)?,
+            None => client
+                .engine
+                .buffer_from_bytes(shape, border::bytes(start.cast(), bytes, "the host buffer")?)?,
             Some(strides) => {
                 let dense = gathered(start, &shape, &strides)?;
                 client.engine.buffer_from_bytes(shape, &dense)?
@@ -197,7 +203,8 @@ pub(crate) fn to_host(args: &mut PJRT_Buffer_ToHostBuffer_Args) -> Result<()> {
             let mut outcome = Ok(());
             strides::for_each_offset(&shape.dims, layout, |offset| {
                 if let Some(bytes) = elements.next() {
-                    let written = border::write(to.wrapping_offset(offset as isize), bytes, "the host buffer");
+                    let written =
+                        border::write(to.wrapping_offset(offset as isize), bytes, "the host buffer");
                     outcome = std::mem::replace(&mut outcome, Ok(())).and(written);
                 }
             });
@@ -235,7 +242,9 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     if let Some(strides) = strides::of_layout(layout.as_ref(), &shape.dims, element_bytes)?
         && !strides::is_dense(&shape.dims, &strides, element_bytes)
     {
-        return Err(Failure::unimplemented("arrays lie row-major on the device: no other layout is supported"));
+        return Err(Failure::unimplemented(
+            "arrays lie row-major on the device: no other layout is supported",
+        ));
     }
     let bytes = array_bytes(&shape).ok_or_else(|| Failure::internal("the shape was checked"))?;
     if args.device_buffer_ptr.is_null() && bytes > 0 {

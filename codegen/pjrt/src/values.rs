@@ -98,7 +98,9 @@ pub fn read(from: *const PJRT_NamedValue, count: usize) -> Result<Vec<(String, V
             }
             named_value::FLOAT => Value::Float(f32::from_bits(number as u32)),
             named_value::BOOL => Value::Bool(number & 0xff != 0),
-            other => return Err(Failure::invalid(format!("the value `{name}` has the unknown type {other}"))),
+            other => {
+                return Err(Failure::invalid(format!("the value `{name}` has the unknown type {other}")));
+            }
         };
         Ok((name, value))
     };

@@ -4,7 +4,11 @@
 //! earlier, one for a newer version such that go on; [`crate::border`] handles both. Sizes and offsets are checked against
 //! `tests/layout.txt`.
 
-#![allow(non_camel_case_types, missing_docs, reason = "the names are those of the C API, whose documentation says what fields are")]
+#![allow(
+    non_camel_case_types,
+    missing_docs,
+    reason = "the names are those of the C API, whose documentation says what fields are"
+)]
 
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
