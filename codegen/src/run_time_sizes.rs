@@ -27,11 +27,13 @@ pub struct RunTimeSizes {
 
 /// Of a size that stops the program if it is below 0 or above a bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Check {
-    dimension: usize,
-    bound: i64,
+pub struct Check {
+    /// The dimension that has this size.
+    pub dimension: usize,
+    /// The greatest that it may be.
+    pub bound: i64,
     /// If it is how many elements a dimension has fewer than its bound: what needs them, and that bound.
-    lacking: Option<(String, i64)>,
+    pub lacking: Option<(String, i64)>,
 }
 
 /// Makes a program of static shapes of one whose edge alone has run-time sizes. `None`, and nothing happens: there are others, or none.
@@ -193,8 +195,8 @@ pub struct RunTimeSizesParts {
     pub parameters: Vec<ArrayShape>,
     /// Array leaves of the result, with bounds.
     pub results: Vec<ArrayShape>,
-    /// Dimensions and bounds of sizes that are only checked; for those that say how many elements a dimension lacks, what needs them, and its own bound.
-    pub checks: Vec<(usize, i64, Option<(String, i64)>)>,
+    /// Of sizes that are only checked.
+    pub checks: Vec<Check>,
 }
 
 impl From<RunTimeSizesParts> for RunTimeSizes {
@@ -213,7 +215,7 @@ impl RunTimeSizes {
         RunTimeSizesParts {
             parameters: self.parameters.clone(),
             results: self.results.clone(),
-            checks: self.checks.iter().map(|c| (c.dimension, c.bound, c.lacking.clone())).collect(),
+            checks: self.checks.clone(),
         }
     }
 

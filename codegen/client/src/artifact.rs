@@ -17,7 +17,7 @@ use hlo::{ArrayLiteral, ArrayShape, ConstantValue, Literal, Module, Opcode, Shap
 use hlo_codegen::compilation::Compilation;
 use hlo_codegen::kernel::{Kernel, Phase};
 use hlo_codegen::program::array_bytes;
-use hlo_codegen::run_time_sizes::{RunTimeSizes, RunTimeSizesParts};
+use hlo_codegen::run_time_sizes::{Check, RunTimeSizes, RunTimeSizesParts};
 use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -87,7 +87,14 @@ struct PhaseData {
 struct SizesData {
     parameters: Vec<String>,
     results: Vec<String>,
-    checks: Vec<(usize, i64, Option<(String, i64)>)>,
+    checks: Vec<CheckData>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckData {
+    dimension: usize,
+    bound: i64,
+    lacking: Option<(String, i64)>,
 }
 
 /// Whether bytes begin as an artifact does.
@@ -143,10 +150,11 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
         iterates: k.iterates,
     };
     let shapes = |shapes: &[ArrayShape]| shapes.iter().map(ToString::to_string).collect();
+    let check = |Check { dimension, bound, lacking }: Check| CheckData { dimension, bound, lacking };
     let sizes = compilation.run_time_sizes().map(RunTimeSizes::parts).map(|parts| SizesData {
         parameters: shapes(&parts.parameters),
         results: shapes(&parts.results),
-        checks: parts.checks,
+        checks: parts.checks.into_iter().map(check).collect(),
     });
     let print = PrintOptions { normalize: false, ..PrintOptions::LONG }.eliding(INLINE_ELEMENTS);
     let header = Header {
@@ -357,6 +365,8 @@ pub fn read(bytes: &[u8]) -> Result<Compilation, Error> {
     }
     let sizes = match header.sizes {
         Some(SizesData { parameters, results, checks }) => {
+            let check = |CheckData { dimension, bound, lacking }| Check { dimension, bound, lacking };
+            let checks = checks.into_iter().map(check).collect();
             let parts =
                 RunTimeSizesParts { parameters: shapes(&parameters)?, results: shapes(&results)?, checks };
             Some(RunTimeSizes::from(parts))

@@ -157,3 +157,77 @@ fn executions_are_cancelled_while_they_run() {
         assert_eq!(ended.unwrap_err().code(), Code::Cancelled, "{}", client.platform());
     }
 }
+
+/// Memory of somebody else's that says when it is given back.
+#[derive(Debug)]
+struct Lent(Vec<u8>, std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl hlo_client::Foreign for Lent {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn memory_that_is_lent_is_read_in_place_never_written_and_given_back() {
+    let given_back = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_given_back = || given_back.load(std::sync::atomic::Ordering::Relaxed);
+    let client = cpu();
+    let bytes: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let shape = ArrayShape::new(ElementType::F32, &[4]);
+    let lent = std::sync::Arc::new(Lent(bytes.clone(), std::sync::Arc::clone(&given_back)));
+    let wrong = client.lend(ArrayShape::new(ElementType::F32, &[5]), lent.clone()).unwrap_err();
+    assert_eq!(wrong.code(), Code::InvalidArgument);
+    let start = lent.0.as_ptr();
+    let x = client.lend(shape, lent).unwrap();
+    assert_eq!(x.with_bytes(<[u8]>::as_ptr).unwrap(), start);
+    // A program that updates it in place, and to which it is donated.
+    let hold = x.hold().unwrap();
+    let program = compile(&client, UPDATES);
+    let donate = ExecuteOptions { donate: vec![0], ..ExecuteOptions::default() };
+    let y = program.execute_with(&[&x], &donate).unwrap();
+    assert_eq!(values(&y[0]), [2.0, 3.0, 4.0, 5.0]);
+    assert!(x.is_deleted() && !is_given_back());
+    assert_eq!(hold.bytes(), bytes);
+    drop((hold, x));
+    assert!(is_given_back());
+}
+
+#[test]
+fn what_is_held_is_not_updated_in_place() {
+    let client = cpu();
+    let program = compile(&client, UPDATES);
+    let donate = ExecuteOptions { donate: vec![0], ..ExecuteOptions::default() };
+    let x = client.buffer(&floats(&[1.0; 4])).unwrap();
+    let hold = x.hold().unwrap();
+    let before = hold.bytes().to_vec();
+    let y = program.execute_with(&[&x], &donate).unwrap();
+    assert_eq!(values(&y[0]), [2.0; 4]);
+    assert_eq!(hold.bytes(), before);
+}
+
+#[test]
+fn bytes_become_elements_of_their_type() {
+    let client = cpu();
+    let pred = client.buffer_from_bytes(ArrayShape::new(ElementType::Pred, &[3]), &[0, 1, 200]).unwrap();
+    assert_eq!(*pred.to_literal().unwrap().buffer, hlo::Buffer::Pred(vec![false, true, true]));
+    assert_eq!(pred.with_bytes(<[u8]>::to_vec).unwrap(), [0, 1, 1]);
+    let narrow = client.buffer_from_bytes(ArrayShape::new(ElementType::S4, &[2]), &[0x0f, 0x07]).unwrap();
+    assert_eq!(narrow.with_bytes(<[u8]>::to_vec).unwrap(), [0xff, 7]);
+}
+
+#[test]
+fn an_array_that_will_never_be_has_its_error() {
+    let client = cpu();
+    let error = hlo_client::Error::new(Code::Aborted, "the other side is gone");
+    let x = client.failed(ArrayShape::new(ElementType::F32, &[4]), error);
+    assert_eq!(x.wait().unwrap_err().code(), Code::Aborted);
+    let error = compile(&client, UPDATES).execute(&[&x]).unwrap_err();
+    assert!(error.to_string().contains("the other side"), "{error}");
+}

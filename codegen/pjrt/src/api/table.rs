@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use crate::api::numbers::API_VERSION;
-use crate::api::structs::{PJRT_Api_Version, Struct as _};
+use crate::api::structs::PJRT_Api_Version;
 use crate::border::enter;
 use crate::error::{Error, Failure};
 use crate::{buffer, client, device, error, event, executable, execute, memory, topology, transfer};
@@ -210,7 +210,7 @@ table! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::structs;
+    use crate::api::structs::{self, Struct as _};
 
     /// Sizes, offsets and slots against those that others have derived from the C header.
     #[test]
