@@ -201,10 +201,6 @@ pub struct RunTimeSizesParts {
 
 impl From<RunTimeSizesParts> for RunTimeSizes {
     fn from(RunTimeSizesParts { parameters, results, checks }: RunTimeSizesParts) -> Self {
-        let checks = checks
-            .into_iter()
-            .map(|(dimension, bound, lacking)| Check { dimension, bound, lacking })
-            .collect();
         Self { parameters, results, checks }
     }
 }

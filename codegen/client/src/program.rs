@@ -76,7 +76,7 @@ impl VerifiedModule {
             if updated || module.header.buffer_donor.iter().any(|d| d.parameter == *number as i64) {
                 return invalid(format!("parameter {number} is updated in place: it cannot be constant"));
             }
-            let name = module.unique_name(&module.instr(parameter).name.to_string());
+            let name = module.unique_name(&module.instr(parameter).name.clone());
             let value = Arc::new(Literal::Array(value.clone()));
             let constant = NewInstruction { name, ..NewInstruction::new(Opcode::Constant, shape, &[]) }
                 .attr(AttrKey::ConstantValue, AttrValue::Literal(ConstantValue::Given(value)));
@@ -86,11 +86,10 @@ impl VerifiedModule {
         }
         // By old number, the new one.
         let mut numbers = vec![None; parameters.len()];
-        let mut next: i64 = 0;
-        for (number, &parameter) in parameters.iter().enumerate().filter(|(n, _)| !is_constant[*n]) {
-            module.instr_mut(parameter).attrs.set(AttrKey::ParameterNumber, AttrValue::Int(next));
-            numbers[number] = Some(next);
-            next += 1;
+        let left = parameters.iter().enumerate().filter(|(n, _)| !is_constant[*n]);
+        for (new, (number, &parameter)) in (0..).zip(left) {
+            module.instr_mut(parameter).attrs.set(AttrKey::ParameterNumber, AttrValue::Int(new));
+            numbers[number] = Some(new);
         }
         let renumber = |old: &mut i64| {
             if let Some(new) = usize::try_from(*old).ok().and_then(|n| numbers.get(n).copied().flatten()) {

@@ -106,7 +106,7 @@ fn output() {
 fn cache() {
     let d = Dir::new();
     let (program, folder) = (d.file("m.hlo", PROGRAM), at(&d, "cache"));
-    let other = d.file("n.hlo", &PROGRAM.replace("constant(3)", "constant(5)"));
+    let other = d.file("n.hlo", PROGRAM.replace("constant(3)", "constant(5)"));
     for _ in 0..2 {
         for file in [&program, &other] {
             ends(&hlo(&["run", file, "--cache", &folder]), 0);

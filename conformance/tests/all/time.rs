@@ -90,7 +90,7 @@ fn long_instructions() -> Vec<(&'static str, String)> {
 fn the_interpreter_ends_in_time() {
     let d = Dir::new();
     for (name, body) in long_instructions() {
-        let file = d.file(&format!("{name}.hlo"), &program(&body));
+        let file = d.file(&format!("{name}.hlo"), program(&body));
         let o = hlo(&["run", &file, "-q", "--platform", "interpreter", "--timeout", SHORT]);
         assert_eq!(o.status.code(), Some(6), "{name}: {}", err(&o));
         assert!(err(&o).contains("error[R0041]: interpreter took longer than 0.2 s"), "{name}: {}", err(&o));
@@ -174,7 +174,7 @@ fn calls_that_double_are_refused_where_each_would_be_a_copy() {
             "ENTRY e {{\n  x = f32[8] parameter(0)\n  z = f32[] constant(0)\n  ROOT r = f32[8] reduce-window(x, z), window={{size=2 pad=0_1}}, to_apply={c}\n}}\n"
         );
         for (name, entry) in [("reduce", reduce), ("reduce-window", windows)] {
-            let file = d.file("m.hlo", &doubling(levels, &entry));
+            let file = d.file("m.hlo", doubling(levels, &entry));
             let o = hlo(&["run", &file, "-q", "--platform", "cpu", "--reference-platform", "none"]);
             ends(&o, 5);
             let why = format!(
@@ -184,7 +184,7 @@ fn calls_that_double_are_refused_where_each_would_be_a_copy() {
         }
     }
     let map = "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] map(x, x), dimensions={0}, to_apply=c40\n}\n";
-    let file = d.file("m.hlo", &doubling(40, map));
+    let file = d.file("m.hlo", doubling(40, map));
     let o = hlo(&["run", &file, "-q", "--platform", "cpu", "--reference-platform", "none"]);
     ends(&o, 5);
     assert!(err(&o).contains("more than 1048576 instructions, a copy for each call of it"), "{}", err(&o));
@@ -199,7 +199,7 @@ fn calls_that_double_are_refused_where_each_would_be_a_copy() {
         assert!(o.stdout.is_empty());
     }
     ends(&hlo(&["print", &file]), 0);
-    let file = d.file("small.hlo", &doubling(6, map.replace("c40", "c6").as_str()));
+    let file = d.file("small.hlo", doubling(6, map.replace("c40", "c6").as_str()));
     let o = hlo(&["print", &file, "--nested"]);
     ends(&o, 0);
     // In each of the computations, and in what the map applies.
@@ -225,7 +225,7 @@ fn messages_are_short() {
         format!("  x = f32[2] parameter(0)\n  ROOT r = f32[2] add(x, {})\n", "y".repeat(1_000_000)),
     ];
     for (i, text) in texts.iter().enumerate() {
-        let file = d.file("m.hlo", &format!("HloModule m\n\nENTRY e {{\n{text}}}\n"));
+        let file = d.file("m.hlo", format!("HloModule m\n\nENTRY e {{\n{text}}}\n"));
         for more in [&[][..], &["--json"]] {
             let o = hlo(&[&["verify", &*file][..], more].concat());
             assert!(matches!(o.status.code(), Some(3 | 4)), "{i}: {:?}", o.status);
@@ -271,7 +271,7 @@ fn costs_are_counted() {
 fn what_a_program_costs_is_said_before() {
     let d = Dir::new();
     let (_, body) = long_instructions().swap_remove(0);
-    let file = d.file("m.hlo", &program(&body));
+    let file = d.file("m.hlo", program(&body));
     let o = hlo(&["run", &file, "--platform", "interpreter", "--timeout", "50ms"]);
     ends(&o, 6);
     // 2^22 results of 2^22 elements, 3 operations for each.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use hlo::diag::Diagnostic;
-use hlo::diag::codes::proto::*;
+use hlo::diag::codes::{parse::*, proto::*};
 use hlo::{Diagnostics, Literal, Module, Span};
 
 use crate::message::{Message, Value};

@@ -1,7 +1,7 @@
 //! Reading from a message: its fields with their defaults, and errors that give a field's path.
 
 use hlo::attrs::Ints;
-use hlo::diag::codes::{Code, parse::*};
+use hlo::diag::codes::{Code, proto::*};
 
 use crate::message::{Message, Value};
 use crate::path::Path;

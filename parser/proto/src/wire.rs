@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use hlo::diag::Diagnostic;
-use hlo::diag::codes::{self, parse::*};
+use hlo::diag::codes;
+use hlo::diag::codes::parse::NESTING_TOO_DEEP;
+use hlo::diag::codes::proto::*;
 use hlo::{Diagnostics, Span};
 use prost::encoding::{WireType, decode_varint, encode_varint, encoded_len_varint};
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use hlo::Module;
-use hlo::diag::codes::{self, Code, parse::*};
+use hlo::diag::codes::{self, Code, parse::*, proto::*};
 use hlo_parser::{ParseOptions, parse_module};
 use hlo_proto::{Contents, Encoding, Found, Kind, ReadOptions, read, sniff, write};
 

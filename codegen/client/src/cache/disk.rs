@@ -182,7 +182,7 @@ impl DiskCache {
             let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             entries.push(DiskEntry { key, path: file.path(), bytes: metadata.len(), used });
         }
-        entries.sort_by(|a, b| (a.used, a.key).cmp(&(b.used, b.key)));
+        entries.sort_by_key(|e| (e.used, e.key));
         entries
     }
 

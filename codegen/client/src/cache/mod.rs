@@ -186,7 +186,7 @@ impl Cache {
         backend: &dyn Backend,
         compile: &mut dyn FnMut() -> Result<crate::backend::Compiled, Error>,
     ) -> Result<Arc<dyn Loaded>, Error> {
-        if let Some(loaded) = self.from_disk(key, backend) {
+        if let Some(loaded) = self.read_disk(key, backend) {
             count(&self.disk_hits);
             return Ok(loaded);
         }
@@ -199,7 +199,7 @@ impl Cache {
         Ok(compiled.loaded)
     }
 
-    fn from_disk(&self, key: Key, backend: &dyn Backend) -> Option<Arc<dyn Loaded>> {
+    fn read_disk(&self, key: Key, backend: &dyn Backend) -> Option<Arc<dyn Loaded>> {
         let disk = self.disk.as_ref()?;
         let loaded = match disk.get(key) {
             Ok(None) => return None,

@@ -1,5 +1,7 @@
 //! Tests of clients, by subject.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod artifact;
 mod buffers;
 mod cache;

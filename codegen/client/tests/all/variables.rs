@@ -85,12 +85,12 @@ fn read_only_declarations_hold_both_ways() {
         let error = Bound::new(&executable, parameters(), updates, read_only).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     };
-    refuses(vec![(w.clone(), 0)], &[w.clone()], "updates w, which is read-only");
-    refuses(vec![], &[other.clone()], "does not read the read-only variable other");
+    refuses(vec![(w.clone(), 0)], std::slice::from_ref(&w), "updates w, which is read-only");
+    refuses(vec![], std::slice::from_ref(&other), "does not read the read-only variable other");
     refuses(vec![(w.clone(), 0), (w.clone(), 0)], &[], "updates w twice");
     refuses(vec![(w.clone(), 1)], &[], "w is f32[2], its update f32[]");
     refuses(vec![(w.clone(), 2)], &[], "has no result 2 for w");
-    Bound::new(&executable, parameters(), vec![], &[w.clone()]).unwrap();
+    Bound::new(&executable, parameters(), vec![], std::slice::from_ref(&w)).unwrap();
 }
 
 fn program() -> VerifiedModule {

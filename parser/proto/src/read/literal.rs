@@ -1,6 +1,6 @@
 //! Literals: the elements of an array in the order of its layout, in the field of its element type.
 
-use hlo::diag::codes::proto::*;
+use hlo::diag::codes::{parse::*, proto::*};
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, BufferOf, ElementType, Layout, Literal, Shape};
 
 use super::shape::shape;

@@ -12,7 +12,7 @@ mod origin;
 pub(crate) mod shape;
 mod sharding;
 
-use hlo::diag::codes::proto::*;
+use hlo::diag::codes::{parse::*, proto::*};
 use hlo::{
     AttrKey, AttrValue, Attrs, ComputationId, ConstantValue, Diagnostic, Diagnostics, InstrId,
     MAX_PARAMETERS, Module, Name, NewInstruction, Opcode, Span,

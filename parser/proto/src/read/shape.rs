@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hlo::diag::codes::proto::*;
+use hlo::diag::codes::{parse::*, proto::*};
 use hlo::layout::{DimLevel, Layout, SplitConfig, TileDim};
 use hlo::shape::MAX_RANK;
 use hlo::{ArrayShape, Dims, ElementType, ProgramShape, Shape, UNBOUNDED};

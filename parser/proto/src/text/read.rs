@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hlo::Span;
 use hlo::diag::Diagnostic;
-use hlo::diag::codes::proto::*;
+use hlo::diag::codes::{parse::*, proto::*};
 use hlo::diag::suggest::did_you_mean;
 use prost::encoding::{WireType, encode_varint};
 
