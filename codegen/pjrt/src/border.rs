@@ -87,6 +87,19 @@ pub fn optional<A: Struct>(from: *const A) -> Result<Option<A>> {
     if from.is_null() { Ok(None) } else { pointed(from).map(Some) }
 }
 
+/// The same of a struct that callers of the C API do not say the size of: 0 stands for all of it.
+pub fn optional_without_size<A: Struct>(from: *const A) -> Result<Option<A>> {
+    if from.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: every struct of the API begins with its size.
+    if unsafe { from.cast::<usize>().read_unaligned() } == 0 {
+        // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in every version.
+        return Ok(Some(unsafe { from.cast::<A>().read_unaligned() }));
+    }
+    optional(from)
+}
+
 /// Writes the fields of a struct that a field points at.
 pub fn write_back<A: Struct>(to: *mut A, change: impl FnOnce(&mut A)) -> Result<()> {
     // SAFETY: the module's contract.
@@ -103,8 +116,9 @@ pub fn elements<T: Plain>(from: *const T, count: usize, what: &str) -> Result<Ve
         return Ok(Vec::new());
     }
     check(from.cast(), count, size_of::<T>(), what)?;
+    let first = from.cast::<T>();
     // SAFETY: the module's contract: there are `count` elements; they need not be aligned.
-    Ok((0..count).map(|n| unsafe { from.add(n).read_unaligned() }).collect())
+    Ok((0..count).map(|n| unsafe { first.add(n).read_unaligned() }).collect())
 }
 
 /// The bytes that a caller points at, for as long as the call lasts.

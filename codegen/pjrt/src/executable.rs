@@ -53,7 +53,7 @@ pub struct Program {
     parameter_kinds: Kinds,
     /// Made when it is asked for.
     cost: OnceLock<NamedValues>,
-    /// The program as bytes, or that it has none.
+    /// The program as an `HloModuleProto`, or why it has none.
     proto: OnceLock<Result<Vec<u8>>>,
 }
 
@@ -354,20 +354,20 @@ pub(crate) fn output_dimensions(args: &mut PJRT_Executable_OutputDimensions_Args
 
 /// The first call without room asks for the size.
 pub(crate) fn optimized_program(args: &mut PJRT_Executable_OptimizedProgram_Args) -> Result<()> {
-    const FORMAT: &str = "hlo";
     let program = &handles::get(args.executable)?.0;
-    let proto = program.proto()?;
+    let proto = program::with_config(program.proto()?)?;
     let given = border::pointed(args.program.cast_const())?;
     if !given.code.is_null() {
         if given.code_size < proto.len() {
             let message = format!("{} bytes do not fit {}", proto.len(), given.code_size);
             return Err(Failure::invalid(message));
         }
-        border::write(given.code.cast::<u8>(), proto, "the program")?;
+        border::write(given.code.cast::<u8>(), &proto, "the program")?;
     }
     border::write_back(args.program, |given| {
         given.code_size = proto.len();
-        (given.format, given.format_size) = (FORMAT.as_ptr().cast(), FORMAT.len());
+        (given.format, given.format_size) =
+            (program::WITH_CONFIG.as_ptr().cast(), program::WITH_CONFIG.len());
     })
 }
 

@@ -9,7 +9,7 @@
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, the one device and its memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
 //! | [`options`], [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
-//! | [`values`], [`serialized`] | attributes and bytes that callers read |
+//! | [`values`], [`serialized`], [`wire`] | attributes and bytes that callers read; messages taken apart |
 //!
 //! **Invariants:** unsafe code is at the border to C alone, and each block says which promise of the C API it rests on. Whatever a caller does that C can notice ends in an error with a code and a
 //! message: no panic crosses the border, no object is used after it was destroyed.
@@ -35,6 +35,7 @@ pub mod strides;
 pub mod topology;
 pub mod transfer;
 pub mod values;
+pub mod wire;
 
 /// The one symbol of a plugin: its table.
 #[allow(non_snake_case, reason = "the name is the C API's")]

@@ -3,6 +3,7 @@
 //! The rest is what other back ends are told (debug options, autotuning, layouts of arguments, which are row-major here), and skipped.
 
 use crate::error::{Failure, Result};
+use crate::wire::{Fields, Value};
 
 /// How a program is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,73 +42,17 @@ mod field {
     pub(super) const DEVICE_IDS: u64 = 1;
 }
 
-/// The value of a field.
-#[derive(Clone, Copy, Debug)]
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-/// The fields of a message in wire format, one after another.
-struct Fields<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, count: u64) -> Result<&'a [u8]> {
-        let split = usize::try_from(count).ok().and_then(|n| self.rest.split_at_checked(n));
-        let (taken, rest) =
-            split.ok_or_else(|| Failure::invalid("the compile options end in the midst of a field"))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn varint(&mut self) -> Result<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?[0];
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(Failure::invalid("the compile options have a number of more than 64 bits"))
-    }
-
-    fn field(&mut self) -> Result<Option<(u64, Value<'a>)>> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let key = self.varint()?;
-        let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Bytes(self.take(8)?),
-            2 => {
-                let count = self.varint()?;
-                Value::Bytes(self.take(count)?)
-            }
-            5 => Value::Bytes(self.take(4)?),
-            other => {
-                return Err(Failure::invalid(format!(
-                    "the compile options have a field of wire type {other}"
-                )));
-            }
-        };
-        Ok(Some((key >> 3, value)))
-    }
-}
-
 fn number(value: Value<'_>, what: &str) -> Result<u64> {
     match value {
         Value::Number(n) => Ok(n),
-        Value::Bytes(_) => Err(Failure::invalid(format!("the {what} of the compile options is no number"))),
+        Value::Bytes(_) => Err(Failure::invalid(format!("the {what} is no number"))),
     }
 }
 
 fn message<'a>(value: Value<'a>, what: &str) -> Result<Fields<'a>> {
     match value {
-        Value::Bytes(rest) => Ok(Fields { rest }),
-        Value::Number(_) => Err(Failure::invalid(format!("the {what} of the compile options is no message"))),
+        Value::Bytes(rest) => Ok(Fields::new(rest)),
+        Value::Number(_) => Err(Failure::invalid(format!("the {what} is no message"))),
     }
 }
 
@@ -117,8 +62,13 @@ impl CompileOptions {
     /// # Errors
     /// It is none, or its parts contradict each other.
     pub fn read(bytes: &[u8]) -> Result<Self> {
+        Self::read_message(bytes)
+            .map_err(|error| Failure { message: format!("the compile options: {}", error.message), ..error })
+    }
+
+    fn read_message(bytes: &[u8]) -> Result<Self> {
         let mut options = Self::default();
-        let mut all = Fields { rest: bytes };
+        let mut all = Fields::new(bytes);
         while let Some((number, value)) = all.field()? {
             if number == field::BUILD_OPTIONS {
                 options.read_build_options(message(value, "build options")?)?;
@@ -190,8 +140,8 @@ fn device_ids(mut fields: Fields<'_>) -> Result<Vec<u64>> {
         match (key, value) {
             (field::DEVICE_IDS, Value::Number(id)) => ids.push(id),
             (field::DEVICE_IDS, Value::Bytes(rest)) => {
-                let mut packed = Fields { rest };
-                while !packed.rest.is_empty() {
+                let mut packed = Fields::new(rest);
+                while !packed.is_empty() {
                     ids.push(packed.varint()?);
                 }
             }

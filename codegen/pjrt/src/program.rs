@@ -7,6 +7,36 @@ use hlo_mlir::text;
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};
 
 use crate::error::{Failure, Result};
+use crate::wire;
+
+/// The format of an `HloModuleProtoWithConfig`, the one beside MLIR that frameworks take back.
+pub const WITH_CONFIG: &str = "hlo_with_config";
+
+/// `HloModuleProtoWithConfig.hlo_module`.
+const MODULE: u64 = 1;
+/// `HloModuleProtoWithConfig.config`.
+const CONFIG: u64 = 2;
+/// `HloModuleProto.host_program_shape`.
+const HOST_PROGRAM_SHAPE: u64 = 4;
+/// `HloModuleConfigProto.entry_computation_layout`.
+const ENTRY_COMPUTATION_LAYOUT: u64 = 1;
+
+/// An `HloModuleProto` as an `HloModuleProtoWithConfig`, whose configuration says the shapes of parameters and result.
+///
+/// # Errors
+/// It is no message.
+pub fn with_config(module: &[u8]) -> Result<Vec<u8>> {
+    let mut config = Vec::new();
+    for (number, value) in wire::fields(module)? {
+        if let (HOST_PROGRAM_SHAPE, wire::Value::Bytes(shape)) = (number, value) {
+            wire::put(&mut config, ENTRY_COMPUTATION_LAYOUT, shape);
+        }
+    }
+    let mut bytes = Vec::with_capacity(module.len() + config.len() + 20);
+    wire::put(&mut bytes, MODULE, module);
+    wire::put(&mut bytes, CONFIG, &config);
+    Ok(bytes)
+}
 
 /// Reads a program in a format of the C API.
 ///
@@ -16,8 +46,17 @@ pub fn read(format: &str, code: &[u8]) -> Result<Module> {
     match format {
         "mlir" => stablehlo(code),
         "hlo" => hlo(code),
+        WITH_CONFIG => {
+            let parts = wire::fields(code)?;
+            match parts.iter().find(|(number, _)| *number == MODULE) {
+                Some((_, wire::Value::Bytes(module))) => hlo(module),
+                Some((_, wire::Value::Number(_))) | None => {
+                    Err(Failure::invalid("the HloModuleProtoWithConfig has no module"))
+                }
+            }
+        }
         other => Err(Failure::unimplemented(format!(
-            "programs in the format `{other}` are not supported; `mlir` and `hlo` are"
+            "programs in the format `{other}` are not supported; `mlir`, `hlo` and `hlo_with_config` are"
         ))),
     }
 }

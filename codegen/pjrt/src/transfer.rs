@@ -102,7 +102,7 @@ pub(crate) fn from_host(args: &mut PJRT_Client_BufferFromHostBuffer_Args) -> Res
     let memory = client.memory(args.device, args.memory)?;
     let shape = shape(args.r#type, args.dims, args.num_dims)?;
     let element_bytes = shape.element_type.storage_bytes() as i64;
-    let device_layout = border::optional(args.device_layout)?;
+    let device_layout = border::optional_without_size(args.device_layout)?;
     if let Some(strides) = strides::of_layout(device_layout.as_ref(), &shape.dims, element_bytes)?
         && !strides::is_dense(&shape.dims, &strides, element_bytes)
     {
@@ -174,7 +174,7 @@ pub(crate) fn to_host(args: &mut PJRT_Buffer_ToHostBuffer_Args) -> Result<()> {
     let shape = buffer.array.shape();
     let element = shape.element_type.storage_bytes();
     let bytes = array_bytes(shape).ok_or_else(|| Failure::internal("an array has a size"))?;
-    let layout = border::optional(args.host_layout)?;
+    let layout = border::optional_without_size(args.host_layout)?;
     let layout = strides::of_layout(layout.as_ref(), &shape.dims, element as i64)?
         .filter(|s| !strides::is_dense(&shape.dims, s, element as i64));
     let needed = match &layout {
@@ -238,7 +238,7 @@ pub(crate) fn view_of_device_buffer(args: &mut PJRT_Client_CreateViewOfDeviceBuf
     let memory = client.memory(args.device, args.memory)?;
     let shape = shape(args.element_type, args.dims, args.num_dims)?;
     let element_bytes = shape.element_type.storage_bytes() as i64;
-    let layout = border::optional(args.layout)?;
+    let layout = border::optional_without_size(args.layout)?;
     if let Some(strides) = strides::of_layout(layout.as_ref(), &shape.dims, element_bytes)?
         && !strides::is_dense(&shape.dims, &strides, element_bytes)
     {

@@ -88,7 +88,7 @@ def every_dtype_goes_there_and_back():
 def strided_arrays_are_gathered():
     x = np.arange(24, dtype=np.int32).reshape(4, 6)
     for view in [x.T, x[::2], x[:, ::-1], x[1:, 1:3], np.broadcast_to(x[0], (3, 6)), x[:0], x[2, 3]]:
-        same(jax.device_put(view), np.ascontiguousarray(view))
+        same(jax.device_put(view), np.array(view))
 
 
 @check
