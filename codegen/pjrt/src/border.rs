@@ -25,7 +25,7 @@ const PREFIX_BYTES: usize = 16;
 ///
 /// # Safety
 /// `args` is null, or points at a struct that begins with its size in bytes, of which the first fields are those of `A`.
-pub unsafe fn enter<A: Struct>(
+pub(crate) unsafe fn enter<A: Struct>(
     args: *mut c_void,
     function: &'static str,
     handler: fn(&mut A) -> Result<()>,
@@ -50,7 +50,7 @@ pub unsafe fn enter<A: Struct>(
 }
 
 /// What a panic said.
-pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
@@ -77,31 +77,31 @@ unsafe fn read_struct<A: Struct>(from: *const c_void) -> Result<(A, usize)> {
 }
 
 /// A struct that a field points at.
-pub fn pointed<A: Struct>(from: *const A) -> Result<A> {
+pub(crate) fn pointed<A: Struct>(from: *const A) -> Result<A> {
     // SAFETY: the module's contract: what is not null is such a struct.
     unsafe { read_struct(from.cast()) }.map(|read| read.0)
 }
 
 /// The same of a field that may be null.
-pub fn optional<A: Struct>(from: *const A) -> Result<Option<A>> {
+pub(crate) fn optional<A: Struct>(from: *const A) -> Result<Option<A>> {
     if from.is_null() { Ok(None) } else { pointed(from).map(Some) }
 }
 
 /// The same of a struct that callers of the C API do not say the size of: 0 stands for all of it.
-pub fn optional_without_size<A: Struct>(from: *const A) -> Result<Option<A>> {
+pub(crate) fn optional_without_size<A: Struct>(from: *const A) -> Result<Option<A>> {
     if from.is_null() {
         return Ok(None);
     }
     // SAFETY: every struct of the API begins with its size.
     if unsafe { from.cast::<usize>().read_unaligned() } == 0 {
         // SAFETY: the module's contract: what is not null is such a struct, whose fields have been the same in every version.
-        return Ok(Some(unsafe { from.cast::<A>().read_unaligned() }));
+        return Ok(Some(unsafe { from.read_unaligned() }));
     }
     optional(from)
 }
 
 /// Writes the fields of a struct that a field points at.
-pub fn write_back<A: Struct>(to: *mut A, change: impl FnOnce(&mut A)) -> Result<()> {
+pub(crate) fn write_back<A: Struct>(to: *mut A, change: impl FnOnce(&mut A)) -> Result<()> {
     // SAFETY: the module's contract.
     let (mut own, size) = unsafe { read_struct::<A>(to.cast()) }?;
     change(&mut own);
@@ -111,18 +111,17 @@ pub fn write_back<A: Struct>(to: *mut A, change: impl FnOnce(&mut A)) -> Result<
 }
 
 /// The elements that a caller points at. `T` is a number or a pointer, of which all bytes are values.
-pub fn elements<T: Plain>(from: *const T, count: usize, what: &str) -> Result<Vec<T>> {
+pub(crate) fn elements<T: Plain>(from: *const T, count: usize, what: &str) -> Result<Vec<T>> {
     if count == 0 {
         return Ok(Vec::new());
     }
     check(from.cast(), count, size_of::<T>(), what)?;
-    let first = from.cast::<T>();
     // SAFETY: the module's contract: there are `count` elements; they need not be aligned.
-    Ok((0..count).map(|n| unsafe { first.add(n).read_unaligned() }).collect())
+    Ok((0..count).map(|n| unsafe { from.add(n).read_unaligned() }).collect())
 }
 
 /// The bytes that a caller points at, for as long as the call lasts.
-pub fn bytes<'a>(from: *const c_char, count: usize, what: &str) -> Result<&'a [u8]> {
+pub(crate) fn bytes<'a>(from: *const c_char, count: usize, what: &str) -> Result<&'a [u8]> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -132,13 +131,13 @@ pub fn bytes<'a>(from: *const c_char, count: usize, what: &str) -> Result<&'a [u
 }
 
 /// The text that a caller points at.
-pub fn text(from: *const c_char, count: usize, what: &str) -> Result<String> {
+pub(crate) fn text(from: *const c_char, count: usize, what: &str) -> Result<String> {
     let bytes = bytes(from, count, what)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| Failure::invalid(format!("{what} is not UTF-8")))
 }
 
 /// Writes elements to where a caller wants them.
-pub fn write<T: Plain>(to: *mut T, values: &[T], what: &str) -> Result<()> {
+pub(crate) fn write<T: Plain>(to: *mut T, values: &[T], what: &str) -> Result<()> {
     if values.is_empty() {
         return Ok(());
     }
@@ -162,7 +161,7 @@ fn check(pointer: *const c_void, count: usize, element_bytes: usize, what: &str)
 ///
 /// # Safety
 /// Any bytes are a value.
-pub unsafe trait Plain: Copy {}
+pub(crate) unsafe trait Plain: Copy {}
 // SAFETY: any bytes are a number.
 unsafe impl Plain for u8 {}
 // SAFETY: any bytes are a number.

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`api`] | the C API: structs, numbers, the table of functions |
-//! | [`border`] | how calls come in, and how foreign memory is read and written |
+//! | `border` | how calls come in, and how foreign memory is read and written |
 //! | [`handles`] | objects as callers hold them |
 //! | [`error`], [`event`] | failures; what has happened or will |
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, the one device and its memories |
@@ -17,7 +17,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod api;
-pub mod border;
+mod border;
 pub mod buffer;
 pub mod client;
 pub mod cost;

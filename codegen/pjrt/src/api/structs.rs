@@ -1,7 +1,7 @@
 //! The structs of the PJRT C API 0.114, under its own names: what a caller and a function hand each other.
 //!
 //! Each begins with its size and a list of extensions. A caller that was built for an older version has structs that end
-//! earlier, one for a newer version such that go on; [`crate::border`] handles both. Sizes and offsets are checked against
+//! earlier, one for a newer version such that go on; `border.rs` handles both. Sizes and offsets are checked against
 //! `tests/layout.txt`.
 
 #![allow(

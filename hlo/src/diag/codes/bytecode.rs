@@ -42,7 +42,7 @@ super::codes! {
     BAD_RESOURCE = "P0814" "malformed resource"
         "Resources are blobs, booleans or strings beside the operations, with a key each.",
     TOO_LARGE = "P0815" "file too large"
-        "Files of up to 4 GiB can be read.",
+        "Places in a file are numbers of 32 bits, so files of up to 4 GiB can be read. Constants make a file large: keep them outside, as arguments.",
     UNKNOWN_OPERATION = "P0816" "unknown operation of VHLO"
         "VHLO's operations have a version in their name, as `vhlo.add_v1`. This one is none of those up to version 1.20.0.",
     BAD_ATTRIBUTE = "P0817" "operation of VHLO with a wrong attribute"
