@@ -216,6 +216,23 @@ def hostile_programs_are_errors():
         fails(lambda: backend.compile_and_load(program, devices, options))
 
 
+@check
+def constants_without_elements():
+    """Writers leave the element of a splat in the data of a constant that has none."""
+    from jaxlib import _jax
+    from jaxlib.mlir._mlir_libs import _stablehlo
+
+    for element, value in [("f32", "1.0"), ("i1", "true")]:
+        text = f"""func.func @main() -> tensor<0x3x{element}> {{
+          %0 = stablehlo.constant dense<{value}> : tensor<0x3x{element}>
+          return %0 : tensor<0x3x{element}> }}"""
+        code = _stablehlo.serialize_portable_artifact_str(text, "1.13.0")
+        devices = _jax.DeviceList(tuple(jax.devices()))
+        loaded = jax.devices()[0].client.compile_and_load(code, devices, _jax.CompileOptions())
+        result, = loaded.execute_sharded([]).disassemble_into_single_device_arrays()
+        assert result[0].shape == (0, 3), result
+
+
 def main():
     failed = 0
     for function in CHECKS:
