@@ -137,7 +137,7 @@ unsafe fn destroy<T>(pointer: *mut T) {
 /// Text of the caller's. Errors: it is null or no UTF-8.
 ///
 /// # Safety
-/// As [`array`].
+/// As [`array()`].
 unsafe fn text<'a>(text: *const c_char, length: usize) -> Result<&'a str, Error> {
     // SAFETY: by the caller's word.
     let bytes = unsafe { array(text.cast::<u8>(), length, "the text") }?;

@@ -1,6 +1,6 @@
 //! MLIR text to the tree.
 //!
-//! A hand-written parser over [`token`]s, because how an operation is written is up to the operation: [`format`] is the
+//! A hand-written parser over [`token`]s, because how an operation is written is up to the operation: [`mod@format`] is the
 //! table of StableHLO's pretty forms, `custom` those that no table says, `operation` the generic form, which every
 //! operation has. An error ends a module's text; modules separated by `// -----` are read each on its own.
 
