@@ -21,7 +21,7 @@ use crate::report;
 /// Options of `hlo exec`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  hlo compile module.hlo && hlo exec module.hloexe --inputs in.npz --output out.npz\n\nA compiled program is machine code: run only what you trust as you trust a program."
+    after_help = "Examples:\n  hlo compile module.hlo && hlo exec module.hloexe --inputs in.npz --output out.npz\n\nA compiled program is machine code: run only what you trust as you trust a program."
 )]
 pub(crate) struct Options {
     /// The compiled program
