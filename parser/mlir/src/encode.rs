@@ -59,9 +59,11 @@ pub fn wrapped(m: &Module, ty: TypeId, value: i128) -> Option<i128> {
         Type::Integer { width, sign } => (*width, *sign),
         _ => return None,
     };
-    if width >= 127 {
-        return Some(value);
-    }
+    if width >= 127 { Some(value) } else { wrapped_to(width, sign, value) }
+}
+
+/// The same of a width below 127 bits.
+fn wrapped_to(width: u32, sign: Signedness, value: i128) -> Option<i128> {
     let whole = 1i128 << width;
     let (low, high) = match sign {
         Signedness::Signless => (-whole / 2, whole - 1),
@@ -130,18 +132,8 @@ impl Encoder {
                 };
                 let Some(value) = value else { return Err(format!("`{text}` is no integer")) };
                 let value = if negative { -value } else { value };
-                let whole = 1i128 << width;
-                let (low, high) = match sign {
-                    Signedness::Signless => (-whole / 2, whole - 1),
-                    Signedness::Signed => (-whole / 2, whole / 2 - 1),
-                    Signedness::Unsigned => (0, whole - 1),
-                };
-                if value < low || value > high {
-                    return Err(format!("{value} does not fit {width} bits"));
-                }
-                let extended =
-                    if sign != Signedness::Unsigned && value >= whole / 2 { value - whole } else { value };
-                extended as u64
+                let wrapped = wrapped_to(width, sign, value);
+                wrapped.ok_or_else(|| format!("{value} does not fit {width} bits"))? as u64
             }
             Kind::Float(ty) => match hex {
                 Some(hex) => match u64::from_str_radix(hex, 16) {

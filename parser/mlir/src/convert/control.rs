@@ -509,13 +509,7 @@ impl<'m> Converter<'m> {
         let mut operands = vec![index];
         operands.extend(std::iter::repeat_n(argument, count));
         let id = self.emit(Opcode::Conditional, shape, &operands, attrs);
-        if shapes.len() == 1 {
-            return self.bind_one(op, id);
-        }
-        for i in 0..shapes.len() {
-            let part = self.get(id, i);
-            self.bind(op, i, part);
-        }
+        self.bind_first(op, id, shapes.len());
         Ok(())
     }
 
@@ -556,13 +550,7 @@ impl<'m> Converter<'m> {
             );
         }
         let id = self.emit(Opcode::Call, shape, &operands, attrs);
-        if shapes.len() == 1 {
-            return self.bind_one(op, id);
-        }
-        for i in 0..shapes.len() {
-            let part = self.get(id, i);
-            self.bind(op, i, part);
-        }
+        self.bind_first(op, id, shapes.len());
         Ok(())
     }
 

@@ -106,13 +106,7 @@ impl Converter<'_> {
         let id = self.emit(Opcode::CustomCall, shape, &operands, attrs);
         let list = &self.m.op(op).attributes;
         self.carried(op, list, id)?;
-        if count == 1 {
-            return self.bind_one(op, id);
-        }
-        for i in 0..count {
-            let part = self.get(id, i);
-            self.bind(op, i, part);
-        }
+        self.bind_first(op, id, count);
         Ok(())
     }
 

@@ -265,6 +265,21 @@ impl<'m> Converter<'m> {
         }
     }
 
+    /// The first `count` results: of one the value itself, of others the elements of a tuple.
+    pub(super) fn bind_first(&mut self, op: OpId, value: InstrId, count: usize) {
+        if count == 1 {
+            return self.bind(op, 0, value);
+        }
+        self.bind_elements(op, value, count);
+    }
+
+    fn bind_elements(&mut self, op: OpId, tuple: InstrId, count: usize) {
+        for i in 0..count {
+            let part = self.get(tuple, i);
+            self.bind(op, i, part);
+        }
+    }
+
     /// Results that are the elements of a tuple.
     pub(super) fn bind_tuple(&mut self, op: OpId, tuple: InstrId) -> Convert<()> {
         let parts = match &self.out.instr(tuple).shape {
@@ -276,10 +291,7 @@ impl<'m> Converter<'m> {
         if parts.len() != self.m.op(op).results.len() {
             return self.structure(op, &format!("has not {} results", parts.len()));
         }
-        for i in 0..parts.len() {
-            let part = self.get(tuple, i);
-            self.bind(op, i, part);
-        }
+        self.bind_elements(op, tuple, parts.len());
         Ok(())
     }
 

@@ -252,7 +252,19 @@ impl Converter<'_> {
         self.convert_to(result, ty)
     }
 
-    /// `z`, and the sum of Lanczos' approximation at it: `x - 1`, or `-x` below 1/2.
+    /// `t = z + g + 1/2` of Lanczos' approximation, and its logarithm, accurate where `z` is small.
+    fn lanczos_shifted(&mut self, x: InstrId, z: InstrId) -> (InstrId, InstrId) {
+        let g = LANCZOS_G + 0.5;
+        let g_half = self.like(x, g);
+        let t = self.add(g_half, z);
+        let ratio = self.div(z, g_half);
+        let log_ratio = self.op1(Opcode::LogPlusOne, ratio);
+        let log_g = self.like(x, g.ln());
+        (t, self.add(log_g, log_ratio))
+    }
+
+    /// The argument `z` of Lanczos' approximation, `x - 1`, or `-x` where `x` is below 1/2; and whether it is, which asks for
+    /// Euler's reflection.
     fn lanczos_argument(&mut self, x: InstrId) -> (InstrId, InstrId) {
         let reflects = self.cmp_to(Direction::Lt, x, 0.5);
         let minus = self.op1(Opcode::Negate, x);
@@ -271,13 +283,7 @@ impl Converter<'_> {
             let term = self.div(c, at);
             sum = self.add(sum, term);
         }
-        let g = LANCZOS_G + 0.5;
-        let g_half = self.like(x, g);
-        let t = self.add(g_half, z);
-        let ratio = self.div(z, g_half);
-        let log_ratio = self.op1(Opcode::LogPlusOne, ratio);
-        let log_g = self.like(x, g.ln());
-        let log_t = self.add(log_g, log_ratio);
+        let (t, log_t) = self.lanczos_shifted(x, z);
         let half = self.like(x, 0.5);
         let z_half = self.add(z, half);
         let quotient = self.div(t, log_t);
@@ -330,13 +336,7 @@ impl Converter<'_> {
             let term = self.div(c, at);
             sum = self.add(sum, term);
         }
-        let g = LANCZOS_G + 0.5;
-        let g_half = self.like(x, g);
-        let t = self.add(g_half, z);
-        let ratio = self.div(z, g_half);
-        let log_ratio = self.op1(Opcode::LogPlusOne, ratio);
-        let log_g = self.like(x, g.ln());
-        let log_t = self.add(log_g, log_ratio);
+        let (t, log_t) = self.lanczos_shifted(x, z);
         let quotient = self.div(derivative, sum);
         let g = self.like(x, LANCZOS_G);
         let rest = self.div(g, t);

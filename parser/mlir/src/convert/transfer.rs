@@ -35,14 +35,7 @@ impl Converter<'_> {
         }
         let id = self.emit(Opcode::Infeed, Shape::tuple([data, Shape::Token]), &operands, attrs);
         let data = self.get(id, 0);
-        if count == 1 {
-            self.bind(op, 0, data);
-        } else {
-            for i in 0..count {
-                let part = self.get(data, i);
-                self.bind(op, i, part);
-            }
-        }
+        self.bind_first(op, data, count);
         let token = self.get(id, 1);
         self.bind(op, count, token);
         Ok(())
@@ -113,14 +106,7 @@ impl Converter<'_> {
         let start = self.emit(Opcode::Recv, shape, &[token], attrs.clone());
         let done = self.emit(Opcode::RecvDone, Shape::tuple([data, Shape::Token]), &[start], attrs);
         let data = self.get(done, 0);
-        if count == 1 {
-            self.bind(op, 0, data);
-        } else {
-            for i in 0..count {
-                let part = self.get(data, i);
-                self.bind(op, i, part);
-            }
-        }
+        self.bind_first(op, data, count);
         let token = self.get(done, 1);
         self.bind(op, count, token);
         Ok(())
